@@ -1,0 +1,33 @@
+# make demo   train a network on kernels compiled from tensor expressions
+# make test   lint, types, tests
+# Both need only Python >= 3.10 with venv and pip; each makes .venv and installs what it needs.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.demo
+	$(RUN) -m tilewright.cli.main demo
+
+test: $(VENV)/.dev
+	$(RUN) -m ruff check tilewright tests benchmarks
+	$(RUN) -m mypy
+	$(RUN) -m pytest tests
+
+lint: $(VENV)/.dev
+	$(RUN) -m ruff check tilewright tests benchmarks
+	$(RUN) -m mypy
+
+$(VENV)/.demo: pyproject.toml
+	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --editable '.[demo]'
+	touch $@
+
+$(VENV)/.dev: pyproject.toml
+	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --editable '.[demo,export,dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,34 @@
+"""Tilewright: a deep-learning compiler in Python. Tensor expressions and schedules to native code, and training."""
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# name -> where it lives ("": the package of that name). Loaded at first use, so that a program pays for what it uses.
+_NAMES = {
+    **dict.fromkeys(("build", "compile", "lower"), "tilewright.driver"),
+    **dict.fromkeys(("Target", "target"), "tilewright.support.target"),
+    **dict.fromkeys(("Schedule",), "tilewright.schedule"),
+    **dict.fromkeys(("PrimFunc", "IRModule"), "tilewright.tir"),
+    **dict.fromkeys(("Device", "Module", "Tensor", "cpu", "device", "load_module", "register_func", "get_global_func",
+                     "set_num_threads", "get_num_threads", "nd"), "tilewright.runtime"),
+    **dict.fromkeys(("TilewrightError",), "tilewright.support.errors"),
+    **dict.fromkeys(("arith", "cli", "codegen", "compat", "driver", "graph", "records", "rules",
+                     "runtime", "schedule", "support", "te", "tir"), ""),
+}
+__all__ = ["__version__", *sorted(_NAMES)]
+
+
+def __getattr__(name: str) -> Any:
+    home = _NAMES.get(name)
+    if home is None:
+        raise AttributeError(f"tilewright has no attribute {name!r}; it has {', '.join(__all__)}")
+    value = getattr(importlib.import_module(home), name) if home else importlib.import_module(f"tilewright.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,218 @@
+"""The Analyzer: simplification, proofs and bounds of index expressions under what is known of their variables.
+
+Index arithmetic (int32 and int64 over variables) is taken not to overflow; a late pass widens it where it might.
+Values read from memory may wrap around, and are simplified only as far as that allows. Division follows the
+operator: `//` rounds to minus infinity. A divisor is never taken to be nonzero unless that is proved.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tilewright.arith.conditions import (
+    ORDER,
+    comparison_form,
+    is_index_comparison,
+    prove,
+    simplify_condition,
+    tightened,
+)
+from tilewright.arith.context import INDEX_TYPES, Context, meet
+from tilewright.arith.forms import form_of, to_expr
+from tilewright.arith.linear import Atom, Bounds, Linear, structural_key
+from tilewright.arith.values import simplify_value
+from tilewright.tir import dtype as dt
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Var
+
+
+class Analyzer(Context):
+    """Facts about variables, and what follows from them. Variables that nobody named are unbounded."""
+
+    # ------------------------------------------------------------------------------------------ facts
+
+    def bind(self, var: Var, min: Expr | int, extent: Expr | int) -> None:
+        """From now on min <= var < min + extent, and so extent >= 1: true wherever var has a value.
+
+        A variable of constant extent 1 is replaced by its value. Use `loop` where the code after the loop is
+        looked at too.
+        """
+        atom = self.var_atom(var)
+        low = form_of(self, min) if isinstance(min, Expr) else Linear({}, int(min))
+        size = form_of(self, extent) if isinstance(extent, Expr) else Linear({}, int(extent))
+        me, high = Linear({atom: 1}), low.plus(size).shifted(-1)
+        self._learn(atom, (self.bounds_of(low)[0], self.bounds_of(high)[1]))
+        if low.terms and not size.terms and size.const == 1:
+            self.values[atom] = low
+        for form in ([me.plus(low, -1)] if low.terms else []) + ([high.plus(me, -1)] if high.terms else []):
+            if all(form.key != f.key for f in self.facts):
+                self.facts.append(form)
+        if size.terms:
+            self._fact(size.shifted(-1))
+        self.forget()
+
+    def assume_nonneg(self, var: Var) -> None:
+        """From now on var >= 0: what holds of every extent of a shape."""
+        self._learn(self.var_atom(var), (0, None))
+        self.forget()
+
+    def assume(self, condition: Expr) -> None:
+        """From now on condition holds, as far as it is a conjunction of comparisons and known truths."""
+        if isinstance(condition, Binary) and condition.op == "and":
+            self.assume(condition.a)
+            self.assume(condition.b)
+        elif isinstance(condition, Call) and condition.op in ("likely", "assume"):
+            self.assume(condition.args[0])
+        elif isinstance(condition, Binary) and is_index_comparison(condition):
+            self._assume_comparison(condition)
+        elif not isinstance(condition, IntImm):
+            inner = condition.a if isinstance(condition, Not) else condition
+            self.known[structural_key(self.simplify(inner))] = inner is condition
+        self.forget()
+
+    @contextmanager
+    def constraint(self, condition: Expr) -> Iterator[None]:
+        """Within the `with`, condition is known to hold."""
+        with self.scope():
+            self.assume(condition)
+            yield
+
+    @contextmanager
+    def loop(self, var: Var, min: Expr | int, extent: Expr | int) -> Iterator[None]:
+        """Within the `with`, min <= var < min + extent."""
+        with self.scope():
+            self.bind(var, min, extent)
+            yield
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is learnt within the `with` is forgotten after it."""
+        state = (len(self.facts), dict(self.ranges), dict(self.values), dict(self.multiples), dict(self.known))
+        caches = (self.forms, self.simple, self.spans, self.linear_spans, self.mixes)
+        self.forget()
+        try:
+            yield
+        finally:
+            del self.facts[state[0]:]
+            _, self.ranges, self.values, self.multiples, self.known = state
+            self.forms, self.simple, self.spans, self.linear_spans, self.mixes = caches
+
+    def _learn(self, atom: Atom, span: Bounds) -> None:
+        """Meet the range of an atom with span; x // c >= q says that x >= c*q, x*y >= 1 that x >= 1."""
+        self.ranges[atom] = meet(self.ranges.get(atom, (None, None)), span)
+        lo, hi = span
+        if atom.kind == "div" and not atom.args[1].terms:
+            c = atom.args[1].const
+            if lo is not None:
+                self._fact(atom.args[0].shifted(-lo * c))
+            if hi is not None:
+                self._fact(atom.args[0].times(-1).shifted(hi * c + c - 1))
+        elif atom.kind == "product" and lo is not None and lo > 0:
+            if all((self.span(x)[0] or 0) >= 0 and self.span(x)[0] is not None for x in atom.args):
+                for x in atom.args:
+                    self._learn(x, (1, None))
+
+    def _narrow(self, atom: Atom, span: Bounds) -> None:
+        """Learn span unless it is known."""
+        now = self.span(atom)
+        if meet(now, span) != now:
+            self._learn(atom, span)
+
+    def _assume_comparison(self, e: Binary) -> None:
+        form = comparison_form(self, e)
+        if form is None:
+            self.known[structural_key(self.simplify(e))] = True
+        elif e.op in ORDER:
+            self._fact(tightened(self, form))
+        elif e.op == "eq":
+            self._fact(form)
+            self._fact(form.times(-1))
+            self._equality(form)
+        else:
+            key = structural_key(self.simplify(e))
+            self.known[key] = True
+            self._exclude(form)
+
+    def _fact(self, form: Linear) -> None:
+        """form >= 0: kept as a fact, and as a range of each atom as far as the others are bounded."""
+        if not form.terms:
+            return
+        self.facts.append(form)
+        self.spans, self.linear_spans = {}, {}
+        for atom, k in form.terms.items():
+            rest = Linear({a: j for a, j in form.terms.items() if a is not atom}, form.const)
+            most = self.bounds_of(rest)[1]
+            if most is not None:
+                self._narrow(atom, (-(most // k), None) if k > 0 else (None, most // -k))
+        self.spans, self.linear_spans = {}, {}
+
+    def _equality(self, form: Linear) -> None:
+        """form == 0: a variable that it determines is replaced; x % c == 0 makes x the multiple c * (x // c)."""
+        if len(form.terms) == 2 and not form.const:
+            for quotient, k in form.terms.items():
+                if quotient.kind == "div" and not quotient.args[1].terms:
+                    num, c = quotient.args[0], quotient.args[1].const
+                    if len(num.terms) == 1 and not num.const:
+                        (x, j), = num.terms.items()
+                        if j == 1 and x.kind == "var" and x not in self.values and form.terms.get(x, 0) * c == -k:
+                            self.values[x] = Linear({quotient: c})
+                            self.multiples[quotient] = (x, c)
+                            return
+        if len(form.terms) == 1:
+            (x, k), = form.terms.items()
+            if x.kind == "var" and form.const % k == 0:
+                self.values[x] = Linear({}, -form.const // k)
+
+    def _exclude(self, form: Linear) -> None:
+        """form != 0 moves a bound that is 0."""
+        lo, hi = self.bounds_of(form)
+        if lo == 0:
+            self._fact(form.shifted(-1))
+        if hi == 0:
+            self._fact(form.times(-1).shifted(-1))
+
+    # ------------------------------------------------------------------------------------------ questions
+
+    def simplify(self, e: Expr) -> Expr:
+        """An expression of the same value, e itself when there is nothing to do. Descends into loads."""
+        found = self.simple.get(id(e))
+        if found is not None:
+            return found[1]
+        out = self._simplify(e) if isinstance(e, Expr) else e
+        if out is not e and structural_key(out) == structural_key(e):
+            out = e
+        self.simple[id(e)] = (e, out)
+        return out
+
+    def _simplify(self, e: Expr) -> Expr:
+        dtype = e.dtype
+        if dtype in INDEX_TYPES:
+            return to_expr(self, form_of(self, e), dtype)
+        return simplify_condition(self, e) if dtype == "bool" else simplify_value(self, e)
+
+    def prove(self, condition: Expr) -> bool:
+        """True when condition is shown to hold; False when it is not (it may hold all the same)."""
+        return prove(self, condition)
+
+    def bounds(self, e: Expr | int) -> Bounds:
+        """(least, greatest) value of an integer expression, inclusive; None for an unknown side."""
+        if isinstance(e, int):
+            return e, e
+        dtype = e.dtype
+        if dtype in INDEX_TYPES:
+            form = form_of(self, e)
+            return self.bounds_of(form) if self.fits(form, dtype) else dt.integer_range(dtype)
+        out = self.simplify(e)
+        return (out.value, out.value) if isinstance(out, IntImm) else dt.integer_range(dt.element_of(dtype))
+
+    def equal(self, a: Expr | int, b: Expr | int) -> bool:
+        """True when a and b are shown to have one value."""
+        x, y = (IntImm(v) if isinstance(v, int) else v for v in (a, b))
+        if x.dtype in INDEX_TYPES and y.dtype in INDEX_TYPES:
+            gap = form_of(self, x).plus(form_of(self, y), -1)
+            if not gap.terms:
+                return gap.const == 0
+            return x.dtype == y.dtype and self.prove(Binary("eq", x, y))
+        return structural_key(self.simplify(x)) == structural_key(self.simplify(y))
+
+
+

@@ -1,0 +1,183 @@
+"""Conditions: comparisons of linear forms, and their logic."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.arith.context import INDEX_TYPES, Context
+from tilewright.arith.forms import form_of, to_expr
+from tilewright.arith.laws import split_terms
+from tilewright.arith.linear import Linear, structural_key
+from tilewright.arith.proof import nonneg
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not
+from tilewright.tir.node import map_children
+
+ORDER = ("lt", "le", "gt", "ge")
+NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+
+
+def boolean(value: bool) -> IntImm:
+    return IntImm(int(value), "bool")
+
+
+def is_index_comparison(e: Expr) -> bool:
+    """True for a comparison of two scalar int32 or int64 values."""
+    return type(e) is Binary and e.op in NEGATED and e.a.dtype in INDEX_TYPES
+
+
+def comparison_form(ctx: Context, e: Any) -> Linear | None:
+    """f with `e` true exactly when f >= 0 (orders) or f == 0 (eq, ne); None when an operand may have wrapped."""
+    a, b = form_of(ctx, e.a), form_of(ctx, e.b)
+    if not (ctx.fits(a, e.a.dtype) and ctx.fits(b, e.a.dtype)):
+        return None
+    if e.op in ("eq", "ne", "ge"):
+        return a.plus(b, -1)
+    if e.op == "gt":
+        return a.plus(b, -1).shifted(-1)
+    return b.plus(a, -1) if e.op == "le" else b.plus(a, -1).shifted(-1)
+
+
+def at_least_zero(ctx: Context, form: Linear) -> bool | None:
+    """Whether form >= 0: True, False, or None when unknown."""
+    if nonneg(ctx, form):
+        return True
+    return False if nonneg(ctx, form.times(-1).shifted(-1)) else None
+
+
+def equals_zero(ctx: Context, form: Linear) -> bool | None:
+    """Whether form == 0: True, False, or None when unknown."""
+    if not form.terms:
+        return form.const == 0
+    if form.const % form.divisor():
+        return False
+    if nonneg(ctx, form.shifted(-1)) or nonneg(ctx, form.times(-1).shifted(-1)):
+        return False
+    return True if nonneg(ctx, form) and nonneg(ctx, form.times(-1)) else None
+
+
+def simplify_condition(ctx: Context, e: Expr) -> Expr:
+    """A scalar bool expression, simplified."""
+    if isinstance(e, IntImm):
+        return e
+    if type(e) is Binary and e.op in ("and", "or"):
+        return _connective(ctx, e)
+    out = _leaf(ctx, e)
+    if ctx.known and not isinstance(out, IntImm):
+        value = ctx.known.get(structural_key(out))
+        if value is not None:
+            return boolean(value)
+    return out
+
+
+def _leaf(ctx: Context, e: Expr) -> Expr:
+    if is_index_comparison(e):
+        return _comparison(ctx, e)
+    if isinstance(e, Not):
+        return negation(ctx, ctx.simplify(e.a))
+    new = map_children(e, ctx.simplify)                                            # type: ignore[arg-type]
+    if isinstance(new, Call):
+        if new.op == "likely" and isinstance(new.args[0], IntImm):
+            return new.args[0]
+        if new.op == "if_then_else" and isinstance(new.args[0], IntImm):
+            return new.args[1] if new.args[0].value else new.args[2]
+    return new
+
+
+def negation(ctx: Context, e: Expr) -> Expr:
+    """`not e`, moved inside where that is exact (NaN makes `not a < b` differ from `a >= b`)."""
+    if isinstance(e, IntImm):
+        return boolean(not e.value)
+    if isinstance(e, Not):
+        return e.a
+    if isinstance(e, Binary) and e.op in ("eq", "ne"):
+        return Binary(NEGATED[e.op], e.a, e.b, e.type)
+    if is_index_comparison(e):
+        return ctx.simplify(Binary(NEGATED[e.op], e.a, e.b, e.type))               # type: ignore[attr-defined]
+    if isinstance(e, Binary) and e.op in ("and", "or"):
+        return Binary("or" if e.op == "and" else "and", negation(ctx, e.a), negation(ctx, e.b), e.type)
+    return Not(e)
+
+
+def _connective(ctx: Context, e: Binary) -> Expr:
+    """Each part simplified where the parts before it hold (and) or fail (or); what is known is dropped."""
+    conjunction = e.op == "and"
+    a = ctx.simplify(e.a)
+    if isinstance(a, IntImm):
+        return ctx.simplify(e.b) if bool(a.value) == conjunction else a
+    with ctx.constraint(a if conjunction else negation(ctx, a)):
+        b = ctx.simplify(e.b)
+    if isinstance(b, IntImm):
+        return a if bool(b.value) == conjunction else b
+    return Binary(e.op, a, b, e.type)
+
+
+def _comparison(ctx: Context, e: Any) -> Expr:
+    form = comparison_form(ctx, e)
+    dtype = e.a.dtype
+    if form is None:
+        return Binary(e.op, ctx.simplify(e.a), ctx.simplify(e.b), e.type)
+    if e.op in ("eq", "ne"):
+        known = equals_zero(ctx, form)
+        if known is not None:
+            return boolean(known == (e.op == "eq"))
+        g = form.divisor()
+        return _two_sided(ctx, Linear({a: k // g for a, k in form.terms.items()}, form.const // g), e.op, dtype)
+    known = at_least_zero(ctx, form)
+    if known is not None:
+        return boolean(known)
+    return _two_sided(ctx, tightened(ctx, form), "lt", dtype)
+
+
+def tightened(ctx: Context, form: Linear) -> Linear:
+    """The smallest integer form that is >= 0 exactly where form is: 4*i + j - 9 with 0 <= j < 4 gives i - 2."""
+    g = form.divisor()
+    if g > 1:
+        form = Linear({a: k // g for a, k in form.terms.items()}, form.const // g)
+    for g in sorted({abs(k) for k in form.terms.values()}, reverse=True):
+        if g == 1:
+            break
+        high, low = split_terms(form, g)
+        lo, hi = ctx.bounds_of(low)
+        if high.terms and lo is not None and hi is not None and lo // g == hi // g:
+            return tightened(ctx, high.shifted(lo // g))
+    return form
+
+
+def _two_sided(ctx: Context, form: Linear, op: str, dtype: str) -> Expr:
+    """form >= 0 or form == 0 as a comparison without negative terms, the variable part on the left."""
+    mixed = ctx.with_remainders(form)
+    plus = {a: k for a, k in mixed.terms.items() if k > 0}
+    minus = {a: -k for a, k in mixed.terms.items() if k < 0}
+    const = mixed.const
+    if op in ("eq", "ne"):
+        if not plus or (minus and next(iter(mixed.terms.values())) < 0):
+            plus, minus, const = minus, plus, -const
+        return Binary(op, to_expr(ctx, Linear(plus), dtype), to_expr(ctx, Linear(minus, -const), dtype), "bool")
+    if not minus:
+        return Binary("ge", to_expr(ctx, Linear(plus), dtype), to_expr(ctx, Linear({}, -const), dtype), "bool")
+    return Binary("lt", to_expr(ctx, Linear(minus), dtype), to_expr(ctx, Linear(plus, const + 1), dtype), "bool")
+
+
+Prover = Callable[[Expr], bool]
+
+
+def prove(ctx: Context, e: Expr) -> bool:
+    """True when the condition e is shown to hold."""
+    if isinstance(e, IntImm):
+        return bool(e.value)
+    if isinstance(e, Binary) and e.op == "and":
+        return prove(ctx, e.a) and prove(ctx, e.b)
+    if isinstance(e, Call) and e.op == "likely":
+        return prove(ctx, e.args[0])
+    if is_index_comparison(e):
+        form = comparison_form(ctx, e)
+        if form is not None:
+            op = e.op                                                              # type: ignore[attr-defined]
+            if op in ORDER:
+                known = nonneg(ctx, form)
+            else:
+                known = equals_zero(ctx, form) is (op == "eq")
+            if known or not ctx.known:
+                return known
+    out = ctx.simplify(e)
+    return isinstance(out, IntImm) and bool(out.value)

@@ -1,0 +1,267 @@
+"""What is known while simplifying: interned atoms, ranges, facts, and the numeric bounds that follow from them."""
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from tilewright.arith.linear import Atom, Bounds, Linear
+from tilewright.tir import dtype as dt
+from tilewright.tir.expr import Expr, Var
+
+INDEX_TYPES = ("int32", "int64")
+UNBOUNDED: Bounds = (None, None)
+_INFINITY = float("inf")
+
+
+def meet(a: Bounds, b: Bounds) -> Bounds:
+    """The intersection of two intervals."""
+    lo = a[0] if b[0] is None else b[0] if a[0] is None else max(a[0], b[0])
+    hi = a[1] if b[1] is None else b[1] if a[1] is None else min(a[1], b[1])
+    return lo, hi
+
+
+def hull(a: Bounds, b: Bounds) -> Bounds:
+    """The smallest interval that holds two intervals."""
+    return (None if a[0] is None or b[0] is None else min(a[0], b[0]),
+            None if a[1] is None or b[1] is None else max(a[1], b[1]))
+
+
+def scaled(b: Bounds, k: int) -> Bounds:
+    """The interval k * b."""
+    lo, hi = b if k >= 0 else (b[1], b[0])
+    return None if lo is None else lo * k, None if hi is None else hi * k
+
+
+def product_bounds(a: Bounds, b: Bounds) -> Bounds:
+    """Bounds of x * y for x in a, y in b."""
+    if a[0] is not None and b[0] is not None and a[0] >= 0 and b[0] >= 0:
+        return a[0] * b[0], 0 if a[1] == 0 or b[1] == 0 else None if a[1] is None or b[1] is None else a[1] * b[1]
+    ends = [(-_INFINITY if lo is None else lo, _INFINITY if hi is None else hi) for lo, hi in (a, b)]
+    corners = [x * y if x and y else 0 for x in ends[0] for y in ends[1]]
+    least, most = min(corners), max(corners)
+    return None if least == -_INFINITY else int(least), None if most == _INFINITY else int(most)
+
+
+class Context:
+    """The state of an Analyzer, and the bounds of linear forms in it."""
+
+    def __init__(self) -> None:
+        self.atoms: dict[Any, Atom] = {}
+        self.facts: list[Linear] = []                       # each is known to be >= 0
+        self.ranges: dict[Atom, Bounds] = {}                # numeric bounds learnt from binds and constraints
+        self.values: dict[Atom, Linear] = {}                # variables known to equal something else
+        self.multiples: dict[Atom, tuple[Atom, int]] = {}   # quotient q -> (x, c) where x == c * q exactly
+        self.known: dict[Any, bool] = {}                    # truth of conditions that are no comparisons
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what was derived from facts that have changed."""
+        self.forms: dict[int, tuple[Expr, Linear]] = {}
+        self.simple: dict[int, tuple[Expr, Expr]] = {}
+        self.spans: dict[Atom, Bounds] = {}
+        self.linear_spans: dict[Any, Bounds] = {}
+        self.mixes: dict[Any, Linear] = {}
+
+    # filled in by Analyzer; the forms and laws call back
+    def simplify(self, e: Expr) -> Expr:
+        raise NotImplementedError
+
+    def constraint(self, condition: Expr) -> AbstractContextManager[Any]:
+        raise NotImplementedError
+
+    def var_atom(self, v: Var) -> Atom:
+        atom = self.atoms.get(id(v))
+        if atom is None:
+            index = v.type in INDEX_TYPES
+            atom = Atom(len(self.atoms), "var", (), v, UNBOUNDED if index else dt.integer_range(v.type), index)
+            self.atoms[id(v)] = atom
+        return atom
+
+    def intern(self, key: Any, kind: str, args: tuple[Any, ...], expr: Expr | None = None,
+               span: Bounds = UNBOUNDED, exact: bool = True) -> Atom:
+        """The atom of `key`, made from the other arguments when it is new."""
+        atom = self.atoms.get(key)
+        if atom is None:
+            atom = self.atoms[key] = Atom(len(self.atoms), kind, args, expr, span, exact)
+        return atom
+
+    def compound(self, kind: str, a: Linear, b: Linear) -> Linear:
+        """The form of the one atom `kind`(a, b): div, mod, min or max."""
+        exact = all(x.exact for x in a.terms) and all(x.exact for x in b.terms)
+        return Linear({self.intern((kind, a.key, b.key), kind, (a, b), exact=exact): 1})
+
+    def product(self, factors: list[Atom]) -> Atom:
+        """The atom of a product; products inside are flattened."""
+        flat: list[Atom] = []
+        for f in factors:
+            flat.extend(f.args if f.kind == "product" else (f,))
+        flat.sort(key=lambda f: f.index)
+        return self.intern(("product", *flat), "product", tuple(flat), exact=all(f.exact for f in flat))
+
+    def multiply(self, a: Linear, b: Linear) -> Linear:
+        """a * b, multiplied out."""
+        if not b.terms:
+            return a.times(b.const)
+        if not a.terms:
+            return b.times(a.const)
+        out = a.times(b.const).plus(Linear(b.terms), a.const)
+        for x, k in a.terms.items():
+            out = out.plus(Linear({self.product([x, y]): k * j for y, j in b.terms.items()}))
+        return out
+
+    def bounds_of(self, form: Linear) -> Bounds:
+        """Inclusive numeric bounds of a form; None where there is none."""
+        if not form.terms:
+            return form.const, form.const
+        if len(form.terms) == 1:
+            (atom, k), = form.terms.items()
+            lo, hi = scaled(self.span(atom), k)
+            return None if lo is None else lo + form.const, None if hi is None else hi + form.const
+        found = self.linear_spans.get(form.key)
+        if found is None:
+            found = self._sum(form)
+            mixed = self.with_remainders(form)
+            if mixed is not form:
+                found = meet(found, self._sum(mixed))
+            self.linear_spans[form.key] = found
+        return found
+
+    def _sum(self, form: Linear) -> Bounds:
+        lo: int | None = form.const
+        hi: int | None = form.const
+        for atom, k in form.terms.items():
+            a, b = scaled(self.span(atom), k)
+            lo = None if lo is None or a is None else lo + a
+            hi = None if hi is None or b is None else hi + b
+            if lo is None and hi is None:
+                break
+        return lo, hi
+
+    def span(self, atom: Atom) -> Bounds:
+        """Inclusive numeric bounds of an atom."""
+        found = self.spans.get(atom)
+        if found is None:
+            found = self._span(atom)
+            learnt = self.ranges.get(atom)
+            if learnt is not None:
+                found = meet(found, learnt)
+            self.spans[atom] = found
+        return found
+
+    def _span(self, atom: Atom) -> Bounds:
+        kind, args = atom.kind, atom.args
+        if kind in ("var", "opaque"):
+            return atom.span
+        if kind == "div":
+            return self._quotient(self.bounds_of(args[0]), self.bounds_of(args[1]))
+        if kind == "mod":
+            return self._remainder(self.bounds_of(args[0]), self.bounds_of(args[1]))
+        if kind == "product":
+            out = self.span(args[0])
+            for f in args[1:]:
+                out = product_bounds(out, self.span(f))
+            return out
+        a, b = self.bounds_of(args[-2]), self.bounds_of(args[-1])
+        if kind == "min":
+            return hull(a, b)[0], meet((None, a[1]), (None, b[1]))[1]
+        if kind == "max":
+            return meet((a[0], None), (b[0], None))[0], hull(a, b)[1]
+        return hull(a, b)
+
+    @staticmethod
+    def _quotient(num: Bounds, den: Bounds) -> Bounds:
+        (lo, hi), (least, most) = num, den
+        if least is None or least < 1:
+            return UNBOUNDED
+        if lo is not None:
+            lo = lo // least if lo < 0 else 0 if most is None else lo // most
+        if hi is not None:
+            hi = hi // least if hi >= 0 else -1 if most is None else hi // most
+        return lo, hi
+
+    @staticmethod
+    def _remainder(num: Bounds, den: Bounds) -> Bounds:
+        (lo, hi), (least, most) = num, den
+        if least is None or least < 1:
+            return UNBOUNDED
+        out: Bounds = (0, None if most is None else most - 1)
+        return meet(out, (None, hi)) if lo is not None and lo >= 0 else out
+
+    def with_remainders(self, form: Linear) -> Linear:
+        """form with `k*x - k*c*(x // c)` written as `k*(x % c)` wherever that makes it smaller."""
+        if not any(a.kind == "div" or a.kind == "product" for a in form.terms):
+            return form
+        found = self.mixes.get(form.key)
+        if found is None:
+            found, step = form, _with_one_remainder(self, form)
+            while step is not None:
+                found, step = step, _with_one_remainder(self, step)
+            self.mixes[form.key] = found
+        return found
+
+    def fits(self, form: Linear, dtype: str) -> bool:
+        """True when the value of form cannot have wrapped around in dtype."""
+        if all(a.exact for a in form.terms):
+            return True
+        (lo, hi), (least, most) = self.bounds_of(form), dt.integer_range(dtype)
+        return lo is not None and hi is not None and least <= lo and hi <= most
+
+
+def _with_one_remainder(ctx: Context, form: Linear) -> Linear | None:
+    for term, k in form.terms.items():
+        for quotient, c in _divisions(ctx, term):
+            for num, factor in _views(quotient, c, form):
+                if not num.terms:
+                    continue
+                count = _remainders_in(form, num, k, factor)
+                if count:
+                    den = Linear({}, factor) if term is quotient else quotient.args[1]
+                    rest = form.plus(num, -count).plus(Linear({term: 1}), count * factor)
+                    return rest.plus(ctx.compound("mod", num, den), count)
+    return None
+
+
+def _divisions(ctx: Context, term: Atom) -> list[tuple[Atom, int]]:
+    """(q, c) for quotients q = x // d such that term * c == q * d."""
+    if term.kind == "div":
+        den = term.args[1]
+        return [(term, den.const)] if not den.terms and term not in ctx.multiples else []
+    out = []
+    if term.kind == "product":
+        for q in term.args:
+            if q.kind == "div" and len(q.args[1].terms) == 1 and not q.args[1].const:
+                (m, c), = q.args[1].terms.items()
+                if ctx.product([m, q]) is term:
+                    out.append((q, c))
+    return out
+
+
+def _views(q: Atom, c: int, form: Linear) -> list[tuple[Linear, int]]:
+    """(y, b) with q == y // b: q's own operands, and (x // a + s, b) for x // a present and q == (x + s*a) // (a*b)."""
+    num, den = q.args
+    out = []
+    if not den.terms:
+        for p in form.terms:
+            if p.kind == "div" and p is not q and not p.args[1].terms and c % p.args[1].const == 0:
+                a = p.args[1].const
+                gap = num.plus(p.args[0], -1)
+                if not gap.terms and gap.const % a == 0:
+                    out.append((Linear({p: 1}, gap.const // a), c // a))
+    out.append((num, c))
+    return out
+
+
+def _remainders_in(form: Linear, num: Linear, k: int, c: int) -> int:
+    """How many times num % c to take out of a form that has k * (num // c)."""
+    if k % c == 0:
+        count = -k // c
+        if all((have := form.terms.get(a, 0)) * count * n > 0 and abs(have) >= abs(count * n) for a, n in num.terms.items()):
+            return count
+    first, n = next(iter(num.terms.items()))
+    have = form.terms.get(first, 0)
+    if have % n or not have:
+        return 0
+    count = have // n
+    if abs(k + count * c) >= abs(k) or any(form.terms.get(a, 0) != count * n for a, n in num.terms.items()):
+        return 0
+    return count

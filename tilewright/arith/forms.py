@@ -1,0 +1,245 @@
+"""Integer expressions to linear forms and back."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.arith.context import INDEX_TYPES, UNBOUNDED, Context
+from tilewright.arith.laws import divide, maximum, minimum, remainder
+from tilewright.arith.linear import Atom, Bounds, Linear, structural_key
+from tilewright.arith.proof import nonneg, positive
+from tilewright.tir import dtype as dt
+from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Select, Var
+from tilewright.tir.node import map_children
+
+
+def form_of(ctx: Context, e: Expr) -> Linear:
+    """The linear form of a scalar int32 or int64 expression."""
+    found = ctx.forms.get(id(e))
+    if found is not None:
+        return found[1]
+    cls = type(e)
+    if cls is Binary:
+        form = _OPERATORS.get(e.op, _opaque)(ctx, e)                              # type: ignore[attr-defined]
+    elif cls is Var:
+        form = _variable(ctx, e)
+    elif cls is IntImm:
+        return Linear({}, e.value)                                                 # type: ignore[attr-defined]
+    else:
+        form = _NODES.get(cls, _opaque)(ctx, e)
+    ctx.forms[id(e)] = (e, form)
+    return form
+
+
+def _variable(ctx: Context, v: Any) -> Linear:
+    atom = ctx.var_atom(v)
+    value = ctx.values.get(atom)
+    if value is not None:
+        return value
+    lo, hi = ctx.span(atom)
+    return Linear({}, lo) if lo is not None and lo == hi else Linear({atom: 1})
+
+
+def _add(ctx: Context, e: Any) -> Linear:
+    return form_of(ctx, e.a).plus(form_of(ctx, e.b))
+
+
+def _sub(ctx: Context, e: Any) -> Linear:
+    return form_of(ctx, e.a).plus(form_of(ctx, e.b), -1)
+
+
+def _mul(ctx: Context, e: Any) -> Linear:
+    return ctx.multiply(form_of(ctx, e.a), form_of(ctx, e.b))
+
+
+def _operands(ctx: Context, e: Any) -> tuple[Linear, Linear] | None:
+    """The forms of both operands, or None when one of them may have wrapped around."""
+    a, b = form_of(ctx, e.a), form_of(ctx, e.b)
+    return (a, b) if ctx.fits(a, e.type) and ctx.fits(b, e.type) else None
+
+
+def _division(law: Callable[[Context, Linear, Linear], Linear], truncates: bool) -> Callable[[Context, Any], Linear]:
+    def build(ctx: Context, e: Any) -> Linear:
+        pair = _operands(ctx, e)
+        if pair is None or (not pair[1].terms and pair[1].const == 0):
+            return _opaque(ctx, e)
+        if truncates and not (nonneg(ctx, pair[0]) and positive(ctx, pair[1])):
+            return _opaque(ctx, e)
+        return law(ctx, *pair)
+    return build
+
+
+def _choice(law: Callable[[Context, Linear, Linear], Linear]) -> Callable[[Context, Any], Linear]:
+    def build(ctx: Context, e: Any) -> Linear:
+        pair = _operands(ctx, e)
+        return _opaque(ctx, e) if pair is None else law(ctx, *pair)
+    return build
+
+
+def _shift(ctx: Context, e: Any) -> Linear:
+    """x << c is x * 2**c and x >> c is x // 2**c, for constant c."""
+    pair = _operands(ctx, e)
+    if pair is None or pair[1].terms or not 0 <= pair[1].const < dt.bits_of(e.type):
+        return _opaque(ctx, e)
+    power = 1 << pair[1].const
+    return pair[0].times(power) if e.op == "shl" else divide(ctx, pair[0], Linear({}, power))
+
+
+def _bitand(ctx: Context, e: Any) -> Linear:
+    """x & (2**k - 1) is x % 2**k."""
+    pair = _operands(ctx, e)
+    if pair is not None and not pair[1].terms:
+        power = pair[1].const + 1
+        if power > 0 and power & pair[1].const == 0:
+            return remainder(ctx, pair[0], Linear({}, power))
+    return _opaque(ctx, e)
+
+
+_OPERATORS: dict[str, Callable[[Context, Any], Linear]] = {
+    "add": _add, "sub": _sub, "mul": _mul, "floordiv": _division(divide, False), "floormod": _division(remainder, False),
+    "truncdiv": _division(divide, True), "truncmod": _division(remainder, True),
+    "min": _choice(minimum), "max": _choice(maximum), "shl": _shift, "shr": _shift, "bitand": _bitand,
+}
+
+
+def _cast(ctx: Context, e: Any) -> Linear:
+    """A widening cast of an index is the index itself; any other cast is an atom."""
+    source = e.value.dtype
+    if e.type == "int64" and source == "int32":
+        form = form_of(ctx, e.value)
+        if ctx.fits(form, source):
+            return form
+    return _opaque(ctx, e)
+
+
+def _select(ctx: Context, e: Any) -> Linear:
+    """A choice whose condition is known is the branch; each branch is simplified where it is chosen."""
+    condition, a, b = (e.condition, e.a, e.b) if type(e) is Select else e.args
+    known = ctx.simplify(condition)
+    if isinstance(known, IntImm):
+        return form_of(ctx, a if known.value else b)
+    with ctx.constraint(known):
+        x = form_of(ctx, a)
+    y = form_of(ctx, b)
+    if x.key == y.key:
+        return x
+    exact = all(t.exact for t in x.terms) and all(t.exact for t in y.terms)
+    lazy = type(e) is Call
+    key = ("select", lazy, structural_key(known), x.key, y.key)
+    return Linear({ctx.intern(key, "select", (lazy, known, x, y), exact=exact): 1})
+
+
+def _call(ctx: Context, e: Any) -> Linear:
+    if e.op == "if_then_else":
+        return _select(ctx, e)
+    if e.op == "abs":
+        form = form_of(ctx, e.args[0])
+        if ctx.fits(form, e.type) and nonneg(ctx, form):
+            return form
+    return _opaque(ctx, e)
+
+
+def _opaque(ctx: Context, e: Any) -> Linear:
+    """e as one atom, its children simplified."""
+    new = map_children(e, ctx.simplify)                                            # type: ignore[arg-type]
+    return Linear({ctx.intern(structural_key(new), "opaque", (), new, _type_bounds(ctx, new), exact=False): 1})
+
+
+def _type_bounds(ctx: Context, e: Expr) -> Bounds:
+    """What the types alone say about an opaque value."""
+    if isinstance(e, Cast):
+        source = e.value.dtype
+        if dt.is_integer(source) or dt.is_bool(source):
+            (a, b), (c, d) = dt.integer_range(source), dt.integer_range(e.type)
+            if source in INDEX_TYPES:
+                form = form_of(ctx, e.value)
+                lo, hi = ctx.bounds_of(form)
+                if ctx.fits(form, source) and lo is not None and hi is not None:
+                    a, b = lo, hi
+            if c <= a and b <= d:
+                return a, b
+    if isinstance(e, Binary) and e.op in ("floordiv", "floormod", "truncdiv", "truncmod", "shl", "shr", "min", "max"):
+        return UNBOUNDED if _is_index(ctx, e) else dt.integer_range(e.type)
+    return dt.integer_range(e.dtype)
+
+
+def _is_index(ctx: Context, e: Binary) -> bool:
+    return all(a.exact for x in (e.a, e.b) for a in form_of(ctx, x).terms)
+
+
+_NODES: dict[type, Callable[[Context, Any], Linear]] = {Cast: _cast, Select: _select, Call: _call}
+
+
+# ---------------------------------------------------------------------------------------------- back to expressions
+
+def imm(value: int, dtype: str) -> IntImm:
+    """The constant value, wrapped around into dtype as its arithmetic would."""
+    lo, hi = dt.integer_range(dtype)
+    return IntImm(value if lo <= value <= hi else (value - lo) % (hi - lo + 1) + lo, dtype)
+
+
+def to_expr(ctx: Context, form: Linear, dtype: str) -> Expr:
+    """The expression of a form: terms in order, positive ones first if the first is negative, the constant last."""
+    mixed = ctx.with_remainders(form)
+    terms = list(mixed.terms.items())
+    if not terms:
+        return imm(mixed.const, dtype)
+    const = mixed.const
+    out: Expr | None = None
+    if terms[0][1] < 0:
+        lead = next((i for i, (_, k) in enumerate(terms) if k > 0), None)
+        if lead is not None:
+            terms.insert(0, terms.pop(lead))
+        elif const:
+            out, const = imm(const, dtype), 0
+    for atom, k in terms:
+        if out is None:
+            out = _scaled(ctx, atom, k, dtype)
+        else:
+            out = Binary("add" if k > 0 else "sub", out, _scaled(ctx, atom, abs(k), dtype), dtype)
+    assert out is not None
+    if const:
+        out = Binary("add" if const > 0 else "sub", out, imm(abs(const), dtype), dtype)
+    return out
+
+
+def _scaled(ctx: Context, atom: Atom, k: int, dtype: str) -> Expr:
+    whole = ctx.multiples.get(atom)
+    if whole is not None and k % whole[1] == 0:
+        atom, k = whole[0], k // whole[1]
+    e = atom_expr(ctx, atom, dtype)
+    return e if k == 1 else Binary("mul", e, imm(k, dtype), dtype)
+
+
+_BACK = {"div": "floordiv", "mod": "floormod", "min": "min", "max": "max"}
+
+
+def atom_expr(ctx: Context, atom: Atom, dtype: str) -> Expr:
+    """The expression of an atom, in dtype."""
+    if ctx.multiples:                    # an atom may read differently while x is known to be c * (x // c)
+        return _atom_expr(ctx, atom, dtype)
+    e = atom.texts.get(dtype)
+    if e is None:
+        e = atom.texts[dtype] = _atom_expr(ctx, atom, dtype)
+    return e
+
+
+def _atom_expr(ctx: Context, atom: Atom, dtype: str) -> Expr:
+    kind, args = atom.kind, atom.args
+    if atom.expr is not None:
+        return atom.expr if atom.expr.dtype == dtype else Cast(dtype, atom.expr)
+    if kind == "product":
+        e = atom_expr(ctx, args[0], dtype)
+        for f in args[1:]:
+            e = Binary("mul", e, atom_expr(ctx, f, dtype), dtype)
+        return e
+    if kind == "div" and len(args[0].terms) == 1 and not args[0].const and not args[1].terms:
+        (q, k), = args[0].terms.items()
+        whole = ctx.multiples.get(q)
+        if whole is not None and k == 1:
+            return Binary("floordiv", atom_expr(ctx, whole[0], dtype), imm(whole[1] * args[1].const, dtype), dtype)
+    if kind == "select":
+        lazy, condition, a, b = args
+        x, y = to_expr(ctx, a, dtype), to_expr(ctx, b, dtype)
+        return Call("if_then_else", (condition, x, y), dtype) if lazy else Select(condition, x, y)
+    return Binary(_BACK[kind], to_expr(ctx, args[0], dtype), to_expr(ctx, args[1], dtype), dtype)

@@ -1,0 +1,180 @@
+"""Regions: the box of values that index expressions take while some variables range over their domains.
+
+An interval is (min, extent); a region is a sequence of intervals, one for each dimension.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.forms import form_of, to_expr
+from tilewright.arith.laws import divide, maximum, minimum
+from tilewright.arith.linear import Atom, Linear
+from tilewright.arith.proof import nonneg, positive
+from tilewright.tir.expr import Expr, Var
+
+Interval = tuple[Expr, Expr]
+Ends = tuple[Linear, Linear]                     # least and greatest value, inclusive
+
+
+def interval_of(e: Expr, domains: Mapping[Var, Interval], analyzer: Analyzer) -> Interval | None:
+    """(min, extent) of an interval that holds every value of e while the variables of domains range over theirs.
+
+    Other variables are symbols. The extent is constant wherever that can be had, if need be by a wider interval.
+    None when e is not bounded (it reads memory, say).
+    """
+    with analyzer.scope():
+        for v, (low, extent) in domains.items():
+            analyzer.bind(v, low, extent)
+        form = form_of(analyzer, e)
+        ranges = {}
+        for v, (low, extent) in domains.items():
+            first = form_of(analyzer, low)
+            ranges[analyzer.var_atom(v)] = first, first.plus(form_of(analyzer, extent)).shifted(-1)
+        ends = _Hull(analyzer, ranges).of(form)
+    if ends is None:
+        return None
+    low_form, width = ends[0], ends[1].plus(ends[0], -1)
+    if width.terms:
+        most = analyzer.bounds_of(width)[1]
+        if most is not None:
+            width = Linear({}, most)
+    return to_expr(analyzer, low_form, e.dtype), to_expr(analyzer, width.shifted(1), e.dtype)
+
+
+class _Hull:
+    """Ends of forms, for given ends of some variables."""
+
+    def __init__(self, analyzer: Analyzer, ranges: Mapping[Atom, Ends]) -> None:
+        self.analyzer, self.ranges = analyzer, ranges
+
+    def varies(self, atom: Atom) -> bool:
+        """True when atom depends on a ranging variable."""
+        if atom in self.ranges:
+            return True
+        if atom.kind == "opaque":
+            return True                          # reads memory: nothing is known of its value
+        return any(self.varies(x) for arg in atom.args for x in (
+            arg.terms if isinstance(arg, Linear) else (arg,) if isinstance(arg, Atom) else ()))
+
+    def of(self, form: Linear) -> Ends | None:
+        """The ends of a form: each term at its own end."""
+        form = self.analyzer.with_remainders(form)
+        low = high = Linear({}, form.const)
+        for atom, k in form.terms.items():
+            ends = self.of_atom(atom) if self.varies(atom) else (Linear({atom: 1}), Linear({atom: 1}))
+            if ends is None:
+                return None
+            low = low.plus(ends[0 if k > 0 else 1], k)
+            high = high.plus(ends[1 if k > 0 else 0], k)
+        return low, high
+
+    def of_atom(self, atom: Atom) -> Ends | None:
+        """The ends of an atom that varies; its numeric bounds where nothing better is known."""
+        ends = self.ranges.get(atom) or self._compound(atom)
+        if ends is None or ends[1].plus(ends[0], -1).terms:
+            lo, hi = self.analyzer.span(atom)
+            if lo is not None and hi is not None and (ends is None or ends[0].terms or ends[1].terms):
+                if ends is None or not self._small(ends, hi - lo):
+                    return Linear({}, lo), Linear({}, hi)
+        return ends
+
+    def _small(self, ends: Ends, width: int) -> bool:
+        most = self.analyzer.bounds_of(ends[1].plus(ends[0], -1))[1]
+        return most is not None and most < width
+
+    def _compound(self, atom: Atom) -> Ends | None:
+        kind, args = atom.kind, atom.args
+        if kind in ("div", "mod"):
+            return self._division(kind, args[0], args[1])
+        if kind in ("min", "max"):
+            law = minimum if kind == "min" else maximum
+            a, b = self.of(args[0]), self.of(args[1])
+            if a is None or b is None:
+                return None
+            low, high = law(self.analyzer, a[0], b[0]), law(self.analyzer, a[1], b[1])
+            return low, self._constant_width(low, high, [a, b])
+        if kind == "select":
+            a, b = self.of(args[2]), self.of(args[3])
+            return None if a is None or b is None else hull(self.analyzer, a, b)
+        if kind == "product":
+            return self._product(args)
+        return None
+
+    def _constant_width(self, low: Linear, high: Linear, parts: Sequence[Ends]) -> Linear:
+        """high, or low + the greatest constant width of parts (min and max stretch nothing) when that is needed."""
+        if high.plus(low, -1).terms:
+            widths = [b.plus(a, -1) for a, b in parts]
+            if not any(w.terms for w in widths):
+                return low.shifted(max(w.const for w in widths))
+        return high
+
+    def _division(self, kind: str, num: Linear, den: Linear) -> Ends | None:
+        ends = self.of(num)
+        if ends is None or any(self.varies(a) for a in den.terms) or not positive(self.analyzer, den):
+            return None
+        low, high = divide(self.analyzer, ends[0], den), divide(self.analyzer, ends[1], den)
+        if kind == "mod":
+            if low.key == high.key:
+                whole = self.analyzer.multiply(low, den)
+                return ends[0].plus(whole, -1), ends[1].plus(whole, -1)
+            return Linear({}), den.shifted(-1)
+        width = ends[1].plus(ends[0], -1)
+        if high.plus(low, -1).terms and not width.terms and not den.terms:
+            high = low.shifted(-(-width.const // den.const))
+        return low, high
+
+    def _product(self, factors: Sequence[Atom]) -> Ends | None:
+        varying = [f for f in factors if self.varies(f)]
+        others = [f for f in factors if f not in varying]
+        if len(varying) != 1 or not all(nonneg(self.analyzer, Linear({f: 1})) for f in others):
+            return None
+        ends = self.of_atom(varying[0])
+        if ends is None or not others:
+            return None
+        scale = Linear({self.analyzer.product(others) if len(others) > 1 else others[0]: 1})
+        return self.analyzer.multiply(ends[0], scale), self.analyzer.multiply(ends[1], scale)
+
+
+def hull(analyzer: Analyzer, a: Ends, b: Ends) -> Ends:
+    """The ends of the smallest interval known to hold both."""
+    low = a[0] if a[0].key == b[0].key else minimum(analyzer, a[0], b[0])
+    high = a[1] if a[1].key == b[1].key else maximum(analyzer, a[1], b[1])
+    return low, high
+
+
+def union(regions: Sequence[Sequence[Interval]], analyzer: Analyzer) -> tuple[Interval, ...]:
+    """The smallest box known to hold all regions (at least one, all of one rank)."""
+    out = []
+    for dimension in zip(*regions, strict=True):
+        ends = [_ends(analyzer, interval) for interval in dimension]
+        total = ends[0]
+        for other in ends[1:]:
+            total = hull(analyzer, total, other)
+        dtype = dimension[0][0].dtype
+        extent = total[1].plus(total[0], -1).shifted(1)
+        out.append((to_expr(analyzer, total[0], dtype), to_expr(analyzer, extent, dtype)))
+    return tuple(out)
+
+
+def covers(a: Sequence[Interval], b: Sequence[Interval], analyzer: Analyzer) -> bool:
+    """True when region a is shown to hold every point of region b."""
+    for outer, inner in zip(a, b, strict=True):
+        (low, high), (first, last) = _ends(analyzer, outer), _ends(analyzer, inner)
+        if not nonneg(analyzer, first.plus(low, -1)) or not nonneg(analyzer, high.plus(last, -1)):
+            return False
+    return True
+
+
+def disjoint(a: Sequence[Interval], b: Sequence[Interval], analyzer: Analyzer) -> bool:
+    """True when the regions are shown to share no point."""
+    for x, y in zip(a, b, strict=True):
+        (low, high), (first, last) = _ends(analyzer, x), _ends(analyzer, y)
+        if positive(analyzer, first.plus(high, -1)) or positive(analyzer, low.plus(last, -1)):
+            return True
+    return False
+
+
+def _ends(analyzer: Analyzer, interval: Interval) -> Ends:
+    low = form_of(analyzer, interval[0])
+    return low, low.plus(form_of(analyzer, interval[1])).shifted(-1)

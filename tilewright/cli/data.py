@@ -1,0 +1,64 @@
+"""The demo's data: scikit-learn's handwritten digits, or a file of MNIST images."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """images: f32[n, pixels] from 0 to 1; labels: int[n]; the first part trains, the second validates."""
+    name: str
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    valid_images: np.ndarray
+    valid_labels: np.ndarray
+
+    @property
+    def pixels(self) -> int:
+        return self.train_images.shape[1]
+
+
+def digits() -> Dataset:
+    """scikit-learn's 1,797 digits of 8 x 8 pixels: 1,500 train, the rest validate (fixed shuffle)."""
+    try:
+        from sklearn.datasets import load_digits
+    except ModuleNotFoundError:
+        raise click.ClickException("the demo's digits come with scikit-learn: pip install 'tilewright[demo]', "
+                                   "or pass --data FILE.npz") from None
+    bunch = load_digits()
+    order = np.random.RandomState(0).permutation(len(bunch.target))
+    images, labels = (bunch.data[order] / 16.0).astype("float32"), bunch.target[order]
+    return Dataset("digits", images[:1500], labels[:1500], images[1500:], labels[1500:])
+
+
+def mnist(path: str) -> Dataset:
+    """MNIST from an .npz: the first 50,000 images of train_images train, the next 10,000 validate.
+
+    Accepts the names train_images/train_labels or x_train/y_train; pixels are divided by 255.
+    """
+    try:
+        with np.load(Path(path)) as file:
+            names = [n for n in ("train_images", "x_train") if n in file], [n for n in ("train_labels", "y_train") if n in file]
+            if not names[0] or not names[1]:
+                raise click.ClickException(f"{path} has {', '.join(file.files)}; expected train_images and "
+                                           "train_labels, or x_train and y_train")
+            images, labels = file[names[0][0]], file[names[1][0]]
+    except (OSError, ValueError) as why:
+        raise click.ClickException(f"{path} is not an .npz file of arrays: {why}") from None
+    if len(images) != len(labels) or len(images) < 2000:
+        raise click.ClickException(f"{path}: {len(images)} images and {len(labels)} labels; at least 2000 pairs are needed")
+    flat = np.ascontiguousarray(images.reshape(len(images), -1).astype("float32") / np.float32(255))
+    split = 50_000 if len(flat) >= 60_000 else len(flat) * 5 // 6
+    end = min(len(flat), split + 10_000)
+    return Dataset("MNIST", flat[:split], labels[:split], flat[split:end], labels[split:end])
+
+
+def one_hot(labels: np.ndarray, classes: int = 10) -> np.ndarray:
+    """f32[n, classes] with a 1 in the column of each label."""
+    out = np.zeros((len(labels), classes), "float32")
+    out[np.arange(len(labels)), labels.astype("int64")] = 1.0
+    return out

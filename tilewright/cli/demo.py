@@ -1,0 +1,124 @@
+"""`tilewright demo`: train a network on kernels compiled from tensor expressions, and show what happens."""
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tilewright import te
+from tilewright.cli.data import Dataset, digits, mnist
+from tilewright.cli.plot import write_plot
+from tilewright.cli.training import Epoch, Model, Trainer, logistic_regression, mlp
+from tilewright.driver import lower, target
+from tilewright.rules import apply_rules
+from tilewright.support.errors import TilewrightError
+from tilewright.te import create_prim_func
+
+BATCH, RATE = {"MNIST": 1000, "digits": 100}, {"MNIST": 1e-3, "digits": 2e-3}
+
+
+@click.command()
+@click.option("--data", type=click.Path(exists=True, dir_okay=False), help="MNIST as .npz; default: scikit-learn's digits")
+@click.option("--model", type=click.Choice(["mlp", "logreg"]), default="mlp", show_default=True)
+@click.option("--epochs", type=click.IntRange(1, 10_000), default=10, show_default=True)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="of the initial weights")
+@click.option("--plot", "plot_path", type=click.Path(dir_okay=False), default="out/demo.png", show_default=True,
+              help="where the plot of loss and kernel times goes")
+@click.option("--compare/--no-compare", default=True, show_default=True,
+              help="also time one epoch with the default kernels")
+def demo(data: str | None, model: str, epochs: int, seed: int, plot_path: str, compare: bool) -> None:
+    """Train a network on handwritten digits with kernels compiled from tensor expressions."""
+    console = Console(highlight=False, soft_wrap=True)
+    try:
+        run(console, mnist(data) if data else digits(), model, epochs, seed, Path(plot_path), compare)
+    except TilewrightError as why:
+        raise click.ClickException(str(why)) from None
+
+
+def run(console: Console, data: Dataset, model: str, epochs: int, seed: int, plot_path: Path, compare: bool) -> None:
+    """The whole demonstration, on the console."""
+    batch = BATCH[data.name]
+    console.print(f"{data.name}: {len(data.train_images)} images train, {len(data.valid_images)} validate, "
+                  f"{data.pixels} pixels; batches of {batch}")
+    show_schedule(console, batch, data.pixels, 256 if model == "mlp" else 10)
+
+    def build() -> Model:
+        return mlp(data.pixels, seed) if model == "mlp" else logistic_regression(data.pixels)
+
+    default_seconds = None
+    if compare:
+        plain = Trainer(build(), data, batch, RATE[data.name], schedule="default")
+        plain.compile()
+        _, default_seconds = plain.train_epoch()
+    trainer = Trainer(build(), data, batch, RATE[data.name])
+    compiled = trainer.compile()
+    show_plan(console, trainer, compiled)
+    history = train(console, trainer, epochs)
+    best = min(e.seconds for e in history)
+    if default_seconds is not None:
+        console.print(f"\nepoch with default kernels {default_seconds:.3f} s, with scheduled kernels {best:.3f} s: "
+                      f"{default_seconds / best:.1f} times faster")
+    else:
+        console.print(f"\nepoch with scheduled kernels {best:.3f} s")
+    times = kernel_times(trainer)
+    if write_plot(plot_path, data.name, history, times, default_seconds):
+        console.print(f"plot: {plot_path}")
+    else:
+        console.print("no plot: matplotlib is not installed (pip install 'tilewright[demo]')")
+
+
+def show_schedule(console: Console, m: int, k: int, n: int) -> None:
+    """The loops of the first layer's matrix product, as written and as the built-in rule schedules them."""
+    a, b = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), name="k")
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")
+    func = create_prim_func([a, b, c], name="matmul")
+    for title, f in (("as written", func), ("as scheduled", apply_rules(func, target()).func)):
+        console.print(f"\n--- the loops of C[i, j] = sum_k A[i, k] * B[k, j], {title}")
+        console.print(str(lower(f, simple_mode=True)["matmul"]), markup=False)
+
+
+def show_plan(console: Console, trainer: Trainer, seconds: float) -> None:
+    """The memory plan of a training step."""
+    step = trainer.step.step
+    assert step is not None
+    plan = step.memory
+    console.print(f"\na training step: {len(step.kernels)} kernels, compiled in {seconds:.2f} s")
+    console.print(f"memory for its values: {plan.planned / 1e6:.2f} MB planned, {plan.unshared / 1e6:.2f} MB without "
+                  f"reuse, {plan.lower_bound / 1e6:.2f} MB is the least possible\n")
+
+
+def train(console: Console, trainer: Trainer, epochs: int) -> list[Epoch]:
+    """Run the epochs: a progress bar on a terminal, one line per epoch everywhere."""
+    history: list[Epoch] = []
+    progress = Progress(TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+                        console=console, transient=True, disable=not console.is_terminal)
+    with progress:
+        task = progress.add_task("epochs", total=epochs)
+        for e in trainer.epochs(epochs):
+            history.append(e)
+            progress.advance(task)
+            console.print(f"epoch {e.number:3d}   loss {e.loss:.6f}   validation accuracy {e.accuracy:.4f}   "
+                          f"{e.seconds:.3f} s")
+    return history
+
+
+def kernel_times(trainer: Trainer, repeats: int = 5) -> list[tuple[str, float]]:
+    """(name, seconds) of every kernel of a training step, each timed by itself: the best of some runs."""
+    step = trainer.step.step
+    assert step is not None
+    times = []
+    for k, call in enumerate(step.calls()):
+        call()
+        best = float("inf")
+        for _ in range(repeats):
+            start = time.perf_counter()
+            call()
+            best = min(best, time.perf_counter() - start)
+        times.append((step.kernels[k].name.rpartition("_")[0], best))
+    return times
+
+

@@ -1,0 +1,19 @@
+"""The `tilewright` command."""
+from __future__ import annotations
+
+import click
+
+from tilewright.cli.demo import demo
+from tilewright.cli.tvm import tvm
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Tilewright: tensor expressions and schedules to native code, with autodiff and training."""
+
+
+main.add_command(tvm)
+main.add_command(demo)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""`tilewright tvm SCRIPT [ARGS]`: run a script that says `import tvm`, unchanged."""
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import click
+
+from tilewright.compat.namespace import install
+
+
+@click.command(name="tvm", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("script", type=click.Path(exists=True, dir_okay=False))
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def tvm(script: str, args: tuple[str, ...]) -> None:
+    """Run SCRIPT with `import tvm` meaning tilewright.compat.tvm."""
+    install()
+    sys.argv = [script, *args]
+    sys.path.insert(0, str(Path(script).resolve().parent))
+    runpy.run_path(script, run_name="__main__")

@@ -1,0 +1,209 @@
+"""Calls: functions of the operator table, C functions, packed functions, hints."""
+from __future__ import annotations
+
+from tilewright.codegen.llvm.arithmetic import convert, reinterpret
+from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, constant_of, contains, emits
+from tilewright.codegen.llvm.index import index
+from tilewright.codegen.llvm.math import MATH, math_helper
+from tilewright.codegen.llvm.memory import address, flat_index
+from tilewright.codegen.llvm.small_floats import round_small
+from tilewright.codegen.llvm.types import register_type
+from tilewright.support.errors import CodegenError, with_hint
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Load
+from tilewright.tir.expr import Call, Expr, StringImm
+
+_NATIVE = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "roundeven", "nearbyint": "roundeven",
+           "fma": "fma", "copysign": "copysign"}
+
+
+@emits(EXPRESSIONS, Call)
+def emit_call(fn: FunctionEmitter, e: Call) -> str:
+    """A call of any row of tir.ops.INTRINSICS."""
+    emit = CALLS.get(e.op)
+    if emit is not None:
+        return emit(fn, e)
+    if e.op in MATH:
+        return _math(fn, e)
+    raise CodegenError(f"{fn.name}: the function {e.op} has no machine code for a CPU")
+
+
+def _math(fn: FunctionEmitter, e: Call) -> str:
+    """An own function from `math`, a private function of the module that LLVM may inline."""
+    type_ = register_type(e.dtype)
+    symbol = math_helper(fn.module, e.op, type_)
+    arguments = ", ".join(f"{type_} {fn.expr(a)}" for a in e.args)
+    return round_small(fn, fn.value(f"call {type_} {symbol}({arguments})"), e.dtype)
+
+
+@emits(CALLS, *_NATIVE)
+def emit_native(fn: FunctionEmitter, e: Call) -> str:
+    """Functions that are single instructions; round and nearbyint round ties to even."""
+    type_ = register_type(e.dtype)
+    return round_small(fn, fn.call(_NATIVE[e.op], type_, tuple((type_, fn.expr(a)) for a in e.args)), e.dtype)
+
+
+@emits(CALLS, "abs")
+def emit_abs(fn: FunctionEmitter, e: Call) -> str:
+    type_, x = register_type(e.dtype), fn.expr(e.args[0])
+    if dt.is_float(e.dtype):
+        return fn.call("fabs", type_, ((type_, x),))
+    if not dt.is_signed(e.dtype):
+        return x
+    return fn.call("abs", type_, ((type_, x), ("i1", "false")))
+
+
+@emits(CALLS, "isnan", "isinf", "isfinite")
+def emit_classify(fn: FunctionEmitter, e: Call) -> str:
+    dtype, x = e.args[0].dtype, fn.expr(e.args[0])
+    type_ = register_type(dtype)
+    if not dt.is_float(dtype):
+        return constant_of(e.dtype, int(e.op == "isfinite"))
+    if e.op == "isnan":
+        return fn.value(f"fcmp uno {type_} {x}, {x}")
+    magnitude = fn.call("fabs", type_, ((type_, x),))
+    infinity = constant_of(dt.with_lanes("float64" if "double" in type_ else "float32", dt.lanes_of(dtype)), float("inf"))
+    return fn.value(f"fcmp {'oeq' if e.op == 'isinf' else 'olt'} {type_} {magnitude}, {infinity}")
+
+
+@emits(CALLS, "popcount", "clz")
+def emit_bits(fn: FunctionEmitter, e: Call) -> str:
+    source = e.args[0].dtype
+    type_, x = register_type(source), fn.expr(e.args[0])
+    if e.op == "popcount":
+        count = fn.call("ctpop", type_, ((type_, x),))
+    else:
+        count = fn.call("ctlz", type_, ((type_, x), ("i1", "false")))
+    return count if source == e.dtype else convert(fn, count, source, e.dtype)
+
+
+@emits(CALLS, "bitwise_not")
+def emit_bitwise_not(fn: FunctionEmitter, e: Call) -> str:
+    return fn.value(f"xor {register_type(e.dtype)} {fn.expr(e.args[0])}, {constant_of(e.dtype, -1)}")
+
+
+@emits(CALLS, "reinterpret")
+def emit_reinterpret(fn: FunctionEmitter, e: Call) -> str:
+    return reinterpret(fn, e.args[0], e.dtype)
+
+
+@emits(CALLS, "likely")
+def emit_likely(fn: FunctionEmitter, e: Call) -> str:
+    return fn.expr(e.args[0])
+
+
+@emits(CALLS, "if_then_else")
+def emit_if_then_else(fn: FunctionEmitter, e: Call) -> str:
+    """Only the chosen side is evaluated: a branch, or masked loads where the condition is a vector."""
+    condition, a, b = e.args
+    type_ = register_type(e.dtype)
+    test = fn.expr(condition)
+    if dt.lanes_of(condition.dtype) > 1:
+        return _if_vector(fn, test, dt.lanes_of(condition.dtype), a, b, type_)
+    if not contains(a, (Load, Call)) and not contains(b, (Load, Call)):
+        return fn.select(test, "i1", fn.expr(a), fn.expr(b), type_)
+    then, otherwise, done = fn.new_label("then"), fn.new_label("else"), fn.new_label("chosen")
+    fn.branch(test, then, otherwise)
+    incoming = []
+    for label, side in ((then, a), (otherwise, b)):
+        fn.start(label)
+        with fn.region():
+            value = fn.expr(side)
+        incoming.append(f"[ {value}, %{fn.label} ]")
+        fn.jump(done)
+    fn.start(done)
+    return fn.effect(f"phi {type_} {', '.join(incoming)}")
+
+
+def _if_vector(fn: FunctionEmitter, test: str, lanes: int, a: Expr, b: Expr, type_: str) -> str:
+    mask_type = f"<{lanes} x i1>"
+    around = None if fn.mask is None else fn.mask.split("> ", 1)[1]
+    sides = []
+    for side in (a, b):
+        if not contains(side, (Load, Call)):
+            sides.append(fn.expr(side))
+            continue
+        mask = test if side is a else fn.value(f"xor {mask_type} {test}, splat (i1 true)")
+        if around is not None:
+            mask = fn.value(f"and {mask_type} {mask}, {around}")
+        with fn.masked(f"{mask_type} {mask}"):
+            sides.append(fn.expr(side))
+    return fn.select(test, mask_type, sides[0], sides[1], type_)
+
+
+@emits(CALLS, "assume")
+def emit_assume(fn: FunctionEmitter, e: Call) -> str:
+    fn.do(f"call void {fn.module.declare('llvm.assume', 'void', 'i1')}(i1 {fn.expr(e.args[0])})")
+    return "0"
+
+
+@emits(CALLS, "prefetch")
+def emit_prefetch(fn: FunctionEmitter, e: Call) -> str:
+    """Bring the line of an element near, for reading."""
+    where = _address_of(fn, e, e.args[0])
+    fn.do(f"call void {fn.module.declare('llvm.prefetch.p0', 'void', 'ptr, i32, i32, i32')}(ptr {where}, i32 0, i32 3, i32 1)")
+    return "0"
+
+
+@emits(CALLS, "access_ptr")
+def emit_access_ptr(fn: FunctionEmitter, e: Call) -> str:
+    """The address of an element: access_ptr(Load)."""
+    return _address_of(fn, e, e.args[0])
+
+
+def _address_of(fn: FunctionEmitter, call: Call, e: Expr) -> str:
+    if isinstance(e, Load) and dt.lanes_of(e.dtype) == 1:
+        return address(fn, e.buffer, index(fn, flat_index(fn, e.buffer, e.indices)), inbounds=False)
+    if e.dtype == "handle" and not isinstance(e, StringImm):
+        return fn.expr(e)
+    raise CodegenError(with_hint(f"{fn.name}: {call.op} takes an element of a buffer, got {e}", "write A[i]"))
+
+
+@emits(EXPRESSIONS, StringImm)
+def emit_string(fn: FunctionEmitter, e: StringImm) -> str:
+    return fn.module.c_string(e.value)
+
+
+@emits(CALLS, "call_extern")
+def emit_extern(fn: FunctionEmitter, e: Call) -> str:
+    """A C function: arguments by their dtypes (bool as i8, 16-bit floats are refused), the result e.dtype."""
+    if not e.args or not isinstance(e.args[0], StringImm):
+        raise CodegenError(f"{fn.name}: call_extern takes the symbol as its first argument")
+    symbol, arguments = e.args[0].value, e.args[1:]
+    for a in (e, *arguments):
+        if a.dtype in ("float16", "bfloat16") or dt.lanes_of(a.dtype) > 1:
+            raise CodegenError(f"{fn.name}: {symbol}: {a.dtype} cannot be passed to a C function")
+    types = [_c_type(a.dtype) for a in arguments]
+    operands = [_to_c(fn, a) for a in arguments]
+    result = _c_type(e.dtype)
+    wanted = f"declare {result} @{symbol}({', '.join(types)})"
+    known = fn.module.signature_of(symbol)
+    if known is not None and known != wanted:
+        raise CodegenError(f"{fn.name}: {symbol} is called as `{wanted}` and elsewhere as `{known}`")
+    fn.module.declare(symbol, result, ", ".join(types))
+    value = fn.effect(f"call {result} @{symbol}({', '.join(f'{t} {v}' for t, v in zip(types, operands, strict=True))})")
+    return fn.value(f"icmp ne i8 {value}, 0") if e.dtype == "bool" else value
+
+
+def _c_type(dtype: str) -> str:
+    return "i8" if dtype == "bool" else register_type(dtype)
+
+
+def _to_c(fn: FunctionEmitter, e: Expr) -> str:
+    x = fn.expr(e)
+    return fn.value(f"zext i1 {x} to i8") if e.dtype == "bool" else x
+
+
+@emits(CALLS, "sync")
+def emit_sync(fn: FunctionEmitter, e: Call) -> str:
+    raise CodegenError(f"{fn.name}: a barrier of a thread block has no machine code for a CPU")
+
+
+@emits(CALLS, "rsqrt")
+def emit_rsqrt(fn: FunctionEmitter, e: Call) -> str:
+    """1 / sqrt(x), both correctly rounded."""
+    type_ = register_type(e.dtype)
+    root = fn.call("sqrt", type_, ((type_, fn.expr(e.args[0])),))
+    element = "float64" if "double" in type_ else "float32"
+    one = constant_of(dt.with_lanes(element, dt.lanes_of(e.dtype)), 1.0)
+    return round_small(fn, fn.value(f"fdiv {type_} {one}, {root}"), e.dtype)

@@ -1,0 +1,54 @@
+"""A module of flat PrimFuncs as LLVM IR text."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.codegen.llvm import arithmetic, calls, memory, statements  # noqa: F401  (they fill the tables)
+from tilewright.codegen.llvm.builder import ModuleBuilder
+from tilewright.codegen.llvm.context import FunctionEmitter
+from tilewright.codegen.llvm.layout import KernelLayout, kernel_layout
+from tilewright.codegen.llvm.packed import define_packed
+from tilewright.codegen.llvm.parallel import pointer_attributes
+from tilewright.codegen.llvm.types import register_type
+from tilewright.support.errors import CodegenError
+from tilewright.tir.stmt import PrimFunc
+
+
+def emit_module(funcs: Sequence[PrimFunc], features: frozenset[str] = frozenset(), contract: bool = True,
+                extra: str = "") -> str:
+    """LLVM IR of the functions: for each NAME its `NAME__kernel` and its packed entry `__tvm_ffi_NAME`.
+
+    features: what the CPU has ("avx512f", ...). contract: a * b + c may become one FMA. extra: IR appended as it is.
+    Raises CodegenError for what has no machine code.
+    """
+    module = ModuleBuilder(contract, features)
+    names = [f.name for f in funcs]
+    if len(set(names)) != len(names):
+        raise CodegenError(f"two functions of one module have one name: {', '.join(sorted(names))}")
+    for func in funcs:
+        layout = kernel_layout(func)
+        define_kernel(module, func, layout)
+        define_packed(module, layout, None)
+    width = ' "prefer-vector-width"="512"' if "avx512f" in features else ""
+    attributes = f'attributes #0 = {{ nounwind{width} }}\nattributes #1 = {{ nounwind noinline{width} }}\n'
+    return module.text(extra) + attributes
+
+
+def define_kernel(module: ModuleBuilder, func: PrimFunc, layout: KernelLayout) -> None:
+    """Adds `@NAME__kernel` with the arguments of layout."""
+    fn = FunctionEmitter(module, func.name)
+    fn.noalias = bool(func.attrs.get("tir.noalias", True))
+    parameters = []
+    for k, buffer in enumerate(layout.buffers):
+        fn.pointers[buffer.data], fn.buffers[buffer.data] = f"%b{k}", buffer
+        parameters.append(f"{pointer_attributes(buffer, fn.noalias)} %b{k}")
+    for p in func.params:
+        if p in func.buffer_map:
+            fn.pointers[p] = fn.pointers[func.buffer_map[p].data]
+    for k, var in enumerate(layout.values):
+        fn.values[var] = f"%s{k}"
+        parameters.append(f"{register_type(var.dtype)} %s{k}")
+    fn.natural.update(layout.symbols)
+    fn.stmt(func.body)
+    module.define(f"{func.name}__kernel",
+                  f"define void @{func.name}__kernel({', '.join(parameters)}) #0 {{\n{fn.body()}\n  ret void\n}}")

@@ -1,0 +1,87 @@
+"""Which values a kernel receives, in which order, and the signature by which its calls are checked."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.runtime.signature import OPERATORS, Dim, Param, Signature
+from tilewright.support.errors import CodegenError, with_hint
+from tilewright.support.names import NameSupply
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer
+from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Var
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import PrimFunc, Store
+
+
+@dataclass(frozen=True)
+class KernelLayout:
+    """The arguments of `@NAME__kernel`: an address per buffer, the scalar parameters, then the symbols of the shapes.
+
+    `symbols` are in the order in which a buffer's shape (then strides) first has them as a whole extent.
+    """
+    name: str
+    buffers: tuple[Buffer, ...]
+    scalars: tuple[Var, ...]
+    symbols: tuple[Var, ...]
+    signature: Signature
+
+    @property
+    def values(self) -> tuple[Var, ...]:
+        return self.scalars + self.symbols
+
+
+def kernel_layout(func: PrimFunc) -> KernelLayout:
+    """The layout of func. Raises CodegenError for parameters that native code cannot take."""
+    names, supply = {}, NameSupply()
+    scalars = [p for p in func.params if p not in func.buffer_map]
+    for p in func.params:
+        names[p] = supply.fresh(func.buffer_map[p].name if p in func.buffer_map else p.name)
+    symbols: dict[Var, None] = {}
+    for buffer in func.buffers:
+        for extent in (*buffer.shape, *buffer.strides):
+            if isinstance(extent, Var) and extent not in names:
+                names[extent] = supply.fresh(extent.name)
+                symbols[extent] = None
+    written = written_buffers(func)
+    params = [_param(func, p, names, written) for p in func.params]
+    signature = Signature(func.name, tuple(params), {names[s]: s.dtype for s in symbols})
+    ordered = {names[s]: s for s in symbols}
+    assert tuple(ordered) == signature.symbols, "the signature binds its symbols in another order"
+    return KernelLayout(func.name, func.buffers, tuple(scalars), tuple(symbols), signature)
+
+
+def _param(func: PrimFunc, p: Var, names: dict[Var, str], written: set[Var]) -> Param:
+    buffer = func.buffer_map.get(p)
+    if buffer is None:
+        if p.dtype == "handle" or dt.lanes_of(p.dtype) > 1:
+            raise CodegenError(with_hint(f"{func.name}: parameter {p.name} is a {p.dtype} without a buffer",
+                                         "give it a Buffer in buffer_map"))
+        return Param(names[p], p.dtype)
+    shape = tuple(_dim(func, e, names) for e in buffer.shape)
+    strides = tuple(_dim(func, e, names) for e in buffer.strides) or None
+    return Param(names[p], buffer.dtype, shape, strides, buffer.data in written)
+
+
+def _dim(func: PrimFunc, e: Expr, names: dict[Var, str]) -> Dim:
+    if isinstance(e, IntImm):
+        return e.value
+    if isinstance(e, Var) and e in names:
+        return names[e]
+    if isinstance(e, Cast):
+        return _dim(func, e.value, names)
+    if isinstance(e, Binary) and e.op in OPERATORS:
+        return e.op, _dim(func, e.a, names), _dim(func, e.b, names)
+    raise CodegenError(with_hint(f"{func.name}: the extent {e} of a parameter cannot be checked at a call",
+                                 "extents are sums, products, quotients, min and max of shape variables and scalar parameters; "
+                                 "each variable must stand alone as one extent or be a parameter"))
+
+
+def written_buffers(func: PrimFunc) -> set[Var]:
+    """The data Vars of buffers that the function stores to, or hands to a function that might."""
+    found: set[Var] = set()
+    for node in walk(func.body):
+        if isinstance(node, Store):
+            found.add(node.buffer.data)
+        elif isinstance(node, Call) and node.op in ("call_extern", "call_packed"):
+            found.update(v for a in node.args for v in walk(a) if isinstance(v, Var) and v.dtype == "handle")
+    return found

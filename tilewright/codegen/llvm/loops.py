@@ -1,0 +1,41 @@
+"""Serial loops in the form that LLVM's loop passes want."""
+from __future__ import annotations
+
+from tilewright.codegen.llvm.context import FunctionEmitter
+from tilewright.codegen.llvm.index import natural
+from tilewright.tir.stmt import UNROLLED, For
+
+
+def emit_serial(fn: FunctionEmitter, s: For, first: str, end: str, guard: bool) -> None:
+    """The loop over first..end in rotated form: LLVM need not do that again."""
+    header, done = fn.new_label("loop"), fn.new_label("endloop")
+    if natural(fn, s.min):
+        fn.natural.add(s.loop_var)
+    if guard:
+        start = fn.new_label("enter")
+        fn.branch(fn.value(f"icmp slt i64 {first}, {end}"), start, done)
+        fn.start(start)
+    before = fn.label
+    fn.jump(header)
+    fn.start(header)
+    var, advanced = fn.fresh(), fn.fresh()
+    at = len(fn.lines)
+    fn.lines.append("")
+    with fn.region():
+        fn.wide[s.loop_var] = var
+        fn.stmt(s.body)
+        del fn.wide[s.loop_var]
+    fn.lines[at] = f"  {var} = phi i64 [ {first}, %{before} ], [ {advanced}, %{fn.label} ]"
+    fn.do(f"{advanced} = add nsw i64 {var}, 1")
+    more = fn.effect(f"icmp slt i64 {advanced}, {end}")
+    fn.branch(more, header, done, _loop_metadata(fn, s))
+    fn.start(done)
+
+
+def _loop_metadata(fn: FunctionEmitter, s: For) -> str:
+    hints = []
+    if s.kind == UNROLLED:
+        hints.append(fn.module.metadata('!{!"llvm.loop.unroll.full"}'))
+    if not hints:
+        return ""
+    return ", !llvm.loop " + fn.module.metadata("!{{self}, " + ", ".join(hints) + "}", distinct=True)

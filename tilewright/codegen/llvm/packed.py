@@ -1,0 +1,82 @@
+"""The packed entry of a kernel: `__tvm_ffi_NAME`, callable through apache-tvm-ffi."""
+from __future__ import annotations
+
+from tilewright.codegen.llvm.builder import LIKELY, ModuleBuilder, bytes_literal
+from tilewright.codegen.llvm.layout import KernelLayout
+from tilewright.codegen.llvm.types import register_type
+from tilewright.tir import dtype as dt
+
+
+def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None) -> None:
+    """Adds the wrapper that checks the arguments (tw_check_args), unpacks the slots and calls the kernel.
+
+    It returns 0 with a None result, or -1 with an error raised in the ffi. `fault` is the global in which the
+    kernel leaves the number of a failed check; None when it has none.
+    """
+    name, table = layout.name, layout.signature.encode()
+    signature = module.global_data(f"{name}__signature", f"constant [{len(table)} x i8] {bytes_literal(table)}, align 8")
+    check = module.declare("tw_check_args", "i32", "ptr, i32, ptr, ptr")
+    slots = max(1, layout.signature.num_slots)
+    lines = [
+        f"  %slots = alloca [{slots} x i64], align 8",
+        f"  %bad = call i32 {check}(ptr %args, i32 %n, ptr {signature}, ptr %slots)",
+        "  %ok = icmp eq i32 %bad, 0",
+        f"  br i1 %ok, label %run, label %fail, !prof {module.metadata(LIKELY)}",
+        "run:",
+    ]
+    arguments = []
+    for k in range(len(layout.buffers)):
+        lines += [f"  %s{k} = getelementptr inbounds i64, ptr %slots, i64 {k}", f"  %a{k} = load ptr, ptr %s{k}, align 8"]
+        arguments.append(f"ptr %a{k}")
+    for k, var in enumerate(layout.values, len(layout.buffers)):
+        lines += [f"  %s{k} = getelementptr inbounds i64, ptr %slots, i64 {k}", *_scalar(var.dtype, k)]
+        arguments.append(f"{register_type(var.dtype)} %a{k}")
+    lines.append(f"  call void @{name}__kernel({', '.join(arguments)})")
+    if fault is not None:
+        lines += _fault_lines(module, fault)
+    lines += [
+        "  store i64 0, ptr %ret, align 8",
+        "  %value = getelementptr inbounds i64, ptr %ret, i64 1",
+        "  store i64 0, ptr %value, align 8",
+        "  ret i32 0",
+        "fail:",
+        "  ret i32 -1",
+    ]
+    module.define(f"__tvm_ffi_{name}", f"define i32 @__tvm_ffi_{name}(ptr %self, ptr %args, i32 %n, ptr %ret) #0 {{\n"
+                  + "\n".join(lines) + "\n}")
+
+
+def _scalar(dtype: str, k: int) -> list[str]:
+    """Load slot k (its address is %sK) as dtype into %aK: integers are in its low bits, floats are bits of their dtype."""
+    if dtype == "bool":
+        return [f"  %b{k} = load i64, ptr %s{k}, align 8", f"  %a{k} = icmp ne i64 %b{k}, 0"]
+    if dtype == "float16":
+        return [f"  %h{k} = load half, ptr %s{k}, align 8", f"  %a{k} = fpext half %h{k} to float"]
+    if dtype == "bfloat16":
+        return [f"  %h{k} = load i16, ptr %s{k}, align 8", f"  %w{k} = zext i16 %h{k} to i32",
+                f"  %u{k} = shl i32 %w{k}, 16", f"  %a{k} = bitcast i32 %u{k} to float"]
+    if dt.is_float(dtype):
+        type_ = register_type(dtype)
+        return [f"  %a{k} = load {type_}, ptr %s{k}, align 8"]
+    bits = dt.bits_of(dtype)
+    if bits == 64:
+        return [f"  %a{k} = load i64, ptr %s{k}, align 8"]
+    return [f"  %b{k} = load i64, ptr %s{k}, align 8", f"  %a{k} = trunc i64 %b{k} to i{bits}"]
+
+
+def _fault_lines(module: ModuleBuilder, fault: str) -> list[str]:
+    """After the kernel: raise the error that its checks recorded, if any."""
+    report = module.declare("TVMFFIErrorSetRaisedFromCStr", "void", "ptr, ptr")
+    kind = module.c_string("IndexError")
+    return [
+        f"  %fault = atomicrmw xchg ptr {fault}, ptr null monotonic",
+        "  %clean = icmp eq ptr %fault, null",
+        f"  br i1 %clean, label %done, label %faulted, !prof {module.metadata(LIKELY)}",
+        "faulted:",
+        f"  %raised = icmp eq ptr %fault, {fault}",     # the fault points at itself: a called function raised already
+        "  br i1 %raised, label %fail, label %report",
+        "report:",
+        f"  call void {report}(ptr {kind}, ptr %fault)",
+        "  br label %fail",
+        "done:",
+    ]

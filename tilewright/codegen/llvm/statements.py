@@ -1,0 +1,165 @@
+"""Loops, conditions, allocations and sequences."""
+from __future__ import annotations
+
+from tilewright.codegen.llvm.builder import LIKELY
+from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, annotation_flag, emits
+from tilewright.codegen.llvm.index import index, natural
+from tilewright.codegen.llvm.loops import emit_serial
+from tilewright.codegen.llvm.parallel import emit_parallel
+from tilewright.codegen.llvm.types import memory_type
+from tilewright.support.errors import CodegenError, with_hint
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer
+from tilewright.tir.expr import Binary, Call, Expr, IntImm
+from tilewright.tir.stmt import (
+    PARALLEL,
+    THREAD_BINDING,
+    Allocate,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    Seq,
+    While,
+)
+
+STACK_BUFFER_BYTES = 16 << 10        # a larger buffer comes from tw_alloc
+STACK_FUNCTION_BYTES = 128 << 10     # so does every further one once a function's frame has this size
+
+
+@emits(STATEMENTS, Seq)
+def emit_seq(fn: FunctionEmitter, s: Seq) -> None:
+    for stmt in s.stmts:
+        fn.stmt(stmt)
+
+
+@emits(STATEMENTS, Evaluate)
+def emit_evaluate(fn: FunctionEmitter, s: Evaluate) -> None:
+    fn.expr(s.value)
+
+
+@emits(STATEMENTS, LetStmt)
+def emit_let_stmt(fn: FunctionEmitter, s: LetStmt) -> None:
+    if natural(fn, s.value):
+        fn.natural.add(s.var)
+    if s.var.dtype == "handle":
+        fn.pointers[s.var] = fn.expr(s.value)
+        fn.stmt(s.body)
+        return
+    with fn.bound(s.var, fn.expr(s.value)):
+        fn.stmt(s.body)
+
+
+@emits(STATEMENTS, IfThenElse)
+def emit_if(fn: FunctionEmitter, s: IfThenElse) -> None:
+    """A branch; `likely` conditions carry weights."""
+    condition = fn.expr(s.condition)
+    then, done = fn.new_label("then"), fn.new_label("endif")
+    otherwise = fn.new_label("else") if s.else_case is not None else done
+    weights = f", !prof {fn.module.metadata(LIKELY)}" if _is_likely(s.condition) else ""
+    fn.branch(condition, then, otherwise, weights)
+    fn.start(then)
+    with fn.region():
+        fn.stmt(s.then_case)
+    fn.jump(done)
+    if s.else_case is not None:
+        fn.start(otherwise)
+        with fn.region():
+            fn.stmt(s.else_case)
+        fn.jump(done)
+    fn.start(done)
+
+
+def _is_likely(condition: Expr) -> bool:
+    if isinstance(condition, Call):
+        return condition.op == "likely"
+    return isinstance(condition, Binary) and condition.op == "and" and _is_likely(condition.a) and _is_likely(condition.b)
+
+
+@emits(STATEMENTS, While)
+def emit_while(fn: FunctionEmitter, s: While) -> None:
+    test, body, done = fn.new_label("while"), fn.new_label("body"), fn.new_label("endwhile")
+    fn.jump(test)
+    fn.start(test)
+    with fn.region():
+        fn.branch(fn.expr(s.condition), body, done)
+        fn.start(body)
+        fn.stmt(s.body)
+    fn.jump(test)
+    fn.start(done)
+
+
+@emits(STATEMENTS, For)
+def emit_for(fn: FunctionEmitter, s: For) -> None:
+    """A loop. An extent of 1 or less needs none."""
+    if s.kind == THREAD_BINDING:
+        raise CodegenError(with_hint(f"{fn.name}: loop {s.loop_var.name} is bound to {s.thread_tag}, which a CPU does not have",
+                                     'use parallel instead of bind, or build for a GPU target'))
+    if isinstance(s.extent, IntImm) and s.extent.value <= 0:
+        return
+    before = fn.flags
+    if annotation_flag(s.annotations, "reassociate"):
+        fn.flags = "reassoc nsz " + fn.flags.replace("reassoc nsz ", "")
+    if isinstance(s.extent, IntImm) and s.extent.value == 1:
+        _emit_once(fn, s)
+    elif s.kind == PARALLEL and fn.parallel_depth == 0:
+        emit_parallel(fn, s)
+    else:
+        first = index(fn, s.min)
+        extent = index(fn, s.extent)
+        emit_serial(fn, s, first, _sum(fn, first, extent), guard=not isinstance(s.extent, IntImm))
+    fn.flags = before
+
+
+def _emit_once(fn: FunctionEmitter, s: For) -> None:
+    if natural(fn, s.min):
+        fn.natural.add(s.loop_var)
+    fn.wide[s.loop_var] = index(fn, s.min)
+    fn.stmt(s.body)
+    del fn.wide[s.loop_var]
+
+
+def _sum(fn: FunctionEmitter, first: str, extent: str) -> str:
+    if first == "0":
+        return extent
+    if first.lstrip("-").isdigit() and extent.lstrip("-").isdigit():
+        return str(int(first) + int(extent))
+    return fn.value(f"add nsw i64 {first}, {extent}")
+
+
+def constant_bytes(buffer: Buffer) -> int | None:
+    """Size of the buffer in bytes if its shape is constant."""
+    total = dt.bytes_of(buffer.dtype)
+    for extent in buffer.shape:
+        if not isinstance(extent, IntImm):
+            return None
+        total *= extent.value
+    return total
+
+
+@emits(STATEMENTS, Allocate)
+def emit_allocate(fn: FunctionEmitter, s: Allocate) -> None:
+    """Small constant buffers live in the frame, where LLVM promotes them; the rest comes from tw_alloc."""
+    buffer = s.buffer
+    size = constant_bytes(buffer)
+    if size is not None and size <= STACK_BUFFER_BYTES and fn.stack_bytes + size <= STACK_FUNCTION_BYTES:
+        fn.stack_bytes += size
+        count = max(1, size // dt.bytes_of(buffer.dtype))
+        fn.pointers[buffer.data] = fn.alloca(f"[{count} x {memory_type(buffer.dtype)}], align 64")
+        fn.buffers[buffer.data] = buffer
+        fn.stmt(s.body)
+        return
+    alloc = fn.module.declare("tw_alloc", "noalias align 64 ptr", "i64")
+    free = fn.module.declare("tw_free", "void", "ptr")
+    where = fn.effect(f"call noalias align 64 ptr {alloc}(i64 {size if size is not None else _bytes(fn, buffer)})")
+    fn.pointers[buffer.data] = where
+    fn.buffers[buffer.data] = buffer
+    fn.stmt(s.body)
+    fn.do(f"call void {free}(ptr {where})")
+
+
+def _bytes(fn: FunctionEmitter, buffer: Buffer) -> str:
+    total = str(dt.bytes_of(buffer.dtype))
+    for extent in buffer.shape:
+        total = fn.value(f"mul nsw i64 {total}, {index(fn, extent)}")
+    return total

@@ -1,0 +1,105 @@
+"""How values look in LLVM IR: types in registers and in memory, constants, intrinsic suffixes."""
+from __future__ import annotations
+
+import functools
+import struct
+
+from tilewright.support.errors import CodegenError, with_hint
+from tilewright.tir import dtype as dt
+
+# float16 and bfloat16 are stored in 16 bits and computed in float32, rounded after every operation.
+_REGISTER = {"bool": "i1", "float16": "float", "bfloat16": "float", "float32": "float", "float64": "double", "handle": "ptr"}
+_MEMORY = {"bool": "i8", "float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double", "handle": "ptr"}
+_SUFFIX = {"float": "f32", "double": "f64", "half": "f16", "ptr": "p0"}
+SMALL_FLOATS = ("float16", "bfloat16")
+
+
+def _vector(element: str, lanes: int) -> str:
+    return element if lanes == 1 else f"<{lanes} x {element}>"
+
+
+@functools.cache
+def register_type(dtype: str) -> str:
+    """LLVM type of a value of dtype in a register: i1 for bool, float for the 16-bit floats."""
+    element, lanes = dt.parse(dtype)
+    return _vector(_REGISTER.get(element) or f"i{dt.bits_of(element)}", lanes)
+
+
+@functools.cache
+def memory_type(dtype: str) -> str:
+    """LLVM type of dtype in memory: i8 for bool, half for float16, i16 for bfloat16."""
+    element, lanes = dt.parse(dtype)
+    return _vector(_MEMORY.get(element) or f"i{dt.bits_of(element)}", lanes)
+
+
+@functools.cache
+def suffix(llvm_type: str) -> str:
+    """The mangled name of an LLVM type in an intrinsic's name: `<16 x float>` is v16f32."""
+    if llvm_type.startswith("<"):
+        lanes, element = llvm_type[1:-1].split(" x ")
+        return f"v{lanes}{suffix(element)}"
+    return _SUFFIX.get(llvm_type, llvm_type)
+
+
+@functools.cache
+def with_element(llvm_type: str, element: str) -> str:
+    """llvm_type with another element type and the same number of lanes."""
+    if llvm_type.startswith("<"):
+        return f"{llvm_type.split(' x ')[0]} x {element}>"
+    return element
+
+
+@functools.cache
+def lanes_of_type(llvm_type: str) -> int:
+    return int(llvm_type[1:].split(" ")[0]) if llvm_type.startswith("<") else 1
+
+
+def round_to_bfloat16(value: float) -> float:
+    """value rounded to the nearest bfloat16, ties to even."""
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    if value != value:
+        return value
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    return struct.unpack("<f", struct.pack("<I", bits & 0xFFFFFFFF))[0]
+
+
+def _to_format(value: float, fmt: str) -> float:
+    try:
+        return struct.unpack(fmt, struct.pack(fmt, value))[0]
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+@functools.lru_cache(4096)
+def float_literal(value: float, element: str) -> str:
+    """The constant in LLVM's hexadecimal form, rounded to the element type first."""
+    if element != "float64":
+        value = _to_format(value, "<f")
+    if element == "float16":
+        value = _to_format(value, "<e")
+    elif element == "bfloat16" and abs(value) != float("inf"):
+        value = round_to_bfloat16(value)
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+@functools.lru_cache(4096)
+def int_literal(value: int, element: str) -> str:
+    """An integer or bool constant."""
+    if element == "bool":
+        return "true" if value else "false"
+    if dt.is_unsigned(element) and value >= 1 << dt.bits_of(element) - 1:
+        value -= 1 << dt.bits_of(element)        # LLVM's integers have no sign; print them as it does
+    return str(value)
+
+
+def splat(llvm_type: str, constant: str) -> str:
+    """A scalar constant as a constant of llvm_type."""
+    if not llvm_type.startswith("<"):
+        return constant
+    return f"splat ({llvm_type[1:-1].split(' x ')[1]} {constant})"
+
+
+def check_supported(dtype: str, what: str) -> None:
+    """Raises CodegenError for vectors of handles."""
+    if dt.element_of(dtype) == "handle" and dt.lanes_of(dtype) > 1:
+        raise CodegenError(with_hint(f"{what} is {dtype}", "vectors of pointers have no machine code"))

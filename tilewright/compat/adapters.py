@@ -1,0 +1,67 @@
+"""The few TVM functions whose arguments differ from ours."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright import runtime, schedule
+from tilewright.driver import Target, target
+from tilewright.runtime import Device, Tensor
+from tilewright.tir import Expr, IRModule, PrimFunc
+from tilewright.tir.expr import intrinsic
+
+
+def device(kind: Any = "cpu", index: int = 0) -> Device:
+    """The device of a kind or target string: device("llvm", 0) is cpu(0)."""
+    return kind if isinstance(kind, Device) else runtime.device(str(kind).split()[0], index)
+
+
+def cuda(index: int = 0) -> Device:
+    """CUDA device `index`; its `.exist` is False where there is none."""
+    return runtime.device("cuda", index)
+
+
+def enabled(name: str) -> bool:
+    """True when code for the target kind can be built and run here."""
+    return name.split()[0] in ("llvm", "cpu")
+
+
+def array(source: Any, device: Device | None = None, mem_scope: str | None = None, *,
+          ctx: Device | None = None) -> Tensor:
+    """A new array with the contents of source (NumPy, DLPack, nested lists)."""
+    return runtime.array(source, device or ctx or runtime.cpu(0))
+
+
+def empty(shape: Sequence[int], dtype: str = "float32", device: Device | None = None,
+          mem_scope: str | None = None, *, ctx: Device | None = None) -> Tensor:
+    """A new array, not initialised."""
+    return runtime.empty(shape, dtype, device or ctx or runtime.cpu(0))
+
+
+def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7) -> None:
+    """np.testing.assert_allclose with TVM's default tolerances, shapes compared as well."""
+    actual, desired = np.asanyarray(actual), np.asanyarray(desired)
+    np.testing.assert_equal(actual.shape, desired.shape)
+    np.testing.assert_allclose(actual, desired, rtol=rtol, atol=atol, verbose=True)
+
+
+def Schedule(mod: PrimFunc | IRModule, **_: Any) -> schedule.Schedule:  # noqa: N802 - TVM's name
+    """A schedule of mod; TVM's debugging keywords are accepted and ignored."""
+    return schedule.Schedule(mod)
+
+
+def call_packed(name: str, *args: Any) -> Expr:
+    """A call of the registered packed function `name`."""
+    return intrinsic("call_packed", name, *args)
+
+
+def call_extern(dtype: str, name: str, *args: Any) -> Expr:
+    """A call of the C function `name` that returns dtype."""
+    return intrinsic("call_extern", name, *args, dtype=dtype)
+
+
+def MakeTarget(spec: Any, host: Any = None) -> Target:  # noqa: N802 - TVM's name
+    """The Target for a string; the host target is always this machine's."""
+    return target(spec)

@@ -1,0 +1,150 @@
+"""`tilewright.compat.tvm`: the 2018 and the `te` era spellings of TVM, as thin aliases.
+
+Every module is a row of a table: a name and our object. A name that is not there raises AttributeError that
+says what to use instead.
+"""
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tilewright import runtime, te, tir
+from tilewright.compat import adapters
+from tilewright.driver import Target, build, lower, target
+from tilewright.support import errors
+
+# What to say about names of TVM that are not here. Keys are full names without the leading "tvm.".
+INSTEAD = {
+    "relay": "Relay left TVM in 0.20; build the model with tilewright.graph",
+    "relax": "build the model with tilewright.graph",
+    "autotvm": "write the schedule with te.create_schedule or tilewright.Schedule",
+    "auto_scheduler": "write the schedule with te.create_schedule or tilewright.Schedule",
+    "meta_schedule": "write the schedule with te.create_schedule or tilewright.Schedule",
+    "rpc": "run the module on this machine; remote devices are not supported",
+    "contrib": "the vendor libraries of tvm.contrib are not called from here; write the operator in te",
+    "script": "write the kernel in te; the script parser is not there yet",
+    "te.scan": "write the recurrence as one kernel per step",
+    "te.hybrid": "write the kernel in te",
+    "te.gradient": "differentiate the model with tilewright.graph.gradients",
+    "te.decl_tensor_intrin": "vectorize the innermost axis instead",
+    "scan": "write the recurrence as one kernel per step",
+    "decl_tensor_intrin": "vectorize the innermost axis instead",
+    "hardware_intrin": "it is in no release of TVM",
+    "gpu": "tvm.cuda(0), once there is a CUDA back end; tvm.cpu(0) until then",
+    "transform.PassContext": "the passes of Tilewright have no options",
+    "topi.nn": "the operators of tilewright.graph have these compute rules",
+}
+
+
+class Namespace(types.ModuleType):
+    """A module made of a table of names."""
+
+    def __init__(self, name: str, names: Mapping[str, Any], doc: str) -> None:
+        super().__init__(name, doc)
+        self.__dict__.update(names)
+        self.__file__ = __file__
+        self.__path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        full = f"{self.__name__}.{name}"
+        key = full.removeprefix("tvm.")
+        hint = INSTEAD.get(key) or INSTEAD.get(name, "")
+        near = [n for n in self.__dict__ if n.lower() == name.lower() and n != name]
+        hint = hint or (f"did you mean {near[0]}?" if near else "dir() of the module lists the names there are")
+        raise AttributeError(errors.with_hint(f"{full} does not exist in tilewright.compat.tvm", hint))
+
+
+def _public(module: types.ModuleType) -> dict[str, Any]:
+    return {name: getattr(module, name) for name in module.__all__}
+
+
+_EXPRESSIONS = {name: getattr(te, name) for name in (
+    "placeholder", "compute", "reduce_axis", "thread_axis", "var", "size_var", "const", "sum", "max", "min",
+    "all", "any", "comm_reducer", "extern", "if_then_else", "create_schedule",
+    "exp", "log", "tanh", "sigmoid", "sqrt", "rsqrt", "erf", "sin", "cos", "power", "floor", "ceil",
+    "trunc", "round", "abs", "isnan", "truncdiv", "truncmod", "floordiv", "floormod",
+)}
+_ERRORS = {
+    "TVMError": errors.TilewrightError, "InternalError": errors.TensorExpressionError,
+    "OpError": errors.GraphError,
+}
+_DEVICES = {"cpu": runtime.cpu, "device": adapters.device, "context": adapters.device, "cuda": adapters.cuda,
+            "gpu": adapters.cuda}
+_ND = {"array": adapters.array, "empty": adapters.empty, "NDArray": runtime.Tensor, **_DEVICES}
+_TIR = {
+    **{name: getattr(tir, name) for name in (
+        "Var", "IntImm", "FloatImm", "StringImm", "IterVar", "Buffer", "PrimFunc", "Select", "Cast", "Not",
+        "Call", "Let", "Ramp", "Broadcast", "For", "Block", "BlockRealize", "IfThenElse", "Evaluate",
+        "decl_buffer", "if_then_else", "exp", "log", "tanh", "sigmoid", "sqrt", "erf", "all", "any",
+        "truncdiv", "truncmod", "floordiv", "floormod", "min_value", "max_value")},
+    "Schedule": adapters.Schedule, "const": te.const, "max": te.max, "min": te.min,
+    "call_packed": adapters.call_packed, "call_extern": adapters.call_extern,
+}
+
+
+def _modules() -> dict[str, Namespace]:
+    def make(name: str, names: Mapping[str, Any], doc: str) -> Namespace:
+        return Namespace(name, names, doc)
+
+    modules = {
+        "tvm.te": make("tvm.te", {**_public(te)}, "Tensor expressions."),
+        "tvm.tir": make("tvm.tir", _TIR, "The loop IR."),
+        "tvm.topi": make("tvm.topi", {}, "Operators in te (none yet under TVM's names)."),
+        "tvm.nd": make("tvm.nd", _ND, "Arrays."),
+        "tvm.ndarray": make("tvm.ndarray", _ND, "Arrays."),
+        "tvm.error": make("tvm.error", _ERRORS, "Errors."),
+        "tvm._ffi": make("tvm._ffi", {}, "The calling convention."),
+        "tvm._ffi.base": make("tvm._ffi.base", _ERRORS, "Errors, 2018 spelling."),
+        "tvm.ir": make("tvm.ir", {"IRModule": tir.IRModule, "Range": tir.Range,
+                                  "structural_equal": tir.structural_equal,
+                                  "assert_structural_equal": tir.assert_structural_equal}, "Modules."),
+        "tvm.runtime": make("tvm.runtime", {
+            "Module": runtime.Module, "enabled": adapters.enabled, "load_module": runtime.load_module,
+            "NDArray": runtime.Tensor, **_DEVICES}, "Compiled modules."),
+        "tvm.target": make("tvm.target", {"Target": adapters.MakeTarget, "create": target}, "Targets."),
+        "tvm.testing": make("tvm.testing", {"assert_allclose": adapters.assert_allclose}, "Checks."),
+    }
+    children: dict[str, dict[str, Any]] = {}
+    for name, module in modules.items():
+        parent, _, child = name.rpartition(".")
+        children.setdefault(parent, {})[child] = module
+    for name, module in modules.items():
+        module.__dict__.update(children.get(name, {}))
+    top = {
+        **_EXPRESSIONS, **_DEVICES, **children["tvm"],
+        "lower": lower, "build": build, "IRModule": tir.IRModule, "TVMError": errors.TilewrightError,
+        "register_func": runtime.register_func, "get_global_func": runtime.get_global_func,
+        "Target": Target, "__version__": "0.0.0+tilewright",
+    }
+    modules["tvm"] = make("tvm", top, "TVM's names on Tilewright.")
+    return modules
+
+
+MODULES = _modules()
+tvm = MODULES["tvm"]
+
+
+class _MissingModules(importlib.abc.MetaPathFinder):
+    """Turns `import tvm.something` that we lack into an error with a hint."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None,
+                  target: types.ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
+        if fullname.startswith("tvm.") and isinstance(sys.modules.get("tvm"), Namespace):
+            hint = INSTEAD.get(fullname.removeprefix("tvm."), f"the modules are {', '.join(sorted(MODULES))}")
+            raise ModuleNotFoundError(errors.with_hint(f"{fullname} does not exist in tilewright.compat.tvm", hint),
+                                      name=fullname)
+        return None
+
+
+def install() -> None:
+    """Make `import tvm` and `import topi` mean this namespace, in this process."""
+    sys.modules.update(MODULES)
+    sys.modules["topi"] = MODULES["tvm.topi"]
+    if not any(isinstance(f, _MissingModules) for f in sys.meta_path):
+        sys.meta_path.insert(0, _MissingModules())

@@ -1,0 +1,112 @@
+"""Runs graphs: infers types, plans memory, compiles each kernel once, and executes a step in one native call."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright import runtime
+from tilewright.driver import Target, target
+from tilewright.graph.memory import MemoryPlan
+from tilewright.graph.optimizers import Update
+from tilewright.graph.planner import KernelCache, plan_step
+from tilewright.graph.step import Step
+from tilewright.graph.value import TensorType, Value, topological
+from tilewright.runtime import Tensor
+from tilewright.support.errors import GraphError, with_hint
+
+
+class Executor:
+    """Computes `outputs` from feeds and then applies `updates` to their parameters, in place.
+
+    schedule: "rules" (built-in schedules for the target) or "default" (the loops as the expressions have them);
+    fuse: let elementwise operators share a kernel with their neighbours.
+    A step is planned and compiled for each combination of feed shapes and dtypes, the first time it is fed.
+    """
+
+    def __init__(self, outputs: Sequence[Value], updates: Sequence[Update] = (), *, schedule: str = "rules",
+                 fuse: bool = True, target: str | Target | None = None) -> None:
+        self.outputs, self.updates = tuple(outputs), tuple(updates)
+        self.fuse = fuse
+        for v in [*self.outputs, *(u.value for u in self.updates), *(u.target for u in self.updates)]:
+            if not isinstance(v, Value):
+                raise GraphError(f"Executor: {v!r} is not a graph value")
+        if not self.outputs and not self.updates:
+            raise GraphError("Executor: there is nothing to compute: no outputs and no updates")
+        if schedule not in ("rules", "default"):
+            raise GraphError(f'Executor: schedule is {schedule!r}, expected "rules" or "default"')
+        targets = [u.target for u in self.updates]
+        if len(set(targets)) != len(targets):
+            raise GraphError("Executor: a parameter is updated twice in one step")
+        for t in targets:
+            if t.data is None:
+                raise GraphError(f"Executor: the update target {t!r} is not a parameter")
+        self.kernels = KernelCache(_resolve(target), schedule)
+        order = topological([*self.outputs, *(u.value for u in self.updates)])
+        self.placeholders = [v for v in order if v.op is None and v.data is None]
+        self._steps: dict[tuple[TensorType, ...], Step] = {}
+        self.step: Step | None = None                      # of the last run
+
+    def run(self, feeds: Mapping[Value, Any] | None = None) -> list[Tensor]:
+        """The outputs, as new tensors, for `feeds`: {placeholder: Tensor or array}. Updates are applied.
+
+        Feeds are read in place when they are contiguous (no copies). Raises GraphError for a missing or unknown
+        feed, a dtype or shape that an operator refuses, or a feed that is not contiguous.
+        """
+        arrays = self._arrays(dict(feeds or {}))
+        types = tuple(TensorType(tuple(a.shape), str(a.dtype)) for a in arrays)
+        step = self._steps.get(types)
+        if step is None:
+            fed = dict(zip(self.placeholders, types))
+            step = self._steps[types] = self._plan(fed)
+        self.step = step
+        return step.run(arrays)
+
+    def compile(self, feeds: Mapping[Value, TensorType]) -> Step:
+        """Plan and compile the step for feeds of these types, without running it."""
+        missing = [v.name for v in self.placeholders if v not in feeds]
+        if missing:
+            raise GraphError(f"Executor.compile: no type for {', '.join(missing)}")
+        types = tuple(feeds[v] for v in self.placeholders)
+        if types not in self._steps:
+            self._steps[types] = self._plan(dict(feeds))
+        self.step = self._steps[types]
+        return self.step
+
+    def _plan(self, fed: Mapping[Value, TensorType]) -> Step:
+        return plan_step(self.outputs, self.updates, fed, self.placeholders, self.kernels, self.fuse)
+
+    @property
+    def memory(self) -> MemoryPlan[Value]:
+        """The memory plan of the last run: bytes planned, without reuse, and the lower bound."""
+        if self.step is None:
+            raise GraphError(with_hint("the executor has not run yet", "memory is planned for the shapes that are fed"))
+        return self.step.memory
+
+    def _arrays(self, feeds: dict[Value, Any]) -> list[Tensor]:
+        arrays = []
+        for v in self.placeholders:
+            if v not in feeds:
+                raise GraphError(with_hint(f"run: placeholder {v.name} is not fed", "feed " + ", ".join(
+                    x.name for x in self.placeholders)))
+            arrays.append(_as_tensor(v, feeds.pop(v)))
+        if feeds:
+            raise GraphError(f"run: {', '.join(getattr(v, 'name', repr(v)) for v in feeds)} "
+                             "is fed but is no placeholder of this graph")
+        return arrays
+
+
+def _resolve(spec: str | Target | None) -> Target:
+    t = target(spec)
+    if not t.is_host:
+        raise GraphError(f"Executor: target {t} does not run on this machine")
+    return t
+
+
+def _as_tensor(v: Value, x: Any) -> Tensor:
+    if isinstance(x, Tensor):
+        return x
+    if isinstance(x, np.ndarray) or hasattr(x, "__dlpack__"):
+        return runtime.view(x, v.name)
+    raise GraphError(with_hint(f"run: {v.name} is fed a {type(x).__name__}", "feed a Tensor, a NumPy array or a DLPack object"))

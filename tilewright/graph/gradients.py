@@ -1,0 +1,57 @@
+"""Reverse-mode differentiation: the gradient of a graph is another graph."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright import te
+from tilewright.graph.operator import INJECTIVE, Operator
+from tilewright.graph.operators.elementwise import Add
+from tilewright.graph.value import TensorType, Value, topological
+from tilewright.support.errors import GraphError, with_hint
+
+
+@dataclass(frozen=True)
+class OnesLike(Operator):
+    """y = 1 everywhere, of x's shape: the gradient of a loss with respect to itself."""
+    pattern = INJECTIVE
+    shape_only = (0,)
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        return TensorType(inputs[0].shape, self.same_float(*inputs))
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        return te.compute(inputs[0].shape, lambda *_: te.const(1.0, inputs[0].dtype), name="ones")
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return (None,)
+
+
+def gradients(loss: Value, wrt: Sequence[Value]) -> list[Value]:
+    """d(sum of loss)/dx for every x in wrt, as values of the graph, each of the shape of its x.
+
+    Reverse accumulation (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). Values that do not lead
+    to a member of wrt are not differentiated. Raises GraphError where loss does not depend on a member of wrt,
+    or an operator on the way has no gradient.
+    """
+    order = topological([loss])
+    reaches = set(wrt)
+    for v in order:
+        if any(x in reaches for x in v.inputs):
+            reaches.add(v)
+    missing = [x.name for x in wrt if x not in order]
+    if missing:
+        raise GraphError(with_hint(f"gradients: {loss.name} does not depend on {', '.join(missing)}",
+                                   "leave them out of the list"))
+    total: dict[Value, Value] = {loss: OnesLike()(loss)}
+    for v in reversed(order):
+        if v.op is None or v not in total or v not in reaches:
+            continue
+        parts = v.op.grad(v, total[v])
+        assert len(parts) == len(v.inputs), f"{v.op}: {len(parts)} gradients for {len(v.inputs)} inputs"
+        for x, dx in zip(v.inputs, parts):
+            if dx is not None and x in reaches:
+                total[x] = Add()(total[x], dx) if x in total else dx
+    absent = [x.name for x in wrt if x not in total]
+    if absent:
+        raise GraphError(f"gradients: no differentiable path leads from {loss.name} to {', '.join(absent)}")
+    return [total[x] for x in wrt]

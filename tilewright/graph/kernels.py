@@ -1,0 +1,72 @@
+"""From a fused group of values to one kernel: its te program, its name, and where it may write in place."""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilewright import te
+from tilewright.graph.passes.fuse import Group
+from tilewright.graph.value import TensorType, Value
+from tilewright.tir import PrimFunc
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A group as a function of blocks: params are the group's inputs in order, then the output.
+
+    When `inplace` is a position in inputs, the output is written into that input, which is then the only
+    parameter for both.
+    """
+    name: str
+    func: PrimFunc
+    inputs: tuple[Value, ...]
+    output: Value
+    inplace: int | None = None
+
+
+def signature(group: Group, types: Mapping[Value, TensorType], inplace: int | None) -> str:
+    """A text that is equal for groups that compute the same function of inputs of the same types."""
+    numbers: dict[Value, int] = {}
+    lines = []
+    for v in group.values:
+        for x in v.inputs:
+            if x not in numbers:
+                numbers[x] = len(numbers)
+                lines.append(f"%{numbers[x]}: {types[x]}")
+        numbers[v] = len(numbers)
+        args = ", ".join(f"%{numbers[x]}" for x in v.inputs)
+        lines.append(f"%{numbers[v]} = {v.op!r}({args}): {types[v]}")
+    return "\n".join([*lines, f"inplace {inplace}"])
+
+
+def make_kernel(group: Group, types: Mapping[Value, TensorType], inplace: int | None = None) -> Kernel:
+    """The kernel of a group; its name has the operators and a digest of what it computes."""
+    digest = hashlib.sha256(signature(group, types, inplace).encode()).hexdigest()[:10]
+    name = "_".join([type(v.op).__name__.lower() for v in group.values][-4:] + [digest])
+    tensors: dict[Value, te.Tensor] = {}
+    for v in group.values:
+        for x in v.inputs:
+            if x not in tensors:
+                tensors[x] = te.placeholder(types[x].shape, types[x].dtype, name=f"in{len(tensors)}")
+        tensors[v] = v.op.compute(*(tensors[x] for x in v.inputs))
+    args = [tensors[x] for x in group.inputs] + [tensors[group.output]]
+    return Kernel(name, te.create_prim_func(args, name=name), group.inputs, group.output, inplace)
+
+
+def inplace_candidates(group: Group) -> list[int]:
+    """Positions in group.inputs that the output may overwrite: read by operators at the index they write only.
+
+    Every operator between such a read and the output must be elementwise too, or the output element would be
+    written before another one is computed from the same input.
+    """
+    aligned = {group.output}
+    for v in reversed(group.values):
+        if v in aligned:
+            aligned.update(x for k, x in enumerate(v.inputs) if k in v.op.inplace)
+    return [k for k, x in enumerate(group.inputs) if x in aligned and _only_aligned_reads(group, x, aligned)]
+
+
+def _only_aligned_reads(group: Group, x: Value, aligned: set[Value]) -> bool:
+    return all(k in v.op.inplace and v in aligned
+               for v in group.values for k, i in enumerate(v.inputs) if i is x and k not in v.op.shape_only)

@@ -1,0 +1,56 @@
+"""An operator is one class: attributes, type inference, compute rule and gradient in one place."""
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tilewright import te
+from tilewright.graph.value import TensorType, Value
+from tilewright.support.errors import GraphError, with_hint
+
+# How a kernel of the operator reads its inputs, which decides what may be fused with it.
+INJECTIVE, REDUCTION, CONTRACTION, OPAQUE = "injective", "reduction", "contraction", "opaque"
+
+
+class Operator:
+    """Subclass as a frozen dataclass whose fields are the attributes.
+
+    `infer` gives the type of the result from the types of the inputs; `compute` gives the result as a tensor
+    expression; `grad(y, dy)` gives dL/dx for each input x of y, as values of the graph (None: no gradient).
+    """
+    pattern: ClassVar[str] = OPAQUE
+    shape_only: ClassVar[tuple[int, ...]] = ()     # inputs of which only the shape is used
+    fuses_inputs: ClassVar[bool] = False           # a reduction that reads each input element once
+    takes_epilogue: ClassVar[bool] = False         # elementwise readers may join its kernel
+    inplace: ClassVar[tuple[int, ...]] = ()        # inputs read at the index written, and nowhere else
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        raise NotImplementedError
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        raise NotImplementedError
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        raise GraphError(with_hint(f"{type(self).__name__} has no gradient",
+                                   "it cannot stand between the loss and a parameter"))
+
+    def __call__(self, *inputs: Value) -> Value:
+        for k, v in enumerate(inputs):
+            if not isinstance(v, Value):
+                raise GraphError(with_hint(f"{self}: input {k} is a {type(v).__name__}, not a graph value",
+                                           "wrap an array with graph.parameter(name, array), or feed a placeholder"))
+        return Value(self, inputs, type(self).__name__.lower())
+
+    def require(self, condition: bool, message: str, *inputs: TensorType, hint: str = "") -> None:
+        """Raise GraphError naming the operator and its inputs unless condition holds."""
+        if not condition:
+            types = ", ".join(map(str, inputs))
+            raise GraphError(with_hint(f"{self}: {message}; the inputs are {types}", hint))
+
+    def same_float(self, *inputs: TensorType) -> str:
+        """The common dtype of the inputs, which must be one floating-point type."""
+        dtypes = {t.dtype for t in inputs}
+        self.require(len(dtypes) == 1, f"dtypes differ: {', '.join(sorted(dtypes))}", *inputs,
+                     hint="insert graph.cast(x, dtype)")
+        self.require("float" in inputs[0].dtype, f"dtype is {inputs[0].dtype}, not a float", *inputs,
+                     hint='feed float32, or insert graph.cast(x, "float32")')
+        return inputs[0].dtype

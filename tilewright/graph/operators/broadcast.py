@@ -1,0 +1,152 @@
+"""Operators that repeat or sum out axes; each is the other's gradient."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import te
+from tilewright.graph.operator import INJECTIVE, REDUCTION, Operator
+from tilewright.graph.value import TensorType, Value
+
+
+def broadcastable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    """True when NumPy's rules repeat `small` to `large`: trailing axes equal, or 1."""
+    tail = large[len(large) - len(small):]
+    return len(small) <= len(large) and all(a in (1, b) for a, b in zip(small, tail))
+
+
+def repeat(x: te.Tensor, shape: tuple[Any, ...], name: str) -> te.Tensor:
+    """x repeated to shape by NumPy's rules."""
+    skip = len(shape) - len(x.shape)
+
+    def element(*i: Any) -> Any:
+        return x(*(0 if int(n) == 1 else v for v, n in zip(i[skip:], x.shape)))
+    return te.compute(shape, element, name=name)
+
+
+def sum_over(x: te.Tensor, axes: tuple[int, ...], shape: tuple[Any, ...], kept: tuple[int | None, ...],
+             name: str) -> te.Tensor:
+    """Sum of x over axes; output axis j runs over input axis kept[j] (None: an axis of extent 1)."""
+    reduced = {a: te.reduce_axis((0, x.shape[a]), name=f"r{a}") for a in axes}
+
+    def element(*i: Any) -> Any:
+        index = dict(reduced) | {a: v for a, v in zip(kept, i) if a is not None}
+        return te.sum(x(*(index[a] for a in range(len(x.shape)))), axis=list(reduced.values()))
+    return te.compute(shape, element, name=name)
+
+
+@dataclass(frozen=True)
+class BroadcastTo(Operator):
+    """y = x repeated to `shape` by NumPy's rules."""
+    shape: tuple[int, ...]
+    pattern = INJECTIVE
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        self.require(broadcastable(inputs[0].shape, self.shape), f"cannot repeat to {self.shape}", *inputs)
+        return TensorType(self.shape, inputs[0].dtype)
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        return repeat(inputs[0], self.shape, "broadcast_to")
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return (SumLike()(dy, y.inputs[0]),)
+
+
+@dataclass(frozen=True)
+class BroadcastLike(Operator):
+    """y = x repeated to the shape of `like`."""
+    pattern = INJECTIVE
+    shape_only = (1,)
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        x, like = inputs
+        self.require(broadcastable(x.shape, like.shape), f"cannot repeat {x.shape} to {like.shape}", *inputs)
+        return TensorType(like.shape, x.dtype)
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        return repeat(inputs[0], inputs[1].shape, "broadcast_like")
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        return SumLike()(dy, y.inputs[0]), None
+
+
+@dataclass(frozen=True)
+class SumLike(Operator):
+    """y = x summed over the axes along which a value of the shape of `like` would be repeated to x's shape."""
+    pattern = REDUCTION
+    fuses_inputs = takes_epilogue = True
+    shape_only = (1,)
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        x, like = inputs
+        self.require(broadcastable(like.shape, x.shape), f"{like.shape} does not repeat to {x.shape}", *inputs)
+        return TensorType(like.shape, self.same_float(x))
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        x, like = inputs
+        skip = len(x.shape) - len(like.shape)
+        kept = tuple(skip + j if int(like.shape[j]) == int(x.shape[skip + j]) else None
+                     for j in range(len(like.shape)))
+        axes = tuple(a for a in range(len(x.shape)) if a not in kept)
+        if not axes:
+            return te.compute(x.shape, lambda *i: x(*i), name="sum_like")
+        return sum_over(x, axes, like.shape, kept, "sum_like")
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        return BroadcastLike()(dy, y.inputs[0]), None
+
+
+@dataclass(frozen=True)
+class ReduceSum(Operator):
+    """y = sum of x over `axis` (an int, a tuple, or None for all); the result of a full sum has shape (1,).
+
+    keepdims leaves an axis of extent 1 in place of each one summed.
+    """
+    axis: tuple[int, ...] | int | None = None
+    keepdims: bool = False
+    pattern = REDUCTION
+    fuses_inputs = takes_epilogue = True
+
+    def axes(self, rank: int) -> tuple[int, ...]:
+        """The axes summed, counted from the front."""
+        given = range(rank) if self.axis is None else (self.axis,) if isinstance(self.axis, int) else self.axis
+        self.require(all(-rank <= a < rank for a in given), f"axis {self.axis} of a value with {rank} axes")
+        return tuple(sorted({a % rank for a in given}))
+
+    def kept(self, rank: int) -> tuple[int | None, ...]:
+        axes = self.axes(rank)
+        kept = [None if a in axes else a for a in range(rank) if self.keepdims or a not in axes]
+        return tuple(kept) or (None,)
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        x, = inputs
+        shape = tuple(1 if a is None else x.shape[a] for a in self.kept(len(x.shape)))
+        return TensorType(shape, self.same_float(x))
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        x, = inputs
+        kept = self.kept(len(x.shape))
+        shape = tuple(1 if a is None else x.shape[a] for a in kept)
+        return sum_over(x, self.axes(len(x.shape)), shape, kept, "reduce_sum")
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        return (ReduceSumGrad(self.axis, self.keepdims)(dy, y.inputs[0]),)
+
+
+@dataclass(frozen=True)
+class ReduceSumGrad(Operator):
+    """dx = dy repeated along the axes that ReduceSum(axis, keepdims) summed out of x."""
+    axis: tuple[int, ...] | int | None = None
+    keepdims: bool = False
+    pattern = INJECTIVE
+    shape_only = (1,)
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        return TensorType(inputs[1].shape, inputs[0].dtype)
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        dy, x = inputs
+        kept = ReduceSum(self.axis, self.keepdims).kept(len(x.shape))
+        return te.compute(x.shape, lambda *i: dy(*(0 if a is None else i[a] for a in kept)), name="reduce_sum_grad")
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        return ReduceSum(self.axis, self.keepdims)(dy), None

@@ -1,0 +1,127 @@
+"""Two-dimensional convolution (NCHW, no groups) and its two gradients."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import te
+from tilewright.graph.operator import CONTRACTION, Operator
+from tilewright.graph.value import TensorType, Value
+
+
+def padded(x: te.Tensor, p: int, name: str) -> te.Tensor:
+    """x[n, c, h, w] with p zeros on both sides of the last two axes."""
+    if p == 0:
+        return x
+    n, c, h, w = x.shape
+
+    def element(b: Any, ch: Any, i: Any, j: Any) -> Any:
+        inside = te.all(i >= p, i < h + p, j >= p, j < w + p)
+        return te.if_then_else(inside, x[b, ch, i - p, j - p], 0.0)
+    return te.compute((n, c, h + 2 * p, w + 2 * p), element, name=name)
+
+
+@dataclass(frozen=True)
+class _Conv(Operator):
+    stride: int = 1
+    padding: int = 0
+    pattern = CONTRACTION
+    takes_epilogue = True
+
+    def __post_init__(self) -> None:
+        self.require(self.stride >= 1 and self.padding >= 0, "stride must be >= 1 and padding >= 0")
+
+    def out_extent(self, size: int, kernel: int) -> int:
+        return (size + 2 * self.padding - kernel) // self.stride + 1
+
+
+@dataclass(frozen=True)
+class Conv2d(_Conv):
+    """y[n, m, i, j] = sum_{c, r, s} x[n, c, i*stride + r - padding, j*stride + s - padding] * w[m, c, r, s].
+
+    x: [n, c, h, w]; w: [m, c, r, s]; x is zero outside its bounds.
+    """
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        x, w = inputs
+        self.require(len(x.shape) == len(w.shape) == 4, "needs x[n, c, h, w] and w[m, c, r, s]", x, w)
+        self.require(x.shape[1] == w.shape[1], f"x has {x.shape[1]} channels, w expects {w.shape[1]}", x, w)
+        out = tuple(self.out_extent(a, b) for a, b in zip(x.shape[2:], w.shape[2:]))
+        self.require(min(out) >= 1, f"the kernel does not fit: the output would be {out}", x, w,
+                     hint="add padding or use a smaller kernel")
+        return TensorType((x.shape[0], w.shape[0], *out), self.same_float(x, w))
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        x, w = inputs
+        n, c, h, width = map(int, x.shape)
+        m, _, r, s = map(int, w.shape)
+        data = padded(x, self.padding, "pad")
+        rc, rr, rs = (te.reduce_axis((0, e), name=k) for e, k in ((c, "rc"), (r, "rr"), (s, "rs")))
+        t = self.stride
+        return te.compute(
+            (n, m, self.out_extent(h, r), self.out_extent(width, s)),
+            lambda b, f, i, j: te.sum(data[b, rc, i * t + rr, j * t + rs] * w[f, rc, rr, rs], axis=[rc, rr, rs]),
+            name="conv2d")
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        x, w = y.inputs
+        return (Conv2dInputGrad(self.stride, self.padding)(dy, w, x),
+                Conv2dWeightGrad(self.stride, self.padding)(dy, x, w))
+
+
+@dataclass(frozen=True)
+class Conv2dInputGrad(_Conv):
+    """dx[n, c, i, j] = sum over (m, r, s) of dy[n, m, (i+padding-r)/stride, (j+padding-s)/stride] * w[m, c, r, s].
+
+    Only exact quotients inside dy count. Inputs: dy, w, and x for its shape.
+    """
+    shape_only = (2,)
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        return TensorType(inputs[2].shape, self.same_float(*inputs[:2]))
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        dy, w, x = inputs
+        m, _, r, s = map(int, w.shape)
+        oh, ow = map(int, dy.shape[2:])
+        t, p = self.stride, self.padding
+        # Zeros between and around dy's elements turn the gradient into a plain correlation with the flipped kernel.
+        top, left = r - 1, s - 1
+        height, width = int(x.shape[2]) + 2 * p + r - 1, int(x.shape[3]) + 2 * p + s - 1
+
+        def spread(b: Any, f: Any, i: Any, j: Any) -> Any:
+            a, e = i - top, j - left
+            inside = [i >= top, a // t < oh, j >= left, e // t < ow]
+            if t > 1:
+                inside += [a % t == 0, e % t == 0]
+            return te.if_then_else(te.all(*inside), dy[b, f, a // t, e // t], 0.0)
+
+        z = te.compute((x.shape[0], m, height, width), spread, name="spread")
+        rm, rr, rs = (te.reduce_axis((0, e), name=k) for e, k in ((m, "rm"), (r, "rr"), (s, "rs")))
+        return te.compute(
+            tuple(x.shape),
+            lambda b, c, i, j: te.sum(z[b, rm, i + p + rr, j + p + rs] * w[rm, c, r - 1 - rr, s - 1 - rs],
+                                      axis=[rm, rr, rs]),
+            name="conv2d_input_grad")
+
+
+@dataclass(frozen=True)
+class Conv2dWeightGrad(_Conv):
+    """dw[m, c, r, s] = sum over (n, i, j) of dy[n, m, i, j] * x[n, c, i*stride + r - padding, j*stride + s - padding].
+
+    Inputs: dy, x, and w for its shape.
+    """
+    shape_only = (2,)
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        return TensorType(inputs[2].shape, self.same_float(*inputs[:2]))
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        dy, x, w = inputs
+        data = padded(x, self.padding, "pad")
+        rn, ri, rj = (te.reduce_axis((0, e), name=k) for e, k in zip((dy.shape[0], *dy.shape[2:]), ("rn", "ri", "rj")))
+        t = self.stride
+        return te.compute(
+            tuple(w.shape),
+            lambda m, c, r, s: te.sum(dy[rn, m, ri, rj] * data[rn, c, ri * t + r, rj * t + s], axis=[rn, ri, rj]),
+            name="conv2d_weight_grad")

@@ -1,0 +1,175 @@
+"""Operators on equal shapes, element by element."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import te
+from tilewright.graph.operator import INJECTIVE, Operator
+from tilewright.graph.value import TensorType, Value
+
+
+class Elementwise(Operator):
+    """y = f(x0, x1, ...) elementwise on equal shapes; subclasses give f as `scalar`."""
+    pattern = INJECTIVE
+    inplace = (0, 1)
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        self.require(all(t.shape == inputs[0].shape for t in inputs), "shapes differ", *inputs,
+                     hint="broadcast one of them: graph.broadcast_like(x, like)")
+        return TensorType(inputs[0].shape, self.same_float(*inputs))
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        name = type(self).__name__.lower()
+        return te.compute(inputs[0].shape, lambda *i: self.scalar(*(x(*i) for x in inputs)), name=name)
+
+    def scalar(self, *x: Any) -> Any:
+        """f, on scalar expressions."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Add(Elementwise):
+    """y = a + b."""
+    def scalar(self, *x: Any) -> Any: return x[0] + x[1]
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return dy, dy
+
+
+@dataclass(frozen=True)
+class Sub(Elementwise):
+    """y = a - b."""
+    def scalar(self, *x: Any) -> Any: return x[0] - x[1]
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return dy, Neg()(dy)
+
+
+@dataclass(frozen=True)
+class Mul(Elementwise):
+    """y = a * b."""
+    def scalar(self, *x: Any) -> Any: return x[0] * x[1]
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        a, b = y.inputs
+        return Mul()(dy, b), Mul()(dy, a)
+
+
+@dataclass(frozen=True)
+class Div(Elementwise):
+    """y = a / b."""
+    def scalar(self, *x: Any) -> Any: return x[0] / x[1]
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        b = y.inputs[1]
+        return Div()(dy, b), Neg()(Mul()(dy, Div()(y, b)))
+
+
+@dataclass(frozen=True)
+class AddConst(Elementwise):
+    """y = x + c."""
+    c: float
+
+    def scalar(self, *x: Any) -> Any: return x[0] + self.c
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return (dy,)
+
+
+@dataclass(frozen=True)
+class MulConst(Elementwise):
+    """y = x * c."""
+    c: float
+
+    def scalar(self, *x: Any) -> Any: return x[0] * self.c
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return (MulConst(self.c)(dy),)
+
+
+@dataclass(frozen=True)
+class Neg(Elementwise):
+    """y = -x."""
+    def scalar(self, *x: Any) -> Any: return -x[0]
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return (Neg()(dy),)
+
+
+@dataclass(frozen=True)
+class Reciprocal(Elementwise):
+    """y = c / x."""
+    c: float = 1.0
+
+    def scalar(self, *x: Any) -> Any: return self.c / x[0]
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        return (Neg()(Mul()(dy, Div()(y, y.inputs[0]))),)
+
+
+@dataclass(frozen=True)
+class Exp(Elementwise):
+    """y = e**x."""
+    def scalar(self, *x: Any) -> Any: return te.exp(x[0])
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return (Mul()(dy, y),)
+
+
+@dataclass(frozen=True)
+class Log(Elementwise):
+    """y = ln x."""
+    def scalar(self, *x: Any) -> Any: return te.log(x[0])
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return (Div()(dy, y.inputs[0]),)
+
+
+@dataclass(frozen=True)
+class Sqrt(Elementwise):
+    """y = sqrt x."""
+    def scalar(self, *x: Any) -> Any: return te.sqrt(x[0])
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return (MulConst(0.5)(Div()(dy, y)),)
+
+
+@dataclass(frozen=True)
+class Tanh(Elementwise):
+    """y = tanh x; dy/dx = 1 - y*y."""
+    def scalar(self, *x: Any) -> Any: return te.tanh(x[0])
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        return (Mul()(dy, AddConst(1.0)(Neg()(Mul()(y, y)))),)
+
+
+@dataclass(frozen=True)
+class Sigmoid(Elementwise):
+    """y = 1 / (1 + e**-x); dy/dx = y * (1 - y)."""
+    def scalar(self, *x: Any) -> Any: return te.sigmoid(x[0])
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        return (Mul()(dy, Mul()(y, AddConst(1.0)(Neg()(y)))),)
+
+
+@dataclass(frozen=True)
+class Relu(Elementwise):
+    """y = max(x, 0)."""
+    def scalar(self, *x: Any) -> Any: return te.max(x[0], 0.0)
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return (ReluGrad()(dy, y),)
+
+
+@dataclass(frozen=True)
+class ReluGrad(Elementwise):
+    """dx = dy where y > 0, else 0; y = relu(x), so x itself need not be kept. The gradient at 0 is 0."""
+    def scalar(self, *x: Any) -> Any: return te.select(x[1] > 0.0, x[0], 0.0)
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        return ReluGrad()(dy, y.inputs[1]), None
+
+
+@dataclass(frozen=True)
+class Copy(Elementwise):
+    """y = x."""
+    inplace = ()
+
+    def infer(self, *inputs: TensorType) -> TensorType: return inputs[0]
+    def scalar(self, *x: Any) -> Any: return x[0]
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return (dy,)
+
+
+@dataclass(frozen=True)
+class Cast(Elementwise):
+    """y = x converted to dtype."""
+    dtype: str
+    inplace = ()
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        return TensorType(inputs[0].shape, self.dtype)
+
+    def scalar(self, *x: Any) -> Any: return x[0].astype(self.dtype)

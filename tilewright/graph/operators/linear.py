@@ -1,0 +1,42 @@
+"""Operators that contract axes."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import te
+from tilewright.graph.operator import CONTRACTION, Operator
+from tilewright.graph.value import TensorType, Value
+
+
+@dataclass(frozen=True)
+class MatMul(Operator):
+    """y[i, j] = sum_k a[i, k] * b[k, j]; `ta`, `tb` read a or b transposed. Rank 2."""
+    ta: bool = False
+    tb: bool = False
+    pattern = CONTRACTION
+    takes_epilogue = True
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        a, b = inputs
+        self.require(len(a.shape) == len(b.shape) == 2, "both operands need rank 2", a, b)
+        (m, k), (k2, n) = a.shape[::-1] if self.ta else a.shape, b.shape[::-1] if self.tb else b.shape
+        self.require(k == k2, f"the contracted axes differ, {k} != {k2}", a, b,
+                     hint="transpose an operand with ta=True or tb=True")
+        return TensorType((m, n), self.same_float(a, b))
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        a, b = inputs
+        k = te.reduce_axis((0, a.shape[0 if self.ta else 1]), name="k")
+        shape = (a.shape[1 if self.ta else 0], b.shape[0 if self.tb else 1])
+
+        def dot(i: Any, j: Any) -> Any:
+            return te.sum((a[k, i] if self.ta else a[i, k]) * (b[j, k] if self.tb else b[k, j]), axis=k)
+
+        return te.compute(shape, dot, name="matmul")
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        a, b = y.inputs
+        da = MatMul(self.tb, True)(b, dy) if self.ta else MatMul(False, not self.tb)(dy, b)
+        db = MatMul(True, self.ta)(dy, a) if self.tb else MatMul(not self.ta, False)(a, dy)
+        return da, db

@@ -1,0 +1,149 @@
+"""Optimizers: rules that turn gradients into in-place updates of parameters and of their own state."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright import te
+from tilewright.graph.gradients import gradients
+from tilewright.graph.operator import INJECTIVE, Operator
+from tilewright.graph.operators.elementwise import Elementwise
+from tilewright.graph.value import TensorType, Value, parameter
+from tilewright.support.errors import GraphError
+
+
+@dataclass(frozen=True)
+class Update:
+    """At the end of a step, `target` (a parameter) takes `value`, written in its place."""
+    target: Value
+    value: Value
+
+
+@dataclass(frozen=True)
+class Axpy(Elementwise):
+    """y = a * x0 + c * x1."""
+    a: float
+    c: float
+
+    def scalar(self, *x: Any) -> Any: return (x[0] if self.a == 1.0 else x[0] * self.a) + x[1] * self.c
+
+
+@dataclass(frozen=True)
+class SecondMoment(Elementwise):
+    """v' = beta * v + (1 - beta) * g * g."""
+    beta: float
+
+    def scalar(self, *x: Any) -> Any: return x[0] * self.beta + x[1] * x[1] * (1.0 - self.beta)
+
+
+@dataclass(frozen=True)
+class AdamStep(Operator):
+    """p' = p - lr * (m / (1 - b1)) / (sqrt(v / (1 - b2)) + eps); b1, b2: f32[1], beta1 and beta2 to the power of the step."""
+    learning_rate: float
+    epsilon: float
+    pattern = INJECTIVE
+    inplace = (0,)
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        return TensorType(inputs[0].shape, self.same_float(*inputs))
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        p, m, v, b1, b2 = inputs
+
+        def step(*i: Any) -> Any:
+            mean, variance = m(*i) / (1.0 - b1[0]), v(*i) / (1.0 - b2[0])
+            return p(*i) - mean * self.learning_rate / (te.sqrt(variance) + self.epsilon)
+        return te.compute(p.shape, step, name="adam")
+
+
+@dataclass(frozen=True)
+class Scale(Elementwise):
+    """y = x * c, in place."""
+    c: float
+
+    def scalar(self, *x: Any) -> Any: return x[0] * self.c
+
+
+def _check_rate(name: str, **values: float) -> None:
+    for key, value in values.items():
+        low, high = (0.0, 1.0) if key in ("momentum", "beta1", "beta2") else (0.0, float("inf"))
+        if not (isinstance(value, (int, float)) and low <= value <= high):
+            raise GraphError(f"{name}: {key}={value!r} is not a number from {low:g} to {high:g}")
+
+
+def _zeros_like(p: Value, what: str) -> Value:
+    assert p.data is not None
+    return parameter(f"{p.name}.{what}", np.zeros(p.data.shape, p.data.dtype))
+
+
+class Optimizer:
+    """`minimize(loss, params)` gives the Updates for an Executor; state starts at zero."""
+
+    def minimize(self, loss: Value, params: Sequence[Value]) -> list[Update]:
+        """Updates that lower `loss` (its sum, where it has several elements). Raises GraphError for a non-parameter."""
+        for p in params:
+            if p.data is None:
+                raise GraphError(f"{type(self).__name__}: {p!r} is not a parameter; make it with graph.parameter(name, array)")
+        if len(set(params)) != len(params):
+            raise GraphError(f"{type(self).__name__}: a parameter is listed twice")
+        return self.updates(params, gradients(loss, params))
+
+    def updates(self, params: Sequence[Value], grads: Sequence[Value]) -> list[Update]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SGD(Optimizer):
+    """p <- p - learning_rate * g."""
+    learning_rate: float
+
+    def __post_init__(self) -> None:
+        _check_rate("SGD", learning_rate=self.learning_rate)
+
+    def updates(self, params: Sequence[Value], grads: Sequence[Value]) -> list[Update]:
+        return [Update(p, Axpy(1.0, -self.learning_rate)(p, g)) for p, g in zip(params, grads)]
+
+
+@dataclass(frozen=True)
+class Momentum(Optimizer):
+    """u <- momentum * u + g; p <- p - learning_rate * u (Polyak 1964, in PyTorch's form)."""
+    learning_rate: float
+    momentum: float = 0.9
+
+    def __post_init__(self) -> None:
+        _check_rate("Momentum", learning_rate=self.learning_rate, momentum=self.momentum)
+
+    def updates(self, params: Sequence[Value], grads: Sequence[Value]) -> list[Update]:
+        out = []
+        for p, g in zip(params, grads):
+            u = _zeros_like(p, "velocity")
+            moved = Axpy(self.momentum, 1.0)(u, g)
+            out += [Update(u, moved), Update(p, Axpy(1.0, -self.learning_rate)(p, moved))]
+        return out
+
+
+@dataclass(frozen=True)
+class Adam(Optimizer):
+    """Adam (Kingma and Ba, 2015, algorithm 1), with bias correction."""
+    learning_rate: float = 1e-3
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        _check_rate("Adam", learning_rate=self.learning_rate, beta1=self.beta1, beta2=self.beta2,
+                    epsilon=self.epsilon)
+
+    def updates(self, params: Sequence[Value], grads: Sequence[Value]) -> list[Update]:
+        powers = [parameter(f"adam.{name}", np.ones(1, "float32")) for name in ("beta1_power", "beta2_power")]
+        b1, b2 = (Scale(beta)(power) for beta, power in zip((self.beta1, self.beta2), powers))
+        out = [Update(power, value) for power, value in zip(powers, (b1, b2))]
+        for p, g in zip(params, grads):
+            m, v = _zeros_like(p, "mean"), _zeros_like(p, "variance")
+            m2, v2 = Axpy(self.beta1, 1.0 - self.beta1)(m, g), SecondMoment(self.beta2)(v, g)
+            out += [Update(m, m2), Update(v, v2),
+                    Update(p, AdamStep(self.learning_rate, self.epsilon)(p, m2, v2, b1, b2))]
+        return out

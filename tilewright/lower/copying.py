@@ -1,0 +1,350 @@
+"""Copies of statements with variables replaced, constants folded and dead branches dropped."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import (
+    Binary,
+    Broadcast,
+    Call,
+    Expr,
+    FloatImm,
+    IntImm,
+    Let,
+    Not,
+    Ramp,
+    Select,
+    StringImm,
+    Var,
+    all_of,
+    binary,
+    logical_not,
+)
+from tilewright.tir.node import Node, children, map_children
+from tilewright.tir.ops import BINARY
+from tilewright.tir.stmt import (
+    NOP,
+    THREAD_BINDING,
+    Allocate,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    Seq,
+    Stmt,
+    Store,
+    While,
+    seq,
+)
+
+_LEAVES = (IntImm, FloatImm, StringImm)
+
+
+def is_nop(stmt: Stmt) -> bool:
+    return type(stmt) is Seq and not stmt.stmts
+
+
+def conjuncts(cond: Expr) -> list[Expr]:
+    """The terms of a conjunction, left to right, with `likely` around the whole or around a term taken off."""
+    if type(cond) is Call and cond.op == "likely":
+        return conjuncts(cond.args[0])
+    if type(cond) is Binary and cond.op == "and":
+        return conjuncts(cond.a) + conjuncts(cond.b)
+    if type(cond) is IntImm and cond.value:
+        return []
+    return [cond]
+
+
+def likely(terms: list[Expr]) -> Expr:
+    """likely(a and b and ...); the constant True for no terms."""
+    cond = all_of(*terms)
+    return cond if type(cond) is IntImm else Call("likely", (cond,), cond.dtype)
+
+
+def is_likely(cond: Expr) -> bool:
+    return type(cond) is Call and cond.op == "likely"
+
+
+def guard(cond: Expr, body: Stmt, otherwise: Stmt | None = None) -> Stmt:
+    """`if cond: body else: otherwise`, decided at once when cond is a constant."""
+    if type(cond) is IntImm:
+        return body if cond.value else (otherwise or NOP)
+    if otherwise is not None and is_nop(otherwise):
+        otherwise = None
+    if is_nop(body):
+        return NOP if otherwise is None else IfThenElse(logical_not(cond), otherwise)
+    return IfThenElse(cond, body, otherwise)
+
+
+def uses_any(node: Node, variables: Any) -> bool:
+    """True when node reads one of the variables (a set or mapping of Vars)."""
+    if not variables:
+        return False
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if type(top) is Var:
+            if top in variables:
+                return True
+        elif type(top) is Binary:
+            stack.append(top.a)
+            stack.append(top.b)
+        else:
+            stack.extend(children(top))
+    return False
+
+
+def free_vars(node: Node) -> Iterator[Var]:
+    """The variables that an expression reads, with repetitions."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if type(top) is Var:
+            yield top
+        elif type(top) is Binary:
+            stack.append(top.a)
+            stack.append(top.b)
+        else:
+            stack.extend(children(top))
+
+
+def fold_binary(op: str, a: Expr, b: Expr) -> Expr:
+    """`a op b` on operands of one dtype, folded where both are constants or one is neutral."""
+    if type(a) is IntImm or type(b) is IntImm or BINARY[op].logical:
+        if type(b) is IntImm and b.value == 0 and op in ("floordiv", "floormod", "truncdiv", "truncmod"):
+            return Binary(op, a, b)
+        return binary(op, a, b)
+    return Binary(op, a, b)
+
+
+def renamed(buffer: Buffer, **changed: Any) -> Buffer:
+    """A new buffer like this one behind a new pointer."""
+    return buffer.replace(data=Var(buffer.data.name, "handle"), **changed)
+
+
+_METHODS: dict[type, str] = {
+    Var: "var", IntImm: "leaf", FloatImm: "leaf", StringImm: "leaf", Binary: "binary", Not: "negation",
+    Select: "select", Call: "call", Let: "let", Load: "load", Store: "store", For: "loop", IfThenElse: "branch",
+    LetStmt: "let_stmt", Seq: "seq", While: "while_loop", Allocate: "allocate",
+}
+
+
+class Copier:
+    """Copies IR under a substitution of variables and buffers.
+
+    `fresh` gives every loop, let and allocation of the copy an identity of its own: needed whenever the
+    original stays in the program or is copied again. Buffer shapes are rewritten for allocations only.
+    """
+
+    def __init__(self, variables: Mapping[Var, Expr] | None = None, buffers: Mapping[Buffer, Buffer] | None = None,
+                 fresh: bool = False) -> None:
+        self.variables: dict[Var, Expr] = dict(variables or {})
+        self.buffers: dict[Buffer, Buffer] = dict(buffers or {})
+        self.fresh = fresh
+
+        self._handlers = {cls: getattr(self, name) for cls, name in _METHODS.items()}
+
+    def __call__(self, node: Any) -> Any:
+        handler = self._handlers.get(type(node))
+        return handler(node) if handler is not None else map_children(node, self)
+
+    def new_var(self, var: Var) -> Var:
+        if not self.fresh:
+            return var
+        copy = Var(var.name, var.type)
+        self.variables[var] = copy
+        return copy
+
+    # expressions
+
+    def var(self, e: Var) -> Expr:
+        return self.variables.get(e, e)
+
+    def leaf(self, e: Expr) -> Expr:
+        return e
+
+    def binary(self, e: Binary) -> Expr:
+        a, b = self(e.a), self(e.b)
+        return e if a is e.a and b is e.b else fold_binary(e.op, a, b)
+
+    def negation(self, e: Not) -> Expr:
+        a = self(e.a)
+        return e if a is e.a else logical_not(a)
+
+    def select(self, e: Select) -> Expr:
+        new = map_children(e, self)
+        if type(new.condition) is IntImm:
+            return new.a if new.condition.value else new.b
+        return new
+
+    def call(self, e: Call) -> Expr:
+        new = map_children(e, self)
+        if new is not e and type(new.args[0] if new.args else None) is IntImm:
+            if new.op == "likely":
+                return new.args[0]
+            if new.op == "if_then_else":
+                return new.args[1] if new.args[0].value else new.args[2]
+        return new
+
+    def let(self, e: Let) -> Expr:
+        value = self(e.value)
+        var = self.new_var(e.var)
+        body = self(e.body)
+        return e if var is e.var and value is e.value and body is e.body else Let(var, value, body)
+
+    def load(self, e: Load) -> Expr:
+        buffer = self.buffers.get(e.buffer, e.buffer)
+        indices = tuple([self(i) for i in e.indices])
+        predicate = None if e.predicate is None else self(e.predicate)
+        if buffer is e.buffer and predicate is e.predicate and all(
+                [a is b for a, b in zip(indices, e.indices, strict=True)]):
+            return e
+        return Load(buffer, indices, predicate)
+
+    # statements
+
+    def store(self, s: Store) -> Stmt:
+        buffer = self.buffers.get(s.buffer, s.buffer)
+        value = self(s.value)
+        indices = tuple([self(i) for i in s.indices])
+        predicate = None if s.predicate is None else self(s.predicate)
+        if buffer is s.buffer and value is s.value and predicate is s.predicate and all(
+                [a is b for a, b in zip(indices, s.indices, strict=True)]):
+            return s
+        return Store(buffer, value, indices, predicate)
+
+    def loop(self, s: For) -> Stmt:
+        low, extent = self(s.min), self(s.extent)
+        if type(extent) is IntImm and extent.value <= 0:
+            return NOP
+        if type(extent) is IntImm and extent.value == 1 and s.kind != THREAD_BINDING:
+            self.variables[s.loop_var] = low
+            return self(s.body)
+        var = self.new_var(s.loop_var)
+        body = self(s.body)
+        if is_nop(body):
+            return NOP
+        if var is s.loop_var and low is s.min and extent is s.extent and body is s.body:
+            return s
+        return For(var, low, extent, s.kind, body, s.thread_tag, s.annotations)
+
+    def branch(self, s: IfThenElse) -> Stmt:
+        cond = self(s.condition)
+        if type(cond) is IntImm:
+            return self(s.then_case) if cond.value else NOP if s.else_case is None else self(s.else_case)
+        then = self(s.then_case)
+        other = None if s.else_case is None else self(s.else_case)
+        if cond is s.condition and then is s.then_case and other is s.else_case and not is_nop(then):
+            return s
+        return guard(cond, then, other)
+
+    def let_stmt(self, s: LetStmt) -> Stmt:
+        value = self(s.value)
+        var = self.new_var(s.var)
+        body = self(s.body)
+        return s if var is s.var and value is s.value and body is s.body else LetStmt(var, value, body)
+
+    def seq(self, s: Seq) -> Stmt:
+        new = [self(x) for x in s.stmts]
+        return s if all([a is b for a, b in zip(new, s.stmts, strict=True)]) else seq(new)
+
+    def while_loop(self, s: While) -> Stmt:
+        cond = self(s.condition)
+        if type(cond) is IntImm and not cond.value:
+            return NOP
+        body = self(s.body)
+        return s if cond is s.condition and body is s.body else While(cond, body)
+
+    def allocate(self, s: Allocate) -> Stmt:
+        buffer = self.buffers.get(s.buffer, s.buffer)
+        shape = tuple([self(d) for d in buffer.shape])
+        changed = any([a is not b for a, b in zip(shape, buffer.shape, strict=True)])
+        if self.fresh:
+            new = renamed(buffer, shape=shape)
+            self.variables[buffer.data] = new.data
+            self.buffers[s.buffer] = new
+        elif changed:
+            new = buffer.replace(shape=shape)
+            self.buffers[s.buffer] = new
+        else:
+            new = buffer
+        body = self(s.body)
+        if is_nop(body):
+            return NOP
+        return s if new is s.buffer and body is s.body else Allocate(new, body, s.annotations)
+
+
+def specialize(node: Any, variables: Mapping[Var, Expr]) -> Any:
+    """node under a substitution; loops and allocations keep their identity."""
+    return Copier(variables)(node) if variables else node
+
+
+def fresh_copy(stmt: Stmt, variables: Mapping[Var, Expr] | None = None) -> Stmt:
+    """A copy under a substitution whose loops, lets and allocations are new objects."""
+    return Copier(variables, fresh=True)(stmt)
+
+
+def statements(stmt: Stmt) -> Iterator[Stmt]:
+    """stmt and the statements below it, parents first, in program order (expressions are not visited)."""
+    stack: list[Stmt] = [stmt]
+    while stack:
+        top = stack.pop()
+        yield top
+        match top:
+            case Seq(stmts):
+                stack.extend(reversed(stmts))
+            case For() | While() | LetStmt() | Allocate():
+                stack.append(top.body)
+            case IfThenElse(_, then, other):
+                if other is not None:
+                    stack.append(other)
+                stack.append(then)
+
+
+def map_stmts(stmt: Stmt, fn: Any) -> Stmt:
+    """stmt with fn applied to its direct child statements only."""
+    match stmt:
+        case Seq(stmts):
+            new = [fn(s) for s in stmts]
+            return stmt if all([a is b for a, b in zip(new, stmts, strict=True)]) else seq(new)
+        case For() | While() | LetStmt() | Allocate():
+            body = fn(stmt.body)
+            return stmt if body is stmt.body else NOP if is_nop(body) else stmt.replace(body=body)
+        case IfThenElse(cond, then, other):
+            new_then, new_other = fn(then), None if other is None else fn(other)
+            return stmt if new_then is then and new_other is other else guard(cond, new_then, new_other)
+        case _:
+            return stmt
+
+
+def expressions(stmt: Stmt) -> list[Expr]:
+    """The expressions that stmt itself evaluates, without those of the statements below it."""
+    match stmt:
+        case Store(_, value, indices, predicate):
+            return [value, *indices] + ([predicate] if predicate is not None else [])
+        case For(_, low, extent):
+            return [low, extent]
+        case IfThenElse(cond) | While(cond):
+            return [cond]
+        case LetStmt(_, value) | Evaluate(value):
+            return [value]
+        case Allocate(buffer):
+            return list(buffer.shape)
+        case _:
+            return []
+
+
+def lanes(e: Expr) -> int:
+    return dt.lanes_of(e.dtype)
+
+
+def broadcast(e: Expr, count: int) -> Expr:
+    """e as a vector of count lanes; e itself when it is a vector already."""
+    return e if lanes(e) > 1 else Broadcast(e, count)
+
+
+def is_vector(e: Expr) -> bool:
+    return type(e) in (Ramp, Broadcast) or dt.lanes_of(e.dtype) > 1

@@ -1,0 +1,136 @@
+"""Frees stores into private buffers from guards that every reader of the buffer has as well."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.linear import linear, structural_key
+from tilewright.lower.copying import Copier, conjuncts, expressions, guard, is_likely, likely, uses_any
+from tilewright.lower.scopes import analyzer_for
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import Binary, Expr, IntImm, Var, const, if_then_else
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import VECTORIZED, Allocate, For, IfThenElse, LetStmt, PrimFunc, Seq, Stmt, Store
+
+Key = tuple[Any, ...]              # names a guard as a condition on one element of a buffer
+
+
+@dataclass
+class _Scope:
+    """The loads of one buffer: the conditions that hold at each of them, as conditions on the element."""
+    buffer: Buffer
+    inner: set[Var] = field(default_factory=set)
+    common: set[Key] | None = None
+
+
+def relax_private_guards(func: PrimFunc) -> PrimFunc:
+    """`if likely(c(i)): P[i] = v` on an allocated P becomes unconditional where all loads of P[i] are under c(i).
+
+    The element P[i] is never read where c(i) is false, so it may hold anything there. A guard on the lanes
+    of a vectorised loop moves into the value, which it still protects: `P[i] = if_then_else(likely(c(i)),
+    v, 0)`; any other one goes only when v reads no memory. Expects loops with N-dimensional allocations
+    (after lower_blocks).
+    """
+    scopes = _find_scopes(func.body)
+    return func.with_body(_Relaxing(scopes, analyzer_for(func))(func.body)) if scopes else func
+
+
+def _find_scopes(body: Stmt) -> dict[Buffer, _Scope]:
+    scopes: dict[Buffer, _Scope] = {}
+
+    def visit(stmt: Stmt, guards: list[Expr]) -> None:
+        for e in expressions(stmt):
+            for node in walk(e):
+                if isinstance(node, Load) and node.buffer in scopes:
+                    scope = scopes[node.buffer]
+                    here = {k for g in guards for k in _element_conditions(g, node.indices, scope)}
+                    scope.common = here if scope.common is None else scope.common & here
+        match stmt:
+            case Allocate(buffer):
+                scopes[buffer] = _Scope(buffer)
+                visit(stmt.body, guards)
+                if not scopes[buffer].common:
+                    del scopes[buffer]
+            case For(var) | LetStmt(var):
+                for scope in scopes.values():
+                    scope.inner.add(var)
+                visit(stmt.body, guards)
+            case IfThenElse(cond, then, other):
+                visit(then, guards + conjuncts(cond) if is_likely(cond) else guards)
+                if other is not None:
+                    visit(other, guards)
+            case Seq(stmts):
+                for s in stmts:
+                    visit(s, guards)
+            case _ if hasattr(stmt, "body"):
+                visit(stmt.body, guards)
+
+    visit(body, [])
+    return scopes
+
+
+def _element_conditions(cond: Expr, indices: tuple[Expr, ...], scope: _Scope) -> list[Key]:
+    """cond as conditions on the element at indices, in names that do not depend on the loops inside the scope."""
+    if not isinstance(cond, Binary) or cond.op not in ("lt", "le", "gt", "ge"):
+        return []
+    out: list[Key] = []
+    if not uses_any(cond, scope.inner):
+        out.append((cond.op, structural_key(cond)))
+    form, offset = linear(Binary("sub", cond.a, cond.b))
+    for d, index in enumerate(indices):
+        for sign in (1, -1):
+            rest = {structural_key(a): (a, k) for a, k in form.items()}
+            terms, start = linear(index)
+            for atom, k in terms.items():
+                key = structural_key(atom)
+                rest[key] = (atom, rest.get(key, (atom, 0))[1] - sign * k)
+            left = {key: ak for key, ak in rest.items() if ak[1]}
+            if terms and not any(uses_any(a, scope.inner) for a, _ in left.values()):
+                out.append((cond.op, d, sign, offset - sign * start, frozenset((key, k) for key, (_, k) in left.items())))
+    return out
+
+
+class _Relaxing(Copier):
+    def __init__(self, scopes: dict[Buffer, _Scope], analyzer: Analyzer) -> None:
+        super().__init__()
+        self.scopes = scopes
+        self.analyzer = analyzer
+        self.vector_vars: set[Var] = set()
+
+    def loop(self, s: For) -> Stmt:
+        self.analyzer.bind(s.loop_var, s.min, s.extent)
+        if s.kind == VECTORIZED:
+            self.vector_vars.add(s.loop_var)
+        return super().loop(s)
+
+    def branch(self, s: IfThenElse) -> Stmt:
+        store = s.then_case
+        if not (isinstance(store, Store) and s.else_case is None and is_likely(s.condition)
+                and store.buffer in self.scopes):
+            return super().branch(s)
+        if not self.in_bounds(store):
+            return s
+        scope = self.scopes[store.buffer]
+        keep: list[Expr] = []
+        move: list[Expr] = []
+        safe = not any(isinstance(e, Load) for e in walk(store.value))
+        for term in conjuncts(s.condition):
+            relaxed = any(k in (scope.common or ()) for k in _element_conditions(term, store.indices, scope))
+            if not relaxed:
+                keep.append(term)
+            elif not safe:
+                (move if uses_any(term, self.vector_vars) else keep).append(term)
+        if len(keep) == len(conjuncts(s.condition)):
+            return s
+        if move:
+            store = store.replace(value=if_then_else(likely(move), store.value, const(0, store.value.dtype)))
+        return guard(likely(keep), store)
+
+    def in_bounds(self, s: Store) -> bool:
+        """True when the element exists whether the guards hold or not."""
+        for index, extent in zip(s.indices, s.buffer.shape, strict=True):
+            low, high = self.analyzer.bounds(index)
+            if low is None or high is None or low < 0 or not isinstance(extent, IntImm) or high >= extent.value:
+                return False
+        return True

@@ -1,0 +1,128 @@
+"""The schedule of a matrix product: packed operand, register tile, threads over blocks of rows.
+
+The structure is Goto and van de Geijn's (Anatomy of High-Performance Matrix Multiplication, 2008): a tile of the
+result stays in registers while k runs; the panel of B that it reads is packed so that vectors are contiguous and
+stays in the second-level cache while the rows of A pass by.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.rules.kinds import BlockFacts, facts_of
+from tilewright.schedule import BlockRV, Schedule
+from tilewright.support.target import Target
+from tilewright.tir import Load, Var, dtype, walk
+
+PARALLEL_FLOPS = 1 << 20         # below it a product runs on one thread
+CACHE_BYTES = 400 * 1024         # share of the second-level cache for rows of A
+
+
+@dataclass(frozen=True)
+class Tile:
+    """rows x columns of the result in registers; `strips`: row tiles that share a panel of B in cache."""
+    rows: int
+    columns: int
+    strips: int
+
+
+def registers(target: Target) -> int:
+    """Vector registers of the target."""
+    return 32 if target.vector_bytes == 64 else 16
+
+
+def choose_tile(m: int, n: int, k: int, itemsize: int, target: Target) -> Tile:
+    """The register tile for an m x n result: up to half of the registers accumulate, and edges are small."""
+    lanes = target.vector_bytes // itemsize
+    budget = 16 if registers(target) == 32 else 12
+    best: tuple[float, int, int] | None = None
+    for vectors in (1, 2, 3, 4):
+        for rows in range(1, 15):
+            if rows * vectors > budget + budget // 2:
+                continue
+            columns = vectors * lanes
+            padded = -(-m // rows) * rows * (-(-n // columns) * columns)
+            waste = padded / max(m * n, 1)
+            loads = (rows + vectors) / (rows * vectors)          # operand loads per multiply-add
+            latency = max(1.0, 10 / (rows * vectors))             # accumulators needed to hide it
+            cost = waste * (latency + 0.35 * loads)
+            if best is None or cost < best[0] - 1e-9:
+                best = (cost, rows, vectors)
+    assert best is not None
+    _, rows, vectors = best
+    strips = max(1, CACHE_BYTES // max(rows * k * itemsize, 1))
+    tiles = -(-m // rows)
+    strips = min(strips, max(1, -(-tiles // (4 * target.num_cores))))
+    return Tile(rows, vectors * lanes, strips)
+
+
+def schedule_contraction(sch: Schedule, product: BlockFacts, epilogue: BlockRV | None, target: Target) -> None:
+    """Schedule a rank-2 sum of products and the elementwise block that reads it (a copy is made when there is none)."""
+    m, n = (e or 1024 for e in product.spatial)
+    k = product.points // max(m * n, 1)
+    out = product.block.writes[0].buffer
+    itemsize = dtype.bytes_of(out.dtype)
+    tile = choose_tile(m, n, k, itemsize, target)
+    pack = pack_operand(sch, product, tile, n, k, itemsize, target)
+    if epilogue is None:
+        epilogue = sch.cache_write(product.rv, 0, "local")
+    else:
+        sch.set_scope(product.rv, 0, "local")
+    i, j = sch.get_loops(epilogue)
+    blocks, strips, rows = sch.split(i, [None, tile.strips, tile.rows])
+    panels, columns = sch.split(j, [None, tile.columns])
+    sch.reorder(blocks, panels, strips, rows, columns)
+    sch.compute_at(product.rv, strips, preserve_unit_loops=True)
+    inner = sch.get_loops(product.rv)[3:]
+    sch.reorder(*inner[2:], *inner[:2])
+    sch.unroll(inner[0])
+    sch.vectorize(inner[1])
+    sch.unroll(rows)
+    sch.vectorize(columns)
+    if 2 * product.points >= PARALLEL_FLOPS and target.num_cores > 1:
+        sch.parallel(blocks)
+    sch.decompose_reduction(product.rv, inner[2])
+    if pack is not None:
+        schedule_pack(sch, pack, tile, target)
+
+
+def pack_operand(sch: Schedule, product: BlockFacts, tile: Tile, n: int, k: int, itemsize: int,
+                 target: Target) -> BlockRV | None:
+    """A copy of the operand that varies with the columns, when reading it in place would stride through memory."""
+    columns = product.block.iter_vars[1].var
+    for load in product.loads:
+        if load.buffer is product.block.writes[0].buffer or not _uses(load, columns):
+            continue
+        in_place = load.indices[-1] is columns and n * k * itemsize <= 128 * 1024
+        if not in_place:
+            copy = sch.cache_read(product.rv, load.buffer.name, "global")
+            transposed = load.indices[-1] is not columns
+            width = tile.columns
+            if transposed:
+                sch.transform_layout(copy, ("write", 0), lambda j, p: (j // width, p, j % width))
+            else:
+                sch.transform_layout(copy, ("write", 0), lambda p, j: (j // width, p, j % width))
+            return copy
+    return None
+
+
+def schedule_pack(sch: Schedule, pack: BlockRV, tile: Tile, target: Target) -> None:
+    """Copy panel by panel, panels on all threads."""
+    first, second = sch.get_loops(pack)
+    transposed = _writes_first_axis_last(facts_of(sch, pack))
+    columns, depth = (first, second) if transposed else (second, first)
+    panels, inner = sch.split(columns, [None, tile.columns])
+    sch.reorder(panels, depth, inner)
+    sch.vectorize(inner)
+    if target.num_cores > 1 and facts_of(sch, pack).points >= 1 << 14:
+        sch.parallel(panels)
+
+
+def _writes_first_axis_last(facts: BlockFacts) -> bool:
+    first = facts.block.iter_vars[0].var
+    return any(n is first for n in walk(facts.block.writes[0].region[-1].min))
+
+
+def _uses(x: Load, v: Var) -> bool:
+    return any(n is v for i in x.indices for n in walk(i))
+
+

@@ -1,0 +1,72 @@
+"""DLPack's three numbers (code, bits, lanes) for the dtype strings of the IR, and NumPy's view of them."""
+from __future__ import annotations
+
+import functools
+import re
+
+import ml_dtypes
+import numpy as np
+
+from tilewright.support.errors import ArgumentError, with_hint
+
+INT, UINT, FLOAT, HANDLE, BFLOAT, BOOL = 0, 1, 2, 3, 4, 6        # DLDataTypeCode
+_CODES = {"int": INT, "uint": UINT, "float": FLOAT, "bfloat": BFLOAT}
+_WIDTHS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bfloat": (16,)}
+_PATTERN = re.compile(r"(bool|[a-z]+?)(\d*)(?:x(\d+))?")
+_ALIASES = {"int": "int32", "float": "float32", "double": "float64", "uint1": "bool"}
+
+
+@functools.cache
+def dl_dtype(dtype: str) -> tuple[int, int, int]:
+    """(code, bits, lanes) of "float32", "bool", "int8x4"; a bool takes 8 bits. Raises ArgumentError."""
+    match = _PATTERN.fullmatch(_ALIASES.get(dtype, dtype))
+    if match:
+        kind, bits, lanes = match[1], int(match[2] or 0), int(match[3] or 1)
+        if kind == "bool" and bits in (0, 8):
+            return BOOL, 8, lanes
+        if bits in _WIDTHS.get(kind, ()):
+            return _CODES[kind], bits, lanes
+    raise ArgumentError(with_hint(f"{dtype!r} is not a dtype", "for instance float32, int64, bool, bfloat16"))
+
+
+@functools.cache
+def dtype_name(code: int, bits: int, lanes: int = 1) -> str:
+    """The dtype string of DLPack's numbers; the inverse of `dl_dtype`."""
+    suffix = f"x{lanes}" if lanes > 1 else ""
+    if code == BOOL:
+        return f"bool{suffix}"
+    names = {number: name for name, number in _CODES.items()}
+    return f"{names.get(code, f'dlpack code {code}, bits ')}{bits}{suffix}"
+
+
+@functools.cache
+def item_bytes(dtype: str) -> int:
+    """Bytes of one element (all lanes)."""
+    _, bits, lanes = dl_dtype(dtype)
+    return bits * lanes // 8
+
+
+@functools.cache
+def numpy_dtype(dtype: str) -> np.dtype:
+    """NumPy's dtype for a scalar dtype string (bfloat16 through ml_dtypes). Raises ArgumentError for vectors."""
+    code, bits, lanes = dl_dtype(dtype)
+    if lanes != 1:
+        raise ArgumentError(f"{dtype} is a vector type, which NumPy has not")
+    return np.dtype(ml_dtypes.bfloat16) if code == BFLOAT else np.dtype(dtype_name(code, bits))
+
+
+def dtype_string(dtype: object) -> str:
+    """The dtype string for a string, a NumPy dtype or scalar type, or a Python type. Raises ArgumentError."""
+    if isinstance(dtype, str):
+        return dtype_name(*dl_dtype(dtype))
+    if dtype is bool:
+        return "bool"
+    if dtype is int:
+        return "int32"
+    if dtype is float:
+        return "float32"
+    try:
+        name = np.dtype(dtype).name  # type: ignore[call-overload]
+    except TypeError:
+        raise ArgumentError(f"{dtype!r} is not a dtype") from None
+    return dtype_name(*dl_dtype(name))

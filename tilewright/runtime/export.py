@@ -1,0 +1,141 @@
+"""Compiled functions as files: relocatable objects and shared libraries that stand alone.
+
+Every file carries, beside the kernels, the support code (weak and hidden, so that many may be linked together) and a
+description of its functions as JSON in the constant `__tilewright_module`.
+"""
+from __future__ import annotations
+
+import base64
+import ctypes
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from tilewright.runtime import native
+from tilewright.runtime.signature import Signature, decode
+from tilewright.support.errors import ArgumentError, CodegenError, with_hint
+
+LIBRARY_SUFFIXES = (".so", ".dylib")
+INFO_SYMBOL = "__tilewright_module"
+_BEGIN, _END = b"TILEWRIGHT-MODULE:", b":END-TILEWRIGHT"
+_SYSTEM_COMPILERS = ("cc", "gcc", "clang")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What is written: object files for `triple` and the functions in them."""
+    objects: Sequence[bytes]
+    signatures: Mapping[str, Signature]
+    entry_name: str
+    triple: str
+
+
+def write_object(exported: Exported, path: str | Path, cc: str | None = None) -> None:
+    """One relocatable object file. Raises ArgumentError for a path that does not end in .o."""
+    if Path(path).suffix not in (".o", ".obj"):
+        raise ArgumentError(with_hint(f"save({str(path)!r}): unknown kind of file", "use .o or .so"))
+    _link(exported, Path(path), ("-r",), cc)
+
+
+def write_library(exported: Exported, path: str | Path, cc: str | None = None) -> None:
+    """A shared library."""
+    shared = ("-dynamiclib", "-undefined", "dynamic_lookup") if "darwin" in exported.triple else ("-shared",)
+    _link(exported, Path(path), shared, cc)
+
+
+def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) -> None:
+    """Write all objects to a folder and let the linker make one file of them, complete or not at all."""
+    if not path.parent.is_dir():
+        raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
+    objects = [*exported.objects, native.compile_support(exported.triple, exported=True), _info_object(exported)]
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        names = []
+        for i, data in enumerate(objects):
+            names.append(str(Path(folder, f"{i}.o")))
+            Path(names[-1]).write_bytes(data)
+        result = str(Path(folder, f"result{path.suffix}"))
+        command = [*linker(exported.triple, cc), *flags, "-o", result, *names]
+        if "-r" in flags:
+            command.insert(len(linker(exported.triple, cc)), "-nostdlib")
+        else:
+            command += ["-lm"]
+        _run(command)
+        partial = path.with_name(f".{path.name}.partial")
+        shutil.copyfile(result, partial)
+        partial.chmod(0o755 if path.suffix in LIBRARY_SUFFIXES else 0o644)
+        partial.replace(path)
+
+
+def _run(command: Sequence[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise CodegenError(f"the linker cannot be started: {error}") from None
+    if done.returncode != 0:
+        raise CodegenError(f"the linker failed ({done.returncode}): {' '.join(command)}\n\n{done.stderr.strip()}")
+
+
+def linker(triple: str, cc: str | None = None) -> list[str]:
+    """The command that links for a triple: `cc`, the system's compiler for the host, else the ziglang wheel's.
+
+    Raises CodegenError when there is none.
+    """
+    if cc is not None:
+        return cc.split()
+    here = triple.split("-")[0] == llvm.get_process_triple().split("-")[0]
+    cross = [f"{triple.split('-')[0]}-linux-gnu-gcc"] if "linux" in triple else []
+    for name in _SYSTEM_COMPILERS if here else cross:
+        found = shutil.which(name)
+        if found:
+            return [found]
+    if importlib.util.find_spec("ziglang") is not None:
+        return [sys.executable, "-m", "ziglang", "cc", "-target", _zig_target(triple)]
+    raise CodegenError(with_hint(f"there is no C compiler to link for {triple}",
+                                 "pip install 'tilewright[export]' brings one, or name yours: export_library(path, cc=...)"))
+
+
+def _zig_target(triple: str) -> str:
+    """Zig's name of a target: machine, system, C library."""
+    machine = triple.split("-")[0]
+    if "darwin" in triple or "macos" in triple:
+        return f"{'aarch64' if machine == 'arm64' else machine}-macos"
+    return f"{machine}-linux-{'musl' if 'musl' in triple else 'gnu'}"
+
+
+def _info_object(exported: Exported) -> bytes:
+    """An object file with the description of the functions as its only constant."""
+    tables = {name: base64.b64encode(s.encode()).decode() for name, s in exported.signatures.items()}
+    text = json.dumps({"version": 1, "entry": exported.entry_name, "triple": exported.triple, "functions": tables})
+    data = _BEGIN + text.encode() + _END + b"\0"
+    escaped = "".join(f"\\{b:02X}" for b in data)
+    native.initialize_targets()
+    module = llvm.parse_assembly(f'target triple = "{exported.triple}"\n'
+                                 f'@{INFO_SYMBOL} = weak_odr constant [{len(data)} x i8] c"{escaped}"\n')
+    machine = llvm.Target.from_triple(exported.triple).create_target_machine(reloc="pic", codemodel="default")
+    return machine.emit_object(module)
+
+
+def read_library_info(path: Path) -> Exported:
+    """The description in a shared library that is loaded already. Raises ArgumentError when it has none."""
+    return read_object_info(path.read_bytes(), path)
+
+
+def read_object_info(data: bytes, path: Path) -> Exported:
+    """The description in the bytes of a file. Raises ArgumentError when it has none."""
+    start, end = data.find(_BEGIN), data.find(_END)
+    if start < 0 or end < start:
+        raise ArgumentError(f"load_module: {path} was not written by Tilewright")
+    info: dict[str, Any] = json.loads(data[start + len(_BEGIN):end])
+    if info.get("version") != 1:
+        raise ArgumentError(f"load_module: {path} has format {info.get('version')}, this version reads 1")
+    signatures = {name: decode(base64.b64decode(text)) for name, text in info["functions"].items()}
+    return Exported((), signatures, info["entry"], info["triple"])

@@ -1,0 +1,168 @@
+"""Everything Tilewright takes from apache-tvm-ffi, whose C layout is checked here at import.
+
+tvm_ffi imports torch and the CUDA bindings where they are installed, which takes seconds. Compiled code needs
+neither, so they are hidden from that one import, unless the program has loaded them already.
+"""
+from __future__ import annotations
+
+import ctypes
+import importlib.abc
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tilewright.runtime.dtypes import dl_dtype
+from tilewright.runtime.errors import CallTypeError, CallValueError
+from tilewright.support.errors import CallError, TilewrightError
+
+
+class _Hide(importlib.abc.MetaPathFinder):
+    """Makes the named packages impossible to import, for the thread that made it."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names, self.thread = names, threading.get_ident()
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> None:
+        if name.partition(".")[0] in self.names and threading.get_ident() == self.thread:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+@contextmanager
+def _without_heavy_imports() -> Iterator[None]:
+    names = frozenset({"torch", "cuda", "torch_c_dlpack_ext"} - sys.modules.keys())
+    finder = _Hide(names)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+with _without_heavy_imports():
+    import tvm_ffi
+    from tvm_ffi import core as _core
+
+VERSION = tvm_ffi.__version__
+FFITensor = tvm_ffi.Tensor
+FFIFunction = tvm_ffi.Function
+FFIModule = tvm_ffi.Module
+LIBRARY: ctypes.CDLL = tvm_ffi.LIB
+# entry points that the native support code calls
+SYMBOLS = ("TVMFFIErrorSetRaisedFromCStr", "TVMFFIErrorMoveFromRaised", "TVMFFIFunctionGetGlobal", "TVMFFIFunctionCreate",
+           "TVMFFIFunctionSetGlobal", "TVMFFIFunctionCall", "TVMFFIObjectDecRef", "TVMFFIObjectIncRef")
+TENSOR_OFFSET = 24                           # of the DLTensor inside a Tensor object
+
+
+class DLTensor(ctypes.Structure):
+    """DLPack's tensor header."""
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("dtype_code", ctypes.c_uint8), ("dtype_bits", ctypes.c_uint8),
+                ("dtype_lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+def _check_version() -> None:
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)(?:\.post(\d+))?", VERSION)
+    parts = tuple(int(p or 0) for p in match.groups()) if match else (0, 0, 0, 0)
+    if not (0, 1, 14, 1) <= parts < (0, 2, 0, 0) or parts == (0, 1, 15, 0):
+        raise ImportError(f"Tilewright needs apache-tvm-ffi>=0.1.14.post1,!=0.1.15,<0.2; {VERSION} is installed")
+
+
+def _check_layout() -> None:
+    """The native argument checker reads these structs by offset."""
+    probe = np.zeros((3, 5), dtype="float32")
+    held = tvm_ffi.from_dlpack(probe)
+    seen = dl_tensor(handle_of(held))
+    as_expected = (seen.data == probe.ctypes.data and seen.ndim == 2 and (seen.device_type, seen.device_id) == (1, 0)
+                   and (seen.dtype_code, seen.dtype_bits, seen.dtype_lanes) == dl_dtype("float32")
+                   and (seen.shape[0], seen.shape[1]) == (3, 5) and seen.byte_offset == 0)
+    if not as_expected:
+        raise ImportError(f"apache-tvm-ffi {VERSION} lays tensors out in a way that Tilewright does not know")
+
+
+def dl_tensor(handle: int) -> DLTensor:
+    """The DLTensor inside the Tensor object at address `handle`."""
+    return DLTensor.from_address(handle + TENSOR_OFFSET)
+
+
+def handle_of(obj: Any) -> int:
+    """Address of the C object behind a tvm-ffi object; the caller keeps the object alive."""
+    return int(obj.__chandle__())
+
+
+def from_dlpack(source: Any) -> Any:
+    """A tvm-ffi Tensor that shares the memory of anything with `__dlpack__`, or of a capsule."""
+    return tvm_ffi.from_dlpack(source)
+
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def retype(capsule: Any, dtype: str) -> Any:
+    """The same unconsumed DLPack capsule, its elements read as another dtype of the same size.
+
+    NumPy knows no bfloat16 in DLPack, so such arrays travel as uint16.
+    """
+    header = DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    header.dtype_code, header.dtype_bits, header.dtype_lanes = dl_dtype(dtype)
+    return capsule
+
+
+class Capsule:
+    """A DLPack producer around one capsule, for consumers that want an object (`numpy.from_dlpack`)."""
+
+    def __init__(self, capsule: Any, device: tuple[int, int]) -> None:
+        self._capsule, self._device = capsule, device
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._device
+
+
+def function_at(address: int, keep_alive: object) -> Any:
+    """The packed function at a machine address, callable from Python; it keeps `keep_alive` alive."""
+    return FFIFunction.__from_extern_c__(address, keep_alive_object=keep_alive)
+
+
+def symbol_address(name: str) -> int:
+    """Address of a C function of libtvm_ffi."""
+    address = ctypes.cast(getattr(LIBRARY, name), ctypes.c_void_p).value
+    assert address
+    return address
+
+
+def register_global(name: str, function: Callable[..., Any], override: bool) -> None:
+    """Enter function in the process-wide table of packed functions. Raises ValueError when the name is taken."""
+    tvm_ffi.register_global_func(name, function, override=override)
+
+
+def get_global(name: str) -> Any | None:
+    """The packed function of that name, or None."""
+    return tvm_ffi.get_global_func(name, allow_missing=True)
+
+
+def remove_global(name: str) -> None:
+    """Take a name out of the table of packed functions."""
+    tvm_ffi.registry.remove_global_func(name)
+
+
+def load_library(path: str) -> Any:
+    """The tvm-ffi module of a shared library, which stays loaded."""
+    return tvm_ffi.load_module(path)
+
+
+_check_version()
+_check_layout()
+tvm_ffi.register_error("tilewright.CallValueError", CallValueError)
+tvm_ffi.register_error("tilewright.CallTypeError", CallTypeError)
+tvm_ffi.register_error("tilewright.CallError", CallError)
+tvm_ffi.register_error("tilewright.TilewrightError", TilewrightError)
+assert _core.ERROR_NAME_TO_TYPE["tilewright.CallValueError"] is CallValueError

@@ -1,0 +1,140 @@
+"""Packed functions as Python callables: the fast call, and what happens when an argument does not fit."""
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from tilewright.runtime import ffi
+from tilewright.runtime.dtypes import dtype_string
+from tilewright.runtime.errors import CallTypeError, CallValueError
+from tilewright.runtime.signature import Param, Signature
+from tilewright.runtime.tensor import Tensor, share
+from tilewright.support.errors import ArgumentError, CallError, with_hint
+
+_loaded = sys.modules
+
+
+class Function:
+    """A function of a module or of the global table.
+
+    Tensor arguments are Tilewright tensors, NumPy arrays or anything with `__dlpack__`; their memory is used in
+    place. Raises CallError (a ValueError or TypeError too) for arguments that do not fit, before anything is written.
+    A torch tensor that requires grad is refused while torch records gradients: the call would be invisible to it.
+    """
+    __slots__ = ("name", "signature", "_native")
+
+    def __init__(self, native: Any, name: str, signature: Signature | None = None) -> None:
+        self._native, self.name, self.signature = native, name, signature
+
+    def __call__(self, *args: Any) -> Any:
+        if "torch" in _loaded:
+            self._refuse_gradients(args)
+        try:
+            result = self._native(*args)
+        except Exception as error:
+            result = self._second_try(args, error)
+        return result if result is None else wrap_result(result)
+
+    def __tvm_ffi_object__(self) -> Any:
+        return self._native
+
+    def __repr__(self) -> str:
+        return f"<tilewright.Function {self.signature or self.name}>"
+
+    def _second_try(self, args: tuple[Any, ...], error: Exception) -> Any:
+        """Call with converted arguments where the fast conversion gave up; raise the clearest error otherwise.
+
+        The fast conversion gives up, before the function runs, on read-only and bfloat16 NumPy arrays.
+        """
+        raised_inside = getattr(error, "__tvm_ffi_error__", None)
+        if raised_inside is None:
+            converted = self.convert(args)
+            try:
+                return self._native(*converted)
+            except Exception as second:
+                error, raised_inside = second, getattr(second, "__tvm_ffi_error__", None)
+        if self.signature is not None and raised_inside is not None and _is_refusal(error, self.name):
+            self._explain(args)
+            if not isinstance(error, CallError):
+                kind = CallTypeError if isinstance(error, TypeError) else CallValueError
+                raise kind(str(error)) from None
+        raise error
+
+    def convert(self, args: tuple[Any, ...]) -> list[Any]:
+        """The arguments as tvm-ffi takes them without any further conversion. Raises CallError."""
+        return [self._convert(p, a) for p, a in self._pairs(args)]
+
+    def _pairs(self, args: tuple[Any, ...]) -> list[tuple[Param, Any]]:
+        """Every argument with its parameter; unnamed parameters where there is no signature, or too few."""
+        known = self.signature.params if self.signature else ()
+        return [(known[i] if i < len(known) else Param(f"#{i}", "", ()), a) for i, a in enumerate(args)]
+
+    def _convert(self, p: Param, arg: Any) -> Any:
+        if not isinstance(arg, np.ndarray) and not hasattr(arg, "__dlpack__"):
+            return arg
+        if isinstance(arg, Tensor):
+            return arg.__tvm_ffi_object__()
+        if isinstance(arg, np.ndarray):
+            if p.written and not arg.flags.writeable:
+                raise CallValueError(with_hint(
+                    f"{self.name}: argument {p.name} is a read-only NumPy array, expected one that can be written: "
+                    f"the function stores its result there", "pass a writable array, e.g. numpy.empty(shape, dtype)"))
+            self._check_dtype(p, arg)
+        try:
+            return share(arg) if isinstance(arg, np.ndarray) else ffi.from_dlpack(arg)
+        except Exception as error:
+            raise CallTypeError(f"{self.name}: argument {p.name} is a {_type_name(arg)} that cannot be shared: "
+                                f"{error}") from None
+
+    def _check_dtype(self, p: Param, arg: np.ndarray) -> None:
+        try:
+            fits = arg.dtype.isnative and bool(dtype_string(arg.dtype))
+        except ArgumentError:
+            fits = False
+        if not fits:
+            raise CallTypeError(f"{self.name}: argument {p.name}.dtype is {arg.dtype.str} ({arg.dtype}), expected "
+                                f"{p.dtype or 'a type that DLPack has'}")
+
+    def _explain(self, args: tuple[Any, ...]) -> None:
+        """Raise for the first argument that is of no usable kind, by the name of its Python type."""
+        assert self.signature is not None
+        if len(args) != len(self.signature.params):
+            return
+        for p, arg in self._pairs(args):
+            if p.is_buffer and not hasattr(arg, "__dlpack__") and not hasattr(arg, "__tvm_ffi_object__"):
+                got = "None" if arg is None else f"a {_type_name(arg)}"
+                raise CallTypeError(with_hint(
+                    f"{self.name}: argument {p.name} is {got}, expected a tensor of {p.dtype}\n\nexpected: {self.signature}",
+                    "tilewright.array(x) makes a tensor of a list or number" if arg is not None else ""))
+
+    def _refuse_gradients(self, args: tuple[Any, ...]) -> None:
+        torch = _loaded["torch"]
+        tensor = getattr(torch, "Tensor", None)              # None while torch is being imported
+        if tensor is None:
+            return
+        for p, arg in self._pairs(args) if any(isinstance(a, tensor) and a.requires_grad for a in args) else ():
+            if isinstance(arg, tensor) and arg.requires_grad and torch.is_grad_enabled():
+                raise CallValueError(with_hint(
+                    f"{self.name}: argument {p.name} is a torch tensor that requires grad, which the call would not record",
+                    "pass x.detach(), or call under torch.no_grad()"))
+
+
+def _is_refusal(error: Exception, name: str) -> bool:
+    """True for an error of the argument checker: the native library may know only the plain Python kinds."""
+    return isinstance(error, CallError) or (isinstance(error, (ValueError, TypeError)) and str(error).startswith(f"{name}: "))
+
+
+def _type_name(x: object) -> str:
+    kind = type(x)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def wrap_result(result: Any) -> Any:
+    """A result of a packed function: its tensors and functions as Tilewright's."""
+    if isinstance(result, ffi.FFITensor):
+        return Tensor(result)
+    if isinstance(result, ffi.FFIFunction):
+        return Function(result, "function")
+    return result

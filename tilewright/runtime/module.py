@@ -1,0 +1,142 @@
+"""Modules: compiled functions with what they expect, runnable, exportable and loadable."""
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tilewright.runtime import export, ffi, timing
+from tilewright.runtime.device import Device
+from tilewright.runtime.function import Function
+from tilewright.runtime.loader import Library, host_triple, load_objects
+from tilewright.runtime.signature import Signature
+from tilewright.runtime.timing import BenchmarkResult
+from tilewright.support.errors import ArgumentError, TargetError, with_hint
+
+
+class Module:
+    """Compiled functions: `m["name"]` is one of them, `m(...)` calls the entry function.
+
+    `objects` are object files for `triple`, each function as `__tvm_ffi_<name>`. They are linked into the process
+    when the first function is asked for, so that code for another machine can be made and saved here.
+    `sources` gives readable forms by name ("ll", "s", "tir"), made on demand.
+    """
+
+    def __init__(self, objects: Sequence[bytes], signatures: Mapping[str, Signature], entry_name: str | None = None,
+                 triple: str | None = None, sources: Mapping[str, Callable[[], str]] | None = None) -> None:
+        self.objects, self.signatures = tuple(objects), dict(signatures)
+        self.entry_name = entry_name or next(iter(self.signatures), "main")
+        self.triple = triple or host_triple()
+        self._sources = dict(sources or {})
+        self._functions: dict[str, Function] = {}
+        self._library: Any = None
+        self._lock = threading.Lock()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the functions."""
+        return tuple(self.signatures)
+
+    def __getitem__(self, name: str) -> Function:
+        found = self._functions.get(name)
+        return found if found is not None else self.get_function(name)
+
+    def __call__(self, *args: Any) -> Any:
+        return self[self.entry_name](*args)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.signatures
+
+    def get_function(self, name: str) -> Function:
+        """The function of that name. Raises ArgumentError when there is none, TargetError for foreign code."""
+        if name not in self.signatures:
+            raise ArgumentError(f"the module has no function {name!r}; it has {', '.join(self.names) or 'none'}")
+        with self._lock:
+            if self._library is None:
+                self._library = self._load()
+            if name not in self._functions:
+                self._functions[name] = Function(self._library.function(name), name, self.signatures[name])
+        return self._functions[name]
+
+    def _load(self) -> Library:
+        if not _runs_here(self.triple):
+            raise TargetError(with_hint(f"code for {self.triple} cannot run on this machine ({host_triple()})",
+                                        "save it (m.save, m.export_library) and load it there"))
+        return load_objects(self.objects, [f"__tvm_ffi_{name}" for name in self.names])
+
+    def get_source(self, form: str = "ll") -> str:
+        """A readable form of the code: "ll" (LLVM IR), "s" (assembly), ... Raises ArgumentError where there is none."""
+        form = {"asm": "s", "": "ll"}.get(form, form)
+        if form not in self._sources:
+            raise ArgumentError(f"the module keeps no source {form!r}; it has {', '.join(self._sources) or 'none'}")
+        return self._sources[form]()
+
+    def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
+                       min_repeat_ms: float = 0, cooldown_interval_ms: float = 0,
+                       repeats_to_cooldown: int = 1) -> Callable[..., BenchmarkResult]:
+        """A callable that measures the named function; see `timing.time_evaluator`."""
+        return timing.time_evaluator(self[func_name], number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown)
+
+    def save(self, path: str | Path, cc: str | None = None) -> None:
+        """Write one relocatable object file (.o) that stands alone, or a shared library for a path that ends in .so.
+
+        Raises ArgumentError for another ending, CodegenError when linking fails.
+        """
+        if Path(path).suffix in export.LIBRARY_SUFFIXES:
+            self.export_library(path, cc)
+        else:
+            export.write_object(self._exported(), path, cc)
+
+    def export_library(self, path: str | Path, cc: str | None = None) -> None:
+        """Write a shared library that any tvm-ffi program can load (`tilewright.load_module`, `tvm_ffi.load_module`).
+
+        The linker is `cc`, else the system's compiler or linker, else the one in the ziglang wheel.
+        Raises CodegenError when there is none or it fails.
+        """
+        export.write_library(self._exported(), path, cc)
+
+    def _exported(self) -> export.Exported:
+        return export.Exported(self.objects, self.signatures, self.entry_name, self.triple)
+
+    def __repr__(self) -> str:
+        return f"<tilewright.Module {self.triple}: {', '.join(map(str, self.signatures.values()))}>"
+
+
+class _Foreign:
+    """A loaded shared library in the place of JIT-linked objects."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def function(self, name: str) -> Any:
+        return self.module.get_function(name)
+
+
+def load_module(path: str | Path) -> Module:
+    """The module of an exported library (.so) or object (.o).
+
+    Raises ArgumentError when the file is not one that Tilewright wrote.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ArgumentError(f"load_module: there is no file {path}")
+    if path.suffix not in export.LIBRARY_SUFFIXES:
+        data = path.read_bytes()
+        info = export.read_object_info(data, path)
+        return Module([data], info.signatures, info.entry_name, info.triple)
+    try:
+        loaded = ffi.load_library(str(path.resolve()))
+    except (RuntimeError, OSError) as error:
+        raise ArgumentError(f"load_module: {path} cannot be loaded: {error}") from None
+    info = export.read_library_info(path)
+    module = Module([], info.signatures, info.entry_name, info.triple)
+    module._library = _Foreign(loaded)
+    return module
+
+
+def _runs_here(triple: str) -> bool:
+    """True when code for the triple is for this kind of machine (vendor names differ between tools)."""
+    here, there = host_triple().split("-"), triple.split("-")
+    system = [part for part in ("linux", "darwin", "macos", "windows") if part in triple]
+    return here[0] == there[0] and (not system or system[0] in host_triple())

@@ -1,0 +1,104 @@
+"""The native support code of compiled libraries: LLVM IR texts, put together for one target."""
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+from tilewright.support.errors import TargetError, with_hint
+
+EXPORTS = ("tw_check_args", "tw_parallel", "tw_set_num_threads", "tw_num_threads", "tw_alloc", "tw_free")
+HELPERS = ("__tvm_ffi_tw_time",)                          # packed functions for Tilewright itself, in no exported library
+VARIABLES = ("tw_own_errors", "tw_quota")                 # set by Tilewright once the code is loaded
+_FILES = ("check.ll", "scalar.ll", "refuse.ll", "pool.ll", "registry.ll", "alloc.ll")
+_LITERAL = re.compile(r'\$"((?:[^"\\]|\\.)*)"')
+_PAUSES = {
+    "x86": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
+    "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
+}
+# signal mask operation SIG_SETMASK, and the dlopen flags RTLD_NOW | RTLD_NODELETE
+_SYSTEMS = {
+    "linux": {"SIG_SETMASK": "2", "PIN_FLAGS": str(0x1002), "CLOCK_MONOTONIC": "1"},
+    "darwin": {"SIG_SETMASK": "3", "PIN_FLAGS": str(0x82), "CLOCK_MONOTONIC": "6"},
+}
+
+
+@functools.cache
+def support_ir(triple: str, exported: bool = False) -> str:
+    """LLVM IR of the thread pool, the allocator and the argument checker for a 64-bit target triple.
+
+    `exported`: for a library that stands alone; its functions are weak and hidden then, so that every object file
+    of a library may bring them along. Raises TargetError for an operating system without POSIX threads.
+    """
+    system = _system(triple)
+    files = (*_FILES, f"{system}.ll", *(() if exported else ("timing.ll",)))
+    texts = [_read(name) for name in files]
+    pause, declaration = _PAUSES.get(_machine(triple), ("", ""))
+    values = dict(_SYSTEMS[system], PAUSE=pause, LINKAGE="weak hidden" if exported else "", VARIABLE="internal" if exported else "")
+    text = "\n".join([f'target triple = "{triple}"', *texts, declaration])
+    for name, value in values.items():
+        text = text.replace(f"${name}", value)
+    return _literals(text)
+
+
+def support_key(triple: str, exported: bool = False) -> str:
+    """Name under which the compiled support code may be cached: a hash of its text and LLVM's version."""
+    text = f"{llvm.llvm_version_info}\n{support_ir(triple, exported)}"
+    return f"support-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def compile_support(triple: str, exported: bool = False) -> bytes:
+    """The support code as an object file for any CPU of the target triple."""
+    initialize_targets()
+    module = llvm.parse_assembly(support_ir(triple, exported))
+    machine = llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic", codemodel="default")
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+    passes.getModulePassManager().run(module, passes)
+    return machine.emit_object(module)
+
+
+@functools.cache
+def initialize_targets() -> None:
+    """Make every target of this LLVM usable."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def _read(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+def _system(triple: str) -> str:
+    if not re.search("64", triple.split("-")[0]):
+        raise TargetError(with_hint(f"the runtime has no 32-bit form, which {triple} needs", "64-bit targets are supported"))
+    if "linux" in triple:
+        return "linux"
+    if "darwin" in triple or "macos" in triple:
+        return "darwin"
+    raise TargetError(with_hint(f"compiled code cannot run on {triple}", "Linux and macOS are supported"))
+
+
+def _machine(triple: str) -> str:
+    name = triple.split("-")[0]
+    if re.fullmatch(r"x86_64|i[3-6]86", name):
+        return "x86"
+    return "aarch64" if name in ("aarch64", "arm64") else name
+
+
+def _literals(text: str) -> str:
+    """The text with every $"literal" replaced by a constant that holds it, NUL-terminated."""
+    names: dict[str, str] = {}
+
+    def name(match: re.Match[str]) -> str:
+        return names.setdefault(match[1], f"@tw.text.{len(names)}")
+
+    text = _LITERAL.sub(name, text)
+    lines = []
+    for literal, symbol in names.items():
+        data = literal.replace(r"\n", "\n").encode() + b"\0"
+        escaped = "".join(chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data)
+        lines.append(f'{symbol} = private unnamed_addr constant [{len(data)} x i8] c"{escaped}"')
+    return "\n".join([text, *lines, ""])

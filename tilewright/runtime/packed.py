@@ -1,0 +1,47 @@
+"""The process-wide table of packed functions, which compiled code and other tvm-ffi libraries share."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.runtime import ffi
+from tilewright.runtime.function import Function, wrap_result
+from tilewright.support.errors import ArgumentError, with_hint
+
+
+def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None = None, override: bool = False) -> Any:
+    """Enter f in the table under `name`; without f, a decorator. Tensor arguments reach it as `Tensor`.
+
+    Raises ArgumentError when the name is taken and `override` is not set.
+    """
+    if callable(name):
+        return register_func(name.__name__, name, override)
+
+    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any) -> Any:
+            return function(*map(wrap_result, args))
+
+        if not override and ffi.get_global(name) is not None:
+            raise ArgumentError(with_hint(f"there is a global function {name!r} already", "pass override=True to replace it"))
+        ffi.register_global(name, getattr(function, "_native", call), override)
+        return function
+
+    return enter if f is None else enter(f)
+
+
+def get_global_func(name: str, allow_missing: bool = False) -> Function | None:
+    """The function of that name in the table. Raises ArgumentError when there is none (None with `allow_missing`)."""
+    found = ffi.get_global(name)
+    if found is not None:
+        return Function(found, name)
+    if allow_missing:
+        return None
+    raise ArgumentError(with_hint(f"there is no global function {name!r}", f"register one: register_func({name!r}, f)"))
+
+
+def remove_global_func(name: str) -> None:
+    """Take a name out of the table; nothing happens when it is not there."""
+    if ffi.get_global(name) is not None:
+        ffi.remove_global(name)

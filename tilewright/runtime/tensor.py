@@ -1,0 +1,232 @@
+"""Tensors: memory that compiled functions read and write, shared without a copy with NumPy, PyTorch and JAX."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.runtime import ffi
+from tilewright.runtime.device import Device, cpu, device, require_cpu
+from tilewright.runtime.dtypes import dtype_name, dtype_string, numpy_dtype
+from tilewright.support.errors import ArgumentError, with_hint
+
+ALIGNMENT = 64                      # bytes: a cache line, and the widest vector register
+
+
+class Tensor:
+    """An n-dimensional array on a device.
+
+    `shape` is a tuple of int, `dtype` a string. `np.from_dlpack(t)`, `np.asarray(t)` and `torch.from_dlpack(t)`
+    share its memory; `t.numpy()` is a copy. Made by `array`, `empty` and `from_dlpack`.
+    """
+    __slots__ = ("_held", "shape", "dtype", "device", "__weakref__")
+
+    def __init__(self, held: Any) -> None:
+        header = ffi.dl_tensor(ffi.handle_of(held))
+        self._held = held
+        self.shape: tuple[int, ...] = tuple(header.shape[i] for i in range(header.ndim))
+        self.dtype: str = dtype_name(header.dtype_code, header.dtype_bits, header.dtype_lanes)
+        self.device: Device = device(header.device_type, header.device_id)
+
+    def __tvm_ffi_object__(self) -> Any:
+        return self._held
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def ctx(self) -> Device:
+        """The device (its name before TVM 0.8)."""
+        return self.device
+
+    def numpy(self) -> np.ndarray:
+        """A copy as a NumPy array."""
+        return self._view().copy()
+
+    asnumpy = numpy
+
+    def copyfrom(self, source: Any) -> Tensor:
+        """Overwrite the elements with those of an array of the same shape, converted to this dtype.
+
+        Result: self. Raises ArgumentError when the shapes differ.
+        """
+        values = as_numpy(source)
+        if values.shape != self.shape:
+            raise ArgumentError(f"copyfrom: the source has shape {values.shape}, this tensor {self.shape}")
+        np.copyto(self._view(), values, casting="unsafe")
+        return self
+
+    def copyto(self, target: Tensor | Device) -> Tensor:
+        """Copy the elements into another tensor of this shape, or into a new one on a device; result: that tensor."""
+        if isinstance(target, Tensor):
+            return target.copyfrom(self)
+        return array(self, target)
+
+    def _view(self) -> np.ndarray:
+        """The memory as a NumPy array (writable)."""
+        require_cpu(self.device, "reading a tensor")
+        capsule = self._held.__dlpack__()
+        storage = numpy_dtype(self.dtype)
+        if self.dtype == "bfloat16":
+            capsule = ffi.retype(capsule, "uint16")
+        found = np.from_dlpack(ffi.Capsule(capsule, (1, 0)))
+        return _writable(found).view(storage) if self.dtype == "bfloat16" else _writable(found)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        view = self._view()
+        if dtype is not None and np.dtype(dtype) != view.dtype:
+            return view.astype(dtype)
+        return view.copy() if copy else view
+
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
+            raise BufferError("a Tilewright tensor is exported in place and on its own device only")
+        if max_version is None or max_version[0] < 1:
+            return self._held.__dlpack__()
+        return self._held.__dlpack__(max_version=max_version)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device.__dlpack_device__()
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        return self._view()[index].copy()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._view()[index] = as_numpy(value) if isinstance(value, Tensor) else value
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentError("a tensor of no dimensions has no length")
+        return self.shape[0]
+
+    def __float__(self) -> float:
+        return float(self._scalar())
+
+    def __int__(self) -> int:
+        return int(self._scalar())
+
+    def item(self) -> Any:
+        """The only element, as a Python number. Raises ArgumentError when there are several."""
+        return self._scalar().item()
+
+    def _scalar(self) -> Any:
+        if self.size != 1:
+            raise ArgumentError(f"a tensor of shape {self.shape} is not one number")
+        return self._view().reshape(())[()]
+
+    def __repr__(self) -> str:
+        text = str(self._view()) if self.device.kind == "cpu" else "..."
+        return f"<tilewright.Tensor shape={self.shape}, dtype={self.dtype}, {self.device!r}>\n{text}"
+
+
+def empty(shape: int | Sequence[int], dtype: Any = "float32", device: Device | None = None) -> Tensor:
+    """A tensor of unspecified elements, its memory aligned to 64 bytes.
+
+    Raises ArgumentError for a bad extent or dtype, TargetError for a device other than the CPU.
+    """
+    require_cpu(device or cpu(), "allocating a tensor")
+    extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    try:
+        extents = tuple(int(n.__index__()) if hasattr(n, "__index__") else int(n) for n in extents)
+    except TypeError:
+        raise ArgumentError(f"the shape {shape!r} is not a tuple of integers") from None
+    if any(n < 0 for n in extents):
+        raise ArgumentError(f"the shape {extents} has a negative extent")
+    return _wrap(_aligned(extents, dtype_string(dtype)))
+
+
+def array(source: Any, device: Device | None = None, dtype: Any = None) -> Tensor:
+    """A new tensor with the elements of an array, tensor (of any library) or nested list.
+
+    The dtype is the source's (float64 for Python floats, int64 for ints) unless given. Raises ArgumentError for a
+    source that is no array of numbers, TargetError for a device other than the CPU.
+    """
+    values = as_numpy(source)
+    try:
+        wanted = dtype_string(values.dtype if dtype is None else dtype)
+    except ArgumentError:
+        raise ArgumentError(with_hint(f"an array of {values.dtype} cannot become a tensor",
+                                      "convert it first, for instance x.astype('float32')")) from None
+    if device is not None:
+        require_cpu(device, "allocating a tensor")
+    memory = _aligned(values.shape, wanted)
+    np.copyto(memory, values, casting="unsafe")
+    return _wrap(memory)
+
+
+def from_dlpack(source: Any) -> Tensor:
+    """A tensor that shares the memory of any object with `__dlpack__` (a NumPy array, a torch tensor)."""
+    if isinstance(source, Tensor):
+        return source
+    if isinstance(source, np.ndarray):
+        return _wrap(source)
+    return Tensor(ffi.from_dlpack(source))
+
+
+def as_numpy(source: Any) -> np.ndarray:
+    """The elements of an array-like as a NumPy array, shared where possible. Raises ArgumentError."""
+    if isinstance(source, np.ndarray):
+        return source
+    if isinstance(source, Tensor):
+        return source._view()
+    if isinstance(source, ffi.FFITensor):
+        return Tensor(source)._view()
+    if hasattr(source, "__dlpack__"):
+        detach = getattr(source, "detach", None)             # a copy of a value needs no gradient
+        return Tensor(ffi.from_dlpack(detach() if detach else source))._view()
+    try:
+        values = np.asarray(source)
+    except (ValueError, TypeError) as error:
+        raise ArgumentError(f"{type(source).__name__} is not an array of numbers: {error}") from None
+    if values.dtype == object:
+        raise ArgumentError(f"{source!r} is not an array of numbers")
+    return values
+
+
+def share(values: np.ndarray) -> Any:
+    """A tvm-ffi tensor over the memory of a NumPy array, read-only and bfloat16 arrays included.
+
+    The caller sees to it that nothing writes to read-only memory. Raises BufferError for dtypes that DLPack has not.
+    """
+    values = _writable(values)
+    if values.dtype == numpy_dtype("bfloat16"):
+        return ffi.from_dlpack(ffi.retype(values.view("uint16").__dlpack__(), "bfloat16"))
+    return ffi.from_dlpack(values)
+
+
+class _Interface:
+    """A second look at an array's memory, kept alive by it."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        interface = dict(values.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__, self.owner = interface, values
+
+
+def _writable(values: np.ndarray) -> np.ndarray:
+    """The same memory as an array without the read-only flag, which DLPack before 1.0 cannot express."""
+    if values.flags.writeable:
+        return values
+    if values.dtype == numpy_dtype("bfloat16"):
+        return _writable(values.view("uint16")).view(values.dtype)
+    return np.asarray(_Interface(values))
+
+
+def _aligned(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    storage = numpy_dtype(dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    raw = np.empty(count * storage.itemsize + ALIGNMENT, dtype=np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start:start + count * storage.itemsize].view(storage).reshape(shape)
+
+
+def _wrap(values: np.ndarray) -> Tensor:
+    return Tensor(share(values))

@@ -1,0 +1,186 @@
+"""Primitives that move a computation into a loop: compute_at, reverse_compute_at."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tilewright.schedule.dataflow import (
+    blocks_of,
+    children_of,
+    is_below,
+    is_output,
+    positions,
+    readers_of,
+    require_stage,
+    writers_of,
+)
+from tilewright.schedule.iteration import require_whole_iteration, runs_once
+from tilewright.schedule.nest import nest
+from tilewright.schedule.ordering import BEFORE, order, require_no_race, require_same_order
+from tilewright.schedule.primitive import primitive
+from tilewright.schedule.required import Domains, Place, domains_of, solve, touched
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import BlockRV, LoopRV
+from tilewright.support.errors import require
+from tilewright.tir.expr import COMM_REDUCE
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, seq
+
+
+@primitive
+def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1) -> None:
+    """Compute, in each iteration of loop, the part of a producer that this iteration needs.
+
+        for i in range(n): B[i] = f(i)
+        for io in range(n // 4):
+            for ii in range(4): C[io*4 + ii] = B[io*4 + ii]
+    ->
+        for io in range(n // 4):
+            for i in range(4): B[io*4 + i] = f(io*4 + i)
+            for ii in range(4): C[io*4 + ii] = B[io*4 + ii]
+
+    The block gets new loops, one for each iter var, of constant extents (the hull of what is needed) and a predicate
+    where they run over its domain; with preserve_unit_loops also those of extent 1. index: -1 puts it as late as
+    possible in the body of loop, -2 as early as possible, n >= 0 before statement n.
+
+    Legal when all that use the block are below loop and all that it uses come before the place, the block's buffers
+    are not outputs and no other block writes them, and no block that it would pass writes what it reads.
+    """
+    target, realize = sch.loop(loop), sch.realize(block)
+    _require_one_function(block, loop)
+    _require_movable(sch, realize, target)
+    name = realize.block.name
+    for region in realize.block.writes:
+        require(not is_output(sch, region.buffer), f"block {name} writes {region.buffer.name}, an output of the function",
+                realize, hint="reverse_compute_at moves an output to its producers")
+    buffers = [r.buffer for r in realize.block.writes]
+    consumers = _distinct(r for b in buffers for r in readers_of(sch, b) if r is not realize)
+    require(bool(consumers), f"nothing reads what block {name} computes", realize)
+    for consumer in consumers:
+        require(is_below(sch.index, consumer, target),
+                f"block {consumer.block.name} reads {name}'s result and is not below loop {target.loop_var.name}",
+                consumer, target, hint="choose a loop around all consumers")
+    producers = _distinct(r for b in realize.block.reads for r in writers_of(sch, b.buffer))
+    children = children_of(target)
+    at = _place(children, [p for p in producers if p is not realize], consumers, index, name, target)
+    place, inner_of = _scope(sch, target)
+    boxes = touched(consumers, "reads", inner_of, place)
+    domains = solve(realize.block, realize.block.writes, boxes, place, within=False)
+    before = sch.index
+    _move(sch, realize, target, at, nest(realize.block, domains, place.analyzer, preserve_unit_loops))
+    require_same_order(sch, before, name, [p for p in blocks_of(before) if p is not realize], ignore=buffers)
+    require_no_race(sch, name, private=buffers)
+
+
+@primitive
+def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops: bool = False,
+                       index: int = -1) -> None:
+    """Run, in each iteration of loop, the part of a consumer whose inputs this iteration has produced.
+
+        for io in range(n // 4):
+            for ii in range(4): B[io*4 + ii] = f(io*4 + ii)
+        for i in range(n): C[i] = B[i]
+    ->
+        for io in range(n // 4):
+            for ii in range(4): B[io*4 + ii] = f(io*4 + ii)
+            for i in range(4): C[io*4 + i] = B[io*4 + i]
+
+    Loops and index are as in compute_at.
+
+    Legal when all producers of the block that are not finished before loop are below it, their parts are complete at
+    the place, the parts of the block make up its domain, each point once, and no block that it would pass touches
+    what it writes or writes what it reads.
+    """
+    target, realize = sch.loop(loop), sch.realize(block)
+    _require_one_function(block, loop)
+    _require_movable(sch, realize, target)
+    name = realize.block.name
+    producers = _distinct(r for b in realize.block.reads for r in writers_of(sch, b.buffer) if r is not realize)
+    below = [p for p in producers if is_below(sch.index, p, target)]
+    require(bool(below), f"no producer of block {name} is below loop {target.loop_var.name}", realize, target,
+            hint="choose a loop around a producer")
+    consumers = _distinct(r for b in realize.block.writes for r in readers_of(sch, b.buffer) if r is not realize)
+    children = children_of(target)
+    at = _place(children, below, consumers, index, name, target)
+    place, inner_of = _scope(sch, target)
+    boxes = touched(below, "writes", inner_of, place)
+    domains = solve(realize.block, realize.block.reads, boxes, place, within=True)
+    before = sch.index
+    _move(sch, realize, target, at, nest(realize.block, domains, place.analyzer, preserve_unit_loops))
+    moved = sch.realize(name)
+    loops = sch.loops_above(moved)
+    _require_partition(sch, moved, realize, loops, target)
+    for producer in below:
+        require(order(sch, sch.index, sch.realize(producer.block.name), moved) <= {BEFORE},
+                f"what block {name} reads of block {producer.block.name} is not all computed in one iteration of loop "
+                f"{target.loop_var.name}", producer, target, hint="choose an outer loop")
+    require_same_order(sch, before, name, [p for p in blocks_of(before) if p is not realize and not any(p is b for b in below)])
+    require_no_race(sch, name)
+
+
+def _distinct(realizes: Iterable[BlockRealize]) -> list[BlockRealize]:
+    return list({id(r): r for r in realizes}.values())
+
+
+def _require_one_function(block: BlockRV | str, loop: LoopRV) -> None:
+    require(isinstance(block, str) or block.func == loop.func, f"{block} and {loop} are in different functions")
+
+
+def _require_movable(sch: Schedule, realize: BlockRealize, target: For) -> None:
+    name = realize.block.name
+    require_stage(sch, realize)
+    require(not is_below(sch.index, realize, target), f"block {name} is below loop {target.loop_var.name} already",
+            realize, target)
+    require(sch.index.scope_of(target) is sch.root, f"loop {target.loop_var.name} is inside a block", target)
+    require_whole_iteration(sch, realize)
+
+
+def _place(children: Sequence[Stmt], producers: Sequence[BlockRealize], consumers: Sequence[BlockRealize], index: int,
+           name: str, target: For) -> int:
+    """The position in the body of target: after all producers and before all consumers that are in it."""
+    low = max(positions(children, producers), default=-1) + 1
+    high = min(positions(children, consumers), default=len(children))
+    require(low <= high, f"a producer of block {name} comes after one of its consumers in loop {target.loop_var.name}",
+            target)
+    require(isinstance(index, int) and index >= -2, f"index is {index!r}, not -1 (late), -2 (early) or a position")
+    if index < 0:
+        return high if index == -1 else low
+    require(low <= index <= high, f"position {index} in loop {target.loop_var.name} is not between the block's producers "
+            f"and consumers ({low} to {high})", target)
+    return index
+
+
+def _scope(sch: Schedule, target: For) -> tuple[Place, Callable[[BlockRealize], Domains]]:
+    """What is known inside target, and for a block below it the loops between."""
+    above = [*sch.index.loops_above(target), target]
+    place = Place(sch.analyzer_at(target.body), frozenset(loop.loop_var for loop in above))
+
+    def inner_of(realize: BlockRealize) -> Domains:
+        return domains_of(loop for loop in sch.index.loops_above(realize) if loop.loop_var not in place.loop_vars)
+    return place, inner_of
+
+
+def _move(sch: Schedule, realize: BlockRealize, target: For, at: int, new: Stmt) -> None:
+    """Take realize out of its place and put new into the body of target."""
+    sch.remove_stmt(realize)
+    now = sch.index.loops[target.loop_var]
+    children = children_of(now)
+    sch.replace(now, now.replace(body=seq([*children[:at], new, *children[at:]])))
+
+
+def _require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, loops: Sequence[For], target: For) -> None:
+    """The iterations of the moved block are those of its domain, each once, and reductions run in one thread."""
+    name, analyzer = moved.block.name, sch.analyzer_at(None)
+    used = {n for value in moved.iter_values for n in walk(value)}
+    for loop in loops:
+        unit = analyzer.prove(loop.extent.equal(1))
+        require(unit or loop.loop_var in used,
+                f"every iteration of loop {loop.loop_var.name} would run the same part of block {name}", loop, old,
+                hint=f"choose a loop outside {loop.loop_var.name}")
+    pairs = list(zip(moved.block.iter_vars, moved.iter_values, strict=True))
+    require(runs_once(pairs, loops, moved.predicate, analyzer),
+            f"the parts of block {name} that the iterations of loop {target.loop_var.name} would run overlap or leave "
+            "something out", old, target, hint="choose an outer loop")
+    for loop in loops:
+        reduces = any(iv.iter_type == COMM_REDUCE and any(n is loop.loop_var for n in walk(value)) for iv, value in pairs)
+        require(not reduces or loop.kind in (SERIAL, UNROLLED),
+                f"the {loop.kind} loop {loop.loop_var.name} would run a reduction of block {name}", loop, old)

@@ -1,0 +1,133 @@
+"""Which block makes a buffer and which ones use it: the conditions that moving a computation rests on."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import Index, statements
+from tilewright.support.errors import require
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, Expr, IterVar
+from tilewright.tir.node import Node, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, Store
+
+
+def is_reduction(block: Block) -> bool:
+    """True when some iteration of block is a reduction."""
+    return any(iv.iter_type == COMM_REDUCE for iv in block.iter_vars)
+
+
+def spatial(block: Block) -> list[IterVar]:
+    return [iv for iv in block.iter_vars if iv.iter_type == DATA_PARALLEL]
+
+
+def block_statements(block: Block) -> Iterator[Stmt]:
+    """The init and body of block."""
+    if block.init is not None:
+        yield block.init
+    yield block.body
+
+
+def loads_of(nodes: Iterable[Node], buffer: Buffer | None = None) -> list[Load]:
+    """The loads (of one buffer, if given) in nodes, in program order."""
+    return [n for top in nodes for n in walk(top)
+            if isinstance(n, Load) and (buffer is None or n.buffer is buffer)]
+
+
+def stores_of(nodes: Iterable[Node], buffer: Buffer | None = None) -> list[Store]:
+    """The stores (to one buffer, if given) in nodes, in program order."""
+    return [n for top in nodes for n in walk(top)
+            if isinstance(n, Store) and (buffer is None or n.buffer is buffer)]
+
+
+def writes(block: Block, buffer: Buffer) -> bool:
+    return any(r.buffer is buffer for r in block.writes)
+
+
+def reads(block: Block, buffer: Buffer) -> bool:
+    return any(r.buffer is buffer for r in block.reads)
+
+
+def blocks_of(index: Index) -> list[BlockRealize]:
+    """Every block but the root, in program order."""
+    return [r for r in index.realizes.values() if r is not index.root]
+
+
+def writers_of(sch: Schedule, buffer: Buffer) -> list[BlockRealize]:
+    """The blocks that write buffer, in program order."""
+    return [r for r in blocks_of(sch.index) if writes(r.block, buffer)]
+
+
+def readers_of(sch: Schedule, buffer: Buffer) -> list[BlockRealize]:
+    """The blocks that read buffer, in program order."""
+    return [r for r in blocks_of(sch.index) if reads(r.block, buffer)]
+
+
+def is_output(sch: Schedule, buffer: Buffer) -> bool:
+    """True when the caller of the function sees buffer."""
+    return any(b is buffer for b in sch.func.buffers)
+
+
+def is_below(index: Index, stmt: Stmt, loop: For) -> bool:
+    """True when loop is among the loops around stmt."""
+    return any(above is loop for above in index.loops_above(stmt))
+
+
+def children_of(loop_or_block: For | Block) -> list[Stmt]:
+    """The statements of a body, one after the other."""
+    body = loop_or_block.body
+    return list(body.stmts) if isinstance(body, Seq) else [body]
+
+
+def positions(children: Iterable[Stmt], wanted: Iterable[BlockRealize]) -> list[int]:
+    """Positions of the children that hold one of the wanted blocks."""
+    keys = {id(r) for r in wanted}
+    return [n for n, child in enumerate(children) if any(id(s) in keys for s in statements(child))]
+
+
+def require_leaf(sch: Schedule, realize: BlockRealize) -> None:
+    """The block is not the root and holds no other block."""
+    require(realize is not sch.root, "the root block cannot be moved", hint="name a block inside it")
+    inner = [s for s in statements(realize.block.body) if isinstance(s, BlockRealize)]
+    require(not inner, f"block {realize.block.name} holds other blocks", realize)
+    require(sch.index.scope_of(realize) is sch.root, f"block {realize.block.name} lies inside another block", realize)
+
+
+def require_single_writer(sch: Schedule, realize: BlockRealize) -> None:
+    """No other block writes what the block writes."""
+    name = realize.block.name
+    for region in realize.block.writes:
+        others = [r for r in writers_of(sch, region.buffer) if r is not realize]
+        require(not others, f"{region.buffer.name} is written by block {name} and by block "
+                f"{', '.join(r.block.name for r in others)}, so {name} alone does not give its values",
+                realize, *others, hint="do this before decompose_reduction")
+
+
+def require_stage(sch: Schedule, realize: BlockRealize) -> None:
+    """The block is the only one that gives its buffers their values, and gives each element a value that depends
+    on nothing but what the block reads: running it again, or in another order, changes nothing."""
+    require_leaf(sch, realize)
+    block = realize.block
+    for iv in block.iter_vars:
+        require(iv.iter_type in (DATA_PARALLEL, COMM_REDUCE),
+                f"iteration {iv.var.name} of block {block.name} must run in order", realize)
+    require_single_writer(sch, realize)
+    reduces = is_reduction(block)
+    require(not reduces or block.init is not None, f"reduction block {block.name} does not initialise what it writes",
+            realize)
+    for region in block.writes:
+        own = loads_of(block_statements(block), region.buffer)
+        points = [s.indices for s in stores_of(block_statements(block), region.buffer)]
+        fine = block.init is not None and all(same_indices(load.indices, p) for load in own for p in points)
+        require(not own or fine, f"block {block.name} reads {region.buffer.name}, which it also writes", realize)
+    if not reduces:
+        return
+    reduction_vars = {iv.var for iv in block.iter_vars if iv.iter_type == COMM_REDUCE}
+    for store in stores_of(block_statements(block)):
+        require(not any(n in reduction_vars for i in store.indices for n in walk(i)),
+                f"a reduction axis of block {block.name} indexes {store.buffer.name}", realize)
+
+
+def same_indices(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
+    """True when both index the same element, index by index the same expression."""
+    return len(a) == len(b) and all(x is y or bool(x.equal(y)) for x, y in zip(a, b, strict=True))

@@ -1,0 +1,102 @@
+"""Whether the loops around a block run exactly the domain of its iter vars."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.itermap import detect_iter_map
+from tilewright.arith.linear import linear
+from tilewright.schedule.required import Domains, conjuncts, digits_of, domains_of
+from tilewright.schedule.schedule import Schedule
+from tilewright.support.errors import require
+from tilewright.tir.expr import COMM_REDUCE, Binary, Expr, IterVar, all_of, binary
+from tilewright.tir.node import substitute, walk
+from tilewright.tir.stmt import BlockRealize, For
+
+
+def domain_conditions(realize: BlockRealize) -> Iterator[Expr]:
+    """Each iter var's value lies in its domain."""
+    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        assert iv.dom is not None
+        yield binary("ge", value, iv.dom.min)
+        yield binary("lt", value, binary("add", iv.dom.min, iv.dom.extent))
+
+
+def beyond_domain(realize: BlockRealize, analyzer: Analyzer) -> list[Expr]:
+    """The parts of the predicate that say more than that the iter vars are in their domains."""
+    parts = list(conjuncts(realize.predicate))
+    if not parts:
+        return []
+    with analyzer.constraint(all_of(*domain_conditions(realize))):
+        left = [p for p in parts if not analyzer.prove(p)]
+    return [p for p in left if not _about_quotient(p, realize)]
+
+
+def _about_quotient(part: Expr, realize: BlockRealize) -> bool:
+    """True for `x < c*n` where some iter var of domain [0, n) has the value x // c: the same condition."""
+    if not isinstance(part, Binary) or part.op != "lt":
+        return False
+    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        assert iv.dom is not None
+        if isinstance(value, Binary) and value.op == "floordiv" and bool(binary("eq", value.a, part.a)):
+            limit = binary("mul", iv.dom.extent, value.b)
+            gap, rest = linear(binary("sub", limit, part.b))
+            if not gap and rest == 0:
+                return True
+    return False
+
+
+def require_whole_iteration(sch: Schedule, realize: BlockRealize) -> None:
+    """The loops around the block run its domain: nothing but the domain is asked of the iter vars, and each
+    reduction runs once over all of its domain for each point of the others."""
+    block, loops = realize.block, sch.index.loops_above(realize)
+    analyzer = sch.analyzer_at(realize)
+    extra = beyond_domain(realize, analyzer)
+    require(not extra, f"block {block.name} runs only where {extra[0] if extra else ''}; moved, it would lose that condition",
+            realize)
+    pairs = list(zip(block.iter_vars, realize.iter_values, strict=True))
+    reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
+    if not reductions or all(_plain(iv, value, loops) for iv, value in pairs):
+        return
+    used = {n for _, value in reductions for n in walk(value)}
+    chosen = pairs if any(n in used for iv, v in pairs if iv.iter_type != COMM_REDUCE for n in walk(v)) else reductions
+    require(runs_once(chosen, loops, realize.predicate, analyzer),
+            f"the loops around block {block.name} are not shown to run its reduction exactly once", realize)
+
+
+def _plain(iv: IterVar, value: Expr, loops: Sequence[For]) -> bool:
+    """True when value is the variable of a loop over exactly the domain of iv."""
+    assert iv.dom is not None
+    return any(value is loop.loop_var and bool(loop.extent.equal(iv.dom.extent)) and bool(loop.min.equal(iv.dom.min))
+               for loop in loops)
+
+
+def runs_once(pairs: Sequence[tuple[IterVar, Expr]], loops: Sequence[For], predicate: Expr,
+              analyzer: Analyzer) -> bool:
+    """True when the loops that occur in the values take the iter vars through their domain, each point once.
+
+    The predicate must say no more than that the iter vars are in their domains.
+    """
+    used = {n for _, value in pairs for n in walk(value)}
+    domains = {v: d for v, d in domains_of(loops).items() if v in used}
+    numbers = digits_of([value for _, value in pairs], domains)
+    if numbers is not None:
+        return all(_reaches(iv, value, digits, domains, analyzer)
+                   for (iv, value), digits in zip(pairs, numbers, strict=True))
+    around = {loop.loop_var for loop in loops}
+    parts = [p for p in conjuncts(predicate) if all(n in domains for n in walk(p) if n in around)]
+    mapping = detect_iter_map([value for _, value in pairs], domains, all_of(*parts), analyzer)
+    return mapping is not None and mapping.is_bijective
+
+
+def _reaches(iv: IterVar, value: Expr, digits: Mapping[Expr, int], domains: Domains, analyzer: Analyzer) -> bool:
+    """True when value, a number with these digits, starts at the least value of iv and goes at least to its greatest."""
+    assert iv.dom is not None
+    first: Expr = value
+    last: Expr = value
+    for v in digits:
+        least, extent = domains[v]  # type: ignore[index]
+        first = substitute(first, {v: least})
+        last = substitute(last, {v: binary("sub", binary("add", least, extent), 1)})
+    return analyzer.equal(first, iv.dom.min) and analyzer.prove(
+        binary("ge", binary("add", last, 1), binary("add", iv.dom.min, iv.dom.extent)))

@@ -1,0 +1,214 @@
+"""When loops may run in another order or at once: one dependence analysis over the blocks below them."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.dependence import Access, direction_vectors
+from tilewright.arith.regions import interval_of
+from tilewright.schedule.accesses import Collector, Instance, Touch
+from tilewright.schedule.iteration import beyond_domain
+from tilewright.schedule.required import is_dense
+from tilewright.schedule.schedule import Schedule
+from tilewright.support.errors import Illegal
+from tilewright.tir.buffer import BufferRegion
+from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, IntImm, Range, Var, binary
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt
+
+_LAYER = {COMM_REDUCE: "reduction"}
+
+
+@dataclass(frozen=True)
+class Clash:
+    """Two accesses, one of them a write, that an execution order must keep apart."""
+    a: Touch
+    b: Touch
+
+    @property
+    def at(self) -> tuple[Stmt, ...]:
+        return (self.a.stmt,) if self.a.stmt is self.b.stmt else (self.a.stmt, self.b.stmt)
+
+    def text(self, what: str) -> str:
+        """`what` breaks the dependence, in words."""
+        names = [t.instance.realize.block.name for t in (self.a, self.b) if t.instance is not None]
+        who = f"block {names[0]}" if len(set(names)) == 1 else f"blocks {' and '.join(names)}"
+        return f"{what} breaks a dependence of {who} on {self.a.buffer.name}"
+
+
+class Region:
+    """The accesses below a perfect nest of loops, with what is known about the loops around them."""
+
+    def __init__(self, sch: Schedule, nest: Sequence[For]) -> None:
+        self.sch, self.nest = sch, nest
+        self.vars = [loop.loop_var for loop in nest]
+        self.analyzer: Analyzer = sch.analyzer_at(nest[-1].body)
+        around = [s for s in sch.path_to(nest[-1]) if isinstance(s, For)]
+        self.domains = {loop.loop_var: (loop.min, loop.extent) for loop in around}
+        found = Collector(nest[-1].body)
+        self.touches, self.instances = found.touches, found.instances
+
+    def by_buffer(self) -> Iterable[list[Touch]]:
+        """The touches of each buffer that is written, in program order."""
+        groups: dict[int, list[Touch]] = {}
+        for t in self.touches:
+            groups.setdefault(id(t.buffer), []).append(t)
+        return (g for g in groups.values() if any(t.writes for t in g))
+
+    def directions(self, a: Access, b: Access) -> set[tuple[int, ...]]:
+        """Signs of (iteration of b - iteration of a) over the nest where a and b may touch one element."""
+        return direction_vectors(a, b, self.vars, self.domains, self.analyzer)
+
+    def commutes(self, a: Touch, b: Touch) -> bool:
+        """True for two accesses that are parts of the updates of one reduction, which may run in any order."""
+        if a.instance is None or a.instance is not b.instance:
+            return False
+        block = a.instance.realize.block
+        if not any(iv.iter_type == COMM_REDUCE for iv in block.iter_vars):
+            return False
+        return any(w.buffer is a.buffer for w in block.writes) and self._runs_once(a.instance)
+
+    def _runs_once(self, instance: Instance) -> bool:
+        """True when no two iterations run the same instance of the block."""
+        key = tuple(self.vars)
+        if key not in instance.injective:
+            access = Access(tuple(instance.values.values()), instance.guard, instance.free)
+            instance.injective[key] = self.directions(access, access) <= {(0,) * len(key)}
+        return instance.injective[key]
+
+
+def reversed_dependence(sch: Schedule, nest: Sequence[For], order: Sequence[For]) -> Clash | None:
+    """A dependence that runs backwards when the perfect nest runs in another order, or None.
+
+    Reorder theorem: every vector of possible distances keeps the sign of its first nonzero component.
+    """
+    region = Region(sch, nest)
+    places = [nest.index(loop) for loop in order]
+    for group in region.by_buffer():
+        for k, a in enumerate(group):
+            for b in group[k:]:
+                if not (a.writes or b.writes) or region.commutes(a, b):
+                    continue
+                for v in region.directions(a.access, b.access):
+                    if _sign(v) != _sign([v[p] for p in places]):
+                        return Clash(a, b)
+    return None
+
+
+def _sign(vector: Sequence[int]) -> int:
+    return next((s for s in vector if s), 0)
+
+
+def carried_dependence(sch: Schedule, loop: For) -> Clash | None:
+    """Two accesses of different iterations of loop that may touch one element, one of them a write, or None.
+
+    Buffers whose whole life is inside one iteration do not count.
+    """
+    region = Region(sch, [loop])
+    for group in region.by_buffer():
+        clash = _first_carried(region, group)
+        if clash is not None and not _private(region, group):
+            return clash
+    return None
+
+
+def _first_carried(region: Region, group: Sequence[Touch]) -> Clash | None:
+    for k, a in enumerate(group):
+        for b in group[k:]:
+            if (a.writes or b.writes) and not region.directions(a.access, b.access) <= {(0,)}:
+                return Clash(a, b)
+    return None
+
+
+def ordered_axis(loop: For) -> tuple[BlockRealize, str] | None:
+    """A block below loop, and the kind of its axis ("reduction", "ordered"), that loop drives; or None."""
+    for instance in Collector(loop.body).instances:
+        for iv in instance.realize.block.iter_vars:
+            if iv.iter_type != DATA_PARALLEL and any(n is loop.loop_var for n in walk(instance.values[iv.var])):
+                return instance.realize, _LAYER.get(iv.iter_type, "ordered")
+    return None
+
+
+def require_independent(sch: Schedule, loop: For, primitive: str) -> None:
+    """Refuse, in the words of primitive, unless the iterations of loop may run at once."""
+    name = loop.loop_var.name
+    ordered = ordered_axis(loop)
+    if ordered is not None:
+        realize, kind = ordered
+        raise Illegal(f"cannot {primitive} loop {name}: it carries the {kind} axis of block {realize.block.name}", (loop,),
+                      f"{primitive} a loop of the output, or decompose the {kind} first")
+    clash = carried_dependence(sch, loop)
+    if clash is not None:
+        names = dict.fromkeys(t.instance.realize.block.name for t in (clash.a, clash.b) if t.instance is not None)
+        raise Illegal(f"cannot {primitive} loop {name}: two of its iterations may touch the same element of "
+                      f"{clash.a.buffer.name}, which is written (block {', '.join(names)})", (loop, *clash.at),
+                      "choose a loop whose iterations write different elements")
+
+
+def check_annotated_loops(sch: Schedule, among: Iterable[Var] | None = None) -> None:
+    """Check again that the loops of the current function that run at once may do so (all, or those in among).
+
+    For primitives that move statements into or out of such loops.
+    """
+    wanted = None if among is None else set(among)
+    for var, loop in sch.index.loops.items():
+        if loop.kind not in (SERIAL, "unroll") and (wanted is None or var in wanted):
+            require_independent(sch, loop, _VERB[loop.kind])
+
+
+_VERB = {"parallel": "parallel", "vectorized": "vectorize", "thread_binding": "bind"}
+
+
+def _private(region: Region, group: Sequence[Touch]) -> bool:
+    """True when each iteration of the loop may have a copy of its own of the group's buffer.
+
+    That is so when the buffer is no argument, nothing outside the loop touches it, no loop further out carries a
+    reduction in it, and every element that an iteration reads was written before in the same iteration.
+    """
+    sch, buffer, (loop,) = region.sch, group[0].buffer, region.nest
+    if any(buffer is b for b in sch.func.buffers):
+        return False
+    if any(buffer is b for i in region.instances for b in i.realize.block.alloc_buffers):
+        return True
+    inside = {id(i.realize) for i in region.instances} | {id(s) for s in sch.path_to(loop)}
+    for realize in sch.index.realizes.values():
+        if id(realize) not in inside and any(r.buffer is buffer for r in (*realize.block.reads, *realize.block.writes)):
+            return False
+    if not all(t.instance is not None and _reduces_inside(t.instance) for t in group if t.writes):
+        return False
+    return all(_initialised_by_itself(t) or any(_covers(region, w, t) for w in group[:k] if w.writes)
+               for k, t in enumerate(group) if t.reads)
+
+
+def _reduces_inside(instance: Instance) -> bool:
+    """True when no loop outside of the region drives a reduction axis of the block."""
+    return all(n in instance.free for iv in instance.realize.block.iter_vars if iv.iter_type != DATA_PARALLEL
+               for n in walk(instance.values[iv.var]) if isinstance(n, Var))
+
+
+def _initialised_by_itself(t: Touch) -> bool:
+    """True for an access of a reduction to its own output, which its init starts."""
+    return t.writes and t.instance is not None and t.instance.realize.block.init is not None
+
+
+def _covers(region: Region, write: Touch, read: Touch) -> bool:
+    """True when, within one iteration, the elements that read touches are among those that write touches."""
+    instance = write.instance
+    if instance is None or region.sch.index.scope_of(instance.realize) is not region.sch.root:
+        return False
+    points = BufferRegion(write.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in write.local))
+    if not is_dense(instance.realize, points, instance.free):
+        return False
+    if beyond_domain(instance.realize, region.sch.analyzer_at(instance.realize)):
+        return False
+    for w, r in zip(write.access.indices, read.access.indices, strict=True):
+        written = interval_of(w, instance.free, region.analyzer)
+        needed = interval_of(r, read.access.domains, region.analyzer)
+        if written is None or needed is None:
+            return False
+        below = binary("le", written[0], needed[0])
+        above = binary("le", binary("add", *needed), binary("add", *written))
+        if not (region.analyzer.prove(below) and region.analyzer.prove(above)):
+            return False
+    return True

@@ -1,0 +1,200 @@
+"""Primitives that reshape loop nests: split, fuse, reorder."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.schedule.legality import check_annotated_loops, reversed_dependence
+from tilewright.schedule.primitive import primitive
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import LoopRV, bind_loop, substitute_loops
+from tilewright.support.errors import Illegal, require
+from tilewright.tir.expr import Expr, IntImm, Var, binary, ceildiv
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import SERIAL, For, Stmt
+
+
+@primitive
+def split(sch: Schedule, loop: LoopRV, factors: Sequence[int | None], preserve_unit_iters: bool = True,
+          names: Sequence[str] | None = None) -> list[LoopRV]:
+    """Turn one loop into a nest of loops with the extents `factors`, outermost first.
+
+        for i in range(n): body
+    ->
+        for i_0 in range(f0):
+            for i_1 in range(f1):
+                body[i = i_0*f1 + i_1], where i_0*f1 + i_1 < n      # no condition when f0*f1 == n
+
+    At most one factor is None; it is inferred, rounding up. With preserve_unit_iters=False loops of extent 1 do not
+    appear in the bindings of blocks. names: of the new loops, instead of i_0, i_1, ... Returns the new loops.
+
+    Legal when the loop is serial without annotations, and the factors cover it: f0*f1*... >= n.
+    """
+    old = sch.loop(loop)
+    sizes = _factors(sch, old, factors)
+    require(names is None or len(names) == len(sizes), f"{len(sizes)} factors, {len(names or ())} names", old)
+    analyzer = sch.analyzer_at(old, keep_units=True)
+    extents, exact = _extents(sch, old, sizes)
+    parts = [sch.fresh_var(names[k] if names else f"{old.loop_var.name}_{k}", old.loop_var.dtype)
+             for k in range(len(extents))]
+    index: Expr = IntImm(0, old.loop_var.dtype)
+    for part, extent in zip(parts, extents, strict=True):
+        bind_loop(analyzer, part, IntImm(0, part.dtype), extent)
+        unit = not preserve_unit_iters and isinstance(extent, IntImm) and extent.value == 1
+        index = binary("mul", index, extent) if unit else binary("add", binary("mul", index, extent), part)
+    guard = None if exact else binary("lt", index, old.extent)
+    body = substitute_loops(old.body, {old.loop_var: binary("add", index, old.min)}, analyzer, guard)
+    for part, extent in zip(reversed(parts), reversed(extents), strict=True):
+        body = For(part, IntImm(0, part.dtype), extent, SERIAL, body)
+    sch.replace(old, body)
+    return [LoopRV(part, sch.focus) for part in parts]
+
+
+def _factors(sch: Schedule, loop: For, factors: Sequence[Any]) -> list[int | None]:
+    """factors as Python integers; the checks of split that need no arithmetic on the extent."""
+    _require_plain(loop, "split")
+    require(isinstance(factors, (list, tuple)) and len(factors) > 0, f"factors is {factors!r}, not a list of integers", loop)
+    sizes: list[int | None] = []
+    for f in factors:
+        try:
+            sizes.append(None if f is None else operator.index(f))
+        except TypeError:
+            raise Illegal(f"the factor {f} is not an integer or None", (loop,)) from None
+    bad = [f for f in sizes if f is not None and f <= 0]
+    require(not bad, f"the factor {bad[0] if bad else 0} is not positive", loop, hint="factors are at least 1")
+    require(sizes.count(None) <= 1, "more than one factor is None", loop, hint="only one factor can be inferred")
+    return sizes
+
+
+def _extents(sch: Schedule, loop: For, sizes: Sequence[int | None]) -> tuple[list[Expr], bool]:
+    """The extents of the parts, and whether their product is the extent of loop for certain."""
+    dtype, extent = loop.loop_var.dtype, loop.extent
+    known = 1
+    for f in sizes:
+        known *= 1 if f is None else f
+    analyzer = sch.analyzer_at(loop)
+    if None in sizes:
+        inferred = analyzer.simplify(ceildiv(extent, IntImm(known, dtype)))
+        exact = analyzer.prove(binary("eq", binary("floormod", extent, IntImm(known, dtype)), 0))
+        return [inferred if f is None else IntImm(f, dtype) for f in sizes], exact
+    total = IntImm(known, dtype)
+    require(analyzer.prove(binary("ge", total, extent)),
+            f"the factors cover {known} iterations, loop {loop.loop_var.name} has {extent}", loop,
+            hint=f"{[None, *sizes[1:]]} infers the outer factor")
+    return [IntImm(int(f or 0), dtype) for f in sizes], analyzer.prove(binary("eq", total, extent))
+
+
+def _require_plain(loop: For, verb: str) -> None:
+    name = loop.loop_var.name
+    kind = f"bound to {loop.thread_tag}" if loop.thread_tag else loop.kind
+    require(loop.kind == SERIAL, f"loop {name} is {kind}; only a serial loop can be {_PARTICIPLE[verb]}", loop,
+            hint=f"call {verb} before the loop is made {kind}")
+    require(not loop.annotations, f"loop {name} is annotated with {', '.join(loop.annotations)}", loop,
+            hint=f"call {verb} before annotate, or unannotate first")
+
+
+_PARTICIPLE = {"split": "split", "fuse": "fused"}
+
+
+@primitive
+def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: str | None = None) -> LoopRV:
+    """Turn perfectly nested loops, given outermost first, into one loop over their product.
+
+        for i in range(n):
+            for j in range(m): body
+    ->
+        for i_j_fused in range(n*m): body[i = i_j_fused // m, j = i_j_fused % m]
+
+    name: of the new loop, instead of i_j_fused. Returns the new loop.
+
+    Legal when every loop is the whole body of the one before, all are serial without annotations, and no extent
+    depends on the variable of another.
+    """
+    require(len(loops) > 0, "there is no loop to fuse")
+    nest = [sch.loop(rv) for rv in loops]
+    for loop in nest:
+        _require_plain(loop, "fuse")
+    for outer, inner in zip(nest, nest[1:], strict=False):
+        require(outer.body is inner, f"loop {inner.loop_var.name} is not the whole body of loop {outer.loop_var.name}",
+                outer, inner, hint="loops are fused outermost first; reorder can bring them together")
+    _require_rectangular(nest, "fused")
+    return _fuse(sch, nest, name)
+
+
+def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:
+    dtype = nest[0].loop_var.dtype
+    fused = sch.fresh_var(name or "_".join(loop.loop_var.name for loop in nest) + "_fused", dtype)
+    total: Expr = nest[0].extent
+    for loop in nest[1:]:
+        total = binary("mul", total, loop.extent)
+    analyzer = sch.analyzer_at(nest[0], keep_units=True)
+    total = analyzer.simplify(total)
+    bind_loop(analyzer, fused, IntImm(0, dtype), total)
+    table: dict[Var, Expr] = {}
+    rest: Expr = fused
+    for k, loop in reversed(list(enumerate(nest))):
+        value = binary("floormod", rest, loop.extent) if k else rest
+        table[loop.loop_var] = binary("add", analyzer.simplify(value), loop.min)
+        rest = binary("floordiv", rest, loop.extent)
+    body = substitute_loops(nest[-1].body, table, analyzer)
+    sch.replace(nest[0], For(fused, IntImm(0, dtype), total, SERIAL, body))
+    return LoopRV(fused, sch.focus)
+
+
+def _require_rectangular(nest: Sequence[For], participle: str) -> None:
+    names = {loop.loop_var: loop.loop_var.name for loop in nest}
+    for loop in nest:
+        for node in (*walk(loop.min), *walk(loop.extent)):
+            require(not isinstance(node, Var) or node not in names,
+                    f"the bounds of loop {loop.loop_var.name} depend on loop {names.get(node, '')}, "  # type: ignore[call-overload]
+                    f"so they cannot be {participle}", loop)
+
+
+@primitive
+def reorder(sch: Schedule, *ordered_loops: LoopRV) -> None:
+    """Put loops of one nest in the given order, outermost first; loops that are not named keep their places.
+
+        for i in range(n):                 for j in range(m):
+            for j in range(m): body   ->       for i in range(n): body         # reorder(j, i)
+
+    Legal when the loops from the outermost named to the innermost named are perfectly nested, no bound of one depends
+    on another, and every dependence still points forwards. The updates of one reduction may change order.
+    """
+    require(len(ordered_loops) > 0, "there is no loop to reorder")
+    named = [sch.loop(rv) for rv in ordered_loops]
+    for k, loop in enumerate(named):
+        require(loop not in named[:k], f"loop {loop.loop_var.name} is given twice", loop)
+    nest = _chain(sch, named)
+    order = iter(named)
+    wanted = [next(order) if loop in named else loop for loop in nest]
+    if wanted == nest:
+        return
+    _require_rectangular(nest, "reordered")
+    clash = reversed_dependence(sch, nest, wanted)
+    if clash is not None:
+        raise Illegal(clash.text(f"the order {', '.join(loop.loop_var.name for loop in wanted)}"), clash.at,
+                      "iterations that depend on each other must keep their order")
+    body: Stmt = nest[-1].body
+    for loop in reversed(wanted):
+        body = loop.replace(body=body)
+    sch.replace(nest[0], body)
+    check_annotated_loops(sch, [loop.loop_var for loop in wanted])
+
+
+def _chain(sch: Schedule, named: Sequence[For]) -> list[For]:
+    """The loops from the outermost of named to the innermost, which must be perfectly nested."""
+    inner = max(named, key=lambda loop: len(sch.path_to(loop)))
+    path = sch.path_to(inner)
+    outside = [loop for loop in named if not any(p is loop for p in path)]
+    require(not outside, f"loops {inner.loop_var.name} and {outside[0].loop_var.name if outside else ''} "
+            "are not nested in one another", inner, *outside)
+    first = min(next(k for k, p in enumerate(path) if p is loop) for loop in named)
+    nest: list[For] = []
+    for stmt in path[first:]:
+        require(isinstance(stmt, For), f"loop {nest[-1].loop_var.name if nest else ''} holds more than the loop "
+                f"down to {inner.loop_var.name}, so they are not perfectly nested", nest[-1] if nest else inner, inner,
+                hint="move the other statements out first (decompose_reduction and compute_at come after reorder)")
+        assert isinstance(stmt, For)
+        nest.append(stmt)
+    return nest

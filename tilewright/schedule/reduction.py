@@ -1,0 +1,139 @@
+"""Primitives on reduction blocks: decompose_reduction."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewright.schedule.legality import Region
+from tilewright.schedule.primitive import primitive
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
+from tilewright.support.errors import require
+from tilewright.tir.buffer import BufferRegion
+from tilewright.tir.expr import COMM_REDUCE, Binary, Expr, IterVar, Var, all_of
+from tilewright.tir.node import substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, seq
+
+
+@primitive
+def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> BlockRV:
+    """Let a reduction start in a block of its own, NAME_init, placed right before a loop around the reduction.
+
+        for i in range(n):                          for i in range(n):
+            for k in range(m):                          with block("C_init"): C[i] = 0
+                with block("C"):            ->          for k in range(m):
+                    with init(): C[i] = 0                   with block("C_update"): C[i] = C[i] + A[i, k]
+                    C[i] = C[i] + A[i, k]
+
+    The loops from `loop` inwards that drive output axes are copied around the new block and keep their kinds; the block
+    itself is called NAME_update from then on (handles to it stay valid). Returns the init block.
+
+    Legal when the block is a reduction with an init below the loop, no loop outside of it drives a reduction axis, each
+    copied loop drives output axes only, and nothing below the loop touches the output before the block starts it.
+    """
+    realize, outer = sch.realize(block), sch.loop(loop)
+    old = realize.block
+    require(old.init is not None, f"block {old.name} is not a reduction with an init", realize,
+            hint="only a reduction that was not decomposed yet has one")
+    above = sch.loops_above(realize)
+    require(any(a is outer for a in above), f"loop {outer.loop_var.name} is not around block {old.name}", outer, realize,
+            hint=f"its loops are {', '.join(a.loop_var.name for a in above)}")
+    copied = _loops_to_copy(realize, above, outer)
+    _check_untouched_before(sch, realize, outer)
+    init = _init_nest(sch, realize, copied, {a.loop_var for a in above[:above.index(outer)]})
+    name = sch.fresh_block(f"{old.name}_update")
+    update = old.replace(name=name, init=None, reads=_with_output(old))
+    sch.rename_block(old.name, name)
+    new_outer = _with_block(outer, old, update)
+    sch.replace(outer, seq([init, new_outer]))
+    started = next(s for s in statements(init) if isinstance(s, BlockRealize))
+    return sch.block_rv(started)
+
+
+def _loops_to_copy(realize: BlockRealize, above: list[For], outer: For) -> list[For]:
+    """The loops from outer inwards that drive output axes of the block."""
+    drives: dict[Var, set[int]] = {a.loop_var: set() for a in above}
+    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        for node in walk(value):
+            if isinstance(node, Var) and node in drives:
+                drives[node].add(iv.iter_type)
+    at = above.index(outer)
+    for a in above[:at]:
+        require(COMM_REDUCE not in drives[a.loop_var], f"loop {a.loop_var.name}, outside of {outer.loop_var.name}, drives a "
+                f"reduction axis of block {realize.block.name}", outer, a, hint=f"decompose at {a.loop_var.name}")
+    for a in above[at:]:
+        kinds = drives[a.loop_var]
+        require(COMM_REDUCE not in kinds or len(kinds) == 1, f"loop {a.loop_var.name} drives output and reduction axes of "
+                f"block {realize.block.name}", a)
+    return [a for a in above[at:] if drives[a.loop_var] and COMM_REDUCE not in drives[a.loop_var]]
+
+
+def _check_untouched_before(sch: Schedule, realize: BlockRealize, outer: For) -> None:
+    """Refuse when something below outer touches an element of the output before the block starts its reduction."""
+    region = Region(sch, [outer])
+    buffers = [w.buffer for w in realize.block.writes]
+    mine = [t for t in region.touches if t.instance is not None and t.instance.realize is realize and t.writes]
+    seen_mine = False
+    for t in region.touches:
+        seen_mine = seen_mine or t in mine
+        if t.instance is not None and t.instance.realize is realize or not any(t.buffer is b for b in buffers):
+            continue
+        for m in mine:
+            if m.buffer is t.buffer:
+                early = {v for v in region.directions(t.access, m.access) if v[0] > 0 or v[0] == 0 and not seen_mine}
+                require(not early, f"{t.buffer.name} is touched below loop {outer.loop_var.name} before block "
+                        f"{realize.block.name} starts it", t.stmt, hint="decompose at an inner loop")
+
+
+def _init_nest(sch: Schedule, realize: BlockRealize, copied: list[For], outside: set[Var]) -> Stmt:
+    """The init block below fresh copies of the loops that drive output axes."""
+    old = realize.block
+    assert old.init is not None
+    fresh = {a.loop_var: sch.fresh_var(f"{a.loop_var.name}_init", a.loop_var.dtype) for a in copied}
+    iters, values, table = [], [], {}
+    for iv, value in zip(old.iter_vars, realize.iter_values, strict=True):
+        if iv.iter_type != COMM_REDUCE:
+            table[iv.var] = Var(f"{iv.var.name}_init", iv.var.dtype)
+            iters.append(IterVar(iv.dom, table[iv.var], iv.iter_type))
+            values.append(substitute(value, fresh))
+    predicate = _output_part(realize, {*fresh, *outside}, {a.loop_var for a in sch.loops_above(realize)})
+    block = Block(sch.fresh_block(f"{old.name}_init"), tuple(iters), (), tuple(substitute(w, table) for w in old.writes),
+                  substitute(old.init, table))
+    nest: Stmt = BlockRealize(tuple(values), substitute(predicate, fresh), block)
+    for a in reversed(copied):
+        nest = a.replace(loop_var=fresh[a.loop_var], min=substitute(a.min, fresh), extent=substitute(a.extent, fresh),
+                         body=nest, annotations=dict(a.annotations))
+    return nest
+
+
+def _output_part(realize: BlockRealize, kept: set[Var], loops: set[Var]) -> Expr:
+    """The conditions of the predicate that do not speak of reduction loops."""
+    parts = []
+    for condition in conjuncts(realize.predicate):
+        used = {n for n in walk(condition) if isinstance(n, Var) and n in loops}
+        if used <= kept:
+            parts.append(condition)
+        else:
+            require(not used & kept, f"the condition {condition} of block {realize.block.name} mixes output and "
+                    "reduction loops", realize)
+    return all_of(*parts)
+
+
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The conditions whose conjunction (`and`) condition is."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        yield from conjuncts(condition.a)
+        yield from conjuncts(condition.b)
+    else:
+        yield condition
+
+
+def _with_output(block: Block) -> tuple[BufferRegion, ...]:
+    """The reads of the update: what is written is read first, then the rest."""
+    read = {r.buffer for r in block.reads}
+    return tuple(w for w in block.writes if w.buffer not in read) + block.reads
+
+
+def _with_block(top: For, old: Block, new: Block) -> Stmt:
+    def visit(stmt: Stmt) -> Stmt:
+        return new if stmt is old else map_sub_statements(stmt, visit)
+    return visit(top)

@@ -1,0 +1,302 @@
+"""Required regions: what the blocks below a loop touch of a buffer, and the iterations of a block that it takes."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.itermap import detect_iter_map
+from tilewright.arith.linear import linear
+from tilewright.arith.regions import interval_of, union
+from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.expr import DATA_PARALLEL, Binary, Expr, IntImm, IterVar, Var, binary, cast
+from tilewright.tir.node import Node, rewrite_top_down, substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For
+
+Interval = tuple[Expr, Expr]                  # (min, extent)
+Domains = Mapping[Var, Interval]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point of the program: what is known there, and the variables of the loops around it."""
+    analyzer: Analyzer
+    loop_vars: frozenset[Var]
+
+    def fixed(self, extent: Expr) -> bool:
+        """True when extent has one value during a call of the function."""
+        return isinstance(extent, IntImm) or not any(n in self.loop_vars for n in walk(extent))
+
+
+def domains_of(loops: Iterable[For]) -> dict[Var, Interval]:
+    """The range of each loop's variable."""
+    return {loop.loop_var: (loop.min, loop.extent) for loop in loops}
+
+
+def bindings(realize: BlockRealize) -> dict[Var, Expr]:
+    """The value of each iter var of the block, in loop variables."""
+    return {iv.var: value for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)}
+
+
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The parts of a conjunction; none of them is the constant True."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        yield from conjuncts(condition.a)
+        yield from conjuncts(condition.b)
+    elif not (hasattr(condition, "value") and condition.value == 1):
+        yield condition
+
+
+def reach(realize: BlockRealize, inner: Domains) -> tuple[dict[Var, Expr], dict[Var, Interval]]:
+    """(the value of each iter var, the ranges of the variables in them) while the loops `inner` run.
+
+    Loops that the predicate cuts to `digits < n`, digits a mixed-radix number of them, appear as one variable of
+    extent n when the values use them in no other way.
+    """
+    values, ranges = bindings(realize), dict(inner)
+    for part in conjuncts(realize.predicate):
+        if not isinstance(part, Binary) or part.op != "lt" or any(n in ranges for n in walk(part.b)):
+            continue
+        digits, offset = linear(part.a)
+        if len(digits) < 2 or offset or not all(isinstance(v, Var) and v in ranges for v in digits):
+            continue
+        whole = Var("digits", part.a.dtype)
+        changed = {v: _with_number(e, digits, whole) for v, e in values.items()}
+        if is_number(digits, ranges) and not any(n in digits for e in changed.values() for n in walk(e)):
+            values = changed
+            ranges = {v: d for v, d in ranges.items() if v not in digits} | {whole: (IntImm(0, whole.dtype), part.b)}
+    return values, ranges
+
+
+def is_number(digits: Mapping[Expr, int], ranges: Domains) -> bool:
+    """True when the sum of coefficient * variable takes each value 0, 1, 2, ... once: a mixed-radix number."""
+    size: int | None = 1
+    for v, k in sorted(digits.items(), key=lambda item: item[1]):
+        least, extent = ranges[v]  # type: ignore[index]
+        if not (isinstance(least, IntImm) and least.value == 0):
+            return False
+        if isinstance(extent, IntImm) and extent.value == 1:
+            continue
+        if k != size:
+            return False
+        size = k * extent.value if isinstance(extent, IntImm) else None
+    return True
+
+
+def digits_of(exprs: Sequence[Expr], ranges: Domains) -> list[dict[Expr, int]] | None:
+    """For each expression the coefficients of the ranging variables in it, when it is one mixed-radix number of
+    them plus something that they do not change, and no variable occurs in two expressions; else None."""
+    out: list[dict[Expr, int]] = []
+    used: set[Expr] = set()
+    for e in exprs:
+        terms, _ = linear(e)
+        digits = {v: k for v, k in terms.items() if v in ranges}
+        if any(n in ranges for v in terms if v not in digits for n in walk(v)):
+            return None
+        if used & set(digits) or not is_number(digits, ranges):
+            return None
+        used |= set(digits)
+        out.append(digits)
+    return out
+
+
+def is_dense(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place) -> bool:
+    """True when a region of the block touches every element of its box while the loops `inner` run.
+
+    Elements outside the domains of the iter vars do not count.
+    """
+    values, ranges = reach(realize, inner)
+    lows = [substitute(r.min, values) for r in region.region]
+    points = all(isinstance(r.extent, IntImm) and r.extent.value == 1 or not any(n in ranges for n in walk(low))
+                 for r, low in zip(region.region, lows, strict=True))
+    return points and _independent(lows, ranges, place)
+
+
+def _independent(exprs: Sequence[Expr], ranges: Domains, place: Place) -> bool:
+    """True when the values of exprs fill a box while the variables run over their ranges."""
+    if digits_of(exprs, ranges) is not None:
+        return True
+    occurring = {n for e in exprs for n in walk(e)}
+    domains = {v: d for v, d in ranges.items() if v in occurring}
+    mapping = detect_iter_map(list(exprs), domains, IntImm(1, "bool"), place.analyzer)
+    return mapping is not None and mapping.is_bijective
+
+
+def ranges_of(realize: BlockRealize, variables: Sequence[Var], inner: Domains, place: Place) -> dict[Var, Interval] | None:
+    """The box that some iter vars fill while the loops `inner` around the block run; None when it has holes."""
+    values, ranges = reach(realize, inner)
+    exprs = [values[v] for v in variables]
+    box = {v: interval_of(e, ranges, place.analyzer) for v, e in zip(variables, exprs, strict=True)}
+    fine = {v: b for v, b in box.items() if b is not None and _usable(*b, ranges, place)}
+    return fine if len(fine) == len(box) and _independent(exprs, ranges, place) else None
+
+
+def _with_number(e: Expr, digits: Mapping[Expr, int], whole: Var) -> Expr:
+    """e with whole for the sum of coefficient * variable over digits, also inside quotients."""
+    def collect(node: Node) -> Node | None:
+        if not isinstance(node, Binary) or node.op not in ("add", "sub", "mul"):
+            return None
+        terms, offset = linear(node)
+        scales = {terms.get(v, 0) // k for v, k in digits.items()}
+        if len(scales) != 1 or any(terms.get(v, 0) % k for v, k in digits.items()) or scales == {0}:
+            return None
+        total: Expr = binary("mul", whole, scales.pop())
+        for atom, k in terms.items():
+            if atom not in digits:
+                total = binary("add", total, binary("mul", rewrite_top_down(atom, collect), k))
+        return binary("add", total, offset)
+    return rewrite_top_down(e, collect)
+
+
+def relaxed(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place) -> list[Interval]:
+    """The box that a region of the block covers while the loops `inner` around it run, one interval per dimension.
+
+    The whole dimension stands where no better box with a fixed extent is known.
+    """
+    values, ranges = reach(realize, inner)
+    return [_interval(substitute(r.min, values), r.extent, dim, ranges, place)
+            for dim, r in zip(region.buffer.shape, region.region, strict=True)]
+
+
+def _interval(low: Expr, size: Expr, dim: Expr, ranges: Domains, place: Place) -> Interval:
+    found = interval_of(low, ranges, place.analyzer) if isinstance(size, IntImm) else None
+    if found is None:
+        return IntImm(0, dim.dtype), dim
+    least, extent = found[0], place.analyzer.simplify(binary("add", found[1], binary("sub", size, 1)))
+    return (least, extent) if _usable(least, extent, ranges, place) else (IntImm(0, dim.dtype), dim)
+
+
+def _usable(least: Expr, extent: Expr, inner: Domains, place: Place) -> bool:
+    """True for a box that is known before the loops `inner` start and whose extent no loop changes."""
+    return place.fixed(extent) and not any(isinstance(n, Load) or n in inner for e in (least, extent) for n in walk(e))
+
+
+def touched(realizes: Iterable[BlockRealize], kind: str, inner_of: Callable[[BlockRealize], Domains],
+            place: Place) -> dict[Buffer, list[Interval]]:
+    """The hull of the "reads" or "writes" of the blocks, per buffer; inner_of gives the loops to relax over."""
+    boxes: dict[Buffer, list[Interval]] = {}
+    for realize in realizes:
+        for region in getattr(realize.block, kind):
+            box = relaxed(realize, region, inner_of(realize), place)
+            old = boxes.get(region.buffer)
+            boxes[region.buffer] = box if old is None else hull(old, box, region.buffer, place)
+    return boxes
+
+
+def hull(a: Sequence[Interval], b: Sequence[Interval], buffer: Buffer, place: Place) -> list[Interval]:
+    """The smallest known box that holds a and b; the whole dimension where its extent is not constant."""
+    out = []
+    for dim, (least, extent) in zip(buffer.shape, union([a, b], place.analyzer), strict=True):
+        out.append((least, extent) if place.fixed(extent) else (IntImm(0, dim.dtype), dim))
+    return out
+
+
+def inside(a: Sequence[Interval], b: Sequence[Interval], buffer: Buffer, place: Place) -> bool:
+    """True when box b, cut to the buffer, is shown to hold box a, cut to the buffer."""
+    for dim, (low, size), (least, extent) in zip(buffer.shape, a, b, strict=True):
+        starts = place.analyzer.prove(binary("le", least, low)) or place.analyzer.prove(binary("le", least, 0))
+        end, last = binary("add", low, size), binary("add", least, extent)
+        if not starts or not (place.analyzer.prove(binary("le", end, last)) or place.analyzer.prove(binary("ge", last, dim))):
+            return False
+    return True
+
+
+def solve(block: Block, regions: Sequence[BufferRegion], boxes: Mapping[Buffer, Sequence[Interval]],
+          place: Place, within: bool) -> dict[Var, Interval]:
+    """The range of each iter var of block for which its `regions` (reads or writes) meet `boxes`.
+
+    within: the regions lie inside the boxes, instead of merely touching them. An iter var that nothing limits, or
+    only in a way that is not understood, is left out: it keeps its whole domain. Every range has an extent that
+    no loop changes, and holds all solutions (within=False).
+    """
+    found: dict[Var, Interval] = {}
+    inner = {iv.var: _domain(iv) for iv in block.iter_vars if iv.iter_type != DATA_PARALLEL}
+    known = {iv.var: iv for iv in block.iter_vars}
+    for region in regions:
+        box = boxes.get(region.buffer)
+        if box is None:
+            continue
+        single = True
+        for r, wanted in zip(region.region, box, strict=True):
+            variables = [n for n in walk(r.min) if n in known]
+            if not variables:
+                continue
+            if len(variables) > 1 and any(v in inner for v in variables) and isinstance(r.extent, IntImm):
+                window = interval_of(r.min, inner, place.analyzer)
+                low, size = window if window is not None else (r.min, r.extent)
+                size = place.analyzer.simplify(binary("add", size, r.extent.value - 1))
+            else:
+                low, size = r.min, r.extent
+            solution = _solve_one(low, size, wanted, known, place, within)
+            if solution is None:
+                single = False
+            else:
+                _keep(found, *solution)
+        if not single:
+            for var, interval in _solve_together(block, region, box, place).items():
+                _keep(found, var, interval)
+    return found
+
+
+def _domain(iv: IterVar) -> Interval:
+    assert iv.dom is not None
+    return iv.dom.min, iv.dom.extent
+
+
+def _keep(found: dict[Var, Interval], var: Var, interval: Interval) -> None:
+    """Note a range of var; of two ranges the one with the smaller constant extent stays."""
+    old = found.get(var)
+    if old is None or (isinstance(interval[1], IntImm) and not (
+            isinstance(old[1], IntImm) and old[1].value <= interval[1].value)):
+        found[var] = interval
+
+
+def _solve_one(low: Expr, size: Expr, wanted: Interval, known: Mapping[Var, IterVar], place: Place,
+               within: bool) -> tuple[Var, Interval] | None:
+    """The range of the one iter var v of low = k*v + c for which [low, low + size) meets the interval wanted."""
+    if not isinstance(size, IntImm):
+        return None
+    terms, offset = linear(low)
+    variables = [(v, k) for v, k in terms.items() if v in known]
+    if len(variables) != 1 or len(terms) != 1:
+        return None
+    var, k = variables[0]
+    assert isinstance(var, Var)
+    least, extent = (cast(var.dtype, e) for e in wanted)
+    spare = 0 if within else size.value - 1            # how far the region may stick out on each side
+    # first <= k*v <= last
+    first = binary("sub", least, offset + spare)
+    last = binary("add", binary("add", least, extent), spare - size.value - offset)
+    if k < 0:
+        first, last, k = binary("sub", 0, last), binary("sub", 0, first), -k
+    start = place.analyzer.simplify(binary("floordiv", binary("add", first, k - 1), k))
+    count = place.analyzer.simplify(binary("add", binary("sub", binary("floordiv", last, k), start), 1))
+    if not isinstance(count, IntImm) and isinstance(extent, IntImm):
+        slack = extent.value + (2 * spare if not within else 0) - size.value
+        count = IntImm(max(slack, 0) // k + 1, var.dtype)
+    if isinstance(count, IntImm):
+        return var, (start, IntImm(max(count.value, 0), var.dtype))
+    return (var, (start, count)) if place.fixed(count) else None
+
+
+def _solve_together(block: Block, region: BufferRegion, box: Sequence[Interval],
+                    place: Place) -> dict[Var, Interval]:
+    """The ranges of iter vars that are mixed in the indices of region, through the inverse of the index map."""
+    indices = [r.min for r in region.region]
+    used = {n for e in indices for n in walk(e)}
+    domains = {iv.var: _domain(iv) for iv in block.iter_vars if iv.var in used}
+    if any(not isinstance(r.extent, IntImm) or r.extent.value != 1 for r in region.region):
+        return {}
+    mapping = detect_iter_map(indices, domains, IntImm(1, "bool"), place.analyzer)
+    if mapping is None or not mapping.is_bijective:
+        return {}
+    points = [Var(f"x{n}", e.dtype) for n, e in enumerate(indices)]
+    inverse = mapping.invert(points)
+    inner = dict(zip(points, box, strict=True))
+    out = {}
+    for var in domains:
+        if var in inverse:
+            hull_of_var = interval_of(inverse[var], inner, place.analyzer)
+            if hull_of_var is not None and _usable(*hull_of_var, inner, place):
+                out[var] = hull_of_var
+    return out

@@ -1,0 +1,280 @@
+"""The schedule: functions in block form, a trace, and the helpers with which primitives rewrite them."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.schedule.state import BlockRV, Index, LoopRV, bind_loop, block_root, removed, replaced
+from tilewright.schedule.trace import Trace
+from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, require, with_hint
+from tilewright.support.names import NameSupply
+from tilewright.tir.buffer import Buffer
+from tilewright.tir.expr import Var
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import Block, BlockRealize, For, IRModule, PrimFunc, Stmt
+
+Snapshot = tuple[dict[str, Any], dict[tuple[str, str], str], dict[Any, str], str, int]
+
+
+class Schedule:
+    """Loop transformations of a function (or of the functions of a module), each checked when it is asked for.
+
+    A PrimFunc is scheduled as the function "main" of a module. `mod` is the current module, `trace` what was done.
+    Every primitive is legal or raises ScheduleError and changes nothing.
+    """
+    # Primitives: each is defined, with its documentation, in the module of its family.
+    get_block: Callable[..., BlockRV]
+    get_blocks: Callable[..., list[BlockRV]]
+    get_loops: Callable[..., list[LoopRV]]
+    get_producers: Callable[..., list[BlockRV]]
+    get_consumers: Callable[..., list[BlockRV]]
+    split: Callable[..., list[LoopRV]]
+    fuse: Callable[..., LoopRV]
+    reorder: Callable[..., None]
+    parallel: Callable[..., None]
+    vectorize: Callable[..., None]
+    unroll: Callable[..., None]
+    bind: Callable[..., None]
+    annotate: Callable[..., None]
+    unannotate: Callable[..., None]
+    set_scope: Callable[..., None]
+    decompose_reduction: Callable[..., BlockRV]
+    compute_at: Callable[..., None]
+    reverse_compute_at: Callable[..., None]
+    compute_inline: Callable[..., None]
+    reverse_compute_inline: Callable[..., None]
+    cache_read: Callable[..., BlockRV]
+    cache_write: Callable[..., BlockRV]
+
+    def __init__(self, mod: PrimFunc | IRModule) -> None:
+        if not isinstance(mod, (PrimFunc, IRModule)):
+            raise ArgumentError(f"Schedule takes a PrimFunc or an IRModule, not {type(mod).__name__}")
+        self._functions: dict[str, Any] = {"main": mod} if isinstance(mod, PrimFunc) else dict(mod.functions)
+        self._renamed: dict[tuple[str, str], str] = {}       # (function, old block name) -> new name
+        self._gone: dict[Any, str] = {}                      # loop Var or (function, block name) -> primitive
+        self._indexes: dict[str, Index] = {}
+        self._shape_vars: dict[str, tuple[Any, list[Var]]] = {}
+        self.depth = 0                                       # of primitives called by primitives
+        self.trace = Trace()
+        names = self.scheduled_functions()
+        if not names:
+            raise ScheduleError("the module has no kernel (PrimFunc) to schedule")
+        self.focus = "main" if "main" in names else names[0]   # the function that helpers act on
+        for name in names:
+            block_root(self._functions[name])
+
+    # ---- what users read
+
+    @property
+    def mod(self) -> IRModule:
+        """The functions as they stand."""
+        return IRModule(dict(self._functions))
+
+    @property
+    def func(self) -> PrimFunc:
+        """The function that was scheduled last (the only one, for a schedule of a PrimFunc)."""
+        return self._functions[self.focus]
+
+    def get(self, rv: LoopRV | BlockRV) -> For | Block:
+        """The loop or block behind a handle. Raises ScheduleError when a primitive has consumed it."""
+        try:
+            return self.loop(rv) if isinstance(rv, LoopRV) else self.realize(rv).block
+        except Illegal as why:
+            raise ScheduleError(with_hint(str(why), why.hint)) from None
+
+    def copy(self) -> Schedule:
+        """An independent schedule in the same state; handles of this one are valid for it."""
+        other = Schedule(IRModule(dict(self._functions)))
+        other.restore(self.snapshot())
+        other.trace = self.trace.copy()
+        return other
+
+    def show(self) -> None:
+        """Print the module as TVMScript."""
+        print(self.mod if len(self._functions) > 1 else self.func)
+
+    def __str__(self) -> str:
+        return str(self.mod if len(self._functions) > 1 else self.func)
+
+    # ---- all-or-nothing
+
+    def snapshot(self) -> Snapshot:
+        """Everything that a primitive may change."""
+        return dict(self._functions), dict(self._renamed), dict(self._gone), self.focus, len(self.trace)
+
+    def restore(self, saved: Snapshot) -> None:
+        """Go back to a snapshot of this schedule or of one that it was copied from."""
+        functions, renamed, gone, self.focus, length = saved
+        self._functions, self._renamed, self._gone = dict(functions), dict(renamed), dict(gone)
+        del self.trace.entries[length:]
+
+    def retire(self, saved: Snapshot, primitive: str) -> None:
+        """Note that the loops and blocks that exist in saved and no longer exist were consumed by primitive."""
+        for name, old in saved[0].items():
+            if old is self._functions.get(name) or not isinstance(old, PrimFunc):
+                continue
+            before, now = Index(old.body), self._index(name)
+            self._gone.update((v, primitive) for v in before.loops if v not in now.loops)
+            self._gone.update(((name, b), primitive) for b in before.realizes if b not in now.realizes)
+
+    # ---- helpers of primitive authors; they raise Illegal, which `primitive` renders
+
+    def _index(self, name: str) -> Index:
+        body = self._functions[name].body
+        found = self._indexes.get(name)
+        if found is None or found.root is not body:
+            found = self._indexes[name] = Index(body)
+        return found
+
+    def scheduled_functions(self) -> list[str]:
+        """Names of the module's kernels."""
+        return [name for name, f in self._functions.items() if isinstance(f, PrimFunc)]
+
+    def block_names(self, func: str) -> list[str]:
+        """Names of the blocks of a function, the root first, in program order."""
+        return list(self._index(func).realizes)
+
+    @property
+    def index(self) -> Index:
+        """Where the statements of the current function stand."""
+        return self._index(self.focus)
+
+    @property
+    def root(self) -> BlockRealize:
+        """The realization of the root block; function-wide buffers are `root.block.alloc_buffers`."""
+        return block_root(self.func)
+
+    def loop(self, rv: LoopRV) -> For:
+        """The loop behind a handle; its function becomes the current one."""
+        require(isinstance(rv, LoopRV), f"expected a loop, got {rv!r}", hint="loops come from get_loops, split and fuse")
+        require(rv.func in self._functions, f"{rv} belongs to another schedule")
+        found = self._index(rv.func).loops.get(rv.var)
+        if found is None:
+            self._refuse_stale(rv, self._gone.get(rv.var))
+        assert found is not None
+        self.focus = rv.func
+        return found
+
+    def realize(self, rv: BlockRV | str) -> BlockRealize:
+        """The realization of the block behind a handle (or of that name); its function becomes the current one."""
+        rv = BlockRV(rv, self.focus) if isinstance(rv, str) else rv
+        require(isinstance(rv, BlockRV), f"expected a block, got {rv!r}", hint="blocks come from get_block")
+        require(rv.func in self._functions, f"{rv} belongs to another schedule")
+        found = self._index(rv.func).realizes.get(self.current_name(rv))
+        if found is None:
+            self._refuse_stale(rv, self._gone.get((rv.func, rv.name)))
+        assert found is not None
+        self.focus = rv.func
+        return found
+
+    def _refuse_stale(self, rv: LoopRV | BlockRV, primitive: str | None) -> None:
+        if primitive is not None:
+            require(False, f"{rv} does not exist any more: {primitive} consumed it",
+                    hint=f"use what {primitive} returned, or ask get_loops again")
+        names = ", ".join(self._index(rv.func).realizes)
+        require(False, f"there is no {rv} in function {rv.func}", hint=f"its blocks are {names}")
+
+    def current_name(self, rv: BlockRV) -> str:
+        """The name that the block has now (decompose_reduction renames one)."""
+        name = rv.name
+        while (rv.func, name) in self._renamed and name not in self._index(rv.func).realizes:
+            name = self._renamed[rv.func, name]
+        return name
+
+    def loop_rv(self, loop: For) -> LoopRV:
+        """A handle to a loop of the current function."""
+        return LoopRV(loop.loop_var, self.focus)
+
+    def block_rv(self, block: Block | BlockRealize | str) -> BlockRV:
+        """A handle to a block of the current function."""
+        if isinstance(block, BlockRealize):
+            block = block.block
+        return BlockRV(block.name if isinstance(block, Block) else block, self.focus)
+
+    def path_to(self, stmt: Stmt) -> list[Stmt]:
+        """The statements from the root realization down to stmt, both included."""
+        return self.index.path_to(stmt)
+
+    def loops_above(self, block: BlockRV | BlockRealize | str) -> list[For]:
+        """The loops around a block, up to the block that encloses it, outermost first."""
+        realize = block if isinstance(block, BlockRealize) else self.realize(block)
+        return self.index.loops_above(realize)
+
+    def replace(self, old: Stmt, new: Stmt) -> None:
+        """Put new in the place of old in the current function; only the path from the root to it is rebuilt."""
+        self.set_body(replaced(self.index, old, new))
+
+    def remove_stmt(self, stmt: Stmt) -> None:
+        """Drop stmt from the current function, and the loops and branches that this leaves empty."""
+        self.set_body(removed(self.index, stmt))
+
+    def set_body(self, body: Stmt) -> None:
+        """Replace the whole body of the current function."""
+        self._functions[self.focus] = self.func.with_body(body)
+
+    def add_alloc(self, *buffers: Buffer) -> None:
+        """Allocate buffers in the root block."""
+        root = self.root
+        self.set_body(root.replace(block=root.block.replace(alloc_buffers=root.block.alloc_buffers + buffers)))
+
+    def remove_alloc(self, buffer: Buffer) -> None:
+        """Drop the allocation of buffer from the root block."""
+        root = self.root
+        kept = tuple(b for b in root.block.alloc_buffers if b is not buffer)
+        self.set_body(root.replace(block=root.block.replace(alloc_buffers=kept)))
+
+    def fresh_var(self, name: str, dtype: str = "int32") -> Var:
+        """A new loop variable. Names may repeat (the printer tells loops apart); identity may not."""
+        return Var(name, dtype)
+
+    def fresh_block(self, name: str) -> str:
+        """name, or name_1, name_2, ...: the first that no block of the current function has or had."""
+        retired = [key[1] for key in (*self._gone, *self._renamed) if isinstance(key, tuple) and key[0] == self.focus]
+        return NameSupply([*self.index.realizes, *retired]).fresh(name)
+
+    def rename_block(self, old: str, new: str) -> None:
+        """Note that handles to the block old now mean the block new of the current function."""
+        self._renamed[self.focus, old] = new
+
+    def producers(self, block: str) -> list[str]:
+        """Names of the blocks beside block, in program order, that write a buffer that it reads."""
+        return self._touching(block, [r.buffer for r in self.realize(block).block.reads], "writes")
+
+    def consumers(self, block: str) -> list[str]:
+        """Names of the blocks beside block, in program order, that read a buffer that it writes."""
+        return self._touching(block, [r.buffer for r in self.realize(block).block.writes], "reads")
+
+    def _touching(self, block: str, buffers: Iterable[Buffer], how: str) -> list[str]:
+        wanted = {id(b) for b in buffers}
+        scope = self.index.scope_of(self.realize(block))
+        return [name for name, realize in self.index.realizes.items()
+                if name != block and realize is not self.root and self.index.scope_of(realize) is scope
+                and any(id(r.buffer) in wanted for r in getattr(realize.block, how))]
+
+    def shape_vars(self) -> list[Var]:
+        """The variables in the shapes of the current function's arguments, in order of appearance."""
+        buffer_map = self.func.buffer_map
+        found = self._shape_vars.get(self.focus)
+        if found is None or found[0] is not buffer_map:
+            seen = {node: None for b in self.func.buffers for d in b.shape for node in walk(d) if isinstance(node, Var)}
+            found = self._shape_vars[self.focus] = (buffer_map, list(seen))
+        return found[1]
+
+    def analyzer_at(self, stmt: Stmt | None = None, keep_units: bool = False) -> Analyzer:
+        """An analyzer that knows the shape variables, and the loops and iter vars around stmt (not stmt itself).
+
+        With keep_units a loop of one iteration is not replaced by its value when it simplifies.
+        """
+        analyzer = Analyzer()
+        for var in self.shape_vars():
+            analyzer.assume_nonneg(var)
+        bind = bind_loop if keep_units else Analyzer.bind
+        for above in self.path_to(stmt)[:-1] if stmt is not None else ():
+            if isinstance(above, For):
+                bind(analyzer, above.loop_var, above.min, above.extent)
+            elif isinstance(above, Block):
+                for iv in above.iter_vars:
+                    assert iv.dom is not None
+                    bind(analyzer, iv.var, iv.dom.min, iv.dom.extent)
+        return analyzer

@@ -1,0 +1,204 @@
+"""What a schedule knows about one function: handles to loops and blocks, an index of its statements, path rewriting."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.support.errors import ScheduleError
+from tilewright.tir.expr import Expr, IntImm, Var, all_of
+from tilewright.tir.node import substitute
+from tilewright.tir.stmt import NOP, Block, BlockRealize, For, PrimFunc, Seq, Stmt, seq
+
+
+class LoopRV:
+    """A handle to one loop of a schedule; it stays valid until a primitive consumes the loop."""
+    __slots__ = ("func", "var")
+
+    def __init__(self, var: Var, func: str) -> None:
+        self.var, self.func = var, func
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LoopRV) and other.var is self.var
+
+    def __hash__(self) -> int:
+        return id(self.var)
+
+    def __repr__(self) -> str:
+        return f"loop {self.var.name}"
+
+
+class BlockRV:
+    """A handle to one block of a schedule, by the block's name; it stays valid while the block exists."""
+    __slots__ = ("func", "name")
+
+    def __init__(self, name: str, func: str) -> None:
+        self.name, self.func = name, func
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BlockRV) and (other.name, other.func) == (self.name, self.func)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.func))
+
+    def __repr__(self) -> str:
+        return f"block {self.name}"
+
+
+# The fields through which a statement holds statements; every other type has `body` or none.
+_STMT_FIELDS: dict[str, tuple[str, ...]] = {
+    "For": ("body",), "While": ("body",), "LetStmt": ("body",), "Allocate": ("body",), "Seq": ("stmts",),
+    "Block": ("init", "body"), "BlockRealize": ("block",), "IfThenElse": ("then_case", "else_case"),
+    "Store": (), "Evaluate": (),
+}
+
+
+def sub_statements(stmt: Stmt) -> Iterator[Stmt]:
+    """The statements directly below stmt, in program order."""
+    if type(stmt) is Seq:
+        yield from stmt.stmts
+        return
+    for name in _STMT_FIELDS[type(stmt).__name__]:
+        value = getattr(stmt, name)
+        if value is not None:
+            yield value
+
+
+def statements(stmt: Stmt) -> Iterator[Stmt]:
+    """stmt and every statement below it, parents first, in program order; no expressions."""
+    stack = [stmt]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(list(sub_statements(top))))
+
+
+class Index:
+    """Where every loop, block and statement of a function body stands."""
+    __slots__ = ("loops", "parent", "realizes", "root")
+
+    def __init__(self, root: Stmt) -> None:
+        self.root = root
+        self.parent: dict[int, Stmt] = {}
+        self.loops: dict[Var, For] = {}
+        self.realizes: dict[str, BlockRealize] = {}
+        for stmt in statements(root):
+            for below in sub_statements(stmt):
+                self.parent[id(below)] = stmt
+            if type(stmt) is For:
+                if stmt.loop_var in self.loops:
+                    raise ScheduleError(f"two loops share the variable {stmt.loop_var.name}; every loop needs its own Var")
+                self.loops[stmt.loop_var] = stmt
+            elif type(stmt) is BlockRealize:
+                if stmt.block.name in self.realizes:
+                    raise ScheduleError(f"two blocks are named {stmt.block.name!r}; every block needs a name of its own")
+                self.realizes[stmt.block.name] = stmt
+
+    def path_to(self, stmt: Stmt) -> list[Stmt]:
+        """The statements from the root down to stmt, both included."""
+        path = [stmt]
+        while path[-1] is not self.root:
+            path.append(self.parent[id(path[-1])])
+        return path[::-1]
+
+    def loops_above(self, stmt: Stmt) -> list[For]:
+        """The loops around stmt up to the block that encloses it, outermost first."""
+        loops: list[For] = []
+        here = stmt
+        while here is not self.root:
+            here = self.parent[id(here)]
+            if type(here) is For:
+                loops.append(here)
+            elif type(here) is Block:
+                break
+        return loops[::-1]
+
+    def scope_of(self, stmt: Stmt) -> BlockRealize:
+        """The innermost block realization strictly above stmt."""
+        here = self.parent[id(stmt)]
+        while type(here) is not BlockRealize:
+            here = self.parent[id(here)]
+        return here
+
+
+def with_child(parent: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    """parent with the statement old directly below it replaced by new (a Seq is spliced into a Seq)."""
+    if type(parent) is Seq:
+        return seq(new if s is old else s for s in parent.stmts)
+    for name in _STMT_FIELDS[type(parent).__name__]:
+        if getattr(parent, name) is old:
+            return parent.replace(**{name: new})
+    raise AssertionError("old is not a child of parent")
+
+
+def replaced(index: Index, old: Stmt, new: Stmt) -> Stmt:
+    """The root of index with old replaced by new; only the path from the root to old is rebuilt."""
+    while old is not index.root:
+        parent = index.parent[id(old)]
+        old, new = parent, with_child(parent, old, new)
+    return new
+
+
+def removed(index: Index, stmt: Stmt) -> Stmt:
+    """The root of index without stmt and without the loops and branches that this leaves empty."""
+    while True:
+        parent = index.parent[id(stmt)]
+        if type(parent) is Seq and len(parent.stmts) > 1:
+            return replaced(index, parent, seq(s for s in parent.stmts if s is not stmt))
+        if type(parent) is Block:
+            return replaced(index, stmt, NOP)
+        stmt = parent
+
+
+def block_root(func: PrimFunc) -> BlockRealize:
+    """The root block's realization. Raises ScheduleError where func is not in block form."""
+    if type(func.body) is not BlockRealize:
+        raise ScheduleError(f"function {func.name} is not in block form, so it cannot be scheduled (was it lowered already?)")
+    return func.body
+
+
+def map_sub_statements(stmt: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
+    """stmt with fn applied to the statements directly below it; stmt itself when nothing changed."""
+    if type(stmt) is Seq:
+        new = [fn(s) for s in stmt.stmts]
+        return stmt if all(a is b for a, b in zip(new, stmt.stmts, strict=True)) else seq(new)
+    changed = {}
+    for name in _STMT_FIELDS[type(stmt).__name__]:
+        old = getattr(stmt, name)
+        if old is not None and (below := fn(old)) is not old:
+            changed[name] = below
+    return stmt.replace(**changed) if changed else stmt
+
+
+def bind_loop(analyzer: Analyzer, var: Var, low: Expr, extent: Expr) -> None:
+    """Let analyzer know the domain of a loop, but not that a loop of one iteration has one value.
+
+    Bindings of blocks are simplified with it: they keep naming their unit loops.
+    """
+    unit = isinstance(extent, IntImm) and extent.value <= 1
+    analyzer.bind(var, low, IntImm(2, var.dtype) if unit else extent)
+
+
+def substitute_loops(stmt: Stmt, table: Mapping[Var, Expr], analyzer: Analyzer, guard: Expr | None = None) -> Stmt:
+    """stmt with loop variables replaced in loop bounds, block bindings and predicates, which are simplified.
+
+    Block bodies speak of iter vars only, so they stay. guard is added to the predicate of the topmost blocks.
+    analyzer knows the loops around stmt; the loops of stmt are bound in it on the way down.
+    """
+    def put(e: Expr) -> Expr:
+        new = substitute(e, table)
+        return e if new is e else analyzer.simplify(new)
+
+    def visit(here: Stmt) -> Stmt:
+        if type(here) is For:
+            low, extent = put(here.min), put(here.extent)
+            bind_loop(analyzer, here.loop_var, low, extent)
+            body = visit(here.body)
+            same = body is here.body and extent is here.extent and low is here.min
+            return here if same else here.replace(min=low, extent=extent, body=body)
+        if type(here) is BlockRealize:
+            predicate = put(here.predicate)
+            return here.replace(iter_values=tuple(put(v) for v in here.iter_values),
+                                predicate=predicate if guard is None else all_of(predicate, guard))
+        return map_sub_statements(here if type(here) is Seq else substitute(here, table), visit)
+
+    return visit(stmt)

@@ -1,0 +1,69 @@
+"""Every error that Tilewright raises on purpose; anything else that escapes is a bug in Tilewright."""
+from __future__ import annotations
+
+
+class TilewrightError(Exception):
+    """Base class: `except TilewrightError` catches every user error and no internal bug."""
+
+
+class IRError(TilewrightError):
+    """An IR node that cannot exist was asked for (operand types differ, negative extent)."""
+
+
+class StructuralError(TilewrightError, ValueError):
+    """Two pieces of IR were required to be equal and are not, or a function is not well formed."""
+
+
+class TensorExpressionError(TilewrightError):
+    """A tensor expression is not well formed (wrong arity, nested reduction, dtypes that do not promote)."""
+
+
+class ScheduleError(TilewrightError):
+    """A schedule primitive was not legal; the message shows the call, the numbers, the marked IR and a hint."""
+
+
+class LowerError(TilewrightError):
+    """A scheduled function cannot be lowered for the target."""
+
+
+class CodegenError(TilewrightError):
+    """A lowered function cannot be turned into code for the target."""
+
+
+class TargetError(TilewrightError, ValueError):
+    """A target string or device name is not understood."""
+
+
+class CallError(TilewrightError):
+    """A compiled function was called with arguments that do not fit it."""
+
+
+class ArgumentError(TilewrightError, TypeError):
+    """A public function of Tilewright was called with an argument of the wrong kind."""
+
+
+class InterpreterError(TilewrightError):
+    """The interpreter found what hardware would not report: out of bounds, uninitialised read, race."""
+
+
+class GraphError(TilewrightError):
+    """A graph operator was given inputs or attributes that it does not accept."""
+
+
+class Illegal(Exception):
+    """Raised inside a primitive by `require`; the `primitive` decorator turns it into a ScheduleError."""
+
+    def __init__(self, message: str, at: tuple[object, ...] = (), hint: str = "") -> None:
+        super().__init__(message)
+        self.at, self.hint = at, hint
+
+
+def require(condition: bool, message: str, *at: object, hint: str = "") -> None:
+    """Legality check of a schedule primitive: `at` are the IR nodes to mark in the printed function."""
+    if not condition:
+        raise Illegal(message, at, hint)
+
+
+def with_hint(message: str, hint: str) -> str:
+    """message, a blank line and `hint: ...`: the form of every error text."""
+    return f"{message}\n\nhint: {hint}" if hint else message

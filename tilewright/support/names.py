@@ -1,0 +1,33 @@
+"""Fresh names: deterministic, readable, never twice in one scope."""
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable
+
+
+class NameSupply:
+    """Hands out `base`, `base_1`, `base_2`, ...: the first that is not taken."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._next: dict[str, int] = {}
+
+    def fresh(self, base: str) -> str:
+        """base if it is free, else base_1, base_2, ...; the result is taken from then on."""
+        if base not in self._taken:
+            self._taken.add(base)
+            return base
+        count = self._next.get(base, 1)
+        while f"{base}_{count}" in self._taken:
+            count += 1
+        self._next[base] = count + 1
+        name = f"{base}_{count}"
+        self._taken.add(name)
+        return name
+
+
+def identifier(name: str) -> str:
+    """name made a Python identifier: `i.outer` becomes `i_outer`."""
+    text = re.sub(r"\W", "_", name) or "v"
+    return f"_{text}" if text[0].isdigit() or keyword.iskeyword(text) else text

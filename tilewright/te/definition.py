@@ -1,0 +1,201 @@
+"""How a user writes tensors down: placeholder, compute, extern and the variables in them."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tilewright.support.errors import TensorExpressionError, with_hint
+from tilewright.support.registry import hook
+from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp
+from tilewright.te.reduction import NOT_TOP_LEVEL, Reduce, is_reduction_var
+from tilewright.te.tensor import Tensor, shape_text
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer, decl_buffer
+from tilewright.tir.expr import DATA_PARALLEL, THREAD_INDEX, Expr, IntImm, IterVar, Range, Var, convert
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import Evaluate, Stmt
+
+THREAD_TAGS = (*(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx", "vthread") for d in "xyz"),
+               "vthread", "cthread")
+
+
+def var(name: str = "tindex", dtype: str = "int32") -> Var:
+    """A new scalar: a symbolic extent, or a scalar argument."""
+    return Var(name, dt.canonical(dtype))
+
+
+def size_var(name: str = "size", dtype: str = "int32") -> Var:
+    """A new symbolic extent."""
+    return var(name, dtype)
+
+
+def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
+    """A thread axis for `bind`: thread_axis("threadIdx.x") or thread_axis((0, 32), "threadIdx.x").
+
+    Raises TensorExpressionError for a tag that is not one of THREAD_TAGS.
+    """
+    if isinstance(dom, str):
+        dom, tag = None, dom
+    if tag not in THREAD_TAGS:
+        raise TensorExpressionError(with_hint(f"thread_axis: {tag!r} is not a thread axis",
+                                              f"one of {', '.join(THREAD_TAGS)}"))
+    if dom is not None and not isinstance(dom, Range):
+        low, high = dom if isinstance(dom, (tuple, list)) else (0, dom)
+        dom = Range(convert(low), convert(high) - convert(low))
+    return IterVar(dom, Var(name or tag, "int32"), THREAD_INDEX, tag)
+
+
+def to_shape(shape: Any, what: str) -> tuple[Expr, ...]:
+    """The shape as expressions.
+
+    Raises TensorExpressionError for an extent that is negative or not an integer.
+    """
+    dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    out = []
+    for position, d in enumerate(dims):
+        plain = int(d) if hasattr(d, "__index__") and not isinstance(d, (Expr, bool)) else d
+        if not isinstance(plain, (int, Expr, IterVar)) and not hasattr(plain, "__tilewright_expr__"):
+            raise TensorExpressionError(f"{what}: extent {position} of shape {shape!r} is {plain!r}, "
+                                        "not an integer")
+        e = convert(plain)
+        if not dt.is_integer(e.dtype) or (isinstance(e, IntImm) and e.value < 0):
+            text = shape_text(tuple(map(convert, dims)))
+            raise TensorExpressionError(
+                f"{what}: extent {position} of shape {text} is {e}, not a natural number")
+        out.append(e)
+    return tuple(out)
+
+
+def placeholder(shape: Any, dtype: Any = None, name: str = "placeholder") -> Tensor:
+    """An input tensor of the given shape; dtype defaults to float32."""
+    kind = "float32" if dtype is None else dt.canonical(dtype)
+    return PlaceholderOp(name, to_shape(shape, f"placeholder {name}"), kind).output(0)
+
+
+def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag: str = "",
+            attrs: Mapping[str, Any] | None = None) -> Any:
+    """The tensor whose element at (i, j, ...) is fcompute(i, j, ...).
+
+    A tuple from fcompute gives a tuple of tensors. A reduction must be the whole body of a tensor.
+    Raises TensorExpressionError when fcompute takes another number of axes than the shape has, when a
+    reduction is not top-level, or when a reduction axis is used outside its reduction.
+    """
+    what = f"compute {name}"
+    extents = to_shape(shape, what)
+    axis = tuple(IterVar(Range(IntImm(0, e.dtype), e), Var(n, e.dtype), DATA_PARALLEL)
+                 for n, e in zip(_axis_names(fcompute, extents, what), extents))
+    result = fcompute(*[iv.var for iv in axis])
+    several = isinstance(result, (tuple, list))
+    if several and not result:
+        raise TensorExpressionError(f"{what}: the function gives an empty tuple")
+    body = tuple(_body(e, what) for e in (result if several else (result,)))
+    _check_body(body, what)
+    outputs = ComputeOp(name, axis, body, tag, attrs).outputs
+    return outputs if len(outputs) > 1 else outputs[0]
+
+
+def _axis_names(fcompute: Callable[..., Any], extents: tuple[Expr, ...], what: str) -> list[str]:
+    """One name for each axis: the parameters of fcompute, or i0, i1, ... where it takes any number."""
+    if not callable(fcompute):
+        raise TensorExpressionError(with_hint(f"{what}: {fcompute!r} is not a function",
+                                              "pass a lambda of the axes"))
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(fcompute).parameters.values()
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return [f"i{n}" for n in range(len(extents))]
+    names = [p.name for p in parameters if p.kind in positional]
+    required = [p.name for p in parameters if p.kind in positional and p.default is inspect.Parameter.empty]
+    if not len(required) <= len(extents) <= len(names):
+        raise TensorExpressionError(with_hint(
+            f"{what}: the shape {shape_text(extents)} has {len(extents)} dimension(s), the function takes "
+            f"{len(required)} argument(s)", "give it one argument for each dimension of the result"))
+    return names[:len(extents)]
+
+
+def _body(value: Any, what: str) -> Expr:
+    if value is None:
+        raise TensorExpressionError(with_hint(f"{what}: the function returns None",
+                                              "return the expression of one element"))
+    e = convert(value)
+    if e.dtype == "handle" or dt.lanes_of(e.dtype) > 1:
+        raise TensorExpressionError(f"{what}: the function gives a value of type {e.dtype}, not a scalar")
+    return e
+
+
+def _check_body(body: tuple[Expr, ...], what: str) -> None:
+    """Reductions are whole bodies, all of one reduction; reduction variables stay inside."""
+    first = body[0]
+    own: list[Var] = [k.var for k in first.axis] if isinstance(first, Reduce) else []
+    for e in body:
+        if isinstance(e, Reduce) != isinstance(first, Reduce) or (
+                isinstance(e, Reduce) and isinstance(first, Reduce) and e.source is not first.source):
+            raise TensorExpressionError(with_hint(
+                f"{what}: the outputs are not the components of one reduction",
+                "compute them as separate tensors"))
+        for node in walk(e):
+            if isinstance(node, Reduce) and node is not e:
+                raise TensorExpressionError(f"{what}: {NOT_TOP_LEVEL}")
+        for node in walk(e):
+            if isinstance(node, Var) and is_reduction_var(node) and not any(node is v for v in own):
+                raise TensorExpressionError(with_hint(
+                    f"{what}: the reduction axis {node.name} is used outside a reduction over it",
+                    f"reduce over it: te.sum(..., axis={node.name})"))
+        if isinstance(e, Reduce):
+            _check_start(e, own, what)
+
+
+def _check_start(e: Reduce, own: list[Var], what: str) -> None:
+    for start in e.init:
+        for node in walk(start):
+            if isinstance(node, Var) and any(node is v for v in own):
+                raise TensorExpressionError(
+                    f"{what}: the start value depends on the reduction axis {node.name}")
+
+
+def extern(shape: Any, inputs: Sequence[Tensor], fcompute: Callable[..., Any], name: str = "extern",
+           dtype: Any = None, in_buffers: Any = None, out_buffers: Any = None, tag: str = "",
+           attrs: Mapping[str, Any] | None = None) -> Any:
+    """Tensors written by the statement fcompute(input buffers, output buffers) gives.
+
+    shape is one shape or a list of shapes, dtype one for all outputs or a list; default: the inputs' dtype.
+    fcompute returns a statement, or a call (`te.call_packed("name", ins[0], outs[0])`).
+    """
+    what = f"extern {name}"
+    tensors = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            raise TensorExpressionError(f"{what}: the input {t!r} is not a tensor")
+    ins = _buffers(in_buffers, [(t.shape, t.dtype, t.name) for t in tensors], what)
+    several = isinstance(shape, (tuple, list)) and bool(shape) and isinstance(shape[0], (tuple, list))
+    shapes = [to_shape(s, what) for s in (shape if several else [shape])]
+    given = list(dtype) if isinstance(dtype, (tuple, list)) else [dtype] * len(shapes)
+    if dtype is None:
+        kinds = {t.dtype for t in tensors}
+        if len(kinds) != 1 and out_buffers is None:
+            raise TensorExpressionError(with_hint(f"{what}: the inputs have {len(kinds)} dtypes",
+                                                  "pass dtype="))
+        given = [next(iter(kinds), "float32")] * len(shapes)
+    names = [name] if len(shapes) == 1 else [f"{name}.v{n}" for n in range(len(shapes))]
+    outs = _buffers(out_buffers, list(zip(shapes, map(dt.canonical, given), names)), what)
+    body = fcompute(list(ins), list(outs))
+    if isinstance(body, Expr):
+        body = Evaluate(body)
+    if not isinstance(body, Stmt):
+        raise TensorExpressionError(f"{what}: the function gives {body!r}, not a statement or a call")
+    outputs = ExternOp(name, tensors, ins, outs, body, tag, attrs).outputs
+    return outputs if len(outputs) > 1 else outputs[0]
+
+
+def _buffers(given: Any, wanted: list[tuple[tuple[Expr, ...], str, str]], what: str) -> tuple[Buffer, ...]:
+    if given is not None:
+        buffers = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+        if len(buffers) != len(wanted):
+            raise TensorExpressionError(f"{what}: {len(wanted)} buffer(s) are needed, {len(buffers)} given")
+        return buffers
+    return tuple(decl_buffer(shape, dtype, name) for shape, dtype, name in wanted)
+
+
+def create_schedule(ops: Any) -> Any:
+    """The stage schedule of the operations (or tensors) and of everything that they need."""
+    return hook("te.create_schedule")(ops)

@@ -1,0 +1,108 @@
+"""Buffers and the accesses to them."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.support.errors import IRError
+from tilewright.tir import dtype as dt
+from tilewright.tir.expr import Expr, IntImm, Ramp, Range, Var, binary, convert
+from tilewright.tir.node import Node
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Buffer(Node):
+    """Memory seen as an array. Two Buffers are the same only when they are one object.
+
+    `strides` (in elements) is empty for a compact row-major buffer; `elem_offset` is the distance of element 0
+    from `data` in elements; `scope` is "global", "local", "shared", "warp", ...; `data_alignment` is in bytes.
+    """
+    name: str
+    shape: tuple[Any, ...]
+    dtype: str = "float32"
+    strides: tuple[Any, ...] = ()
+    elem_offset: Any = None
+    scope: str = "global"
+    data_alignment: int = 64
+    offset_factor: int = 0
+    data: Any = None                       # the pointer Var
+
+    def __post_init__(self) -> None:
+        if self.data is None:
+            self.data = Var(self.name, "handle")
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __getitem__(self, indices: Any) -> Load:
+        return load(self, indices if isinstance(indices, tuple) else (indices,))
+
+    def vload(self, begin: Any, dtype: str | None = None) -> Load:
+        """The vector of dtype that starts at `begin` along the last axis."""
+        index = [convert(i) for i in (begin if isinstance(begin, (tuple, list)) else (begin,))]
+        lanes = dt.lanes_of(dtype) if dtype else 1
+        if lanes > 1:
+            index[-1] = Ramp(index[-1], IntImm(1, index[-1].dtype), lanes)
+        return load(self, tuple(index))
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Load(Expr):
+    """buffer[indices]. The last index may be a vector; lanes where predicate (bool lanes) is false give 0, unread."""
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    predicate: Expr | None = None
+
+    @property
+    def dtype(self) -> str:
+        lanes = dt.lanes_of(self.indices[-1].dtype) if self.indices else 1
+        return dt.with_lanes(self.buffer.dtype, lanes) if lanes > 1 else self.buffer.dtype
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class BufferRegion(Node):
+    """The box buffer[region[0].min : +extent, ...]."""
+    buffer: Buffer
+    region: tuple[Range, ...]
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class MatchBuffer(Node):
+    """buffer is a view of the region source (`T.match_buffer` in a block)."""
+    buffer: Buffer
+    source: BufferRegion
+
+
+def decl_buffer(shape: Sequence[Any], dtype: str = "float32", name: str = "buffer", *, strides: Sequence[Any] = (),
+                elem_offset: Any = None, scope: str = "global", data_alignment: int = 64, offset_factor: int = 0) -> Buffer:
+    """A new buffer. Integers of shape and strides become int32 constants (int64 where they do not fit).
+
+    Raises IRError for a negative extent or a float extent.
+    """
+    extents = tuple(convert(d) for d in shape)
+    for d in extents:
+        if not dt.is_integer(d.dtype) or (isinstance(d, IntImm) and d.value < 0):
+            raise IRError(f"buffer {name}: extent {d} of shape ({', '.join(map(str, extents))}) is not a natural number")
+    return Buffer(name, extents, dt.canonical(dtype), tuple(convert(s) for s in strides or ()),
+                  None if elem_offset is None else convert(elem_offset), scope, data_alignment, offset_factor)
+
+
+def load(buffer: Buffer, indices: Sequence[Any]) -> Load:
+    """buffer[indices]; raises IRError on a wrong number of indices or an index that is not an integer."""
+    exprs = tuple(convert(i) for i in indices)
+    if len(exprs) != len(buffer.shape):
+        raise IRError(f"{buffer.name} has {len(buffer.shape)} dimension(s), {len(exprs)} index(es) given")
+    for e in exprs:
+        if not dt.is_integer(e.dtype):
+            raise IRError(f"{buffer.name}: index {e} is {e.dtype}, not an integer")
+    return Load(buffer, exprs)
+
+
+def numel(buffer: Buffer) -> Expr:
+    """Number of elements of the buffer's shape."""
+    total: Expr = IntImm(1)
+    for d in buffer.shape:
+        total = binary("mul", total, d)
+    return total

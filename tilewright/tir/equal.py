@@ -1,0 +1,178 @@
+"""Structural equality and hash: two pieces of IR are equal when they differ only in names.
+
+Both come from one traversal that writes a node as a flat list of tokens. What the node defines (parameters, loop
+variables, block axes, let variables, buffers) is numbered in order of definition; what it does not define stands for
+itself, or is numbered by first use when free variables are mapped. Block names are labels and do not count.
+"""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from tilewright.support.errors import StructuralError
+from tilewright.tir.buffer import Buffer, MatchBuffer
+from tilewright.tir.expr import FloatImm, IterVar, Let, Var
+from tilewright.tir.node import Node, field_names
+from tilewright.tir.printer import show
+from tilewright.tir.stmt import Allocate, Block, For, LetStmt, PrimFunc, Stmt
+
+
+def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
+    """True when a and b are the same up to names of what they define (and of free variables, if mapped)."""
+    return a is b or _Tokens(map_free_vars).of(a) == _Tokens(map_free_vars).of(b)
+
+
+def structural_hash(a: Any, map_free_vars: bool = False) -> int:
+    """A 64-bit hash that structurally equal nodes share; for closed functions it is the same in every process."""
+    digest = hashlib.blake2b(digest_size=8)
+    for token in _Tokens(map_free_vars).of(a):
+        digest.update(f"{token!r};".encode())
+    return int.from_bytes(digest.digest(), "little")
+
+
+def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None:
+    """Raises StructuralError, which shows both sides with the first difference marked, unless a equals b."""
+    left, right = _Tokens(map_free_vars), _Tokens(map_free_vars)
+    x, y = left.of(a), right.of(b)
+    if x == y:
+        return
+    at = next((k for k, (p, q) in enumerate(zip(x, y, strict=False)) if p != q), min(len(x), len(y)))
+    texts = [show(node, tokens.statement_at(at)) if isinstance(node, Node) else repr(node)
+             for node, tokens in ((a, left), (b, right))]
+    first, second = (str(t[at]) if at < len(t) else "nothing" for t in (x, y))
+    raise StructuralError(f"the two are not structurally equal: {first} against {second}\n\n{texts[0]}\n\n"
+                          f"-- against --\n\n{texts[1]}")
+
+
+class _Tokens:
+    def __init__(self, map_free_vars: bool) -> None:
+        self.map_free = map_free_vars
+        self.out: list[Any] = []
+        self.number: dict[int, int] = {}
+        self.statements: list[tuple[int, Node]] = []     # (first token, statement)
+
+    def of(self, node: Any) -> list[Any]:
+        self.value(node)
+        return self.out
+
+    def statement_at(self, at: int) -> tuple[Node, ...]:
+        """The statement that token number `at` belongs to."""
+        inside = [s for start, s in self.statements if start <= at]
+        return tuple(inside[-1:])
+
+    def define(self, thing: Any) -> None:
+        self.number[id(thing)] = len(self.number)
+
+    def value(self, x: Any) -> None:
+        if isinstance(x, Node):
+            self.node(x)
+        elif isinstance(x, (tuple, list)):
+            self.out.append(len(x))
+            for y in x:
+                self.value(y)
+        elif isinstance(x, Mapping):
+            self.out.append(len(x))
+            for key in sorted(x, key=str):
+                self.out.append(str(key))
+                self.value(x[key])
+        elif isinstance(x, float):
+            self.out.append(repr(x))             # tells -0.0 from 0.0, and NaN equals NaN
+        elif x is None or isinstance(x, (bool, int, str)):
+            self.out.append((type(x).__name__, x))
+        else:
+            self.out.append(repr(x))
+
+    def node(self, x: Node) -> None:
+        if isinstance(x, Var):
+            self.var(x)
+            return
+        if isinstance(x, Buffer):
+            self.buffer(x)
+            return
+        if isinstance(x, (Stmt, Block)):
+            self.statements.append((len(self.out), x))
+        self.out.append(type(x).__name__)
+        if isinstance(x, PrimFunc):
+            self.function(x)
+        elif isinstance(x, Block):
+            self.block(x)
+        elif isinstance(x, For):
+            self.fields(x, "min", "extent")
+            self.definition(x.loop_var)
+            self.fields(x, "kind", "thread_tag", "annotations", "body")
+        elif isinstance(x, (LetStmt, Let)):
+            self.value(x.value)
+            self.definition(x.var)
+            self.value(x.body)
+        elif isinstance(x, Allocate):
+            self.buffer(x.buffer, True)
+            self.fields(x, "annotations", "body")
+        elif isinstance(x, FloatImm):
+            self.out += [repr(float(x.value)), x.type]
+        else:
+            self.fields(x, *field_names(type(x)))
+
+    def fields(self, x: Node, *names: str) -> None:
+        for name in names:
+            self.value(getattr(x, name))
+
+    def definition(self, v: Var) -> None:
+        self.define(v)
+        self.out.append(v.type)
+
+    def var(self, v: Var, defines: bool = False) -> None:
+        known = self.number.get(id(v))
+        if known is not None:
+            self.out.append(("var", known))
+        elif defines or self.map_free:
+            self.out.append(("var", len(self.number)))
+            self.definition(v)
+        else:
+            self.out.append(("free", id(v)))
+
+    def buffer(self, b: Buffer, defines: bool = False) -> None:
+        """A buffer is written out where it is defined, or at first use when it shares memory with a known one."""
+        known = self.number.get(id(b))
+        if known is not None:
+            self.out.append(("buffer", known))
+            return
+        if not (defines or self.map_free or id(b.data) in self.number):
+            self.out.append(("free", id(b)))
+            return
+        self.define(b)
+        self.out.append("Buffer")
+        for e in (*b.shape, *b.strides, b.elem_offset):
+            if defines and isinstance(e, Var):
+                self.var(e, True)
+            else:
+                self.value(e)
+        self.out += [len(b.shape), len(b.strides), b.dtype, b.scope, b.data_alignment, b.offset_factor]
+        self.var(b.data, True)
+
+    def block(self, x: Block) -> None:
+        self.out.append(len(x.iter_vars))
+        for iv in x.iter_vars:
+            self.iter_var(iv)
+        self.out += [len(x.alloc_buffers), len(x.match_buffers)]
+        for b in x.alloc_buffers:
+            self.buffer(b, True)
+        for m in x.match_buffers:
+            self.match(m)
+        self.fields(x, "reads", "writes", "annotations", "init", "body")
+
+    def match(self, m: MatchBuffer) -> None:
+        self.value(m.source)
+        self.buffer(m.buffer, True)
+
+    def iter_var(self, iv: IterVar) -> None:
+        self.fields(iv, "dom", "iter_type", "thread_tag")
+        self.definition(iv.var)
+
+    def function(self, x: PrimFunc) -> None:
+        self.out.append(len(x.params))
+        for p in x.params:
+            self.definition(p)
+            if p in x.buffer_map:
+                self.buffer(x.buffer_map[p], True)
+        self.fields(x, "attrs", "body")

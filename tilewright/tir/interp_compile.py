@@ -1,0 +1,284 @@
+"""Statements of the interpreter: a PrimFunc with all shapes known becomes one Python function."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tilewright.support.errors import InterpreterError
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Load
+from tilewright.tir.expr import COMM_REDUCE, Call, Expr, StringImm
+from tilewright.tir.interp_expr import V, scalar_binary
+from tilewright.tir.interp_memory import MemoryCompiler
+from tilewright.tir.interp_plan import CONCURRENT, Plan, plan
+from tilewright.tir.node import Node
+from tilewright.tir.stmt import (
+    Allocate,
+    Block,
+    BlockRealize,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    PrimFunc,
+    Seq,
+    Store,
+    While,
+)
+
+MAX_NEST = 15            # loops in one Python function; CPython allows 20 nested blocks
+
+
+class Compiler(MemoryCompiler):
+    """One function. `check`: with the bookkeeping that finds races."""
+
+    def __init__(self, func: PrimFunc, check: bool, externs: Mapping[str, Callable[..., Any]]) -> None:
+        super().__init__(func.name, func)
+        self.func, self.check, self.externs = func, check, externs
+        self.plan: Plan = plan(func)
+        self.nest = 0
+
+    # statements --------------------------------------------------------------------------------------------
+    def stmt(self, s: Node) -> None:
+        outer, self.here = self.here, s
+        rule = _STATEMENTS.get(type(s))
+        if rule is None:
+            raise InterpreterError(f"the interpreter has no rule for {type(s).__name__}")
+        rule(self, s)
+        self.here = outer
+
+    def body(self, s: Node) -> None:
+        """s, one level deeper."""
+        self.indent += " "
+        before = len(self.lines)
+        self.stmt(s)
+        if len(self.lines) == before:
+            self.line("pass")
+        self.indent = self.indent[:-1]
+
+    def store(self, s: Store) -> None:
+        lanes = dt.lanes_of(s.indices[-1].dtype) if s.indices else 1
+        if dt.lanes_of(s.value.dtype) != lanes:
+            raise InterpreterError(f"{s}: {dt.lanes_of(s.value.dtype)} lane(s) are stored to {lanes}")
+        value = self.emit(s.value)
+        if lanes == 1:
+            if s.predicate is not None:
+                raise InterpreterError(f"{s}: a scalar access has no predicate")
+            m, at = self.place(s.buffer, s.indices)
+            sets = self.track.get(m.data)
+            if sets is not None:
+                at = self.keep(at)
+                self.line(f"{sets[0]}.add({at.text})")
+            self.line(f"{m.name}[{at.text}] = {value.text}")
+            return
+        mask = self.mask(s.predicate)
+        m, at = self.place_lanes(s.buffer, s.indices, mask)
+        sets, site, fail = self.track.get(m.data), self.site(), self.name("k")
+        self.globals[fail] = lambda at, site=site, name=s.buffer.name: self.two_lanes(site, name, at)
+        call = f"scatter({m.name}, {at.text}, {value.text}, {mask}, {fail})"
+        self.line(call if sets is None else f"{sets[0]}.update({call})")
+
+    def loop(self, s: For) -> None:
+        start, extent = self.keep(self.emit(s.min)), self.emit(s.extent)
+        stop = scalar_binary("add", start, extent, "int64")
+        var = self.name("i")
+        high = max(start.low, stop.high - 1)
+        self.env[id(s.loop_var)] = V(var, start.low, high)
+        domain = f"range({stop.text})" if start.text == "0" else f"range({start.text}, {stop.text})"
+        concurrent = s.kind in CONCURRENT
+        self.nested(lambda: self.checked_loop(s, var, domain) if concurrent and self.check else
+                    self.plain_loop(s, f"for {var} in {domain}:"))
+
+    def nested(self, write: Callable[[], None]) -> None:
+        """A loop written by `write`; deep nests continue in an inner Python function."""
+        if self.nest < MAX_NEST:
+            self.nest += 1
+            write()
+            self.nest -= 1
+            return
+        outer, self.nest = self.nest, 1
+        name = self.name("deeper")
+        self.line(f"def {name}():")
+        self.indent += " "
+        write()
+        self.indent = self.indent[:-1]
+        self.line(f"{name}()")
+        self.nest = outer
+
+    def plain_loop(self, s: For, head: str) -> None:
+        self.line(head)
+        self.loop_body(s)
+
+    def loop_body(self, s: For, before: Sequence[str] = (), after: Sequence[str] = ()) -> None:
+        self.indent += " "
+        for text in before:
+            self.line(text)
+        for b in self.plan.at.get(id(s), ()):
+            self.allocate(b)
+        self.indent = self.indent[:-1]
+        self.body(s.body)
+        self.indent += " "
+        for text in after:
+            self.line(text)
+        self.indent = self.indent[:-1]
+
+    def checked_loop(self, s: For, var: str, domain: str) -> None:
+        """A concurrent loop: after each iteration, what it touched is compared with what earlier ones touched."""
+        before, after, joined = [], [], []
+        outer_track = dict(self.track)
+        site = self.site()
+        shared = [m for data, m in self.owner.items() if data in self.plan.written[id(s)]]
+        for m in shared:
+            data, k = m.data, self.name("")
+            total, mine = (f"w_{k}", f"r_{k}"), (f"mw_{k}", f"mr_{k}")
+            self.line(f"{total[0]} = set(); {total[1]} = set()")
+            before.append(f"{mine[0]} = set(); {mine[1]} = set()")
+            after.append(f"if not ({total[0]}.isdisjoint({mine[0]}) and {total[0]}.isdisjoint({mine[1]}) and "
+                         f"{total[1]}.isdisjoint({mine[0]})): race({site}, {s.loop_var.name!r}, {s.kind!r}, "
+                         f"{m.label!r}, ({mine[0]}, {mine[1]}, {total[0]}, {total[1]}))")
+            after.append(f"{total[0]}.update({mine[0]}); {total[1]}.update({mine[1]})")
+            if data in outer_track:
+                w, r = outer_track[data]
+                joined.append(f"{w}.update({total[0]}); {r}.update({total[1]})")
+            self.track[data] = mine
+        self.line(f"for {var} in {domain}:")
+        self.loop_body(s, before, after)
+        for text in joined:
+            self.line(text)
+        self.track = outer_track
+
+    def while_(self, s: While) -> None:
+        def write() -> None:
+            self.line("while True:")
+            lines, condition = self.captured(s.condition)
+            self.lines += lines
+            self.line(f" if not {condition.text}: break")
+            self.body(s.body)
+        self.nested(write)
+
+    def branch(self, s: IfThenElse) -> None:
+        c = self.emit(s.condition)
+        if c.text in ("True", "False"):
+            taken = s.then_case if c.text == "True" else s.else_case
+            if taken is not None:
+                self.stmt(taken)
+            return
+        self.line(f"if {c.text}:")
+        self.body(s.then_case)
+        if s.else_case is not None:
+            self.line("else:")
+            self.body(s.else_case)
+
+    def let(self, s: Any) -> V:
+        if not isinstance(s, LetStmt):
+            return super().let(s)
+        self.env[id(s.var)] = self.keep(self.emit(s.value))
+        self.stmt(s.body)
+        return V("")
+
+    def sequence(self, s: Seq) -> None:
+        for x in s.stmts:
+            self.stmt(x)
+
+    def alloc_stmt(self, s: Allocate) -> None:
+        self.allocate(s.buffer)
+        self.stmt(s.body)
+
+    def evaluate(self, s: Evaluate) -> None:
+        v = self.emit(s.value)
+        if not v.text.isidentifier():
+            self.line(v.text)
+
+    def realize(self, s: BlockRealize) -> None:
+        p = self.emit(s.predicate)
+        if p.text == "False":
+            return
+        if p.text == "True":
+            self.block(s.block, s.iter_values)
+            return
+        self.line(f"if {p.text}:")
+        self.indent += " "
+        before = len(self.lines)
+        self.block(s.block, s.iter_values)
+        if len(self.lines) == before:
+            self.line("pass")
+        self.indent = self.indent[:-1]
+
+    def block(self, block: Block, values: tuple[Expr, ...]) -> None:
+        """Bind the axes (inside their domains), allocate, run init at the first reduction step, run the body."""
+        first = V("True")
+        for iv, value in zip(block.iter_vars, values, strict=True):
+            v = self.keep(self.emit(value))
+            if iv.dom is not None:
+                low = self.keep(self.emit(iv.dom.min))
+                end = self.keep(scalar_binary("add", low, self.emit(iv.dom.extent), "int64"))
+                if v.low < low.high or v.high >= end.low:
+                    self.line(f"if not {low.text} <= {v.text} < {end.text}: "
+                              f"off_axis({self.site()}, {iv.var.name!r}, {v.text}, {low.text}, {end.text})")
+                    v = V(v.text, max(v.low, low.low), max(low.low, min(v.high, end.high - 1)))
+                if iv.iter_type == COMM_REDUCE:
+                    first = scalar_binary("and", first, scalar_binary("eq", v, low, "int64"), "bool")
+            self.env[id(iv.var)] = v
+        for b in block.alloc_buffers:
+            if id(b) not in self.plan.placed:
+                self.allocate(b)
+        for m in block.match_buffers:
+            self.view(m)
+        if block.init is not None:
+            if first.text == "True":
+                self.stmt(block.init)
+            elif first.text != "False":
+                self.line(f"if {first.text}:")
+                self.body(block.init)
+        self.stmt(block.body)
+
+    # effects -----------------------------------------------------------------------------------------------
+    def effect(self, e: Call) -> V:
+        if e.op == "prefetch":
+            return V("0")
+        if e.op == "assume":
+            c = self.keep(self.emit(e.args[0]))
+            self.line(f"if not {c.text}: assumption({self.site()})")
+            return V("0")
+        if e.op == "access_ptr":
+            return self.pointer(e)
+        if e.op in ("call_extern", "call_packed"):
+            return self.external(e)
+        raise InterpreterError(f"{self.func.name}: {e} cannot be ordered: the interpreter runs the threads of a block "
+                               "one after the other")
+
+    def pointer(self, e: Call) -> V:
+        first, *extents = e.args
+        if not isinstance(first, Load):
+            raise InterpreterError(f"{e}: the first argument of access_ptr is an element")
+        shape = [self.emit(x) for x in extents]
+        m = self.find(first.buffer)
+        at = m.offset
+        for i, stride in zip(first.indices, m.strides, strict=True):
+            at = scalar_binary("add", at, scalar_binary("mul", self.emit(i), stride, "int64"), "int64")
+        extent = "".join(n.text + ", " for n in shape)
+        sets, at = self.track.get(m.data), self.keep(at)
+        if sets is not None:
+            size = " * ".join(n.text for n in shape) or "1"
+            self.line(f"{sets[0]}.update(range({at.text}, {at.text} + {size}))")
+        return V(f'Pointer({m.name}, {at.text}, ({extent}), "{m.dtype}")')
+
+    def external(self, e: Call) -> V:
+        symbol = e.args[0]
+        assert isinstance(symbol, StringImm), "the first argument of an external call is its name"
+        if symbol.value not in self.externs:
+            raise InterpreterError(f"{self.func.name}: the external function {symbol.value!r} was not given to the "
+                                   f"interpreter; pass externs={{{symbol.value!r}: function}}")
+        name = self.name("k")
+        self.globals[name] = self.externs[symbol.value]
+        args = "".join(f", {self.emit(a).text}" for a in e.args[1:])
+        out = self.name("t")
+        self.line(f"{out} = call_external({name}{args})")
+        low, high = dt.integer_range(e.type) if dt.is_integer(e.type) else (0, 0)
+        return V(out, low, high)
+
+_STATEMENTS: dict[type, Callable[[Any, Any], Any]] = {
+    Store: Compiler.store, For: Compiler.loop, While: Compiler.while_, IfThenElse: Compiler.branch,
+    LetStmt: Compiler.let, Seq: Compiler.sequence, Allocate: Compiler.alloc_stmt, Evaluate: Compiler.evaluate,
+    BlockRealize: Compiler.realize, Block: lambda c, s: c.block(s, ()),
+}

@@ -1,0 +1,393 @@
+"""Expressions of the interpreter: IR to Python source, with the bounds of every integer.
+
+A value is Python text. Integers are Python ints that wrap where the bounds say they may leave their dtype, floats are
+NumPy scalars of their dtype (so every operation rounds), bools are bools, vectors are sequences of lanes.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tilewright.support.errors import InterpreterError
+from tilewright.tir import dtype as dt
+from tilewright.tir import interp_support as rt
+from tilewright.tir.expr import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Expr,
+    FloatImm,
+    IntImm,
+    Let,
+    Not,
+    Ramp,
+    Select,
+    StringImm,
+    Var,
+)
+from tilewright.tir.ops import BINARY, INTRINSICS
+
+
+class V(NamedTuple):
+    """Python text of a value; low and high bound an integer (every lane of a vector)."""
+    text: str
+    low: int = 0
+    high: int = 0
+
+
+LONG = 160        # longer text goes into a variable of its own: Python limits nested parentheses
+_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_DIVISIONS = {"floordiv": rt.floor_div, "floormod": rt.floor_mod, "truncdiv": rt.trunc_div, "truncmod": rt.trunc_mod}
+
+
+def literal(value: int) -> V:
+    return V(str(value) if value >= 0 else f"({value})", value, value)
+
+
+def wrap(text: str, low: int, high: int, dtype: str) -> V:
+    """text, an integer in [low, high], reduced to its dtype in two's complement."""
+    least, most = dt.integer_range(dtype)
+    if least <= low and high <= most:
+        return literal(low) if low == high else V(text, low, high)
+    mask = hex((1 << dt.bits_of(dtype)) - 1)
+    if dt.is_signed(dtype):
+        return V(f"(({text} + {hex(-least)} & {mask}) - {hex(-least)})", least, most)
+    return V(f"({text} & {mask})", least, most)
+
+
+def integer_binary(op: str, a: V, b: V, dtype: str) -> V:
+    """a op b on integers of one dtype; division by zero gives 0, shifts by the width or more shift everything out."""
+    if op in ("add", "sub"):
+        if op == "add":
+            text = b.text if a.text == "0" else a.text if b.text == "0" else f"({a.text} + {b.text})"
+            return wrap(text, a.low + b.low, a.high + b.high, dtype)
+        return wrap(a.text if b.text == "0" else f"({a.text} - {b.text})", a.low - b.high, a.high - b.low, dtype)
+    if op == "mul":
+        corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+        text = b.text if a.text == "1" else a.text if b.text == "1" else f"({a.text} * {b.text})"
+        return wrap(text, min(corners), max(corners), dtype)
+    if op in _DIVISIONS:
+        return _integer_division(op, a, b, dtype)
+    if op == "min":
+        return V(f"min({a.text}, {b.text})", min(a.low, b.low), min(a.high, b.high))
+    if op == "max":
+        return V(f"max({a.text}, {b.text})", max(a.low, b.low), max(a.high, b.high))
+    least, most = dt.integer_range(dtype)
+    if op in ("shl", "shr"):
+        bits = dt.bits_of(dtype)
+        inside = 0 <= b.low and b.high < bits
+        if op == "shr":
+            text = f"({a.text} >> {b.text})" if inside else f"shift_right({a.text}, {b.text}, {bits})"
+            return V(text, min(a.low, 0), max(a.high, 0))
+        if inside:
+            corners = [x << y for x in (a.low, a.high) for y in (b.low, b.high)]
+            return wrap(f"({a.text} << {b.text})", min(corners), max(corners), dtype)
+        return wrap(f"shift_left({a.text}, {b.text}, {bits})", least << bits, most << bits, dtype)
+    symbol = {"bitand": "&", "bitor": "|", "bitxor": "^"}[op]
+    low, high = least, most
+    if a.low >= 0 and b.low >= 0:
+        low, high = 0, min(a.high, b.high) if op == "bitand" else (1 << max(a.high, b.high).bit_length()) - 1
+    return V(f"({a.text} {symbol} {b.text})", low, high)
+
+
+def _integer_division(op: str, a: V, b: V, dtype: str) -> V:
+    natural = a.low >= 0 and b.low > 0
+    if b.low > 0 and (natural or op.startswith("floor")):
+        if op.endswith("div"):
+            corners = [x // y for x in (a.low, a.high) for y in (b.low, b.high)]
+            return V(f"({a.text} // {b.text})", min(corners), max(corners))
+        if natural and a.high < b.low:
+            return a
+        return V(f"({a.text} % {b.text})", 0, b.high - 1 if not natural else min(b.high - 1, a.high))
+    name = _DIVISIONS[op].__name__
+    reach = max(abs(a.low), abs(a.high), 1)
+    if op == "floormod":
+        reach = max(abs(b.low), abs(b.high), 1)
+    return wrap(f"{name}({a.text}, {b.text})", -reach, reach, dtype)
+
+
+def compare(op: str, a: V, b: V, integers: bool) -> V:
+    """The comparison as a bool, decided here where the bounds of integers decide it."""
+    if integers:
+        low, high = (a, b) if op in ("lt", "le") else (b, a)
+        strict = op in ("lt", "gt")
+        if op in ("lt", "le", "gt", "ge"):
+            if low.high < high.low or (not strict and low.high == high.low):
+                return V("True")
+            if low.low > high.high or (strict and low.low == high.high):
+                return V("False")
+        elif a.low == a.high == b.low == b.high:
+            return V(str(op == "eq"))
+        elif a.high < b.low or b.high < a.low:
+            return V(str(op == "ne"))
+    return V(f"({a.text} {_COMPARE[op]} {b.text})")
+
+
+def scalar_binary(op: str, a: V, b: V, dtype: str) -> V:
+    """One lane of `a op b`, both of dtype; text only, no statements."""
+    if op in _COMPARE:
+        return compare(op, a, b, dt.is_integer(dtype))
+    if op in ("and", "or"):
+        return logical(op, a, b)
+    if dt.is_bool(dtype):
+        if op in ("min", "max"):
+            return logical("and" if op == "min" else "or", a, b)
+        return V(f"({a.text} {BINARY[op].symbol} {b.text})")
+    if dt.is_integer(dtype):
+        return integer_binary(op, a, b, dtype)
+    if op in ("min", "max"):
+        return V(f"{op}imum({a.text}, {b.text})")
+    return V(f"({a.text} {BINARY[op].symbol} {b.text})")
+
+
+def logical(op: str, a: V, b: V) -> V:
+    decides = "False" if op == "and" else "True"
+    if decides in (a.text, b.text):
+        return V(decides)
+    neutral = "True" if op == "and" else "False"
+    if a.text == neutral or b.text == neutral:
+        return b if a.text == neutral else a
+    return V(f"({a.text} {op} {b.text})")
+
+
+def scalar_cast(x: V, source: str, target: str) -> V:
+    """One lane of x converted from source to target."""
+    if source == target:
+        return x
+    if dt.is_bool(target):
+        return V(f"({x.text} != 0)")
+    if dt.is_float(target):
+        if dt.is_float(source):
+            return V(f"{target}({x.text})")
+        text = f"int({x.text})" if dt.is_bool(source) else x.text
+        exact = dt.is_bool(source) or max(abs(x.low), abs(x.high)) <= 1 << 53
+        return V(f"{target}({text})" if exact else f'wide_int_to_float({text}, "{target}")')
+    low, high = dt.integer_range(target)
+    if dt.is_float(source):
+        return V(f"to_int({x.text}, {low}, {high})", low, high)
+    if dt.is_bool(source):
+        return V(f"int({x.text})", 0, 1)
+    return wrap(x.text, x.low, x.high, target)
+
+
+def scalar_call(op: str, args: list[V], source: str, target: str) -> V:
+    """One lane of a pure intrinsic whose (last) operand has dtype source and whose result has dtype target."""
+    text = ", ".join(a.text for a in args)
+    if INTRINSICS[op].kind == "math":
+        return V(f"math_{op}_{source}({text})")
+    x = args[0]
+    bits = 0 if dt.is_float(source) else dt.bits_of(source)
+    mask = hex((1 << bits) - 1)
+    low, high = (0, 0) if not dt.is_integer(target) else dt.integer_range(target)
+    match op:
+        case "abs" if dt.is_float(source):
+            return V(f"abs({x.text})")
+        case "abs":
+            return wrap(f"abs({x.text})", 0, max(abs(x.low), abs(x.high)), source)
+        case "isnan":
+            return V(f"({x.text} != {x.text})")
+        case "isinf":
+            return V(f"(abs({x.text}) == infinity)")
+        case "isfinite":
+            return V(f"(abs({x.text}) < infinity)")
+        case "popcount":
+            return V(f'bin({x.text} & {mask}).count("1")', 0, bits)
+        case "clz":
+            return V(f"({bits} - ({x.text} & {mask}).bit_length())", 0, bits)
+        case "bitwise_not":
+            return V(f"(~{x.text})", ~x.high, ~x.low) if dt.is_signed(source) else V(f"({mask} - {x.text})", low, high)
+        case "reinterpret":
+            return V(f'reinterpret({x.text}, "{source}", "{target}")', low, high)
+        case "likely":
+            return x
+    raise InterpreterError(f"the interpreter has no rule for {op}")
+
+
+class ExprCompiler:
+    """Writes Python statements into `lines` while it turns expressions into text."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.indent = ""
+        self.env: dict[int, V] = {}                     # id(Var) -> its value
+        self.globals: dict[str, Any] = {
+            "float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": rt.to_bfloat16,
+            "infinity": np.inf, **{f.__name__: f for f in (
+                rt.to_int, rt.wide_int_to_float, rt.reinterpret, rt.minimum, rt.maximum, rt.floor_div, rt.floor_mod,
+                rt.trunc_div, rt.trunc_mod, rt.shift_left, rt.shift_right, rt.gather, rt.scatter, rt.lanes_outside,
+                rt.Pointer, rt.call_external)}}
+        self.constants: dict[tuple[str, str], str] = {}
+        self.count = 0
+
+    # text --------------------------------------------------------------------------------------------------
+    def line(self, text: str) -> None:
+        self.lines.append(self.indent + text)
+
+    def name(self, base: str) -> str:
+        self.count += 1
+        return f"{base}{self.count}"
+
+    def constant(self, value: Any, key: tuple[str, str]) -> str:
+        """The global that holds value."""
+        if key not in self.constants:
+            self.constants[key] = self.name("k")
+            self.globals[self.constants[key]] = value
+        return self.constants[key]
+
+    def keep(self, v: V) -> V:
+        """v in a variable, so that its text may be repeated."""
+        if v.text.isidentifier() or v.text.isdigit() or (v.low == v.high and v.text.startswith("(-")):
+            return v
+        name = self.name("t")
+        self.line(f"{name} = {v.text}")
+        return V(name, v.low, v.high)
+
+    def captured(self, e: Expr) -> tuple[list[str], V]:
+        """(statements, value) of e, the statements one level deeper and not yet part of the program."""
+        outer, indent = self.lines, self.indent
+        self.lines, self.indent = [], indent + " "
+        value = self.emit(e)
+        lines, self.lines, self.indent = self.lines, outer, indent
+        return lines, value
+
+    # expressions -------------------------------------------------------------------------------------------
+    def emit(self, e: Expr) -> V:
+        """The value of e at this place of the program."""
+        rule = _RULES.get(type(e))
+        if rule is None:
+            raise InterpreterError(f"the interpreter has no rule for {type(e).__name__}: {e}")
+        v = rule(self, e)
+        return self.keep(v) if len(v.text) > LONG else v
+
+    def var(self, e: Var) -> V:
+        v = self.env.get(id(e))
+        if v is None:
+            raise InterpreterError(f"{e.name} has no value: no loop, block axis, parameter or shape binds it")
+        return v
+
+    def float_const(self, e: FloatImm) -> V:
+        return V(self.constant(rt.FLOATS[e.type](e.value), (e.type, repr(e.value))))
+
+    def binary(self, e: Binary) -> V:
+        dtype = e.a.dtype
+        element, lanes = dt.parse(dtype)
+        if lanes > 1:
+            a, b = self.emit(e.a), self.emit(e.b)
+            out = scalar_binary(e.op, V("x", a.low, a.high), V("y", b.low, b.high), element)
+            return V(f"[{out.text} for x, y in zip({a.text}, {b.text})]", out.low, out.high)
+        if e.op in ("and", "or"):
+            return self.short_circuit(e)
+        return scalar_binary(e.op, self.emit(e.a), self.emit(e.b), element)
+
+    def short_circuit(self, e: Binary) -> V:
+        """`and`, `or`: the right side is evaluated only when it decides."""
+        a = self.emit(e.a)
+        lines, b = self.captured(e.b)
+        if not lines or a.text in ("True", "False"):
+            self.lines += [line[1:] for line in lines] if a.text == ("True" if e.op == "and" else "False") else []
+            return logical(e.op, a, b)
+        name = self.name("t")
+        self.line(f"{name} = {a.text}")
+        self.line(f"if {name}:" if e.op == "and" else f"if not {name}:")
+        self.lines += lines
+        self.line(f" {name} = {b.text}")
+        return V(name)
+
+    def not_(self, e: Not) -> V:
+        a = self.emit(e.a)
+        if dt.lanes_of(e.dtype) > 1:
+            return V(f"[not x for x in {a.text}]")
+        return V({"True": "False", "False": "True"}.get(a.text, f"(not {a.text})"))
+
+    def cast(self, e: Cast) -> V:
+        (source, lanes), (target, _) = dt.parse(e.value.dtype), dt.parse(e.type)
+        x = self.emit(e.value)
+        if lanes == 1:
+            return scalar_cast(x, source, target)
+        out = scalar_cast(V("x", x.low, x.high), source, target)
+        return V(f"[{out.text} for x in {x.text}]", out.low, out.high)
+
+    def select(self, e: Select) -> V:
+        c, a, b = self.emit(e.condition), self.emit(e.a), self.emit(e.b)
+        low, high = min(a.low, b.low), max(a.high, b.high)
+        if dt.lanes_of(e.condition.dtype) > 1:
+            return V(f"[x if c else y for c, x, y in zip({c.text}, {a.text}, {b.text})]", low, high)
+        return V(f"({a.text} if {c.text} else {b.text})", low, high)
+
+    def if_then_else(self, condition: Expr, a: Expr, b: Expr) -> V:
+        """Only the value chosen is evaluated (on vectors of conditions: both, lane by lane)."""
+        if dt.lanes_of(condition.dtype) > 1:
+            return self.select(Select(condition, a, b))
+        c = self.emit(condition)
+        if c.text in ("True", "False"):
+            return self.emit(a if c.text == "True" else b)
+        (lines_a, x), (lines_b, y) = self.captured(a), self.captured(b)
+        low, high = min(x.low, y.low), max(x.high, y.high)
+        if not lines_a and not lines_b:
+            return V(f"({x.text} if {c.text} else {y.text})", low, high)
+        name = self.name("t")
+        self.line(f"if {c.text}:")
+        self.lines += lines_a
+        self.line(f" {name} = {x.text}")
+        self.line("else:")
+        self.lines += lines_b
+        self.line(f" {name} = {y.text}")
+        return V(name, low, high)
+
+    def let(self, e: Let) -> V:
+        self.env[id(e.var)] = self.keep(self.emit(e.value))
+        return self.emit(e.body)
+
+    def ramp(self, e: Ramp) -> V:
+        base, stride, n = self.keep(self.emit(e.base)), self.emit(e.stride), e.lanes
+        ends = [x * (n - 1) for x in (stride.low, stride.high)]
+        low, high = base.low + min(0, *ends), base.high + max(0, *ends)
+        least, most = dt.integer_range(e.base.dtype)
+        if low >= least and high <= most and stride.low == stride.high != 0:
+            step = "" if stride.low == 1 else f", {stride.text}"
+            return V(f"range({base.text}, {base.text} + {n} * {stride.text}{step})", low, high)
+        lane = wrap(f"{base.text} + k * {stride.text}", low, high, e.base.dtype)
+        return V(f"[{lane.text} for k in range({n})]", lane.low, lane.high)
+
+    def broadcast(self, e: Broadcast) -> V:
+        x = self.emit(e.value)
+        return V(f"[{x.text}] * {e.lanes}", x.low, x.high)
+
+    def call(self, e: Call) -> V:
+        if e.op == "if_then_else":
+            return self.if_then_else(*e.args)
+        if INTRINSICS[e.op].kind == "effect" or e.op == "access_ptr":
+            return self.effect(e)
+        args = [self.emit(a) for a in e.args]
+        (source, lanes), (target, _) = dt.parse(e.args[-1].dtype), dt.parse(e.type)
+        if INTRINSICS[e.op].kind == "math":
+            self.globals[f"math_{e.op}_{source}"] = rt.math_function(e.op, source)
+        if lanes == 1:
+            return scalar_call(e.op, [self.keep(a) for a in args] if e.op == "isnan" else args, source, target)
+        letters = "xyz"[:len(args)]
+        out = scalar_call(e.op, [V(n, a.low, a.high) for n, a in zip(letters, args, strict=True)], source, target)
+        lists = args[0].text if len(args) == 1 else f"zip({', '.join(a.text for a in args)})"
+        return V(f"[{out.text} for {', '.join(letters)} in {lists}]", out.low, out.high)
+
+    def effect(self, e: Call) -> V:
+        raise InterpreterError(f"{e.op} has an effect; it cannot be evaluated here")
+
+
+_RULES: dict[type, Callable[[Any, Any], V]] = {
+    Var: ExprCompiler.var,
+    IntImm: lambda c, e: V(str(bool(e.value))) if e.type == "bool" else literal(e.value),
+    FloatImm: ExprCompiler.float_const, StringImm: lambda c, e: V(repr(e.value)),
+    Binary: ExprCompiler.binary, Not: ExprCompiler.not_, Cast: ExprCompiler.cast, Select: ExprCompiler.select,
+    Call: ExprCompiler.call, Let: ExprCompiler.let, Ramp: ExprCompiler.ramp, Broadcast: ExprCompiler.broadcast,
+}
+
+
+def expression_rule(cls: type) -> Callable[[Callable[[Any, Any], V]], Callable[[Any, Any], V]]:
+    """Decorator: the rule for an expression class whose meaning needs more than values (Load needs memory)."""
+    def keep(fn: Callable[[Any, Any], V]) -> Callable[[Any, Any], V]:
+        _RULES[cls] = fn
+        return fn
+    return keep

@@ -1,0 +1,222 @@
+"""Memory in the interpreter: where buffers are, and accesses with their checks (bounds, unwritten elements, races)."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any, NoReturn
+
+from tilewright.support.errors import InterpreterError
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer, Load, MatchBuffer
+from tilewright.tir.expr import Expr
+from tilewright.tir.interp_expr import ExprCompiler, V, expression_rule, literal, scalar_binary
+from tilewright.tir.node import Node
+from tilewright.tir.printer import show
+
+
+@dataclass
+class Memory:
+    """A buffer's place in a Python list: element (i, j, ...) is at offset + sum(index * stride)."""
+    name: str
+    label: str                       # the name of the buffer that owns the memory
+    data: int                        # id of the data Var behind it, through views
+    dtype: str
+    shape: list[V]
+    strides: list[V]
+    offset: V
+    initialised: bool                # an argument: every element has a value
+
+
+class MemoryCompiler(ExprCompiler):
+    """Loads and buffers. `root` is shown, with the guilty statement marked, when something fails at run time."""
+
+    def __init__(self, name: str, root: Node) -> None:
+        super().__init__()
+        self.title, self.root = name, root
+        self.memory: dict[int, Memory] = {}             # id(Buffer) -> where it is
+        self.owner: dict[int, Memory] = {}              # id(data Var) -> the memory behind it
+        self.track: dict[int, tuple[str, str]] = {}     # data -> names of the sets (written, read)
+        self.sites: list[Node] = []
+        self.here = root
+        self.globals |= {"outside": self.outside, "unwritten": self.unwritten, "race": self.race, "compress": compress,
+                         "two_lanes": self.two_lanes, "off_axis": self.off_axis, "assumption": self.assumption}
+
+    # failures at run time ----------------------------------------------------------------------------------
+    def site(self) -> int:
+        """The number of the statement being compiled."""
+        if not self.sites or self.sites[-1] is not self.here:
+            self.sites.append(self.here)
+        return len(self.sites) - 1
+
+    def fail(self, site: int, message: str) -> NoReturn:
+        raise InterpreterError(f"{self.title}: {message}\n\n{show(self.root, (self.sites[site],))}")
+
+    def outside(self, site: int, name: str, index: Sequence[Any], shape: Sequence[int]) -> NoReturn:
+        at, extents = (", ".join(str(list(x) if isinstance(x, range) else x) for x in xs) for xs in (index, shape))
+        self.fail(site, f"{name}[{at}] is out of bounds: the shape is ({extents}{',' if len(shape) == 1 else ''})")
+
+    def unwritten(self, site: int, name: str, at: int) -> NoReturn:
+        self.fail(site, f"{name} is read at element {at}, which nothing has written")
+
+    def two_lanes(self, site: int, name: str, at: int) -> NoReturn:
+        self.fail(site, f"two lanes of one store write element {at} of {name}")
+
+    def off_axis(self, site: int, name: str, value: int, low: int, high: int) -> NoReturn:
+        self.fail(site, f"block axis {name} is {value}, outside its domain {low} to {high - 1}")
+
+    def assumption(self, site: int) -> NoReturn:
+        self.fail(site, "an assumption does not hold")
+
+    def race(self, site: int, loop: str, kind: str, name: str, sets: Sequence[set[int]]) -> NoReturn:
+        written, read, earlier_written, earlier_read = sets
+        for mine, theirs, what in ((written, earlier_written, "both write"), (read, earlier_written, "one reads, one writes"),
+                                   (written, earlier_read, "one reads, one writes")):
+            if mine & theirs:
+                self.fail(site, f"two iterations of the {kind} loop {loop} touch element {min(mine & theirs)} of {name} "
+                                f"({what})")
+        raise AssertionError("no race after all")
+
+    # memory ------------------------------------------------------------------------------------------------
+    def add_memory(self, b: Buffer, name: str, shape: list[V], strides: list[V], offset: V, initialised: bool) -> Memory:
+        m = Memory(name, b.name, id(b.data), b.dtype, shape, strides, offset, initialised)
+        self.memory[id(b)] = self.owner[id(b.data)] = m
+        return m
+
+    def row_major(self, shape: list[V]) -> tuple[list[V], V]:
+        """(strides, size) of a compact array."""
+        size, strides = literal(1), []
+        for extent in reversed(shape):
+            strides.append(size)
+            size = self.keep(scalar_binary("mul", size, extent, "int64"))
+        return strides[::-1], size
+
+    def allocate(self, b: Buffer) -> None:
+        """Statements that make fresh, unwritten memory for b."""
+        if dt.lanes_of(b.dtype) > 1:
+            raise InterpreterError(f"{b.name}: buffers of vectors ({b.dtype}) are not interpreted")
+        shape = [self.keep(self.emit(d)) for d in b.shape]
+        strides, size = self.row_major(shape)
+        offset = literal(0)
+        if b.strides:
+            strides = [self.keep(self.emit(s)) for s in b.strides]
+            size = literal(1)
+            for extent, stride in zip(shape, strides, strict=True):
+                reach = scalar_binary("mul", scalar_binary("sub", extent, literal(1), "int64"), stride, "int64")
+                size = scalar_binary("add", size, reach, "int64")
+        if b.elem_offset is not None:
+            offset = self.keep(self.emit(b.elem_offset))
+            size = scalar_binary("add", size, offset, "int64")
+        name = self.name("m")
+        self.line(f"{name} = [None] * {size.text}")
+        self.add_memory(b, name, shape, strides, offset, False)
+        self.track.pop(id(b.data), None)
+
+    def view(self, m: MatchBuffer) -> None:
+        """Bind a block's view of a region, with the strides and offset that it names."""
+        source = self.find(m.source.buffer)
+        offset = source.offset
+        for axis, stride in zip(m.source.region, source.strides, strict=True):
+            step = scalar_binary("mul", self.emit(axis.min), stride, "int64")
+            offset = scalar_binary("add", offset, step, "int64")
+        offset = self.keep(offset)
+        strides = source.strides[len(source.strides) - len(m.buffer.shape):]
+        for e, v in [*zip(m.buffer.strides, strides), (m.buffer.elem_offset, offset)]:
+            if e is not None and id(e) not in self.env:
+                self.env[id(e)] = v
+        shape = [self.keep(self.emit(d)) for d in m.buffer.shape]
+        made = Memory(source.name, source.label, source.data, source.dtype, shape, strides, offset, source.initialised)
+        self.memory[id(m.buffer)] = made
+
+    def find(self, b: Buffer) -> Memory:
+        """Where b is. A buffer that shares the data of a known one sees the same memory in its own shape."""
+        m = self.memory.get(id(b))
+        if m is None:
+            base = self.owner.get(id(b.data))
+            if base is None:
+                raise InterpreterError(f"{self.title}: nothing allocates the buffer {b.name}")
+            shape = [self.keep(self.emit(d)) for d in b.shape]
+            strides = [self.keep(self.emit(s)) for s in b.strides] or self.row_major(shape)[0]
+            offset = literal(0) if b.elem_offset is None else self.keep(self.emit(b.elem_offset))
+            m = Memory(base.name, base.label, base.data, b.dtype, shape, strides, offset, base.initialised)
+            if all(v.low == v.high for v in (*shape, *strides, offset)):
+                self.memory[id(b)] = m               # made of constants only, so it holds everywhere
+        return m
+
+    def place(self, b: Buffer, indices: tuple[Expr, ...]) -> tuple[Memory, V]:
+        """(memory, element) of b[indices], after a check of the bounds that are not certain."""
+        m = self.find(b)
+        at = [self.emit(i) for i in indices]
+        doubtful = [k for k, (i, n) in enumerate(zip(at, m.shape, strict=True)) if i.low < 0 or i.high >= n.low]
+        if doubtful:
+            at = [self.keep(i) for i in at]
+            inside = " and ".join(f"0 <= {at[k].text} < {m.shape[k].text}" for k in doubtful)
+            self.line(f"if not ({inside}): outside({self.site()}, {b.name!r}, ({' '.join(i.text + ',' for i in at)}), "
+                      f"({' '.join(n.text + ',' for n in m.shape)}))")
+        flat = m.offset
+        for i, stride in zip(at, m.strides, strict=True):
+            flat = scalar_binary("add", flat, scalar_binary("mul", i, stride, "int64"), "int64")
+        return m, flat
+
+    def place_lanes(self, b: Buffer, indices: tuple[Expr, ...], mask: str) -> tuple[Memory, V]:
+        """(memory, elements) of a vector access; lanes whose mask is false may lie anywhere."""
+        m = self.find(b)
+        *outer, last = [self.emit(i) for i in indices]
+        extents = m.shape
+        for i, n in zip(outer, extents, strict=False):
+            if i.low < 0 or i.high >= n.low:
+                self.line(f"if not 0 <= {i.text} < {n.text}: outside({self.site()}, {b.name!r}, ({i.text},), ({n.text},))")
+        if last.low < 0 or last.high >= extents[-1].low:
+            last = self.keep(last)
+            self.line(f"if lanes_outside({last.text}, {extents[-1].text}, {mask}): "
+                      f"outside({self.site()}, {b.name!r}, ({last.text},), ({extents[-1].text},))")
+        flat = m.offset
+        for i, stride in zip(outer, m.strides, strict=False):
+            flat = scalar_binary("add", flat, scalar_binary("mul", i, stride, "int64"), "int64")
+        step = m.strides[-1]
+        if flat.text != "0" or step.text != "1":
+            flat = self.keep(flat)
+            last = V(f"[{flat.text} + x * {step.text} for x in {last.text}]", last.low, last.high)
+        return m, last
+
+    def load(self, e: Load) -> V:
+        """b[indices]: bounds, unwritten elements and (inside concurrent loops) races are seen to."""
+        low, high = (0, 0) if not dt.is_integer(e.buffer.dtype) else dt.integer_range(e.buffer.dtype)
+        if e.indices and dt.lanes_of(e.indices[-1].dtype) > 1:
+            return self.load_lanes(e, low, high)
+        if e.predicate is not None:
+            raise InterpreterError(f"{e}: a scalar access has no predicate")
+        m, at = self.place(e.buffer, e.indices)
+        sets = self.track.get(m.data)
+        if m.initialised and sets is None:
+            return V(f"{m.name}[{at.text}]", low, high)
+        at = self.keep(at)
+        if sets is not None:
+            self.line(f"{sets[1]}.add({at.text})")
+        value = V(f"{m.name}[{at.text}]", low, high)
+        if not m.initialised:
+            value = self.keep(value)
+            self.line(f"if {value.text} is None: unwritten({self.site()}, {e.buffer.name!r}, {at.text})")
+        return value
+
+    def mask(self, predicate: Expr | None) -> str:
+        return "None" if predicate is None else self.keep(self.emit(predicate)).text
+
+    def load_lanes(self, e: Load, low: int, high: int) -> V:
+        mask = self.mask(e.predicate)
+        m, at = self.place_lanes(e.buffer, e.indices, mask)
+        sets = self.track.get(m.data)
+        if sets is not None:
+            at = self.keep(at)
+            self.line(f"{sets[1]}.update({at.text if mask == 'None' else f'compress({at.text}, {mask})'})")
+        if m.initialised and mask == "None":
+            return V(f"[{m.name}[x] for x in {at.text}]", low, high)
+        zero = self.constant(dt.numpy_dtype(e.buffer.dtype).type(0), (e.buffer.dtype, "zero")) \
+            if dt.is_float(e.buffer.dtype) else "False" if dt.is_bool(e.buffer.dtype) else "0"
+        site = self.site()
+        fail = self.name("k")
+        self.globals[fail] = lambda at, site=site, name=e.buffer.name: self.unwritten(site, name, at)
+        return V(f"gather({m.name}, {at.text}, {mask}, {zero}, {fail})", low, high)
+
+
+expression_rule(Load)(MemoryCompiler.load)

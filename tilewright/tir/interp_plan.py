@@ -1,0 +1,124 @@
+"""Where the interpreter allocates block buffers, and which memory each concurrent loop must be checked for."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import Call
+from tilewright.tir.node import Node, child_names, walk
+from tilewright.tir.stmt import (
+    PARALLEL,
+    THREAD_BINDING,
+    VECTORIZED,
+    Allocate,
+    Block,
+    For,
+    PrimFunc,
+    Stmt,
+    Store,
+)
+
+CONCURRENT = (PARALLEL, VECTORIZED, THREAD_BINDING)
+
+
+@dataclass
+class Plan:
+    """`at[id(loop)]`: buffers that are born at each iteration of the loop; `written[id(loop)]`: the data Vars (by
+    id) that iterations of a concurrent loop write and share; `stored`: the data Vars that the function writes."""
+    at: dict[int, list[Buffer]] = field(default_factory=dict)
+    written: dict[int, set[int]] = field(default_factory=dict)
+    stored: set[int] = field(default_factory=set)
+    placed: set[int] = field(default_factory=set)
+
+
+def plan(func: PrimFunc) -> Plan:
+    """The plan of func.
+
+    A buffer of a block that is used only inside one concurrent loop belongs to the iterations of that loop: each has
+    its own, uninitialised (as buffer placement does later). Memory in "shared" scope belongs to a block of threads.
+    """
+    return _Planner().run(func)
+
+
+class _Planner:
+    def __init__(self) -> None:
+        self.paths: dict[int, tuple[For, ...]] = {}          # data -> concurrent loops around all accesses
+        self.born: dict[int, tuple[For, ...]] = {}           # data -> concurrent loops around the allocation
+        self.buffers: dict[int, Buffer] = {}                 # data -> the block buffer
+        self.writes: dict[int, set[int]] = {}                # loop -> data written inside
+        self.views: dict[int, int] = {}                      # data of a view -> data of its source
+        self.loops: dict[int, For] = {}
+        self.stores: set[int] = set()
+
+    def run(self, func: PrimFunc) -> Plan:
+        self.statement(func.body, ())
+        out = Plan()
+        for data, buffer in self.buffers.items():
+            common = self.paths.get(data, ())[len(self.born[data]):]
+            if buffer.scope.startswith("shared"):
+                common = tuple(f for f in common if not f.thread_tag.startswith(("threadIdx", "vthread")))
+            if common:
+                out.at.setdefault(id(common[-1]), []).append(buffer)
+                out.placed.add(id(buffer))
+                loops = self.paths[data]
+                self.born[data] = loops[:loops.index(common[-1]) + 1]
+        for key, written in self.writes.items():
+            inside = {d for d in written if any(f is self.loops[key] for f in self.born.get(d, ()))}
+            out.written[key] = written - inside
+        out.stored = self.stores
+        return out
+
+    def statement(self, s: Node, loops: tuple[For, ...]) -> None:
+        if isinstance(s, For) and s.kind in CONCURRENT:
+            self.loops[id(s)] = s
+            self.writes.setdefault(id(s), set())
+            self.expressions(s.min, loops)
+            self.expressions(s.extent, loops)
+            self.statement(s.body, (*loops, s))
+            return
+        if isinstance(s, Store):
+            self.access(s.buffer, loops, True)
+        elif isinstance(s, Allocate):
+            self.born[id(s.buffer.data)] = loops
+        elif isinstance(s, Block):
+            for b in s.alloc_buffers:
+                self.born[id(b.data)] = loops
+                self.buffers[id(b.data)] = b
+            for m in s.match_buffers:
+                self.views[id(m.buffer.data)] = self.source(m.source.buffer)
+        for name in child_names(type(s)):
+            value = getattr(s, name)
+            for child in value if isinstance(value, tuple) else (value,):
+                if isinstance(child, (Stmt, Block)):
+                    self.statement(child, loops)
+                elif child is not None:
+                    self.expressions(child, loops)
+
+    def expressions(self, e: Node, loops: tuple[For, ...]) -> None:
+        for n in walk(e):
+            if isinstance(n, Load):
+                self.access(n.buffer, loops, False)
+            elif isinstance(n, Call) and n.op == "access_ptr":
+                for a in n.args:
+                    if isinstance(a, Load):
+                        self.access(a.buffer, loops, True)
+
+    def source(self, buffer: Any) -> int:
+        data = id(buffer.data)
+        return self.views.get(data, data)
+
+    def access(self, buffer: Buffer, loops: tuple[For, ...], write: bool) -> None:
+        data = self.source(buffer)
+        seen = self.paths.get(data)
+        if seen is None:
+            self.paths[data] = loops
+        elif seen != loops:
+            common = 0
+            while common < min(len(seen), len(loops)) and seen[common] is loops[common]:
+                common += 1
+            self.paths[data] = loops[:common]
+        if write:
+            self.stores.add(data)
+            for f in loops:
+                self.writes[id(f)].add(data)

@@ -1,0 +1,191 @@
+"""What a program compiled by the interpreter calls at run time: conversions, math on one element, lanes, checks."""
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tilewright.support.errors import InterpreterError
+from tilewright.tir import dtype as dt
+from tilewright.tir.ops import INTRINSICS
+
+FAILURES = (ValueError, OverflowError, ZeroDivisionError)      # math.* on infinities and outside its domain
+
+
+def to_int(x: Any, low: int, high: int) -> int:
+    """Truncate to zero, saturate; NaN gives 0."""
+    y = float(x)
+    if y != y:
+        return 0
+    return high if y >= high else low if y <= low else int(y)
+
+
+def to_bfloat16(x: Any) -> Any:
+    """x, exact as float64, rounded once to bfloat16 (through float32 rounded to odd: Boldo and Melquiond, 2008)."""
+    wide = float(x)
+    near = np.float32(wide)
+    if math.isfinite(near) and float(near) != wide:
+        bits = int(near.view(np.uint32))
+        if abs(float(near)) > abs(wide):
+            bits -= 1
+        near = np.uint32(bits | 1).view(np.float32)
+    return ml_dtypes.bfloat16(near)
+
+
+FLOATS: dict[str, Callable[[Any], Any]] = {
+    "float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": to_bfloat16}
+
+
+def wide_int_to_float(x: int, dtype: str) -> Any:
+    """An integer beyond 2**53 as a float, rounded once."""
+    if dtype == "bfloat16":
+        return to_bfloat16(float(x))
+    return np.array(x, "int64" if x < 2**63 else "uint64").astype(dtype)[()]
+
+
+def reinterpret(x: Any, source: str, target: str) -> Any:
+    """The bits of x as another dtype of the same width."""
+    out = np.array(x, dt.numpy_dtype(source)).view(dt.numpy_dtype(target))[()]
+    return out if dt.is_float(target) else out.item()
+
+
+def minimum(a: Any, b: Any) -> Any:
+    return a if a != a or a < b else b          # NaN propagates
+
+
+def maximum(a: Any, b: Any) -> Any:
+    return a if a != a or a > b else b
+
+
+def floor_div(a: int, b: int) -> int:
+    return a // b if b else 0
+
+
+def floor_mod(a: int, b: int) -> int:
+    return a % b if b else 0
+
+
+def trunc_div(a: int, b: int) -> int:
+    if not b:
+        return 0
+    q = abs(a) // abs(b)
+    return q if (a < 0) == (b < 0) else -q
+
+
+def trunc_mod(a: int, b: int) -> int:
+    return a - b * trunc_div(a, b) if b else 0
+
+
+def shift_left(a: int, b: int, bits: int) -> int:
+    return a << b if 0 <= b < bits else 0
+
+
+def shift_right(a: int, b: int, bits: int) -> int:
+    return a >> b if 0 <= b < bits else (-1 if a < 0 else 0)
+
+
+def _np_sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+_EDGES: dict[str, Callable[..., Any]] = {        # what math.* refuses, by NumPy on float64
+    "sigmoid": _np_sigmoid, "rsqrt": lambda x: 1 / np.sqrt(x), "pow": np.power, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "round": np.round, "nearbyint": np.rint, "erf": lambda x: x,
+    "fma": lambda a, b, c: a * b + c, "atan2": np.arctan2,
+}
+
+
+@functools.cache
+def math_function(name: str, dtype: str) -> Callable[..., Any]:
+    """Intrinsic `name` on elements of dtype: computed in float64 and rounded once."""
+    plain, rounded = INTRINSICS[name].evaluate, FLOATS[dtype]
+    edge: Callable[..., Any] = _EDGES[name] if name in _EDGES else getattr(np, name)
+    assert plain is not None, f"{name} has no evaluation rule"
+
+    def apply(*args: Any) -> Any:
+        values = [float(a) for a in args]
+        try:
+            return rounded(plain(*values))
+        except FAILURES:
+            return rounded(edge(*[np.float64(v) for v in values]))
+
+    def apply_one(x: Any) -> Any:
+        try:
+            return rounded(plain(float(x)))
+        except FAILURES:
+            return rounded(edge(np.float64(x)))
+
+    return apply_one if INTRINSICS[name].arity == 1 else apply
+
+
+def gather(memory: list[Any], index: Iterable[int], mask: Sequence[bool] | None, zero: Any,
+           fail: Callable[[int], None]) -> list[Any]:
+    """memory[index] lane by lane; zero where mask is false; fail(element) on an element that nothing wrote."""
+    out = []
+    for k, at in enumerate(index):
+        if mask is not None and not mask[k]:
+            out.append(zero)
+            continue
+        value = memory[at]
+        if value is None:
+            fail(at)
+        out.append(value)
+    return out
+
+
+def scatter(memory: list[Any], index: Sequence[int], values: Sequence[Any], mask: Sequence[bool] | None,
+            fail: Callable[[int], None]) -> list[int]:
+    """memory[index] = values where mask holds; gives the elements written; fail(element) when two lanes meet."""
+    if mask is None:
+        written = list(index)
+        for at, value in zip(index, values, strict=True):
+            memory[at] = value
+    else:
+        written = []
+        for at, value, on in zip(index, values, mask, strict=True):
+            if on:
+                memory[at] = value
+                written.append(at)
+    if len(set(written)) != len(written):
+        fail(next(at for at in written if written.count(at) > 1))
+    return written
+
+
+def lanes_outside(index: Iterable[int], extent: int, mask: Sequence[bool] | None) -> bool:
+    """True when an enabled lane is not in [0, extent)."""
+    return any(not 0 <= at < extent and (mask is None or mask[k]) for k, at in enumerate(index))
+
+
+class Pointer:
+    """The argument that access_ptr gives an external function: elements memory[offset:] seen as shape."""
+
+    def __init__(self, memory: list[Any], offset: int, shape: tuple[int, ...], dtype: str) -> None:
+        size = math.prod(shape)
+        if offset < 0 or offset + size > len(memory):
+            raise InterpreterError(f"access_ptr: {size} elements from element {offset} of {len(memory)}")
+        self.memory, self.offset, self.size = memory, offset, size
+        self.initial = memory[offset:offset + size]
+        filled = [0 if v is None else v for v in self.initial]
+        self.array = np.array(filled, dt.numpy_dtype(dtype)).reshape(shape)
+
+    def write_back(self) -> None:
+        """Store what the function changed. Elements that it left alone stay as they were, unwritten ones too."""
+        flat = self.array.ravel()
+        values = flat.tolist() if flat.dtype.kind in "iub" else list(flat)
+        before = [0 if v is None else v for v in self.initial]
+        self.memory[self.offset:self.offset + self.size] = [
+            old if old is not None and new == was else new
+            for old, was, new in zip(self.initial, before, values, strict=True)]
+
+
+def call_external(function: Callable[..., Any], *args: Any) -> Any:
+    """function on arrays and scalars; changes to the arrays are kept."""
+    result = function(*[a.array if isinstance(a, Pointer) else a for a in args])
+    for a in args:
+        if isinstance(a, Pointer):
+            a.write_back()
+    return 0 if result is None else result

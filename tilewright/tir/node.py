@@ -1,0 +1,127 @@
+"""The base class of the IR and the only traversals: walk, rewrite and substitute."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from tilewright.support.registry import hook
+
+N = TypeVar("N", bound="Node")
+
+# A field is a child when its annotation says that it holds IR that is evaluated or executed here.
+# Fields annotated `Var` or `Buffer` are symbols: definitions and references that traversals leave alone.
+_CHILD_TYPES = {
+    "Expr", "Stmt", "Range", "Block", "IterVar", "BufferRegion", "Expr | None", "Stmt | None", "IterVar | None", "Range | None",
+    "tuple[Expr, ...]", "tuple[Stmt, ...]", "tuple[Range, ...]", "tuple[IterVar, ...]", "tuple[BufferRegion, ...]",
+    "tuple[MatchBuffer, ...]",
+}
+_CHILDREN: dict[type, tuple[str, ...]] = {}
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def field_names(cls: type) -> tuple[str, ...]:
+    """Names of all fields of a node class, in order."""
+    if cls not in _FIELDS:
+        _FIELDS[cls] = tuple(f.name for f in fields(cls))
+    return _FIELDS[cls]
+
+
+def child_names(cls: type) -> tuple[str, ...]:
+    """Names of the fields of a node class that hold its children, in order."""
+    if cls not in _CHILDREN:
+        _CHILDREN[cls] = tuple(f.name for f in fields(cls) if f.type in _CHILD_TYPES)
+    return _CHILDREN[cls]
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Node:
+    """An IR node. Immutable by agreement: nothing assigns to a field after construction.
+
+    `hash` is by identity; compare structure with `tir.equal.structural_equal`.
+    """
+
+    def replace(self: N, **changed: Any) -> N:
+        """A copy with some fields changed."""
+        cls = type(self)
+        return cls(*[changed[k] if k in changed else getattr(self, k) for k in field_names(cls)])
+
+    def same_as(self, other: object) -> bool:
+        return self is other
+
+    def __str__(self) -> str:
+        return hook("tir.print")(self)
+
+    def __repr__(self) -> str:
+        return hook("tir.print")(self)
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The direct children of node, in field order."""
+    for name in child_names(type(node)):
+        value = getattr(node, name)
+        if type(value) is tuple:
+            yield from value
+        elif value is not None:
+            yield value
+
+
+def map_children(node: N, fn: Callable[[Node], Any]) -> N:
+    """node with fn applied to every child; node itself when nothing changed."""
+    changed: dict[str, Any] = {}
+    for name in child_names(type(node)):
+        old = getattr(node, name)
+        if type(old) is tuple:
+            new: Any = tuple([fn(x) for x in old])
+            if any(a is not b for a, b in zip(old, new, strict=True)):
+                changed[name] = new
+        elif old is not None:
+            new = fn(old)
+            if new is not old:
+                changed[name] = new
+    return node.replace(**changed) if changed else node
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield node and every descendant, parents first, in program order."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(list(children(top))))
+
+
+def rewrite(node: Node, fn: Callable[[Node], Node | None]) -> Any:
+    """Rebuild bottom-up: each node becomes fn(node), or stays when fn returns None.
+
+    Shared subtrees are rewritten once. Unchanged nodes come back as the same objects.
+    """
+    done: dict[int, tuple[Node, Node]] = {}          # holds the old node too, so that ids stay unique
+
+    def visit(old: Node) -> Node:
+        seen = done.get(id(old))
+        if seen is not None:
+            return seen[1]
+        new = map_children(old, visit)
+        out = fn(new)
+        if out is None:
+            out = new
+        done[id(old)] = (old, out)
+        return out
+
+    return visit(node)
+
+
+def rewrite_top_down(node: Node, fn: Callable[[Node], Node | None]) -> Any:
+    """Replace the topmost nodes for which fn gives a result; descend only where it returns None."""
+    def visit(old: Node) -> Node:
+        out = fn(old)
+        return map_children(old, visit) if out is None else out
+    return visit(node)
+
+
+def substitute(node: N, table: Mapping[Any, Node]) -> N:
+    """node with every use of a key (a Var, by identity) replaced by its value."""
+    if not table:
+        return node
+    return rewrite(node, table.get)

@@ -1,0 +1,188 @@
+"""Statements, blocks and functions of the loop IR."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.support.errors import IRError
+from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
+from tilewright.tir.expr import Expr, IntImm, IterVar, Range, Var
+from tilewright.tir.node import Node
+
+SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = "serial", "parallel", "vectorized", "unroll", "thread_binding"
+FOR_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Stmt(Node):
+    """Something that is executed."""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Store(Stmt):
+    """buffer[indices] = value; lanes where predicate (bool lanes) is false are left alone."""
+    buffer: Buffer
+    value: Expr
+    indices: tuple[Expr, ...]
+    predicate: Expr | None = None
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class For(Stmt):
+    """for loop_var in range(min, min + extent): body. kind is one of FOR_KINDS.
+
+    A thread_binding loop has a thread_tag ("blockIdx.x", "threadIdx.y", "vthread.x", ...).
+    """
+    loop_var: Var
+    min: Expr
+    extent: Expr
+    kind: str
+    body: Stmt
+    thread_tag: str = ""
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class While(Stmt):
+    condition: Expr
+    body: Stmt
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class IfThenElse(Stmt):
+    condition: Expr
+    then_case: Stmt
+    else_case: Stmt | None = None
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class LetStmt(Stmt):
+    """body with var bound to value."""
+    var: Var
+    value: Expr
+    body: Stmt
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Seq(Stmt):
+    """Statements one after the other. Built with `seq`, which never nests them."""
+    stmts: tuple[Stmt, ...]
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Evaluate(Stmt):
+    """Evaluate value for its effect."""
+    value: Expr
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Allocate(Stmt):
+    """body with fresh, uninitialised memory for buffer (after block lowering)."""
+    buffer: Buffer
+    body: Stmt
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Block(Stmt):
+    """A computation over iter_vars, isolated from the loops that drive it.
+
+    reads and writes are the regions touched by one instance. `init` runs before the first reduction step of each
+    spatial point. alloc_buffers are live inside the block only.
+    """
+    name: str
+    iter_vars: tuple[IterVar, ...]
+    reads: tuple[BufferRegion, ...]
+    writes: tuple[BufferRegion, ...]
+    body: Stmt
+    init: Stmt | None = None
+    alloc_buffers: tuple[Any, ...] = ()          # Buffers
+    match_buffers: tuple[MatchBuffer, ...] = ()
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class BlockRealize(Stmt):
+    """Run one instance of block with iter_values bound to its iter_vars, where predicate holds."""
+    iter_values: tuple[Expr, ...]
+    predicate: Expr
+    block: Block
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class PrimFunc(Node):
+    """A kernel. params are handle or scalar Vars; buffer_map gives the Buffer behind each handle.
+
+    attrs has "global_symbol" (the name) and "tir.noalias". A PrimFunc of blocks has a root block as its body.
+    """
+    params: tuple[Any, ...]                      # Vars
+    body: Stmt
+    buffer_map: Mapping[Any, Buffer] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.attrs.get("global_symbol", "main")
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The argument buffers, in parameter order."""
+        return tuple(self.buffer_map[p] for p in self.params if p in self.buffer_map)
+
+    def with_body(self, body: Stmt) -> PrimFunc:
+        return self if body is self.body else self.replace(body=body)
+
+    def with_attrs(self, **attrs: Any) -> PrimFunc:
+        return self.replace(attrs={**self.attrs, **attrs})
+
+    def with_attr(self, key: str, value: Any) -> PrimFunc:
+        return self.replace(attrs={**self.attrs, key: value})
+
+    def script(self) -> str:
+        """This function as TVMScript."""
+        return str(self)
+
+    def show(self) -> None:
+        print(self)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class IRModule(Node):
+    """Named functions."""
+    functions: Mapping[str, PrimFunc] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> PrimFunc:
+        if name not in self.functions:
+            raise IRError(f"the module has no function {name!r}; it has {', '.join(self.functions) or 'none'}")
+        return self.functions[name]
+
+    def script(self) -> str:
+        return str(self)
+
+    def show(self) -> None:
+        print(self)
+
+
+def seq(stmts: Iterable[Stmt]) -> Stmt:
+    """The statements in order as one: flattened; the statement itself when there is only one."""
+    flat: list[Stmt] = []
+    for s in stmts:
+        flat.extend(s.stmts if isinstance(s, Seq) else (s,))
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+
+
+NOP = Seq(())
+
+
+def loop(var: Var, extent: Any, body: Stmt, kind: str = SERIAL, thread_tag: str = "", min: Any = 0, **annotations: Any) -> For:
+    """A For from 0 (or min); integers become constants of the variable's dtype."""
+    def imm(x: Any) -> Expr:
+        return x if isinstance(x, Expr) else IntImm(int(x), var.dtype)
+    return For(var, imm(min), imm(extent), kind, body, thread_tag, annotations)
+
+
+def range_of(min: Any, extent: Any) -> Range:
+    """A Range from expressions or integers."""
+    lo, size = (x if isinstance(x, Expr) else IntImm(int(x)) for x in (min, extent))
+    return Range(lo, size)

@@ -1,0 +1,368 @@
+"""The verifier: what every function must obey at a stage, checked after each pass in tests."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from tilewright.support.errors import StructuralError
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.expr import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Expr,
+    FloatImm,
+    IntImm,
+    IterVar,
+    Let,
+    Not,
+    Ramp,
+    Range,
+    Select,
+    StringImm,
+    Var,
+)
+from tilewright.tir.node import Node, children, walk
+from tilewright.tir.ops import BINARY, INTRINSICS
+from tilewright.tir.printer import show
+from tilewright.tir.stmt import (
+    FOR_KINDS,
+    THREAD_BINDING,
+    Allocate,
+    Block,
+    BlockRealize,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    PrimFunc,
+    Seq,
+    Store,
+    While,
+)
+
+STAGES = ("block", "loop", "flat")
+
+
+def verify(func: PrimFunc, stage: str = "block") -> None:
+    """Raises StructuralError, with the guilty line marked, unless func is well formed.
+
+    Always: names are defined before use and once; each loop has a variable of its own; operand dtypes agree; accesses
+    have one integer index per dimension; conditions are bools. "block": a root block; block names are unique; a block's
+    body uses its axes and no outer loop variable; its regions name what it touches. "loop": no blocks. "flat": no
+    blocks, and every access has one index into a compact 1-D buffer.
+    """
+    assert stage in STAGES, f"stage {stage!r} is none of {STAGES}"
+    _Verifier(func, stage).function()
+
+
+class _Verifier:
+    def __init__(self, func: PrimFunc, stage: str) -> None:
+        self.func, self.stage = func, stage
+        self.visible: dict[int, str] = {}          # id(Var or Buffer) -> what defined it
+        self.defined: set[int] = set()             # every Var ever defined
+        self.blocks: set[str] = set()
+        self.here: Node = func
+
+    def fail(self, message: str, *at: Node) -> NoReturn:
+        raise StructuralError(f"{self.func.name}: {message}\n\n{show(self.func, at or (self.here,))}")
+
+    def check(self, condition: bool, message: str, *at: Node) -> None:
+        if not condition:
+            self.fail(message, *at)
+
+    # definitions -------------------------------------------------------------------------------------------
+    @contextmanager
+    def scope(self, things: Iterable[Any], what: str, *at: Node) -> Iterator[None]:
+        """Things (Vars and Buffers) are visible inside."""
+        before = dict(self.visible)
+        for x in things:
+            self.define(x, what, *at)
+        yield
+        self.visible = before
+
+    def define(self, x: Any, what: str, *at: Node) -> None:
+        self.check(id(x) not in self.defined, f"{what} {x.name} is defined twice; each definition has an object of its own", *at)
+        self.defined.add(id(x))
+        self.visible[id(x)] = what
+        if isinstance(x, Buffer):
+            self.visible.setdefault(id(x.data), "data")
+
+    def function(self) -> None:
+        f = self.func
+        for p in f.params:
+            self.define(p, "parameter")
+            self.check((p in f.buffer_map) <= (p.type == "handle"), f"parameter {p.name} has a buffer but is {p.type}")
+        self.check(set(f.buffer_map) <= set(f.params), "buffer_map has a key that is no parameter")
+        for b in f.buffers:
+            self.define(b, "argument")
+            for e in (*b.shape, *b.strides, b.elem_offset):
+                if isinstance(e, Var):
+                    self.visible.setdefault(id(e), "shape")
+        for b in f.buffers:
+            self.buffer(b)
+        if self.stage == "block":
+            self.check(isinstance(f.body, BlockRealize) and not f.body.iter_values, "the body is not a root block")
+        self.stmt(f.body)
+
+    def buffer(self, b: Buffer) -> None:
+        for e in (*b.shape, *b.strides):
+            self.expr(e)
+            self.check(dt.is_integer(e.dtype), f"{b.name}: the extent {e} is {e.dtype}")
+        if b.elem_offset is not None:
+            self.expr(b.elem_offset)
+        self.check(len(b.strides) in (0, len(b.shape)), f"{b.name} has {len(b.shape)} extents and {len(b.strides)} strides")
+
+    # statements --------------------------------------------------------------------------------------------
+    def stmt(self, s: Node) -> None:
+        outer, self.here = self.here, s
+        rule = _STATEMENTS.get(type(s))
+        if rule is None:
+            self.fail(f"{type(s).__name__} is not a statement")
+        rule(self, s)
+        self.here = outer
+
+    def store(self, s: Store) -> None:
+        self.expr(s.value)
+        lanes = self.access(s.buffer, s.indices, s.predicate, s)
+        expected = dt.with_lanes(s.buffer.dtype, lanes) if lanes > 1 else s.buffer.dtype
+        self.check(s.value.dtype == expected, f"a value of type {s.value.dtype} is stored to {s.buffer.name}, which takes {expected}")
+
+    def access(self, b: Buffer, indices: tuple[Expr, ...], predicate: Expr | None, at: Node) -> int:
+        """The number of lanes of an access, after all its checks."""
+        self.known(b)
+        self.check(len(indices) == len(b.shape), f"{b.name} has {len(b.shape)} dimension(s), {len(indices)} index(es) given")
+        if self.stage == "flat":
+            self.check(len(indices) == 1 and not b.strides, f"{b.name} is not flat: {len(indices)} index(es)")
+        for i in indices:
+            self.expr(i)
+            self.check(dt.is_integer(i.dtype), f"{b.name}: index {i} is {i.dtype}, not an integer")
+        for i in indices[:-1]:
+            self.check(dt.lanes_of(i.dtype) == 1, f"{b.name}: only the last index may be a vector, {i} is {i.dtype}")
+        lanes = dt.lanes_of(indices[-1].dtype) if indices else 1
+        if predicate is not None:
+            self.expr(predicate)
+            self.check(lanes > 1 and predicate.dtype == f"boolx{lanes}",
+                       f"{b.name}: the predicate is {predicate.dtype} for an access of {lanes} lane(s)")
+        return lanes
+
+    def known(self, b: Buffer) -> None:
+        self.check(id(b) in self.visible or (self.stage != "block" and id(b.data) in self.visible),
+                   f"nothing defines the buffer {b.name} here")
+
+    def loop(self, s: For) -> None:
+        self.expr(s.min)
+        self.expr(s.extent)
+        v = s.loop_var
+        self.check(s.kind in FOR_KINDS, f"loop {v.name} has the unknown kind {s.kind!r}")
+        self.check((s.kind == THREAD_BINDING) == bool(s.thread_tag),
+                   f"loop {v.name} is {s.kind} and has the thread tag {s.thread_tag!r}")
+        self.check(dt.is_integer(v.type) and s.min.dtype == s.extent.dtype == v.type,
+                   f"loop {v.name} is {v.type}, its min is {s.min.dtype}, its extent is {s.extent.dtype}")
+        with self.scope([v], "loop", s):
+            self.stmt(s.body)
+
+    def condition(self, s: Any) -> None:
+        self.expr(s.condition)
+        self.check(s.condition.dtype == "bool", f"the condition {s.condition} is {s.condition.dtype}")
+
+    def while_(self, s: While) -> None:
+        self.condition(s)
+        self.stmt(s.body)
+
+    def branch(self, s: IfThenElse) -> None:
+        self.condition(s)
+        self.stmt(s.then_case)
+        if s.else_case is not None:
+            self.stmt(s.else_case)
+
+    def let(self, s: LetStmt) -> None:
+        self.expr(s.value)
+        self.check(s.var.type == s.value.dtype, f"{s.var.name} is {s.var.type}, its value is {s.value.dtype}")
+        with self.scope([s.var], "let", s):
+            self.stmt(s.body)
+
+    def sequence(self, s: Seq) -> None:
+        for x in s.stmts:
+            self.check(not isinstance(x, Seq), "a sequence is nested in another; build them with seq()")
+            self.stmt(x)
+
+    def allocate(self, s: Allocate) -> None:
+        self.buffer(s.buffer)
+        with self.scope([s.buffer], "buffer", s):
+            self.stmt(s.body)
+
+    def realize(self, s: BlockRealize) -> None:
+        block = s.block
+        self.check(self.stage == "block", f"block {block.name} is left over")
+        self.check(len(s.iter_values) == len(block.iter_vars),
+                   f"block {block.name} has {len(block.iter_vars)} axes, {len(s.iter_values)} values given")
+        for iv, value in zip(block.iter_vars, s.iter_values, strict=True):
+            self.expr(value)
+            self.check(value.dtype == iv.var.type, f"axis {iv.var.name} is {iv.var.type}, its value {value} is {value.dtype}")
+        self.expr(s.predicate)
+        self.check(s.predicate.dtype == "bool", f"the predicate {s.predicate} is {s.predicate.dtype}")
+        self.block(block)
+
+    def block(self, b: Block) -> None:
+        self.check(b.name not in self.blocks, f"two blocks are named {b.name}", b)
+        self.blocks.add(b.name)
+        before = self.visible
+        self.visible = {k: what for k, what in before.items() if what != "loop"}     # a block sees its axes only
+        for iv in b.iter_vars:
+            self.check(iv.dom is not None, f"axis {iv.var.name} has no domain", b)
+            self.expr(iv.dom)  # type: ignore[arg-type]
+        with self.scope([iv.var for iv in b.iter_vars], "axis", b):
+            for a in b.alloc_buffers:
+                self.buffer(a)
+                self.define(a, "buffer", b)
+            for m in b.match_buffers:
+                self.region(m.source)
+                for e in (*m.buffer.strides, m.buffer.elem_offset):
+                    if isinstance(e, Var):
+                        self.visible.setdefault(id(e), "match")
+                self.define(m.buffer, "view", b)
+                self.buffer(m.buffer)
+            for r in (*b.reads, *b.writes):
+                self.region(r)
+            for part in (b.init, b.body):
+                if part is not None:
+                    self.stmt(part)
+            self.regions_name_all(b)
+        self.visible = before
+
+    def region(self, r: BufferRegion) -> None:
+        self.known(r.buffer)
+        self.check(len(r.region) == len(r.buffer.shape),
+                   f"{r.buffer.name} has {len(r.buffer.shape)} dimension(s), its region {len(r.region)}")
+        for axis in r.region:
+            self.expr(axis)
+
+    def regions_name_all(self, b: Block) -> None:
+        """A block that holds no other block names every buffer that it touches in reads or writes."""
+        nodes = [n for part in (b.init, b.body) if part is not None for n in walk(part)]
+        if any(isinstance(n, BlockRealize) for n in nodes):
+            return
+        inside = {id(x) for x in (*b.alloc_buffers, *[m.buffer for m in b.match_buffers])}
+        writes = {id(r.buffer) for r in b.writes} | inside
+        reads = {id(r.buffer) for r in b.reads} | writes
+        sources = {id(m.buffer): id(m.source.buffer) for m in b.match_buffers}
+        for n in nodes:
+            if isinstance(n, Store):
+                self.check(sources.get(id(n.buffer), id(n.buffer)) in writes, f"block {b.name} writes {n.buffer.name}, "
+                           "which its write regions leave out", n)
+            elif isinstance(n, Load):
+                self.check(sources.get(id(n.buffer), id(n.buffer)) in reads, f"block {b.name} reads {n.buffer.name}, "
+                           "which its regions leave out", b)
+
+    # expressions -------------------------------------------------------------------------------------------
+    def expr(self, e: Node) -> None:
+        rule = _EXPRESSIONS.get(type(e))
+        if rule is not None:
+            rule(self, e)
+            return
+        for c in children(e):
+            self.expr(c)
+        message = _mismatch(e)
+        if message:
+            self.fail(f"{e}: {message}")
+
+    def var(self, e: Var) -> None:
+        if id(e) in self.visible:
+            return
+        hint = " (a block's body uses the block's axes, not the loops around it)" if id(e) in self.defined else ""
+        self.fail(f"{e.name} is used, but nothing defines it here{hint}")
+
+    def load(self, e: Load) -> None:
+        self.access(e.buffer, e.indices, e.predicate, e)
+
+    def let_expr(self, e: Let) -> None:
+        self.expr(e.value)
+        self.check(e.var.type == e.value.dtype, f"{e.var.name} is {e.var.type}, its value is {e.value.dtype}")
+        shared = id(e.var) in self.defined          # a Let may be shared by several expressions
+        self.defined.discard(id(e.var))
+        with self.scope([e.var], "let"):
+            self.expr(e.body)
+        assert shared or id(e.var) in self.defined
+
+
+def _mismatch(e: Node) -> str:
+    """What is wrong with the dtypes of e, or an empty string."""
+    match e:
+        case Binary(op, a, b):
+            row = BINARY.get(op)
+            if row is None:
+                return f"{op} is not an operator"
+            if a.dtype != b.dtype:
+                return f"the operands are {a.dtype} and {b.dtype}"
+            if row.logical and not dt.is_bool(a.dtype):
+                return f"the operands are {a.dtype}, not bools"
+            expected = dt.with_lanes("bool", dt.lanes_of(a.dtype)) if row.compares else a.dtype
+            return "" if e.dtype == expected else f"the type is {e.dtype}, expected {expected}"
+        case Not(a):
+            return "" if dt.is_bool(a.dtype) else f"the operand is {a.dtype}, not a bool"
+        case Cast(type_, value):
+            same = dt.lanes_of(type_) == dt.lanes_of(value.dtype)
+            return "" if same else f"a cast from {value.dtype} to {type_} changes the lanes"
+        case Select(condition, a, b):
+            return _choice(condition, a, b)
+        case Ramp(base, stride, lanes):
+            if base.dtype != stride.dtype or not dt.is_integer(base.dtype) or dt.lanes_of(base.dtype) > 1:
+                return f"base is {base.dtype}, stride is {stride.dtype}; expected one scalar integer type"
+            return "" if lanes > 1 else f"{lanes} lane(s)"
+        case Broadcast(value, lanes):
+            return "" if dt.lanes_of(value.dtype) == 1 and lanes > 1 else f"{lanes} copies of {value.dtype}"
+        case Call():
+            return _call(e)
+        case IntImm(value, type_):
+            if not (dt.is_integer(type_) or type_ == "bool"):
+                return f"an integer constant of type {type_}"
+            low, high = dt.integer_range(type_)
+            return "" if low <= value <= high else f"{value} does not fit {type_}"
+        case FloatImm(_, type_):
+            return "" if dt.is_float(type_) else f"a float constant of type {type_}"
+        case Range(min_, extent):
+            return "" if dt.is_integer(min_.dtype) and min_.dtype == extent.dtype else (
+                f"min is {min_.dtype}, extent is {extent.dtype}")
+        case StringImm():
+            return ""
+    return f"{type(e).__name__} cannot stand in an expression"
+
+
+def _choice(condition: Expr, a: Expr, b: Expr) -> str:
+    if not dt.is_bool(condition.dtype):
+        return f"the condition is {condition.dtype}"
+    if a.dtype != b.dtype:
+        return f"the branches are {a.dtype} and {b.dtype}"
+    lanes = dt.lanes_of(condition.dtype)
+    return "" if lanes in (1, dt.lanes_of(a.dtype)) else f"the condition has {lanes} lanes, the branches are {a.dtype}"
+
+
+def _call(e: Call) -> str:
+    row = INTRINSICS.get(e.op)
+    if row is None:
+        return f"{e.op} is not an intrinsic function"
+    if row.arity >= 0 and len(e.args) != row.arity:
+        return f"{e.op} takes {row.arity} argument(s), {len(e.args)} given"
+    if e.op == "if_then_else":
+        return _choice(*e.args) or ("" if e.type == e.args[1].dtype else f"the type is {e.type}")
+    if row.kind == "math":
+        types = {a.dtype for a in e.args} | {e.type}
+        return "" if len(types) == 1 and dt.is_float(e.type) else f"the types are {', '.join(sorted(types))}"
+    if e.op in ("likely", "assume") and not dt.is_bool(e.args[0].dtype):
+        return f"the argument is {e.args[0].dtype}, not a bool"
+    return ""
+
+
+_STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
+    Store: _Verifier.store, For: _Verifier.loop, While: _Verifier.while_, IfThenElse: _Verifier.branch,
+    LetStmt: _Verifier.let, Seq: _Verifier.sequence, Allocate: _Verifier.allocate, BlockRealize: _Verifier.realize,
+    Block: _Verifier.block, Evaluate: lambda v, s: v.expr(s.value),
+}
+_EXPRESSIONS: dict[type, Callable[[_Verifier, Any], None]] = {
+    Var: _Verifier.var, Load: _Verifier.load, Let: _Verifier.let_expr,
+    IterVar: lambda v, e: v.fail(f"the axis {e.var.name} stands in an expression; use its var"),
+}
