@@ -5,6 +5,7 @@ import ctypes
 
 from tilewright import runtime
 from tilewright.driver import compile_text, target
+from tilewright.runtime.loader import load_objects
 
 CHAINS = 16                       # independent accumulators, enough to hide the latency of an FMA
 STEPS = 1_000_000
@@ -45,7 +46,7 @@ def prepare_tilewright_peak(threads: int) -> tuple[object, dict[str, float]]:
     from concurrent.futures import ThreadPoolExecutor
 
     lanes = target().vector_bytes // 4
-    library = runtime.load_objects([compile_text(kernel(lanes), target())])
+    library = load_objects([compile_text(kernel(lanes), target())], ["peak"])
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address("peak"))
     outs = [runtime.empty((CHAINS * lanes,), "float32") for _ in range(threads)]
     for o in outs:

@@ -129,6 +129,26 @@ def test_wrong_uses_are_refused_at_the_call(number):
         call()
 
 
+def test_a_refused_call_changes_nothing():
+    _, _, c = matmul()
+    s = te.create_schedule(c.op)
+    i, j = c.op.axis
+    for wrong in (lambda: s[c].tile(i, j, 8, 0), lambda: s[c].fuse(i, c.op.reduce_axis[0]),
+                  lambda: s[c].reorder(j, i, j)):
+        with pytest.raises(ScheduleError):
+            wrong()
+    assert names(s[c]) == ["i", "j", "k"] and s[c].relations == []
+
+
+def test_a_thread_axis_with_an_extent_must_fit():
+    x, y, z = chain()
+    s = te.create_schedule(z.op)
+    s[y].compute_inline()
+    s[z].bind(z.op.axis[1], te.thread_axis((0, 16), "threadIdx.x"))
+    with pytest.raises(ScheduleError, match="the loop has extent 32, the thread axis 16"):
+        s.replay([x, z])
+
+
 def test_a_cycle_of_compute_at_is_refused():
     x = te.placeholder((8,), name="x")
     y = te.compute((8,), lambda i: x[i] + 1.0, name="y")

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from tilewright import te
-from tilewright.lower.pipeline import lower
+from tilewright.lower.lower_blocks import lower_blocks
+from tilewright.lower.plan_buffer_allocation import plan_buffer_allocation
+from tilewright.lower.reduction_init import lower_reduction_init
 from tilewright.schedule.stages import create_schedule
 from tilewright.support.errors import ScheduleError
 from tilewright.tir import interp
@@ -19,6 +21,8 @@ PROGRAMS = 40
 def program(rng: random.Random) -> tuple[list[te.Tensor], list[te.Tensor]]:
     """(inputs, all tensors in the order of definition) of a small integer program; the last is the output."""
     n, m = rng.choice([(4, 6), (5, 7), (8, 8), (1, 9), (12, 3)])
+    if rng.random() < 0.25:
+        n = te.var("n")
     inputs = [te.placeholder((n, m), "int32", "a"), te.placeholder((n, m), "int32", "b")]
     made = list(inputs)
     for number in range(rng.randint(1, 4)):
@@ -107,7 +111,7 @@ def recorded(seed: int) -> Callable[[random.Random | None], tuple]:
         leaves: dict[str, list[str]] = {}
         for name, t in stages.items():
             handles["s", name] = s[t]
-            axes = {f"{name}/{iv.var.name}{n}": iv for n, iv in enumerate((*s[t].op.axis, *s[t].op.reduce_axis))}
+            axes = {f"{name}/{iv.var.name}{n}": iv for n, iv in enumerate(s[t].leaf_iter_vars)}
             handles |= axes
             count = len(s[t].op.axis)
             leaves[name] = recorder.stage(name, list(axes)[:count], list(axes)[count:])
@@ -155,6 +159,11 @@ def outcome(s, args) -> str:
         return "refused: " + str(why).split(": ", 1)[1]
 
 
+def loops_of(func):
+    """func as plain loops, so that the interpreter sees where each intermediate buffer lives."""
+    return lower_blocks(lower_reduction_init(plan_buffer_allocation(func)))
+
+
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_random_schedules_keep_the_meaning_and_ignore_the_order_of_calls(seed):
     build = recorded(seed)
@@ -165,10 +174,15 @@ def test_random_schedules_keep_the_meaning_and_ignore_the_order_of_calls(seed):
         assert outcome(other, others) == text
         assert other.fingerprint(others) == s.fingerprint(args)
     if text.startswith("refused"):
-        pytest.skip(text.splitlines()[0])
+        return
     rng = np.random.default_rng(seed)
-    arrays = [rng.integers(-9, 9, [int(d) for d in t.shape]).astype("int32") for t in args]
+    arrays = [rng.integers(-9, 9, [getattr(d, "value", 7) for d in t.shape]).astype("int32") for t in args]
     want = [a.copy() for a in arrays]
-    interp.run(lower(te.create_prim_func(args)), *want)
-    interp.run(lower(s.replay(args).func), *arrays)
+    interp.run(loops_of(te.create_prim_func(args)), *want)
+    interp.run(loops_of(s.replay(args).func), *arrays)
     np.testing.assert_array_equal(arrays[-1], want[-1])
+
+
+def test_most_random_schedules_are_legal():
+    texts = [outcome(*recorded(seed)(None)) for seed in range(PROGRAMS)]
+    assert sum(not text.startswith("refused") for text in texts) >= PROGRAMS // 2

@@ -5,9 +5,37 @@ from tir_programs import axis, elementwise, function, matmul, nothing, realize, 
 
 from tilewright.support.errors import InterpreterError
 from tilewright.tir import (
-    COMM_REDUCE, Allocate, Block, Broadcast, Buffer, BufferRegion, Call, Evaluate, IfThenElse, IntImm, Let, LetStmt, Load,
-    MatchBuffer, Ramp, Range, Store, Var, While, binary, cast, const, decl_buffer, if_then_else, interp, intrinsic, loop, select,
-    run, seq)
+    COMM_REDUCE,
+    Allocate,
+    Block,
+    Broadcast,
+    Buffer,
+    BufferRegion,
+    Call,
+    Evaluate,
+    IfThenElse,
+    IntImm,
+    Let,
+    LetStmt,
+    Load,
+    MatchBuffer,
+    Ramp,
+    Range,
+    Store,
+    Var,
+    While,
+    binary,
+    cast,
+    const,
+    decl_buffer,
+    if_then_else,
+    interp,
+    intrinsic,
+    loop,
+    run,
+    select,
+    seq,
+)
 
 
 def ramp(base, lanes, stride=1):

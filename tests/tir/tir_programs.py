@@ -1,7 +1,22 @@
 """Small functions that several tests of the IR use."""
 from tilewright.tir import (
-    COMM_REDUCE, Block, BlockRealize, BufferRegion, Evaluate, IntImm, IterVar, PrimFunc, Range, Store, Var, const, convert,
-    decl_buffer, loop, range_of)
+    COMM_REDUCE,
+    Block,
+    BlockRealize,
+    BufferRegion,
+    Evaluate,
+    IntImm,
+    IterVar,
+    PrimFunc,
+    Range,
+    Store,
+    Var,
+    const,
+    convert,
+    decl_buffer,
+    loop,
+    range_of,
+)
 
 
 def points(*indices):

@@ -173,6 +173,8 @@ class Context:
         (lo, hi), (least, most) = num, den
         if least is None or least < 1:
             return UNBOUNDED
+        if most is not None and most < least:               # contradictory facts: code that never runs
+            most = least
         if lo is not None:
             lo = lo // least if lo < 0 else 0 if most is None else lo // most
         if hi is not None:

@@ -71,23 +71,27 @@ class _System:
             an.bind(v, *domains[v])
         for v in loops:
             an.bind(prime[v], *(substitute(x, prime) for x in domains[v]))
-            me, other = an.var_atom(v), an.var_atom(prime[v])
-            self.to_a[other] = me
-            rectangular = all(substitute(x, prime) is x for x in domains[v])
-            most = form_of(an, domains[v][1]).shifted(-1) if rectangular else None
-            self.differences.append(self._difference(Linear({me: 1}), other, most))
         for v, domain in a.domains.items():
             an.bind(v, *domain)
         for v, domain in b.domains.items():
             an.bind(prime[v], *(substitute(x, prime) for x in domain))
-            if v in a.domains:
-                me, other = an.var_atom(v), an.var_atom(prime[v])
-                self.to_a[other] = me
-                self._difference(Linear({me: 1}), other, None)
         if a.predicate is not None:
             an.assume(a.predicate)
         if b.predicate is not None:
             an.assume(substitute(b.predicate, prime))
+        for v in loops:
+            rectangular = all(substitute(x, prime) is x for x in domains[v])
+            most = form_of(an, domains[v][1]).shifted(-1) if rectangular else None
+            self.differences.append(self._pair(v, prime[v], most))
+        for v in b.domains:
+            if v in a.domains:
+                self._pair(v, prime[v], None)
+
+    def _pair(self, v: Var, twin: Var, most: Linear | None) -> Atom:
+        """The difference of two variables that stand for one loop."""
+        me, other = self.analyzer.var_atom(v), self.analyzer.var_atom(twin)
+        self.to_a[other] = me
+        return self._difference(Linear({me: 1}), other, most)
 
     def _difference(self, me: Linear, other: Atom, most: Linear | None) -> Atom:
         """The new atom other - me, between -most and most; by the spans of the two where most is not given."""

@@ -174,6 +174,8 @@ _NODES: dict[type, Callable[[Context, Any], Linear]] = {Cast: _cast, Select: _se
 
 def imm(value: int, dtype: str) -> IntImm:
     """The constant value, wrapped around into dtype as its arithmetic would."""
+    if -0x80000000 <= value < 0x80000000:
+        return IntImm(value, dtype)
     lo, hi = dt.integer_range(dtype)
     return IntImm(value if lo <= value <= hi else (value - lo) % (hi - lo + 1) + lo, dtype)
 

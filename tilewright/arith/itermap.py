@@ -201,8 +201,12 @@ class _Detector:
             return True
         mine = Linear({a: -k for a, k in form.terms.items() if a in self.single})
         limit = form.plus(mine).shifted(1)
+        for a, k in mine.terms.items():
+            if a in self.start:
+                limit = limit.plus(self.start[a], -k)
         mark = self._fused(mine) if mine.terms and not any(self._depends(a) for a in limit.terms) else None
-        if mark is None or not nonneg(self.analyzer, mark.extent.plus(limit, -1)):
+        inside = mark is not None and nonneg(self.analyzer, limit) and nonneg(self.analyzer, mark.extent.plus(limit, -1))
+        if mark is None or not inside:
             self.restricted = True
         else:
             mark.extent = limit

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tilewright.arith.context import Context
 from tilewright.arith.linear import Atom, Linear, from_terms
 from tilewright.arith.proof import nonneg, positive
+from tilewright.tir import expr as tir
 
 
 class Law(NamedTuple):
@@ -95,7 +96,7 @@ def split_terms(form: Linear, c: int) -> tuple[Linear, Linear]:
     return Linear(whole, form.const // c), Linear(rest, form.const % c)
 
 
-@law(DIVISION, lambda x, y, z: ((z * 4) // 1 // 1, z * 4))
+@law(DIVISION, lambda x, y, z: (z * 4 // (x - x + 1), z * 4))
 def by_one(ctx: Context, num: Linear, c: int) -> Linear | None:
     """a // 1 == a, and constants fold."""
     if c == 1:
@@ -157,7 +158,7 @@ def nested(ctx: Context, num: Linear, c: int) -> Linear | None:
     return None
 
 
-@law(SYMBOLIC_DIVISION, lambda x, y, z: ((z * (y + 1) + 0) // (y + 1), z))
+@law(SYMBOLIC_DIVISION, lambda x, y, z: ((y * 3 + 3) // (y + 1), 3))
 def proportional(ctx: Context, num: Linear, den: Linear) -> Linear | None:
     """(k*d) // d == k, d > 0."""
     first, k = next(iter(den.terms.items()))
@@ -215,7 +216,7 @@ def _without(ctx: Context, atom: Atom, factor: Atom) -> Linear | None:
     return Linear({left[0] if len(left) == 1 else ctx.product(left): 1})
 
 
-@law(MINIMUM, lambda x, y, z: ((z + x).min(z + 9), z + x))
+@law(MINIMUM, lambda x, y, z: (tir.minimum(z + x, z + 9), z + x))
 def by_bounds(ctx: Context, a: Linear, b: Linear) -> Linear | None:
     """min(a, b) == a when a <= b, and b when b <= a."""
     gap = b.plus(a, -1)

@@ -11,7 +11,10 @@ from tilewright.arith.forms import form_of, to_expr
 from tilewright.arith.laws import divide, maximum, minimum
 from tilewright.arith.linear import Atom, Linear
 from tilewright.arith.proof import nonneg, positive
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Expr, Var
+from tilewright.tir.node import walk
 
 Interval = tuple[Expr, Expr]
 Ends = tuple[Linear, Linear]                     # least and greatest value, inclusive
@@ -52,8 +55,10 @@ class _Hull:
         """True when atom depends on a ranging variable."""
         if atom in self.ranges:
             return True
-        if atom.kind == "opaque":
-            return True                          # reads memory: nothing is known of its value
+        expr = atom.expr if atom.kind == "opaque" else atom.args[1] if atom.kind == "select" else None
+        if expr is not None and any(isinstance(n, Load) or (isinstance(n, Var) and self.analyzer.var_atom(n) in self.ranges)
+                                    for n in walk(expr)):
+            return True                          # memory is taken to change
         return any(self.varies(x) for arg in atom.args for x in (
             arg.terms if isinstance(arg, Linear) else (arg,) if isinstance(arg, Atom) else ()))
 
@@ -74,6 +79,8 @@ class _Hull:
         ends = self.ranges.get(atom) or self._compound(atom)
         if ends is None or ends[1].plus(ends[0], -1).terms:
             lo, hi = self.analyzer.span(atom)
+            if atom.kind == "opaque" and atom.expr is not None and (lo, hi) == dt.integer_range(atom.expr.dtype):
+                return None                      # no more than its type is known
             if lo is not None and hi is not None and (ends is None or ends[0].terms or ends[1].terms):
                 if ends is None or not self._small(ends, hi - lo):
                     return Linear({}, lo), Linear({}, hi)

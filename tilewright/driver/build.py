@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from tilewright.lower import lower as run_passes
 from tilewright.records.objects import ObjectCache, object_cache
 from tilewright.rules import apply_rules
 from tilewright.runtime import Module
+from tilewright.runtime.signature import Signature, decode
 from tilewright.schedule.stages import StageSchedule
 from tilewright.support import config
 from tilewright.support.errors import LowerError, with_hint
@@ -56,15 +59,37 @@ def cached(key: str, make: Callable[[], bytes]) -> bytes:
     return found
 
 
+@dataclass(frozen=True)
+class Compiled:
+    """An object file and the signature of the function in it."""
+    signature: Signature
+    data: bytes
+
+    def to_bytes(self) -> bytes:
+        """Both as one entry of the cache."""
+        table = self.signature.encode()
+        return struct.pack("<I", len(table)) + table + self.data
+
+    @staticmethod
+    def from_bytes(entry: bytes) -> Compiled:
+        size, = struct.unpack_from("<I", entry)
+        return Compiled(decode(entry[4:4 + size]), entry[4 + size:])
+
+
 def generate(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = None) -> bytes:
-    """The object of one function in block form."""
+    """The cache entry of one function in block form: its object and signature."""
+    flat = flatten(func, target, alias)
+    return Compiled(llvm.kernel_layout(flat).signature, llvm.compile_object([flat], target)).to_bytes()
+
+
+def flatten(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = None) -> PrimFunc:
+    """The flat form of a function in block form, as code generation for a CPU takes it."""
     bound = next((n for n in walk(func.body) if isinstance(n, For) and n.kind == THREAD_BINDING), None)
     if bound is not None:
         raise LowerError(with_hint(
             f"{func.name}: loop {bound.loop_var.name} is bound to {bound.thread_tag}, but the target {target} has no "
             f"GPU threads\n\n{show(func, (bound,))}", "use parallel and vectorize on a CPU"))
-    flat = run_passes(func, target)
-    return llvm.compile_object([merge_parameters(flat, alias or {})], target)
+    return merge_parameters(run_passes(func, target), alias or {})
 
 
 def merge_parameters(func: PrimFunc, alias: Mapping[int, int]) -> PrimFunc:
@@ -94,27 +119,47 @@ def build(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | 
     if isinstance(inputs, StageSchedule) and args is not None:
         name = name or "default_function"
         key = cache_key(inputs.fingerprint(args) + name.encode(), resolved)
-        objects = {name: cached(key, lambda: generate(functions(inputs, args, name)[name], resolved))}
-    else:
-        objects = {f.name: cached(cache_key(show(f), resolved), functools.partial(generate, f, resolved))
-                   for f in functions(inputs, args, name).values()}
-    return Module.of_objects(objects, resolved)
+        return module([(key, lambda: functions(inputs, args, name)[name])], resolved)
+    return module([(cache_key(show(f), resolved), functools.partial(_same, f))
+                   for f in functions(inputs, args, name).values()], resolved)
 
 
 def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | Target | None = None,
             name: str | None = None) -> Module:
     """Machine code for what is given, scheduled by the built-in rules of the target."""
     resolved = check_target(target)
-    scheduled = {key: apply_rules(f, resolved).func for key, f in functions(inputs, args, name).items()}
-    return Module.of_objects({f.name: cached(cache_key(show(f), resolved), functools.partial(generate, f, resolved))
-                              for f in scheduled.values()}, resolved)
+    return module([(cache_key(f"rules\n{resolved.num_cores}\n{show(f)}", resolved), functools.partial(_ruled, f, resolved))
+                   for f in functions(inputs, args, name).values()], resolved)
+
+
+def _same(func: PrimFunc) -> PrimFunc:
+    return func
+
+
+def _ruled(func: PrimFunc, target: Target) -> PrimFunc:
+    return apply_rules(func, target).func
+
+
+def module(parts: Sequence[tuple[str, Callable[[], PrimFunc]]], target: Target) -> Module:
+    """The module of functions given as (cache key, maker of the scheduled function)."""
+    compiled = [Compiled.from_bytes(cached(key, lambda make=make: generate(make(), target)))  # type: ignore[misc]
+                for key, make in parts]
+
+    def flat() -> list[PrimFunc]:
+        return [flatten(make(), target) for _, make in parts]
+
+    sources = {"ll": lambda: llvm.llvm_ir(flat(), target), "s": lambda: llvm.assembly(flat(), target),
+               "tir": lambda: "\n\n".join(map(show, flat()))}
+    return Module([c.data for c in compiled], {c.signature.name: c.signature for c in compiled},
+                  compiled[0].signature.name, target.triple, sources)
 
 
 def compile_kernel(func: PrimFunc, target: Target, rules: bool, alias: Mapping[int, int]) -> bytes:
     """The object of one kernel of a graph. alias: parameter -> the parameter in whose memory it is written."""
     def make() -> bytes:
         return generate(apply_rules(func, target).func if rules else func, target, alias)
-    return cached(cache_key(f"{show(func)}\nrules={rules} cores={target.num_cores} alias={sorted(alias.items())}", target), make)
+    key = cache_key(f"{show(func)}\nrules={rules} cores={target.num_cores} alias={sorted(alias.items())}", target)
+    return Compiled.from_bytes(cached(key, make)).data
 
 
 def compile_text(text: str, target: Target) -> bytes:

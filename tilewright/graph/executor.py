@@ -14,6 +14,7 @@ from tilewright.graph.planner import KernelCache, plan_step
 from tilewright.graph.step import Step
 from tilewright.graph.value import TensorType, Value, topological
 from tilewright.runtime import Tensor
+from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import GraphError, with_hint
 
 
@@ -105,8 +106,13 @@ def _resolve(spec: str | Target | None) -> Target:
 
 
 def _as_tensor(v: Value, x: Any) -> Tensor:
-    if isinstance(x, Tensor):
-        return x
-    if isinstance(x, np.ndarray) or hasattr(x, "__dlpack__"):
-        return runtime.view(x, v.name)
-    raise GraphError(with_hint(f"run: {v.name} is fed a {type(x).__name__}", "feed a Tensor, a NumPy array or a DLPack object"))
+    """A feed as a tensor over the same memory. Raises GraphError where that memory is not compact."""
+    if not isinstance(x, (Tensor, np.ndarray)) and not hasattr(x, "__dlpack__"):
+        raise GraphError(with_hint(f"run: {v.name} is fed a {type(x).__name__}",
+                                   "feed a Tensor, a NumPy array or a DLPack object"))
+    values = as_numpy(x)
+    if not values.flags.c_contiguous:
+        strides = tuple(s // values.itemsize for s in values.strides)
+        raise GraphError(with_hint(f"run: {v.name} is not contiguous: shape {values.shape}, strides {strides}",
+                                   "feed np.ascontiguousarray(x)"))
+    return x if isinstance(x, Tensor) else runtime.from_dlpack(x)

@@ -18,6 +18,7 @@ from tilewright.graph.passes.fuse import Group, fuse
 from tilewright.graph.passes.order import order_groups
 from tilewright.graph.step import Step
 from tilewright.graph.value import TensorType, Value, topological
+from tilewright.runtime.loader import load_objects
 from tilewright.support.errors import GraphError
 from tilewright.tir import dtype as dt
 
@@ -161,7 +162,8 @@ def plan_step(outputs: Sequence[Value], updates: Sequence[Update], fed: Mapping[
             slots.setdefault(v, len(slots))
     entry_name, text = step_source(made, slots)
     objects = {k.name: kernels.object_of(k) for k in made}
-    library = runtime.load_objects([*objects.values(), driver.compile_text(text, kernels.target)])
+    library = load_objects([*objects.values(), driver.compile_text(text, kernels.target)],
+                           [entry_name, *(f"{name}__kernel" for name in objects)])
     arena = runtime.empty((max(memory.planned, 1),), "uint8")
     table = (ctypes.c_void_p * max(len(slots), 1))()
     for v, slot in slots.items():

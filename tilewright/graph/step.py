@@ -12,7 +12,8 @@ from tilewright import runtime
 from tilewright.graph.kernels import Kernel
 from tilewright.graph.memory import MemoryPlan
 from tilewright.graph.value import TensorType, Value
-from tilewright.runtime import Library, Tensor
+from tilewright.runtime import Tensor
+from tilewright.runtime.loader import Library
 from tilewright.tir import dtype as dt
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.runtime import Tensor
+from tilewright.runtime import Tensor, array
 from tilewright.support.errors import GraphError, with_hint
 
 
@@ -46,8 +46,8 @@ def placeholder(name: str) -> Value:
 
 
 def parameter(name: str, data: Any) -> Value:
-    """A leaf that holds an array (float32 unless it is a Tensor); optimizers update it in place."""
-    return Value(None, (), name, data if isinstance(data, Tensor) else Tensor.of(data))
+    """A leaf that holds a copy of an array (or the Tensor given); optimizers update it in place."""
+    return Value(None, (), name, data if isinstance(data, Tensor) else array(data))
 
 
 def topological(outputs: Iterable[Value]) -> list[Value]:

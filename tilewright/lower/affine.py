@@ -13,7 +13,7 @@ def split_linear(e: Expr, var: Var) -> tuple[int, Expr] | None:
     """(k, rest) with e == k * var + rest and rest free of var; None when e is not affine in var."""
     if e is var:
         return 1, const(0, var.dtype)
-    if not uses_any(e, (var,)):
+    if not uses_any(e, {var}):
         return 0, e
     if isinstance(e, Binary):
         if e.op in ("add", "sub"):
@@ -33,18 +33,24 @@ def split_linear(e: Expr, var: Var) -> tuple[int, Expr] | None:
     return None
 
 
+def is_order(e: Expr) -> bool:
+    """True for <, <=, > and >=."""
+    return isinstance(e, Binary) and e.op in ("lt", "le", "gt", "ge")
+
+
 def relax(cond: Expr, loops: Sequence[For], everywhere: bool) -> Expr | None:
     """The comparison cond for all (or, not everywhere, for some) iterations of loops of constant range.
 
     None when cond is no comparison of integers, or not affine in one of the loop variables. Loops whose
     variable cond does not mention may have any range.
     """
-    if not isinstance(cond, Binary) or cond.op not in ("lt", "le", "gt", "ge") or not dt.is_integer(cond.a.dtype):
+    if not is_order(cond) or not dt.is_integer(cond.a.dtype):  # type: ignore[attr-defined]
         return None
+    assert isinstance(cond, Binary)
     a, b = cond.a, cond.b
     for loop in loops:
         var = loop.loop_var
-        if not uses_any(cond, (var,)):
+        if not uses_any(cond, {var}):
             continue
         if not isinstance(loop.min, IntImm) or not isinstance(loop.extent, IntImm):
             return None

@@ -100,7 +100,8 @@ def _box(buffer: Buffer, use: _Use, analyzer: Analyzer) -> list[tuple[Expr, Expr
     shape = tuple(old if b is None else b[1] for old, b in zip(buffer.shape, box, strict=True))
     if is_small(buffer.replace(shape=shape)):
         return box
-    return [None if b is not None and _grows(b[1], old) else b for old, b in zip(buffer.shape, box, strict=True)]
+    grows = [b is not None and _grows(b[1], old) for old, b in zip(buffer.shape, box, strict=True)]
+    return [None if g else b for g, b in zip(grows, box, strict=True)]
 
 
 def _grows(extent: Expr, whole: Expr) -> bool:
@@ -114,7 +115,10 @@ def _dimension(buffer: Buffer, d: int, use: _Use, analyzer: Analyzer) -> tuple[E
         index = indices[d]
         if uses_any(index, use.lets) or any(isinstance(x, Load) for x in walk(index)):
             return None
-        hulls.append(_affine_hull(index, use) or interval_of(index, _relevant(index, use), analyzer))
+        hull = _affine_hull(index, use) or interval_of(index, _relevant(index, use), analyzer)
+        if hull is None:
+            return None
+        hulls.append(hull)
     low, extent = _join(hulls, analyzer)
     if not isinstance(extent, IntImm) or extent.value <= 0:
         return None

@@ -1,7 +1,8 @@
 """Copies of statements with variables replaced, constants folded and dead branches dropped."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tilewright.tir import dtype as dt
@@ -43,12 +44,17 @@ from tilewright.tir.stmt import (
 _LEAVES = (IntImm, FloatImm, StringImm)
 
 
+def same_items(a: Sequence[object], b: Sequence[object]) -> bool:
+    """True when two sequences of one length hold the same objects."""
+    return all(map(operator.is_, a, b))
+
+
 def is_nop(stmt: Stmt) -> bool:
     return type(stmt) is Seq and not stmt.stmts
 
 
 def conjuncts(cond: Expr) -> list[Expr]:
-    """The terms of a conjunction, left to right, with `likely` around the whole or around a term taken off."""
+    """The terms of a conjunction, left to right, without any `likely` around them."""
     if type(cond) is Call and cond.op == "likely":
         return conjuncts(cond.args[0])
     if type(cond) is Binary and cond.op == "and":
@@ -83,6 +89,7 @@ def uses_any(node: Node, variables: Any) -> bool:
     """True when node reads one of the variables (a set or mapping of Vars)."""
     if not variables:
         return False
+    assert type(variables) is not tuple, "`in` on a tuple of Vars builds expressions"
     stack = [node]
     while stack:
         top = stack.pop()
@@ -139,8 +146,8 @@ class Copier:
     original stays in the program or is copied again. Buffer shapes are rewritten for allocations only.
     """
 
-    def __init__(self, variables: Mapping[Var, Expr] | None = None, buffers: Mapping[Buffer, Buffer] | None = None,
-                 fresh: bool = False) -> None:
+    def __init__(self, variables: Mapping[Var, Expr] | None = None,
+                 buffers: Mapping[Buffer, Buffer] | None = None, fresh: bool = False) -> None:
         self.variables: dict[Var, Expr] = dict(variables or {})
         self.buffers: dict[Buffer, Buffer] = dict(buffers or {})
         self.fresh = fresh
@@ -182,11 +189,12 @@ class Copier:
 
     def call(self, e: Call) -> Expr:
         new = map_children(e, self)
-        if new is not e and type(new.args[0] if new.args else None) is IntImm:
+        first = new.args[0] if new is not e and new.args else None
+        if isinstance(first, IntImm):
             if new.op == "likely":
-                return new.args[0]
+                return first
             if new.op == "if_then_else":
-                return new.args[1] if new.args[0].value else new.args[2]
+                return new.args[1] if first.value else new.args[2]
         return new
 
     def let(self, e: Let) -> Expr:
@@ -199,8 +207,7 @@ class Copier:
         buffer = self.buffers.get(e.buffer, e.buffer)
         indices = tuple([self(i) for i in e.indices])
         predicate = None if e.predicate is None else self(e.predicate)
-        if buffer is e.buffer and predicate is e.predicate and all(
-                [a is b for a, b in zip(indices, e.indices, strict=True)]):
+        if buffer is e.buffer and predicate is e.predicate and same_items(indices, e.indices):
             return e
         return Load(buffer, indices, predicate)
 
@@ -211,8 +218,8 @@ class Copier:
         value = self(s.value)
         indices = tuple([self(i) for i in s.indices])
         predicate = None if s.predicate is None else self(s.predicate)
-        if buffer is s.buffer and value is s.value and predicate is s.predicate and all(
-                [a is b for a, b in zip(indices, s.indices, strict=True)]):
+        if (buffer is s.buffer and value is s.value and predicate is s.predicate
+                and same_items(indices, s.indices)):
             return s
         return Store(buffer, value, indices, predicate)
 
@@ -249,7 +256,7 @@ class Copier:
 
     def seq(self, s: Seq) -> Stmt:
         new = [self(x) for x in s.stmts]
-        return s if all([a is b for a, b in zip(new, s.stmts, strict=True)]) else seq(new)
+        return s if same_items(new, s.stmts) else seq(new)
 
     def while_loop(self, s: While) -> Stmt:
         cond = self(s.condition)
@@ -261,7 +268,7 @@ class Copier:
     def allocate(self, s: Allocate) -> Stmt:
         buffer = self.buffers.get(s.buffer, s.buffer)
         shape = tuple([self(d) for d in buffer.shape])
-        changed = any([a is not b for a, b in zip(shape, buffer.shape, strict=True)])
+        changed = not same_items(shape, buffer.shape)
         if self.fresh:
             new = renamed(buffer, shape=shape)
             self.variables[buffer.data] = new.data
@@ -309,7 +316,7 @@ def map_stmts(stmt: Stmt, fn: Any) -> Stmt:
     match stmt:
         case Seq(stmts):
             new = [fn(s) for s in stmts]
-            return stmt if all([a is b for a, b in zip(new, stmts, strict=True)]) else seq(new)
+            return stmt if same_items(new, stmts) else seq(new)
         case For() | While() | LetStmt() | Allocate():
             body = fn(stmt.body)
             return stmt if body is stmt.body else NOP if is_nop(body) else stmt.replace(body=body)

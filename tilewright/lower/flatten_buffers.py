@@ -10,7 +10,7 @@ from tilewright.tir.stmt import Allocate, PrimFunc, Stmt, Store
 
 
 def flatten_buffers(func: PrimFunc) -> PrimFunc:
-    """Every access has one index, the distance from the buffer's pointer in elements (strides and offset applied).
+    """Every access has one index, the distance from the pointer in elements (strides and offset applied).
 
     The flat buffer of an argument is a new buffer with the pointer of the one in buffer_map, which stays as
     it is.
@@ -33,7 +33,8 @@ class _Flattening(Copier):
 
     def store(self, s: Store) -> Stmt:
         index = _offset(s.buffer, [self(i) for i in s.indices])
-        return Store(self.flat(s.buffer), self(s.value), (index,), None if s.predicate is None else self(s.predicate))
+        predicate = None if s.predicate is None else self(s.predicate)
+        return Store(self.flat(s.buffer), self(s.value), (index,), predicate)
 
     def allocate(self, s: Allocate) -> Stmt:
         return Allocate(self.flat(s.buffer), self(s.body), s.annotations)

@@ -25,11 +25,11 @@ def _hoist(stmt: Stmt) -> Stmt:
     new = map_stmts(stmt, _hoist)
     match new:
         case For(var):
-            return new if new.kind == THREAD_BINDING else _out_of(new, (var,))
+            return new if new.kind == THREAD_BINDING else _out_of(new, {var})
         case LetStmt(var):
-            return _out_of(new, (var,))
+            return _out_of(new, {var})
         case Allocate():
-            return _out_of(new, ())
+            return _out_of(new, set())
         case IfThenElse(cond, IfThenElse(inner, body, None), None):
             return guard(_joined(cond, inner), body)
         case Seq(stmts):
@@ -38,7 +38,7 @@ def _hoist(stmt: Stmt) -> Stmt:
             return new
 
 
-def _out_of(outer: For | LetStmt | Allocate, changing: tuple[Var, ...]) -> Stmt:
+def _out_of(outer: For | LetStmt | Allocate, changing: set[Var]) -> Stmt:
     body = outer.body
     if not isinstance(body, IfThenElse) or body.else_case is not None:
         return outer

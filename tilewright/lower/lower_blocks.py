@@ -1,6 +1,8 @@
 """Replaces blocks by the statements they stand for."""
 from __future__ import annotations
 
+from typing import Any
+
 from tilewright.lower.copying import Copier, conjuncts, guard, likely
 from tilewright.support.errors import LowerError
 from tilewright.tir.buffer import Buffer, Load, MatchBuffer
@@ -23,7 +25,7 @@ class _Lowering(Copier):
         super().__init__()
         self.views: dict[Buffer, tuple[Buffer, tuple[Expr, ...]]] = {}        # view -> (source, offsets)
 
-    def __call__(self, node: object) -> object:
+    def __call__(self, node: Any) -> Any:
         if type(node) is BlockRealize:
             return self.realize(node)
         return super().__call__(node)

@@ -16,9 +16,9 @@ Path = tuple[Node, ...]                       # the loops and blocks around a st
 @dataclass
 class _Survey:
     """What one walk over the function found out about its allocated buffers."""
-    home: dict[Buffer, Block] = field(default_factory=dict)       # the block that allocates the buffer now
-    path: dict[Buffer, Path] = field(default_factory=dict)        # the longest common path of the accesses so far
-    depth: dict[Var, int] = field(default_factory=dict)           # depth of the outermost loop that drives a variable
+    home: dict[Buffer, Block] = field(default_factory=dict)       # the block that allocates it
+    path: dict[Buffer, Path] = field(default_factory=dict)        # the common path of its accesses
+    depth: dict[Var, int] = field(default_factory=dict)           # of the outermost loop that drives a variable
     by_data: dict[Var, Buffer] = field(default_factory=dict)
 
 
@@ -92,7 +92,7 @@ def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) ->
 
 
 def _meet(buffer: Buffer, path: Path, survey: _Survey) -> None:
-    """Shorten the buffer's path to what it shares with this access; it stays inside the block that allocates it."""
+    """Shorten the buffer's path to what it shares with this access."""
     if buffer not in survey.home:
         return
     before = survey.path.get(buffer)

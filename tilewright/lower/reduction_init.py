@@ -7,8 +7,8 @@ from tilewright.tir.stmt import Block, IfThenElse, PrimFunc, seq
 
 
 def lower_reduction_init(func: PrimFunc) -> PrimFunc:
-    """No block has an `init`: it runs as `if every reduction axis is at its first value: init` ahead of the body."""
-    return func.with_body(_visit(func.body))
+    """No block has an `init`: it runs ahead of the body where every reduction axis is at its first value."""
+    return func.replace(body=_visit(func.body))
 
 
 def _visit(node: Node) -> Node:

@@ -71,7 +71,7 @@ def _find_scopes(body: Stmt) -> dict[Buffer, _Scope]:
 
 
 def _element_conditions(cond: Expr, indices: tuple[Expr, ...], scope: _Scope) -> list[Key]:
-    """cond as conditions on the element at indices, in names that do not depend on the loops inside the scope."""
+    """cond as conditions on the element at indices, named without the loops inside the scope."""
     if not isinstance(cond, Binary) or cond.op not in ("lt", "le", "gt", "ge"):
         return []
     out: list[Key] = []
@@ -87,7 +87,8 @@ def _element_conditions(cond: Expr, indices: tuple[Expr, ...], scope: _Scope) ->
                 rest[key] = (atom, rest.get(key, (atom, 0))[1] - sign * k)
             left = {key: ak for key, ak in rest.items() if ak[1]}
             if terms and not any(uses_any(a, scope.inner) for a, _ in left.values()):
-                out.append((cond.op, d, sign, offset - sign * start, frozenset((key, k) for key, (_, k) in left.items())))
+                residue = frozenset((key, k) for key, (_, k) in left.items())
+                out.append((cond.op, d, sign, offset - sign * start, residue))
     return out
 
 
@@ -124,7 +125,8 @@ class _Relaxing(Copier):
         if len(keep) == len(conjuncts(s.condition)):
             return s
         if move:
-            store = store.replace(value=if_then_else(likely(move), store.value, const(0, store.value.dtype)))
+            other = const(0, store.value.dtype)
+            store = store.replace(value=if_then_else(likely(move), store.value, other))
         return guard(likely(keep), store)
 
     def in_bounds(self, s: Store) -> bool:

@@ -1,4 +1,4 @@
-"""What a pass knows at a point of a function: the ranges of loops and the signs of shape variables, in an Analyzer."""
+"""What passes know of a function from outside: its shape variables and its small allocations."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -9,7 +9,6 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Cast, Expr, IntImm, Var
 from tilewright.tir.stmt import LetStmt, PrimFunc, Stmt
-
 
 SMALL_BYTES = 4096          # an allocation of constant size up to this one is meant for registers
 

@@ -1,8 +1,17 @@
-"""Simplifies every expression of a flat function under the ranges of its loops and the conditions around it."""
+"""Simplifies the expressions of a flat function under the ranges of its loops and the conditions around them."""
 from __future__ import annotations
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.lower.copying import conjuncts, guard, is_likely, is_nop, likely, map_stmts, specialize
+from tilewright.lower.copying import (
+    conjuncts,
+    guard,
+    is_likely,
+    is_nop,
+    likely,
+    map_stmts,
+    same_items,
+    specialize,
+)
 from tilewright.lower.scopes import analyzer_for
 from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.node import walk
@@ -31,6 +40,9 @@ def simplify(func: PrimFunc) -> PrimFunc:
     return func.with_body(_Simplifier(analyzer_for(func)).visit(func.body))
 
 
+_DECIDABLE = ("if_then_else", "floordiv", "floormod", "min", "max", "likely")
+
+
 class _Simplifier:
     def __init__(self, analyzer: Analyzer) -> None:
         self.analyzer = analyzer
@@ -45,7 +57,7 @@ class _Simplifier:
                 return self.branch(stmt)
             case Seq(stmts):
                 new = [self.visit(s) for s in stmts]
-                return stmt if all([a is b for a, b in zip(new, stmts, strict=True)]) else seq(new)
+                return stmt if same_items(new, stmts) else seq(new)
             case Evaluate(value):
                 simple = self.analyzer.simplify(value)
                 return stmt if simple is value else Evaluate(simple)
@@ -62,8 +74,7 @@ class _Simplifier:
         simplify = self.analyzer.simplify
         value, index = simplify(s.value), tuple([simplify(i) for i in s.indices])
         predicate = None if s.predicate is None else simplify(s.predicate)
-        if value is s.value and predicate is s.predicate and all(
-                [a is b for a, b in zip(index, s.indices, strict=True)]):
+        if value is s.value and predicate is s.predicate and same_items(index, s.indices):
             return s
         return Store(s.buffer, value, index, predicate)
 
@@ -108,7 +119,7 @@ def _mentions(store: Store, terms: list[Expr]) -> bool:
     for e in (store.value, *store.indices):
         for node in walk(e):
             name = getattr(node, "op", "")
-            if name in ("if_then_else", "floordiv", "floormod", "min", "max", "likely") or hasattr(node, "condition"):
+            if name in _DECIDABLE or hasattr(node, "condition"):
                 return True
     return False
 

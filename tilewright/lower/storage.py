@@ -31,7 +31,7 @@ def _take(stmt: Stmt, around: For) -> tuple[Stmt, list[Allocate]]:
     """(stmt without its outermost movable allocations, those allocations)."""
     if isinstance(stmt, Allocate):
         inner, lifted = _take(stmt.body, around)
-        if is_small(stmt.buffer) or any(uses_any(d, (around.loop_var,)) for d in stmt.buffer.shape):
+        if is_small(stmt.buffer) or any(uses_any(d, {around.loop_var}) for d in stmt.buffer.shape):
             return (stmt.replace(body=inner) if lifted else stmt), lifted
         return inner, [stmt, *lifted]
     if isinstance(stmt, Seq):

@@ -14,7 +14,7 @@ MAX_TILE_STATEMENTS = 64
 
 
 def unroll(func: PrimFunc) -> PrimFunc:
-    """No unrolled loops are left: their iterations follow each other, with the loop variable replaced by constants.
+    """No unrolled loops are left: their iterations follow each other, the loop variable a constant in each.
 
     The same happens to short serial loops of vector statements that address a small private buffer: its
     indices become constants, so that it can live in registers. A loop of symbolic extent or of too many
@@ -62,5 +62,5 @@ def _addresses_tile(s: For, tiles: tuple[Buffer, ...]) -> bool:
         accesses: list[Store | Load] = [stmt]
         for e in expressions(stmt):
             accesses.extend(n for n in walk(e) if isinstance(n, Load))
-        found = found or any(a.buffer in tiles and uses_any(a.indices[0], (s.loop_var,)) for a in accesses)
+        found = found or any(a.buffer in tiles and uses_any(a.indices[0], {s.loop_var}) for a in accesses)
     return found

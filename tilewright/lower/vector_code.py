@@ -1,4 +1,4 @@
-"""The vector form of the body of one loop: what each expression and statement becomes when lanes run at once."""
+"""The vector form of the body of a loop: what expressions and statements become when lanes run at once."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +10,6 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import (
     Binary,
-    Broadcast,
     Call,
     Cast,
     Expr,
@@ -86,12 +85,12 @@ class Lanes:
                 result = e in self.varying
             else:
                 result = type(e) is Load and e.buffer in self.private or any(
-                    [self.varies(child) for child in children(e)])  # type: ignore[arg-type]
+                    map(self.varies, children(e)))  # type: ignore[arg-type]
             known = self.memo[id(e)] = (e, result)
         return known[1]
 
     def uniform(self, e: Expr) -> Expr:
-        """A scalar expression; loads in it that a false mask may protect are counted or become masked gathers."""
+        """A scalar; loads in it that the mask may protect are noted, or become masked gathers."""
         if self.mask is None or not any(isinstance(n, Load) and not self.in_bounds(n) for n in walk(e)):
             return e
         if self.nonempty:
@@ -124,11 +123,13 @@ class Lanes:
         return Binary("and", self.mask, broadcast(other, self.count))
 
     def in_bounds(self, e: Load | Store) -> bool:
-        """True when the element is inside its buffer for every iteration, whatever the guards say."""
-        size = e.buffer.shape[0]
-        low, high = self.analyzer.bounds(e.indices[0]) if dt.lanes_of(e.indices[0].dtype) == 1 else (None, None)
-        return (e.predicate is None and isinstance(size, IntImm) and low is not None and high is not None
-                and low >= 0 and high < size.value)
+        """True when the element is inside its buffer whatever the mask says."""
+        index, size = e.indices[0], e.buffer.shape[0]
+        if e.predicate is not None or dt.lanes_of(index.dtype) > 1 or not isinstance(size, IntImm):
+            return False
+        prove = self.analyzer.prove
+        return (prove(Binary("ge", index, const(0, index.dtype)))
+                and prove(Binary("lt", index, const(size.value, index.dtype))))
 
     def var_expr(self, e: Var) -> Expr:
         return self.varying[e]
@@ -273,7 +274,8 @@ class Lanes:
             if is_vector(new) or predicate is not None or reads_itself:
                 raise NotVectorizable
             return Store(s.buffer, new, (index,))
-        if reads_itself and not (isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value):
+        moves = isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value
+        if reads_itself and not moves:
             raise NotVectorizable
         return Store(s.buffer, broadcast(new, self.count), (index,), predicate)
 
@@ -281,7 +283,8 @@ class Lanes:
         if self.varies(s.min) or self.varies(s.extent):
             raise NotVectorizable
         kind = s.kind if s.kind != "parallel" else SERIAL
-        return s.replace(min=self.uniform(s.min), extent=self.uniform(s.extent), kind=kind, body=self.stmt(s.body))
+        low, extent = self.uniform(s.min), self.uniform(s.extent)
+        return s.replace(min=low, extent=extent, kind=kind, body=self.stmt(s.body))
 
     def branch(self, s: IfThenElse) -> Stmt:
         if not self.varies(s.condition):
@@ -359,8 +362,8 @@ _EXPRESSIONS: dict[type, Any] = {
     Select: Lanes.select_expr, Call: Lanes.call_expr, Let: Lanes.let_expr, Load: Lanes.load_expr,
 }
 _STATEMENTS: dict[type, Any] = {
-    Store: Lanes.store, For: Lanes.loop, IfThenElse: Lanes.branch, Allocate: Lanes.allocate, Seq: Lanes.sequence,
-    LetStmt: Lanes.let, Evaluate: Lanes.evaluate,
+    Store: Lanes.store, For: Lanes.loop, IfThenElse: Lanes.branch, Allocate: Lanes.allocate,
+    Seq: Lanes.sequence, LetStmt: Lanes.let, Evaluate: Lanes.evaluate,
 }
 
 

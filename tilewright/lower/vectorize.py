@@ -1,18 +1,18 @@
 """Turns vectorised loops into vector statements."""
 from __future__ import annotations
 
-from tilewright.lower.copying import fresh_copy, map_stmts, specialize, statements
+from tilewright.lower.copying import conjuncts, fresh_copy, map_stmts, specialize, statements
 from tilewright.lower.scopes import analyzer_for
 from tilewright.lower.vector_code import Lanes, NotVectorizable, vector_statement
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import IntImm, Var, binary
-from tilewright.tir.stmt import SERIAL, VECTORIZED, For, PrimFunc, Stmt, Store, loop, seq
+from tilewright.tir.expr import IntImm, Var, all_of, binary
+from tilewright.tir.stmt import SERIAL, VECTORIZED, For, IfThenElse, PrimFunc, Stmt, Store, loop, seq
 
 MAX_LANES = 64
 
 
 def vectorize(func: PrimFunc) -> PrimFunc:
-    """No vectorised loops are left: their bodies work on Ramp and Broadcast vectors of one lane per iteration.
+    """No vectorised loops are left: their bodies work on vectors with one lane per iteration.
 
     Loops inside a vectorised one stay loops over vector statements; buffers allocated inside hold one
     element per lane; conditions that differ between lanes become predicates of loads and stores. Long loops
@@ -25,6 +25,9 @@ def vectorize(func: PrimFunc) -> PrimFunc:
     analyzer = analyzer_for(func)
 
     def visit(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, IfThenElse) and stmt.else_case is None:
+            with analyzer.constraint(all_of(*conjuncts(stmt.condition))):
+                return map_stmts(stmt, visit)
         if not isinstance(stmt, For):
             return map_stmts(stmt, visit)
         analyzer.bind(stmt.loop_var, stmt.min, stmt.extent)
@@ -59,7 +62,7 @@ def _long_loop(s: For, count: int, state: Lanes) -> Stmt:
     start = binary("add", s.min, binary("mul", outer, IntImm(width, var.type)))
     state.analyzer.bind(outer, 0, count // width)
     whole = _chunk(s, lane, start, width, state, fresh=count % width > 0)
-    parts = [loop(outer, count // width, whole)]
+    parts: list[Stmt] = [loop(outer, count // width, whole)]
     if count % width:
         rest = Var(f"{var.name}.v", var.type)
         start = binary("add", s.min, IntImm(count - count % width, var.type))
@@ -71,7 +74,8 @@ def _chunk(s: For, lane: Var, start: object, width: int, state: Lanes, fresh: bo
     state.analyzer.bind(lane, 0, width)
     value = binary("add", start, lane)
     body = fresh_copy(s.body, {s.loop_var: value}) if fresh else specialize(s.body, {s.loop_var: value})
-    return _vector_loop(For(lane, IntImm(0, lane.type), IntImm(width, lane.type), VECTORIZED, body), Lanes(state.analyzer))
+    short = For(lane, IntImm(0, lane.type), IntImm(width, lane.type), VECTORIZED, body)
+    return _vector_loop(short, Lanes(state.analyzer))
 
 
 def _has_vectors(stmt: Stmt) -> bool:

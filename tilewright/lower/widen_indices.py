@@ -1,12 +1,15 @@
 """Makes index arithmetic 64 bits wide where 32 bits might overflow."""
 from __future__ import annotations
 
+import operator
+
 from tilewright.lower.copying import Copier, expressions, statements
 from tilewright.lower.scopes import shape_vars
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Select, Var, binary, cast
-from tilewright.tir.node import walk
+from tilewright.tir.node import Node, walk
+from tilewright.tir.ops import trunc_div
 from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store
 
 Interval = tuple[int, int]
@@ -72,9 +75,9 @@ class _Ranges:
             if isinstance(node, Load):
                 for i in (*node.indices, *node.buffer.shape):
                     self.of(i)
-            elif isinstance(node, Binary) and node.op in _COMPARISONS and is_index(node.a) and is_index(node.b):
-                self.of(node.a)
-                self.of(node.b)
+            elif _compares_indices(node):
+                self.of(node.a)  # type: ignore[attr-defined]
+                self.of(node.b)  # type: ignore[attr-defined]
 
     def clip(self, span: Interval, dtype: str) -> Interval:
         if dtype != "int32":
@@ -102,7 +105,8 @@ class _Ranges:
 
 
 def _type_range(dtype: str) -> Interval:
-    return dt.integer_range(dt.element_of(dtype)) if not dt.is_float(dtype) and dtype != "handle" else (LOW, HIGH)
+    integral = not dt.is_float(dtype) and dtype != "handle"
+    return dt.integer_range(dt.element_of(dtype)) if integral else (LOW, HIGH)
 
 
 def _arithmetic(op: str, a: Interval, b: Interval) -> Interval:
@@ -120,7 +124,8 @@ def _arithmetic(op: str, a: Interval, b: Interval) -> Interval:
             return max(a[0], b[0]), max(a[1], b[1])
         case "floordiv" | "truncdiv":
             if b[0] > 0:
-                ends = [x // y for x in a for y in b] if op == "floordiv" else [int(x / y) for x in a for y in b]
+                divide = operator.floordiv if op == "floordiv" else trunc_div
+                ends = [divide(x, y) for x in a for y in b]
                 return min(ends), max(ends)
             most = max(abs(a[0]), abs(a[1]))
             return -most, most
@@ -129,6 +134,10 @@ def _arithmetic(op: str, a: Interval, b: Interval) -> Interval:
                 return 0, min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1
             most = max(abs(b[0]), abs(b[1]))
             return -most, most
+
+
+def _compares_indices(e: Node) -> bool:
+    return isinstance(e, Binary) and e.op in _COMPARISONS and is_index(e.a) and is_index(e.b)
 
 
 def is_index(e: Expr) -> bool:
@@ -194,7 +203,7 @@ class _Widening(Copier):
         return Cast("int32", self.wide[e]) if e in self.loops else self.variables.get(e, e)
 
     def binary(self, e: Binary) -> Expr:
-        if e.op in _COMPARISONS and is_index(e.a) and is_index(e.b):
+        if _compares_indices(e):
             return binary(e.op, self.index(e.a), self.index(e.b))
         return super().binary(e)
 
@@ -211,7 +220,8 @@ class _Widening(Copier):
         if var is not s.loop_var:
             self.wide[s.loop_var] = var
             self.loops.add(s.loop_var)
-        return For(var, self.index(s.min), self.index(s.extent), s.kind, self(s.body), s.thread_tag, s.annotations)
+        low, extent = self.index(s.min), self.index(s.extent)
+        return For(var, low, extent, s.kind, self(s.body), s.thread_tag, s.annotations)
 
     def allocate(self, s: Allocate) -> Stmt:
         size = s.buffer.shape[0]

@@ -5,7 +5,7 @@ import ctypes
 import functools
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -28,45 +28,51 @@ def use_object_cache(cache: Callable[[str, Callable[[], bytes]], bytes]) -> None
 class Library:
     """Loaded code. Its functions live as long as this object, which they keep alive."""
 
-    def __init__(self, tracker: Any, addresses: dict[str, int]) -> None:
-        self._tracker, self._addresses = tracker, addresses
+    def __init__(self, tracker: Any) -> None:
+        self._tracker = tracker
+        self._addresses: dict[str, int] = {}
 
     def address(self, symbol: str) -> int:
-        """Address of one of the symbols that were asked for at loading."""
-        return self._addresses[symbol]
+        """Address of a symbol of the objects. Raises CodegenError where there is none, or it needs one that is missing."""
+        found = self._addresses.get(symbol)
+        if found is None:
+            with _lock:
+                try:
+                    second = _engine().lookup(self._tracker.name, symbol)
+                except RuntimeError as error:
+                    raise CodegenError(f"compiled code cannot be loaded: {error}") from None
+                second.detach()                           # disposing of it would unload the library
+            found = self._addresses[symbol] = second[symbol]
+        return found
 
     def function(self, name: str) -> Any:
         """The packed function `__tvm_ffi_<name>` as a tvm-ffi Function."""
-        return ffi.function_at(self._addresses[f"__tvm_ffi_{name}"], self)
+        return ffi.function_at(self.address(f"__tvm_ffi_{name}"), self)
 
 
-def load_objects(objects: Sequence[bytes], symbols: Iterable[str]) -> Library:
-    """The object files (for this host) linked into this process; `symbols` are those whose addresses are wanted.
+def load_objects(objects: Sequence[bytes]) -> Library:
+    """The object files (for this host) linked into this process.
 
-    They may use the support functions, libtvm_ffi and every symbol of the process. Raises CodegenError where a
-    symbol is missing or the object is for another machine.
+    They may use each other's symbols, the support functions, libtvm_ffi and every symbol of the process.
+    Raises CodegenError when an object is for another machine, or two define one symbol.
     """
     builder = llvm.JITLibraryBuilder()
     for data in objects:
         builder.add_object_img(data)
-    wanted = list(dict.fromkeys(symbols))
     with _lock:
         for name, address in _support_addresses().items():
             builder.import_symbol(name, address)
-        return Library(*_link(builder, wanted))
+        return _link(builder)
 
 
-def _link(builder: Any, wanted: Sequence[str]) -> tuple[Any, dict[str, int]]:
+def _link(builder: Any) -> Library:
     builder.add_current_process()
     for name in ffi.SYMBOLS:
         builder.import_symbol(name, ffi.symbol_address(name))
-    for name in wanted:
-        builder.export_symbol(name)
     try:
-        tracker = builder.link(_engine(), f"library{next(_numbers)}")
+        return Library(builder.link(_engine(), f"library{next(_numbers)}"))
     except RuntimeError as error:
         raise CodegenError(f"compiled code cannot be loaded: {error}") from None
-    return tracker, {name: tracker[name] for name in wanted}
 
 
 @functools.cache
@@ -86,12 +92,12 @@ def _engine() -> Any:
 def _support() -> Library:
     triple = host_triple()
     data = _object_cache(native.support_key(triple), lambda: native.compile_support(triple))
-    builder = llvm.JITLibraryBuilder().add_object_img(data)
-    tracker, addresses = _link(builder, (*native.EXPORTS, *native.VARIABLES, *native.HELPERS))
-    _never_free(tracker)
-    ctypes.c_int32.from_address(addresses["tw_own_errors"]).value = 1
-    ctypes.c_int32.from_address(addresses["tw_quota"]).value = group_cpus() or 0
-    return Library(tracker, addresses)
+    library = _link(llvm.JITLibraryBuilder().add_object_img(data))
+    _never_free(library)
+    ctypes.c_int32.from_address(library.address("tw_own_errors")).value = 1
+    if quota := group_cpus():
+        ctypes.c_int32.from_address(library.address("tw_quota")).value = quota
+    return library
 
 
 def _never_free(obj: object) -> None:

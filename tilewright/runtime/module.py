@@ -10,9 +10,10 @@ from tilewright.runtime import export, ffi, timing
 from tilewright.runtime.device import Device
 from tilewright.runtime.function import Function
 from tilewright.runtime.loader import Library, host_triple, load_objects
-from tilewright.runtime.signature import Signature
+from tilewright.runtime.signature import Signature, signatures_in
 from tilewright.runtime.timing import BenchmarkResult
 from tilewright.support.errors import ArgumentError, TargetError, with_hint
+from tilewright.support.target import Target
 
 
 class Module:
@@ -32,6 +33,19 @@ class Module:
         self._functions: dict[str, Function] = {}
         self._library: Any = None
         self._lock = threading.Lock()
+
+    @classmethod
+    def of_objects(cls, objects: Mapping[str, bytes], target: Target) -> Module:
+        """The module of the functions in some object files; the first one named is the entry function.
+
+        The signatures are read from the objects. Raises ArgumentError when a named function has none.
+        """
+        found = {s.name: s for data in objects.values() for s in signatures_in(data)}
+        missing = [name for name in objects if name not in found]
+        if missing:
+            raise ArgumentError(f"the objects hold no signature of {', '.join(missing)}")
+        unique = list(dict.fromkeys(objects.values()))
+        return cls(unique, {name: found[name] for name in (*objects, *found)}, next(iter(objects), None), target.triple)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -63,7 +77,7 @@ class Module:
         if not _runs_here(self.triple):
             raise TargetError(with_hint(f"code for {self.triple} cannot run on this machine ({host_triple()})",
                                         "save it (m.save, m.export_library) and load it there"))
-        return load_objects(self.objects, [f"__tvm_ffi_{name}" for name in self.names])
+        return load_objects(self.objects)
 
     def get_source(self, form: str = "ll") -> str:
         """A readable form of the code: "ll" (LLVM IR), "s" (assembly), ... Raises ArgumentError where there is none."""

@@ -28,7 +28,8 @@ Dim = Union[int, str, tuple]
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%", "min": "min", "max": "max"}
 _OPCODES = {name: 2 + i for i, name in enumerate(OPERATORS)}             # 0 pushes a constant, 1 a slot
 _CONST, _BIND, _EQUAL, _EXPRESSION = range(4)                            # kinds of a dim record
-MAGIC = 0x31535754                                                       # "TWS1"
+_MAGIC_BYTES = b"TWS1"
+MAGIC = int.from_bytes(_MAGIC_BYTES, "little")
 MAX_STACK = 16                                                           # of tw_check_args' expression evaluator
 _HEADER, _PARAM, _DIM, _STEP = struct.Struct("<10I"), struct.Struct("<8Ii3I"), struct.Struct("<iIqq"), struct.Struct("<q")
 _WRITTEN, _SCALAR = 1, 1
@@ -299,6 +300,14 @@ def decode(data: bytes) -> Signature:
     return _Decoder(data).run()
 
 
-def table_size(head: bytes) -> int:
-    """Bytes of the whole table, from its first 8 bytes."""
-    return struct.unpack_from("<2I", head)[1]
+def signatures_in(data: bytes) -> list[Signature]:
+    """The signatures whose tables lie somewhere in data, an object file."""
+    found, start = [], data.find(_MAGIC_BYTES)
+    while start >= 0:
+        size = int.from_bytes(data[start + 4:start + 8], "little")
+        try:
+            found.append(decode(data[start:start + size]))
+        except (ArgumentError, struct.error, ValueError, IndexError, KeyError):
+            pass                                          # these four bytes were something else
+        start = data.find(_MAGIC_BYTES, start + 4)
+    return found

@@ -42,6 +42,17 @@ class Tensor:
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        header = ffi.dl_tensor(ffi.handle_of(self._held))
+        return (header.data or 0) + header.byte_offset
+
+    @property
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return int(self._held.data_ptr())
+
+    @property
     def ctx(self) -> Device:
         """The device (its name before TVM 0.8)."""
         return self.device
@@ -169,6 +180,21 @@ def from_dlpack(source: Any) -> Tensor:
     if isinstance(source, np.ndarray):
         return _wrap(source)
     return Tensor(ffi.from_dlpack(source))
+
+
+def view(source: Any, name: str = "the source") -> Tensor:
+    """The elements of an array for reading: its own memory where that is compact and row-major, else a copy.
+
+    Read-only arrays are shared too, so nothing may be written to the result. Raises ArgumentError, with `name` in
+    it, for something that is no array of numbers.
+    """
+    if isinstance(source, Tensor):
+        return source
+    try:
+        values = as_numpy(source)
+        return _wrap(values if values.flags.c_contiguous else values.copy())
+    except (BufferError, ArgumentError) as error:
+        raise ArgumentError(f"{name} cannot become a tensor: {error}") from None
 
 
 def as_numpy(source: Any) -> np.ndarray:

@@ -21,7 +21,7 @@ def set_num_threads(count: int) -> None:
     _native("tw_set_num_threads")(count)
 
 
-def num_threads() -> int:
+def get_num_threads() -> int:
     """Threads that a parallel loop uses, the calling one included."""
     config.get("NUM_THREADS")                              # a value that is no integer is an error, not a default
     return int(_native("tw_num_threads")())

@@ -38,8 +38,15 @@ class BenchmarkResult:
         return statistics.pstdev(self.results)
 
     def __str__(self) -> str:
-        values = "  ".join(f"{name} {getattr(self, name) * 1e3:.4f}" for name in ("mean", "median", "max", "min", "std"))
-        return f"ms per call: {values}"
+        return ", ".join(f"{name} {_readable(getattr(self, name))}" for name in ("mean", "median", "min", "max", "std"))
+
+
+def _readable(seconds: float) -> str:
+    """The time with four digits in the unit that suits it."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns"
 
 
 def time_evaluator(function: Function, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0,

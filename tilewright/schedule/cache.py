@@ -17,7 +17,7 @@ from tilewright.schedule.dataflow import (
     stores_of,
     writers_of,
 )
-from tilewright.schedule.iteration import beyond_domain
+from tilewright.schedule.iteration import beyond_domain, require_whole_iteration
 from tilewright.schedule.nest import nest
 from tilewright.schedule.ordering import order, place_in
 from tilewright.schedule.primitive import primitive
@@ -114,6 +114,7 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str, st
             f"block {name} does not store to {source.name} at one place in each iteration", realize)
     loops, children, at = _after_writer(sch, realize, source)
     place = place_in(sch, loops)
+    require_whole_iteration(sch, realize)
     new_name = sch.fresh_block(_cache_name(source, storage_scope))
     copy = Buffer(new_name, source.shape, source.dtype, scope=storage_scope)
     new = _copy_points(new_name, realize, stores[0].indices, source, copy, sch, place)
@@ -226,7 +227,8 @@ def _copy_points(name: str, realize: BlockRealize, indices: Sequence[Expr], sour
     fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in used}
     block = _copy_block(name, tuple(iv.replace(var=fresh[iv.var]) for iv in used),
                         tuple(substitute(i, fresh) for i in indices), copy, source)
-    return nest(block, {fresh[v]: interval for v, interval in (box or {}).items()}, place.analyzer, True)
+    return nest(block, {fresh[v]: interval for v, interval in (box or {}).items()}, place.analyzer, True,
+                exact=True)
 
 
 def _copy_block(name: str, iter_vars: tuple[IterVar, ...], indices: tuple[Expr, ...], source: Buffer, target: Buffer) -> Block:

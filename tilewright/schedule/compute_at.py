@@ -22,7 +22,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import require
 from tilewright.tir.expr import COMM_REDUCE
-from tilewright.tir.node import walk
+from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, seq
 
 
@@ -180,7 +180,13 @@ def _require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, lo
     require(runs_once(pairs, loops, moved.predicate, analyzer),
             f"the parts of block {name} that the iterations of loop {target.loop_var.name} would run overlap or leave "
             "something out", old, target, hint="choose an outer loop")
+    reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
+    for iv, value in reductions:
+        assert iv.dom is not None
+        begins = analyzer.equal(substitute(value, {loop.loop_var: loop.min for loop in loops}), iv.dom.min)
+        require(begins, f"the reduction over {iv.var.name} would not begin at its first step {iv.dom.min}, where block {name} "
+                "initialises", old, target)
     for loop in loops:
-        reduces = any(iv.iter_type == COMM_REDUCE and any(n is loop.loop_var for n in walk(value)) for iv, value in pairs)
+        reduces = any(n is loop.loop_var for _, value in reductions for n in walk(value))
         require(not reduces or loop.kind in (SERIAL, UNROLLED),
                 f"the {loop.kind} loop {loop.loop_var.name} would run a reduction of block {name}", loop, old)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
+from tilewright.arith.regions import covers, interval_of
 from tilewright.schedule.dataflow import (
     block_statements,
     blocks_of,
@@ -16,17 +17,17 @@ from tilewright.schedule.dataflow import (
     same_indices,
     writers_of,
 )
-from tilewright.schedule.iteration import require_whole_iteration
-from tilewright.schedule.ordering import order, require_no_race
+from tilewright.schedule.iteration import beyond_domain, require_whole_iteration
+from tilewright.schedule.ordering import order, place_in, require_no_race
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.reads import with_reads
-from tilewright.schedule.required import bindings
+from tilewright.schedule.required import bindings, domains_of, is_dense, relaxed
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import require
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import Expr, IntImm, Range, Var, all_of, binary, cast
-from tilewright.tir.node import Node, rewrite, substitute, walk
+from tilewright.tir.expr import Call, Expr, IntImm, Range, Var, all_of, binary, cast
+from tilewright.tir.node import Node, children, rewrite, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, Store
 
 
@@ -90,6 +91,9 @@ def reverse_compute_inline(sch: Schedule, block: BlockRV) -> None:
     loads = loads_of([store], buffer)
     require(all(same_indices(loads[0].indices, load.indices) for load in loads),
             f"block {realize.block.name} reads more than one element of {buffer.name}", realize)
+    require(_always_loads(store.value, buffer) or _makes_all(sch, producer, realize, loads[0]),
+            f"block {realize.block.name} reads {buffer.name} only where a condition holds, and block "
+            f"{producer.block.name} is not shown to run for all its elements", realize, producer)
     points = [Var(f"x{n}", e.dtype) for n, e in enumerate(loads[0].indices)]
     inverse = _inverse(realize, loads[0].indices, points, sch.analyzer_at(None), onto=True)
     inside = _inside(sch, producer.block)
@@ -186,6 +190,34 @@ def _inverse(realize: BlockRealize, indices: Sequence[Expr], points: Sequence[Va
             hint="distinct iter vars, or an invertible affine map of them, do")
     assert mapping is not None
     return inverse | mapping.invert([p for p, _ in left])
+
+
+def _always_loads(value: Expr, buffer: Buffer) -> bool:
+    """True when evaluating value loads from buffer, whatever the conditions in it give."""
+    stack: list[Node] = [value]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Load) and top.buffer is buffer:
+            return True
+        stack += [top.args[0]] if isinstance(top, Call) and top.op == "if_then_else" else children(top)
+    return False
+
+
+def _makes_all(sch: Schedule, producer: BlockRealize, consumer: BlockRealize, load: Load) -> bool:
+    """True when producer runs for every element that load names while consumer runs over its domain."""
+    place = place_in(sch, [])
+    loops = domains_of(sch.index.loops_above(producer))
+    written = producer.block.writes[0]
+    if not is_dense(producer, written, loops, place) or beyond_domain(producer, place.analyzer):
+        return False
+    domains = {iv.var: (iv.dom.min, iv.dom.extent) for iv in consumer.block.iter_vars if iv.dom is not None}
+    wanted = [interval_of(e, domains, place.analyzer) for e in load.indices]
+    box = [w for w in wanted if w is not None]
+    own = {iv.var: (iv.dom.min, iv.dom.extent) for iv in producer.block.iter_vars if iv.dom is not None}
+    possible = [interval_of(r.min, own, place.analyzer) for r in written.region]
+    limits = [p for p in possible if p is not None]
+    return len(box) == len(wanted) and len(limits) == len(possible) and all(
+        covers(given, box, place.analyzer) for given in (limits, relaxed(producer, written, loops, place)))
 
 
 def _settled(e: Expr, at: Mapping[Var, Expr], analyzer: Analyzer) -> Expr:

@@ -86,7 +86,9 @@ def runs_once(pairs: Sequence[tuple[IterVar, Expr]], loops: Sequence[For], predi
     around = {loop.loop_var for loop in loops}
     parts = [p for p in conjuncts(predicate) if all(n in domains for n in walk(p) if n in around)]
     mapping = detect_iter_map([value for _, value in pairs], domains, all_of(*parts), analyzer)
-    return mapping is not None and mapping.is_bijective
+    return mapping is not None and mapping.is_bijective and all(
+        iv.dom is not None and analyzer.equal(low, iv.dom.min) and analyzer.equal(size, iv.dom.extent)
+        for (iv, _), (low, size) in zip(pairs, mapping.outputs, strict=True))
 
 
 def _reaches(iv: IterVar, value: Expr, digits: Mapping[Expr, int], domains: Domains, analyzer: Analyzer) -> bool:

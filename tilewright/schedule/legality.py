@@ -9,11 +9,11 @@ from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.arith.regions import interval_of
 from tilewright.schedule.accesses import Collector, Instance, Touch
 from tilewright.schedule.iteration import beyond_domain
-from tilewright.schedule.required import is_dense
+from tilewright.schedule.required import Place, inside, is_dense
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import Illegal
 from tilewright.tir.buffer import BufferRegion
-from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, IntImm, Range, Var, binary
+from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, IntImm, Range, Var, all_of, binary
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt
 
@@ -67,9 +67,9 @@ class Region:
         block = a.instance.realize.block
         if not any(iv.iter_type == COMM_REDUCE for iv in block.iter_vars):
             return False
-        return any(w.buffer is a.buffer for w in block.writes) and self._runs_once(a.instance)
+        return any(w.buffer is a.buffer for w in block.writes) and self.runs_once(a.instance)
 
-    def _runs_once(self, instance: Instance) -> bool:
+    def runs_once(self, instance: Instance) -> bool:
         """True when no two iterations run the same instance of the block."""
         key = tuple(self.vars)
         if key not in instance.injective:
@@ -81,15 +81,42 @@ class Region:
 def reversed_dependence(sch: Schedule, nest: Sequence[For], order: Sequence[For]) -> Clash | None:
     """A dependence that runs backwards when the perfect nest runs in another order, or None.
 
-    Reorder theorem: every vector of possible distances keeps the sign of its first nonzero component.
+    Reorder theorem: every vector of possible distances keeps the sign of its first nonzero component. Buffers whose
+    whole life is inside one iteration of the nest do not count, nor do the updates of one reduction.
     """
     region = Region(sch, nest)
     places = [nest.index(loop) for loop in order]
     for group in region.by_buffer():
-        for k, a in enumerate(group):
-            for b in group[k:]:
-                if not (a.writes or b.writes) or region.commutes(a, b):
-                    continue
+        clash = _first_reversed(region, group, places)
+        if clash is not None and not _private(region, group):
+            return clash
+    return next((Clash(t, t) for t in region.touches if t.writes and _init_comes_late(region, t, places)), None)
+
+
+def _init_comes_late(region: Region, t: Touch, places: Sequence[int]) -> bool:
+    """True when the new order may run the step of a reduction that starts it after another of its steps.
+
+    Loops that drive output or reduction axes only cannot do that: the first step is where those of reductions are 0.
+    """
+    instance = t.instance
+    if instance is None or instance.realize.block.init is None:
+        return False
+    values, axes = instance.values, instance.realize.block.iter_vars
+    driving = [{n for iv in axes if (iv.iter_type == COMM_REDUCE) == reduces for n in walk(values[iv.var])}
+               for reduces in (False, True)]
+    if not any(v in driving[0] and v in driving[1] for v in region.vars):
+        return False
+    point = tuple(values[iv.var] for iv in axes if iv.iter_type != COMM_REDUCE)
+    starts = [binary("eq", values[iv.var], iv.dom.min) for iv in axes if iv.iter_type == COMM_REDUCE and iv.dom]
+    first = Access(point, all_of(instance.guard, *starts), instance.free)
+    step = Access(point, instance.guard, instance.free)
+    return any(_sign(v) > 0 > _sign([v[p] for p in places]) for v in region.directions(first, step))
+
+
+def _first_reversed(region: Region, group: Sequence[Touch], places: Sequence[int]) -> Clash | None:
+    for k, a in enumerate(group):
+        for b in group[k:]:
+            if (a.writes or b.writes) and not region.commutes(a, b):
                 for v in region.directions(a.access, b.access):
                     if _sign(v) != _sign([v[p] for p in places]):
                         return Clash(a, b)
@@ -161,12 +188,12 @@ _VERB = {"parallel": "parallel", "vectorized": "vectorize", "thread_binding": "b
 
 
 def _private(region: Region, group: Sequence[Touch]) -> bool:
-    """True when each iteration of the loop may have a copy of its own of the group's buffer.
+    """True when each iteration of the nest may have a copy of its own of the group's buffer.
 
-    That is so when the buffer is no argument, nothing outside the loop touches it, no loop further out carries a
-    reduction in it, and every element that an iteration reads was written before in the same iteration.
+    That is so when the buffer is no argument, nothing outside the nest touches it, no loop outside of the innermost
+    body drives a reduction in it, and every element that an iteration reads was written before in the same iteration.
     """
-    sch, buffer, (loop,) = region.sch, group[0].buffer, region.nest
+    sch, buffer, loop = region.sch, group[0].buffer, region.nest[-1]
     if any(buffer is b for b in sch.func.buffers):
         return False
     if any(buffer is b for i in region.instances for b in i.realize.block.alloc_buffers):
@@ -177,7 +204,7 @@ def _private(region: Region, group: Sequence[Touch]) -> bool:
             return False
     if not all(t.instance is not None and _reduces_inside(t.instance) for t in group if t.writes):
         return False
-    return all(_initialised_by_itself(t) or any(_covers(region, w, t) for w in group[:k] if w.writes)
+    return all(_initialised_by_itself(t) or any(_covers(sch, w, t) for w in group[:k] if w.writes)
                for k, t in enumerate(group) if t.reads)
 
 
@@ -192,23 +219,23 @@ def _initialised_by_itself(t: Touch) -> bool:
     return t.writes and t.instance is not None and t.instance.realize.block.init is not None
 
 
-def _covers(region: Region, write: Touch, read: Touch) -> bool:
-    """True when, within one iteration, the elements that read touches are among those that write touches."""
-    instance = write.instance
-    if instance is None or region.sch.index.scope_of(instance.realize) is not region.sch.root:
+def _covers(sch: Schedule, write: Touch, read: Touch) -> bool:
+    """True when, in each iteration of the loops around both, the elements of read are among those of write."""
+    if write.instance is None or read.instance is None:
         return False
+    writer, reader = write.instance.realize, read.instance.realize
+    if sch.index.scope_of(writer) is not sch.root or sch.index.scope_of(reader) is not sch.root:
+        return False
+    around = sch.index.loops_above(reader)
+    common = [loop for loop in sch.index.loops_above(writer) if any(loop is other for other in around)]
+    fixed = frozenset(loop.loop_var for loop in common)
+    analyzer = sch.analyzer_at(common[-1].body)
+    given = {v: d for v, d in write.access.domains.items() if v not in fixed}
     points = BufferRegion(write.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in write.local))
-    if not is_dense(instance.realize, points, instance.free):
+    if not is_dense(writer, points, given, Place(analyzer, fixed)) or beyond_domain(writer, sch.analyzer_at(writer)):
         return False
-    if beyond_domain(instance.realize, region.sch.analyzer_at(instance.realize)):
-        return False
-    for w, r in zip(write.access.indices, read.access.indices, strict=True):
-        written = interval_of(w, instance.free, region.analyzer)
-        needed = interval_of(r, read.access.domains, region.analyzer)
-        if written is None or needed is None:
-            return False
-        below = binary("le", written[0], needed[0])
-        above = binary("le", binary("add", *needed), binary("add", *written))
-        if not (region.analyzer.prove(below) and region.analyzer.prove(above)):
-            return False
-    return True
+    free = {v: d for v, d in read.access.domains.items() if v not in fixed}
+    needed = [interval_of(i, free, analyzer) for i in read.access.indices]
+    written = [interval_of(i, given, analyzer) for i in write.access.indices]
+    boxes = [[i for i in box if i is not None] for box in (needed, written)]
+    return len(boxes[0]) == len(boxes[1]) == len(needed) and inside(*boxes, write.buffer, Place(analyzer, fixed))

@@ -20,18 +20,19 @@ def axis_name(iv: IterVar) -> str:
 
 
 def nest(block: Block, domains: Mapping[Var, Interval], analyzer: Analyzer, preserve_unit_loops: bool,
-         names: Sequence[str] = ()) -> Stmt:
+         names: Sequence[str] = (), exact: bool = False) -> Stmt:
     """Loops that run block over `domains` (its iter vars' own domains where none is given).
 
     One loop per iter var, data-parallel ones first, each group in the order of the iter vars; without
-    preserve_unit_loops an iter var of extent 1 has no loop. names: of the loops, instead of the iter vars'. Points outside an iter var's own domain are left out
+    preserve_unit_loops an iter var of extent 1 has no loop. names: of the loops, instead of the iter vars'.
+    exact: only points of `domains` run; else an iter var may run over its whole domain when that is no larger. Points outside an iter var's own domain are left out
     by the predicate. `analyzer` knows the loops around the new ones, and afterwards these as well.
     """
     loops: list[tuple[int, Var, Expr]] = []
     values: list[Expr] = []
     predicate: list[Expr] = []
     for n, iv in enumerate(block.iter_vars):
-        low, extent = clipped(iv, domains.get(iv.var), analyzer)
+        low, extent = clipped(iv, domains.get(iv.var), analyzer, exact)
         if isinstance(extent, IntImm) and extent.value == 1 and not preserve_unit_loops:
             value = low
         else:
@@ -48,14 +49,17 @@ def nest(block: Block, domains: Mapping[Var, Interval], analyzer: Analyzer, pres
     return body
 
 
-def clipped(iv: IterVar, interval: Interval | None, analyzer: Analyzer) -> Interval:
-    """interval cut to the domain of iv, as far as that keeps the extent constant; the domain itself for None."""
+def clipped(iv: IterVar, interval: Interval | None, analyzer: Analyzer, exact: bool = False) -> Interval:
+    """interval cut to the domain of iv, as far as that keeps the extent constant; the domain itself for None.
+
+    Also the domain, unless exact, for an interval that is no shorter.
+    """
     assert iv.dom is not None
     low, size = iv.dom.min, iv.dom.extent
     if interval is None:
         return low, size
     least, extent = (analyzer.simplify(cast(iv.var.dtype, e)) for e in interval)
-    if analyzer.prove(binary("ge", extent, size)):
+    if analyzer.prove(binary("ge", extent, size)) and (not exact or analyzer.equal(least, low)):
         return low, size
     end, last = analyzer.simplify(binary("add", low, size)), analyzer.simplify(binary("add", least, extent))
     if isinstance(low, IntImm) and isinstance(least, IntImm):

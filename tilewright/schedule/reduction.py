@@ -1,7 +1,7 @@
 """Primitives on reduction blocks: decompose_reduction."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tilewright.schedule.legality import Region
 from tilewright.schedule.primitive import primitive
@@ -28,7 +28,8 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     itself is called NAME_update from then on (handles to it stay valid). Returns the init block.
 
     Legal when the block is a reduction with an init below the loop, no loop outside of it drives a reduction axis, each
-    copied loop drives output axes only, and nothing below the loop touches the output before the block starts it.
+    copied loop drives output axes only, the loops from `loop` inwards run each step of the reduction once, and nothing
+    below the loop touches the output before the block starts it.
     """
     realize, outer = sch.realize(block), sch.loop(loop)
     old = realize.block
@@ -38,6 +39,7 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     require(any(a is outer for a in above), f"loop {outer.loop_var.name} is not around block {old.name}", outer, realize,
             hint=f"its loops are {', '.join(a.loop_var.name for a in above)}")
     copied = _loops_to_copy(realize, above, outer)
+    _check_runs_once(sch, realize, above[above.index(outer):])
     _check_untouched_before(sch, realize, outer)
     init = _init_nest(sch, realize, copied, {a.loop_var for a in above[:above.index(outer)]})
     name = sch.fresh_block(f"{old.name}_update")
@@ -65,6 +67,14 @@ def _loops_to_copy(realize: BlockRealize, above: list[For], outer: For) -> list[
         require(COMM_REDUCE not in kinds or len(kinds) == 1, f"loop {a.loop_var.name} drives output and reduction axes of "
                 f"block {realize.block.name}", a)
     return [a for a in above[at:] if drives[a.loop_var] and COMM_REDUCE not in drives[a.loop_var]]
+
+
+def _check_runs_once(sch: Schedule, realize: BlockRealize, loops: Sequence[For]) -> None:
+    """Refuse when an iteration of loops repeats what another one does: one init would not do for both."""
+    region = Region(sch, loops)
+    instance = next(i for i in region.instances if i.realize is realize)
+    require(region.runs_once(instance), f"the loops from {loops[0].loop_var.name} inwards run block {realize.block.name} "
+            "more than once for the same point", *loops, hint="decompose at an inner loop")
 
 
 def _check_untouched_before(sch: Schedule, realize: BlockRealize, outer: For) -> None:

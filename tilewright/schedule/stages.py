@@ -225,7 +225,7 @@ class StageSchedule:
             for iv in stage.leaf_iter_vars:
                 if id(iv) in stage.marks:
                     mark = stage.marks[id(iv)]
-                    lines.append(f"{mark.kind} {stage.index_of(iv)} {mark.thread_tag}")
+                    lines.append(f"{mark.kind} {stage.index_of(iv)} {mark.thread_tag} {mark.thread_extent}")
             lines += [f"{what} {stage.index_of(iv)} {value!r}" for iv, what, value, _ in stage.pragmas]
             at = stage.attachment
             if at is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tilewright.support.errors import ScheduleError, with_hint
-from tilewright.tir.expr import IterVar
+from tilewright.tir.expr import Expr, IterVar
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -42,10 +42,11 @@ class Relation:
 
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """How one loop runs: kind is vectorize, parallel, unroll or bind (then with its thread tag)."""
+    """How one loop runs: kind is vectorize, parallel, unroll or bind (then with its thread axis)."""
     kind: str
     call: Call
     thread_tag: str = ""
+    thread_extent: Expr | None = None       # None: that of the loop
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.stages_dataflow import Dataflow
-from tilewright.schedule.stages_records import Call, Relation
+from tilewright.schedule.stages_records import Call, Mark, Relation
 from tilewright.schedule.stages_stage import Stage
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import ScheduleError, TilewrightError, with_hint
@@ -14,7 +14,7 @@ from tilewright.te.operation import PlaceholderOp
 from tilewright.te.prim_func import lower_ops
 from tilewright.te.tensor import Tensor
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import COMM_REDUCE, IterVar, Var
+from tilewright.tir.expr import COMM_REDUCE, IterVar, Var, binary
 from tilewright.tir.stmt import Block, For
 
 
@@ -101,10 +101,22 @@ class Replay:
         for iv in stage.leaf_iter_vars:
             if id(iv) in stage.marks:
                 mark = stage.marks[id(iv)]
-                more = (mark.thread_tag,) if mark.kind == "bind" else ()
-                self._do(mark.call, getattr(self._sch, mark.kind), self._loops[id(iv)], *more)
+                self._mark(mark, self._loops[id(iv)])
         for iv, what, value, call in stage.pragmas:
             self._do(call, self._sch.annotate, self._loops[id(iv)], what, value)
+
+    def _mark(self, mark: Mark, rv: LoopRV) -> None:
+        if mark.kind != "bind":
+            self._do(mark.call, getattr(self._sch, mark.kind), rv)
+            return
+        loop = self._sch.get(rv)
+        assert isinstance(loop, For)
+        if mark.thread_extent is not None and not bool(binary("eq", loop.extent, mark.thread_extent)):
+            raise ScheduleError(with_hint(
+                f"{mark.call.site}: {mark.call.text}: the loop has extent {loop.extent}, the thread axis "
+                f"{mark.thread_extent}",
+                f"split by {mark.thread_extent}, or leave the extent out of thread_axis"))
+        self._do(mark.call, self._sch.bind, rv, mark.thread_tag)
 
     def _named(self, rv: LoopRV, iv: IterVar) -> LoopRV:
         """The loop under the name of its axis (a copy's or a moved block's loops have names of their own)."""

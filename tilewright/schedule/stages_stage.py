@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tilewright.schedule.stages_records import Attachment, Call, Mark, Relation, call_site
@@ -72,22 +72,26 @@ class Stage:
         """
         given = ", ".join([f"{k}={v}" for k, v in (("factor", factor), ("nparts", nparts)) if v is not None])
         call = self._call("split", [parent], given)
-        self._require_leaf(call, parent)
+        self._require_free(call, parent)
         if (factor is None) == (nparts is None):
             call.refuse("give one of factor and nparts",
                         "factor is the extent of the inner loop, nparts that of the outer")
         size = _size(call, "factor", factor) if nparts is None else _size(call, "nparts", nparts)
         outer, inner = (IterVar(None, Var(f"{parent.var.name}.{end}", parent.dtype), parent.iter_type)
                         for end in ("outer", "inner"))
-        self._consume(call, [parent], [outer, inner], f"split into {outer.var.name} and {inner.var.name}")
+        self._consume([parent], [outer, inner], f"split into {outer.var.name} and {inner.var.name}")
         factors = (None, size) if nparts is None else (size, None)
         self.relations.append(Relation("split", (parent,), (outer, inner), factors, call))
         return outer, inner
 
     def tile(self, x_parent: IterVar, y_parent: IterVar, x_factor: int, y_factor: int) -> tuple[IterVar, ...]:
         """Split two loops and reorder them to (x.outer, y.outer, x.inner, y.inner), which is returned."""
+        call = self._call("tile", [x_parent, y_parent], f"{x_factor}, {y_factor}")
         if x_parent is y_parent:
-            self._call("tile", [x_parent, y_parent]).refuse(f"the axis {_name(x_parent)} is given twice")
+            call.refuse(f"the axis {_name(x_parent)} is given twice")
+        for iv, what, factor in ((x_parent, "x_factor", x_factor), (y_parent, "y_factor", y_factor)):
+            self._require_free(call, iv)
+            _size(call, what, factor)
         xo, xi = self.split(x_parent, factor=x_factor)
         yo, yi = self.split(y_parent, factor=y_factor)
         self.reorder(xo, yo, xi, yi)
@@ -112,11 +116,13 @@ class Stage:
                 spatial = next(x for x in nest if x.iter_type != COMM_REDUCE)
                 call.refuse(f"{_name(spatial)} is a spatial axis and {_name(reduced)} a reduction axis",
                             "fuse axes of one kind")
+        for iv in nest:
+            self._require_free(call, iv)
         name = nest[0].var.name
         for iv in nest[1:]:
             name = f"{name}.{iv.var.name}.fused"
         fused = IterVar(None, Var(name, nest[0].dtype), nest[0].iter_type)
-        self._consume(call, nest, [fused], f"fused into {name}")
+        self._consume(nest, [fused], f"fused into {name}")
         self.relations.append(Relation("fuse", nest, (fused,), (), call))
         return fused
 
@@ -152,7 +158,7 @@ class Stage:
             if mark.thread_tag == thread_ivar.thread_tag and key != id(ivar):
                 call.refuse(f"{thread_ivar.thread_tag} is already bound to another loop of {self.op.name}",
                             "use another thread axis, or fuse the loops")
-        self._mark("bind", ivar, call, thread_ivar.thread_tag)
+        self._mark("bind", ivar, call, thread_ivar)
 
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
         """Annotate a loop with `pragma_<type>`: for code generators that know it."""
@@ -160,7 +166,7 @@ class Stage:
         self._require_leaf(call, var)
         self.pragmas.append((var, f"pragma_{pragma_type}", 1 if pragma_value is None else pragma_value, call))
 
-    def _mark(self, kind: str, var: IterVar, call: Call | None = None, thread_tag: str = "") -> None:
+    def _mark(self, kind: str, var: IterVar, call: Call | None = None, thread: IterVar | None = None) -> None:
         call = call or self._call(kind, [var])
         self._require_leaf(call, var)
         if var.iter_type == COMM_REDUCE and kind in ("vectorize", "parallel"):
@@ -169,7 +175,11 @@ class Stage:
         if id(var) in self.marks:
             call.refuse(f"{_name(var)} is already {_DONE[self.marks[id(var)].kind]} "
                         f"({self.marks[id(var)].call.site})", "a loop runs in one way; split makes two of it")
-        self.marks[id(var)] = Mark(kind, call, thread_tag)
+        if thread is None:
+            self.marks[id(var)] = Mark(kind, call)
+        else:
+            extent = None if thread.dom is None else thread.dom.extent
+            self.marks[id(var)] = Mark(kind, call, thread.thread_tag, extent)
 
     # ---- where the stage is computed
 
@@ -285,22 +295,24 @@ class Stage:
             seen.add(id(iv))
         return [n for n, leaf in enumerate(self._leaves) if id(leaf) in seen]
 
-    def _consume(self, call: Call, parents: Iterable[IterVar], results: list[IterVar], how: str) -> None:
+    def _require_free(self, call: Call, iv: Any) -> None:
+        """iv is a leaf, and nothing was said yet about how it runs or what is computed in it."""
+        self._require_leaf(call, iv)
+        if id(iv) in self.marks:
+            mark = self.marks[id(iv)]
+            call.refuse(f"{_name(iv)} is already {_DONE[mark.kind]} ({mark.call.site})",
+                        "do this before that call")
+        for annotated, _, _, earlier in self.pragmas:
+            if annotated is iv:
+                call.refuse(f"{_name(iv)} has a pragma ({earlier.site})", "do this before that call")
+        user = self._schedule.attached_at(self, iv)
+        if user is not None:
+            call.refuse(f"{user.op.name} is computed at {_name(iv)} ({user.attachment.call.site})",
+                        "do this before compute_at, and compute it at one of the new axes")
+
+    def _consume(self, parents: Sequence[IterVar], results: list[IterVar], how: str) -> None:
         """Replace the adjacent leaves parents by results."""
-        parents = list(parents)
-        for iv in parents:
-            if id(iv) in self.marks:
-                mark = self.marks[id(iv)]
-                call.refuse(f"{_name(iv)} is already {_DONE[mark.kind]} ({mark.call.site})",
-                            "do this before that call")
-            for annotated, _, _, earlier in self.pragmas:
-                if annotated is iv:
-                    call.refuse(f"{_name(iv)} has a pragma ({earlier.site})", "do this before that call")
-            user = self._schedule.attached_at(self, iv)
-            if user is not None:
-                call.refuse(f"{user.op.name} is computed at {_name(iv)} ({user.attachment.call.site})",
-                            "do this before compute_at, and compute it at one of the new axes")
-            self._consumed[id(iv)] = how
+        self._consumed.update((id(iv), how) for iv in parents)
         place = next(n for n, leaf in enumerate(self._leaves) if leaf is parents[0])
         self._leaves[place:place + len(parents)] = results
         self._all += results

@@ -17,8 +17,8 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.interp_compile import Compiler
-from tilewright.tir.interp_expr import V, literal
 from tilewright.tir.interp_memory import MemoryCompiler
+from tilewright.tir.interp_scalar import V, literal
 from tilewright.tir.interp_support import FLOATS
 from tilewright.tir.stmt import PrimFunc
 
@@ -33,8 +33,10 @@ def run(func: PrimFunc, *args: Any, check: bool = True, externs: Mapping[str, Ca
     name; they receive arrays and numbers. Raises InterpreterError, also for arguments that do not fit.
     """
     arrays, scalars, symbols = _bind(func, args)
-    key = (id(func), check, tuple(symbols.values()), id(externs))
-    program, stored = _cached(key, func, lambda: _compile(func, arrays, scalars, symbols, check, externs or {}))
+    def build() -> tuple[Callable[..., Any], set[int]]:
+        return _compile(func, arrays, scalars, symbols, check, externs or {})
+
+    program, stored = build() if externs else _cached((id(func), check, *symbols.values()), func, build)
     lists = {p: _to_list(func.buffer_map[p], a, symbols) for p, a in arrays.items()}
     _refuse_aliases(func, arrays, stored)
     with np.errstate(all="ignore"):

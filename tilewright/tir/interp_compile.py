@@ -1,16 +1,17 @@
 """Statements of the interpreter: a PrimFunc with all shapes known becomes one Python function."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tilewright.support.errors import InterpreterError
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import COMM_REDUCE, Call, Expr, StringImm
-from tilewright.tir.interp_expr import V, scalar_binary
 from tilewright.tir.interp_memory import MemoryCompiler
 from tilewright.tir.interp_plan import CONCURRENT, Plan, plan
+from tilewright.tir.interp_scalar import V, scalar_binary
 from tilewright.tir.node import Node
 from tilewright.tir.stmt import (
     Allocate,
@@ -47,14 +48,19 @@ class Compiler(MemoryCompiler):
         rule(self, s)
         self.here = outer
 
-    def body(self, s: Node) -> None:
-        """s, one level deeper."""
-        self.indent += " "
-        before = len(self.lines)
-        self.stmt(s)
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        """Write one level deeper; what is kept there is not visible afterwards."""
+        outer, kept, before = self.indent, self.kept, len(self.lines)
+        self.indent, self.kept = outer + " ", dict(kept)
+        yield
         if len(self.lines) == before:
             self.line("pass")
-        self.indent = self.indent[:-1]
+        self.indent, self.kept = outer, kept
+
+    def body(self, s: Node) -> None:
+        with self.deeper():
+            self.stmt(s)
 
     def store(self, s: Store) -> None:
         lanes = dt.lanes_of(s.indices[-1].dtype) if s.indices else 1
@@ -99,9 +105,8 @@ class Compiler(MemoryCompiler):
         outer, self.nest = self.nest, 1
         name = self.name("deeper")
         self.line(f"def {name}():")
-        self.indent += " "
-        write()
-        self.indent = self.indent[:-1]
+        with self.deeper():
+            write()
         self.line(f"{name}()")
         self.nest = outer
 
@@ -110,17 +115,14 @@ class Compiler(MemoryCompiler):
         self.loop_body(s)
 
     def loop_body(self, s: For, before: Sequence[str] = (), after: Sequence[str] = ()) -> None:
-        self.indent += " "
-        for text in before:
-            self.line(text)
-        for b in self.plan.at.get(id(s), ()):
-            self.allocate(b)
-        self.indent = self.indent[:-1]
-        self.body(s.body)
-        self.indent += " "
-        for text in after:
-            self.line(text)
-        self.indent = self.indent[:-1]
+        with self.deeper():
+            for text in before:
+                self.line(text)
+            for b in self.plan.at.get(id(s), ()):
+                self.allocate(b)
+            self.stmt(s.body)
+            for text in after:
+                self.line(text)
 
     def checked_loop(self, s: For, var: str, domain: str) -> None:
         """A concurrent loop: after each iteration, what it touched is compared with what earlier ones touched."""
@@ -197,12 +199,8 @@ class Compiler(MemoryCompiler):
             self.block(s.block, s.iter_values)
             return
         self.line(f"if {p.text}:")
-        self.indent += " "
-        before = len(self.lines)
-        self.block(s.block, s.iter_values)
-        if len(self.lines) == before:
-            self.line("pass")
-        self.indent = self.indent[:-1]
+        with self.deeper():
+            self.block(s.block, s.iter_values)
 
     def block(self, block: Block, values: tuple[Expr, ...]) -> None:
         """Bind the axes (inside their domains), allocate, run init at the first reduction step, run the body."""

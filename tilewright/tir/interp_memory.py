@@ -10,7 +10,8 @@ from tilewright.support.errors import InterpreterError
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load, MatchBuffer
 from tilewright.tir.expr import Expr
-from tilewright.tir.interp_expr import ExprCompiler, V, expression_rule, literal, scalar_binary
+from tilewright.tir.interp_expr import ExprCompiler, expression_rule
+from tilewright.tir.interp_scalar import V, literal, scalar_binary
 from tilewright.tir.node import Node
 from tilewright.tir.printer import show
 

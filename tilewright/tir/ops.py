@@ -95,7 +95,7 @@ _MATH: dict[str, Callable[[float], Any]] = {
     "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos,
     "atan": math.atan, "sinh": math.sinh, "cosh": math.cosh, "tanh": math.tanh, "sigmoid": _sigmoid,
     "erf": math.erf, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc,
-    "round": round, "nearbyint": round,
+    "round": round, "nearbyint": round,                              # ties to even
 }
 INTRINSICS: dict[str, Intrinsic] = {name: Intrinsic(1, "math", fn) for name, fn in _MATH.items()}
 INTRINSICS |= {

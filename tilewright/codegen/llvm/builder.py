@@ -1,6 +1,7 @@
 """Text of an LLVM module under construction: functions, declarations, helpers, constants, metadata."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -97,21 +98,19 @@ class FunctionBuilder:
         self.lines: list[str] = []
         self.entry: list[str] = []               # allocas, placed before everything else
         self.label = "entry"
-        self._count = 0
+        self._counter = itertools.count(1)
         self._known: dict[str, str] = {}
         self._undo: list[str] = []
 
     def fresh(self, hint: str = "v") -> str:
         """A new local name, with %."""
-        self._count += 1
-        return f"%{hint}{self._count}"
+        return f"%{hint}{next(self._counter)}"
 
     def value(self, text: str) -> str:
         """The result of a pure instruction."""
         known = self._known.get(text)
         if known is None:
-            self._count += 1
-            known = self._known[text] = f"%v{self._count}"
+            known = self._known[text] = f"%v{next(self._counter)}"
             self._undo.append(text)
             self.lines.append(f"  {known} = {text}")
         return known
@@ -133,8 +132,7 @@ class FunctionBuilder:
         return name
 
     def new_label(self, hint: str) -> str:
-        self._count += 1
-        return f"{hint}{self._count}"
+        return f"{hint}{next(self._counter)}"
 
     def start(self, label: str) -> None:
         """Begin the basic block `label`."""

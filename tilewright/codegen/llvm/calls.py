@@ -4,7 +4,7 @@ from __future__ import annotations
 from tilewright.codegen.llvm.arithmetic import convert, reinterpret
 from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, constant_of, contains, emits
 from tilewright.codegen.llvm.index import index
-from tilewright.codegen.llvm.math import MATH, math_helper
+from tilewright.codegen.llvm.mathlib import MATH, math_helper
 from tilewright.codegen.llvm.memory import address, flat_index
 from tilewright.codegen.llvm.small_floats import round_small
 from tilewright.codegen.llvm.types import register_type

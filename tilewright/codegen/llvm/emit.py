@@ -29,9 +29,15 @@ def emit_module(funcs: Sequence[PrimFunc], features: frozenset[str] = frozenset(
         layout = kernel_layout(func)
         define_kernel(module, func, layout)
         define_packed(module, layout, None)
+    return module.text(extra) + attribute_groups(features)
+
+
+def attribute_groups(features: frozenset[str]) -> str:
+    """#0 functions, #1 those not to be inlined, #2 elementary functions, #3 their rare parts."""
     width = ' "prefer-vector-width"="512"' if "avx512f" in features else ""
-    attributes = f'attributes #0 = {{ nounwind{width} }}\nattributes #1 = {{ nounwind noinline{width} }}\n'
-    return module.text(extra) + attributes
+    pure = "nounwind willreturn memory(none)"
+    groups = ("nounwind", "nounwind noinline", pure, f"{pure} noinline cold")
+    return "".join(f"attributes #{k} = {{ {group}{width} }}\n" for k, group in enumerate(groups))
 
 
 def define_kernel(module: ModuleBuilder, func: PrimFunc, layout: KernelLayout) -> None:

@@ -56,7 +56,8 @@ def _feature_set(triple: str | None, mcpu: str, features: str) -> frozenset[str]
     else:
         base = set(_PROFILES.get(mcpu, ()))
         arch = (triple or llvm.get_process_triple()).split("-")[0]
-        base |= {"sse2"} if arch in ("x86_64", "amd64") else {"neon"} if arch in ("aarch64", "arm64") else set()
+        # every 64-bit ARM and every RISC-V with doubles has fused multiply-add
+        base |= {"sse2"} if arch in ("x86_64", "amd64") else {"neon", "fma"} if arch in ("aarch64", "arm64") else {"fma"}
     for flag in filter(None, features.split(",")):
         (base.add if flag[0] == "+" else base.discard)(flag.lstrip("+-"))
     return frozenset(base)

@@ -263,7 +263,7 @@ ok:
 }
 
 ; True when an extent is 0.
-define internal i1 @tw_is_empty(ptr %t) cold noinline nounwind {
+define internal i1 @tw_is_empty(ptr %t) cold noinline optnone nounwind {
 entry:
   %ndim.at = getelementptr %tensor, ptr %t, i64 0, i32 3
   %ndim = load i32, ptr %ndim.at, align 4
@@ -288,7 +288,7 @@ no:
 }
 
 ; Stride i in elements; a tensor without strides is compact.
-define internal i64 @tw_stride_of(ptr %t, i64 %i) nounwind {
+define internal i64 @tw_stride_of(ptr %t, i64 %i) noinline nounwind {
 entry:
   %strides.at = getelementptr %tensor, ptr %t, i64 0, i32 6
   %given = load ptr, ptr %strides.at, align 8

@@ -9,7 +9,7 @@ define internal i32 @tw_mark_process(ptr %pool, ptr %alive.at) nounwind {
 }
 
 ; TILEWRIGHT_NUM_THREADS, else the processors that are online.
-define internal i32 @tw_default_threads() cold noinline nounwind {
+define internal i32 @tw_default_threads() cold noinline optnone nounwind {
 entry:
   %text = call ptr @getenv(ptr $"TILEWRIGHT_NUM_THREADS")
   %unset = icmp eq ptr %text, null

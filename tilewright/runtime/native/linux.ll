@@ -22,7 +22,7 @@ none:
 }
 
 ; TILEWRIGHT_NUM_THREADS, else the processors of the affinity mask, at most the quota of the control group.
-define internal i32 @tw_default_threads() cold noinline nounwind {
+define internal i32 @tw_default_threads() cold noinline optnone nounwind {
 entry:
   %mask = alloca [128 x i64], align 8
   %quota = alloca i64, align 8

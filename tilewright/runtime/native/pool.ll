@@ -230,7 +230,7 @@ up:
 }
 
 ; Start workers until there are `wanted`. They block every signal: Ctrl-C belongs to the main thread.
-define internal void @tw_hire(ptr %pool, i32 %wanted) cold noinline nounwind {
+define internal void @tw_hire(ptr %pool, i32 %wanted) cold noinline optnone nounwind {
 entry:
   %all = alloca [128 x i8], align 16
   %before = alloca [128 x i8], align 16
@@ -291,7 +291,7 @@ found:
 }
 
 ; A new pool in the place of `old` (null, or the one of the parent process), unless another thread was faster.
-define internal ptr @tw_pool_make(ptr %old) cold noinline nounwind {
+define internal ptr @tw_pool_make(ptr %old) cold noinline optnone nounwind {
 entry:
   %out = alloca ptr, align 8
   %status = call i32 @posix_memalign(ptr %out, i64 4096, i64 4096)

@@ -5,7 +5,7 @@
 
 @tw_own_errors = $VARIABLE global i32 0                  ; 1: in a process of Tilewright, which knows its own kinds
 
-define internal void @tw_say(ptr %m, ptr %format, ptr %text) cold noinline nounwind {
+define internal void @tw_say(ptr %m, ptr %format, ptr %text) cold noinline optnone nounwind {
   %len = load i64, ptr %m, align 8
   %chars = getelementptr %message, ptr %m, i64 0, i32 1
   %at = getelementptr i8, ptr %chars, i64 %len
@@ -15,7 +15,7 @@ define internal void @tw_say(ptr %m, ptr %format, ptr %text) cold noinline nounw
   ret void
 }
 
-define internal void @tw_count(ptr %m, ptr %format, i64 %a, i64 %b) cold noinline nounwind {
+define internal void @tw_count(ptr %m, ptr %format, i64 %a, i64 %b) cold noinline optnone nounwind {
   %len = load i64, ptr %m, align 8
   %chars = getelementptr %message, ptr %m, i64 0, i32 1
   %at = getelementptr i8, ptr %chars, i64 %len
@@ -25,7 +25,7 @@ define internal void @tw_count(ptr %m, ptr %format, i64 %a, i64 %b) cold noinlin
   ret void
 }
 
-define internal void @tw_advance(ptr %m, i32 %written) nounwind {
+define internal void @tw_advance(ptr %m, i32 %written) cold noinline optnone nounwind {
   %len = load i64, ptr %m, align 8
   %w = call i32 @llvm.smax.i32(i32 %written, i32 0)
   %wx = zext i32 %w to i64
@@ -36,7 +36,7 @@ define internal void @tw_advance(ptr %m, i32 %written) nounwind {
 }
 
 ; The text at the offset that the table holds in the word at %at.
-define internal ptr @tw_text(ptr %table, ptr %at) nounwind {
+define internal ptr @tw_text(ptr %table, ptr %at) cold noinline optnone nounwind {
   %off = load i32, ptr %at, align 4
   %offx = zext i32 %off to i64
   %r = getelementptr i8, ptr %table, i64 %offx
@@ -44,7 +44,7 @@ define internal ptr @tw_text(ptr %table, ptr %at) nounwind {
 }
 
 ; "matmul: "
-define internal void @tw_begin(ptr %m, ptr %table) cold noinline nounwind {
+define internal void @tw_begin(ptr %m, ptr %table) cold noinline optnone nounwind {
   store i64 0, ptr %m, align 8
   %name.at = getelementptr %header, ptr %table, i64 0, i32 6
   %name = call ptr @tw_text(ptr %table, ptr %name.at)
@@ -53,7 +53,7 @@ define internal void @tw_begin(ptr %m, ptr %table) cold noinline nounwind {
 }
 
 ; "matmul: argument B"
-define internal void @tw_begin_argument(ptr %m, ptr %p, ptr %table) cold noinline nounwind {
+define internal void @tw_begin_argument(ptr %m, ptr %p, ptr %table) cold noinline optnone nounwind {
   call void @tw_begin(ptr %m, ptr %table)
   %name.at = getelementptr %param, ptr %p, i64 0, i32 2
   %name = call ptr @tw_text(ptr %table, ptr %name.at)
@@ -62,7 +62,7 @@ define internal void @tw_begin_argument(ptr %m, ptr %p, ptr %table) cold noinlin
 }
 
 ; "float32", "bool", "int8x4"
-define internal void @tw_say_dtype(ptr %m, i32 %word) cold noinline nounwind {
+define internal void @tw_say_dtype(ptr %m, i32 %word) cold noinline optnone nounwind {
 entry:
   %code = and i32 %word, 255
   %codex = zext i32 %code to i64
@@ -105,7 +105,7 @@ done:
 }
 
 ; "2000, 500": the extents (which = 0), the strides (1) or the strides of a compact tensor of this shape (2)
-define internal void @tw_say_numbers(ptr %m, ptr %t, i32 %which) cold noinline nounwind {
+define internal void @tw_say_numbers(ptr %m, ptr %t, i32 %which) cold noinline optnone nounwind {
 entry:
   %ndim.at = getelementptr %tensor, ptr %t, i64 0, i32 3
   %ndim = load i32, ptr %ndim.at, align 4
@@ -146,7 +146,7 @@ done:
 }
 
 ; "cpu(0)"
-define internal void @tw_say_device(ptr %m, i32 %type, i32 %id) cold noinline nounwind {
+define internal void @tw_say_device(ptr %m, i32 %type, i32 %id) cold noinline optnone nounwind {
 entry:
   %typex = zext i32 %type to i64
   %idx = zext i32 %id to i64
@@ -168,7 +168,7 @@ other:
 }
 
 ; The signature on a line of its own, and the tensor that came, when there is one.
-define internal void @tw_say_both(ptr %m, ptr %t, ptr %p, ptr %table) cold noinline nounwind {
+define internal void @tw_say_both(ptr %m, ptr %t, ptr %p, ptr %table) cold noinline optnone nounwind {
 entry:
   %text.at = getelementptr %header, ptr %table, i64 0, i32 7
   %text = call ptr @tw_text(ptr %table, ptr %text.at)
@@ -190,7 +190,7 @@ done:
   ret void
 }
 
-define internal i32 @tw_raise(ptr %m, i1 %is.type) cold noinline nounwind {
+define internal i32 @tw_raise(ptr %m, i1 %is.type) cold noinline optnone nounwind {
   %own = load i32, ptr @tw_own_errors, align 4
   %known = icmp ne i32 %own, 0
   %v = select i1 %known, ptr $"tilewright.CallValueError", ptr $"ValueError"
@@ -201,7 +201,7 @@ define internal i32 @tw_raise(ptr %m, i1 %is.type) cold noinline nounwind {
   ret i32 -1
 }
 
-define internal i32 @tw_refuse_count(ptr %table, i32 %n) cold noinline nounwind {
+define internal i32 @tw_refuse_count(ptr %table, i32 %n) cold noinline optnone nounwind {
   %m = alloca %message, align 8
   call void @tw_begin(ptr %m, ptr %table)
   %want.at = getelementptr %header, ptr %table, i64 0, i32 2
@@ -215,7 +215,7 @@ define internal i32 @tw_refuse_count(ptr %table, i32 %n) cold noinline nounwind 
 }
 
 ; "is None, expected a tensor of float32"; for a scalar "is a float, expected int32"
-define internal i32 @tw_refuse_type(ptr %a, ptr %p, ptr %table) cold noinline nounwind {
+define internal i32 @tw_refuse_type(ptr %a, ptr %p, ptr %table) cold noinline optnone nounwind {
 entry:
   %m = alloca %message, align 8
   call void @tw_begin_argument(ptr %m, ptr %p, ptr %table)
@@ -273,7 +273,7 @@ say:
 }
 
 ; rank, dtype or device
-define internal i32 @tw_refuse_kind(ptr %t, ptr %p, ptr %table) cold noinline nounwind {
+define internal i32 @tw_refuse_kind(ptr %t, ptr %p, ptr %table) cold noinline optnone nounwind {
 entry:
   %m = alloca %message, align 8
   call void @tw_begin_argument(ptr %m, ptr %p, ptr %table)
@@ -322,7 +322,7 @@ finish:
 
 ; "argument B.shape[0] is 2000, expected 500 (constraint B.shape[0] == 500)"; which: 0 an extent, 1 a stride
 define internal i32 @tw_refuse_dim(ptr %t, ptr %p, ptr %table, ptr %slots, ptr %rec, i32 %index, i64 %got,
-                                   i32 %which) cold noinline nounwind {
+                                   i32 %which) cold noinline optnone nounwind {
 entry:
   %m = alloca %message, align 8
   call void @tw_begin_argument(ptr %m, ptr %p, ptr %table)
@@ -362,7 +362,7 @@ constraint:
   ret i32 %r
 }
 
-define internal i32 @tw_refuse_strides(ptr %t, ptr %p, ptr %table) cold noinline nounwind {
+define internal i32 @tw_refuse_strides(ptr %t, ptr %p, ptr %table) cold noinline optnone nounwind {
   %m = alloca %message, align 8
   call void @tw_begin_argument(ptr %m, ptr %p, ptr %table)
   call void @tw_say(ptr %m, ptr $" is not contiguous: strides (", ptr null)
@@ -377,7 +377,7 @@ define internal i32 @tw_refuse_strides(ptr %t, ptr %p, ptr %table) cold noinline
 }
 
 ; a null address, or one that is not aligned
-define internal i32 @tw_refuse_address(ptr %t, ptr %p, ptr %table, i64 %address) cold noinline nounwind {
+define internal i32 @tw_refuse_address(ptr %t, ptr %p, ptr %table, i64 %address) cold noinline optnone nounwind {
 entry:
   %m = alloca %message, align 8
   call void @tw_begin_argument(ptr %m, ptr %p, ptr %table)
@@ -399,7 +399,7 @@ finish:
   ret i32 %r
 }
 
-define internal i32 @tw_refuse_range(ptr %p, ptr %table, i64 %value) cold noinline nounwind {
+define internal i32 @tw_refuse_range(ptr %p, ptr %table, i64 %value) cold noinline optnone nounwind {
   %m = alloca %message, align 8
   call void @tw_begin_argument(ptr %m, ptr %p, ptr %table)
   %dtype.at = getelementptr %param, ptr %p, i64 0, i32 10

@@ -40,7 +40,7 @@ found:
 }
 
 ; The published table; ours, published now, when there is none.
-define internal ptr @tw_resolve() cold noinline nounwind {
+define internal ptr @tw_resolve() cold noinline optnone nounwind {
 entry:
   %name = alloca { ptr, i64 }, align 8
   %handle = alloca ptr, align 8
@@ -104,7 +104,7 @@ define internal i32 @tw_tell_table(ptr %self, ptr %args, i32 %n, ptr %ret) nounw
 }
 
 ; Keep the shared library of this code loaded for good: its threads run in it. (Under the JIT dladdr finds nothing.)
-define internal void @tw_pin() cold noinline nounwind {
+define internal void @tw_pin() cold noinline optnone nounwind {
 entry:
   %info = alloca [4 x ptr], align 8
   %found = call i32 @dladdr(ptr @tw_table, ptr %info)

@@ -141,7 +141,7 @@ done:
 }
 
 ; Value of a postfix program: its length, then (opcode, operand) pairs of i64.
-define internal i64 @tw_evaluate(ptr %program, ptr %slots) nounwind {
+define internal i64 @tw_evaluate(ptr %program, ptr %slots) noinline nounwind {
 entry:
   %stack = alloca [18 x i64], align 8
   %count = load i64, ptr %program, align 8

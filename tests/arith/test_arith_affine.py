@@ -1,0 +1,207 @@
+"""Regions, index maps and dependences against enumeration."""
+import itertools
+import random
+
+import pytest
+from arith_reference import Maker, brief, evaluate, text
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.dependence import Access, direction_vectors
+from tilewright.arith.itermap import detect_iter_map
+from tilewright.arith.regions import covers, interval_of, union
+from tilewright.tir.expr import IntImm, Var, all_of, maximum, minimum
+
+I, J, K = Var("i"), Var("j"), Var("k")
+
+
+def points_of(domains, env):
+    """Every assignment to the variables of domains, over env; a domain may use the variables before it."""
+    points = [env]
+    for v, (low, extent) in domains.items():
+        points = [{**p, v: x} for p in points
+                  for x in range(evaluate(low, p), evaluate(low, p) + evaluate(extent, p))]
+    return points
+
+
+def symbolic(rng, n, extents):
+    e = rng.choice(extents)
+    return IntImm(e) if isinstance(e, int) else e
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_interval_holds_every_value(seed):
+    rng = random.Random(seed)
+    n, outer = Var("n"), Var("o")
+    an = Analyzer()
+    an.assume_nonneg(n)
+    an.bind(outer, 0, rng.choice([4, n]))
+    domains = {v: (rng.choice([IntImm(0), IntImm(-2), outer * 4, outer]), symbolic(rng, n, [1, 3, 4, 8, n, (n + 3) // 4]))
+               for v in (I, J)}
+    make = Maker(rng, [I, J, outer], [n])
+    for _ in range(4):
+        e = rng.choice([make.affine(), make.affine() // 4, make.affine() % 4, minimum(make.affine(), n), make.integer(1)])
+        found = interval_of(e, domains, an)
+        if found is None:
+            continue
+        for size in (1, 2, 5, 8):
+            for o in range(min(4, size)):
+                env = {n: size, outer: o}
+                low, extent = (evaluate(x, env) for x in found)
+                try:
+                    values = [evaluate(e, p) for p in points_of(domains, env)]
+                except ZeroDivisionError:
+                    continue
+                assert all(low <= v < low + extent for v in values), f"{text(e)} in {text(found[0])}, {text(found[1])} {brief(env)}"
+
+
+def test_intervals_are_tight_and_constant():
+    n, io, f = Var("n"), Var("io"), Var("f")
+    an = Analyzer()
+    an.assume_nonneg(n)
+    an.bind(io, 0, n)
+    inner = {J: (IntImm(0), IntImm(32))}
+
+    def interval(e, domains=inner):
+        low, extent = interval_of(e, domains, an)
+        return text(low), text(extent)
+
+    assert interval(io * 32 + J) == ("(io mul 32)", "32")
+    assert interval((io * 32 + J) // 4) == ("(io mul 8)", "8")
+    assert interval((io * 32 + J) % 8) == ("0", "8")
+    assert interval((f * 32 + J) // 128) == ("(f floordiv 4)", "1")
+    assert interval((f * 32 + J) % 128) == ("((f floormod 4) mul 32)", "32")
+    assert interval(f // n, {f: (io * n, n)}) == ("io", "1")
+    assert interval(maximum(J - 1, 0)) == ("0", "31")
+    assert interval_of(minimum(io * 32 + J, n - 1), inner, an)[1].value == 32
+
+
+def test_union_and_covers():
+    an, n = Analyzer(), Var("n")
+    low, high = [(n, IntImm(4))], [(n + 2, IntImm(5))]
+    (least, extent), = union([low, high], an)
+    assert least is n and extent.value == 7
+    assert covers([(n, IntImm(7))], high, an) and not covers(low, high, an)
+
+
+def random_indices(rng, variables, factors):
+    """Some indices built of splits and fusions of the variables, not all of them maps that can be inverted."""
+    def piece():
+        v = rng.choice(variables)
+        c = rng.choice(factors)
+        return rng.choice([v, v // c, v % c, (v // 2) % c, v * c + rng.choice(variables), v * -1 + 7, v * c + v % c])
+    return [piece() if rng.random() < 0.8 else piece() * rng.choice([2, 8]) + piece() for _ in range(rng.randint(1, 3))]
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_iter_map_against_enumeration(seed):
+    rng = random.Random(seed)
+    sizes = [rng.choice([1, 2, 3, 4, 8, 12]) for _ in range(3)]
+    domains = {v: (IntImm(rng.choice([0, 0, 0, 2])), IntImm(s)) for v, s in zip((I, J, K), sizes, strict=True)}
+    indices = random_indices(rng, [I, J, K], [2, 3, 4, 8])
+    predicate = rng.choice([None, None, I * sizes[1] + J < rng.randint(1, 30), J < 3, I + J < 5])
+    found = detect_iter_map(indices, domains, predicate, Analyzer())
+    if found is None:
+        return
+    points = [p for p in points_of(domains, {}) if predicate is None or evaluate(predicate, p)]
+    images = [tuple(evaluate(e, p) for e in indices) for p in points]
+    label = f"{[text(e) for e in indices]} {[(a.value, b.value) for a, b in domains.values()]} {predicate is not None and text(predicate)}"
+    assert not found.is_injective or len(set(images)) == len(points), label
+    boxes = [range(evaluate(low, {}), evaluate(low, {}) + evaluate(extent, {})) for low, extent in found.outputs]
+    assert all(x in box for image in images for x, box in zip(image, boxes, strict=True)), label
+    if found.is_bijective:
+        assert set(images) == set(itertools.product(*boxes)), label
+    if found.is_injective:
+        outputs = [Var(f"p{k}") for k in range(len(indices))]
+        inverse = found.invert(outputs)
+        for p, image in zip(points, images, strict=True):
+            env = dict(zip(outputs, image, strict=True))
+            assert all(evaluate(inverse[v], env) == p[v] for v in domains), label
+
+
+def test_iter_map_understands_splits_and_fusions():
+    def bijective(indices, domains, predicate=None, an=None):
+        found = detect_iter_map(indices, domains, predicate, an or Analyzer())
+        return found is not None and found.is_bijective
+
+    n, m, f = Var("n"), Var("m"), Var("f")
+    an = Analyzer()
+    an.assume_nonneg(n)
+    an.assume_nonneg(m)
+    tile = {I: (0, 4), J: (0, 32)}
+    assert bijective([I * 32 + J], tile) and bijective([J // 4, J % 4, I], tile) and bijective([3 - I, J], tile)
+    assert bijective([(I * 32 + J) // 16, (I * 32 + J) % 16], tile)
+    assert bijective([I * 32 + J], tile, I * 32 + J < 100)
+    assert not bijective([I * 33 + J], tile) and not bijective([I], tile) and not bijective([I + J], tile)
+    assert bijective([f // m, f % m], {f: (0, n * m)}, None, an) and bijective([I * m + J], {I: (0, n), J: (0, m)}, None, an)
+    assert bijective([I * 32 + J], {I: (0, (n + 31) // 32), J: (0, 32)}, I * 32 + J < n, an)
+
+
+def true_vectors(a, b, loops, domains, env):
+    """The exact direction vectors, by enumeration."""
+    def touched(access):
+        inner = {**{v: domains[v] for v in loops}, **access.domains}
+        return [(tuple(p[v] for v in loops), tuple(evaluate(e, p) for e in access.indices)) for p in points_of(inner, env)
+                if access.predicate is None or evaluate(access.predicate, p)]
+    by_element = {}
+    for where, element in touched(b):
+        by_element.setdefault(element, set()).add(where)
+    return {tuple((y > x) - (y < x) for x, y in zip(p, q, strict=True))
+            for p, element in touched(a) for q in by_element.get(element, ())}
+
+
+@pytest.mark.parametrize("seed", range(250))
+def test_direction_vectors_hold_the_true_ones(seed):
+    rng = random.Random(seed)
+    n = Var("n")
+    an = Analyzer()
+    an.assume_nonneg(n)
+    domains = {v: (IntImm(rng.choice([0, 0, 1])), symbolic(rng, n, [2, 3, 4, 8, n])) for v in (I, J)}
+    inner = {K: (rng.choice([IntImm(0), I]), symbolic(rng, n, [2, 4, n]))} if rng.random() < 0.5 else {}
+    variables = [I, J, *inner]
+
+    def access():
+        indices = random_indices(rng, variables, [2, 3, 4, n])
+        guard = rng.choice([None, None, I * 4 + J < rng.randint(2, 20), I < n, I < J])
+        return Access(tuple(indices), guard, inner)
+    a = access()
+    b = a if rng.random() < 0.5 else access()
+    if len(b.indices) != len(a.indices):
+        return
+    found = direction_vectors(a, b, [I, J], domains, an)
+    for size in (1, 2, 4, 5):
+        exact = true_vectors(a, b, [I, J], domains, {n: size})
+        assert exact <= found, f"{[text(e) for e in a.indices]} / {[text(e) for e in b.indices]} n={size}: {exact - found}"
+
+
+def test_direction_vectors_are_exact_for_tiles():
+    n, m, f = Var("n"), Var("m"), Var("f")
+    an = Analyzer()
+    an.assume_nonneg(n)
+    an.assume_nonneg(m)
+    zero = IntImm(0)
+
+    def vectors(indices, domains, other=None, **inner):
+        a, b = Access(tuple(indices)), Access(tuple(other or indices))
+        return direction_vectors(a, b, list(domains), domains, an)
+
+    tile = {I: (zero, IntImm(4)), J: (zero, IntImm(32))}
+    assert vectors([I * 32 + J], tile) == {(0, 0)}
+    assert vectors([I * 31 + J], tile) == {(0, 0), (1, -1), (-1, 1)}
+    assert vectors([I, J], tile, [I - 1, J + 1]) == {(1, -1)}
+    assert vectors([I], {**tile, K: (zero, n)}) == {(0, s, t) for s in (-1, 0, 1) for t in (-1, 0, 1)}
+    assert vectors([I * 2], tile, [I * 2 + 1]) == set()
+    fused = {f: (zero, IntImm(128))}
+    assert vectors([f // 4, f % 4], fused) == {(0,)} == vectors([f // 32, f // 4 % 8, f % 4], fused)
+    assert vectors([f // m, f % m], {f: (zero, n * m)}) == {(0,)}
+    assert vectors([I * m + J], {I: (zero, n), J: (zero, m)}) == {(0, 0)}
+    assert vectors([I], {I: (zero, n)}, [I + n]) == set()
+    ragged = {I: (zero, (n + 31) // 32), J: (zero, IntImm(32))}
+    assert vectors([I * 32 + J], ragged) == {(0, 0)}
+    assert vectors([minimum(I, 3)], {I: (zero, n)}) == {(-1,), (0,), (1,)}
+
+
+def test_direction_vectors_use_guards():
+    zero = IntImm(0)
+    guard = all_of(J < 8)
+    a, b = Access((I * 8 + J,), guard, {J: (zero, IntImm(16))}), Access((I * 8 + J,), guard, {J: (zero, IntImm(16))})
+    assert direction_vectors(a, b, [I], {I: (zero, IntImm(4))}, Analyzer()) == {(0,)}

@@ -1,0 +1,128 @@
+"""What the consumers of the analyzer rely on, as texts and proofs."""
+import pytest
+from arith_reference import text
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.linear import linear
+from tilewright.tir.buffer import decl_buffer
+from tilewright.tir.expr import Cast, IntImm, Not, Var, all_of, any_of, cast, if_then_else, maximum, minimum, select
+
+I, J, F, N, M = Var("i"), Var("j"), Var("f"), Var("n"), Var("m")
+
+
+@pytest.fixture
+def an():
+    analyzer = Analyzer()
+    analyzer.bind(I, 0, 2)
+    analyzer.bind(J, 0, 32)
+    analyzer.assume_nonneg(N)
+    analyzer.assume_nonneg(M)
+    return analyzer
+
+
+@pytest.mark.parametrize("e, expected", [
+    ((F * 4 + J % 4) // 4, "f"), ((F * 4 + J % 4) % 4, "(j floormod 4)"), ((F * 32 + J) // 4, "((f mul 8) add (j floordiv 4))"),
+    ((F // 4) * 4 + F % 4, "f"), (F // 4 // 8, "(f floordiv 32)"), (F % 128 // 32, "((f floordiv 32) floormod 4)"),
+    (F % 128 % 32, "(f floormod 32)"), (F - F % 32, "((f floordiv 32) mul 32)"), (I * 32 + J, "((i mul 32) add j)"),
+    (J * 1 + I * 32 + 1 - 1, "(j add (i mul 32))"), (IntImm(5) - F, "(5 sub f)"), (F - 3, "(f sub 3)"), (-F, "(f mul -1)"),
+    (minimum(I * 32 + J, 64), "((i mul 32) add j)"), (minimum(F, F + 3), "f"), (maximum(minimum(F, 9), 9), "9"),
+    (minimum(minimum(F, 9), 5), "(f min 5)"), (F // -4, "((f mul -1) floordiv 4)"), (F * 0, "0"), (F << 3, "(f mul 8)"),
+    ((I * M + F % M) // M, "(i add ((f floormod m) floordiv m))"), (F & 7, "(f floormod 8)"),
+    (select(J < 32, F, N), "f"), (if_then_else(F < 4, minimum(F, 7), N), "if_then_else((f lt 4), f, n)"),
+])
+def test_simplify(an, e, expected):
+    assert text(an.simplify(e)) == expected
+
+
+@pytest.mark.parametrize("c, expected", [
+    (I * 32 + J < 64, "1"), (I * 32 + J < 63, "(((i mul 32) add j) lt 63)"), (I * 32 + J < 32, "(i lt 1)"), (F * 4 + J % 4 >= 8, "(f ge 2)"),
+    (F + 1 < N, "(f lt (n sub 1))"), (N > F, "(f lt n)"), (F * 2 == 5, "0"), (F * 2 == N * 2, "(f eq n)"), (F != F, "0"),
+    (Not(F < N), "((n mul 1) le f)"), (all_of(F < 8, F < 9), "(f lt 8)"), (all_of(F < 8, F > 9), "0"), (any_of(F < 8, F >= 8), "1"),
+    (all_of(J < 32, F < N), "(f lt n)"),
+])
+def test_conditions(an, c, expected):
+    got = text(an.simplify(c))
+    assert got == expected or expected == "((n mul 1) le f)" and got == "(n lt (f add 1))"
+
+
+def test_proofs_about_symbolic_extents(an):
+    outer, inner = Var("xo"), Var("xi")
+    an.bind(outer, 0, (N + 31) // 32)
+    an.bind(inner, 0, 32)
+    assert an.prove(outer * 32 < N) and an.prove(outer * 32 + inner < N + 31) and an.prove((N + 31) // 32 * 32 >= N)
+    assert not an.prove(outer * 32 + inner < N)
+    with an.constraint(outer * 32 + inner < N):
+        assert an.prove(outer * 32 + inner < N) and an.prove(inner < N - outer * 32) and an.prove(outer * 32 + inner <= N)
+    assert not an.prove(outer * 32 + inner < N)
+
+
+def test_proofs_about_fused_loops(an):
+    row, column = Var("row"), Var("column")
+    an.bind(row, 0, N)
+    an.bind(column, 0, M)
+    an.bind(F, 0, N * M)
+    assert an.prove(row * M + column < N * M) and an.prove(row * M + column >= 0)
+    assert an.prove(F // M < N) and an.prove(F % M < M) and an.prove(F % M >= 0) and an.prove(F // M >= 0)
+    assert text(an.simplify(F // M * M + F % M)) == "f" and text(an.simplify((row * M + column) // M)) == "row"
+    assert text(an.simplify((row * M + column) % M)) == "column"
+
+
+def test_divisible_extents_need_no_guard(an):
+    outer, inner = Var("xo"), Var("xi")
+    an.assume((N % 32).equal(0))
+    an.bind(outer, 0, N // 32)
+    an.bind(inner, 0, 32)
+    assert an.prove(outer * 32 + inner < N)
+    assert an.simplify(N // 32 * 32) is N or text(an.simplify(N // 32 * 32)) == "n"
+    assert text(an.simplify((N + 31) // 32)) == "(n floordiv 32)" and text(an.simplify(N // 64)) == "(n floordiv 64)"
+    assert text(an.simplify(N * 3 + 1)) == "((n mul 3) add 1)" and an.prove((N % 8).equal(0))
+
+
+def test_facts_end_with_their_scope(an):
+    with an.constraint((N % 32).equal(0)):
+        assert text(an.simplify((N // 32 * 32 + F) // 7)) == "((n add f) floordiv 7)"
+    assert text(an.simplify((N // 32 * 32 + F) // 7)) == "((((n floordiv 32) mul 32) add f) floordiv 7)"
+    with an.constraint(F < 4), an.constraint(F >= 2):
+        assert an.bounds(F) == (2, 3)
+    assert an.bounds(F) == (None, None)
+
+
+def test_values_in_memory_may_wrap(an):
+    data = decl_buffer((64,), "int32", "A")
+    x = data[J]
+    for e in (x * 4 // 4, (x + 1) // 2, minimum(x + 1, x)):
+        assert an.simplify(e) is e
+    assert an.simplify(x + 1 > x) is not None and not an.prove(x + 1 > x)
+    assert an.simplify(x + 1 - 1) is x or text(an.simplify(x + 1 - 1)) == text(x)
+    narrow = decl_buffer((64,), "uint8", "B")
+    assert an.prove(cast("int32", narrow[J]) * 4 // 4 >= 0) and an.bounds(cast("int32", narrow[J]) + 1) == (1, 256)
+    unsigned = Var("u", "uint8")
+    assert not an.prove(unsigned - 1 < unsigned) and not an.prove(unsigned + 1 > unsigned)
+
+
+def test_index_of_a_load_is_simplified(an):
+    data = decl_buffer((64,), "float32", "A")
+    out = an.simplify(data[(I * 32 + J) // 32 * 32 + (I * 32 + J) % 32] * 1.0)
+    assert text(out.indices[0]) == "((i mul 32) add j)"
+
+
+def test_mixed_widths(an):
+    wide = Var("w", "int64")
+    e = cast("int64", F * 4) + wide - cast("int64", F) * 4
+    assert an.simplify(e) is wide
+    assert an.simplify(cast("int64", F) * 4 + wide).dtype == "int64"
+    assert isinstance(an.simplify(Cast("int32", wide) + 1).a, Cast)
+
+
+def test_large_constants_wrap_like_the_arithmetic(an):
+    assert an.simplify(F * 65536 * 65536 + J) is J or text(an.simplify(F * 65536 * 65536 + J)) == "((f mul 0) add j)"
+
+
+def test_nothing_to_do_gives_the_same_object(an):
+    for e in (I * 32 + J, F < N, F // 4, F % 4, minimum(F, N)):
+        assert an.simplify(e) is e
+
+
+def test_linear():
+    terms, const = linear((I * 4 + J - 3) * 2 + I + J // 2)
+    assert {text(a): k for a, k in terms.items()} == {"i": 9, "j": 2, "(j floordiv 2)": 1} and const == -6

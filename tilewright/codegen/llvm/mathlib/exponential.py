@@ -1,0 +1,112 @@
+"""exp, exp2, expm1 and what is made of them: tanh, sigmoid, sinh, cosh.
+
+exp(x) = 2**k * e**r with k = round(x / ln 2), |r| <= ln(2) / 2; e**r = 1 + r + r**2 * Q(r), where Q interpolates at
+Chebyshev nodes. The reduction subtracts k * ln 2 in two parts (Cody and Waite, 1980).
+"""
+from __future__ import annotations
+
+from tilewright.codegen.llvm.mathlib.build import MathBuilder
+
+LOG2_E = 1.4426950408889634
+# ln 2 in two parts; the high one has trailing zeros, so that k * high is exact
+LN2_SINGLE = (0.693359375, -2.1219444005469058e-4)
+LN2_DOUBLE = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+EXP_SINGLE = (0.5, 0.16666576, 0.0416665534, 0.00836334581, 0.00139263919)
+EXP_DOUBLE = (
+    0.5, 0.166666666666666675, 0.0416666666666231704, 0.0083333333333299882, 0.00138888889176906035,
+    0.000198412698634203503, 0.0000248015205570178279, 2.75572678917455304e-6, 2.76204389486344186e-7,
+    2.51006550360665901e-8)
+LN2 = 0.6931471805599453
+EXP2_SINGLE = (LN2, 0.240226507, 0.0555038077, 0.00961810305, 0.0013381494, 0.000154450498)
+EXP2_DOUBLE = (
+    LN2, 0.240226506959100762, 0.0555041086648215826, 0.00961812910761850742, 0.00133335581464231288,
+    0.000154035304251553547, 0.0000152527338209977335, 1.32154513509204687e-6, 1.01780671169719791e-7,
+    7.07104226504065577e-9, 4.45413773741370746e-10)
+
+
+def _reduce(b: MathBuilder, x: str) -> tuple[str, str, str]:
+    """(k, r, the rounding error of r) with x = k * ln 2 + r."""
+    high, low = LN2_DOUBLE if b.is_double else LN2_SINGLE
+    whole, k = b.nearest(b.mul(x, b.c(LOG2_E)))
+    head = b.fma(whole, b.c(-high), x)
+    tail = b.mul(whole, b.c(low))
+    r = b.sub(head, tail)
+    return k, r, b.sub(b.sub(head, r), tail)
+
+
+def _minus_one(b: MathBuilder, r: str, error: str) -> str:
+    """e**(r + error) - 1."""
+    q = b.poly(r, EXP_DOUBLE if b.is_double else EXP_SINGLE)
+    return b.add(r, b.fma(b.mul(r, r), q, error))
+
+
+def exp_scaled(b: MathBuilder, x: str, shift: int = 0) -> str:
+    """exp(x) * 2**shift."""
+    x = b.clamp(x, b.pick(-104.5, -746.0) - shift, b.pick(89.0, 710.0) + 1)
+    k, r, error = _reduce(b, x)
+    p = b.add(b.c(1.0), _minus_one(b, r, error))
+    return b.scale(p, b.iadd(k, b.n(shift)) if shift else k)
+
+
+def exp(b: MathBuilder, x: str) -> str:
+    return exp_scaled(b, x)
+
+
+def exp2(b: MathBuilder, x: str) -> str:
+    x = b.clamp(x, b.pick(-151.0, -1076.0), b.pick(129.0, 1025.0))
+    whole, k = b.nearest(x)
+    r = b.sub(x, whole)
+    p = b.fma(r, b.poly(r, EXP2_DOUBLE if b.is_double else EXP2_SINGLE), b.c(1.0))
+    return b.scale(p, k)
+
+
+def _expm1(b: MathBuilder, x: str) -> str:
+    """e**x - 1 for x below the overflow threshold: 2**k * (e**r - 1) + (2**k - 1)."""
+    k, r, error = _reduce(b, x)
+    minus_one = _minus_one(b, r, error)
+    power = b.power_of_two(k)
+    combined = b.fma(power, minus_one, b.sub(power, b.c(1.0)))
+    # k = 0: the value itself, so that tiny numbers and -0.0 come back exactly
+    return b.select(b.icmp("eq", k, b.n(0)), minus_one, combined)
+
+
+def expm1(b: MathBuilder, x: str) -> str:
+    high = b.pick(88.0, 709.0)
+    near = _expm1(b, b.clamp(x, b.pick(-20.0, -40.0), high))
+    small = b.select(b.cmp("olt", b.abs(x), b.c(b.pick(2.0**-25, 2.0**-54))), x, near)
+    large = b.cmp("ogt", x, b.c(high))               # here the 1 is far below half a unit in the last place
+    return b.select(large, exp(b, x), small)
+
+
+def tanh(b: MathBuilder, x: str) -> str:
+    """-t / (t + 2) with t = expm1(-2 |x|)."""
+    magnitude = b.abs(x)
+    limited = b.select(b.cmp("ogt", magnitude, b.c(b.pick(10.0, 20.0))), b.c(b.pick(10.0, 20.0)), magnitude)
+    t = _expm1(b, b.mul(limited, b.c(-2.0)))
+    y = b.neg(b.div(t, b.add(t, b.c(2.0))))
+    y = b.select(b.cmp("olt", magnitude, b.c(b.pick(2.0**-13, 2.0**-28))), magnitude, y)
+    return b.copysign(y, x)
+
+
+def sigmoid(b: MathBuilder, x: str) -> str:
+    """1 / (1 + e) for x >= 0, else e / (1 + e), with e = exp(-|x|): no overflow, and full accuracy at the low end."""
+    e = exp(b, b.neg(b.abs(x)))
+    top = b.select(b.cmp("olt", x, b.c(0.0)), e, b.c(1.0))
+    return b.div(top, b.add(b.c(1.0), e))
+
+
+def sinh(b: MathBuilder, x: str) -> str:
+    """(t + t / (t + 1)) / 2 with t = expm1(|x|); exp(|x|) / 2 where that is the same."""
+    magnitude = b.abs(x)
+    limit = b.pick(10.0, 20.0)
+    t = _expm1(b, b.select(b.cmp("ogt", magnitude, b.c(limit)), b.c(limit), magnitude))
+    near = b.mul(b.c(0.5), b.add(t, b.div(t, b.add(t, b.c(1.0)))))
+    y = b.select(b.cmp("ogt", magnitude, b.c(limit)), exp_scaled(b, magnitude, -1), near)
+    y = b.select(b.cmp("olt", magnitude, b.c(b.pick(2.0**-13, 2.0**-28))), magnitude, y)
+    return b.copysign(b.select(b.cmp("uno", x, x), x, y), x)
+
+
+def cosh(b: MathBuilder, x: str) -> str:
+    """h + 1 / (4 h) with h = exp(|x|) / 2."""
+    half = exp_scaled(b, b.abs(x), -1)
+    return b.add(half, b.div(b.c(0.25), half))

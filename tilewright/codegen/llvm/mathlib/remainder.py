@@ -1,0 +1,113 @@
+"""fmod, exact for all arguments: long division of the mantissas in binary, one lane at a time."""
+from __future__ import annotations
+
+from tilewright.codegen.llvm.builder import ModuleBuilder
+from tilewright.codegen.llvm.mathlib.build import MathBuilder
+from tilewright.codegen.llvm.types import suffix, with_element
+
+
+def fmod(b: MathBuilder, x: str, y: str) -> str:
+    """x - n * y with n = x / y rounded to zero; the sign of x. NaN for x infinite or y zero."""
+    scalar = "double" if b.is_double else "float"
+    symbol = b.module.helper(f"tw.fmod.lane.{suffix(scalar)}", lambda: _scalar(b.module, scalar))
+    if b.lanes == 1:
+        return b.value(f"call {scalar} {symbol}({scalar} {x}, {scalar} {y})")
+    out = "poison"
+    for lane in range(b.lanes):
+        a = b.value(f"extractelement {b.f} {x}, i64 {lane}")
+        c = b.value(f"extractelement {b.f} {y}, i64 {lane}")
+        r = b.value(f"call {scalar} {symbol}({scalar} {a}, {scalar} {c})")
+        out = b.value(f"insertelement {b.f} {out}, {scalar} {r}, i64 {lane}")
+    return out
+
+
+def _scalar(module: ModuleBuilder, f: str) -> str:
+    """As musl's fmod.c: mantissas aligned at the exponent of y, one subtraction per bit of the quotient."""
+    i = with_element(f, "i64" if f == "double" else "i32")
+    bits, bias_bits = (52, 11) if f == "double" else (23, 8)
+    one = 1 << bits
+    symbol = f"tw.fmod.lane.{suffix(f)}"
+    fabs = module.intrinsic("fabs", f, (f,), (f,))
+    ctlz = module.declare(f"llvm.ctlz.{i}", i, f"{i}, i1")
+    infinity = "0x7FF0000000000000"
+    return f"""define internal {f} @{symbol}({f} %x, {f} %y) #1 {{
+entry:
+  %ax = call {f} {fabs}({f} %x)
+  %ay = call {f} {fabs}({f} %y)
+  %finite = fcmp olt {f} %ax, {infinity}
+  %nonzero = fcmp ogt {f} %ay, 0.0
+  %valid = and i1 %finite, %nonzero
+  br i1 %valid, label %compare, label %nan
+nan:
+  %zero = fmul {f} %x, %y
+  %nanvalue = fdiv {f} %zero, %zero
+  %sum = fadd {f} %x, %y
+  %unordered = fcmp uno {f} %x, %y
+  %notanumber = select i1 %unordered, {f} %sum, {f} 0x7FF8000000000000
+  ret {f} %notanumber
+compare:
+  %less = fcmp olt {f} %ax, %ay
+  br i1 %less, label %same, label %prepare
+same:
+  ret {f} %x
+prepare:
+  %ix = bitcast {f} %ax to {i}
+  %iy = bitcast {f} %ay to {i}
+  %ex0 = lshr {i} %ix, {bits}
+  %ey0 = lshr {i} %iy, {bits}
+  %fx = and {i} %ix, {one - 1}
+  %fy = and {i} %iy, {one - 1}
+  %dx = icmp eq {i} %ex0, 0
+  %dy = icmp eq {i} %ey0, 0
+  %lx = call {i} {ctlz}({i} %fx, i1 false)
+  %ly = call {i} {ctlz}({i} %fy, i1 false)
+  %sx = sub {i} %lx, {bias_bits}
+  %sy = sub {i} %ly, {bias_bits}
+  %sxs = select i1 %dx, {i} %sx, {i} 0
+  %sys = select i1 %dy, {i} %sy, {i} 0
+  %nx = shl {i} %fx, %sxs
+  %ny = shl {i} %fy, %sys
+  %ox = or {i} %fx, {one}
+  %oy = or {i} %fy, {one}
+  %mx0 = select i1 %dx, {i} %nx, {i} %ox
+  %my = select i1 %dy, {i} %ny, {i} %oy
+  %exd = sub {i} 1, %sxs
+  %eyd = sub {i} 1, %sys
+  %ex = select i1 %dx, {i} %exd, {i} %ex0
+  %ey = select i1 %dy, {i} %eyd, {i} %ey0
+  br label %divide
+divide:
+  %e = phi {i} [ %ex, %prepare ], [ %enext, %step ]
+  %m = phi {i} [ %mx0, %prepare ], [ %mnext, %step ]
+  %reduced = sub {i} %m, %my
+  %below = icmp slt {i} %reduced, 0
+  %rest = select i1 %below, {i} %m, {i} %reduced
+  %more = icmp sgt {i} %e, %ey
+  br i1 %more, label %step, label %finish
+step:
+  %mnext = shl {i} %rest, 1
+  %enext = sub {i} %e, 1
+  br label %divide
+finish:
+  %iszero = icmp eq {i} %rest, 0
+  br i1 %iszero, label %exact, label %normalize
+exact:
+  %empty = call {f} {module.intrinsic("copysign", f, (f, f), (f,))}({f} 0.0, {f} %x)
+  ret {f} %empty
+normalize:
+  %lead = call {i} {ctlz}({i} %rest, i1 false)
+  %up = sub {i} %lead, {bias_bits}
+  %mm = shl {i} %rest, %up
+  %ee = sub {i} %e, %up
+  %normal = icmp sgt {i} %ee, 0
+  %nofirst = sub {i} %mm, {one}
+  %eshift = shl {i} %ee, {bits}
+  %nbits = or {i} %nofirst, %eshift
+  %down0 = sub {i} 1, %ee
+  %down = select i1 %normal, {i} 0, {i} %down0
+  %dbits = lshr {i} %mm, %down
+  %rbits = select i1 %normal, {i} %nbits, {i} %dbits
+  %magnitude = bitcast {i} %rbits to {f}
+  %signed = call {f} @llvm.copysign.{suffix(f)}({f} %magnitude, {f} %x)
+  ret {f} %signed
+}}"""
