@@ -46,7 +46,7 @@ def prepare_tilewright_peak(threads: int) -> tuple[object, dict[str, float]]:
     from concurrent.futures import ThreadPoolExecutor
 
     lanes = target().vector_bytes // 4
-    library = load_objects([compile_text(kernel(lanes), target())], ["peak"])
+    library = load_objects([compile_text(kernel(lanes), target())])
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address("peak"))
     outs = [runtime.empty((CHAINS * lanes,), "float32") for _ in range(threads)]
     for o in outs:

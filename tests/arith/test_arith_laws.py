@@ -15,14 +15,15 @@ TABLES = [(table, i) for table in (DIVISION, SYMBOLIC_DIVISION, MINIMUM) for i i
 
 
 @pytest.mark.parametrize("table, i", TABLES, ids=[t[i].name for t, i in TABLES])
-def test_law(table, i, monkeypatch):
+def test_law(table, i, request):
     law, fired = table[i], []
 
     def watched(*args):
         out = law.apply(*args)
         fired.extend([out] if out is not None else [])
         return out
-    monkeypatch.setitem(table, i, law._replace(apply=watched))
+    table[i] = law._replace(apply=watched)
+    request.addfinalizer(lambda: table.__setitem__(i, law))
     x, y, z = Var("x"), Var("y"), Var("z")
     an = Analyzer()
     an.bind(x, 0, 8)

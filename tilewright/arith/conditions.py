@@ -125,7 +125,7 @@ def _comparison(ctx: Context, e: Any) -> Expr:
     known = at_least_zero(ctx, form)
     if known is not None:
         return boolean(known)
-    return _two_sided(ctx, tightened(ctx, form), "lt", dtype)
+    return _two_sided(ctx, tightened(ctx, ctx.with_remainders(form)), "lt", dtype)
 
 
 def tightened(ctx: Context, form: Linear) -> Linear:
@@ -155,6 +155,8 @@ def _two_sided(ctx: Context, form: Linear, op: str, dtype: str) -> Expr:
         return Binary(op, to_expr(ctx, Linear(plus), dtype), to_expr(ctx, Linear(minus, -const), dtype), "bool")
     if not minus:
         return Binary("ge", to_expr(ctx, Linear(plus), dtype), to_expr(ctx, Linear({}, -const), dtype), "bool")
+    if plus and const == 0:
+        return Binary("le", to_expr(ctx, Linear(minus), dtype), to_expr(ctx, Linear(plus), dtype), "bool")
     return Binary("lt", to_expr(ctx, Linear(minus), dtype), to_expr(ctx, Linear(plus, const + 1), dtype), "bool")
 
 

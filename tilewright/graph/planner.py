@@ -162,8 +162,7 @@ def plan_step(outputs: Sequence[Value], updates: Sequence[Update], fed: Mapping[
             slots.setdefault(v, len(slots))
     entry_name, text = step_source(made, slots)
     objects = {k.name: kernels.object_of(k) for k in made}
-    library = load_objects([*objects.values(), driver.compile_text(text, kernels.target)],
-                           [entry_name, *(f"{name}__kernel" for name in objects)])
+    library = load_objects([*objects.values(), driver.compile_text(text, kernels.target)])
     arena = runtime.empty((max(memory.planned, 1),), "uint8")
     table = (ctypes.c_void_p * max(len(slots), 1))()
     for v, slot in slots.items():

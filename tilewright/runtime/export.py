@@ -6,7 +6,6 @@ description of its functions as JSON in the constant `__tilewright_module`.
 from __future__ import annotations
 
 import base64
-import ctypes
 import importlib.util
 import json
 import shutil

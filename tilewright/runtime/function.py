@@ -34,8 +34,10 @@ class Function:
         try:
             result = self._native(*args)
         except Exception as error:
-            result = self._second_try(args, error)
-        return result if result is None else wrap_result(result)
+            failure = error                                # handled below, where it is no context of a clearer one
+        else:
+            return result if result is None else wrap_result(result)
+        return wrap_result(self._second_try(args, failure))
 
     def __tvm_ffi_object__(self) -> Any:
         return self._native
@@ -104,7 +106,7 @@ class Function:
             return
         for p, arg in self._pairs(args):
             if p.is_buffer and not hasattr(arg, "__dlpack__") and not hasattr(arg, "__tvm_ffi_object__"):
-                got = "None" if arg is None else f"a {_type_name(arg)}"
+                got = "None" if arg is None else f"of type {_type_name(arg)}"
                 raise CallTypeError(with_hint(
                     f"{self.name}: argument {p.name} is {got}, expected a tensor of {p.dtype}\n\nexpected: {self.signature}",
                     "tilewright.array(x) makes a tensor of a list or number" if arg is not None else ""))

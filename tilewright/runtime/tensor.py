@@ -48,11 +48,6 @@ class Tensor:
         return (header.data or 0) + header.byte_offset
 
     @property
-    def data_ptr(self) -> int:
-        """Address of the first element."""
-        return int(self._held.data_ptr())
-
-    @property
     def ctx(self) -> Device:
         """The device (its name before TVM 0.8)."""
         return self.device

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from tilewright.runtime.loader import support_address
 from tilewright.support import config
@@ -28,7 +30,7 @@ def get_num_threads() -> int:
 
 
 @functools.cache
-def _native(name: str) -> ctypes._CFuncPtr:
+def _native(name: str) -> Callable[..., Any]:
     if name == "tw_num_threads":
         return ctypes.CFUNCTYPE(ctypes.c_int32)(support_address(name))
     return ctypes.CFUNCTYPE(None, ctypes.c_int32)(support_address(name))

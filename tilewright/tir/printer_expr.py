@@ -31,7 +31,7 @@ from tilewright.tir.expr import (
     result_type,
 )
 from tilewright.tir.node import Node
-from tilewright.tir.ops import BINARY, NOT_PRECEDENCE
+from tilewright.tir.ops import BINARY, INTRINSICS, NOT_PRECEDENCE
 
 ATOM = 100                                   # precedence of names, literals and calls
 _RESERVED = {"T", "I", "R", "range"}
@@ -126,7 +126,7 @@ class ExprPrinter:
             if isinstance(axis.extent, IntImm) and axis.extent.value == 1:
                 parts.append(self.expr(axis.min))
             else:
-                parts.append(f"{self.expr(axis.min)}:{self.expr(binary('add', axis.min, axis.extent))}")
+                parts.append(f"{self.expr(axis.min)}:{self.expr(stop_of(axis.min, axis.extent))}")
         return f"{self.names.of(r.buffer)}[{', '.join(parts) or '()'}]"
 
     def buffer_args(self, b: Buffer, *, always_dtype: bool = False, scope: bool = True) -> str:
@@ -167,6 +167,11 @@ def quote(text: str) -> str:
     return '"' + repr(f'{text}"')[1:-2] + '"'
 
 
+def stop_of(low: Expr, extent: Expr) -> Expr:
+    """low + extent, with the constant last."""
+    return binary("add", extent, low) if isinstance(low, IntImm) else binary("add", low, extent)
+
+
 def _float(x: FloatImm) -> str:
     if math.isnan(x.value):
         return f'T.{x.type}("nan")'
@@ -194,7 +199,7 @@ def _call(p: ExprPrinter, e: Call) -> tuple[str, int]:
     args = [p.expr(a) for a in e.args]
     if e.op in _DTYPE_FIRST:
         args.insert(0, f'"{e.type}"')
-    elif e.type != result_type(e.op, e.args):
+    elif e.op not in INTRINSICS or e.type != result_type(e.op, e.args):
         args.append(f'dtype="{e.type}"')
     return f"T.{e.op}({', '.join(args)})", ATOM
 
@@ -234,7 +239,7 @@ _EXPR: dict[type, Callable[[Any, Any], tuple[str, int]]] = {
     Ramp: lambda p, e: (f"T.Ramp({p.expr(e.base)}, {p.expr(e.stride)}, {e.lanes})", ATOM),
     Broadcast: lambda p, e: (f"T.Broadcast({p.expr(e.value)}, {e.lanes})", ATOM),
     Load: _load,
-    Range: lambda p, e: (f"T.Range({p.expr(e.min)}, {p.expr(binary('add', e.min, e.extent))})", ATOM),
+    Range: lambda p, e: (f"T.Range({p.expr(e.min)}, {p.expr(stop_of(e.min, e.extent))})", ATOM),
     IterVar: _iter_var,
     BufferRegion: lambda p, e: (p.region(e), ATOM),
     MatchBuffer: lambda p, e: (f"T.match_buffer({p.region(e.source)}, {p.buffer_args(e.buffer)})", ATOM),

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, ORDERED, Call, Expr, IntImm, IterVar, Var, binary
+from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, ORDERED, Call, Expr, IntImm, IterVar, Var
 from tilewright.tir.node import Node, children, walk
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.printer_expr import ExprPrinter, quote, symbols, type_text
+from tilewright.tir.printer_expr import ExprPrinter, quote, stop_of, symbols, type_text
 from tilewright.tir.stmt import (
     SERIAL,
     THREAD_BINDING,
@@ -112,7 +112,7 @@ class StmtPrinter(ExprPrinter):
         s = nest[0]
         if len(nest) > 1:
             return f"T.grid({self.items(f.extent for f in nest)})"
-        bounds = self.items([s.extent] if is_zero(s.min) else [s.min, binary("add", s.min, s.extent)])
+        bounds = self.items([s.extent] if is_zero(s.min) else [s.min, stop_of(s.min, s.extent)])
         extra = f", annotations={self.value(s.annotations)}" if s.annotations else ""
         if s.kind == THREAD_BINDING:
             return f'T.thread_binding({bounds}, thread="{s.thread_tag}"{extra})'
@@ -196,7 +196,7 @@ class StmtPrinter(ExprPrinter):
             iv = iter_vars[k]
             assert iv.dom is not None, f"block axis {iv.var.name} has no domain"
             low, size = iv.dom.min, iv.dom.extent
-            dom = self.expr(size) if is_zero(low) else f"({self.expr(low)}, {self.expr(binary('add', low, size))})"
+            dom = self.expr(size) if is_zero(low) else f"({self.expr(low)}, {self.expr(stop_of(low, size))})"
             args = f"{dom}, {texts[k]}" if texts[k] else dom
             self.line(f"{names[k]} = T.axis.{_AXIS.get(iv.iter_type, 'opaque')}({args})", iv)
 

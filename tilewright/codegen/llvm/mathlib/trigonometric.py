@@ -29,12 +29,12 @@ MEDIUM = 1647099.0                              # 2**20 * pi / 2
 def _reduce_medium(d: MathBuilder, x: str, parts: int) -> tuple[str, str, str]:
     """(n, r, the part of r below its last bit) for |x| <= MEDIUM, in float64."""
     whole, n = d.nearest(d.mul(x, d.c(TWO_OVER_PI)))
-    r = w = x
-    for high, missing in PARTS[:parts]:
+    r, lost = x, d.c(0.0)
+    for high, _ in PARTS[:parts]:
         before, step = r, d.mul(whole, d.c(high))           # exact: 33 bits by 21
         r = d.sub(before, step)
-        lost = d.sub(d.sub(before, r), step)
-        w = d.sub(d.mul(whole, d.c(missing)), lost)
+        lost = d.add(lost, d.sub(d.sub(before, r), step))
+    w = d.sub(d.mul(whole, d.c(PARTS[parts - 1][1])), lost)
     y = d.sub(r, w)
     return n, y, d.sub(d.sub(r, y), w)
 
@@ -112,7 +112,7 @@ def _tiny(d: MathBuilder, x: str, name: str, single: bool) -> str:
     if not single:
         return x
     factor = -1.0 / 6.0 if name == "sin" else 1.0 / 3.0
-    return d.add(x, d.mul(d.mul(d.mul(x, x), x), d.c(factor)))
+    return d.mul(x, d.fma(d.mul(x, x), d.c(factor), d.c(1.0)))
 
 
 def sin(b: MathBuilder, x: str) -> str:

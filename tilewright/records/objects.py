@@ -1,0 +1,209 @@
+"""The cache of compiled objects on disk: content-addressed, private to the user, checksummed, bounded.
+
+One file per entry, written beside its place and renamed into it, so that a reader sees a whole entry or none, also
+when the writer is killed. What does not check out is removed and counts as absent; a folder that cannot be used
+(read-only home, another owner) is an empty cache that keeps nothing.
+"""
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import secrets
+import stat
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tilewright.runtime.loader import use_object_cache
+from tilewright.support import config
+from tilewright.support.errors import ArgumentError
+
+_MAGIC = b"TWOBJ1\n"
+_HEAD = len(_MAGIC) + 32                         # then the SHA-256 of the data, then the data
+_KEY = re.compile(r"[0-9A-Za-z_-]{8,128}")
+_TRIM_EVERY = 64                                 # entries written between two looks at the size of the folder
+_STALE_SECONDS = 3600                            # age at which an unfinished file belongs to nobody
+_TOUCH_SECONDS = 600                             # an entry's age in use is known to this precision
+
+
+class ObjectCache:
+    """Bytes under keys in a folder of at most `limit` bytes; the least recently used go first.
+
+    No method raises for anything that the file system does.
+    """
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self.folder, self.limit = folder, limit
+        self._written = 0
+        self._usable = _prepare(folder)
+
+    @property
+    def usable(self) -> bool:
+        """False when the folder cannot be used; the cache is then always empty."""
+        return self._usable
+
+    def get(self, key: str) -> bytes | None:
+        """The data under key, or None."""
+        path = self._path(key)
+        if not self._usable:
+            return None
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        data = content[_HEAD:]
+        if content[:len(_MAGIC)] != _MAGIC or hashlib.sha256(data).digest() != content[len(_MAGIC):_HEAD]:
+            _remove(path)
+            return None
+        _touch(path)
+        return data
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep data under key, if it fits."""
+        path = self._path(key)
+        if not self._usable or len(data) + _HEAD > self.limit:
+            return
+        partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_MAGIC + hashlib.sha256(data).digest() + data)
+            os.replace(partial, path)
+        except OSError:                          # disk full, folder gone: the object is simply not kept
+            _remove(partial)
+            return
+        if self._written % _TRIM_EVERY == 0:
+            self.trim()
+        self._written += 1
+
+    def get_or_make(self, key: str, make: Callable[[], bytes]) -> bytes:
+        """The data under key, made and kept when it is not there."""
+        found = self.get(key)
+        if found is None:
+            found = make()
+            self.put(key, found)
+        return found
+
+    def trim(self) -> None:
+        """Remove the least recently used entries until nine tenths of the limit are left, and forgotten partial files."""
+        now, entries, total = time.time(), [], 0
+        for path, info in self._files():
+            if path.name.endswith(".partial"):
+                if now - info.st_mtime > _STALE_SECONDS:
+                    _remove(path)
+            else:
+                entries.append((info.st_mtime, info.st_size, path))
+                total += info.st_size
+        if total <= self.limit:
+            return
+        for _, size, path in sorted(entries, key=lambda e: e[0]):
+            if total <= self.limit * 9 // 10:
+                break
+            _remove(path)
+            total -= size
+
+    def clear(self) -> None:
+        """Remove every entry."""
+        for path, _ in list(self._files()):
+            _remove(path)
+
+    def size(self) -> int:
+        """Bytes that the entries take."""
+        return sum(info.st_size for _, info in self._files())
+
+    def _path(self, key: str) -> Path:
+        if not _KEY.fullmatch(key):
+            raise ArgumentError(f"{key!r} is no key of a cache entry: letters, digits, - and _, 8 to 128 of them")
+        return self.folder / key[-2:] / key
+
+    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
+        if not self._usable:
+            return
+        for folder in _children(self.folder):
+            for path in _children(folder):
+                try:
+                    yield path, path.stat()
+                except OSError:                  # another process removed it
+                    continue
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink()
+    except OSError:
+        pass                                     # gone already, or not ours to remove
+
+
+def _touch(path: Path) -> None:
+    """Note that the entry was used."""
+    try:
+        if time.time() - path.stat().st_mtime > _TOUCH_SECONDS:
+            os.utime(path)
+    except OSError:
+        pass                                     # a read-only cache is still good for reading
+
+
+def _prepare(folder: Path) -> bool:
+    """Make the folder, for this user only. False when it cannot be used.
+
+    Machine code is loaded from it, so a folder that others own or may write to is refused, with a warning.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        info = os.lstat(folder)
+        owner = os.getuid() if hasattr(os, "getuid") else info.st_uid
+        if not stat.S_ISDIR(info.st_mode) or info.st_uid != owner:
+            warnings.warn(f"the cache folder {folder} is a link or belongs to someone else and is not used",
+                          RuntimeWarning, stacklevel=2)
+            return False
+        if info.st_mode & 0o077:
+            os.chmod(folder, 0o700)
+    except OSError:
+        return False
+    return True
+
+
+def default_folder() -> Path:
+    """TILEWRIGHT_CACHE_DIR, else `tilewright` in the user's cache folder."""
+    chosen = config.get("CACHE_DIR")
+    if chosen:
+        return Path(str(chosen)).expanduser() / "objects"
+    if sys.platform == "darwin":
+        base = Path("~/Library/Caches")
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    try:
+        base = base.expanduser()
+    except RuntimeError:                         # a user without a home: keep nothing
+        base = Path(os.devnull)
+    return base / "tilewright" / "objects"
+
+
+def object_cache() -> ObjectCache:
+    """The cache that the environment asks for (TILEWRIGHT_CACHE_DIR, TILEWRIGHT_CACHE_SIZE_MB)."""
+    return _cache_at(default_folder(), int(config.get("CACHE_SIZE_MB") or 0) << 20)
+
+
+@functools.lru_cache(maxsize=8)
+def _cache_at(folder: Path, limit: int) -> ObjectCache:
+    return ObjectCache(folder, limit)
+
+
+def _supply(key: str, make: Callable[[], bytes]) -> bytes:
+    """The support code of the runtime, kept with the other objects unless TILEWRIGHT_CACHE is off."""
+    return object_cache().get_or_make(key, make) if config.get("CACHE") else make()
+
+
+use_object_cache(_supply)
