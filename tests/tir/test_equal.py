@@ -8,7 +8,18 @@ from tir_programs import elementwise, function, matmul, nothing
 
 from tilewright.support.errors import StructuralError
 from tilewright.tir import (
-    Buffer, IntImm, Let, Store, Var, assert_structural_equal, const, decl_buffer, loop, structural_equal, structural_hash)
+    Buffer,
+    IntImm,
+    Let,
+    Store,
+    Var,
+    assert_structural_equal,
+    const,
+    decl_buffer,
+    loop,
+    structural_equal,
+    structural_hash,
+)
 
 
 def test_names_do_not_count():

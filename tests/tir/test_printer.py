@@ -1,15 +1,50 @@
 """Printed IR is TVMScript: it reads as in the goldens and parses as Python."""
 import ast
 import math
+import random
 from textwrap import dedent
 
 import pytest
 from tir_programs import axis, function, matmul, nothing, points, realize, root
 
 from tilewright.tir import (
-    Allocate, Binary, Block, Broadcast, Buffer, BufferRegion, Call, Cast, Evaluate, For, IfThenElse, IntImm, IRModule, Let,
-    LetStmt, Load, MatchBuffer, Ramp, Range, Select, Store, Var, While, all_of, any_of, binary, const, decl_buffer,
-    if_then_else, intrinsic, logical_not, loop, maximum, seq, show, truncdiv)
+    Allocate,
+    Binary,
+    Block,
+    Broadcast,
+    Buffer,
+    BufferRegion,
+    Call,
+    Cast,
+    Evaluate,
+    For,
+    IfThenElse,
+    IntImm,
+    IRModule,
+    Let,
+    LetStmt,
+    Load,
+    MatchBuffer,
+    Ramp,
+    Range,
+    Select,
+    Store,
+    Var,
+    While,
+    all_of,
+    any_of,
+    binary,
+    const,
+    decl_buffer,
+    if_then_else,
+    intrinsic,
+    logical_not,
+    loop,
+    maximum,
+    seq,
+    show,
+    truncdiv,
+)
 
 x, y, z, n = Var("x"), Var("y"), Var("z"), Var("n")
 f = Var("f", "float32")
@@ -214,9 +249,8 @@ def test_names_are_unique_among_the_visible_and_free_again_afterwards():
 
 def test_parentheses_follow_python():
     """Python reads every printed operator tree as the tree that was printed."""
-    import random
     rng = random.Random(3)
-    infix = [op for op in ("add", "sub", "mul", "floordiv", "floormod", "bitand", "bitor", "bitxor", "shl", "shr")]
+    infix = ("add", "sub", "mul", "floordiv", "floormod", "bitand", "bitor", "bitxor", "shl", "shr")
 
     def tree(depth):
         if depth == 0:

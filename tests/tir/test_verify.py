@@ -4,8 +4,32 @@ from tir_programs import axis, elementwise, function, matmul, nothing, points, r
 
 from tilewright.support.errors import StructuralError
 from tilewright.tir import (
-    COMM_REDUCE, Allocate, Binary, Block, Broadcast, Buffer, BufferRegion, Call, Cast, Evaluate, For, IfThenElse, IntImm,
-    LetStmt, Load, Not, Ramp, Seq, Store, Var, const, decl_buffer, loop, seq, verify)
+    COMM_REDUCE,
+    Allocate,
+    Binary,
+    Block,
+    Broadcast,
+    Buffer,
+    BufferRegion,
+    Call,
+    Cast,
+    Evaluate,
+    For,
+    IfThenElse,
+    IntImm,
+    LetStmt,
+    Load,
+    Not,
+    Ramp,
+    Seq,
+    Store,
+    Var,
+    const,
+    decl_buffer,
+    loop,
+    seq,
+    verify,
+)
 
 A, F, x, y = decl_buffer((4,), "int32", "A"), decl_buffer((4, 4), name="F"), Var("x"), Var("y")
 i = Var("i")

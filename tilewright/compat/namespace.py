@@ -81,9 +81,11 @@ _TIR = {
     **{name: getattr(tir, name) for name in (
         "Var", "IntImm", "FloatImm", "StringImm", "IterVar", "Buffer", "PrimFunc", "Select", "Cast", "Not",
         "Call", "Let", "Ramp", "Broadcast", "For", "Block", "BlockRealize", "IfThenElse", "Evaluate",
-        "decl_buffer", "if_then_else", "exp", "log", "tanh", "sigmoid", "sqrt", "erf", "all", "any",
-        "truncdiv", "truncmod", "floordiv", "floormod", "min_value", "max_value")},
-    "Schedule": adapters.Schedule, "const": te.const, "max": te.max, "min": te.min,
+        "decl_buffer", "min_value", "max_value", "Load", "Store", "Seq", "LetStmt", "While")},
+    **{name: getattr(te, name) for name in (
+        "if_then_else", "exp", "log", "tanh", "sigmoid", "sqrt", "erf", "all", "any", "const", "max", "min",
+        "truncdiv", "truncmod", "floordiv", "floormod")},
+    "BufferLoad": tir.Load, "BufferStore": tir.Store, "SeqStmt": tir.Seq, "Schedule": adapters.Schedule,
     "call_packed": adapters.call_packed, "call_extern": adapters.call_extern,
 }
 

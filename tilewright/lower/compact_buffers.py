@@ -5,23 +5,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.arith.linear import linear
-from tilewright.arith.regions import interval_of, union
-from tilewright.lower.copying import Copier, expressions, free_vars, statements, uses_any
+from tilewright.lower.copying import Copier, expressions, statements, uses_any
+from tilewright.lower.hulls import Hull, hull_of, join_hulls
 from tilewright.lower.scopes import analyzer_for, is_small
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Expr, IntImm, Var, binary
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store
 
-Box = list[tuple[Expr, Expr]]                          # (min, extent) per dimension
-
 
 @dataclass
 class _Use:
     """The accesses below an allocation, and what is defined there."""
     indices: list[tuple[Expr, ...]] = field(default_factory=list)
-    domains: dict[Var, tuple[Expr, Expr]] = field(default_factory=dict)
+    domains: dict[Var, Hull] = field(default_factory=dict)
     lets: set[Var] = field(default_factory=set)
     escapes: bool = False                              # the pointer itself is passed on
 
@@ -95,7 +92,7 @@ def _survey(s: Allocate) -> _Use:
     return use
 
 
-def _box(buffer: Buffer, use: _Use, analyzer: Analyzer) -> list[tuple[Expr, Expr] | None]:
+def _box(buffer: Buffer, use: _Use, analyzer: Analyzer) -> list[Hull | None]:
     box = [_dimension(buffer, d, use, analyzer) for d in range(buffer.ndim)]
     shape = tuple(old if b is None else b[1] for old, b in zip(buffer.shape, box, strict=True))
     if is_small(buffer.replace(shape=shape)):
@@ -108,18 +105,18 @@ def _grows(extent: Expr, whole: Expr) -> bool:
     return isinstance(extent, IntImm) and isinstance(whole, IntImm) and extent.value > whole.value
 
 
-def _dimension(buffer: Buffer, d: int, use: _Use, analyzer: Analyzer) -> tuple[Expr, Expr] | None:
+def _dimension(buffer: Buffer, d: int, use: _Use, analyzer: Analyzer) -> Hull | None:
     """(min, constant extent) of the accesses along dimension d; None to leave the dimension alone."""
-    hulls: Box = []
+    hulls: list[Hull] = []
     for indices in use.indices:
         index = indices[d]
-        if uses_any(index, use.lets) or any(isinstance(x, Load) for x in walk(index)):
+        if uses_any(index, use.lets):
             return None
-        hull = _affine_hull(index, use) or interval_of(index, _relevant(index, use), analyzer)
+        hull = hull_of(index, use.domains, analyzer)
         if hull is None:
             return None
         hulls.append(hull)
-    low, extent = _join(hulls, analyzer)
+    low, extent = join_hulls(hulls, analyzer)
     if not isinstance(extent, IntImm) or extent.value <= 0:
         return None
     if uses_any(low, use.domains) or uses_any(low, use.lets):
@@ -129,53 +126,3 @@ def _dimension(buffer: Buffer, d: int, use: _Use, analyzer: Analyzer) -> tuple[E
         if extent.value == whole.value and isinstance(low, IntImm) and low.value == 0:
             return None
     return low, IntImm(extent.value, whole.dtype)
-
-
-def _relevant(index: Expr, use: _Use) -> dict[Var, tuple[Expr, Expr]]:
-    """The domains of the inner loops that index depends on, through loop bounds as well."""
-    out: dict[Var, tuple[Expr, Expr]] = {}
-    todo = list(free_vars(index))
-    while todo:
-        var = todo.pop()
-        if var in use.domains and var not in out:
-            out[var] = use.domains[var]
-            for bound in use.domains[var]:
-                todo.extend(free_vars(bound))
-    return out
-
-
-def _affine_hull(index: Expr, use: _Use) -> tuple[Expr, Expr] | None:
-    """The hull of an affine index over inner loops of constant extent; None when it is anything else."""
-    terms, const = linear(index)
-    low: Expr | None = None
-    extent = 1
-    for atom, k in terms.items():
-        domain = use.domains.get(atom) if isinstance(atom, Var) else None
-        if domain is None:
-            if uses_any(atom, use.domains):
-                return None
-            term = binary("mul", atom, k)
-            low = term if low is None else binary("add", low, term)
-            continue
-        first, count = domain
-        if not isinstance(first, IntImm) or not isinstance(count, IntImm):
-            return None
-        extent += abs(k) * (count.value - 1)
-        const += k * (first.value if k > 0 else first.value + count.value - 1)
-    base = IntImm(const, index.dtype) if low is None else binary("add", low, const)
-    return base, IntImm(extent, index.dtype)
-
-
-def _join(hulls: Box, analyzer: Analyzer) -> tuple[Expr, Expr]:
-    first, *rest = hulls
-    if not rest:
-        return first
-    forms = [linear(low) for low, _ in hulls]
-    keys = [{id(a) if isinstance(a, Var) else None: k for a, k in terms.items()} for terms, _ in forms]
-    constant = all(isinstance(e, IntImm) for _, e in hulls)
-    if constant and None not in keys[0] and all(k == keys[0] for k in keys):
-        start = min(c for _, c in forms)
-        end = max(c + e.value for (_, c), (_, e) in zip(forms, hulls, strict=True))  # type: ignore[attr-defined]
-        low = binary("add", binary("sub", first[0], forms[0][1]), start)
-        return low, IntImm(end - start, first[0].dtype)
-    return union([[h] for h in hulls], analyzer)[0]

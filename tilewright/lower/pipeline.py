@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from tilewright.lower.carried_buffers import lift_carried_buffers
 from tilewright.lower.compact_buffers import compact_buffers
 from tilewright.lower.flatten_buffers import flatten_buffers
 from tilewright.lower.hoist_guards import hoist_guards
@@ -35,6 +36,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("plan_buffer_allocation", plan_buffer_allocation, "block"),
     Pass("lower_reduction_init", lower_reduction_init, "block"),
     Pass("lower_blocks", lower_blocks, "loop"),
+    Pass("lift_carried_buffers", lift_carried_buffers, "loop"),
     Pass("compact_buffers", compact_buffers, "loop"),
     Pass("relax_private_guards", relax_private_guards, "loop"),
     Pass("flatten_buffers", flatten_buffers, "flat"),
@@ -51,6 +53,7 @@ SIMPLE_PASSES: tuple[Pass, ...] = (
     Pass("plan_buffer_allocation", plan_buffer_allocation, "block"),
     Pass("lower_reduction_init", lower_reduction_init, "block"),
     Pass("lower_blocks", lower_blocks, "loop"),
+    Pass("lift_carried_buffers", lift_carried_buffers, "loop"),
     Pass("compact_buffers", compact_buffers, "loop"),
     Pass("flatten_buffers", flatten_buffers, "flat"),
     Pass("widen_constant_indices", widen_constant_indices, "flat"),

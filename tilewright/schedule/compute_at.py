@@ -68,7 +68,7 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     before = sch.index
     _move(sch, realize, target, at, nest(realize.block, domains, place.analyzer, preserve_unit_loops))
     require_same_order(sch, before, name, [p for p in blocks_of(before) if p is not realize], ignore=buffers)
-    require_no_race(sch, name, private=buffers)
+    require_no_race(sch, name)
 
 
 @primitive

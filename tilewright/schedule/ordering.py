@@ -150,40 +150,53 @@ def require_same_order(sch: Schedule, old: Index, name: str, partners: Iterable[
                 f"and both touch {pairs[0][0].buffer.name}", was, partner)
 
 
-def require_no_race(sch: Schedule, name: str, private: Sequence[Buffer] = ()) -> None:
-    """No two iterations of a parallel, vectorized or thread loop around the block `name` conflict through it.
+def require_no_race(sch: Schedule, name: str) -> None:
+    """No two iterations of a parallel, vectorized or thread loop conflict through the block `name`, or through a
+    block that writes what it reads.
 
-    private: buffers that every iteration of those loops has for itself.
+    A buffer that is used below such a loop only belongs to one iteration, as long as what is read of it was written
+    in the same iteration.
     """
-    index = sch.index
-    here = index.realizes[name]
-    above = index.loops_above(here)
-    if all(loop.kind in (SERIAL, UNROLLED) for loop in above):
-        return
-    hidden = {id(b) for b in private}
-    touched = [r.buffer for r in (*here.block.reads, *here.block.writes) if id(r.buffer) not in hidden]
+    here = sch.index.realizes[name]
+    makers = {w.block.name for r in here.block.reads for w in writers_of(sch, r.buffer)}
+    for block in [name, *(m for m in makers if m != name)]:
+        loops = sch.index.loops_above(sch.index.realizes[block])
+        for position, loop in enumerate(loops):
+            if loop.kind not in (SERIAL, UNROLLED):
+                _require_apart(sch, sch.index.realizes[block], loops[:position + 1])
+
+
+def _require_apart(sch: Schedule, here: BlockRealize, loops: Sequence[For]) -> None:
+    """Iterations of the last of loops do not conflict through the block here."""
+    index, loop = sch.index, loops[-1]
+    touched = [r.buffer for r in (*here.block.reads, *here.block.writes)]
     partners = {id(r): r for b in touched for r in (*writers_of(sch, b), *readers_of(sch, b))}
     for partner in partners.values():
-        pairs = [(x, y) for x, y in conflicts(partner.block, here.block) if id(x.buffer) not in hidden]
-        shared = common_loops(index, partner, here)
-        sharp = [n for n, loop in enumerate(shared) if loop.kind not in (SERIAL, UNROLLED)]
-        if not pairs or not sharp or _private_flow(sch, index, partner, here, shared[sharp[0]]):
+        if not any(above is loop for above in index.loops_above(partner)):
             continue
-        for vector in vectors(sch, index, partner, here, shared, pairs):
-            for n in sharp:
-                require(not vector[n] or any(vector[:n]),
-                        f"iterations of the {shared[n].kind} loop {shared[n].loop_var.name} would conflict in "
-                        f"{pairs[0][0].buffer.name} between blocks {partner.block.name} and {name}", shared[n], here,
-                        hint=f"move the block first, then make {shared[n].loop_var.name} {shared[n].kind}")
+        pairs = _shared_pairs(sch, index, partner, here, loop)
+        reaching = {v for v in vectors(sch, index, partner, here, loops, pairs) if v[-1] and not any(v[:-1])}
+        require(not reaching, f"iterations of the {loop.kind} loop {loop.loop_var.name} would conflict in "
+                f"{pairs[0][0].buffer.name if pairs else ''} between blocks {partner.block.name} and {here.block.name}",
+                loop, here, hint=f"move blocks before {loop.loop_var.name} is made {loop.kind}")
 
 
-def _private_flow(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize, loop: For) -> bool:
-    """True when a and b meet only in buffers of one iteration of loop: written there before they are read."""
+def _shared_pairs(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize,
+                  loop: For) -> list[tuple[BufferRegion, BufferRegion]]:
+    """The conflicts of a and b in elements that two iterations of loop may see."""
+    pairs = conflicts(a.block, b.block)
+    if not pairs:
+        return pairs
+    own = {id(x.buffer) for x, _ in pairs if _is_private(sch, index, x.buffer, loop)}
     first, second = (a, b) if precedes(index, a, b) else (b, a)
-    if first is second or not feeds(sch, index, first, second):
-        return False
-    for buffer in {r.buffer for r in first.block.writes}:
-        users = (*writers_of(sch, buffer), *readers_of(sch, buffer))
-        if is_output(sch, buffer) or not all(loop in index.loops_above(u) for u in users):
-            return False
-    return True
+    if a is b or feeds(sch, index, first, second):
+        return [(x, y) for x, y in pairs if id(x.buffer) not in own]
+    written = {id(x.buffer) for x in a.block.writes} & {id(y.buffer) for y in b.block.writes}
+    return [(x, y) for x, y in pairs if not (id(x.buffer) in own and id(x.buffer) in written)]
+
+
+def _is_private(sch: Schedule, index: Index, buffer: Buffer, loop: For) -> bool:
+    """True when buffer is used below loop only, so that each of its iterations can have one."""
+    return not is_output(sch, buffer) and all(
+        any(above is loop for above in index.loops_above(user))
+        for user in (*writers_of(sch, buffer), *readers_of(sch, buffer)))

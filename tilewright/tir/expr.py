@@ -348,7 +348,7 @@ def cast(dtype: str, value: Any) -> Expr:
         return e
     if dt.lanes_of(dtype) == 1 and isinstance(e, (IntImm, FloatImm)):
         if dt.is_float(dtype):
-            return FloatImm(float(e.value), dtype)
+            return FloatImm(float(dt.numpy_dtype(e.dtype).type(e.value)), dtype)     # rounded to its own type first
         if isinstance(e, IntImm) and dt.integer_range(dtype)[0] <= e.value <= dt.integer_range(dtype)[1]:
             return IntImm(e.value, dtype)
     if dt.lanes_of(e.dtype) == 1 and dt.lanes_of(dtype) > 1:
@@ -388,7 +388,12 @@ def binary(op: str, a: Any, b: Any) -> Expr:
     Raises IRError when the dtypes do not promote, for `/` on integers and for a constant zero divisor.
     """
     x, y = match_types(a, b)
-    row, dtype = BINARY[op], x.dtype
+    dtype = x.dtype
+    if dt.is_bool(dtype):
+        op = {"bitand": "and", "bitor": "or"}.get(op, op)      # one spelling, so that guards are recognised
+    row = BINARY[op]
+    if dtype == "handle":
+        raise IRError(f"`{row.symbol}` on a pointer")
     if row.logical and not dt.is_bool(dtype):
         raise IRError(with_hint(f"`{row.symbol}` needs bool operands, got {dtype}", "compare first: x != 0"))
     if op == "div" and not dt.is_float(dtype):
@@ -400,7 +405,8 @@ def binary(op: str, a: Any, b: Any) -> Expr:
         raise IRError(with_hint(f"`{row.symbol}` on bool", 'cast first: x.astype("int32")'))
     if op in ("floordiv", "floormod", "truncdiv", "truncmod") and isinstance(y, IntImm) and y.value == 0:
         raise IRError(f"`{row.symbol}` by the constant 0")
-    if isinstance(x, IntImm) and isinstance(y, IntImm):
+    foldable = op not in ("shl", "shr") or (isinstance(y, IntImm) and 0 <= y.value < dt.bits_of(dtype))
+    if isinstance(x, IntImm) and isinstance(y, IntImm) and foldable:
         value = row.fold(x.value, y.value)
         out = "bool" if row.compares else dtype
         low, high = dt.integer_range(out)
@@ -469,9 +475,13 @@ def intrinsic(name: str, *args: Any, dtype: str | None = None) -> Expr:
     row = INTRINSICS.get(name)
     if row is None:
         raise IRError(with_hint(f"there is no function {name!r}", f"the functions are {', '.join(sorted(INTRINSICS))}"))
+    if row.arity >= 0 and len(args) != row.arity:
+        raise IRError(f"{name} takes {row.arity} argument(s), {len(args)} given")
+    if row.kind == "math" and row.arity > 1:
+        for _ in args:                                   # operands of one dtype, as for a binary operator
+            args = (*match_types(args[0], args[1]), *args[2:])
+            args = (*args[1:], args[0])
     exprs = tuple(convert(a) for a in args)
-    if row.arity >= 0 and len(exprs) != row.arity:
-        raise IRError(f"{name} takes {row.arity} argument(s), {len(exprs)} given")
     if row.kind == "math" and not all(dt.is_float(e.dtype) for e in exprs):
         raise IRError(with_hint(f"{name} of {', '.join(e.dtype for e in exprs)}", f'cast first: {name}(x.astype("float32"))'))
     return Call(name, exprs, dtype or result_type(name, exprs))

@@ -159,7 +159,8 @@ class StmtPrinter(ExprPrinter):
             self.line("pass", s)
 
     def evaluate(self, s: Evaluate) -> None:
-        bare = isinstance(s.value, Call) and INTRINSICS[s.value.op].kind == "effect"
+        row = INTRINSICS.get(s.value.op) if isinstance(s.value, Call) else None
+        bare = row is not None and row.kind == "effect"
         self.line(self.expr(s.value) if bare else f"T.evaluate({self.expr(s.value)})", s)
 
     # blocks ------------------------------------------------------------------------------------------------

@@ -1,0 +1,172 @@
+"""Elementary functions against 80-bit arithmetic: the stated bounds in units of the last place, and special values."""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+import mpmath
+import numpy as np
+import pytest
+from kernels import HOST, Cpu, elementwise, load
+
+from tilewright.codegen.llvm import compile_text, feature_set
+from tilewright.codegen.llvm.builder import ModuleBuilder
+from tilewright.codegen.llvm.emit import attribute_groups
+from tilewright.codegen.llvm.mathlib import ULP
+from tilewright.codegen.llvm.mathlib.library import MATH, math_helper
+from tilewright.tir.dtype import with_lanes
+from tilewright.tir.expr import intrinsic
+
+pytestmark = [
+    pytest.mark.skipif(np.finfo(np.longdouble).nmant != 63, reason="the reference needs 80-bit long double"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+]
+LINUX = "x86_64-unknown-linux-gnu"
+# (target, lanes in float32, slack in ulp): FMA is missing on the last
+TARGETS = {"host": (HOST, 16, 0.0), "scalar": (HOST, 1, 0.0), "avx2": (Cpu("haswell", triple=LINUX), 8, 0.0),
+           "sse2": (Cpu("x86-64", triple=LINUX), 4, 1.0)}
+SPECIAL = [
+    0.0, 0.5, 1.0, 2.0, 3.0, 7.0, np.inf, np.nan, 1e-45, 1e-40, 1e-310, 5e-324, 1e-8, 1e-4, 0.99999, 1.00001, 1e15, 1e22, 1e30,
+    1e300, 3.4e38, 1.7e308, 88.7, 88.8, 89.0, 87.5, 103.9, 104.1, 709.7, 709.8, 710.4, 745.0, 745.2, 746.0, 127.99, 128.0,
+    149.5, 150.5, 1023.9, 1074.0, 1075.5, 0.41421356, 2.41421356, np.pi / 2, np.pi, 355.0, 4194304.0, 16777216.0,
+    9007199254740992.0, 1647099.0, 1647100.5, 6381956970095103.0 * 2.0**797]
+DOMAIN = {
+    "exp": (-750, 712), "exp2": (-1080, 1026), "expm1": (-45, 712), "tanh": (-22, 22), "sigmoid": (-750, 750),
+    "sinh": (-712, 712), "cosh": (-712, 712), "asin": (-1, 1), "acos": (-1, 1), "erf": (-6.5, 6.5), "log": (0.3, 3),
+    "log2": (0.3, 3), "log10": (0.3, 3), "log1p": (-0.9999, 3), "sin": (-50, 50), "cos": (-50, 50), "tan": (-50, 50),
+    "atan": (-20, 20)}
+NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
+
+
+def compiled(dtype: str, lanes: int, target: Cpu) -> dict[str, Callable[..., np.ndarray]]:
+    """Every function, mapped over arrays, in one module."""
+    module = ModuleBuilder(features=feature_set(target))
+    element, align = ("double", 8) if dtype == "float64" else ("float", 4)
+    f = element if lanes == 1 else f"<{lanes} x {element}>"
+    for name, (_, arity) in MATH.items():
+        symbol = math_helper(module, name, f)
+        loads = "".join(f"  %p{k} = getelementptr {element}, ptr %a{k}, i64 %i\n"
+                        f"  %v{k} = load {f}, ptr %p{k}, align {align}\n" for k in range(arity))
+        pointers = "".join(f"ptr %a{k}, " for k in range(arity))
+        values = ", ".join(f"{f} %v{k}" for k in range(arity))
+        module.define(f"map_{name}", f"""define void @map_{name}({pointers}ptr %o, i64 %n) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %j, %loop ]
+{loads}  %r = call {f} {symbol}({values})
+  %q = getelementptr {element}, ptr %o, i64 %i
+  store {f} %r, ptr %q, align {align}
+  %j = add nsw i64 %i, {lanes}
+  %c = icmp slt i64 %j, %n
+  br i1 %c, label %loop, label %done
+done:
+  ret void
+}}""")
+    text = module.text() + attribute_groups(feature_set(target))
+    keep, address = load(compile_text(text, target), *(f"map_{name}" for name in MATH))
+
+    def caller(name: str) -> Callable[..., np.ndarray]:
+        arity = MATH[name][1]
+        kernel = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(address[f"map_{name}"])
+
+        def call(*arrays: np.ndarray) -> np.ndarray:
+            size = len(arrays[0])
+            padded = [np.concatenate([a, np.ones(-size % lanes, dtype)]).astype(dtype) for a in arrays]
+            out = np.empty_like(padded[0])
+            kernel(*(a.ctypes.data for a in padded), out.ctypes.data, len(out))
+            return out[:size]
+        call.keep = keep  # type: ignore[attr-defined]
+        return call
+    return {name: caller(name) for name in MATH}
+
+
+def arguments(name: str, dtype: str, size: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(len(name))
+    integer = np.uint32 if dtype == "float32" else np.uint64
+    special = np.array([*SPECIAL, *(-x for x in SPECIAL)]).astype(dtype)
+    def any_bits() -> np.ndarray:
+        return rng.integers(0, np.iinfo(integer).max, size, dtype=integer, endpoint=True).view(dtype)
+    if MATH[name][1] == 1:
+        low, high = DOMAIN[name]
+        if dtype == "float32" and high > 100:
+            low, high = low / 7, high / 7
+        signed = 10.0**rng.uniform(-12, 8, size) * rng.choice([-1, 1], size)
+        return [np.concatenate([special, rng.uniform(low, high, size).astype(dtype), any_bits(), signed.astype(dtype),
+                                (rng.normal(size=size) * 0.1).astype(dtype)])]
+    grid = [g.ravel() for g in np.meshgrid(special, special)]
+    range_ = 300 if dtype == "float32" else 1500
+    extra = {
+        "pow": [np.concatenate([10.0**rng.uniform(-3, 3, size), rng.uniform(0.5, 2, size)]),
+                np.concatenate([rng.uniform(-20, 20, size), rng.uniform(-range_, range_, size)])],
+        "fmod": [10.0**rng.uniform(-10, 12, size), 10.0**rng.uniform(-5, 5, size)],
+        "atan2": [rng.normal(size=size) * 10.0**rng.integers(-3, 3, size), rng.normal(size=size)],
+    }[name]
+    return [np.concatenate([g, e.astype(dtype), any_bits()]) for g, e in zip(grid, extra)]
+
+
+def exact(name: str, xs: list[np.ndarray]) -> np.ndarray:
+    wide = [x.astype(np.longdouble) for x in xs]
+    if name == "sigmoid":
+        e = np.exp(-np.abs(wide[0]))
+        return np.where(wide[0] >= 0, 1 / (1 + e), e / (1 + e))
+    if name == "erf":
+        mpmath.mp.prec = 80
+        return np.array([np.longdouble(mpmath.nstr(mpmath.erf(mpmath.mpf(float(v))), 25)) if np.isfinite(v) and v != 0
+                         else np.clip(v, -1, 1) for v in xs[0]])
+    return getattr(np, NUMPY.get(name, name))(*wide)
+
+
+def errors(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Distance in ulp of the rounded exact value; infinity where a NaN, an infinity or the sign of a zero is wrong."""
+    dtype = got.dtype
+    rounded = want.astype(dtype)
+    unit = np.abs(np.spacing(np.where(np.isfinite(rounded), rounded, 1).astype(dtype))).astype(np.longdouble)
+    distance = np.abs(got.astype(np.longdouble) - want) / np.maximum(unit, np.finfo(dtype).smallest_subnormal)
+    same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+    at_the_edge = np.fmin(np.abs(got), np.abs(rounded)) >= np.finfo(dtype).max * (1 - 4 * np.finfo(dtype).eps)
+    distance = np.where(np.isfinite(rounded) & np.isfinite(got), distance, np.where(same | at_the_edge, 0, np.inf))
+    wrong_sign = (got == 0) & (rounded == 0) & (np.signbit(got) != np.signbit(rounded))
+    return np.where(wrong_sign, np.inf, distance)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+@pytest.mark.parametrize("target", TARGETS)
+def test_error_bounds(target: str, dtype: str) -> None:
+    cpu, lanes, slack = TARGETS[target]
+    functions = compiled(dtype, max(1, lanes // (2 if dtype == "float64" else 1)), cpu)
+    for name, function in functions.items():
+        xs = arguments(name, dtype, 300 if name == "erf" else 3000)
+        got, want = function(*xs), exact(name, xs)
+        error = errors(got, want)
+        worst = int(np.argmax(error))
+        bound = ULP[name][dtype == "float64"]
+        assert error[worst] <= bound + (slack if bound else 0), (
+            f"{name}({', '.join(repr(float(x[worst])) for x in xs)}) = {float(got[worst])!r}, "
+            f"exactly {want[worst]}: {float(error[worst]):.2f} ulp")
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+def test_small_floats_are_rounded_once_from_float32(dtype: str) -> None:
+    x = np.linspace(-4, 4, 64, dtype="float32")
+    for name, reference in {"exp": np.exp, "tanh": np.tanh, "sin": np.sin}.items():
+        got = elementwise(lambda a, name=name: intrinsic(name, a), [x.astype(_numpy(dtype))], dtype, 16)
+        want = reference(x.astype(_numpy(dtype)).astype("float64")).astype("float32").astype(_numpy(dtype))
+        same = got.astype("float32") == want.astype("float32")
+        assert same.mean() > 0.98
+
+
+def test_functions_inside_a_kernel_and_of_two_widths() -> None:
+    x = np.random.default_rng(0).normal(size=64).astype("float32")
+    for lanes in (1, 4, 16, 32):
+        got = elementwise(lambda a: intrinsic("tanh", a) + intrinsic("exp", a), [x], "float32", lanes)
+        np.testing.assert_allclose(got, np.tanh(x) + np.exp(x), rtol=1e-6, atol=1e-7)
+    y = np.abs(x) + 0.5
+    got = elementwise(lambda a, b: intrinsic("pow", a, b) * intrinsic("rsqrt", a), [y, x], "float32", 16)
+    np.testing.assert_allclose(got, y**x / np.sqrt(y), rtol=1e-6)
+    assert with_lanes("float32", 16) == "float32x16"
+
+
+def _numpy(dtype: str) -> np.dtype:
+    from kernels import numpy_of
+    return numpy_of(dtype)

@@ -1,0 +1,315 @@
+"""Calls: what the argument checker accepts, what it says about the rest, and what arrives in the slots."""
+import random
+import re
+import sys
+import types
+
+import ml_dtypes
+import numpy as np
+import pytest
+import runtime_kernels as kernels
+
+from tilewright.runtime import CallTypeError, CallValueError, array, empty, from_dlpack
+from tilewright.runtime.signature import OPERATORS, Param, Signature, decode, dim_text, signatures_in
+from tilewright.support.errors import ArgumentError, CallError
+
+
+@pytest.fixture(scope="module")
+def scale():
+    return kernels.scale()["scale"]
+
+
+def f32(*shape):
+    return np.arange(int(np.prod(shape)), dtype="float32").reshape(shape)
+
+
+def test_tensors_numpy_arrays_and_offsets_are_used_in_place(scale):
+    a, c = f32(10), np.zeros(10, "float32")
+    scale(a, c)
+    np.testing.assert_array_equal(c, 2 * a)
+    t, u = array(a), empty(10)
+    scale(t, u)
+    np.testing.assert_array_equal(u.numpy(), 2 * a)
+    scale(a[3:7], c[:4])                                   # views: data pointers inside an array
+    np.testing.assert_array_equal(c[:4], 2 * a[3:7])
+    scale(a[:0], c[:0])
+
+
+REFUSED = [
+    ((f32(4),), CallTypeError, r"scale: num_args is 1, expected 2"),
+    ((f32(4), f32(4), f32(4)), CallTypeError, r"num_args is 3, expected 2"),
+    ((None, f32(4)), CallTypeError, r"argument A is None, expected a tensor of float32"),
+    (([1.0, 2.0], f32(2)), CallTypeError, r"argument A is of type list, expected a tensor"),
+    ((f32(4), (1.0,)), CallTypeError, r"argument C is of type tuple"),
+    ((3, f32(4)), CallTypeError, r"argument A is of type int"),
+    ((2.5, f32(4)), CallTypeError, r"argument A is of type float"),
+    (("x", f32(4)), CallTypeError, r"argument A is of type str"),
+    ((object(), f32(4)), CallTypeError, r"argument A is of type object"),
+    (({}, f32(4)), CallTypeError, r"argument A is of type dict"),
+    ((f32(4), f32(5)), CallValueError, r"argument C\.shape\[0\] is 5, expected 4 "
+                                       r"\(constraint C\.shape\[0\] == n, n = A\.shape\[0\]\)"),
+    ((f32(2, 2), f32(4)), CallValueError, r"argument A\.ndim is 2, expected 1"),
+    ((np.float32(1).reshape(()), f32(4)), CallValueError, r"argument A\.ndim is 0, expected 1"),
+    ((f32(4).astype("float64"), f32(4)), CallTypeError, r"argument A\.dtype is float64, expected float32"),
+    ((f32(4), np.zeros(4, "int8")), CallTypeError, r"argument C\.dtype is int8, expected float32"),
+    ((np.zeros(4, bool), f32(4)), CallTypeError, r"argument A\.dtype is bool, expected float32"),
+    ((np.zeros(4, ml_dtypes.bfloat16), f32(4)), CallTypeError, r"argument A\.dtype is bfloat16"),
+    ((f32(8)[::2], f32(4)), CallValueError, r"argument A is not contiguous: strides \(2\), expected \(1\)"),
+    ((f32(4), f32(4)[::-1]), CallValueError, r"argument C is not contiguous: strides \(-1\)"),
+    ((f32(4).astype(">f4"), f32(4)), CallTypeError, r"argument A\.dtype is >f4"),
+    ((np.array(["a", "b"]), f32(2)), CallTypeError, r"argument A\.dtype is <U1"),
+    ((np.array([1, None]), f32(2)), CallTypeError, r"argument A\.dtype is \|O"),
+]
+
+
+@pytest.mark.parametrize("args, kind, message", REFUSED, ids=[m for _, _, m in REFUSED])
+def test_a_wrong_call_names_the_function_the_argument_and_both_sides(scale, args, kind, message):
+    before = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    with pytest.raises(CallError, match=message) as caught:
+        scale(*args)
+    assert type(caught.value) is kind
+    assert str(caught.value).startswith("scale: ")
+    for a, b in zip(args, before, strict=True):
+        if isinstance(a, np.ndarray):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_the_message_shows_the_signature_and_what_came(scale):
+    with pytest.raises(ValueError) as caught:
+        scale(f32(4), f32(5))
+    assert "expected: scale(A: float32[n], C: float32[n])\ngot: C: float32[5]" in str(caught.value)
+
+
+def test_a_misaligned_array_is_refused(scale):
+    raw = np.zeros(17, np.uint8)
+    odd = raw[1:].view("float32")
+    with pytest.raises(CallValueError, match=r"argument A\.data is at address 0x[0-9a-f]+, expected a multiple of 4"):
+        scale(odd, f32(4))
+
+
+def test_read_only_arrays_are_inputs_and_never_outputs(scale):
+    a, c = f32(4), np.zeros(4, "float32")
+    a.flags.writeable = False
+    scale(a, c)
+    np.testing.assert_array_equal(c, 2 * a)
+    scale(np.broadcast_to(np.float32(3), (1,)), c[:1])
+    with pytest.raises(CallValueError, match="argument C is a read-only NumPy array") as caught:
+        scale(c, a)
+    assert caught.value.__context__ is None
+    np.testing.assert_array_equal(a, f32(4))
+
+
+def test_bfloat16_arrays_and_tensors():
+    m = kernels.probe(Param("X", "bfloat16", (3,)))
+    out, x = np.zeros(32, "int64"), np.array([1, 2, 3], ml_dtypes.bfloat16)
+    m["f"](out, x)
+    assert out[1] == x.ctypes.data
+    t = array(x)
+    m["f"](out, t)
+    assert out[1] == t.data_ptr and t.dtype == "bfloat16"
+
+
+SCALARS = [
+    ("int32", 7, 7), ("int32", -1, -1), ("int32", True, 1), ("int64", -(2**63), -(2**63)), ("int8", -128, -128),
+    ("uint8", 255, 255), ("uint32", 2**32 - 1, 2**32 - 1), ("bool", True, 1), ("bool", 0, 0),
+    ("int32", np.int64(5), 5),
+]
+
+
+@pytest.mark.parametrize("dtype, value, slot", SCALARS)
+def test_integer_scalars(dtype, value, slot):
+    out = np.zeros(32, "int64")
+    kernels.probe(Param("k", dtype))["f"](out, value)
+    assert out[1] == slot
+
+
+@pytest.mark.parametrize("dtype, value, message", [
+    ("int32", 2**31, r"argument k is 2147483648, expected a value that fits int32"),
+    ("int8", 128, r"is 128, expected a value that fits int8"),
+    ("uint8", -1, r"is -1, expected a value that fits uint8"),
+    ("bool", 2, r"is 2, expected a value that fits bool"),
+    ("int64", 2**63, r"argument k is an int of more than 64 bits, expected a number of type int64"),
+    ("int32", 1.5, r"argument k is a float, expected a number of type int32"),
+    ("float32", "x", r"argument k is a string, expected a number of type float32"),
+    ("float32", None, r"argument k is None, expected a number of type float32"),
+    ("int32", f32(1), r"argument k is a tensor, expected a number of type int32"),
+    ("int32", [1], r"argument k is a list or tuple, expected a number of type int32"),
+])
+def test_scalars_that_do_not_fit(dtype, value, message):
+    with pytest.raises(CallError, match=message):
+        kernels.probe(Param("k", dtype))["f"](np.zeros(32, "int64"), value)
+
+
+def test_float_scalars_arrive_as_numpy_rounds_them():
+    values = [0.0, -0.0, 1.5, 1e-8, 6e-8, 65504.0, 65519.9, 65520.0, 1e9, -np.inf, np.nan, 2.0**-24, 2.0**-25, 3e-5]
+    rng = np.random.default_rng(0)
+    values += list(rng.standard_normal(50) * 10.0 ** rng.integers(-8, 6, 50)) + [3]
+    out = np.zeros(32, "int64")
+    f = kernels.probe(*[Param(f"x{i}", d) for i, d in enumerate(("float16", "bfloat16", "float32", "float64"))])["f"]
+    for v in values:
+        f(out, v, v, v, v)
+        single = np.float32(v)                             # through float32, as the checker documents it
+        with np.errstate(over="ignore"):
+            want = [np.float16(single).view("uint16"), ml_dtypes.bfloat16(single).view("uint16"),
+                    single.view("uint32"), np.float64(v).view("uint64")]
+        got = [int(x) & (1 << 64) - 1 for x in out[1:5]]
+        if np.isnan(v):
+            halves = np.array([got[0]], "uint16").view("float16"), np.array([got[1]], "uint16").view(ml_dtypes.bfloat16)
+            assert np.isnan(halves[0][0]) and np.isnan(np.float32(halves[1][0]))
+            continue
+        assert got == [int(w) for w in want], v
+
+
+def test_symbols_are_bound_once_and_compared_after():
+    m = kernels.probe(Param("A", "float32", ("n", "m")), Param("k", "int32"), Param("B", "int8", ("m", "k", "n")))
+    out = np.zeros(32, "int64")
+    m["f"](out, f32(2, 3), 4, np.zeros((3, 4, 2), "int8"))
+    assert list(out[3:6]) == [4, 2, 3]                     # OUT, A, B, then k, then n and m
+    with pytest.raises(CallError, match=r"B\.shape\[1\] is 5, expected 4 \(constraint B\.shape\[1\] == k\)"):
+        m["f"](out, f32(2, 3), 4, np.zeros((3, 5, 2), "int8"))
+    with pytest.raises(CallError, match=r"B\.shape\[2\] is 1, expected 2"):
+        m["f"](out, f32(2, 3), 4, np.zeros((3, 4, 1), "int8"))
+
+
+def test_a_symbol_must_fit_its_dtype():
+    m = kernels.probe(Param("A", "int8", ("n",)), n="int8")
+    out = np.zeros(32, "int64")
+    m["f"](out, np.zeros(127, "int8"))
+    with pytest.raises(CallValueError, match=r"A\.shape\[0\] is 128, expected at most 127 .*n, an int8"):
+        m["f"](out, np.zeros(128, "int8"))
+
+
+def test_expressions_may_come_before_their_symbols():
+    m = kernels.probe(Param("A", "float32", (("add", ("mul", "n", 2), 1),)), Param("B", "float32", ("n",)))
+    out = np.zeros(32, "int64")
+    m["f"](out, f32(7), f32(3))
+    with pytest.raises(CallError, match=r"A\.shape\[0\] is 8, expected 7 "
+                                        r"\(constraint A\.shape\[0\] == \(n \* 2\) \+ 1, n = B\.shape\[0\]\)"):
+        m["f"](out, f32(8), f32(3))
+
+
+def test_random_expressions_agree_with_python():
+    rng = random.Random(7)
+    python = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "min": min, "max": max,
+              "floordiv": lambda a, b: a // b, "floormod": lambda a, b: a % b}
+
+    def grow(depth):
+        if depth == 0 or rng.random() < 0.2:
+            return rng.choice(["n", "m", rng.randint(-3, 9)])
+        return (rng.choice(list(OPERATORS)), grow(depth - 1), grow(depth - 1))
+
+    def value(e, env):
+        return env[e] if isinstance(e, str) else e if isinstance(e, int) else python[e[0]](*(value(x, env) for x in e[1:]))
+
+    checked = 0
+    for _ in range(60):
+        e, env = grow(4), {"n": rng.randint(1, 6), "m": rng.randint(1, 6)}
+        try:
+            want = value(e, env)
+        except ZeroDivisionError:
+            continue
+        if not 0 <= want < 4096:
+            continue
+        checked += 1
+        f = kernels.probe(Param("N", "int8", ("n",)), Param("M", "int8", ("m",)), Param("E", "int8", (e,)))["f"]
+        args = [np.zeros(env[k], "int8") for k in "nm"]
+        f(np.zeros(32, "int64"), *args, np.zeros(want, "int8"))
+        with pytest.raises(CallError, match=re.escape(f"expected {want} ")):
+            f(np.zeros(32, "int64"), *args, np.zeros(want + 1, "int8"))
+    assert checked > 15
+
+
+def test_symbolic_strides():
+    m = kernels.probe(Param("A", "float32", ("n", "m"), strides=("s", 1)))
+    out, a = np.zeros(32, "int64"), f32(4, 6)
+    m["f"](out, a[:, :3])
+    assert list(out[2:5]) == [4, 3, 6] and out[1] == a.ctypes.data
+    m["f"](out, array(f32(2, 5)))
+    assert list(out[2:5]) == [2, 5, 5]
+    with pytest.raises(CallError, match=r"A\.strides\[1\] is 2, expected 1"):
+        m["f"](out, a[:, ::2])
+
+
+def test_unit_extents_and_empty_arrays_need_no_strides():
+    m = kernels.probe(Param("A", "float32", ("n", "m")))
+    out, a = np.zeros(32, "int64"), f32(4, 6)
+    m["f"](out, a[:1, :])
+    m["f"](out, a[1:2, :4])
+    m["f"](out, a[:0, ::2])
+    with pytest.raises(CallError, match=r"not contiguous: strides \(6, 1\), expected \(4, 1\)"):
+        m["f"](out, a[:2, :4])
+    with pytest.raises(CallError, match=r"not contiguous: strides \(1, 4\)"):
+        m["f"](out, f32(3, 4).T)
+
+
+def test_a_scalar_parameter_may_give_an_extent_in_front():
+    m = kernels.probe(Param("A", "float32", ("n",)), Param("n", "int32"))
+    m["f"](np.zeros(32, "int64"), f32(3), 3)
+    with pytest.raises(CallError, match=r"A\.shape\[0\] is 3, expected 4 \(constraint A\.shape\[0\] == n\)"):
+        m["f"](np.zeros(32, "int64"), f32(3), 4)
+
+
+def test_many_parameters_and_long_names():
+    params = [Param(f"argument_with_a_long_name_{i}", "float32", (2, 3)) for i in range(29)]
+    m = kernels.probe(*params)
+    arrays = [f32(2, 3) for _ in params]
+    m["f"](np.zeros(32, "int64"), *arrays)
+    arrays[20] = f32(3, 2)
+    with pytest.raises(CallError, match=r"argument_with_a_long_name_20\.shape\[0\] is 3, expected 2"):
+        m["f"](np.zeros(32, "int64"), *arrays)
+    huge = kernels.probe(*[Param("x" * 900 + str(i), "float32", (2,)) for i in range(20)])
+    with pytest.raises(CallError, match="num_args is 0"):  # the text is cut, nothing else
+        huge["f"]()
+
+
+def test_torch_tensors_that_require_grad_are_refused_while_torch_records(scale, monkeypatch):
+    class Fake:
+        def __init__(self, values, requires_grad):
+            self.values, self.requires_grad = values, requires_grad
+
+        def __dlpack__(self, **kwargs):
+            return self.values.__dlpack__(**kwargs)
+
+        def __dlpack_device__(self):
+            return self.values.__dlpack_device__()
+
+    torch = types.SimpleNamespace(Tensor=Fake, is_grad_enabled=lambda: recording)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    recording, c = True, np.zeros(4, "float32")
+    scale(Fake(f32(4), False), c)
+    np.testing.assert_array_equal(c, 2 * f32(4))
+    with pytest.raises(CallValueError, match=r"argument A is a torch tensor that requires grad.*\n\nhint: .*detach"):
+        scale(Fake(f32(4), True), c)
+    recording = False
+    scale(Fake(f32(4), True), c)
+
+
+def test_signatures_travel_in_their_table():
+    s = Signature("f", (Param("A", "float32", ("n", 4), alignment=64), Param("x", "float32"),
+                        Param("B", "bool", ("n", ("mul", "m", 2)), strides=("s", 1)), Param("k", "int64"),
+                        Param("C", "bfloat16", ("m",), written=True), Param("D", "int8", ())), {"n": "int32"})
+    again = decode(s.encode())
+    assert again.encode() == s.encode() and again.params == s.params and str(again) == str(s)
+    assert s.symbols == ("n", "s", "m") and s.num_slots == 9 and s.slot("m") == 8
+    assert str(s) == ("f(A: float32[n, 4], x: float32, B: bool[n, m * 2], k: int64, C: bfloat16[m], D: int8[])")
+    assert signatures_in(b"TWS1junk" + s.encode() + b"TWS1" + bytes(40) + s.encode()) == [again, again]
+    assert dim_text(("min", ("sub", "n", 1), 8)) == "min(n - 1, 8)"
+
+
+@pytest.mark.parametrize("params, message", [
+    ((Param("A", "float32", (("add", "n", 1),)),), "no argument tells what n is"),
+    ((Param("A", "float32", (1,)), Param("A", "float32", (1,))), "two parameters have one name"),
+    ((Param("A", "float32", ("B",)), Param("B", "float32", (1,))), "no argument tells what B is"),
+    ((Param("A", "float32", ("n",), strides=(1, 1)),), "has 1 extents and 2 strides"),
+    ((Param("A", "float33", (1,)),), "'float33' is not a dtype"),
+])
+def test_signatures_that_cannot_be_checked_are_refused(params, message):
+    with pytest.raises(ArgumentError, match=message):
+        Signature("f", params).encode()
+
+
+def test_from_dlpack_shares_memory():
+    a = f32(3)
+    t = from_dlpack(a)
+    a[0] = 9
+    assert t.numpy()[0] == 9 and np.shares_memory(np.from_dlpack(t), a)

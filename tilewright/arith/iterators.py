@@ -1,0 +1,98 @@
+"""Iterators cut into digits, and the maps made of them."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.forms import form_of, to_expr
+from tilewright.arith.laws import divide
+from tilewright.arith.linear import Atom, Linear
+from tilewright.tir.expr import Expr, Var, binary
+from tilewright.tir.node import substitute
+
+ONE = Linear({}, 1)
+
+
+@dataclass(eq=False)
+class Digit:
+    """atom runs over [0, extent); independent of the other digits unless its mark is ragged."""
+    atom: Atom
+    extent: Linear
+
+
+@dataclass(eq=False)
+class Mark:
+    """value = sum of parts[var] * (var - min) runs over [0, extent); its digits have the weights `weights`.
+
+    `ragged`: the last digit does not fill its extent, so that not every combination of digits occurs.
+    """
+    parts: list[tuple[Var, Linear, Linear, Linear]]           # (var, min, extent, coefficient), least first
+    extent: Linear
+    divisors: list[Linear] = field(default_factory=list)
+    weights: list[Linear] = field(default_factory=list)
+    digits: list[Digit] = field(default_factory=list)
+    ragged: bool = False
+
+
+@dataclass(eq=False)
+class Output:
+    """index = base + sum of weight * digit (or weight * (extent - 1 - digit) when reversed), least weight first."""
+    base: Linear
+    parts: list[tuple[Digit, Linear, bool]]
+    extent: Linear
+    dtype: str
+
+
+class IterMap:
+    """An understood map from the points of some domains to indices. `outputs` gives (min, extent) of each index."""
+
+    def __init__(self, analyzer: Analyzer, marks: list[Mark], outputs: list[Output], dense: bool, restricted: bool) -> None:
+        self._analyzer, self._marks, self._outputs = analyzer, marks, outputs
+        used = [d for o in outputs for d, _, _ in o.parts]
+        once = len(used) == len({id(d) for d in used})
+        whole = all(d.extent.key == ONE.key or any(u is d for u in used) for m in marks for d in m.digits)
+        #: no two points of the domain (where the predicate holds) have the same indices
+        self.is_injective = whole
+        #: every point of the box of `outputs` is reached exactly once
+        self.is_bijective = whole and once and dense and not restricted and not any(m.ragged for m in marks)
+
+    @property
+    def outputs(self) -> list[tuple[Expr, Expr]]:
+        """(min, extent) of each index."""
+        return [(to_expr(self._analyzer, o.base, o.dtype), to_expr(self._analyzer, o.extent, o.dtype)) for o in self._outputs]
+
+    def invert(self, outputs: Sequence[Expr]) -> dict[Var, Expr]:
+        """The value of each variable at which the indices are `outputs`, which must lie in the image of an injective map."""
+        assert self.is_injective
+        an = self._analyzer
+        with an.scope():
+            places, digits = self._digit_values()
+            result: dict[Var, Linear] = {}
+            for mark in self._marks:
+                value = Linear({})
+                for weight, digit in reversed(list(zip(mark.weights, mark.digits, strict=True))):
+                    value = value.plus(an.multiply(digits.get(digit.atom, Linear({})), weight))
+                for i, (v, low, extent, weight) in enumerate(mark.parts):
+                    part = value if weight.key == ONE.key else divide(an, value, weight)
+                    if i + 1 < len(mark.parts):
+                        part = part.plus(an.multiply(extent, divide(an, part, extent)), -1)
+                    result[v] = part.plus(low)
+            exprs = {v: to_expr(an, form, v.dtype) for v, form in result.items()}
+        table = {p: binary("add", o, 0) for p, o in zip(places, outputs, strict=True)}
+        return {v: substitute(e, table) for v, e in exprs.items()}
+
+    def _digit_values(self) -> tuple[list[Var], dict[Atom, Linear]]:
+        """A variable for each output, in its range, and the digits in terms of them."""
+        an, places = self._analyzer, []
+        digits: dict[Atom, Linear] = {}
+        for i, o in enumerate(self._outputs):
+            place = Var(f"index{i}", o.dtype)
+            places.append(place)
+            an.bind(place, to_expr(an, o.base, o.dtype), to_expr(an, o.extent, o.dtype))
+            rest = form_of(an, place).plus(o.base, -1)
+            for digit, weight, backward in reversed(o.parts):
+                value = divide(an, rest, weight)
+                rest = rest.plus(an.multiply(weight, value), -1)
+                digits.setdefault(digit.atom, digit.extent.shifted(-1).plus(value, -1) if backward else value)
+        return places, digits
