@@ -132,6 +132,8 @@ def test_iter_map_understands_splits_and_fusions():
     assert bijective([(I * 32 + J) // 16, (I * 32 + J) % 16], tile)
     assert bijective([I * 32 + J], tile, I * 32 + J < 100)
     assert not bijective([I * 33 + J], tile) and not bijective([I], tile) and not bijective([I + J], tile)
+    ragged = detect_iter_map([f // 100, f % 100], {f: (0, 1024)}, None, Analyzer())
+    assert ragged.is_injective and not ragged.is_bijective
     assert bijective([f // m, f % m], {f: (0, n * m)}, None, an) and bijective([I * m + J], {I: (0, n), J: (0, m)}, None, an)
     assert bijective([I * 32 + J], {I: (0, (n + 31) // 32), J: (0, 32)}, I * 32 + J < n, an)
 

@@ -5,7 +5,24 @@ from arith_reference import text
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear
 from tilewright.tir.buffer import decl_buffer
-from tilewright.tir.expr import Cast, IntImm, Not, Var, all_of, any_of, cast, if_then_else, maximum, minimum, select
+from tilewright.tir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    IntImm,
+    Not,
+    Ramp,
+    StringImm,
+    Var,
+    all_of,
+    any_of,
+    cast,
+    if_then_else,
+    intrinsic,
+    maximum,
+    minimum,
+    select,
+)
 
 I, J, F, N, M = Var("i"), Var("j"), Var("f"), Var("n"), Var("m")
 
@@ -83,7 +100,16 @@ def test_facts_end_with_their_scope(an):
     assert text(an.simplify((N // 32 * 32 + F) // 7)) == "((((n floordiv 32) mul 32) add f) floordiv 7)"
     with an.constraint(F < 4), an.constraint(F >= 2):
         assert an.bounds(F) == (2, 3)
+    with an.constraint(all_of(F // 4 < 3, F // 4 >= 1)):
+        assert an.bounds(F) == (4, 11)
     assert an.bounds(F) == (None, None)
+
+
+def test_a_divisor_is_not_taken_to_be_nonzero(an):
+    for e in (N * 3 // N, F * N // N, (N - 1 + F * N) % N):
+        assert an.simplify(e).op == ("floormod" if e.op == "floormod" else "floordiv")
+    with an.constraint(N > 0):
+        assert [text(an.simplify(e)) for e in (N * 3 // N, F * N // N, (N - 1 + F * N) % N)] == ["3", "f", "(n sub 1)"]
 
 
 def test_values_in_memory_may_wrap(an):
@@ -97,6 +123,40 @@ def test_values_in_memory_may_wrap(an):
     assert an.prove(cast("int32", narrow[J]) * 4 // 4 >= 0) and an.bounds(cast("int32", narrow[J]) + 1) == (1, 256)
     unsigned = Var("u", "uint8")
     assert not an.prove(unsigned - 1 < unsigned) and not an.prove(unsigned + 1 > unsigned)
+
+
+def test_facts_about_memory_do_not_outlive_an_expression(an):
+    data = decl_buffer((64,), "int32", "A")
+    with an.constraint(data[J] < 5):
+        assert not an.prove(data[J] < 5)
+    inside = if_then_else(data[J] < 5, minimum(data[J], 5), 0)
+    assert text(an.simplify(inside)) == "if_then_else((Load lt 5), Load, 0)"
+
+
+def test_a_load_stays_safe_where_its_condition_fails(an):
+    data = decl_buffer((8,), "int32", "A")
+    clamped = data[maximum(minimum(F, 7), 0)]
+    for e in (select(F < 8, clamped, 0), all_of(F < 8, clamped >= 1), any_of(F >= 8, clamped >= 1)):
+        assert an.simplify(e) is e
+
+
+def test_calls_with_effects_are_kept_apart(an):
+    draw = [intrinsic("call_extern", StringImm("rand"), dtype="int32") for _ in range(2)]
+    e = draw[0] - draw[1]
+    assert an.simplify(e) is e
+
+
+def test_bounds_of_a_cast_end_with_their_scope(an):
+    narrow = Cast("int32", Var("w", "int64"))
+    with an.constraint(all_of(narrow.value >= 0, narrow.value < 8)):
+        assert an.bounds(narrow) == (0, 7)
+    assert an.bounds(narrow) == (-2**31, 2**31 - 1)
+
+
+def test_vector_conditions(an):
+    lanes = Ramp(J * 8, IntImm(1), 8)
+    assert an.prove(Binary("lt", lanes, Broadcast(IntImm(256), 8))) and an.prove(Binary("ge", lanes, Broadcast(IntImm(0), 8)))
+    assert not an.prove(Binary("lt", lanes, Broadcast(IntImm(255), 8)))
 
 
 def test_index_of_a_load_is_simplified(an):
@@ -125,3 +185,42 @@ def test_nothing_to_do_gives_the_same_object(an):
 def test_linear():
     terms, const = linear((I * 4 + J - 3) * 2 + I + J // 2)
     assert {text(a): k for a, k in terms.items()} == {"i": 9, "j": 2, "(j floordiv 2)": 1} and const == -6
+
+
+def test_proofs_about_fused_ragged_tiles():
+    an, n, m, f = Analyzer(), Var("n"), Var("m"), Var("f")
+    rows, columns = (n + 31) // 32, (m + 31) // 32
+    an.assume_nonneg(n)
+    an.assume_nonneg(m)
+    an.bind(f, 0, rows * columns)
+    row, column = f // columns, f % columns
+    assert an.prove(row < rows) and an.prove(column < columns) and an.prove(row * 32 < n) and an.prove(column * 32 < m)
+    assert not an.prove(row * 32 + 31 < n)
+
+
+def test_proofs_about_three_fused_symbolic_loops():
+    an, f, i, j, k = Analyzer(), Var("f"), Var("i"), Var("j"), Var("k")
+    n, m, h = Var("n"), Var("m"), Var("h")
+    for v, extent in ((i, n), (j, m), (k, h)):
+        an.assume_nonneg(extent)
+        an.bind(v, 0, extent)
+    an.bind(f, 0, n * m * h)
+    flat = (i * m + j) * h + k
+    assert an.prove(flat < n * m * h) and an.prove(flat >= 0)
+    assert [text(an.simplify(e)) for e in (flat // (m * h), flat // h % m, flat % h)] == ["i", "j", "k"]
+    assert an.prove(f // (m * h) < n) and an.prove(f // h % m < m) and an.prove(f // h // m < n)
+    assert an.simplify(f // (m * h) * (m * h) + f // h % m * h + f % h) is f
+
+
+def test_proofs_about_partitioned_loops():
+    an, n, outer, inner = Analyzer(), Var("n"), Var("xo"), Var("xi")
+    an.assume_nonneg(n)
+    an.bind(outer, 0, (n + 31) // 32)
+    an.bind(inner, 0, 32)
+    assert an.prove(minimum(n - outer * 32, 32) >= 1) and an.prove((n + 31) // 32 <= (n + 63) // 32)
+    assert an.prove((n + 31) // 32 * 32 - n < 32) and an.prove(n // 4 * 4 <= n)
+    assert not an.prove(outer * 32 + 31 < n)
+    with an.constraint(outer < n // 32):
+        assert an.prove(outer * 32 + inner < n)
+    with an.constraint(n <= 128):
+        assert an.prove(outer < 4) and an.bounds(outer * 32 + inner) == (0, 127)

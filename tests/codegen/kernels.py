@@ -72,7 +72,9 @@ def load(obj: bytes, *symbols: str) -> tuple[Any, dict[str, int]]:
 
 
 def run(func: PrimFunc, *args: Any, target: Cpu = HOST, extra: str = "") -> None:
-    """Call NAME__kernel on NumPy arrays (in place) and numbers, in the order of the parameters; shapes bind symbols."""
+    """Call NAME__kernel on NumPy arrays (in place) and numbers, in the order of the parameters;
+    shapes bind symbols.
+    """
     obj = compile_object([func], target, STUBS + extra)
     _, address = keep = load(obj, f"{func.name}__kernel")
     layout = kernel_layout(func)
@@ -98,10 +100,14 @@ def _ctype(dtype: str) -> Any:
         dtype) or getattr(ctypes, f"c_{dtype}")
 
 
-def flat(name: str, buffers: list[Buffer], body: Stmt, scalars: tuple[Var, ...] = (), **attrs: Any) -> PrimFunc:
+def flat(
+    name: str, buffers: list[Buffer], body: Stmt, scalars: tuple[Var, ...] = (), **attrs: Any
+) -> PrimFunc:
     """A flat function of 1-D (or N-D, accessed through `view`) buffers, then scalars."""
     params = [Var(f"{b.name}_handle", "handle") for b in buffers]
-    return PrimFunc((*params, *scalars), body, dict(zip(params, buffers, strict=True)), {"global_symbol": name, **attrs})
+    return PrimFunc(
+        (*params, *scalars), body, dict(zip(params, buffers, strict=True)), {"global_symbol": name, **attrs}
+    )
 
 
 def view(buffer: Buffer) -> Buffer:
@@ -123,7 +129,9 @@ def numpy_of(dtype: str) -> np.dtype:
 def call_symbol(text: str, symbol: str, *arrays: np.ndarray, target: Cpu = HOST) -> None:
     """Compile IR text and call `void symbol(ptr...)`."""
     keep, address = load(compile_text(text, target), symbol)
-    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address[symbol])(*(a.ctypes.data for a in arrays))
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(address[symbol])(
+        *(a.ctypes.data for a in arrays)
+    )
     del keep
 
 
@@ -133,8 +141,12 @@ def ramp(base: Any, lanes: int, stride: Any = 1) -> Expr:
     return start if lanes == 1 else Ramp(start, convert(stride), lanes)
 
 
-def elementwise(compute: Any, inputs: list[np.ndarray], out_dtype: str, lanes: int = 1, target: Cpu = HOST) -> np.ndarray:
-    """out[i] = compute(a[i], b[i], ...) in vectors of `lanes`, compiled and run. The size is a multiple of lanes."""
+def elementwise(
+    compute: Any, inputs: list[np.ndarray], out_dtype: str, lanes: int = 1, target: Cpu = HOST
+) -> np.ndarray:
+    """out[i] = compute(a[i], b[i], ...) in vectors of `lanes`, compiled and run. The size is a
+    multiple of lanes.
+    """
     return elementwise_all({"out": compute}, inputs, out_dtype, lanes, target)["out"]
 
 
@@ -145,7 +157,9 @@ def elementwise_all(computes: dict[str, Any], inputs: list[np.ndarray], out_dtyp
     buffers = [vector(f"in{k}", size, dt.canonical(x.dtype)) for k, x in enumerate(inputs)]
     outs, i = [vector(f"out_{name}", size, out_dtype) for name in computes], Var("i")
     at = ramp(i * lanes, lanes)
-    stores = [Store(out, compute(*(b[at] for b in buffers)), (at,)) for out, compute in zip(outs, computes.values())]
+    stores = [
+        Store(out, compute(*(b[at] for b in buffers)), (at,)) for out, compute in zip(outs, computes.values())
+    ]
     results = {name: np.zeros(size, numpy_of(out_dtype)) for name in computes}
     func = flat("elementwise", [*buffers, *outs], loop(i, size // lanes, seq(stores)))
     run(func, *inputs, *results.values(), target=target)

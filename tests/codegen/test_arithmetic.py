@@ -31,7 +31,9 @@ def floats(dtype: str, seed: int) -> np.ndarray:
     edge = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5, 1e-40]
     pairs = np.array([(x, y) for x in edge for y in edge])[:, seed]
     rng = np.random.default_rng(seed)
-    return np.concatenate([pairs, rng.normal(size=192) * 10.0 ** rng.integers(-3, 4, 192)]).astype(numpy_of(dtype))
+    return np.concatenate([pairs, rng.normal(size=192) * 10.0 ** rng.integers(-3, 4, 192)]).astype(
+        numpy_of(dtype)
+    )
 
 
 def same(got: np.ndarray, want: np.ndarray) -> None:
@@ -55,7 +57,12 @@ def test_integer_operators(dtype: str, lanes: int) -> None:
     wide_a, wide_b = a.astype(object), b.astype(object)
     def wrap(values: Any) -> np.ndarray:
         bits = np.iinfo(dtype).bits
-        return np.array([int(v) & ((1 << bits) - 1) for v in values], "uint64").astype(f"uint{bits}").astype(dtype)
+        return (
+            np.array([int(v) & ((1 << bits) - 1) for v in values], "uint64")
+            .astype(f"uint{bits}")
+            .astype(dtype)
+        )
+
     def quotient(x: int, y: int) -> int:
         return 0 if y == 0 else (abs(x) // abs(y)) * (1 if (x < 0) == (y < 0) else -1)
     reference = {
@@ -81,7 +88,9 @@ def test_division_by_a_constant(dtype: str, lanes: int, divisor: int) -> None:
     for op, fold in (("floordiv", lambda x: x // divisor), ("floormod", lambda x: x % divisor)):
         want = np.array([fold(int(x)) for x in a], object)
         bits = np.iinfo(dtype).bits
-        want = np.array([int(v) & ((1 << bits) - 1) for v in want], "uint64").astype(f"uint{bits}").astype(dtype)
+        want = (
+            np.array([int(v) & ((1 << bits) - 1) for v in want], "uint64").astype(f"uint{bits}").astype(dtype)
+        )
         same(elementwise(lambda x, op=op: binary(op, x, divisor), [a], dtype, lanes), want)
 
 
@@ -114,9 +123,18 @@ def test_float_operators(dtype: str, lanes: int) -> None:
 def test_comparisons(dtype: str, lanes: int) -> None:
     make = floats if "float" in dtype else integers
     a, b = make(dtype, 0), make(dtype, 1)
-    table = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+    table = {
+        "eq": np.equal,
+        "ne": np.not_equal,
+        "lt": np.less,
+        "le": np.less_equal,
+        "gt": np.greater,
+        "ge": np.greater_equal,
+    }
     got = operators(list(table), [a, b], "bool", lanes)
-    negated = elementwise_all({op: lambda x, y, op=op: logical_not(binary(op, x, y)) for op in table}, [a, b], "bool", lanes)
+    negated = elementwise_all(
+        {op: lambda x, y, op=op: logical_not(binary(op, x, y)) for op in table}, [a, b], "bool", lanes
+    )
     for op, fn in table.items():
         same(got[op], fn(a, b))
         same(negated[op], ~fn(a, b))
@@ -127,15 +145,41 @@ def test_bool_logic(lanes: int) -> None:
     a, b = np.arange(32) % 2 == 0, np.arange(32) % 3 == 0
     same(elementwise(lambda x, y: binary("and", x, y), [a, b], "bool", lanes), a & b)
     same(elementwise(lambda x, y: binary("or", x, logical_not(y)), [a, b], "bool", lanes), a | ~b)
-    same(elementwise(lambda x, y: select(x, to("int32", lanes)(y), 7), [a, b], "int32", lanes), np.where(a, b, 7).astype("int32"))
+    same(
+        elementwise(lambda x, y: select(x, to("int32", lanes)(y), 7), [a, b], "int32", lanes),
+        np.where(a, b, 7).astype("int32"),
+    )
 
 
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("source", ("float32", "float64", "float16"))
 @pytest.mark.parametrize("target", ("int8", "int32", "int64", "uint8", "uint32", "uint64"))
 def test_float_to_integer_saturates(source: str, target: str, lanes: int) -> None:
-    a = np.concatenate([floats(source, 0), np.array([3e9, -3e9, 1e19, -1e19, 127.9, -128.9, 255.9, 2.0**31, -2.0**31,
-                                                     2.0**63, -2.0**63, 2.0**64, -0.9, 0.9, 1e38, -1e38]).astype(source)])
+    a = np.concatenate(
+        [
+            floats(source, 0),
+            np.array(
+                [
+                    3e9,
+                    -3e9,
+                    1e19,
+                    -1e19,
+                    127.9,
+                    -128.9,
+                    255.9,
+                    2.0**31,
+                    -(2.0**31),
+                    2.0**63,
+                    -(2.0**63),
+                    2.0**64,
+                    -0.9,
+                    0.9,
+                    1e38,
+                    -1e38,
+                ]
+            ).astype(source),
+        ]
+    )
     info = np.iinfo(target)
     want = [0 if np.isnan(x) else info.max if x >= info.max else info.min if x <= info.min else int(x)
             for x in a.astype("float64")]
@@ -180,8 +224,26 @@ def _double_to_bfloat16(a: np.ndarray) -> np.ndarray:
 
 
 def test_double_to_small_float_rounds_once() -> None:
-    a = np.array([1.0 + 2.0**-11 + 2.0**-40, 1.0 + 2.0**-8 + 2.0**-40, 1.0 + 2.0**-11, 65519.99, 65520.0, 1e300, -1e300, np.inf,
-                  np.nan, 2.0**-25 * (1 + 2.0**-30), 2.0**-25, 0.0, -0.0, 3.0, 1e-300, 5.0])
+    a = np.array(
+        [
+            1.0 + 2.0**-11 + 2.0**-40,
+            1.0 + 2.0**-8 + 2.0**-40,
+            1.0 + 2.0**-11,
+            65519.99,
+            65520.0,
+            1e300,
+            -1e300,
+            np.inf,
+            np.nan,
+            2.0**-25 * (1 + 2.0**-30),
+            2.0**-25,
+            0.0,
+            -0.0,
+            3.0,
+            1e-300,
+            5.0,
+        ]
+    )
     for lanes in LANES:
         same(elementwise(to("float16", lanes), [a], "float16", lanes), a.astype("float16"))
 
@@ -191,9 +253,18 @@ def test_double_to_small_float_rounds_once() -> None:
 def test_native_functions(dtype: str, lanes: int) -> None:
     a = floats(dtype, 0)
     with np.errstate(all="ignore"):
-        table = {"sqrt": np.sqrt(a), "floor": np.floor(a), "ceil": np.ceil(a), "trunc": np.trunc(a), "abs": np.abs(a),
-                 "round": np.rint(a), "nearbyint": np.rint(a)}
-    got = elementwise_all({name: lambda x, name=name: intrinsic(name, x) for name in table}, [a], dtype, lanes)
+        table = {
+            "sqrt": np.sqrt(a),
+            "floor": np.floor(a),
+            "ceil": np.ceil(a),
+            "trunc": np.trunc(a),
+            "abs": np.abs(a),
+            "round": np.rint(a),
+            "nearbyint": np.rint(a),
+        }
+    got = elementwise_all(
+        {name: lambda x, name=name: intrinsic(name, x) for name in table}, [a], dtype, lanes
+    )
     for name, want in table.items():
         same(got[name], want)
     for name, fn in {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}.items():
@@ -209,8 +280,15 @@ def test_integer_functions(lanes: int) -> None:
          np.array([32 - (int(x) & 0xFFFFFFFF).bit_length() for x in a], "int32"))
     same(elementwise(lambda x: ~x, [a], "int32", lanes), ~a)
     same(elementwise(lambda x: abs(x), [a], "int32", lanes), np.abs(a))
-    same(elementwise(lambda x: intrinsic("reinterpret", x, dtype="float32" if lanes == 1 else "float32x16"), [a], "float32",
-                     lanes), a.view("float32"))
+    same(
+        elementwise(
+            lambda x: intrinsic("reinterpret", x, dtype="float32" if lanes == 1 else "float32x16"),
+            [a],
+            "float32",
+            lanes,
+        ),
+        a.view("float32"),
+    )
 
 
 @pytest.mark.parametrize("lanes", LANES)

@@ -39,8 +39,21 @@ def test_matmul(kind: str) -> None:
     fa, fb, fc = view(a), view(b), view(c)
     i, j, kk = Var("i"), Var("j"), Var("k")
     at = i * n + j
-    body = loop(i, m, loop(j, n, seq([
-        Store(fc, FloatImm(0.0), (at,)), loop(kk, k, Store(fc, fc[at] + fa[i * k + kk] * fb[kk * n + j], (at,)))])), kind)
+    body = loop(
+        i,
+        m,
+        loop(
+            j,
+            n,
+            seq(
+                [
+                    Store(fc, FloatImm(0.0), (at,)),
+                    loop(kk, k, Store(fc, fc[at] + fa[i * k + kk] * fb[kk * n + j], (at,))),
+                ]
+            ),
+        ),
+        kind,
+    )
     x, y = np.random.rand(m, k).astype("f4"), np.random.rand(k, n).astype("f4")
     out = np.zeros((m, n), "f4")
     run(flat("mm", [a, b, c], body), x, y, out)
@@ -61,7 +74,12 @@ def test_masked_tail_of_a_symbolic_loop(dtype: str, cpu: str, size: int) -> None
     x = x.astype(numpy_of(dtype))
     room = np.zeros(size + 32, x.dtype)
     room[size:] = 1
-    run(flat("copy", [a, b], body), x, room[:size], target=Cpu(cpu, triple=None if not cpu else "x86_64-unknown-linux-gnu"))
+    run(
+        flat("copy", [a, b], body),
+        x,
+        room[:size],
+        target=Cpu(cpu, triple=None if not cpu else "x86_64-unknown-linux-gnu"),
+    )
     np.testing.assert_array_equal(room, np.concatenate([x, np.ones(32, x.dtype)]))
 
 
@@ -88,8 +106,17 @@ def test_strided_vectors(stride: int, masked: bool) -> None:
 
 def test_gather_through_a_vector_of_indices() -> None:
     a, p, b = vector("A", 32), vector("P", 16, "int32"), vector("B", 16)
-    x, order, out = np.random.rand(32).astype("f4"), np.random.permutation(32)[:16].astype("i4"), np.zeros(16, "f4")
-    run(flat("gather", [a, p, b], Store(b, Load(a, (Load(p, (ramp(0, 16),)),)), (ramp(0, 16),))), x, order, out)
+    x, order, out = (
+        np.random.rand(32).astype("f4"),
+        np.random.permutation(32)[:16].astype("i4"),
+        np.zeros(16, "f4"),
+    )
+    run(
+        flat("gather", [a, p, b], Store(b, Load(a, (Load(p, (ramp(0, 16),)),)), (ramp(0, 16),))),
+        x,
+        order,
+        out,
+    )
     np.testing.assert_array_equal(out, x[order])
 
 
@@ -99,12 +126,22 @@ def test_padding_reads_only_inside() -> None:
     i = Var("i")
     inside = Binary("and", Binary("ge", i, IntImm(4)), Binary("lt", i, IntImm(12)))
     lane = ramp(0, 16)
-    inside_v = Binary("and", Binary("ge", lane, Broadcast(IntImm(4), 16)), Binary("lt", lane, Broadcast(IntImm(12), 16)))
+    inside_v = Binary(
+        "and", Binary("ge", lane, Broadcast(IntImm(4), 16)), Binary("lt", lane, Broadcast(IntImm(12), 16))
+    )
     x, out, out_v = np.random.rand(8).astype("f4"), np.ones(16, "f4"), np.ones(16, "f4")
-    body = seq([
-        loop(i, 16, Store(b, if_then_else(inside, a[i - 4], 0.0), (i,))),
-        Store(c, if_then_else(inside_v, Load(a, (Ramp(IntImm(-4), IntImm(1), 16),)), Broadcast(FloatImm(0.0), 16)), (lane,)),
-    ])
+    body = seq(
+        [
+            loop(i, 16, Store(b, if_then_else(inside, a[i - 4], 0.0), (i,))),
+            Store(
+                c,
+                if_then_else(
+                    inside_v, Load(a, (Ramp(IntImm(-4), IntImm(1), 16),)), Broadcast(FloatImm(0.0), 16)
+                ),
+                (lane,),
+            ),
+        ]
+    )
     run(flat("pad", [a, b, c], body), x, out, out_v)
     np.testing.assert_array_equal(out, np.pad(x, 4))
     np.testing.assert_array_equal(out_v, np.pad(x, 4))
@@ -132,7 +169,9 @@ def test_parallel_captures_loop_variables_scalars_and_buffers() -> None:
     scale, n = Var("scale", "float32"), Var("n")
     a, b = vector("A", n * 4), vector("B", n * 4)
     i, p, t, w = Var("i"), Var("p"), Var("t", "float32"), vector("w", 4)
-    inner = Allocate(w, seq([Store(w, a[p * 4 + i] * t, (IntImm(1),)), Store(b, w[1] + cast("float32", i), (p * 4 + i,))]))
+    inner = Allocate(
+        w, seq([Store(w, a[p * 4 + i] * t, (IntImm(1),)), Store(b, w[1] + cast("float32", i), (p * 4 + i,))])
+    )
     body = loop(i, 4, LetStmt(t, scale * 3.0, loop(p, n, inner, "parallel")))
     func = flat("par", [a, b], body, (n, scale))
     x, out = np.random.rand(40).astype("f4"), np.zeros(40, "f4")
@@ -143,7 +182,13 @@ def test_parallel_captures_loop_variables_scalars_and_buffers() -> None:
 
 def test_nested_parallel_runs_serially_and_min_is_an_offset() -> None:
     a, i, j = vector("A", 64, "int32"), Var("i"), Var("j")
-    body = For(i, IntImm(2), IntImm(4), "parallel", For(j, i, IntImm(3), "parallel", Store(a, i * 10 + j, (i * 8 + j - i,))))
+    body = For(
+        i,
+        IntImm(2),
+        IntImm(4),
+        "parallel",
+        For(j, i, IntImm(3), "parallel", Store(a, i * 10 + j, (i * 8 + j - i,))),
+    )
     out = np.zeros(64, "i4")
     run(flat("nest", [a], body), out)
     want = np.zeros(64, "i4")
@@ -168,7 +213,16 @@ def test_scalars_of_every_type_let_and_while() -> None:
         loop(i, 0, Store(out, FloatImm(9.0, "float64"), (IntImm(7),))),
     ])
     result = np.zeros(8)
-    run(flat("scalars", [out, count], body, tuple(values)), result, np.zeros(1, "i4"), -3, 65535, -2**40, 1.5, False)
+    run(
+        flat("scalars", [out, count], body, tuple(values)),
+        result,
+        np.zeros(1, "i4"),
+        -3,
+        65535,
+        -(2**40),
+        1.5,
+        False,
+    )
     np.testing.assert_array_equal(result, [-3, 65535, -2.0**40, 1.5, 0, 9, 5, 2])
 
 
@@ -183,7 +237,16 @@ def test_short_circuit_guards_a_load() -> None:
 def test_division_of_negative_indices_floors() -> None:
     a, b, i = vector("A", 16, "int32"), vector("B", 16, "int32"), Var("i")
     shifted = i - 8
-    body = loop(i, 16, seq([Store(a, shifted // 3, (shifted // 1 + 8,)), Store(b, i, (((shifted // 4) + 2) * 4 + shifted % 4,))]))
+    body = loop(
+        i,
+        16,
+        seq(
+            [
+                Store(a, shifted // 3, (shifted // 1 + 8,)),
+                Store(b, i, (((shifted // 4) + 2) * 4 + shifted % 4,)),
+            ]
+        ),
+    )
     x, y = np.zeros(16, "i4"), np.zeros(16, "i4")
     run(flat("div", [a, b], body), x, y)
     np.testing.assert_array_equal(x, (np.arange(16) - 8) // 3)
@@ -214,7 +277,23 @@ def test_prefetch_and_assume_change_nothing() -> None:
 def test_refusals_name_the_function_and_the_way_out() -> None:
     a, i = vector("A", 8), Var("i")
     with pytest.raises(CodegenError, match="bound to threadIdx.x"):
-        llvm_ir([flat("f", [a], For(i, IntImm(0), IntImm(8), "thread_binding", Store(a, FloatImm(0.0), (i,)), "threadIdx.x"))], HOST)
+        llvm_ir(
+            [
+                flat(
+                    "f",
+                    [a],
+                    For(
+                        i,
+                        IntImm(0),
+                        IntImm(8),
+                        "thread_binding",
+                        Store(a, FloatImm(0.0), (i,)),
+                        "threadIdx.x",
+                    ),
+                )
+            ],
+            HOST,
+        )
     with pytest.raises(CodegenError, match="neither an argument nor allocated"):
         llvm_ir([flat("f", [a], Store(vector("B", 8), FloatImm(0.0), (IntImm(0),)))], HOST)
     two = decl_buffer((4, 2), name="A")
@@ -250,7 +329,11 @@ def micro_kernel(n: int) -> object:
 
 def test_register_tile_lives_in_registers() -> None:
     func = micro_kernel(64)
-    x, y, out = np.random.rand(8, 64).astype("f4"), np.random.rand(64, 32).astype("f4"), np.zeros((8, 32), "f4")
+    x, y, out = (
+        np.random.rand(8, 64).astype("f4"),
+        np.random.rand(64, 32).astype("f4"),
+        np.zeros((8, 32), "f4"),
+    )
     run(func, x, y, out)
     np.testing.assert_allclose(out, x @ y, rtol=1e-5)
     text = assembly([func], Cpu("znver4", triple="x86_64-unknown-linux-gnu"))
@@ -269,3 +352,16 @@ def test_buffer_of_another_name_on_the_same_data() -> None:
     x = np.zeros((2, 3), "f4")
     run(flat("alias", [a], Store(other, FloatImm(4.0), (IntImm(5),))), x)
     assert x[1, 2] == 4
+
+
+def test_zeros_keep_their_sign() -> None:
+    """The text of a constant must not be remembered by equality: 0.0 == -0.0."""
+    a = vector("A", 2)
+    x = np.ones(2, "f4")
+    run(
+        flat(
+            "zeros", [a], seq([Store(a, FloatImm(0.0), (IntImm(0),)), Store(a, FloatImm(-0.0), (IntImm(1),))])
+        ),
+        x,
+    )
+    assert np.signbit(x).tolist() == [False, True]

@@ -1,4 +1,7 @@
-"""Elementary functions against 80-bit arithmetic: the stated bounds in units of the last place, and special values."""
+"""Elementary functions against 80-bit arithmetic: the stated bounds in units of the last place,
+and special values.
+"""
+
 from __future__ import annotations
 
 import ctypes
@@ -26,15 +29,79 @@ LINUX = "x86_64-unknown-linux-gnu"
 TARGETS = {"host": (HOST, 16, 0.0), "scalar": (HOST, 1, 0.0), "avx2": (Cpu("haswell", triple=LINUX), 8, 0.0),
            "sse2": (Cpu("x86-64", triple=LINUX), 4, 1.0)}
 SPECIAL = [
-    0.0, 0.5, 1.0, 2.0, 3.0, 7.0, np.inf, np.nan, 1e-45, 1e-40, 1e-310, 5e-324, 1e-8, 1e-4, 0.99999, 1.00001, 1e15, 1e22, 1e30,
-    1e300, 3.4e38, 1.7e308, 88.7, 88.8, 89.0, 87.5, 103.9, 104.1, 709.7, 709.8, 710.4, 745.0, 745.2, 746.0, 127.99, 128.0,
-    149.5, 150.5, 1023.9, 1074.0, 1075.5, 0.41421356, 2.41421356, np.pi / 2, np.pi, 355.0, 4194304.0, 16777216.0,
-    9007199254740992.0, 1647099.0, 1647100.5, 6381956970095103.0 * 2.0**797]
+    0.0,
+    0.5,
+    1.0,
+    2.0,
+    3.0,
+    7.0,
+    np.inf,
+    np.nan,
+    1e-45,
+    1e-40,
+    1e-310,
+    5e-324,
+    1e-8,
+    1e-4,
+    0.99999,
+    1.00001,
+    1e15,
+    1e22,
+    1e30,
+    1e300,
+    3.4e38,
+    1.7e308,
+    88.7,
+    88.8,
+    89.0,
+    87.5,
+    103.9,
+    104.1,
+    709.7,
+    709.8,
+    710.4,
+    745.0,
+    745.2,
+    746.0,
+    127.99,
+    128.0,
+    149.5,
+    150.5,
+    1023.9,
+    1074.0,
+    1075.5,
+    0.41421356,
+    2.41421356,
+    np.pi / 2,
+    np.pi,
+    355.0,
+    4194304.0,
+    16777216.0,
+    9007199254740992.0,
+    1647099.0,
+    1647100.5,
+    6381956970095103.0 * 2.0**797,
+]
 DOMAIN = {
-    "exp": (-750, 712), "exp2": (-1080, 1026), "expm1": (-45, 712), "tanh": (-22, 22), "sigmoid": (-750, 750),
-    "sinh": (-712, 712), "cosh": (-712, 712), "asin": (-1, 1), "acos": (-1, 1), "erf": (-6.5, 6.5), "log": (0.3, 3),
-    "log2": (0.3, 3), "log10": (0.3, 3), "log1p": (-0.9999, 3), "sin": (-50, 50), "cos": (-50, 50), "tan": (-50, 50),
-    "atan": (-20, 20)}
+    "exp": (-750, 712),
+    "exp2": (-1080, 1026),
+    "expm1": (-45, 712),
+    "tanh": (-22, 22),
+    "sigmoid": (-750, 750),
+    "sinh": (-712, 712),
+    "cosh": (-712, 712),
+    "asin": (-1, 1),
+    "acos": (-1, 1),
+    "erf": (-6.5, 6.5),
+    "log": (0.3, 3),
+    "log2": (0.3, 3),
+    "log10": (0.3, 3),
+    "log1p": (-0.9999, 3),
+    "sin": (-50, 50),
+    "cos": (-50, 50),
+    "tan": (-50, 50),
+    "atan": (-20, 20),
+}
 NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
 
 
@@ -68,7 +135,9 @@ done:
 
     def caller(name: str) -> Callable[..., np.ndarray]:
         arity = MATH[name][1]
-        kernel = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(address[f"map_{name}"])
+        kernel = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(
+            address[f"map_{name}"]
+        )
 
         def call(*arrays: np.ndarray) -> np.ndarray:
             size = len(arrays[0])
@@ -92,8 +161,17 @@ def arguments(name: str, dtype: str, size: int) -> list[np.ndarray]:
         if dtype == "float32" and high > 100:
             low, high = low / 7, high / 7
         signed = 10.0**rng.uniform(-12, 8, size) * rng.choice([-1, 1], size)
-        return [np.concatenate([special, rng.uniform(low, high, size).astype(dtype), any_bits(), signed.astype(dtype),
-                                (rng.normal(size=size) * 0.1).astype(dtype)])]
+        return [
+            np.concatenate(
+                [
+                    special,
+                    rng.uniform(low, high, size).astype(dtype),
+                    any_bits(),
+                    signed.astype(dtype),
+                    (rng.normal(size=size) * 0.1).astype(dtype),
+                ]
+            )
+        ]
     grid = [g.ravel() for g in np.meshgrid(special, special)]
     range_ = 300 if dtype == "float32" else 1500
     extra = {
@@ -112,20 +190,30 @@ def exact(name: str, xs: list[np.ndarray]) -> np.ndarray:
         return np.where(wide[0] >= 0, 1 / (1 + e), e / (1 + e))
     if name == "erf":
         mpmath.mp.prec = 80
-        return np.array([np.longdouble(mpmath.nstr(mpmath.erf(mpmath.mpf(float(v))), 25)) if np.isfinite(v) and v != 0
-                         else np.clip(v, -1, 1) for v in xs[0]])
+        return np.array(
+            [
+                np.longdouble(mpmath.nstr(mpmath.erf(mpmath.mpf(float(v))), 25))
+                if np.isfinite(v) and v != 0
+                else np.clip(v, -1, 1)
+                for v in xs[0]
+            ]
+        )
     return getattr(np, NUMPY.get(name, name))(*wide)
 
 
 def errors(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Distance in ulp of the rounded exact value; infinity where a NaN, an infinity or the sign of a zero is wrong."""
+    """Distance in ulp of the rounded exact value; infinity where a NaN, an infinity or the sign of
+    a zero is wrong.
+    """
     dtype = got.dtype
     rounded = want.astype(dtype)
     unit = np.abs(np.spacing(np.where(np.isfinite(rounded), rounded, 1).astype(dtype))).astype(np.longdouble)
     distance = np.abs(got.astype(np.longdouble) - want) / np.maximum(unit, np.finfo(dtype).smallest_subnormal)
     same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
     at_the_edge = np.fmin(np.abs(got), np.abs(rounded)) >= np.finfo(dtype).max * (1 - 4 * np.finfo(dtype).eps)
-    distance = np.where(np.isfinite(rounded) & np.isfinite(got), distance, np.where(same | at_the_edge, 0, np.inf))
+    distance = np.where(
+        np.isfinite(rounded) & np.isfinite(got), distance, np.where(same | at_the_edge, 0, np.inf)
+    )
     wrong_sign = (got == 0) & (rounded == 0) & (np.signbit(got) != np.signbit(rounded))
     return np.where(wrong_sign, np.inf, distance)
 

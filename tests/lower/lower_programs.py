@@ -24,8 +24,8 @@ from tilewright.tir.stmt import Block, BlockRealize, PrimFunc, Stmt, Store, loop
 TRUE = IntImm(1, "bool")
 
 
-def block(name: str, domains: Sequence[Any], values: Sequence[Expr], body: Callable[..., Stmt], kinds: str = "",
-          where: Expr = TRUE, init: Callable[..., Stmt] | None = None) -> BlockRealize:
+def block(name: str, domains: Sequence[Any], values: Sequence[Expr], body: Callable[..., Stmt],
+          kinds: str = "", where: Expr = TRUE, init: Callable[..., Stmt] | None = None) -> BlockRealize:
     """A realized block; kinds has one of S and R per axis (S by default)."""
     axes = [Var(f"v{n}") for n in range(len(values))]
     iters = tuple(IterVar(Range(IntImm(0), convert(d)), v, COMM_REDUCE if k == "R" else DATA_PARALLEL)
@@ -56,7 +56,7 @@ def function(name: str, buffers: Sequence[Buffer], body: Stmt, allocated: Sequen
 
 def tiled_matmul(m: Any, n: Any, k: Any, tm: int = 8, tn: int = 32, tk: int = 4, pack: bool = True,
                  parallel: bool = True, vec: int = 0, fused: bool = False) -> PrimFunc:
-    """C = A @ B with a tm x tn tile of C accumulated in a local buffer; vec < tn cuts the tile into vectors."""
+    """C = A @ B, a tm x tn tile of C accumulated in a local buffer; vec < tn cuts the tile into vectors."""
     vec = vec or tn
     A, B, C = decl_buffer((m, k), name="A"), decl_buffer((k, n), name="B"), decl_buffer((m, n), name="C")
     tiles_m, tiles_n, steps = ceildiv(convert(m), tm), ceildiv(convert(n), tn), ceildiv(convert(k), tk)
@@ -89,7 +89,10 @@ def tiled_matmul(m: Any, n: Any, k: Any, tm: int = 8, tn: int = 32, tk: int = 4,
         return P[vj // tn, vk, vj % tn] if pack else B[vk, vj]
 
     init = tile("C_init", lambda vi, vj: Store(L, convert(0.0), (vi, vj)), False)
-    update = tile("C_update", lambda vi, vj, vk: Store(L, L[vi, vj] + A[vi, vk] * source(vk, vj), (vi, vj)), True)
+    def add(vi: Expr, vj: Expr, vk: Expr) -> Stmt:
+        return Store(L, L[vi, vj] + A[vi, vk] * source(vk, vj), (vi, vj))
+
+    update = tile("C_update", add, True)
     write = tile("C", lambda vi, vj: Store(C, L[vi, vj], (vi, vj)), False)
     body = seq([init, loop(ko, steps, loop(ki, tk, update)), write])
     if fused:

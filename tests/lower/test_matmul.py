@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from lower_programs import tiled_matmul
+
 from tilewright.lower import PASSES, lower
 from tilewright.tir.expr import Var
 from tilewright.tir.interp import run
@@ -21,11 +21,14 @@ def check_matmul(func: PrimFunc, m: int, n: int, k: int, **how: Any) -> None:
     np.testing.assert_allclose(c, a.astype("float64") @ b.astype("float64"), rtol=1e-4, atol=1e-4)
 
 
-SMALL = dict(tm=3, tn=4, tk=2)
+SMALL = {"tm": 3, "tn": 4, "tk": 2}
+SHAPES = [(6, 8, 4), (7, 8, 4), (6, 9, 4), (6, 8, 5), (7, 10, 5), (1, 1, 1), (2, 3, 1), (8, 5, 7)]
+VARIANTS: list[dict[str, Any]] = [{}, {"pack": False}, {"vec": 2}, {"fused": True}, {"parallel": False},
+                                  {"fused": True, "vec": 2}]
 
 
-@pytest.mark.parametrize("shape", [(6, 8, 4), (7, 8, 4), (6, 9, 4), (6, 8, 5), (7, 10, 5), (1, 1, 1), (2, 3, 1), (8, 5, 7)])
-@pytest.mark.parametrize("how", [{}, {"pack": False}, {"vec": 2}, {"fused": True}, {"parallel": False}, {"fused": True, "vec": 2}])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("how", VARIANTS)
 def test_lowered_matmul_computes_the_product(shape: tuple[int, int, int], how: dict[str, Any]) -> None:
     check_matmul(lower(tiled_matmul(*shape, **SMALL, **how)), *shape)
     check_matmul(lower(tiled_matmul(*shape, **SMALL, **how), simple_mode=True), *shape)
@@ -50,7 +53,8 @@ def test_every_pass_keeps_the_meaning(how: dict[str, Any]) -> None:
 def test_the_interior_tile_is_constant_indexed_vectors_without_guards() -> None:
     text = str(lower(tiled_matmul(64, 64, 64)))
     assert "likely" not in text and " if " not in text and "Select" not in text
-    assert text.count("C_local[0:32] = C_local[0:32] + T.Broadcast(A_1[io * 512 + ko * 4 + ki], 32) * P[") == 1
+    step = "C_local[0:32] = C_local[0:32] + T.Broadcast(A_1[io * 512 + ko * 4 + ki], 32) * P["
+    assert text.count(step) == 1
     assert "for ii" not in text and "predicate" not in text
     assert text.count("C_local[224:256] =") == 2
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -19,17 +20,18 @@ TAGS = ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y")
 
 
 def program(rng: random.Random) -> tuple[PrimFunc, tuple[int, int]]:
-    """A chain of one to three operations on int32[n, m], and (n, m)."""
-    n, m = rng.choice([(4, 6), (5, 7), (1, 9), (3, 3), (8, 2), (6, 1)])
+    """A chain of one to three operations on int32[n, m], n and m constants or variables, and values of (n, m)."""
+    sizes = rng.choice([(4, 6), (5, 7), (1, 9), (3, 3), (8, 2), (6, 1)])
+    n, m = (size if rng.random() < 0.8 else te.var(name) for size, name in zip(sizes, "nm", strict=True))
     tensors = [te.placeholder((n, m), "int32", "A")]
     for number in range(rng.randint(1, 3)):
         x, y = rng.choice(tensors), tensors[-1]
         tensors.append(te.compute((n, m), _body(rng, x, y, n, m), name=f"T{number}"))
-    return create_prim_func([tensors[0], tensors[-1]]), (n, m)
+    return create_prim_func([tensors[0], tensors[-1]]), sizes
 
 
-def _body(rng: random.Random, x: te.Tensor, y: te.Tensor, n: int, m: int) -> Callable[..., te.Tensor]:
-    k, q = te.reduce_axis((0, m), name="k"), te.reduce_axis((0, min(n, 3)), name="q")
+def _body(rng: random.Random, x: te.Tensor, y: te.Tensor, n: Any, m: Any) -> Callable[..., te.Tensor]:
+    k, q = te.reduce_axis((0, m), name="k"), te.reduce_axis((0, 2), name="q")
     return rng.choice([
         lambda i, j: y[i, j] * 2 + x[i, j],
         lambda i, j: y[n - 1 - i, j] - x[i, m - 1 - j],
@@ -56,13 +58,18 @@ def random_schedule(rng: random.Random, func: PrimFunc, steps: int, accepted: Co
     return sch
 
 
-def _call(rng: random.Random, sch: Schedule, block: str, loops: list[LoopRV]) -> tuple[str, Callable[[], object]]:
-    loop = rng.choice(loops)
-    at = rng.randrange(len(loops))
-    calls: dict[str, Callable[[], object]] = {
-        "split": lambda: sch.split(loop, rng.choice([[None, rng.randint(1, 5)], [rng.randint(1, 4), None], [2, None, 2]])),
+Call = Callable[[], object]
+
+
+def _call(rng: random.Random, sch: Schedule, block: str, loops: list[LoopRV]) -> tuple[str, Call]:
+    """(the name of a primitive, a call of it on random arguments)."""
+    loop, at = rng.choice(loops), rng.randrange(len(loops))
+    factors = rng.choice([[None, rng.randint(1, 5)], [rng.randint(1, 4), None], [2, None, 2]])
+    order = rng.sample(loops, rng.randint(1, len(loops)))
+    calls: dict[str, Call] = {
+        "split": lambda: sch.split(loop, factors),
         "fuse": lambda: sch.fuse(*loops[at:at + 2]),
-        "reorder": lambda: sch.reorder(*rng.sample(loops, rng.randint(2, len(loops)))) if len(loops) > 1 else None,
+        "reorder": lambda: sch.reorder(*order),
         "parallel": lambda: sch.parallel(loop),
         "vectorize": lambda: sch.vectorize(loop),
         "unroll": lambda: sch.unroll(loop),

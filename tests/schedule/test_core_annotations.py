@@ -15,7 +15,8 @@ def test_a_reduction_does_not_run_at_once(primitive):
     sch = Schedule(matmul())
     r = sch.get_loops("C")[2]
     extra = ("threadIdx.x",) if primitive == "bind" else ()
-    text = refused(f"cannot {primitive} loop r: it carries the reduction axis of block C", getattr(sch, primitive), r, *extra)
+    text = refused(f"cannot {primitive} loop r: it carries the reduction axis of block C",
+                   getattr(sch, primitive), r, *extra)
     assert "for r in range(5):  # <-- here" in text
     r0, r1 = sch.split(r, [None, 2])
     refused("reduction", getattr(sch, primitive), r1, *extra)

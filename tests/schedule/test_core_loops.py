@@ -268,3 +268,14 @@ def test_factors_may_be_constants_of_the_ir_or_numpy():
     a, b = sch.split(sch.get_loops("B")[0], [None, IntImm(4)])
     sch.split(a, [np.int64(3), 1])
     check_replay(sch, scale(12))
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 3), (3, 0), (0, 0), (1, 1), (1, 3), (3, 1)])
+def test_fuse_of_empty_and_unit_loops(n, m):
+    a = te.placeholder((n, m), "int32", name="A")
+    func = create_prim_func([a, te.compute((n, m), lambda i, j: a[i, j] * 3, name="B")])
+    sch = Schedule(func)
+    fused = sch.fuse(*sch.get_loops("B"))
+    sch.split(fused, [None, 2])
+    sch.fuse(*sch.get_loops("B"))
+    check(sch, func, triple, (n, m), size=(n, m))

@@ -18,7 +18,8 @@ def test_decompose_at_each_loop(at):
     block = sch.get_block("C")
     init = sch.decompose_reduction(block, sch.get_loops(block)[at])
     names = ["i:4", "j:6"]
-    assert loops_of(sch, "C_init") == names[:at] + [f"{n.split(':')[0]}_init:{n.split(':')[1]}" for n in names[at:]]
+    assert loops_of(sch, "C_init") == names[:at] + [f"{n.split(':')[0]}_init:{n.split(':')[1]}"
+                                                    for n in names[at:]]
     assert loops_of(sch, "C_update") == ["i:4", "j:6", "r:5"]
     assert sch.get(init).name == "C_init"
     assert sch.get(block).name == "C_update"

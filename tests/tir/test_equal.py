@@ -1,4 +1,5 @@
 """Structural equality ignores names and nothing else."""
+
 import subprocess
 import sys
 from pathlib import Path
@@ -29,8 +30,15 @@ def test_names_do_not_count():
     assert structural_equal(a, b) and structural_hash(a) == structural_hash(b)
 
 
-@pytest.mark.parametrize("other", [
-    matmul(m=5), matmul(kinds=("parallel", "serial", "serial")), matmul(dtype="float64"), matmul().with_attr("a", 1)])
+@pytest.mark.parametrize(
+    "other",
+    [
+        matmul(m=5),
+        matmul(kinds=("parallel", "serial", "serial")),
+        matmul(dtype="float64"),
+        matmul().with_attr("a", 1),
+    ],
+)
 def test_everything_else_counts(other):
     assert not structural_equal(matmul(), other)
     assert structural_hash(matmul()) != structural_hash(other)
@@ -40,6 +48,7 @@ def test_which_variable_is_used_counts():
     def nest(swap):
         B, i, j = decl_buffer((4, 4), name="B"), Var("i"), Var("j")
         return function(loop(i, 4, loop(j, 4, Store(B, const(0.0), (j, i) if swap else (i, j)))), B)
+
     assert structural_equal(nest(False), nest(False))
     assert not structural_equal(nest(False), nest(True))
 
@@ -59,6 +68,7 @@ def test_flat_buffers_are_known_by_their_data():
     def flat(n):
         A, i = decl_buffer((2, 3), name="A"), Var("i")
         return function(loop(i, 6, Store(Buffer("A", (IntImm(n),), data=A.data), const(0.0), (i,))), A)
+
     assert structural_equal(flat(6), flat(6)) and not structural_equal(flat(6), flat(7))
 
 
@@ -67,6 +77,7 @@ def test_symbolic_shapes():
         n, m, i = Var("n"), Var("m"), Var("i")
         A, B = decl_buffer((n,), name="A"), decl_buffer((n if same else m,), name="B")
         return function(loop(i, n, Store(B, A[i], (i,))), A, B)
+
     assert structural_equal(copy(True), copy(True)) and not structural_equal(copy(True), copy(False))
 
 
@@ -87,7 +98,13 @@ def test_the_message_shows_both_sides():
 
 
 def test_the_hash_is_the_same_in_every_process():
-    code = "from tir_programs import matmul; from tilewright.tir import structural_hash; print(structural_hash(matmul()))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parent,
-                         env={"PYTHONHASHSEED": "7", "PYTHONPATH": ":".join(p for p in sys.path if p)}, check=True)
+    code = "import tir_programs, tilewright.tir as tir; print(tir.structural_hash(tir_programs.matmul()))"
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent,
+        env={"PYTHONHASHSEED": "7", "PYTHONPATH": ":".join(p for p in sys.path if p)},
+        check=True,
+    )
     assert int(out.stdout) == structural_hash(matmul())

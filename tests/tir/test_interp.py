@@ -1,4 +1,5 @@
 """The interpreter runs loops, blocks, vectors and allocations, and finds what hardware would not report."""
+
 import numpy as np
 import pytest
 from tir_programs import axis, elementwise, function, matmul, nothing, realize, root
@@ -56,7 +57,9 @@ def test_matmul_of_blocks(kinds, check):
 
 def test_parallel_reduction_is_a_race():
     a, b, c = random(4, 6), random(6, 5), np.zeros((4, 5), "float32")
-    with pytest.raises(InterpreterError, match="two iterations of the parallel loop k touch element 0 of C") as error:
+    with pytest.raises(
+        InterpreterError, match="two iterations of the parallel loop k touch element 0 of C"
+    ) as error:
         run(matmul(kinds=("serial", "serial", "parallel")), a, b, c)
     assert "for k in T.parallel(6):  # <-- here" in str(error.value)
     run(matmul(kinds=("serial", "serial", "parallel")), a, b, c, check=False)
@@ -111,11 +114,15 @@ def test_root_buffer_used_in_one_concurrent_loop_is_private():
 def test_out_of_bounds():
     B, i = decl_buffer((4, 3), name="B"), Var("i")
     body = loop(i, 4, Store(B, B[i, 0], (i, i)))
-    with pytest.raises(InterpreterError, match=r"f: B\[3, 3\] is out of bounds: the shape is \(4, 3\)") as error:
+    with pytest.raises(
+        InterpreterError, match=r"f: B\[3, 3\] is out of bounds: the shape is \(4, 3\)"
+    ) as error:
         run(function(body, B), np.zeros((4, 3), "float32"))
     assert "B[i, i] = B[i, 0]  # <-- here" in str(error.value)
     with pytest.raises(InterpreterError, match=r"B\[-1\] is out of bounds: the shape is \(4,\)"):
-        run(elementwise(4, lambda i: V[i - 1], V := decl_buffer((4,), name="B")), *np.zeros((2, 4), "float32"))
+        run(
+            elementwise(4, lambda i: V[i - 1], V := decl_buffer((4,), name="B")), *np.zeros((2, 4), "float32")
+        )
 
 
 def test_uninitialised_read():
@@ -193,7 +200,9 @@ def test_vectors_with_predicates():
     run(function(body, A, B), a, b)
     np.testing.assert_array_equal(b, a + np.float32(1))
     unguarded = loop(i, 3, Store(B, Load(A, (index,)), (index,)))
-    with pytest.raises(InterpreterError, match=r"A\[\[8, 9, 10, 11\]\] is out of bounds: the shape is \(10,\)"):
+    with pytest.raises(
+        InterpreterError, match=r"A\[\[8, 9, 10, 11\]\] is out of bounds: the shape is \(10,\)"
+    ):
         run(function(unguarded, A, B), a, b)
 
 
@@ -217,7 +226,9 @@ def test_vector_reads_and_writes_count_as_races():
     body = loop(i, 2, Store(B, Broadcast(const(1.0), 4), (ramp(i * 3, 4),)), "parallel")
     with pytest.raises(InterpreterError, match="touch element 3 of B"):
         run(function(body, B), np.zeros(8, "float32"))
-    disjoint = loop(i, 2, Store(B, Load(B, (ramp(i * 4, 4),)) + Broadcast(const(1.0), 4), (ramp(i * 4, 4),)), "parallel")
+    disjoint = loop(
+        i, 2, Store(B, Load(B, (ramp(i * 4, 4),)) + Broadcast(const(1.0), 4), (ramp(i * 4, 4),)), "parallel"
+    )
     run(function(disjoint, B), np.zeros(8, "float32"))
 
 
@@ -232,7 +243,13 @@ def test_flat_buffer_sees_the_argument():
 def test_strided_arguments():
     A = decl_buffer((2, 3), name="A", strides=(8, 2), elem_offset=1)
     flat, B = Buffer("A", (IntImm(16),), data=A.data), decl_buffer((2,), name="B")
-    body = seq([Store(B, A[1, 2], (IntImm(0),)), Store(B, flat[13], (IntImm(1),)), Store(A, const(9.0), (IntImm(0), IntImm(1)))])
+    body = seq(
+        [
+            Store(B, A[1, 2], (IntImm(0),)),
+            Store(B, flat[13], (IntImm(1),)),
+            Store(A, const(9.0), (IntImm(0), IntImm(1))),
+        ]
+    )
     a, b = np.arange(6, dtype="float32").reshape(2, 3), np.zeros(2, "float32")
     run(function(body, A, B), a, b)
     assert b.tolist() == [5, 5] and a[0, 1] == 9
@@ -248,7 +265,9 @@ def test_match_buffer_is_a_view():
     source = BufferRegion(A, (Range(vi.var * 2, IntImm(2)), Range(IntImm(3), IntImm(3))))
     inner = loop(i, 2, loop(j, 3, Store(B, view[i, j] + s0 * 100, (i, j))))
     k = Var("k")
-    body = loop(k, 2, realize(Block("b", (vi,), (), (), inner, match_buffers=(MatchBuffer(view, source),)), k))
+    body = loop(
+        k, 2, realize(Block("b", (vi,), (), (), inner, match_buffers=(MatchBuffer(view, source),)), k)
+    )
     a, b = np.arange(24, dtype="int32").reshape(4, 6), np.zeros((2, 3), "int32")
     run(function(root(body), A, B), a, b)
     np.testing.assert_array_equal(b, a[2:4, 3:6] + 600)
@@ -338,3 +357,55 @@ def test_sliced_outputs_are_written_in_place():
     run(matmul(), a, b, whole[:, ::2])
     np.testing.assert_allclose(whole[:, ::2], a @ b, rtol=1e-6)
     assert not whole[:, 1::2].any()
+
+
+def test_bounds_of_bit_operations_are_not_too_tight():
+    B, i = decl_buffer((7,), name="B"), Var("i")
+    with pytest.raises(InterpreterError, match=r"B\[7\] is out of bounds"):
+        run(function(loop(i, 6, Store(B, const(1.0), (i | 6,))), B), np.zeros(7, "float32"))
+
+
+def test_a_buffer_between_two_parallel_loops_is_shared():
+    B, t, i, j = decl_buffer((4,), name="B"), decl_buffer((4,), name="t"), Var("i"), Var("j")
+    first = loop(i, 4, Store(t, cast("float32", i), (i,)), "parallel")
+    second = loop(j, 4, Store(B, t[3 - j], (j,)), "parallel")
+    b = np.zeros(4, "float32")
+    run(function(root(seq([first, second]), t), B), b)
+    assert b.tolist() == [3, 2, 1, 0]
+
+
+def test_shared_memory_belongs_to_the_threads_of_a_block():
+    B, t, i = decl_buffer((4,), name="B"), decl_buffer((1,), name="t", scope="shared"), Var("i")
+    zero = IntImm(0)
+    only_first = IfThenElse(binary("eq", i, 0), Store(t, const(1.0), (zero,)))
+    body = loop(i, 4, seq([only_first, Store(B, t[0], (i,))]), "thread_binding", "threadIdx.x")
+    with pytest.raises(InterpreterError, match="touch element 0 of t .one reads, one writes"):
+        run(function(root(body, t), B), np.zeros(4, "float32"))
+
+
+def test_memory_is_read_again_after_a_store():
+    B, first, second = decl_buffer((2,), "int32", "B"), Var("a"), Var("b")
+    at = IntImm(0)
+    body = LetStmt(
+        first,
+        B[0],
+        seq([Store(B, first + 1, (at,)), LetStmt(second, B[0], Store(B, second * 10, (IntImm(1),)))]),
+    )
+    b = np.array([4, 0], "int32")
+    run(function(body, B), b)
+    assert b.tolist() == [5, 50]
+
+
+def test_arithmetic_of_a_branch_not_taken_is_not_reused():
+    B, k = decl_buffer((8,), "int32", "B"), Var("k")
+    one = IntImm(1)
+    body = LetStmt(k, B[0], seq([IfThenElse(k > 100, Store(B, one, (k * 2,))), Store(B, one + 1, (k * 2,))]))
+    b = np.array([3] + [0] * 7, "int32")
+    run(function(body, B), b)
+    assert b[6] == 2
+
+
+def test_wide_integers_round_once_to_float32():
+    x = Var("x", "int64")
+    value = 2**60 + 2**36 + 1  # just above a tie of float32; float64 would drop the 1
+    assert float(interp.evaluate(cast("float32", x), {x: value})) == 2.0**60 + 2**37

@@ -1,4 +1,5 @@
 """What every operator, cast and function gives on every dtype, against NumPy arrays and exact integers."""
+
 import math
 import random as rnd
 
@@ -32,8 +33,22 @@ from tilewright.tir import dtype as dt
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
-ARITHMETIC = ["add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max", "bitand", "bitor",
-              "bitxor", "shl", "shr"]
+ARITHMETIC = [
+    "add",
+    "sub",
+    "mul",
+    "floordiv",
+    "floormod",
+    "truncdiv",
+    "truncmod",
+    "min",
+    "max",
+    "bitand",
+    "bitor",
+    "bitxor",
+    "shl",
+    "shr",
+]
 COMPARE = ["eq", "ne", "lt", "le", "gt", "ge"]
 
 
@@ -52,15 +67,40 @@ def exact(op, a, b, dtype):
             return 0
         q = a // b if op.startswith("floor") else (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
         return wrapped(q if op.endswith("div") else a - q * b, dtype)
-    table = {"add": a + b, "sub": a - b, "mul": a * b, "min": min(a, b), "max": max(a, b), "bitand": a & b,
-             "bitor": a | b, "bitxor": a ^ b, "shl": a << b if op == "shl" else 0, "shr": a >> b if op == "shr" else 0}
+    table = {
+        "add": a + b,
+        "sub": a - b,
+        "mul": a * b,
+        "min": min(a, b),
+        "max": max(a, b),
+        "bitand": a & b,
+        "bitor": a | b,
+        "bitxor": a ^ b,
+        "shl": a << b if op == "shl" else 0,
+        "shr": a >> b if op == "shr" else 0,
+    }
     return wrapped(table[op], dtype)
 
 
 def samples(dtype):
     low, high = dt.integer_range(dtype)
     rng = rnd.Random(0)
-    return sorted({low, low + 1, max(low, -3), max(low, -1), 0, 1, 2, 7, 31, high - 1, high, *[rng.randint(low, high) for _ in range(4)]})
+    return sorted(
+        {
+            low,
+            low + 1,
+            max(low, -3),
+            max(low, -1),
+            0,
+            1,
+            2,
+            7,
+            31,
+            high - 1,
+            high,
+            *[rng.randint(low, high) for _ in range(4)],
+        }
+    )
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -96,7 +136,9 @@ def test_integer_operators_with_known_bounds(dtype):
                     run(function(body, B), got)
                     for k, value in enumerate(got.tolist()):
                         left, right = (start + k, c) if a is i else (c, start + k)
-                        want = BINARY[op].fold(left, right) if op in COMPARE else exact(op, left, right, dtype)
+                        want = (
+                            BINARY[op].fold(left, right) if op in COMPARE else exact(op, left, right, dtype)
+                        )
                         assert value == want, (op, left, right)
 
 
@@ -123,7 +165,9 @@ def test_min_and_max_propagate_nan(dtype):
         for a, b in ((math.nan, 1.0), (1.0, math.nan)):
             assert math.isnan(evaluate(Binary(op, x, y), {x: a, y: b}))
         assert evaluate(Binary(op, x, y), {x: -1.0, y: 2.0}) == (-1 if op == "min" else 2)
-        assert evaluate(Binary(op, x, y), {x: -math.inf, y: math.inf}) == (-math.inf if op == "min" else math.inf)
+        assert evaluate(Binary(op, x, y), {x: -math.inf, y: math.inf}) == (
+            -math.inf if op == "min" else math.inf
+        )
 
 
 def test_float_division_by_zero_follows_ieee():
@@ -141,7 +185,23 @@ def test_casts(source, target):
     elif source in INTEGERS:
         values = samples(source)
     else:
-        values = floats(source, 0.0, -0.5, 0.99, -1.5, 2.5, 127.5, 1e3, -1e3, 3e4, 1e30, -1e30, math.inf, -math.inf, math.nan)
+        values = floats(
+            source,
+            0.0,
+            -0.5,
+            0.99,
+            -1.5,
+            2.5,
+            127.5,
+            1e3,
+            -1e3,
+            3e4,
+            1e30,
+            -1e30,
+            math.inf,
+            -math.inf,
+            math.nan,
+        )
     for v in values:
         got = evaluate(Cast(target, x), {x: v})
         with np.errstate(all="ignore"):
@@ -160,7 +220,13 @@ def converted(v, source, target):
         low, high = dt.integer_range(target)
         if source in FLOATS:
             f = float(v)
-            return 0 if math.isnan(f) else int(max(low, min(high, f))) if math.isinf(f) else max(low, min(high, int(f)))
+            return (
+                0
+                if math.isnan(f)
+                else int(max(low, min(high, f)))
+                if math.isinf(f)
+                else max(low, min(high, int(f)))
+            )
         return wrapped(int(v), target)
     if source in INTEGERS and abs(v) > 2**53:
         return np.array(v, source).astype(target)[()]
@@ -173,17 +239,25 @@ def same(a, b):
 
 def test_bfloat16_is_rounded_once():
     x = Var("x", "float64")
-    halfway = 1 + 2.0**-8                                 # between two bfloat16 numbers, a tie
+    halfway = 1 + 2.0**-8  # between two bfloat16 numbers, a tie
     assert float(evaluate(Cast("bfloat16", x), {x: halfway})) == 1.0
     assert float(evaluate(Cast("bfloat16", x), {x: halfway + 2.0**-40})) == 1 + 2.0**-7
     assert float(evaluate(Cast("bfloat16", x), {x: 3 + 2.0**-7 - 2.0**-40})) == float(ml_dtypes.bfloat16(3.0))
 
 
-@pytest.mark.parametrize("name", [n for n, row in INTRINSICS.items() if row.kind == "math" and row.arity == 1])
+@pytest.mark.parametrize(
+    "name", [n for n, row in INTRINSICS.items() if row.kind == "math" and row.arity == 1]
+)
 def test_math_functions(name):
-    reference = {"rsqrt": lambda v: 1 / np.sqrt(v), "sigmoid": lambda v: 1 / (1 + np.exp(-v)), "asin": np.arcsin,
-                 "acos": np.arccos, "atan": np.arctan, "nearbyint": np.rint,
-                 "erf": np.vectorize(math.erf)}.get(name) or getattr(np, name)
+    reference = {
+        "rsqrt": lambda v: 1 / np.sqrt(v),
+        "sigmoid": lambda v: 1 / (1 + np.exp(-v)),
+        "asin": np.arcsin,
+        "acos": np.arccos,
+        "atan": np.arctan,
+        "nearbyint": np.rint,
+        "erf": np.vectorize(math.erf),
+    }.get(name) or getattr(np, name)
     inputs = [0.0, -0.0, 0.25, -0.75, 1.0, 2.5, -2.5, 700.0, -800.0, 1e300, math.inf, -math.inf, math.nan]
     for dtype, rtol in (("float64", 1e-14), ("float32", 2e-7), ("float16", 1e-3), ("bfloat16", 8e-3)):
         x = Var("x", dtype)
@@ -191,7 +265,9 @@ def test_math_functions(name):
             with np.errstate(all="ignore"):
                 want = np.float64(reference(np.float64(v))).astype(dt.numpy_dtype(dtype))
             got = evaluate(intrinsic(name, x), {x: v})
-            np.testing.assert_allclose(np.float64(got), np.float64(want), rtol=rtol, err_msg=f"{name}({v}) as {dtype}")
+            np.testing.assert_allclose(
+                np.float64(got), np.float64(want), rtol=rtol, err_msg=f"{name}({v}) as {dtype}"
+            )
 
 
 def test_other_functions():
@@ -201,9 +277,17 @@ def test_other_functions():
     assert math.isnan(evaluate(intrinsic("pow", x, y), {x: -2, y: 0.5}))
     assert evaluate(intrinsic("fmod", x, y), {x: -7, y: 4}) == -3
     assert evaluate(intrinsic("fma", x, y, x), {x: 3, y: 4}) == 15
-    assert [evaluate(intrinsic(n, x), {x: math.nan}) for n in ("isnan", "isinf", "isfinite")] == [True, False, False]
-    assert [evaluate(intrinsic(n, x), {x: -math.inf}) for n in ("isnan", "isinf", "isfinite")] == [False, True, False]
-    assert evaluate(intrinsic("abs", i), {i: -2**31}) == -2**31
+    assert [evaluate(intrinsic(n, x), {x: math.nan}) for n in ("isnan", "isinf", "isfinite")] == [
+        True,
+        False,
+        False,
+    ]
+    assert [evaluate(intrinsic(n, x), {x: -math.inf}) for n in ("isnan", "isinf", "isfinite")] == [
+        False,
+        True,
+        False,
+    ]
+    assert evaluate(intrinsic("abs", i), {i: -(2**31)}) == -(2**31)
     assert evaluate(intrinsic("abs", x), {x: -1.5}) == 1.5
     assert evaluate(intrinsic("popcount", i), {i: -1}) == 32
     assert [evaluate(intrinsic("clz", i), {i: v}) for v in (0, 1, -1)] == [32, 31, 0]
@@ -241,9 +325,20 @@ def random_expression(rng, leaves, depth):
         return rng.choice(leaves)
     op = rng.choice([o for o in ARITHMETIC if o not in ("truncdiv", "truncmod")])
     (a, u), (b, v) = (random_expression(rng, leaves, depth - 1) for _ in range(2))
-    table = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "floordiv": np.floor_divide,
-             "floormod": np.remainder, "min": np.minimum, "max": np.maximum, "bitand": np.bitwise_and,
-             "bitor": np.bitwise_or, "bitxor": np.bitwise_xor, "shl": np.left_shift, "shr": np.right_shift}
+    table = {
+        "add": np.add,
+        "sub": np.subtract,
+        "mul": np.multiply,
+        "floordiv": np.floor_divide,
+        "floormod": np.remainder,
+        "min": np.minimum,
+        "max": np.maximum,
+        "bitand": np.bitwise_and,
+        "bitor": np.bitwise_or,
+        "bitxor": np.bitwise_xor,
+        "shl": np.left_shift,
+        "shr": np.right_shift,
+    }
     with np.errstate(all="ignore"):
         return Binary(op, a, b), table[op](u, v)
 
@@ -257,7 +352,10 @@ def test_random_integer_programs_equal_numpy(dtype):
         i = Var("i", dtype)
         A = decl_buffer((n,), dtype, "A")
         low, high = dt.integer_range(dtype)
-        a = np.array([rng.choice([low, high, 0, 1, rng.randint(low, high), rng.randint(0, 9)]) for _ in range(n)], dtype)
+        a = np.array(
+            [rng.choice([low, high, 0, 1, rng.randint(low, high), rng.randint(0, 9)]) for _ in range(n)],
+            dtype,
+        )
         at = Cast("int32", i) - start
         leaves = [(i, np.arange(start, start + n).astype(dtype)), (A[at], a)]
         leaves += [(const(c, dtype), np.full(n, c, dtype)) for c in (0, 1, 2, 7, 32)]

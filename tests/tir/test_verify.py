@@ -1,4 +1,5 @@
 """The verifier accepts what the stages produce and names what is wrong with the rest."""
+
 import pytest
 from tir_programs import axis, elementwise, function, matmul, nothing, points, realize, root
 
@@ -55,16 +56,24 @@ WRONG = [
     (seq([loop_over(nothing()), Evaluate(i + 1)]), "i is used, but nothing defines it here"),
     (loop_over(loop_over(nothing())), "loop i is defined twice"),
     (seq([loop_over(nothing()), loop_over(nothing())]), "loop i is defined twice"),
-    (For(i, zero, IntImm(4, "int64"), "serial", nothing()), "loop i is int32, its min is int32, its extent is int64"),
+    (
+        For(i, zero, IntImm(4, "int64"), "serial", nothing()),
+        "loop i is int32, its min is int32, its extent is int64",
+    ),
     (For(i, zero, IntImm(4), "sideways", nothing()), "unknown kind 'sideways'"),
     (For(i, zero, IntImm(4), "thread_binding", nothing()), "thread tag ''"),
     (Store(A, const(0.0), (zero,)), "a value of type float32 is stored to A, which takes int32"),
     (Store(A, const(0), (zero, zero)), r"A has 1 dimension\(s\), 2 index\(es\) given"),
     (Store(A, const(0), (const(0.5),)), "index .* is float32, not an integer"),
     (Store(decl_buffer((4,), "int32", "B"), const(0), (zero,)), "nothing defines the buffer B here"),
-    (Store(A, const(0), (Ramp(zero, IntImm(1), 4),)), "a value of type int32 is stored to A, which takes int32x4"),
-    (Store(A, Broadcast(const(0), 4), (Ramp(zero, IntImm(1), 4),), Broadcast(const(True), 2)),
-     "the predicate is boolx2 for an access of 4 lane"),
+    (
+        Store(A, const(0), (Ramp(zero, IntImm(1), 4),)),
+        "a value of type int32 is stored to A, which takes int32x4",
+    ),
+    (
+        Store(A, Broadcast(const(0), 4), (Ramp(zero, IntImm(1), 4),), Broadcast(const(True), 2)),
+        "the predicate is boolx2 for an access of 4 lane",
+    ),
     (Evaluate(Load(F, (Ramp(zero, IntImm(1), 4), zero))), "only the last index may be a vector"),
     (Evaluate(Binary("add", const(1), const(1, "int64"), "int32")), "the operands are int32 and int64"),
     (Evaluate(Binary("add", const(1), const(1), "int64")), "the type is int64, expected int32"),
@@ -73,7 +82,10 @@ WRONG = [
     (Evaluate(Cast("int32x4", const(1))), "changes the lanes"),
     (Evaluate(Call("exp", (const(1),), "int32")), "exp.*the types are int32"),
     (Evaluate(Call("nothing", (), "int32")), "not an intrinsic"),
-    (Evaluate(Call("if_then_else", (const(True), const(1), const(1.0)), "int32")), "the branches are int32 and float32"),
+    (
+        Evaluate(Call("if_then_else", (const(True), const(1), const(1.0)), "int32")),
+        "the branches are int32 and float32",
+    ),
     (Evaluate(Ramp(zero, const(1, "int64"), 4)), "base is int32, stride is int64"),
     (Evaluate(IntImm(300, "int8")), "300 does not fit int8"),
     (IfThenElse(const(1), nothing()), "the condition 1 is int32"),
@@ -95,7 +107,11 @@ def test_blocks():
     cases = [
         (good.replace(body=Store(A, const(0), (i,))), [i], "i is used.*a block's body uses the block's axes"),
         (good.replace(writes=()), [i], "block b writes A, which its write regions leave out"),
-        (good.replace(body=Store(A, F[0, vi.var].astype("int32"), (vi.var,))), [i], "block b reads F, which its regions leave out"),
+        (
+            good.replace(body=Store(A, F[0, vi.var].astype("int32"), (vi.var,))),
+            [i],
+            "block b reads F, which its regions leave out",
+        ),
         (good, [], "block b has 1 axes, 0 values given"),
         (good, [i.astype("int64")], "axis vi is int32, its value .* is int64"),
         (good.replace(writes=(BufferRegion(F, points(vi)),)), [i], "its region 1"),
@@ -103,7 +119,9 @@ def test_blocks():
     for block, values, message in cases:
         with pytest.raises(StructuralError, match=message):
             verify(function(root(loop_over(realize(block, *values))), A, F))
-    twice = seq([loop_over(realize(good, i)), loop(y, 4, realize(good.replace(iter_vars=(axis(4, "w"),)), y))])
+    twice = seq(
+        [loop_over(realize(good, i)), loop(y, 4, realize(good.replace(iter_vars=(axis(4, "w"),)), y))]
+    )
     with pytest.raises(StructuralError, match="two blocks are named b"):
         verify(function(root(twice), A))
 

@@ -1,4 +1,5 @@
 """Small functions that several tests of the IR use."""
+
 from tilewright.tir import (
     COMM_REDUCE,
     Block,
@@ -45,13 +46,21 @@ def function(body, *params, name="f", **attrs):
 
 def matmul(m=4, n=5, k=6, kinds=("serial", "serial", "serial"), dtype="float32"):
     """C[i, j] = sum_k A[i, k] * B[k, j] as a reduction block; its loops are of the given kinds."""
-    A, B, C = decl_buffer((m, k), dtype, "A"), decl_buffer((k, n), dtype, "B"), decl_buffer((m, n), dtype, "C")
+    A, B, C = (
+        decl_buffer((m, k), dtype, "A"),
+        decl_buffer((k, n), dtype, "B"),
+        decl_buffer((m, n), dtype, "C"),
+    )
     vi, vj, vk = axis(m, "vi"), axis(n, "vj"), axis(k, "vk", COMM_REDUCE)
     i, j, r = Var("i"), Var("j"), Var("k")
     block = Block(
-        "C", (vi, vj, vk), (BufferRegion(A, points(vi, vk)), BufferRegion(B, points(vk, vj))),
+        "C",
+        (vi, vj, vk),
+        (BufferRegion(A, points(vi, vk)), BufferRegion(B, points(vk, vj))),
         (BufferRegion(C, points(vi, vj)),),
-        Store(C, C[vi, vj] + A[vi, vk] * B[vk, vj], (vi.var, vj.var)), Store(C, const(0, dtype), (vi.var, vj.var)))
+        Store(C, C[vi, vj] + A[vi, vk] * B[vk, vj], (vi.var, vj.var)),
+        Store(C, const(0, dtype), (vi.var, vj.var)),
+    )
     body = loop(i, m, loop(j, n, loop(r, k, realize(block, i, j, r), kinds[2]), kinds[1]), kinds[0])
     return function(root(body), A, B, C, name="matmul")
 

@@ -1,8 +1,8 @@
-"""The Analyzer: simplification, proofs and bounds of index expressions under what is known of their variables.
+"""The Analyzer: simplification, proofs and bounds of index expressions.
 
-Index arithmetic (int32 and int64 over variables) is taken not to overflow; a late pass widens it where it might.
-Values read from memory may wrap around, and are simplified only as far as that allows. Division follows the
-operator: `//` rounds to minus infinity. A divisor is never taken to be nonzero unless that is proved.
+Index arithmetic (int32 and int64 over variables) is taken not to overflow; a late pass widens it where it
+might. Values read from memory may wrap around, and are simplified only as far as that allows. Division
+follows the operator: `//` rounds to minus infinity. A divisor is never taken to be nonzero without a proof.
 """
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from tilewright.arith.conditions import (
     comparison_form,
     is_index_comparison,
     prove,
+    reads_memory,
     simplify_condition,
     tightened,
 )
 from tilewright.arith.context import INDEX_TYPES, Context, meet
 from tilewright.arith.forms import form_of, to_expr
 from tilewright.arith.linear import Atom, Bounds, Linear, structural_key
+from tilewright.arith.proof import positive
 from tilewright.arith.values import simplify_value
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Var
@@ -48,7 +50,26 @@ class Analyzer(Context):
                 self.facts.append(form)
         if size.terms:
             self._fact(size.shifted(-1))
+            if not low.terms and not low.const:
+                self._digits(me, size)
         self.forget()
+
+    def _digits(self, me: Linear, size: Linear) -> None:
+        """x < a*b says that x // a < b: a fused loop of symbolic extent, taken apart again."""
+        if len(size.terms) != 1 or size.const:
+            return
+        (product, k), = size.terms.items()
+        factors = [Linear({f: 1}) for f in (product.args if product.kind == "product" else (product,))]
+        factors += [Linear({}, k)] if k > 1 else []
+        for chosen in range(1, (1 << len(factors)) - 1) if len(factors) <= 4 else ():
+            low, high = Linear({}, 1), Linear({}, 1)
+            for i, f in enumerate(factors):
+                if chosen >> i & 1:
+                    low = self.multiply(low, f)
+                else:
+                    high = self.multiply(high, f)
+            if low.terms and positive(self, low):
+                self.facts.append(high.shifted(-1).plus(self.compound("div", me, low), -1))
 
     def assume_nonneg(self, var: Var) -> None:
         """From now on var >= 0: what holds of every extent of a shape."""
@@ -56,24 +77,29 @@ class Analyzer(Context):
         self.forget()
 
     def assume(self, condition: Expr) -> None:
-        """From now on condition holds, as far as it is a conjunction of comparisons and known truths."""
+        """From now on condition holds. The parts of it that read memory are ignored: memory may change."""
+        self._assume(condition, memory=False)
+
+    def _assume(self, condition: Expr, memory: bool) -> None:
         if isinstance(condition, Binary) and condition.op == "and":
-            self.assume(condition.a)
-            self.assume(condition.b)
+            self._assume(condition.a, memory)
+            self._assume(condition.b, memory)
         elif isinstance(condition, Call) and condition.op in ("likely", "assume"):
-            self.assume(condition.args[0])
+            self._assume(condition.args[0], memory)
+        elif not memory and reads_memory(condition):
+            return
         elif isinstance(condition, Binary) and is_index_comparison(condition):
             self._assume_comparison(condition)
         elif not isinstance(condition, IntImm):
             inner = condition.a if isinstance(condition, Not) else condition
-            self.known[structural_key(self.simplify(inner))] = inner is condition
+            self._know(self.simplify(inner), inner is condition)
         self.forget()
 
     @contextmanager
-    def constraint(self, condition: Expr) -> Iterator[None]:
-        """Within the `with`, condition is known to hold."""
+    def constraint(self, condition: Expr, memory: bool = False) -> Iterator[None]:
+        """Within the `with`, condition is known to hold; loads in it count only with `memory`."""
         with self.scope():
-            self.assume(condition)
+            self._assume(condition, memory)
             yield
 
     @contextmanager
@@ -86,15 +112,19 @@ class Analyzer(Context):
     @contextmanager
     def scope(self) -> Iterator[None]:
         """What is learnt within the `with` is forgotten after it."""
-        state = (len(self.facts), dict(self.ranges), dict(self.values), dict(self.multiples), dict(self.known))
+        count, ranges, values = len(self.facts), dict(self.ranges), dict(self.values)
+        multiples, known = dict(self.multiples), dict(self.known)
         caches = (self.forms, self.simple, self.spans, self.linear_spans, self.mixes)
         self.forget()
         try:
             yield
         finally:
-            del self.facts[state[0]:]
-            _, self.ranges, self.values, self.multiples, self.known = state
+            del self.facts[count:]
+            self.ranges, self.values, self.multiples, self.known = ranges, values, multiples, known
             self.forms, self.simple, self.spans, self.linear_spans, self.mixes = caches
+
+    def _know(self, condition: Expr, value: bool) -> None:
+        self.known[structural_key(condition)] = condition, value
 
     def _learn(self, atom: Atom, span: Bounds) -> None:
         """Meet the range of an atom with span; x // c >= q says that x >= c*q, x*y >= 1 that x >= 1."""
@@ -120,7 +150,7 @@ class Analyzer(Context):
     def _assume_comparison(self, e: Binary) -> None:
         form = comparison_form(self, e)
         if form is None:
-            self.known[structural_key(self.simplify(e))] = True
+            self._know(self.simplify(e), True)
         elif e.op in ORDER:
             self._fact(tightened(self, form))
         elif e.op == "eq":
@@ -128,8 +158,7 @@ class Analyzer(Context):
             self._fact(form.times(-1))
             self._equality(form)
         else:
-            key = structural_key(self.simplify(e))
-            self.known[key] = True
+            self._know(self.simplify(e), True)
             self._exclude(form)
 
     def _fact(self, form: Linear) -> None:
@@ -146,21 +175,28 @@ class Analyzer(Context):
         self.spans, self.linear_spans = {}, {}
 
     def _equality(self, form: Linear) -> None:
-        """form == 0: a variable that it determines is replaced; x % c == 0 makes x the multiple c * (x // c)."""
-        if len(form.terms) == 2 and not form.const:
-            for quotient, k in form.terms.items():
-                if quotient.kind == "div" and not quotient.args[1].terms:
-                    num, c = quotient.args[0], quotient.args[1].const
-                    if len(num.terms) == 1 and not num.const:
-                        (x, j), = num.terms.items()
-                        if j == 1 and x.kind == "var" and x not in self.values and form.terms.get(x, 0) * c == -k:
-                            self.values[x] = Linear({quotient: c})
-                            self.multiples[quotient] = (x, c)
-                            return
+        """form == 0: x == c gives x its value; x - c * (x // c) == 0 makes x the multiple c * (x // c)."""
         if len(form.terms) == 1:
             (x, k), = form.terms.items()
             if x.kind == "var" and form.const % k == 0:
                 self.values[x] = Linear({}, -form.const // k)
+        elif len(form.terms) == 2 and not form.const:
+            for quotient, k in form.terms.items():
+                whole = self._divided_variable(quotient)
+                if whole is not None and whole not in self.values:
+                    c = quotient.args[1].const
+                    if form.terms.get(whole, 0) * c == -k:
+                        self.values[whole] = Linear({quotient: c})
+                        self.multiples[quotient] = (whole, c)
+                        return
+
+    @staticmethod
+    def _divided_variable(q: Atom) -> Atom | None:
+        """x when q is x // c for a variable x and a constant c."""
+        if q.kind == "div" and not q.args[1].terms and len(q.args[0].terms) == 1 and not q.args[0].const:
+            (x, k), = q.args[0].terms.items()
+            return x if k == 1 and x.kind == "var" else None
+        return None
 
     def _exclude(self, form: Linear) -> None:
         """form != 0 moves a bound that is 0."""
@@ -213,6 +249,3 @@ class Analyzer(Context):
                 return gap.const == 0
             return x.dtype == y.dtype and self.prove(Binary("eq", x, y))
         return structural_key(self.simplify(x)) == structural_key(self.simplify(y))
-
-
-

@@ -1,7 +1,6 @@
 """Conditions: comparisons of linear forms, and their logic."""
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tilewright.arith.context import INDEX_TYPES, Context
@@ -9,11 +8,19 @@ from tilewright.arith.forms import form_of, to_expr
 from tilewright.arith.laws import split_terms
 from tilewright.arith.linear import Linear, structural_key
 from tilewright.arith.proof import nonneg
-from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not
-from tilewright.tir.node import map_children
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Load
+from tilewright.tir.expr import Binary, Broadcast, Call, Expr, IntImm, Not, Ramp, Var
+from tilewright.tir.node import map_children, walk
+from tilewright.tir.ops import INTRINSICS
 
 ORDER = ("lt", "le", "gt", "ge")
 NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+
+
+def reads_memory(e: Expr) -> bool:
+    """True when the value of e depends on memory, or its evaluation may fault: it has a load or an effect."""
+    return any(type(n) is Load or (type(n) is Call and INTRINSICS[n.op].kind == "effect") for n in walk(e))
 
 
 def boolean(value: bool) -> IntImm:
@@ -26,7 +33,7 @@ def is_index_comparison(e: Expr) -> bool:
 
 
 def comparison_form(ctx: Context, e: Any) -> Linear | None:
-    """f with `e` true exactly when f >= 0 (orders) or f == 0 (eq, ne); None when an operand may have wrapped."""
+    """f with `e` true exactly when f >= 0 (orders) or f == 0 (eq, ne); None where an operand may wrap."""
     a, b = form_of(ctx, e.a), form_of(ctx, e.b)
     if not (ctx.fits(a, e.a.dtype) and ctx.fits(b, e.a.dtype)):
         return None
@@ -63,9 +70,9 @@ def simplify_condition(ctx: Context, e: Expr) -> Expr:
         return _connective(ctx, e)
     out = _leaf(ctx, e)
     if ctx.known and not isinstance(out, IntImm):
-        value = ctx.known.get(structural_key(out))
-        if value is not None:
-            return boolean(value)
+        found = ctx.known.get(structural_key(out))
+        if found is not None:
+            return boolean(found[1])
     return out
 
 
@@ -74,7 +81,7 @@ def _leaf(ctx: Context, e: Expr) -> Expr:
         return _comparison(ctx, e)
     if isinstance(e, Not):
         return negation(ctx, ctx.simplify(e.a))
-    new = map_children(e, ctx.simplify)                                            # type: ignore[arg-type]
+    new = map_children(e, ctx.simplify)  # type: ignore[arg-type]
     if isinstance(new, Call):
         if new.op == "likely" and isinstance(new.args[0], IntImm):
             return new.args[0]
@@ -91,8 +98,8 @@ def negation(ctx: Context, e: Expr) -> Expr:
         return e.a
     if isinstance(e, Binary) and e.op in ("eq", "ne"):
         return Binary(NEGATED[e.op], e.a, e.b, e.type)
-    if is_index_comparison(e):
-        return ctx.simplify(Binary(NEGATED[e.op], e.a, e.b, e.type))               # type: ignore[attr-defined]
+    if isinstance(e, Binary) and is_index_comparison(e):
+        return ctx.simplify(Binary(NEGATED[e.op], e.a, e.b, e.type))
     if isinstance(e, Binary) and e.op in ("and", "or"):
         return Binary("or" if e.op == "and" else "and", negation(ctx, e.a), negation(ctx, e.b), e.type)
     return Not(e)
@@ -104,8 +111,11 @@ def _connective(ctx: Context, e: Binary) -> Expr:
     a = ctx.simplify(e.a)
     if isinstance(a, IntImm):
         return ctx.simplify(e.b) if bool(a.value) == conjunction else a
-    with ctx.constraint(a if conjunction else negation(ctx, a)):
+    if reads_memory(e.b):         # both parts may be evaluated: the second must stay safe without the first
         b = ctx.simplify(e.b)
+    else:
+        with ctx.constraint(a if conjunction else negation(ctx, a), memory=True):
+            b = ctx.simplify(e.b)
     if isinstance(b, IntImm):
         return a if bool(b.value) == conjunction else b
     return Binary(e.op, a, b, e.type)
@@ -120,8 +130,7 @@ def _comparison(ctx: Context, e: Any) -> Expr:
         known = equals_zero(ctx, form)
         if known is not None:
             return boolean(known == (e.op == "eq"))
-        g = form.divisor()
-        return _two_sided(ctx, Linear({a: k // g for a, k in form.terms.items()}, form.const // g), e.op, dtype)
+        return _two_sided(ctx, form.divided(form.divisor()), e.op, dtype)
     known = at_least_zero(ctx, form)
     if known is not None:
         return boolean(known)
@@ -129,10 +138,8 @@ def _comparison(ctx: Context, e: Any) -> Expr:
 
 
 def tightened(ctx: Context, form: Linear) -> Linear:
-    """The smallest integer form that is >= 0 exactly where form is: 4*i + j - 9 with 0 <= j < 4 gives i - 2."""
-    g = form.divisor()
-    if g > 1:
-        form = Linear({a: k // g for a, k in form.terms.items()}, form.const // g)
+    """The smallest form that is >= 0 exactly where form is: 4*i + j - 9 with 0 <= j < 4 gives i - 2."""
+    form = form.divided(form.divisor())
     for g in sorted({abs(k) for k in form.terms.values()}, reverse=True):
         if g == 1:
             break
@@ -149,18 +156,19 @@ def _two_sided(ctx: Context, form: Linear, op: str, dtype: str) -> Expr:
     plus = {a: k for a, k in mixed.terms.items() if k > 0}
     minus = {a: -k for a, k in mixed.terms.items() if k < 0}
     const = mixed.const
+
+    def compare(op: str, left: Linear, right: Linear) -> Expr:
+        return Binary(op, to_expr(ctx, left, dtype), to_expr(ctx, right, dtype), "bool")
+
     if op in ("eq", "ne"):
         if not plus or (minus and next(iter(mixed.terms.values())) < 0):
             plus, minus, const = minus, plus, -const
-        return Binary(op, to_expr(ctx, Linear(plus), dtype), to_expr(ctx, Linear(minus, -const), dtype), "bool")
+        return compare(op, Linear(plus), Linear(minus, -const))
     if not minus:
-        return Binary("ge", to_expr(ctx, Linear(plus), dtype), to_expr(ctx, Linear({}, -const), dtype), "bool")
+        return compare("ge", Linear(plus), Linear({}, -const))
     if plus and const == 0:
-        return Binary("le", to_expr(ctx, Linear(minus), dtype), to_expr(ctx, Linear(plus), dtype), "bool")
-    return Binary("lt", to_expr(ctx, Linear(minus), dtype), to_expr(ctx, Linear(plus, const + 1), dtype), "bool")
-
-
-Prover = Callable[[Expr], bool]
+        return compare("le", Linear(minus), Linear(plus))
+    return compare("lt", Linear(minus), Linear(plus, const + 1))
 
 
 def prove(ctx: Context, e: Expr) -> bool:
@@ -171,15 +179,39 @@ def prove(ctx: Context, e: Expr) -> bool:
         return prove(ctx, e.a) and prove(ctx, e.b)
     if isinstance(e, Call) and e.op == "likely":
         return prove(ctx, e.args[0])
-    if is_index_comparison(e):
+    if isinstance(e, Binary) and is_index_comparison(e):
         form = comparison_form(ctx, e)
         if form is not None:
-            op = e.op                                                              # type: ignore[attr-defined]
-            if op in ORDER:
-                known = nonneg(ctx, form)
-            else:
-                known = equals_zero(ctx, form) is (op == "eq")
+            known = nonneg(ctx, form) if e.op in ORDER else equals_zero(ctx, form) is (e.op == "eq")
             if known or not ctx.known:
                 return known
+    if isinstance(e, Binary) and e.op in NEGATED and dt.element_of(e.a.dtype) in INDEX_TYPES:
+        return _prove_lanes(ctx, e)
     out = ctx.simplify(e)
     return isinstance(out, IntImm) and bool(out.value)
+
+
+def _prove_lanes(ctx: Context, e: Binary) -> bool:
+    """A comparison of vectors, for all lanes at once: the lane is a variable."""
+    count = dt.lanes_of(e.a.dtype)
+    if count == 1:
+        return False
+    lane = Var("lane", dt.element_of(e.a.dtype))
+    a, b = _lane(e.a, lane), _lane(e.b, lane)
+    if a is None or b is None:
+        return False
+    first, end = IntImm(0, lane.type), IntImm(count, lane.type)
+    with ctx.constraint(Binary("and", Binary("ge", lane, first), Binary("lt", lane, end))):
+        return prove(ctx, Binary(e.op, a, b))
+
+
+def _lane(e: Expr, lane: Var) -> Expr | None:
+    """The element of a vector at a lane; None when e is no ramp, broadcast or arithmetic of them."""
+    if isinstance(e, Broadcast):
+        return e.value
+    if isinstance(e, Ramp):
+        return Binary("add", e.base, Binary("mul", lane, e.stride))
+    if isinstance(e, Binary):
+        a, b = _lane(e.a, lane), _lane(e.b, lane)
+        return None if a is None or b is None else Binary(e.op, a, b)
+    return None

@@ -1,4 +1,4 @@
-"""What is known while simplifying: interned atoms, ranges, facts, and the numeric bounds that follow from them."""
+"""What is known while simplifying: atoms, ranges, facts, and the numeric bounds that follow from them."""
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
@@ -35,7 +35,9 @@ def scaled(b: Bounds, k: int) -> Bounds:
 def product_bounds(a: Bounds, b: Bounds) -> Bounds:
     """Bounds of x * y for x in a, y in b."""
     if a[0] is not None and b[0] is not None and a[0] >= 0 and b[0] >= 0:
-        return a[0] * b[0], 0 if a[1] == 0 or b[1] == 0 else None if a[1] is None or b[1] is None else a[1] * b[1]
+        if a[1] == 0 or b[1] == 0:
+            return a[0] * b[0], 0
+        return a[0] * b[0], None if a[1] is None or b[1] is None else a[1] * b[1]
     ends = [(-_INFINITY if lo is None else lo, _INFINITY if hi is None else hi) for lo, hi in (a, b)]
     corners = [x * y if x and y else 0 for x in ends[0] for y in ends[1]]
     least, most = min(corners), max(corners)
@@ -51,7 +53,7 @@ class Context:
         self.ranges: dict[Atom, Bounds] = {}                # numeric bounds learnt from binds and constraints
         self.values: dict[Atom, Linear] = {}                # variables known to equal something else
         self.multiples: dict[Atom, tuple[Atom, int]] = {}   # quotient q -> (x, c) where x == c * q exactly
-        self.known: dict[Any, bool] = {}                    # truth of conditions that are no comparisons
+        self.known: dict[Any, tuple[Expr, bool]] = {}       # truth of conditions that are no comparisons, by key
         self.forget()
 
     def forget(self) -> None:
@@ -66,14 +68,15 @@ class Context:
     def simplify(self, e: Expr) -> Expr:
         raise NotImplementedError
 
-    def constraint(self, condition: Expr) -> AbstractContextManager[Any]:
+    def constraint(self, condition: Expr, memory: bool = False) -> AbstractContextManager[Any]:
         raise NotImplementedError
 
     def var_atom(self, v: Var) -> Atom:
         atom = self.atoms.get(id(v))
         if atom is None:
             index = v.type in INDEX_TYPES
-            atom = Atom(len(self.atoms), "var", (), v, UNBOUNDED if index else dt.integer_range(v.type), index)
+            span = UNBOUNDED if index else dt.integer_range(v.type)
+            atom = Atom(len(self.atoms), "var", (), v, span, index)
             self.atoms[id(v)] = atom
         return atom
 
@@ -152,6 +155,12 @@ class Context:
         kind, args = atom.kind, atom.args
         if kind in ("var", "opaque"):
             return atom.span
+        if kind == "cast":
+            form, source, dtype = args
+            least, most = dt.integer_range(dtype)
+            lo, hi = self.bounds_of(form)
+            inside = lo is not None and hi is not None and least <= lo and hi <= most
+            return (lo, hi) if inside and self.fits(form, source) else (least, most)
         if kind == "div":
             return self._quotient(self.bounds_of(args[0]), self.bounds_of(args[1]))
         if kind == "mod":
@@ -211,53 +220,77 @@ class Context:
 
 def _with_one_remainder(ctx: Context, form: Linear) -> Linear | None:
     for term, k in form.terms.items():
-        for quotient, c in _divisions(ctx, term):
-            for num, factor in _views(quotient, c, form):
-                if not num.terms:
-                    continue
-                count = _remainders_in(form, num, k, factor)
-                if count:
-                    den = Linear({}, factor) if term is quotient else quotient.args[1]
-                    rest = form.plus(num, -count).plus(Linear({term: 1}), count * factor)
-                    return rest.plus(ctx.compound("mod", num, den), count)
+        for num, den in _divisions(ctx, term, form):
+            count = _remainders_in(form, num, k, _scale(den)) if num.terms else 0
+            if count:
+                rest = form.plus(num, -count).plus(Linear({term: 1}), count * _scale(den))
+                return rest.plus(ctx.compound("mod", num, den), count)
     return None
 
 
-def _divisions(ctx: Context, term: Atom) -> list[tuple[Atom, int]]:
-    """(q, c) for quotients q = x // d such that term * c == q * d."""
-    if term.kind == "div":
-        den = term.args[1]
-        return [(term, den.const)] if not den.terms and term not in ctx.multiples else []
-    out = []
-    if term.kind == "product":
-        for q in term.args:
-            if q.kind == "div" and len(q.args[1].terms) == 1 and not q.args[1].const:
-                (m, c), = q.args[1].terms.items()
-                if ctx.product([m, q]) is term:
-                    out.append((q, c))
-    return out
+def _scale(den: Linear) -> int:
+    """The coefficient of a divisor that is a constant or one term."""
+    return next(iter(den.terms.values()), den.const)
 
 
-def _views(q: Atom, c: int, form: Linear) -> list[tuple[Linear, int]]:
-    """(y, b) with q == y // b: q's own operands, and (x // a + s, b) for x // a present and q == (x + s*a) // (a*b)."""
-    num, den = q.args
+def _divisions(ctx: Context, term: Atom, form: Linear) -> list[tuple[Linear, Linear]]:
+    """(y, d), d a constant or one term, with term * (coefficient of d) == d * (y // d).
+
+    y is the numerator of a quotient in term, or x // a + s where form has x // a and the quotient is of x + s*a.
+    """
     out = []
-    if not den.terms:
+    for q in term.args if term.kind == "product" else (term,):
+        if q.kind != "div" or q in ctx.multiples:
+            continue
+        num, den = q.args
+        others = list(term.args) if term.kind == "product" else [q]
+        others.remove(q)
+        inside = _factors(den)
+        if inside is None:
+            continue
         for p in form.terms:
-            if p.kind == "div" and p is not q and not p.args[1].terms and c % p.args[1].const == 0:
-                a = p.args[1].const
-                gap = num.plus(p.args[0], -1)
-                if not gap.terms and gap.const % a == 0:
-                    out.append((Linear({p: 1}, gap.const // a), c // a))
-    out.append((num, c))
+            if p.kind == "div" and p is not q and (part := _quotient_of(ctx, num, den, p)) is not None:
+                if _factors(part[1]) == others:
+                    out.append(part)
+        if inside == others:
+            out.append((num, den))
     return out
+
+
+def _factors(den: Linear) -> list[Atom] | None:
+    """The atoms that a divisor of one term, or a constant, is a product of; None for a sum."""
+    if not den.terms:
+        return []
+    if len(den.terms) > 1 or den.const:
+        return None
+    atom = next(iter(den.terms))
+    return list(atom.args) if atom.kind == "product" else [atom]
+
+
+def _quotient_of(ctx: Context, num: Linear, den: Linear, p: Atom) -> tuple[Linear, Linear] | None:
+    """(p + s, b) with num // den == (p + s) // b, for p == x // a, den == a*b and num == x + s*a."""
+    a = p.args[1]
+    outer, inner = _factors(den), _factors(a)
+    if outer is None or inner is None or _scale(den) % _scale(a):
+        return None
+    for f in inner:
+        if f not in outer:
+            return None
+        outer.remove(f)
+    gap = num.plus(p.args[0], -1)
+    if gap.terms or (gap.const and (a.terms or gap.const % a.const)):
+        return None
+    b = _scale(den) // _scale(a)
+    rest = Linear({}, b) if not outer else Linear({ctx.product(outer) if len(outer) > 1 else outer[0]: b})
+    return Linear({p: 1}, gap.const // a.const if gap.const else 0), rest
 
 
 def _remainders_in(form: Linear, num: Linear, k: int, c: int) -> int:
     """How many times num % c to take out of a form that has k * (num // c)."""
     if k % c == 0:
         count = -k // c
-        if all((have := form.terms.get(a, 0)) * count * n > 0 and abs(have) >= abs(count * n) for a, n in num.terms.items()):
+        needed = [(form.terms.get(a, 0), count * n) for a, n in num.terms.items()]
+        if all(have * need > 0 and abs(have) >= abs(need) for have, need in needed):
             return count
     first, n = next(iter(num.terms.items()))
     have = form.terms.get(first, 0)

@@ -1,9 +1,9 @@
 """Dependences between two accesses of one buffer, as sets of direction vectors.
 
-The element accessed is the same when a system of linear equations holds: one for each index, and two for each floor
-division in an index, whose quotient and remainder are unknowns of their own. Signs are given to the loops one by one;
-a partial assignment is dropped when interval propagation, divisibility or a symbolic proof shows that the system has
-no solution (the Banerjee and GCD tests with refinement of the direction vector).
+The element accessed is the same when a system of linear equations holds: one for each index, and two for each
+floor division in an index, whose quotient and remainder are unknowns of their own. Signs are given to the
+loops one by one; a partial assignment is dropped when interval propagation, divisibility or a symbolic proof
+shows that the system has no solution (the Banerjee and GCD tests with refinement of the direction vector).
 """
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.conditions import reads_memory
 from tilewright.arith.context import meet, scaled
 from tilewright.arith.forms import form_of
 from tilewright.arith.linear import Atom, Bounds, Linear, substitute_atoms
@@ -27,7 +28,7 @@ ROUNDS = 6
 
 @dataclass(frozen=True)
 class Access:
-    """buffer[indices] where predicate holds, for all values of the variables of domains (the loops inside the common ones)."""
+    """buffer[indices] where predicate holds, for all values of the variables of domains: the inner loops."""
     indices: tuple[Expr, ...]
     predicate: Expr | None = None
     domains: Mapping[Var, Domain] = field(default_factory=dict)
@@ -35,10 +36,11 @@ class Access:
 
 def direction_vectors(a: Access, b: Access, common_loops: Sequence[Var], domains: Mapping[Var, Domain],
                       analyzer: Analyzer) -> set[tuple[int, ...]]:
-    """The signs of (iteration of b - iteration of a) for which both may touch one element: a superset of the true set.
+    """The signs of (iteration of b - iteration of a) for which both may touch one element, or a superset.
 
-    A vector has -1, 0 or 1 for each of common_loops, whose (min, extent) are in domains; other variables have one
-    value for both accesses. Accesses with different numbers of indices are taken to meet anywhere.
+    A vector has -1, 0 or 1 for each of common_loops, whose (min, extent) are in domains; other variables have
+    one value for both accesses. Accesses with different numbers of indices are taken to meet anywhere, and an
+    index that reads memory is taken to have any value.
     """
     with analyzer.scope():
         return set(_System(a, b, common_loops, domains, analyzer).vectors())
@@ -47,7 +49,8 @@ def direction_vectors(a: Access, b: Access, common_loops: Sequence[Var], domains
 class _System:
     """The equations of one pair of accesses: iteration variables of a, and differences from them for b."""
 
-    def __init__(self, a: Access, b: Access, loops: Sequence[Var], domains: Mapping[Var, Domain], analyzer: Analyzer) -> None:
+    def __init__(self, a: Access, b: Access, loops: Sequence[Var], domains: Mapping[Var, Domain],
+                 analyzer: Analyzer) -> None:
         self.analyzer = analyzer
         self.to_a: dict[Atom, Atom] = {}              # variable of b's iteration -> the same variable of a's
         self.shift: dict[Atom, Linear] = {}           # atom of b's iteration -> a's atom + difference
@@ -58,13 +61,16 @@ class _System:
         self._bind(a, b, loops, domains, prime)
         if len(a.indices) == len(b.indices):
             for x, y in zip(a.indices, b.indices, strict=True):
+                if reads_memory(x) or reads_memory(y):
+                    continue
                 self._equate(form_of(analyzer, x), form_of(analyzer, substitute(y, prime)))
         for fact in list(analyzer.facts):
             moved = self._shifted(fact)
             if moved is not fact and moved.terms:
                 analyzer.facts.append(moved)
 
-    def _bind(self, a: Access, b: Access, loops: Sequence[Var], domains: Mapping[Var, Domain], prime: Mapping[Var, Var]) -> None:
+    def _bind(self, a: Access, b: Access, loops: Sequence[Var], domains: Mapping[Var, Domain],
+              prime: Mapping[Var, Var]) -> None:
         """Bind the variables of both iterations, relate them, and assume both guards."""
         an = self.analyzer
         for v in loops:
@@ -94,7 +100,7 @@ class _System:
         return self._difference(Linear({me: 1}), other, most)
 
     def _difference(self, me: Linear, other: Atom, most: Linear | None) -> Atom:
-        """The new atom other - me, between -most and most; by the spans of the two where most is not given."""
+        """The new atom other - me: within the spans of the two, and between -most and most where given."""
         an = self.analyzer
         atom = an.var_atom(Var("d"))
         (a, b), (c, d) = an.bounds_of(me), an.span(other)
@@ -117,14 +123,15 @@ class _System:
         self._add(self._shifted(y).plus(self._shifted(x), -1))
 
     def _divide(self, q: Atom) -> None:
-        """num == den * q + r with 0 <= r < den; the same of the differences when q is b's twin of a division of a."""
+        """num == den * q + r with 0 <= r < den; of the differences where q is b's twin of a division of a."""
         self.divided.add(q)
         an, (num, den) = self.analyzer, q.args
         home = Linear({self.to_a.get(x, x): k for x, k in num.terms.items()}, num.const)
         simple = all(x.kind == "var" for x in num.terms) and not any(x in self.to_a for x in den.terms)
         if home.key == num.key or not simple or len(home.terms) != len(num.terms):
             rest = self._remainder(den, both_signs=False)
-            self._add(self._shifted(num).plus(an.multiply(den, Linear({q: 1})), -1).plus(Linear({rest: 1}), -1))
+            product = an.multiply(den, Linear({q: 1}))
+            self._add(self._shifted(num).plus(product, -1).plus(Linear({rest: 1}), -1))
             return
         (twin, _), = an.compound("div", home, den).terms.items()
         if twin not in self.divided:
@@ -175,7 +182,9 @@ class _System:
                     vector[i] = s
                 yield tuple(vector)
 
-    def _assign(self, tied: Sequence[int], depth: int, equations: list[Linear], ranges: Ranges) -> Iterator[tuple[int, ...]]:
+    def _assign(self, tied: Sequence[int], depth: int, equations: list[Linear],
+                ranges: Ranges) -> Iterator[tuple[int, ...]]:
+        """The sign vectors of the loops tied[depth:] that solve the equations."""
         solved = self._solve(equations, ranges)
         if solved is None:
             return
@@ -227,8 +236,9 @@ def _signs(span: Bounds) -> list[int]:
     lo, hi = span
     if lo is not None and hi is not None and lo > hi:
         return []
-    return [s for s, possible in ((-1, lo is None or lo < 0), (0, (lo is None or lo <= 0) and (hi is None or hi >= 0)),
-                                  (1, hi is None or hi > 0)) if possible]
+    zero = (lo is None or lo <= 0) and (hi is None or hi >= 0)
+    possible = (-1, lo is None or lo < 0), (0, zero), (1, hi is None or hi > 0)
+    return [sign for sign, holds in possible if holds]
 
 
 def _propagate(e: Linear, ranges: Ranges) -> bool:
@@ -249,7 +259,8 @@ def _propagate(e: Linear, ranges: Ranges) -> bool:
         if k < 0:
             least, most = (None if most is None else -most), (None if least is None else -least)
         c = abs(k)
-        span = meet(ranges[atom], (None if least is None else -(-least // c), None if most is None else most // c))
+        least, most = None if least is None else -(-least // c), None if most is None else most // c
+        span = meet(ranges[atom], (least, most))
         if span[0] is not None and span[1] is not None and span[0] > span[1]:
             return False
         ranges[atom] = span

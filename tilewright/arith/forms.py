@@ -10,7 +10,10 @@ from tilewright.arith.linear import Atom, Bounds, Linear, structural_key
 from tilewright.arith.proof import nonneg, positive
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Select, Var
-from tilewright.tir.node import map_children
+from tilewright.tir.node import map_children, walk
+from tilewright.tir.ops import INTRINSICS
+
+Rule = Callable[[Context, Linear, Linear], Linear]
 
 
 def form_of(ctx: Context, e: Expr) -> Linear:
@@ -20,11 +23,11 @@ def form_of(ctx: Context, e: Expr) -> Linear:
         return found[1]
     cls = type(e)
     if cls is Binary:
-        form = _OPERATORS.get(e.op, _opaque)(ctx, e)                              # type: ignore[attr-defined]
+        form = _OPERATORS.get(e.op, _opaque)(ctx, e)  # type: ignore[attr-defined]
     elif cls is Var:
         form = _variable(ctx, e)
     elif cls is IntImm:
-        return Linear({}, e.value)                                                 # type: ignore[attr-defined]
+        return Linear({}, e.value)  # type: ignore[attr-defined]
     else:
         form = _NODES.get(cls, _opaque)(ctx, e)
     ctx.forms[id(e)] = (e, form)
@@ -58,7 +61,7 @@ def _operands(ctx: Context, e: Any) -> tuple[Linear, Linear] | None:
     return (a, b) if ctx.fits(a, e.type) and ctx.fits(b, e.type) else None
 
 
-def _division(law: Callable[[Context, Linear, Linear], Linear], truncates: bool) -> Callable[[Context, Any], Linear]:
+def _division(law: Rule, truncates: bool) -> Callable[[Context, Any], Linear]:
     def build(ctx: Context, e: Any) -> Linear:
         pair = _operands(ctx, e)
         if pair is None or (not pair[1].terms and pair[1].const == 0):
@@ -69,7 +72,7 @@ def _division(law: Callable[[Context, Linear, Linear], Linear], truncates: bool)
     return build
 
 
-def _choice(law: Callable[[Context, Linear, Linear], Linear]) -> Callable[[Context, Any], Linear]:
+def _choice(law: Rule) -> Callable[[Context, Any], Linear]:
     def build(ctx: Context, e: Any) -> Linear:
         pair = _operands(ctx, e)
         return _opaque(ctx, e) if pair is None else law(ctx, *pair)
@@ -96,7 +99,8 @@ def _bitand(ctx: Context, e: Any) -> Linear:
 
 
 _OPERATORS: dict[str, Callable[[Context, Any], Linear]] = {
-    "add": _add, "sub": _sub, "mul": _mul, "floordiv": _division(divide, False), "floormod": _division(remainder, False),
+    "add": _add, "sub": _sub, "mul": _mul,
+    "floordiv": _division(divide, False), "floormod": _division(remainder, False),
     "truncdiv": _division(divide, True), "truncmod": _division(remainder, True),
     "min": _choice(minimum), "max": _choice(maximum), "shl": _shift, "shr": _shift, "bitand": _bitand,
 }
@@ -109,22 +113,31 @@ def _cast(ctx: Context, e: Any) -> Linear:
         form = form_of(ctx, e.value)
         if ctx.fits(form, source):
             return form
+    if source in INDEX_TYPES:
+        value = ctx.simplify(e.value)
+        form = form_of(ctx, value)
+        new = e if value is e.value else Cast(e.type, value)
+        key = ("cast", source, e.type, form.key)
+        return Linear({ctx.intern(key, "cast", (form, source, e.type), new, exact=False): 1})
     return _opaque(ctx, e)
 
 
 def _select(ctx: Context, e: Any) -> Linear:
-    """A choice whose condition is known is the branch; each branch is simplified where it is chosen."""
+    """A choice whose condition is known is the branch; if_then_else evaluates only the one it takes."""
     condition, a, b = (e.condition, e.a, e.b) if type(e) is Select else e.args
     known = ctx.simplify(condition)
     if isinstance(known, IntImm):
         return form_of(ctx, a if known.value else b)
-    with ctx.constraint(known):
+    lazy = type(e) is Call
+    if lazy:
+        with ctx.constraint(known, memory=True):
+            x = form_of(ctx, a)
+    else:                                  # both branches are evaluated: each must stay safe on its own
         x = form_of(ctx, a)
     y = form_of(ctx, b)
     if x.key == y.key:
         return x
     exact = all(t.exact for t in x.terms) and all(t.exact for t in y.terms)
-    lazy = type(e) is Call
     key = ("select", lazy, structural_key(known), x.key, y.key)
     return Linear({ctx.intern(key, "select", (lazy, known, x, y), exact=exact): 1})
 
@@ -140,27 +153,21 @@ def _call(ctx: Context, e: Any) -> Linear:
 
 
 def _opaque(ctx: Context, e: Any) -> Linear:
-    """e as one atom, its children simplified."""
-    new = map_children(e, ctx.simplify)                                            # type: ignore[arg-type]
-    return Linear({ctx.intern(structural_key(new), "opaque", (), new, _type_bounds(ctx, new), exact=False): 1})
+    """e as one atom, its children simplified. Calls with effects are never taken for equal."""
+    new = map_children(e, ctx.simplify)  # type: ignore[arg-type]
+    effect = any(isinstance(n, Call) and INTRINSICS[n.op].kind == "effect" for n in walk(new))
+    key = ("effect", id(e)) if effect else structural_key(new)
+    args = (e,) if effect else ()
+    return Linear({ctx.intern(key, "opaque", args, new, _type_bounds(ctx, new), exact=False): 1})
 
 
 def _type_bounds(ctx: Context, e: Expr) -> Bounds:
     """What the types alone say about an opaque value."""
-    if isinstance(e, Cast):
-        source = e.value.dtype
-        if dt.is_integer(source) or dt.is_bool(source):
-            (a, b), (c, d) = dt.integer_range(source), dt.integer_range(e.type)
-            if source in INDEX_TYPES:
-                form = form_of(ctx, e.value)
-                lo, hi = ctx.bounds_of(form)
-                if ctx.fits(form, source) and lo is not None and hi is not None:
-                    a, b = lo, hi
-            if c <= a and b <= d:
-                return a, b
-    if isinstance(e, Binary) and e.op in ("floordiv", "floormod", "truncdiv", "truncmod", "shl", "shr", "min", "max"):
-        return UNBOUNDED if _is_index(ctx, e) else dt.integer_range(e.type)
-    return dt.integer_range(e.dtype)
+    least, most = dt.integer_range(e.dtype)
+    if isinstance(e, Cast) and (dt.is_integer(e.value.dtype) or dt.is_bool(e.value.dtype)):
+        lo, hi = dt.integer_range(e.value.dtype)
+        return (lo, hi) if least <= lo and hi <= most else (least, most)
+    return UNBOUNDED if isinstance(e, Binary) and _is_index(ctx, e) else (least, most)
 
 
 def _is_index(ctx: Context, e: Binary) -> bool:
@@ -170,7 +177,7 @@ def _is_index(ctx: Context, e: Binary) -> bool:
 _NODES: dict[type, Callable[[Context, Any], Linear]] = {Cast: _cast, Select: _select, Call: _call}
 
 
-# ---------------------------------------------------------------------------------------------- back to expressions
+# ----------------------------------------------------------------------------------- back to expressions
 
 def imm(value: int, dtype: str) -> IntImm:
     """The constant value, wrapped around into dtype as its arithmetic would."""
@@ -181,7 +188,7 @@ def imm(value: int, dtype: str) -> IntImm:
 
 
 def to_expr(ctx: Context, form: Linear, dtype: str) -> Expr:
-    """The expression of a form: terms in order, positive ones first if the first is negative, the constant last."""
+    """The expression of a form: its terms in order, a positive one first, and the constant last."""
     mixed = ctx.with_remainders(form)
     terms = list(mixed.terms.items())
     if not terms:
@@ -239,7 +246,8 @@ def _atom_expr(ctx: Context, atom: Atom, dtype: str) -> Expr:
         (q, k), = args[0].terms.items()
         whole = ctx.multiples.get(q)
         if whole is not None and k == 1:
-            return Binary("floordiv", atom_expr(ctx, whole[0], dtype), imm(whole[1] * args[1].const, dtype), dtype)
+            divisor = imm(whole[1] * args[1].const, dtype)
+            return Binary("floordiv", atom_expr(ctx, whole[0], dtype), divisor, dtype)
     if kind == "select":
         lazy, condition, a, b = args
         x, y = to_expr(ctx, a, dtype), to_expr(ctx, b, dtype)

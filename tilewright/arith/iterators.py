@@ -37,7 +37,7 @@ class Mark:
 
 @dataclass(eq=False)
 class Output:
-    """index = base + sum of weight * digit (or weight * (extent - 1 - digit) when reversed), least weight first."""
+    """index = base + sum of weight * digit, least weight first; a reversed digit is extent - 1 - digit."""
     base: Linear
     parts: list[tuple[Digit, Linear, bool]]
     extent: Linear
@@ -45,9 +45,10 @@ class Output:
 
 
 class IterMap:
-    """An understood map from the points of some domains to indices. `outputs` gives (min, extent) of each index."""
+    """An understood map from the points of some domains to indices."""
 
-    def __init__(self, analyzer: Analyzer, marks: list[Mark], outputs: list[Output], dense: bool, restricted: bool) -> None:
+    def __init__(self, analyzer: Analyzer, marks: list[Mark], outputs: list[Output], dense: bool,
+                 restricted: bool) -> None:
         self._analyzer, self._marks, self._outputs = analyzer, marks, outputs
         used = [d for o in outputs for d, _, _ in o.parts]
         once = len(used) == len({id(d) for d in used})
@@ -60,11 +61,12 @@ class IterMap:
     @property
     def outputs(self) -> list[tuple[Expr, Expr]]:
         """(min, extent) of each index."""
-        return [(to_expr(self._analyzer, o.base, o.dtype), to_expr(self._analyzer, o.extent, o.dtype)) for o in self._outputs]
+        an = self._analyzer
+        return [(to_expr(an, o.base, o.dtype), to_expr(an, o.extent, o.dtype)) for o in self._outputs]
 
     def invert(self, outputs: Sequence[Expr]) -> dict[Var, Expr]:
-        """The value of each variable at which the indices are `outputs`, which must lie in the image of an injective map."""
-        assert self.is_injective
+        """The value of each variable where the indices are `outputs`, a point of an injective map's image."""
+        assert self.is_injective, "only an injective map has an inverse"
         an = self._analyzer
         with an.scope():
             places, digits = self._digit_values()

@@ -1,7 +1,7 @@
 """Index maps made of splits and fusions of independent iterators, and their inverses.
 
-After the idea of TVM's iter_affine_map: every iterator, or mixed-radix sum of iterators, is cut into digits by the
-divisors that occur; the map is understood when each index is a sum of digits.
+After the idea of TVM's iter_affine_map: every iterator, or mixed-radix sum of iterators, is cut into digits
+by the divisors that occur; the map is understood when each index is a sum of digits.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def detect_iter_map(indices: Sequence[Expr], domains: Mapping[Var, tuple[Any, An
                     analyzer: Analyzer) -> IterMap | None:
     """The map from the points of domains (var -> (min, extent)) where predicate holds to indices, or None.
 
-    Variables outside domains are symbols. None: the indices are not sums of splits and fusions of the iterators.
+    Variables outside domains are symbols. None: the indices are no sums of splits and fusions.
     """
     with analyzer.scope():
         for v, (low, extent) in domains.items():
@@ -51,7 +51,8 @@ class _Detector:
             self.single[atom] = self.mark_of[atom] = mark
             if least.key != Linear({}).key:
                 self.start[atom] = least
-        self.fixed = [(v, self._form(low)) for v, (low, _) in domains.items() if analyzer.var_atom(v) not in self.single]
+        self.fixed = [(v, self._form(low)) for v, (low, _) in domains.items()
+                      if analyzer.var_atom(v) not in self.single]
 
     def _form(self, e: Any) -> Linear:
         return form_of(self.analyzer, e) if isinstance(e, Expr) else Linear({}, int(e))
@@ -101,15 +102,16 @@ class _Detector:
     # ------------------------------------------------------------------------------------------ marks
 
     def _cut(self, predicate: Expr) -> bool:
-        """Use the predicate: a bound on a mixed-radix sum cuts its extent, anything else only restricts the map."""
+        """Use the predicate: a bound on a mixed-radix sum cuts its extent, else it restricts the map."""
         if isinstance(predicate, Binary) and predicate.op == "and":
             return self._cut(predicate.a) and self._cut(predicate.b)
         if isinstance(predicate, Call) and predicate.op == "likely":
             return self._cut(predicate.args[0])
         if isinstance(predicate, IntImm) or self.analyzer.prove(predicate):
             return not (isinstance(predicate, IntImm) and not predicate.value)
-        form = comparison_form(self.analyzer, predicate) if is_index_comparison(predicate) else None
-        if form is None or predicate.op not in ORDER:                              # type: ignore[attr-defined]
+        ordered = isinstance(predicate, Binary) and predicate.op in ORDER and is_index_comparison(predicate)
+        form = comparison_form(self.analyzer, predicate) if ordered else None
+        if form is None:
             self.restricted = True
             return True
         mine = Linear({a: -k for a, k in form.terms.items() if a in self.single})
@@ -118,12 +120,15 @@ class _Detector:
             if a in self.start:
                 limit = limit.plus(self.start[a], -k)
         mark = self._fused(mine) if mine.terms and not any(self._depends(a) for a in limit.terms) else None
-        inside = mark is not None and nonneg(self.analyzer, limit) and nonneg(self.analyzer, mark.extent.plus(limit, -1))
-        if mark is None or not inside:
+        if mark is None or not self._cuts(limit, mark.extent):
             self.restricted = True
         else:
             mark.extent = limit
         return True
+
+    def _cuts(self, limit: Linear, extent: Linear) -> bool:
+        """0 <= limit <= extent."""
+        return nonneg(self.analyzer, limit) and nonneg(self.analyzer, extent.plus(limit, -1))
 
     def _depends(self, atom: Atom) -> bool:
         if atom in self.single:
@@ -132,7 +137,7 @@ class _Detector:
             arg.terms if isinstance(arg, Linear) else (arg,) if isinstance(arg, Atom) else ()))
 
     def _numerator(self, q: Atom) -> Any:
-        """(mark, offset) of a quotient's numerator; None for a quotient of symbols; False when it is not understood."""
+        """(mark, offset) of a quotient's numerator; None for one of symbols, False for others."""
         num, den = q.args
         inner = [a for a in num.terms if self._depends(a)]
         if not inner:
@@ -150,7 +155,7 @@ class _Detector:
         return False if mark is None else (mark, offset)
 
     def _fused(self, form: Linear) -> Mark | None:
-        """The mark whose value is form (of variables shifted to 0): one iterator, or a mixed-radix sum of several."""
+        """The mark of value form (of variables shifted to 0): an iterator or a mixed-radix sum of some."""
         if len(form.terms) == 1:
             (atom, k), = form.terms.items()
             mark = self.mark_of[atom]
@@ -180,7 +185,8 @@ class _Detector:
         """Cut a mark at its divisors, which must divide one another."""
         an = self.analyzer
         weights = [ONE]
-        for c in sorted({d.key: d for d in mark.divisors if d.key != ONE.key}.values(), key=lambda d: (len(d.terms), d.const)):
+        divisors = {d.key: d for d in mark.divisors if d.key != ONE.key}.values()
+        for c in sorted(divisors, key=lambda d: (len(d.terms), d.const)):
             step = divide(an, c, weights[-1])
             if an.multiply(step, weights[-1]).key != c.key:
                 return False
@@ -237,7 +243,9 @@ class _Detector:
             parts.append((digits[inside[0]], weight))
         return self._arranged(base, parts, dtype)
 
-    def _arranged(self, base: Linear, parts: list[tuple[Digit, Linear]], dtype: str) -> tuple[Output, bool] | None:
+    def _arranged(self, base: Linear, parts: list[tuple[Digit, Linear]],
+                  dtype: str) -> tuple[Output, bool] | None:
+        """The parts by weight: dense where each weight is the number of values that those below it take."""
         an = self.analyzer
         size, done, dense = ONE, [], True
         left = []
@@ -280,4 +288,5 @@ def _hides(atom: Atom, digits: Mapping[Atom, Digit]) -> bool:
     """True when a digit occurs inside atom in a way that is not linear."""
     if atom.kind == "product":
         return False
-    return any(x in digits or _hides(x, digits) for arg in atom.args if isinstance(arg, Linear) for x in arg.terms)
+    inner = [x for arg in atom.args if isinstance(arg, Linear) for x in arg.terms]
+    return any(x in digits or _hides(x, digits) for x in inner)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tilewright.arith.context import Context
-from tilewright.arith.linear import Atom, Linear, from_terms
+from tilewright.arith.linear import Atom, Linear
 from tilewright.arith.proof import nonneg, positive
 from tilewright.tir import expr as tir
 
@@ -54,7 +54,7 @@ def remainder(ctx: Context, num: Linear, den: Linear) -> Linear:
     if not positive(ctx, den):
         return ctx.compound("mod", num, den)
     q = divide(ctx, num, den)
-    whole = from_terms({a: 0 if a.kind == "div" and a.args[1].key == den.key else k for a, k in q.terms.items()}, q.const)
+    whole = Linear({a: k for a, k in q.terms.items() if a.kind != "div" or a.args[1].key != den.key}, q.const)
     rest = num.plus(ctx.multiply(den, whole), -1)
     return rest if whole.key == q.key else ctx.compound("mod", rest, den)
 
@@ -120,8 +120,8 @@ def within_one_step(ctx: Context, num: Linear, c: int) -> Linear | None:
     if lo is not None and hi is not None:
         return Linear({}, lo // c) if lo // c == hi // c else None
     if ctx.facts and (lo is None or lo >= 0) and (hi is None or hi < c):
-        if (lo is not None or nonneg(ctx, num)) and (hi is not None or nonneg(ctx, num.times(-1).shifted(c - 1))):
-            return Linear({})
+        if lo is not None or nonneg(ctx, num):
+            return Linear({}) if hi is not None or nonneg(ctx, num.times(-1).shifted(c - 1)) else None
     return None
 
 
@@ -131,7 +131,7 @@ def common_factor(ctx: Context, num: Linear, c: int) -> Linear | None:
     g = math.gcd(c, num.divisor())
     if g == 1:
         return None
-    return divide(ctx, Linear({a: k // g for a, k in num.terms.items()}, num.const // g), Linear({}, c // g))
+    return divide(ctx, num.divided(g), Linear({}, c // g))
 
 
 @law(DIVISION, lambda x, y, z: ((z * 8 + x) // 64, z // 8))
@@ -152,9 +152,19 @@ def nested(ctx: Context, num: Linear, c: int) -> Linear | None:
     """(x // a + s) // c == (x + s*a) // (a*c)."""
     if len(num.terms) == 1:
         (q, k), = num.terms.items()
-        if k == 1 and q.kind == "div" and not q.args[1].terms and q not in ctx.multiples:
-            a = q.args[1].const
-            return divide(ctx, q.args[0].shifted(num.const * a), Linear({}, a * c))
+        if k == 1 and q.kind == "div" and q not in ctx.multiples and positive(ctx, q.args[1]):
+            a = q.args[1]
+            return divide(ctx, q.args[0].plus(a, num.const), a.times(c))
+    return None
+
+
+@law(SYMBOLIC_DIVISION, lambda x, y, z: (z // (y + 1) // (x + 1), z // ((y + 1) * (x + 1))))
+def nested_symbolic(ctx: Context, num: Linear, den: Linear) -> Linear | None:
+    """(x // a) // b == x // (a*b), a > 0 and b > 0."""
+    if len(num.terms) == 1 and not num.const:
+        (q, k), = num.terms.items()
+        if k == 1 and q.kind == "div" and positive(ctx, q.args[1]) and positive(ctx, den):
+            return divide(ctx, q.args[0], ctx.multiply(q.args[1], den))
     return None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilewright.tir.buffer import Load
-from tilewright.tir.expr import Binary, Cast, Expr, IntImm, Var
+from tilewright.tir.expr import Binary, Cast, Expr, FloatImm, IntImm, Var
 from tilewright.tir.node import Node, child_names, field_names
 
 Bounds = tuple[int | None, int | None]
@@ -16,18 +16,21 @@ class Atom:
     """What a linear form treats as a variable; interned, so that equal atoms are one object.
 
     `kind` says what `args` holds: "var" (), "div" and "mod" (numerator, denominator), "min" and "max" (a, b),
-    "product" (atoms...), "select" (condition, a, b), "opaque" (). `span` bounds an opaque atom by its type.
+    "product" (atoms...), "select" (lazy, condition, a, b), "cast" (form, from, to), "opaque". `span` is what
+    the type says of an opaque atom.
     `exact` is True when the value cannot wrap around (index arithmetic); data read from memory may.
     """
     __slots__ = ("index", "kind", "args", "expr", "span", "exact", "texts")
 
-    def __init__(self, index: int, kind: str, args: tuple[Any, ...], expr: Expr | None, span: Bounds, exact: bool) -> None:
-        self.index, self.kind, self.args, self.expr, self.span, self.exact = index, kind, args, expr, span, exact
+    def __init__(self, index: int, kind: str, args: tuple[Any, ...], expr: Expr | None, span: Bounds,
+                 exact: bool) -> None:
+        self.index, self.kind, self.args = index, kind, args
+        self.expr, self.span, self.exact = expr, span, exact
         self.texts: dict[str, Expr] = {}
 
 
 class Linear:
-    """sum of terms[atom] * atom, plus const. No coefficient is zero; terms keep the order of first appearance."""
+    """sum of terms[atom] * atom, plus const. No coefficient is zero; terms stay in order of appearance."""
     __slots__ = ("terms", "const", "_key")
 
     def __init__(self, terms: dict[Atom, int], const: int = 0) -> None:
@@ -66,6 +69,10 @@ class Linear:
         """self + offset."""
         return self if offset == 0 else Linear(self.terms, self.const + offset)
 
+    def divided(self, g: int) -> Linear:
+        """The form with coefficients divided by g, which divides them, and the constant rounded down."""
+        return self if g < 2 else Linear({a: k // g for a, k in self.terms.items()}, self.const // g)
+
     def replacing(self, atom: Atom, value: Linear) -> Linear:
         """self with atom replaced by value."""
         k = self.terms.get(atom, 0)
@@ -91,6 +98,8 @@ def structural_key(e: Any) -> Any:
         return id(e)
     if cls is IntImm:
         return (e.value, e.type)
+    if cls is FloatImm:
+        return (repr(e.value), e.type)                   # 0.0 and -0.0 differ
     if cls is Binary:
         return (e.op, structural_key(e.a), structural_key(e.b))
     if cls is Load:
@@ -134,7 +143,8 @@ def linear(e: Expr) -> tuple[dict[Expr, int], int]:
     return {x: k for x, k in atoms.values() if k}, const
 
 
-def substitute_atoms(multiply: Callable[[Linear, Linear], Linear], form: Linear, table: Mapping[Atom, Linear]) -> Linear:
+def substitute_atoms(multiply: Callable[[Linear, Linear], Linear], form: Linear,
+                     table: Mapping[Atom, Linear]) -> Linear:
     """form with atoms replaced, as terms and as factors of products; form itself when none occurs."""
     out: Linear | None = None
     for atom, k in form.terms.items():
@@ -146,8 +156,3 @@ def substitute_atoms(multiply: Callable[[Linear, Linear], Linear], form: Linear,
         if value is not None:
             out = (form if out is None else out).plus(Linear({atom: 1}), -k).plus(value, k)
     return form if out is None else out
-
-
-def from_terms(terms: Mapping[Atom, int], const: int = 0) -> Linear:
-    """A Linear without the zero coefficients of terms."""
-    return Linear({a: k for a, k in terms.items() if k}, const)

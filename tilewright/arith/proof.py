@@ -1,4 +1,4 @@
-"""Proofs of `form >= 0` from bounds and facts, by eliminating one atom after the other (Fourier-Motzkin, goal-directed)."""
+"""Proofs of `form >= 0` from bounds and facts: goal-directed Fourier-Motzkin elimination."""
 from __future__ import annotations
 
 import math
@@ -42,10 +42,11 @@ class _Search:
             return False
         self.seen.add(form.key)
         self.left -= 1
-        return self._by_cases(form, depth) or self._by_facts(form, depth) or self._by_scaling(form, depth)
+        return (self._by_cases(form, depth) or self._by_remainders(form, depth)
+                or self._by_facts(form, depth) or self._by_scaling(form, depth))
 
     def _by_cases(self, form: Linear, depth: int) -> bool:
-        """min, max and select stand for one of their operands: the goal must hold for both, or for the better one."""
+        """min, max and select are one of their operands: the goal holds for both, or for the better one."""
         for atom, k in form.terms.items():
             if atom.kind in ("min", "max", "select"):
                 goals = [form.replacing(atom, x) for x in atom.args[-2:]]
@@ -54,13 +55,19 @@ class _Search:
                 return any(self.prove(g, depth - 1) for g in goals)
         return False
 
-    def _by_facts(self, form: Linear, depth: int) -> bool:
-        def difficulty(item: tuple[Atom, int]) -> bool:
-            lo, hi = self.ctx.span(item[0])
-            return (lo if item[1] > 0 else hi) is not None
+    def _by_remainders(self, form: Linear, depth: int) -> bool:
+        """Every x % d at its worst: 0 or d - 1."""
+        goal = mixed = self.ctx.with_remainders(form)
+        for atom, k in mixed.terms.items():
+            if atom.kind == "mod" and self._is_positive(atom.args[1]):
+                worst = Linear({}) if k > 0 else atom.args[1].shifted(-1)
+                goal = goal.plus(Linear({atom: 1}), -k).plus(worst, k)
+        return goal is not mixed and self.prove(goal, depth - 1)
 
-        for atom, k in sorted(form.terms.items(), key=difficulty):
-            for fact in self._facts(atom, k > 0):
+    def _by_facts(self, form: Linear, depth: int) -> bool:
+        """Subtract multiples of facts to cancel an atom."""
+        for atom, k, facts in self._choices(form):
+            for fact in facts:
                 f = fact.terms[atom]
                 g = math.gcd(f, k)
                 weight = abs(f) // g
@@ -70,9 +77,26 @@ class _Search:
                     return True
         return False
 
+    def _choices(self, form: Linear) -> list[tuple[Atom, int, list[Linear]]]:
+        """The terms to cancel, with the facts for it. One without a bound must go, so only the first such is tried.
+
+        Where no fact is about it, only those about products may still have it as another term.
+        """
+        choices = []
+        for atom, k in form.terms.items():
+            lo, hi = self.ctx.span(atom)
+            facts = list(self._facts(atom, k > 0))
+            if (lo if k > 0 else hi) is None:
+                if facts:
+                    return [(atom, k, facts)]
+                products = [(a, j) for a, j in form.terms.items() if a.kind == "product"]
+                return [(a, j, list(self._facts(a, j > 0))) for a, j in products]
+            choices.append((atom, k, facts))
+        return choices
+
     def _by_scaling(self, form: Linear, depth: int) -> bool:
         """form >= 0 follows from d * form > -d, where d > 0 is the symbolic divisor of a quotient in form."""
-        for atom in form.terms:
+        for atom in form.terms if depth >= DEPTH - 1 else ():
             if atom.kind == "div" and atom.args[1].terms and self._is_positive(atom.args[1]):
                 den = atom.args[1]
                 return self.prove(self.ctx.multiply(den, form).plus(den).shifted(-1), depth - 1)
@@ -115,7 +139,7 @@ class _Search:
                     if k and (k > 0) == wanted:
                         yield product
             if factor.kind == "div" and len(factor.args[1].terms) == 1:
-                for fact in self._division(factor, wanted) if len(factors) == 1 else self._scaled_division(factor, others):
+                for fact in self._scaled_division(factor, others):
                     k = fact.terms.get(atom, 0)
                     if k and (k > 0) == wanted:
                         yield fact
@@ -139,5 +163,6 @@ class _Search:
     def _is_positive(self, den: Linear) -> bool:
         lo, _ = self.ctx.bounds_of(den)
         if lo is None or lo < 1:
-            return any(den.shifted(-1).plus(f, -1).const >= 0 and not den.plus(f, -1).terms for f in self.ctx.facts)
+            gaps = [den.shifted(-1).plus(f, -1) for f in self.ctx.facts]
+            return any(not gap.terms and gap.const >= 0 for gap in gaps)
         return True

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.forms import form_of, to_expr
 from tilewright.arith.laws import divide, maximum, minimum
-from tilewright.arith.linear import Atom, Linear
+from tilewright.arith.linear import Atom, Bounds, Linear
 from tilewright.arith.proof import nonneg, positive
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Load
@@ -21,9 +21,9 @@ Ends = tuple[Linear, Linear]                     # least and greatest value, inc
 
 
 def interval_of(e: Expr, domains: Mapping[Var, Interval], analyzer: Analyzer) -> Interval | None:
-    """(min, extent) of an interval that holds every value of e while the variables of domains range over theirs.
+    """(min, extent) of an interval that holds every value of e while the variables of domains range freely.
 
-    Other variables are symbols. The extent is constant wherever that can be had, if need be by a wider interval.
+    Other variables are symbols. The extent is constant wherever that can be had, if need be by widening.
     None when e is not bounded (it reads memory, say).
     """
     with analyzer.scope():
@@ -56,9 +56,9 @@ class _Hull:
         if atom in self.ranges:
             return True
         expr = atom.expr if atom.kind == "opaque" else atom.args[1] if atom.kind == "select" else None
-        if expr is not None and any(isinstance(n, Load) or (isinstance(n, Var) and self.analyzer.var_atom(n) in self.ranges)
-                                    for n in walk(expr)):
-            return True                          # memory is taken to change
+        for n in walk(expr) if expr is not None else ():
+            if isinstance(n, Load) or (isinstance(n, Var) and self.analyzer.var_atom(n) in self.ranges):
+                return True                      # memory is taken to change
         return any(self.varies(x) for arg in atom.args for x in (
             arg.terms if isinstance(arg, Linear) else (arg,) if isinstance(arg, Atom) else ()))
 
@@ -79,7 +79,7 @@ class _Hull:
         ends = self.ranges.get(atom) or self._compound(atom)
         if ends is None or ends[1].plus(ends[0], -1).terms:
             lo, hi = self.analyzer.span(atom)
-            if atom.kind == "opaque" and atom.expr is not None and (lo, hi) == dt.integer_range(atom.expr.dtype):
+            if atom.kind in ("opaque", "cast") and (lo, hi) == _type_range(atom):
                 return None                      # no more than its type is known
             if lo is not None and hi is not None and (ends is None or ends[0].terms or ends[1].terms):
                 if ends is None or not self._small(ends, hi - lo):
@@ -109,7 +109,7 @@ class _Hull:
         return None
 
     def _constant_width(self, low: Linear, high: Linear, parts: Sequence[Ends]) -> Linear:
-        """high, or low + the greatest constant width of parts (min and max stretch nothing) when that is needed."""
+        """high, or low + the greatest constant width of parts (min and max stretch nothing) where needed."""
         if high.plus(low, -1).terms:
             widths = [b.plus(a, -1) for a, b in parts]
             if not any(w.terms for w in widths):
@@ -141,6 +141,11 @@ class _Hull:
             return None
         scale = Linear({self.analyzer.product(others) if len(others) > 1 else others[0]: 1})
         return self.analyzer.multiply(ends[0], scale), self.analyzer.multiply(ends[1], scale)
+
+
+def _type_range(atom: Atom) -> Bounds:
+    assert atom.expr is not None
+    return dt.integer_range(atom.expr.dtype)
 
 
 def hull(analyzer: Analyzer, a: Ends, b: Ends) -> Ends:

@@ -1,4 +1,4 @@
-"""Expressions that are no index: floats, narrow and unsigned integers, vectors. Only laws that hold bit for bit."""
+"""Expressions that are no index: floats, narrow and unsigned integers, vectors. All laws hold bit for bit."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -61,13 +61,13 @@ def simplify_value(ctx: Context, e: Expr) -> Expr:
     """e with its index expressions and conditions simplified, and the laws of VALUES applied."""
     if isinstance(e, Select) or (isinstance(e, Call) and e.op == "if_then_else"):
         return _choice(ctx, e)
-    new: Any = map_children(e, ctx.simplify)                                       # type: ignore[arg-type]
+    new: Any = map_children(e, ctx.simplify)  # type: ignore[arg-type]
     for entry in VALUES:
         out = entry.apply(new)
         if out is not None:
             return out
     if isinstance(new, Binary) and dt.is_integer(new.type) and isinstance(new.b, (IntImm, Broadcast)):
-        zero = isinstance(new.b, IntImm) and new.b.value == 0 and new.op in ("floordiv", "floormod", "truncdiv", "truncmod")
+        zero = isinstance(new.b, IntImm) and new.b.value == 0 and ("div" in new.op or "mod" in new.op)
         return new if zero or new is e else binary(new.op, new.a, new.b)
     if isinstance(new, Cast) and new.type == new.value.dtype:
         return new.value
@@ -75,13 +75,13 @@ def simplify_value(ctx: Context, e: Expr) -> Expr:
 
 
 def _choice(ctx: Context, e: Any) -> Expr:
-    """Each branch is simplified where it is chosen."""
+    """if_then_else evaluates a only where its condition holds; a Select evaluates both."""
     condition, a, b = (e.condition, e.a, e.b) if isinstance(e, Select) else e.args
     known = ctx.simplify(condition)
     if isinstance(known, IntImm):
         return ctx.simplify(a if known.value else b)
-    if known.dtype == "bool":
-        with ctx.constraint(known):
+    if known.dtype == "bool" and isinstance(e, Call):
+        with ctx.constraint(known, memory=True):
             x = ctx.simplify(a)
     else:
         x = ctx.simplify(a)

@@ -1,7 +1,7 @@
 """The demo's data: scikit-learn's handwritten digits, or a file of MNIST images."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -16,6 +16,11 @@ class Dataset:
     train_labels: np.ndarray
     valid_images: np.ndarray
     valid_labels: np.ndarray
+
+    def astype(self, dtype: str) -> Dataset:
+        """The data with images of another dtype."""
+        return replace(self, train_images=self.train_images.astype(dtype, copy=False),
+                       valid_images=self.valid_images.astype(dtype, copy=False))
 
     @property
     def pixels(self) -> int:

@@ -22,15 +22,16 @@ class Model:
     parameters: tuple[Value, ...]
 
 
-def mlp(pixels: int, seed: int = 0, hidden: tuple[int, int] = (256, 100), classes: int = 10) -> Model:
+def mlp(pixels: int, seed: int = 0, hidden: tuple[int, int] = (256, 100), classes: int = 10,
+        dtype: str = "float32") -> Model:
     """A perceptron with two hidden layers of rectified units; weights and biases from N(0, 0.1**2).
 
     RandomState(seed) draws W1, W2, W3, b1, b2, b3 in this order.
     """
     random = np.random.RandomState(seed)
     sizes = [pixels, *hidden, classes]
-    weights = [random.normal(0, 0.1, (a, b)).astype("float32") for a, b in zip(sizes, sizes[1:])]
-    biases = [random.normal(0, 0.1, (b,)).astype("float32") for b in sizes[1:]]
+    weights = [random.normal(0, 0.1, (a, b)).astype(dtype) for a, b in zip(sizes, sizes[1:])]
+    biases = [random.normal(0, 0.1, (b,)).astype(dtype) for b in sizes[1:]]
     w = [graph.parameter(f"W{k + 1}", a) for k, a in enumerate(weights)]
     b = [graph.parameter(f"b{k + 1}", a) for k, a in enumerate(biases)]
     x, labels = graph.placeholder("x"), graph.placeholder("labels")
@@ -63,20 +64,22 @@ class Trainer:
     """Stochastic gradient descent on the summed softmax cross-entropy, batches in the order of the data."""
 
     def __init__(self, model: Model, data: Dataset, batch: int, learning_rate: float, schedule: str = "rules") -> None:
-        self.model, self.data, self.batch = model, data, min(batch, len(data.train_images))
+        assert model.parameters[0].data is not None
+        self.dtype = str(model.parameters[0].data.dtype)
+        self.model, self.data, self.batch = model, data.astype(self.dtype), min(batch, len(data.train_images))
         loss = graph.softmax_cross_entropy(model.logits, model.labels, reduction="sum")
         updates = graph.SGD(learning_rate).minimize(loss, model.parameters)
         self.step = Executor([loss], updates, schedule=schedule)
         self.forward = Executor([model.logits], schedule=schedule)
-        self.targets = one_hot(data.train_labels)
+        self.targets = one_hot(data.train_labels).astype(self.dtype)
 
     def compile(self) -> float:
         """Compile the training step and the validation pass; the seconds it took."""
         start = time.perf_counter()
         pixels, classes = self.data.pixels, self.targets.shape[1]
-        self.step.compile({self.model.x: TensorType((self.batch, pixels)),
-                           self.model.labels: TensorType((self.batch, classes))})
-        self.forward.compile({self.model.x: TensorType(self.data.valid_images.shape)})
+        self.step.compile({self.model.x: TensorType((self.batch, pixels), self.dtype),
+                           self.model.labels: TensorType((self.batch, classes), self.dtype)})
+        self.forward.compile({self.model.x: TensorType(self.data.valid_images.shape, self.dtype)})
         return time.perf_counter() - start
 
     def train_epoch(self) -> tuple[float, float]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.lower.copying import uses_any
+from tilewright.lower.walking import uses_any
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Binary, Cast, Expr, IntImm, Var, binary, cast, const
 from tilewright.tir.stmt import For

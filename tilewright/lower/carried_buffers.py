@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import covers
-from tilewright.lower.copying import conjuncts, expressions, free_vars, is_likely, map_stmts, uses_any
+from tilewright.lower.conditions import conjuncts, is_likely
 from tilewright.lower.hulls import Hull, hull_of, join_hulls
-from tilewright.lower.scopes import analyzer_for
+from tilewright.lower.scopes import analyzer_for, loop_scope
+from tilewright.lower.walking import expressions, free_vars, map_stmts, uses_any
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.node import walk
@@ -28,18 +29,23 @@ from tilewright.tir.stmt import (
 def lift_carried_buffers(func: PrimFunc) -> PrimFunc:
     """An allocation inside a serial loop is written, in each iteration, before and wherever it is read.
 
-    Where that is not shown, the allocation moves out of the loop. It never leaves a parallel or bound loop: its
-    iterations have no order, so nothing is carried from one to the next. Expects loops with N-dimensional
+    Where that is not shown, the allocation moves out of the loop. It never leaves a parallel or bound loop:
+    its iterations have no order, so nothing is carried from one to the next. Expects loops with N-dimensional
     allocations (after lower_blocks).
     """
     return func.with_body(_visit(func.body, analyzer_for(func)))
 
 
 def _visit(stmt: Stmt, analyzer: Analyzer) -> Stmt:
-    if isinstance(stmt, For):
-        analyzer.bind(stmt.loop_var, stmt.min, stmt.extent)
-    new = map_stmts(stmt, lambda s: _visit(s, analyzer))
-    if not isinstance(new, For) or new.kind not in (SERIAL, UNROLLED) or not isinstance(new.body, Allocate):
+    if not isinstance(stmt, For):
+        return map_stmts(stmt, lambda s: _visit(s, analyzer))
+    with loop_scope(analyzer, stmt.loop_var, stmt.min, stmt.extent):
+        new = map_stmts(stmt, lambda s: _visit(s, analyzer))
+        return _lift(new, analyzer) if isinstance(new, For) else new
+
+
+def _lift(new: For, analyzer: Analyzer) -> Stmt:
+    if new.kind not in (SERIAL, UNROLLED) or not isinstance(new.body, Allocate):
         return new
     kept: list[Allocate] = []
     lifted: list[Allocate] = []
@@ -59,7 +65,7 @@ def _visit(stmt: Stmt, analyzer: Analyzer) -> Stmt:
 
 @dataclass
 class _Accesses:
-    """Accesses to one buffer in program order, as far as they matter: what is surely written before the first read."""
+    """The reads of one buffer, and what is surely written ahead of the first one."""
     buffer: Buffer
     domains: dict[Var, Hull] = field(default_factory=dict)
     lets: set[Var] = field(default_factory=set)
@@ -68,7 +74,7 @@ class _Accesses:
     escapes: bool = False
 
     def visit(self, stmt: Stmt, sure: bool) -> None:
-        """`sure`: the statement runs for every iteration of the loops around it, but for those of likely guards."""
+        """`sure`: the statement runs in every iteration of the loops around it, likely guards aside."""
         for e in expressions(stmt):
             for node in walk(e):
                 if isinstance(node, Load) and node.buffer is self.buffer:

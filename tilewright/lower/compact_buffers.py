@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.lower.copying import Copier, expressions, statements, uses_any
+from tilewright.lower.copying import Copier
 from tilewright.lower.hulls import Hull, hull_of, join_hulls
-from tilewright.lower.scopes import analyzer_for, is_small
+from tilewright.lower.scopes import analyzer_for, is_small, loop_scope
+from tilewright.lower.walking import expressions, statements, uses_any
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Expr, IntImm, Var, binary
 from tilewright.tir.node import walk
@@ -43,8 +44,8 @@ class _Compaction(Copier):
         self.origin: dict[Buffer, tuple[Expr | None, ...]] = {}
 
     def loop(self, s: For) -> Stmt:
-        self.analyzer.bind(s.loop_var, s.min, s.extent)
-        return super().loop(s)
+        with loop_scope(self.analyzer, s.loop_var, s.min, s.extent):
+            return super().loop(s)
 
     def allocate(self, s: Allocate) -> Stmt:
         use = _survey(s)

@@ -1,36 +1,32 @@
 """Copies of statements with variables replaced, constants folded and dead branches dropped."""
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from tilewright.tir import dtype as dt
+from tilewright.lower.conditions import guard, is_nop
+from tilewright.lower.walking import same_items
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import (
     Binary,
-    Broadcast,
     Call,
     Expr,
     FloatImm,
     IntImm,
     Let,
     Not,
-    Ramp,
     Select,
     StringImm,
     Var,
-    all_of,
     binary,
     logical_not,
 )
-from tilewright.tir.node import Node, children, map_children
+from tilewright.tir.node import map_children
 from tilewright.tir.ops import BINARY
 from tilewright.tir.stmt import (
     NOP,
     THREAD_BINDING,
     Allocate,
-    Evaluate,
     For,
     IfThenElse,
     LetStmt,
@@ -42,80 +38,6 @@ from tilewright.tir.stmt import (
 )
 
 _LEAVES = (IntImm, FloatImm, StringImm)
-
-
-def same_items(a: Sequence[object], b: Sequence[object]) -> bool:
-    """True when two sequences of one length hold the same objects."""
-    return all(map(operator.is_, a, b))
-
-
-def is_nop(stmt: Stmt) -> bool:
-    return type(stmt) is Seq and not stmt.stmts
-
-
-def conjuncts(cond: Expr) -> list[Expr]:
-    """The terms of a conjunction, left to right, without any `likely` around them."""
-    if type(cond) is Call and cond.op == "likely":
-        return conjuncts(cond.args[0])
-    if type(cond) is Binary and cond.op == "and":
-        return conjuncts(cond.a) + conjuncts(cond.b)
-    if type(cond) is IntImm and cond.value:
-        return []
-    return [cond]
-
-
-def likely(terms: list[Expr]) -> Expr:
-    """likely(a and b and ...); the constant True for no terms."""
-    cond = all_of(*terms)
-    return cond if type(cond) is IntImm else Call("likely", (cond,), cond.dtype)
-
-
-def is_likely(cond: Expr) -> bool:
-    return type(cond) is Call and cond.op == "likely"
-
-
-def guard(cond: Expr, body: Stmt, otherwise: Stmt | None = None) -> Stmt:
-    """`if cond: body else: otherwise`, decided at once when cond is a constant."""
-    if type(cond) is IntImm:
-        return body if cond.value else (otherwise or NOP)
-    if otherwise is not None and is_nop(otherwise):
-        otherwise = None
-    if is_nop(body):
-        return NOP if otherwise is None else IfThenElse(logical_not(cond), otherwise)
-    return IfThenElse(cond, body, otherwise)
-
-
-def uses_any(node: Node, variables: Any) -> bool:
-    """True when node reads one of the variables (a set or mapping of Vars)."""
-    if not variables:
-        return False
-    assert type(variables) is not tuple, "`in` on a tuple of Vars builds expressions"
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        if type(top) is Var:
-            if top in variables:
-                return True
-        elif type(top) is Binary:
-            stack.append(top.a)
-            stack.append(top.b)
-        else:
-            stack.extend(children(top))
-    return False
-
-
-def free_vars(node: Node) -> Iterator[Var]:
-    """The variables that an expression reads, with repetitions."""
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        if type(top) is Var:
-            yield top
-        elif type(top) is Binary:
-            stack.append(top.a)
-            stack.append(top.b)
-        else:
-            stack.extend(children(top))
 
 
 def fold_binary(op: str, a: Expr, b: Expr) -> Expr:
@@ -134,8 +56,8 @@ def renamed(buffer: Buffer, **changed: Any) -> Buffer:
 
 _METHODS: dict[type, str] = {
     Var: "var", IntImm: "leaf", FloatImm: "leaf", StringImm: "leaf", Binary: "binary", Not: "negation",
-    Select: "select", Call: "call", Let: "let", Load: "load", Store: "store", For: "loop", IfThenElse: "branch",
-    LetStmt: "let_stmt", Seq: "seq", While: "while_loop", Allocate: "allocate",
+    Select: "select", Call: "call", Let: "let", Load: "load", Store: "store", For: "loop",
+    IfThenElse: "branch", LetStmt: "let_stmt", Seq: "seq", While: "while_loop", Allocate: "allocate",
 }
 
 
@@ -292,66 +214,3 @@ def specialize(node: Any, variables: Mapping[Var, Expr]) -> Any:
 def fresh_copy(stmt: Stmt, variables: Mapping[Var, Expr] | None = None) -> Stmt:
     """A copy under a substitution whose loops, lets and allocations are new objects."""
     return Copier(variables, fresh=True)(stmt)
-
-
-def statements(stmt: Stmt) -> Iterator[Stmt]:
-    """stmt and the statements below it, parents first, in program order (expressions are not visited)."""
-    stack: list[Stmt] = [stmt]
-    while stack:
-        top = stack.pop()
-        yield top
-        match top:
-            case Seq(stmts):
-                stack.extend(reversed(stmts))
-            case For() | While() | LetStmt() | Allocate():
-                stack.append(top.body)
-            case IfThenElse(_, then, other):
-                if other is not None:
-                    stack.append(other)
-                stack.append(then)
-
-
-def map_stmts(stmt: Stmt, fn: Any) -> Stmt:
-    """stmt with fn applied to its direct child statements only."""
-    match stmt:
-        case Seq(stmts):
-            new = [fn(s) for s in stmts]
-            return stmt if same_items(new, stmts) else seq(new)
-        case For() | While() | LetStmt() | Allocate():
-            body = fn(stmt.body)
-            return stmt if body is stmt.body else NOP if is_nop(body) else stmt.replace(body=body)
-        case IfThenElse(cond, then, other):
-            new_then, new_other = fn(then), None if other is None else fn(other)
-            return stmt if new_then is then and new_other is other else guard(cond, new_then, new_other)
-        case _:
-            return stmt
-
-
-def expressions(stmt: Stmt) -> list[Expr]:
-    """The expressions that stmt itself evaluates, without those of the statements below it."""
-    match stmt:
-        case Store(_, value, indices, predicate):
-            return [value, *indices] + ([predicate] if predicate is not None else [])
-        case For(_, low, extent):
-            return [low, extent]
-        case IfThenElse(cond) | While(cond):
-            return [cond]
-        case LetStmt(_, value) | Evaluate(value):
-            return [value]
-        case Allocate(buffer):
-            return list(buffer.shape)
-        case _:
-            return []
-
-
-def lanes(e: Expr) -> int:
-    return dt.lanes_of(e.dtype)
-
-
-def broadcast(e: Expr, count: int) -> Expr:
-    """e as a vector of count lanes; e itself when it is a vector already."""
-    return e if lanes(e) > 1 else Broadcast(e, count)
-
-
-def is_vector(e: Expr) -> bool:
-    return type(e) in (Ramp, Broadcast) or dt.lanes_of(e.dtype) > 1

@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tilewright.lower.affine import is_order, split_linear
-from tilewright.lower.copying import Copier, conjuncts, is_likely, likely, statements, uses_any
+from tilewright.lower.conditions import conjuncts, is_likely, likely
+from tilewright.lower.copying import Copier
 from tilewright.lower.scopes import is_small
+from tilewright.lower.walking import statements, uses_any
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Binary, Call, Expr, Var, binary, const
 from tilewright.tir.node import walk
@@ -28,8 +30,8 @@ from tilewright.tir.stmt import (
 class Guard:
     """A conjunct of some `likely` below a loop.
 
-    `loops` are those from that loop down to it, loops[:outside] the ones outside of the innermost small allocation;
-    `stores` are the ids of the statements that it guards.
+    `loops` are those from that loop down to it, loops[:outside] the ones outside of the innermost small
+    allocation; `stores` are the ids of the statements that it guards.
     """
     term: Expr
     loops: list[For]

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from tilewright.arith.linear import structural_key
-from tilewright.lower.copying import conjuncts, guard, is_likely, likely, map_stmts, statements, uses_any
+from tilewright.lower.conditions import conjuncts, guard, is_likely, likely
+from tilewright.lower.walking import map_stmts, statements, uses_any
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Call, Expr, Var, all_of
 from tilewright.tir.node import walk

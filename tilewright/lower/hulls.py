@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of, union
-from tilewright.lower.copying import free_vars, uses_any
+from tilewright.lower.walking import free_vars, uses_any
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Expr, IntImm, Var, binary
 from tilewright.tir.node import walk

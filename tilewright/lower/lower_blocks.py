@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.lower.copying import Copier, conjuncts, guard, likely
+from tilewright.lower.conditions import conjuncts, guard, likely
+from tilewright.lower.copying import Copier
 from tilewright.support.errors import LowerError
 from tilewright.tir.buffer import Buffer, Load, MatchBuffer
 from tilewright.tir.expr import Expr, IntImm, Var, binary

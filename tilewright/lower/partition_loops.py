@@ -6,20 +6,11 @@ from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.lower.affine import relax
-from tilewright.lower.copying import (
-    expressions,
-    fresh_copy,
-    guard,
-    is_likely,
-    is_nop,
-    likely,
-    map_stmts,
-    specialize,
-    statements,
-    uses_any,
-)
+from tilewright.lower.conditions import guard, is_likely, is_nop, likely
+from tilewright.lower.copying import fresh_copy, specialize
 from tilewright.lower.guards import Guard, covers, first_false, guards_below, split_level, without_guards
-from tilewright.lower.scopes import analyzer_for
+from tilewright.lower.scopes import analyzer_for, loop_scope
+from tilewright.lower.walking import expressions, map_stmts, statements, uses_any
 from tilewright.tir.expr import Call, Expr, IntImm, Var, binary, maximum, minimum
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import (
@@ -43,15 +34,15 @@ TAIL_STORES = 16            # a tail with more stores than this, unrolled, is no
 
 
 def partition_loops(func: PrimFunc) -> PrimFunc:
-    """Guards (`likely` conditions) that are linear in a loop variable no longer stand in the main part of its loop.
+    """Guards (`likely` conditions) linear in a loop variable are gone from the main part of its loop.
 
         for i in range(n):                     for i in range(m // 8): ...             (no guard)
             ... if likely(i * 8 + ii < m)  ->  for i in range(m // 8, n): ... if likely(i * 8 + ii < m)
 
     A guard is split off at the loop just outside of the tile that it cuts. Serial loops become two loops,
-    parallel ones (and serial ones where the guard is not linear in the variable) branch inside. Loops whose every
-    iteration is guarded by their own variable get a smaller extent instead. The code grows by one tail per axis:
-    tails of unrolled tiles are not split again.
+    parallel ones (and serial ones where the guard is not linear in the variable) branch inside. Loops whose
+    every iteration is guarded by their own variable get a smaller extent instead. The code grows by one tail
+    per axis: tails of unrolled tiles are not split again.
     """
     if not any(is_likely(e) for s in statements(func.body) for x in expressions(s) for e in walk(x)
                if type(e) is Call):
@@ -89,18 +80,18 @@ class _Partition:
         return self.inside(s, tail)
 
     def inside(self, s: For, tail: bool) -> Stmt:
-        self.analyzer.bind(s.loop_var, s.min, s.extent)
-        body = self.visit(s.body, tail)
+        with loop_scope(self.analyzer, s.loop_var, s.min, s.extent):
+            body = self.visit(s.body, tail)
         return s if body is s.body else NOP if is_nop(body) else s.replace(body=body)
 
     def divide(self, s: For, guards: list[Guard], tail: bool) -> Stmt | None:
-        """The loop up to the first failing guard, and the rest; None where that cannot or should not be done."""
+        """The loop up to the first failing guard, and the rest; None where that is not to be done."""
         bounds = [b for g in guards if (b := self.bound(s, g)) is not None]
         if not bounds:
             return None
         simplify, prove, start = self.analyzer.simplify, self.analyzer.prove, s.min
         last = simplify(_fold(minimum, [b.all for b in bounds]))
-        own = all(b.all is b.some for b in bounds)           # no inner loop takes part: the guards cut exactly here
+        own = all(b.all is b.some for b in bounds)           # no inner loop takes part: all cut exactly here
         covered = covers(s, [b.guard for b in bounds])
         exact = own and covered
         if tail and not (own and isinstance(last, IntImm)) or s.kind == PARALLEL and not exact:
@@ -108,7 +99,7 @@ class _Partition:
         stop = simplify(binary("add", start, s.extent))
         if prove(binary("le", stop, last)):
             return self.loop(self.freed(s, bounds), tail)
-        end = simplify(minimum(stop, _fold(maximum, [b.some for b in bounds]))) if covered else stop
+        end = simplify(minimum(stop, self.nothing_after(s, bounds))) if covered else stop
         main = simplify(minimum(end, last))
         if prove(binary("le", main, start)):
             shorter = covered and isinstance(end, IntImm) and end is not stop
@@ -123,6 +114,11 @@ class _Partition:
         var = Var(s.loop_var.name, s.loop_var.type)
         rest = s.replace(loop_var=var, body=fresh_copy(s.body, {s.loop_var: var}))
         return seq([body, self.part(rest, main, end, tail or _weight(s.body) > TAIL_STORES, again=False)])
+
+    def nothing_after(self, s: For, bounds: list[_Bound]) -> Expr:
+        """From here on no iteration of s has an effect: all of it is under the guards of bounds."""
+        alone = [b.some for b in bounds if covers(s, [b.guard])]
+        return _fold(minimum, alone) if alone else _fold(maximum, [b.some for b in bounds])
 
     def part(self, s: For, start: Expr, end: Expr, tail: bool, again: bool) -> Stmt:
         """Iterations start, ..., end - 1 of s; `again`: look for other guards to split off at this loop."""
@@ -144,7 +140,10 @@ class _Partition:
                 dropped.append(_Bound(g, worst, worst))
         if not dropped:
             return None
-        self.analyzer.bind(s.loop_var, s.min, s.extent)
+        with loop_scope(self.analyzer, s.loop_var, s.min, s.extent):
+            return self.branched(s, dropped)
+
+    def branched(self, s: For, dropped: list[_Bound]) -> Stmt | None:
         terms: list[Expr] = []
         for b in _distinct([b.all for b in dropped]):
             term = self.analyzer.simplify(b)

@@ -17,6 +17,7 @@ from tilewright.lower.reduction_init import lower_reduction_init
 from tilewright.lower.relax_guards import relax_private_guards
 from tilewright.lower.simplify import simplify
 from tilewright.lower.storage import hoist_allocations
+from tilewright.lower.thread_loops import unify_thread_loops
 from tilewright.lower.unroll import unroll
 from tilewright.lower.vectorize import vectorize
 from tilewright.lower.widen_indices import widen_constant_indices, widen_indices
@@ -36,6 +37,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("plan_buffer_allocation", plan_buffer_allocation, "block"),
     Pass("lower_reduction_init", lower_reduction_init, "block"),
     Pass("lower_blocks", lower_blocks, "loop"),
+    Pass("unify_thread_loops", unify_thread_loops, "loop"),
     Pass("lift_carried_buffers", lift_carried_buffers, "loop"),
     Pass("compact_buffers", compact_buffers, "loop"),
     Pass("relax_private_guards", relax_private_guards, "loop"),
@@ -53,6 +55,7 @@ SIMPLE_PASSES: tuple[Pass, ...] = (
     Pass("plan_buffer_allocation", plan_buffer_allocation, "block"),
     Pass("lower_reduction_init", lower_reduction_init, "block"),
     Pass("lower_blocks", lower_blocks, "loop"),
+    Pass("unify_thread_loops", unify_thread_loops, "loop"),
     Pass("lift_carried_buffers", lift_carried_buffers, "loop"),
     Pass("compact_buffers", compact_buffers, "loop"),
     Pass("flatten_buffers", flatten_buffers, "flat"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tilewright.lower.copying import free_vars
+from tilewright.lower.walking import free_vars
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import DATA_PARALLEL, Expr, Var
 from tilewright.tir.node import Node, children, map_children, walk
@@ -18,7 +18,7 @@ class _Survey:
     """What one walk over the function found out about its allocated buffers."""
     home: dict[Buffer, Block] = field(default_factory=dict)       # the block that allocates it
     path: dict[Buffer, Path] = field(default_factory=dict)        # the common path of its accesses
-    depth: dict[Var, int] = field(default_factory=dict)           # of the outermost loop that drives a variable
+    depth: dict[Var, int] = field(default_factory=dict)     # of the outermost loop that drives a variable
     by_data: dict[Var, Buffer] = field(default_factory=dict)
 
 

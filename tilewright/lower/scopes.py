@@ -1,10 +1,11 @@
 """What passes know of a function from outside: its shape variables and its small allocations."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.lower.copying import free_vars
+from tilewright.lower.walking import free_vars
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Cast, Expr, IntImm, Var
@@ -51,3 +52,18 @@ def analyzer_for(func: PrimFunc) -> Analyzer:
         analyzer.assume_nonneg(var)
     return analyzer
 
+
+
+@contextmanager
+def loop_scope(analyzer: Analyzer, var: Var, low: Expr, extent: Expr) -> Iterator[None]:
+    """Within the `with`, var is in its range.
+
+    A loop of symbolic extent may run zero times: that it runs is known inside of it only.
+    """
+    if isinstance(low, IntImm) and isinstance(extent, IntImm):
+        analyzer.bind(var, low, extent)
+        yield
+        return
+    with analyzer.scope():
+        analyzer.bind(var, low, extent)
+        yield

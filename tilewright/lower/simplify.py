@@ -1,18 +1,11 @@
-"""Simplifies the expressions of a flat function under the ranges of its loops and the conditions around them."""
+"""Simplifies the expressions of a flat function under its loop ranges and the conditions around them."""
 from __future__ import annotations
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.lower.copying import (
-    conjuncts,
-    guard,
-    is_likely,
-    is_nop,
-    likely,
-    map_stmts,
-    same_items,
-    specialize,
-)
-from tilewright.lower.scopes import analyzer_for
+from tilewright.lower.conditions import conjuncts, guard, is_likely, is_nop, likely
+from tilewright.lower.copying import specialize
+from tilewright.lower.scopes import analyzer_for, loop_scope
+from tilewright.lower.walking import map_stmts, same_items
 from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import (
@@ -85,8 +78,8 @@ class _Simplifier:
                 return NOP
             if extent.value == 1 and s.kind != THREAD_BINDING:
                 return self.visit(specialize(s.body, {s.loop_var: low}))
-        self.analyzer.bind(s.loop_var, low, extent)
-        body = self.visit(s.body)
+        with loop_scope(self.analyzer, s.loop_var, low, extent):
+            body = self.visit(s.body)
         if is_nop(body):
             return NOP
         return s if low is s.min and extent is s.extent and body is s.body else s.replace(

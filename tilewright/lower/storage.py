@@ -1,8 +1,8 @@
 """Moves allocations that come from the heap out of serial loops."""
 from __future__ import annotations
 
-from tilewright.lower.copying import map_stmts, statements, uses_any
 from tilewright.lower.scopes import is_small
+from tilewright.lower.walking import map_stmts, statements, uses_any
 from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, For, PrimFunc, Seq, Stmt, seq
 
 

@@ -1,8 +1,9 @@
 """Writes out the iterations of unrolled loops, and of the loops that address register tiles."""
 from __future__ import annotations
 
-from tilewright.lower.copying import expressions, fresh_copy, map_stmts, specialize, statements, uses_any
+from tilewright.lower.copying import fresh_copy, specialize
 from tilewright.lower.scopes import is_small
+from tilewright.lower.walking import expressions, map_stmts, statements, uses_any
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import IntImm, binary

@@ -1,12 +1,28 @@
 """Turns vectorised loops into vector statements."""
 from __future__ import annotations
 
-from tilewright.lower.copying import conjuncts, fresh_copy, map_stmts, specialize, statements
-from tilewright.lower.scopes import analyzer_for
-from tilewright.lower.vector_code import Lanes, NotVectorizable, vector_statement
+from tilewright.lower.conditions import conjuncts
+from tilewright.lower.copying import fresh_copy, specialize
+from tilewright.lower.relax_guards import PADDED
+from tilewright.lower.scopes import analyzer_for, loop_scope
+from tilewright.lower.vector_code import Lanes, vector_statement
+from tilewright.lower.vector_expressions import NotVectorizable
+from tilewright.lower.walking import map_stmts, statements
 from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var, all_of, binary
-from tilewright.tir.stmt import SERIAL, VECTORIZED, For, IfThenElse, PrimFunc, Stmt, Store, loop, seq
+from tilewright.tir.stmt import (
+    SERIAL,
+    VECTORIZED,
+    Allocate,
+    For,
+    IfThenElse,
+    PrimFunc,
+    Stmt,
+    Store,
+    loop,
+    seq,
+)
 
 MAX_LANES = 64
 
@@ -23,6 +39,7 @@ def vectorize(func: PrimFunc) -> PrimFunc:
     if not any(isinstance(s, For) and s.kind == VECTORIZED for s in statements(func.body)):
         return func
     analyzer = analyzer_for(func)
+    partial = _partial_buffers(func)
 
     def visit(stmt: Stmt) -> Stmt:
         if isinstance(stmt, IfThenElse) and stmt.else_case is None:
@@ -30,13 +47,28 @@ def vectorize(func: PrimFunc) -> PrimFunc:
                 return map_stmts(stmt, visit)
         if not isinstance(stmt, For):
             return map_stmts(stmt, visit)
-        analyzer.bind(stmt.loop_var, stmt.min, stmt.extent)
-        new = map_stmts(stmt, visit)
-        if not isinstance(new, For) or new.kind != VECTORIZED:
-            return new
-        return _vector_loop(new, Lanes(analyzer))
+        with loop_scope(analyzer, stmt.loop_var, stmt.min, stmt.extent):
+            new = map_stmts(stmt, visit)
+            if not isinstance(new, For) or new.kind != VECTORIZED:
+                return new
+            return _vector_loop(new, Lanes(analyzer, partial))
 
     return func.with_body(visit(func.body))
+
+
+def _partial_buffers(func: PrimFunc) -> set[Buffer]:
+    """Buffers of which a lane that is masked off must not be read.
+
+    Those may hold elements that nobody has written, or that another thread is writing.
+    """
+    written: set[Buffer] = set()
+    padded: set[Buffer] = set()
+    for s in statements(func.body):
+        if isinstance(s, Store):
+            written.add(s.buffer)
+        elif isinstance(s, Allocate) and PADDED in s.annotations:
+            padded.add(s.buffer)
+    return written - padded
 
 
 def _vector_loop(s: For, state: Lanes) -> Stmt:
@@ -75,7 +107,7 @@ def _chunk(s: For, lane: Var, start: object, width: int, state: Lanes, fresh: bo
     value = binary("add", start, lane)
     body = fresh_copy(s.body, {s.loop_var: value}) if fresh else specialize(s.body, {s.loop_var: value})
     short = For(lane, IntImm(0, lane.type), IntImm(width, lane.type), VECTORIZED, body)
-    return _vector_loop(short, Lanes(state.analyzer))
+    return _vector_loop(short, Lanes(state.analyzer, state.partial))
 
 
 def _has_vectors(stmt: Stmt) -> bool:

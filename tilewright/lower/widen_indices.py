@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import operator
 
-from tilewright.lower.copying import Copier, expressions, statements
+from tilewright.lower.copying import Copier
 from tilewright.lower.scopes import shape_vars
+from tilewright.lower.walking import expressions, statements
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Select, Var, binary, cast

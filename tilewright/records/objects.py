@@ -1,8 +1,8 @@
 """The cache of compiled objects on disk: content-addressed, private to the user, checksummed, bounded.
 
-One file per entry, written beside its place and renamed into it, so that a reader sees a whole entry or none, also
-when the writer is killed. What does not check out is removed and counts as absent; a folder that cannot be used
-(read-only home, another owner) is an empty cache that keeps nothing.
+One file per entry, written beside its place and renamed into it, so that a reader sees a whole entry or
+none, also when the writer is killed. What does not check out is removed and counts as absent; a folder that
+cannot be used (read-only home, another owner) is an empty cache that keeps nothing.
 """
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ObjectCache:
         return found
 
     def trim(self) -> None:
-        """Remove the least recently used entries until nine tenths of the limit are left, and forgotten partial files."""
+        """Remove the least recently used entries down to nine tenths of the limit, and forgotten partial files."""
         now, entries, total = time.time(), [], 0
         for path, info in self._files():
             if path.name.endswith(".partial"):
@@ -118,7 +118,7 @@ class ObjectCache:
 
     def _path(self, key: str) -> Path:
         if not _KEY.fullmatch(key):
-            raise ArgumentError(f"{key!r} is no key of a cache entry: letters, digits, - and _, 8 to 128 of them")
+            raise ArgumentError(f"{key!r} is no key of a cache entry: 8 to 128 letters, digits, - and _")
         return self.folder / key[-2:] / key
 
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:

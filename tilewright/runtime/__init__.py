@@ -12,7 +12,8 @@ from tilewright.runtime.threads import get_num_threads, set_num_threads
 from tilewright.runtime.timing import BenchmarkResult
 
 __all__ = [
-    "BenchmarkResult", "CallTypeError", "CallValueError", "Device", "Function", "Library", "Module", "Param", "Signature",
-    "Tensor", "array", "cpu", "cuda", "device", "empty", "from_dlpack", "get_global_func", "get_num_threads",
-    "load_module", "load_objects", "nd", "register_func", "remove_global_func", "set_num_threads", "view",
+    "BenchmarkResult", "CallTypeError", "CallValueError", "Device", "Function", "Library", "Module",
+    "Param", "Signature", "Tensor", "array", "cpu", "cuda", "device", "empty", "from_dlpack",
+    "get_global_func", "get_num_threads", "load_module", "load_objects", "nd", "register_func",
+    "remove_global_func", "set_num_threads", "view",
 ]

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from tilewright.support.errors import TargetError, with_hint
 
-_TYPES = {"cpu": 1, "cuda": 2, "cuda_host": 3, "opencl": 4, "vulkan": 7, "metal": 8, "rocm": 10, "webgpu": 15, "hexagon": 16}
+_TYPES = {"cpu": 1, "cuda": 2, "cuda_host": 3, "opencl": 4, "vulkan": 7, "metal": 8, "rocm": 10,
+          "webgpu": 15, "hexagon": 16}
 _NAMES = {number: name for name, number in _TYPES.items()}
 _SAME_AS_CPU = ("llvm", "c", "stackvm")
 _SAME_AS_CUDA = ("gpu", "nvptx")
@@ -53,7 +54,8 @@ def device(name: str | int | Device, index: int = 0) -> Device:
         index = int(number) if number.isdigit() else index
     kind = "cpu" if kind in _SAME_AS_CPU else "cuda" if kind in _SAME_AS_CUDA else kind
     if kind not in _TYPES:
-        raise TargetError(with_hint(f"{name!r} is not a device", f"the devices are {', '.join(_TYPES)}, e.g. cpu(0)"))
+        raise TargetError(with_hint(f"{name!r} is not a device",
+                                    f"the devices are {', '.join(_TYPES)}, e.g. cpu(0)"))
     return Device(kind, index)
 
 
@@ -70,4 +72,5 @@ def cuda(index: int = 0) -> Device:
 def require_cpu(dev: Device, what: str) -> None:
     """Raises TargetError unless dev is a CPU: memory of other devices is not managed here."""
     if dev.kind != "cpu":
-        raise TargetError(with_hint(f"{what} on {dev!r}: this build of Tilewright runs on cpu only", "use tilewright.cpu(0)"))
+        raise TargetError(with_hint(f"{what} on {dev!r}: this build of Tilewright runs on cpu only",
+                                    "use tilewright.cpu(0)"))

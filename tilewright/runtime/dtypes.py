@@ -48,7 +48,7 @@ def item_bytes(dtype: str) -> int:
 
 @functools.cache
 def numpy_dtype(dtype: str) -> np.dtype:
-    """NumPy's dtype for a scalar dtype string (bfloat16 through ml_dtypes). Raises ArgumentError for vectors."""
+    """NumPy's dtype of a scalar dtype string (bfloat16: ml_dtypes'). Raises ArgumentError for vectors."""
     code, bits, lanes = dl_dtype(dtype)
     if lanes != 1:
         raise ArgumentError(f"{dtype} is a vector type, which NumPy has not")

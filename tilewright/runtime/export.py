@@ -1,7 +1,7 @@
 """Compiled functions as files: relocatable objects and shared libraries that stand alone.
 
-Every file carries, beside the kernels, the support code (weak and hidden, so that many may be linked together) and a
-description of its functions as JSON in the constant `__tilewright_module`.
+Every file carries, beside the kernels, the support code (weak and hidden, so that many may be linked
+together) and a description of its functions as JSON in the constant `__tilewright_module`.
 """
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) 
     """Write all objects to a folder and let the linker make one file of them, complete or not at all."""
     if not path.parent.is_dir():
         raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
-    objects = [*exported.objects, native.compile_support(exported.triple, exported=True), _info_object(exported)]
+    support = native.compile_support(exported.triple, exported=True)
+    objects = [*exported.objects, support, _info_object(exported)]
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         names = []
         for i, data in enumerate(objects):
@@ -80,11 +81,12 @@ def _run(command: Sequence[str]) -> None:
     except OSError as error:
         raise CodegenError(f"the linker cannot be started: {error}") from None
     if done.returncode != 0:
-        raise CodegenError(f"the linker failed ({done.returncode}): {' '.join(command)}\n\n{done.stderr.strip()}")
+        raise CodegenError(f"the linker failed ({done.returncode}): {' '.join(command)}\n\n"
+                           f"{done.stderr.strip()}")
 
 
 def linker(triple: str, cc: str | None = None) -> list[str]:
-    """The command that links for a triple: `cc`, the system's compiler for the host, else the ziglang wheel's.
+    """The command that links for a triple: `cc`, else the system's compiler, else the ziglang wheel's.
 
     Raises CodegenError when there is none.
     """
@@ -99,7 +101,8 @@ def linker(triple: str, cc: str | None = None) -> list[str]:
     if importlib.util.find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc", "-target", _zig_target(triple)]
     raise CodegenError(with_hint(f"there is no C compiler to link for {triple}",
-                                 "pip install 'tilewright[export]' brings one, or name yours: export_library(path, cc=...)"))
+                                 "pip install 'tilewright[export]' brings one, or name yours: "
+                                 "export_library(path, cc=...)"))
 
 
 def _zig_target(triple: str) -> str:
@@ -113,7 +116,8 @@ def _zig_target(triple: str) -> str:
 def _info_object(exported: Exported) -> bytes:
     """An object file with the description of the functions as its only constant."""
     tables = {name: base64.b64encode(s.encode()).decode() for name, s in exported.signatures.items()}
-    text = json.dumps({"version": 1, "entry": exported.entry_name, "triple": exported.triple, "functions": tables})
+    text = json.dumps({"version": 1, "entry": exported.entry_name, "triple": exported.triple,
+                       "functions": tables})
     data = _BEGIN + text.encode() + _END + b"\0"
     escaped = "".join(f"\\{b:02X}" for b in data)
     native.initialize_targets()

@@ -18,7 +18,7 @@ import numpy as np
 
 from tilewright.runtime.dtypes import dl_dtype
 from tilewright.runtime.errors import CallTypeError, CallValueError
-from tilewright.support.errors import CallError, TilewrightError
+from tilewright.support import errors
 
 
 class _Hide(importlib.abc.MetaPathFinder):
@@ -45,7 +45,6 @@ def _without_heavy_imports() -> Iterator[None]:
 
 with _without_heavy_imports():
     import tvm_ffi
-    from tvm_ffi import core as _core
 
 VERSION = tvm_ffi.__version__
 FFITensor = tvm_ffi.Tensor
@@ -53,8 +52,9 @@ FFIFunction = tvm_ffi.Function
 FFIModule = tvm_ffi.Module
 LIBRARY: ctypes.CDLL = tvm_ffi.LIB
 # entry points that the native support code calls
-SYMBOLS = ("TVMFFIErrorSetRaisedFromCStr", "TVMFFIErrorMoveFromRaised", "TVMFFIFunctionGetGlobal", "TVMFFIFunctionCreate",
-           "TVMFFIFunctionSetGlobal", "TVMFFIFunctionCall", "TVMFFIObjectDecRef", "TVMFFIObjectIncRef")
+SYMBOLS = ("TVMFFIErrorSetRaisedFromCStr", "TVMFFIErrorMoveFromRaised", "TVMFFIFunctionGetGlobal",
+           "TVMFFIFunctionCreate", "TVMFFIFunctionSetGlobal", "TVMFFIFunctionCall",
+           "TVMFFIObjectDecRef", "TVMFFIObjectIncRef")
 TENSOR_OFFSET = 24                           # of the DLTensor inside a Tensor object
 
 
@@ -70,7 +70,8 @@ def _check_version() -> None:
     match = re.match(r"(\d+)\.(\d+)\.(\d+)(?:\.post(\d+))?", VERSION)
     parts = tuple(int(p or 0) for p in match.groups()) if match else (0, 0, 0, 0)
     if not (0, 1, 14, 1) <= parts < (0, 2, 0, 0) or parts == (0, 1, 15, 0):
-        raise ImportError(f"Tilewright needs apache-tvm-ffi>=0.1.14.post1,!=0.1.15,<0.2; {VERSION} is installed")
+        raise ImportError(f"Tilewright needs apache-tvm-ffi>=0.1.14.post1,!=0.1.15,<0.2; "
+                          f"{VERSION} is installed")
 
 
 def _check_layout() -> None:
@@ -78,7 +79,8 @@ def _check_layout() -> None:
     probe = np.zeros((3, 5), dtype="float32")
     held = tvm_ffi.from_dlpack(probe)
     seen = dl_tensor(handle_of(held))
-    as_expected = (seen.data == probe.ctypes.data and seen.ndim == 2 and (seen.device_type, seen.device_id) == (1, 0)
+    as_expected = (seen.data == probe.ctypes.data and seen.ndim == 2
+                   and (seen.device_type, seen.device_id) == (1, 0)
                    and (seen.dtype_code, seen.dtype_bits, seen.dtype_lanes) == dl_dtype("float32")
                    and (seen.shape[0], seen.shape[1]) == (3, 5) and seen.byte_offset == 0)
     if not as_expected:
@@ -88,6 +90,12 @@ def _check_layout() -> None:
 def dl_tensor(handle: int) -> DLTensor:
     """The DLTensor inside the Tensor object at address `handle`."""
     return DLTensor.from_address(handle + TENSOR_OFFSET)
+
+
+def address_of(tensor: Any) -> int:
+    """Address of the first element of a tvm-ffi Tensor; 0 for an empty one without memory."""
+    header = dl_tensor(handle_of(tensor))
+    return (header.data or 0) + header.byte_offset
 
 
 def handle_of(obj: Any) -> int:
@@ -140,7 +148,7 @@ def symbol_address(name: str) -> int:
 
 
 def register_global(name: str, function: Callable[..., Any], override: bool) -> None:
-    """Enter function in the process-wide table of packed functions. Raises ValueError when the name is taken."""
+    """Enter function in the process-wide table of packed functions. Raises ValueError for a taken name."""
     tvm_ffi.register_global_func(name, function, override=override)
 
 
@@ -161,8 +169,6 @@ def load_library(path: str) -> Any:
 
 _check_version()
 _check_layout()
-tvm_ffi.register_error("tilewright.CallValueError", CallValueError)
-tvm_ffi.register_error("tilewright.CallTypeError", CallTypeError)
-tvm_ffi.register_error("tilewright.CallError", CallError)
-tvm_ffi.register_error("tilewright.TilewrightError", TilewrightError)
-assert _core.ERROR_NAME_TO_TYPE["tilewright.CallValueError"] is CallValueError
+for _kind in (*vars(errors).values(), CallValueError, CallTypeError):
+    if isinstance(_kind, type) and issubclass(_kind, errors.TilewrightError):
+        tvm_ffi.register_error(f"tilewright.{_kind.__name__}", _kind)

@@ -19,9 +19,10 @@ _loaded = sys.modules
 class Function:
     """A function of a module or of the global table.
 
-    Tensor arguments are Tilewright tensors, NumPy arrays or anything with `__dlpack__`; their memory is used in
-    place. Raises CallError (a ValueError or TypeError too) for arguments that do not fit, before anything is written.
-    A torch tensor that requires grad is refused while torch records gradients: the call would be invisible to it.
+    Tensor arguments are Tilewright tensors, NumPy arrays or anything with `__dlpack__`; their memory is
+    used in place. Raises CallError (a ValueError or TypeError too) for arguments that do not fit, before
+    anything is written. A torch tensor that requires grad is refused while torch records gradients: the
+    call would be invisible to it.
     """
     __slots__ = ("name", "signature", "_native")
 
@@ -30,11 +31,13 @@ class Function:
 
     def __call__(self, *args: Any) -> Any:
         if "torch" in _loaded:
-            self._refuse_gradients(args)
+            for a in args:
+                if type(a) is not Tensor and getattr(a, "requires_grad", False):
+                    self._refuse_gradients(args)
         try:
             result = self._native(*args)
         except Exception as error:
-            failure = error                                # handled below, where it is no context of a clearer one
+            failure = error                        # handled below, where it is no context of a clearer one
         else:
             return result if result is None else wrap_result(result)
         return wrap_result(self._second_try(args, failure))
@@ -81,14 +84,15 @@ class Function:
         if isinstance(arg, np.ndarray):
             if p.written and not arg.flags.writeable:
                 raise CallValueError(with_hint(
-                    f"{self.name}: argument {p.name} is a read-only NumPy array, expected one that can be written: "
-                    f"the function stores its result there", "pass a writable array, e.g. numpy.empty(shape, dtype)"))
+                    f"{self.name}: argument {p.name} is a read-only NumPy array, expected one that can be "
+                    f"written: the function stores its result there",
+                    "pass a writable array, e.g. numpy.empty(shape, dtype)"))
             self._check_dtype(p, arg)
         try:
             return share(arg) if isinstance(arg, np.ndarray) else ffi.from_dlpack(arg)
         except Exception as error:
-            raise CallTypeError(f"{self.name}: argument {p.name} is a {_type_name(arg)} that cannot be shared: "
-                                f"{error}") from None
+            raise CallTypeError(f"{self.name}: argument {p.name} is a {_type_name(arg)} that cannot be "
+                                f"shared: {str(error).partition(chr(10))[0]}") from None
 
     def _check_dtype(self, p: Param, arg: np.ndarray) -> None:
         try:
@@ -96,8 +100,8 @@ class Function:
         except ArgumentError:
             fits = False
         if not fits:
-            raise CallTypeError(f"{self.name}: argument {p.name}.dtype is {arg.dtype.str} ({arg.dtype}), expected "
-                                f"{p.dtype or 'a type that DLPack has'}")
+            raise CallTypeError(f"{self.name}: argument {p.name}.dtype is {arg.dtype.str} ({arg.dtype}), "
+                                f"expected {p.dtype or 'a type that DLPack has'}")
 
     def _explain(self, args: tuple[Any, ...]) -> None:
         """Raise for the first argument that is of no usable kind, by the name of its Python type."""
@@ -108,24 +112,23 @@ class Function:
             if p.is_buffer and not hasattr(arg, "__dlpack__") and not hasattr(arg, "__tvm_ffi_object__"):
                 got = "None" if arg is None else f"of type {_type_name(arg)}"
                 raise CallTypeError(with_hint(
-                    f"{self.name}: argument {p.name} is {got}, expected a tensor of {p.dtype}\n\nexpected: {self.signature}",
+                    f"{self.name}: argument {p.name} is {got}, expected a tensor of {p.dtype}"
+                    f"\n\nexpected: {self.signature}",
                     "tilewright.array(x) makes a tensor of a list or number" if arg is not None else ""))
 
     def _refuse_gradients(self, args: tuple[Any, ...]) -> None:
         torch = _loaded["torch"]
-        tensor = getattr(torch, "Tensor", None)              # None while torch is being imported
-        if tensor is None:
-            return
-        for p, arg in self._pairs(args) if any(isinstance(a, tensor) and a.requires_grad for a in args) else ():
-            if isinstance(arg, tensor) and arg.requires_grad and torch.is_grad_enabled():
+        for p, arg in self._pairs(args):
+            if isinstance(arg, torch.Tensor) and arg.requires_grad and torch.is_grad_enabled():
                 raise CallValueError(with_hint(
-                    f"{self.name}: argument {p.name} is a torch tensor that requires grad, which the call would not record",
-                    "pass x.detach(), or call under torch.no_grad()"))
+                    f"{self.name}: argument {p.name} is a torch tensor that requires grad, which the call "
+                    f"would not record", "pass x.detach(), or call under torch.no_grad()"))
 
 
 def _is_refusal(error: Exception, name: str) -> bool:
     """True for an error of the argument checker: the native library may know only the plain Python kinds."""
-    return isinstance(error, CallError) or (isinstance(error, (ValueError, TypeError)) and str(error).startswith(f"{name}: "))
+    plain = isinstance(error, (ValueError, TypeError)) and str(error).startswith(f"{name}: ")
+    return plain or isinstance(error, CallError)
 
 
 def _type_name(x: object) -> str:

@@ -1,4 +1,4 @@
-"""Object files to callable code: one LLVM JIT linker per process, with the native support code linked once."""
+"""Object files to callable code: one LLVM JIT linker per process, the native support code linked once."""
 from __future__ import annotations
 
 import ctypes
@@ -10,9 +10,9 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from tilewright.runtime import ffi, native
+from tilewright.runtime import elf, ffi, native
 from tilewright.runtime.cpus import group_cpus
-from tilewright.support.errors import CodegenError
+from tilewright.support.errors import CodegenError, with_hint
 
 _lock = threading.RLock()
 _numbers = itertools.count()
@@ -28,19 +28,19 @@ def use_object_cache(cache: Callable[[str, Callable[[], bytes]], bytes]) -> None
 class Library:
     """Loaded code. Its functions live as long as this object, which they keep alive."""
 
-    def __init__(self, tracker: Any) -> None:
-        self._tracker = tracker
+    def __init__(self, tracker: Any, objects: Sequence[bytes]) -> None:
+        self._tracker, self._objects = tracker, objects
         self._addresses: dict[str, int] = {}
 
     def address(self, symbol: str) -> int:
-        """Address of a symbol of the objects. Raises CodegenError where there is none, or it needs one that is missing."""
+        """Address of a symbol of the objects. Raises CodegenError where it, or one that it needs, is missing."""
         found = self._addresses.get(symbol)
         if found is None:
             with _lock:
                 try:
                     second = _engine().lookup(self._tracker.name, symbol)
                 except RuntimeError as error:
-                    raise CodegenError(f"compiled code cannot be loaded: {error}") from None
+                    raise CodegenError(_reason(symbol, self._objects, str(error))) from None
                 second.detach()                           # disposing of it would unload the library
             found = self._addresses[symbol] = second[symbol]
         return found
@@ -62,17 +62,31 @@ def load_objects(objects: Sequence[bytes]) -> Library:
     with _lock:
         for name, address in _support_addresses().items():
             builder.import_symbol(name, address)
-        return _link(builder)
+        return _link(builder, objects)
 
 
-def _link(builder: Any) -> Library:
+def _link(builder: Any, objects: Sequence[bytes]) -> Library:
     builder.add_current_process()
     for name in ffi.SYMBOLS:
         builder.import_symbol(name, ffi.symbol_address(name))
     try:
-        return Library(builder.link(_engine(), f"library{next(_numbers)}"))
+        return Library(builder.link(_engine(), f"library{next(_numbers)}"), objects)
     except RuntimeError as error:
         raise CodegenError(f"compiled code cannot be loaded: {error}") from None
+
+
+def _reason(symbol: str, objects: Sequence[bytes], error: str) -> str:
+    """Why looking up `symbol` failed: the symbols that nobody defines, where the object files can be read."""
+    tables = [elf.symbols(data) for data in objects]
+    known = set(native.EXPORTS).union(*(defined for defined, _ in tables))
+    process = ctypes.CDLL(None)
+    missing = sorted({name for _, undefined in tables for name in undefined - known
+                      if not hasattr(process, name)})
+    if not missing:
+        return f"compiled code cannot be loaded: {symbol}: {error}"
+    return with_hint(f"compiled code cannot be loaded: it calls {', '.join(missing)}, which this process does "
+                     f"not have",
+                     "load the library that has it first: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
 
 
 @functools.cache
@@ -83,7 +97,7 @@ def host_triple() -> str:
 @functools.cache
 def _engine() -> Any:
     native.initialize_targets()
-    engine = llvm.create_lljit_compiler()
+    engine = llvm.create_lljit_compiler(suppress_errors=True)
     _never_free(engine)
     return engine
 
@@ -92,7 +106,7 @@ def _engine() -> Any:
 def _support() -> Library:
     triple = host_triple()
     data = _object_cache(native.support_key(triple), lambda: native.compile_support(triple))
-    library = _link(llvm.JITLibraryBuilder().add_object_img(data))
+    library = _link(llvm.JITLibraryBuilder().add_object_img(data), [data])
     _never_free(library)
     ctypes.c_int32.from_address(library.address("tw_own_errors")).value = 1
     if quota := group_cpus():

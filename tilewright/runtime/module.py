@@ -1,6 +1,9 @@
 """Modules: compiled functions with what they expect, runnable, exportable and loadable."""
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,13 +22,14 @@ from tilewright.support.target import Target
 class Module:
     """Compiled functions: `m["name"]` is one of them, `m(...)` calls the entry function.
 
-    `objects` are object files for `triple`, each function as `__tvm_ffi_<name>`. They are linked into the process
-    when the first function is asked for, so that code for another machine can be made and saved here.
-    `sources` gives readable forms by name ("ll", "s", "tir"), made on demand.
+    `objects` are object files for `triple`, each function as `__tvm_ffi_<name>`. They are linked into the
+    process when the first function is asked for, so that code for another machine can be made and saved
+    here. `sources` gives readable forms by name ("ll", "s", "tir"), made on demand.
     """
 
-    def __init__(self, objects: Sequence[bytes], signatures: Mapping[str, Signature], entry_name: str | None = None,
-                 triple: str | None = None, sources: Mapping[str, Callable[[], str]] | None = None) -> None:
+    def __init__(self, objects: Sequence[bytes], signatures: Mapping[str, Signature],
+                 entry_name: str | None = None, triple: str | None = None,
+                 sources: Mapping[str, Callable[[], str]] | None = None) -> None:
         self.objects, self.signatures = tuple(objects), dict(signatures)
         self.entry_name = entry_name or next(iter(self.signatures), "main")
         self.triple = triple or host_triple()
@@ -45,7 +49,8 @@ class Module:
         if missing:
             raise ArgumentError(f"the objects hold no signature of {', '.join(missing)}")
         unique = list(dict.fromkeys(objects.values()))
-        return cls(unique, {name: found[name] for name in (*objects, *found)}, next(iter(objects), None), target.triple)
+        signatures = {name: found[name] for name in (*objects, *found)}
+        return cls(unique, signatures, next(iter(objects), None), target.triple)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -65,7 +70,8 @@ class Module:
     def get_function(self, name: str) -> Function:
         """The function of that name. Raises ArgumentError when there is none, TargetError for foreign code."""
         if name not in self.signatures:
-            raise ArgumentError(f"the module has no function {name!r}; it has {', '.join(self.names) or 'none'}")
+            raise ArgumentError(f"the module has no function {name!r}; "
+                                f"it has {', '.join(self.names) or 'none'}")
         with self._lock:
             if self._library is None:
                 self._library = self._load()
@@ -75,25 +81,27 @@ class Module:
 
     def _load(self) -> Library:
         if not _runs_here(self.triple):
-            raise TargetError(with_hint(f"code for {self.triple} cannot run on this machine ({host_triple()})",
-                                        "save it (m.save, m.export_library) and load it there"))
+            message = f"code for {self.triple} cannot run on this machine ({host_triple()})"
+            raise TargetError(with_hint(message, "save it (m.save, m.export_library) and load it there"))
         return load_objects(self.objects)
 
     def get_source(self, form: str = "ll") -> str:
-        """A readable form of the code: "ll" (LLVM IR), "s" (assembly), ... Raises ArgumentError where there is none."""
+        """A readable form of the code: "ll" (LLVM IR), "s" (assembly), ... Raises ArgumentError for others."""
         form = {"asm": "s", "": "ll"}.get(form, form)
         if form not in self._sources:
-            raise ArgumentError(f"the module keeps no source {form!r}; it has {', '.join(self._sources) or 'none'}")
+            raise ArgumentError(f"the module keeps no source {form!r}; "
+                                f"it has {', '.join(self._sources) or 'none'}")
         return self._sources[form]()
 
     def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
                        min_repeat_ms: float = 0, cooldown_interval_ms: float = 0,
                        repeats_to_cooldown: int = 1) -> Callable[..., BenchmarkResult]:
         """A callable that measures the named function; see `timing.time_evaluator`."""
-        return timing.time_evaluator(self[func_name], number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown)
+        return timing.time_evaluator(self[func_name], number, repeat, min_repeat_ms, cooldown_interval_ms,
+                                     repeats_to_cooldown)
 
     def save(self, path: str | Path, cc: str | None = None) -> None:
-        """Write one relocatable object file (.o) that stands alone, or a shared library for a path that ends in .so.
+        """Write one relocatable object file (.o) that stands alone, or for a path in .so a shared library.
 
         Raises ArgumentError for another ending, CodegenError when linking fails.
         """
@@ -103,7 +111,7 @@ class Module:
             export.write_object(self._exported(), path, cc)
 
     def export_library(self, path: str | Path, cc: str | None = None) -> None:
-        """Write a shared library that any tvm-ffi program can load (`tilewright.load_module`, `tvm_ffi.load_module`).
+        """Write a shared library for any tvm-ffi program (`tilewright.load_module`, `tvm_ffi.load_module`).
 
         The linker is `cc`, else the system's compiler or linker, else the one in the ziglang wheel.
         Raises CodegenError when there is none or it fails.
@@ -140,13 +148,32 @@ def load_module(path: str | Path) -> Module:
         info = export.read_object_info(data, path)
         return Module([data], info.signatures, info.entry_name, info.triple)
     try:
-        loaded = ffi.load_library(str(path.resolve()))
+        loaded = ffi.load_library(str(_fresh(path.resolve())))
     except (RuntimeError, OSError) as error:
         raise ArgumentError(f"load_module: {path} cannot be loaded: {error}") from None
     info = export.read_library_info(path)
     module = Module([], info.signatures, info.entry_name, info.triple)
     module._library = _Foreign(loaded)
     return module
+
+
+_loaded: dict[Path, tuple[int, int, int]] = {}
+
+
+def _fresh(path: Path) -> Path:
+    """path, or a copy of the file if it has changed since the process loaded it.
+
+    The dynamic loader knows libraries by their path and would hand out the old code.
+    """
+    info = path.stat()
+    state = info.st_ino, info.st_size, info.st_mtime_ns
+    if _loaded.setdefault(path, state) == state:
+        return path
+    folder = Path(tempfile.mkdtemp(prefix="tilewright-"))
+    copy = folder / path.name
+    shutil.copyfile(path, copy)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return copy
 
 
 def _runs_here(triple: str) -> bool:

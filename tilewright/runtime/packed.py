@@ -10,7 +10,8 @@ from tilewright.runtime.function import Function, wrap_result
 from tilewright.support.errors import ArgumentError, with_hint
 
 
-def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None = None, override: bool = False) -> Any:
+def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None = None,
+                  override: bool = False) -> Any:
     """Enter f in the table under `name`; without f, a decorator. Tensor arguments reach it as `Tensor`.
 
     Raises ArgumentError when the name is taken and `override` is not set.
@@ -24,7 +25,8 @@ def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None =
             return function(*map(wrap_result, args))
 
         if not override and ffi.get_global(name) is not None:
-            raise ArgumentError(with_hint(f"there is a global function {name!r} already", "pass override=True to replace it"))
+            raise ArgumentError(with_hint(f"there is a global function {name!r} already",
+                                          "pass override=True to replace it"))
         ffi.register_global(name, getattr(function, "_native", call), override)
         return function
 
@@ -32,13 +34,14 @@ def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None =
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> Function | None:
-    """The function of that name in the table. Raises ArgumentError when there is none (None with `allow_missing`)."""
+    """The function of that name in the table; without one, None if `allow_missing`, else ArgumentError."""
     found = ffi.get_global(name)
     if found is not None:
         return Function(found, name)
     if allow_missing:
         return None
-    raise ArgumentError(with_hint(f"there is no global function {name!r}", f"register one: register_func({name!r}, f)"))
+    raise ArgumentError(with_hint(f"there is no global function {name!r}",
+                                  f"register one: register_func({name!r}, f)"))
 
 
 def remove_global_func(name: str) -> None:

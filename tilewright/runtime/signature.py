@@ -8,9 +8,10 @@ The packed wrapper of a kernel NAME is
         call i32 @tw_check_args(ptr %args, i32 %n, ptr @NAME__signature, ptr %slots)     ; not 0: return -1
         call void @NAME__kernel(<slots in order>)
 
-A slot is an i64. Slots 0..b-1 are the data addresses of the b buffer parameters, in order (byte_offset added).
-Then come the scalar parameters, in order, then the symbols of `Signature.symbols`, in order. An integer or bool
-is sign-extended (uint64: its bits); a float is its bits in its own dtype, in the low bits (float32: the low 32).
+A slot is an i64. Slots 0..b-1 are the data addresses of the b buffer parameters, in order (byte_offset
+added). Then come the scalar parameters, in order, then the symbols of `Signature.symbols`, in order. An
+integer or bool is sign-extended (uint64: its bits); a float is its bits in its own dtype, in the low bits
+(float32: the low 32).
 """
 from __future__ import annotations
 
@@ -25,13 +26,15 @@ from tilewright.support.errors import ArgumentError, with_hint
 # An extent: a number, the name of a symbol or scalar parameter, or (operator, Dim, Dim).
 Dim = Union[int, str, tuple]
 
-OPERATORS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%", "min": "min", "max": "max"}
-_OPCODES = {name: 2 + i for i, name in enumerate(OPERATORS)}             # 0 pushes a constant, 1 a slot
-_CONST, _BIND, _EQUAL, _EXPRESSION = range(4)                            # kinds of a dim record
+OPERATORS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%",
+             "min": "min", "max": "max"}
+_OPCODES = {name: 2 + i for i, name in enumerate(OPERATORS)}     # 0 pushes a constant, 1 a slot
+_CONST, _BIND, _EQUAL, _EXPRESSION = range(4)                    # kinds of a dim record
 _MAGIC_BYTES = b"TWS1"
 MAGIC = int.from_bytes(_MAGIC_BYTES, "little")
-MAX_STACK = 16                                                           # of tw_check_args' expression evaluator
-_HEADER, _PARAM, _DIM, _STEP = struct.Struct("<10I"), struct.Struct("<8Ii3I"), struct.Struct("<iIqq"), struct.Struct("<q")
+MAX_STACK = 16                               # of tw_check_args' expression evaluator
+_HEADER, _PARAM = struct.Struct("<10I"), struct.Struct("<8Ii3I")
+_DIM, _STEP = struct.Struct("<iIqq"), struct.Struct("<q")
 _WRITTEN, _SCALAR = 1, 1
 
 
@@ -39,8 +42,9 @@ _WRITTEN, _SCALAR = 1, 1
 class Param:
     """One parameter: a tensor, or a scalar when `shape` is None.
 
-    `strides` (in elements) None means that the tensor must be compact row-major. `alignment` of the data is in
-    bytes (0: that of one element). `written` says that the kernel stores to it. `device` is DLPack's device type.
+    `strides` (in elements) None means that the tensor must be compact row-major. `alignment` of the data is
+    in bytes (0: that of one element). `written` says that the kernel stores to it. `device` is DLPack's
+    device type.
     """
     name: str
     dtype: str
@@ -64,9 +68,9 @@ class Param:
 class Signature:
     """The parameters of a compiled function.
 
-    Symbols are the names in shapes and strides that are no scalar parameter. A symbol is bound where it stands
-    alone in a shape or stride for the first time; `symbol_types` gives its integer dtype (default int64), which
-    the value must fit.
+    Symbols are the names in shapes and strides that are no scalar parameter. A symbol is bound where it
+    stands alone in a shape or stride for the first time; `symbol_types` gives its integer dtype (default
+    int64), which the value must fit.
     """
     name: str
     params: tuple[Param, ...]
@@ -103,7 +107,7 @@ class Signature:
         return f"{self.name}({', '.join(map(str, self.params))})"
 
     def _dims(self) -> Iterator[tuple[Param, Dim, str]]:
-        """(parameter, dim, "A.shape[0]") of every extent and stride, in the order in which they are checked."""
+        """(parameter, dim, "A.shape[0]") of every extent and stride, in the order of the checks."""
         for p in self.buffers:
             for i, dim in enumerate(p.shape or ()):
                 yield p, dim, f"{p.name}.shape[{i}]"
@@ -111,7 +115,7 @@ class Signature:
                 yield p, dim, f"{p.name}.strides[{i}]"
 
     def encode(self) -> bytes:
-        """The table that tw_check_args reads. Raises ArgumentError where a symbol can not be found from the arguments."""
+        """The table that tw_check_args reads. Raises ArgumentError for a symbol that no argument tells."""
         return _Encoder(self).run()
 
 
@@ -145,7 +149,11 @@ class _Encoder:
         self.slots = {p.name: i for i, p in enumerate((*signature.buffers, *signature.scalars))}
         self.slots.update({s: len(self.slots) + i for i, s in enumerate(signature.symbols)})
         self.buffers = {p.name for p in signature.buffers}
-        self.bound_by: dict[str, str] = {}
+        symbols = set(signature.symbols)
+        self.bound_by: dict[str, str] = {}                   # symbol -> "A.shape[0]"
+        for _, dim, place in signature._dims():
+            if isinstance(dim, str) and dim in symbols:
+                self.bound_by.setdefault(dim, place)
         self.tail = bytearray()
         self.base = _HEADER.size + _PARAM.size * len(signature.params)
         self.texts: dict[str, int] = {}
@@ -155,7 +163,8 @@ class _Encoder:
     def _check_names(self) -> None:
         sig, seen = self.signature, set(self.slots)
         if len({p.name for p in sig.params}) != len(sig.params):
-            raise ArgumentError(f"{sig.name}: two parameters have one name: {', '.join(p.name for p in sig.params)}")
+            names = ", ".join(p.name for p in sig.params)
+            raise ArgumentError(f"{sig.name}: two parameters have one name: {names}")
         for p, dim, place in sig._dims():
             for name in _names(dim):
                 if name not in seen or name in self.buffers:
@@ -163,7 +172,8 @@ class _Encoder:
                         f"{sig.name}: {place} is {dim_text(dim)}, but no argument tells what {name} is",
                         f"make {name} an argument, or let it be one extent of a tensor argument"))
             if p.strides is not None and len(p.strides) != len(p.shape or ()):
-                raise ArgumentError(f"{sig.name}: {p.name} has {len(p.shape or ())} extents and {len(p.strides)} strides")
+                raise ArgumentError(f"{sig.name}: {p.name} has {len(p.shape or ())} extents "
+                                    f"and {len(p.strides)} strides")
 
     def text(self, text: str) -> int:
         if text not in self.texts:
@@ -180,8 +190,8 @@ class _Encoder:
         sig = self.signature
         params = b"".join(self.param(p) for p in sig.params)
         name, text = self.text(sig.name), self.text(str(sig))
-        header = _HEADER.pack(MAGIC, self.base + len(self.tail), len(sig.params), len(sig.buffers), len(sig.scalars),
-                              len(sig.symbols), name, text, sig.num_slots, self.expressions)
+        header = _HEADER.pack(MAGIC, self.base + len(self.tail), len(sig.params), len(sig.buffers),
+                              len(sig.scalars), len(sig.symbols), name, text, sig.num_slots, self.expressions)
         return header + params + bytes(self.tail)
 
     def param(self, p: Param) -> bytes:
@@ -193,8 +203,8 @@ class _Encoder:
         shape = self.dims(p.shape or (), f"{p.name}.shape")
         strides = 0 if p.strides is None or not p.shape else self.dims(p.strides, f"{p.name}.strides")
         alignment = p.alignment or item_bytes(p.dtype)
-        return _PARAM.pack(0, self.slots[p.name], self.text(p.name), word, len(p.shape or ()), shape, strides, alignment,
-                           p.device, _WRITTEN if p.written else 0, self.text(p.dtype), 0)
+        return _PARAM.pack(0, self.slots[p.name], self.text(p.name), word, len(p.shape or ()), shape, strides,
+                           alignment, p.device, _WRITTEN if p.written else 0, self.text(p.dtype), 0)
 
     def dims(self, dims: tuple[Dim, ...], owner: str) -> int:
         records = [self.dim(d, f"{owner}[{i}]") for i, d in enumerate(dims)]
@@ -202,11 +212,9 @@ class _Encoder:
 
     def dim(self, dim: Dim, place: str) -> bytes:
         """Record: kind, text, value, limit. A bound symbol may be at most `limit`."""
-        symbols = set(self.signature.symbols)
         if isinstance(dim, int):
             return _DIM.pack(_CONST, self.text(f"{place} == {dim}"), dim, 0)
-        if isinstance(dim, str) and dim in symbols and dim not in self.bound_by:
-            self.bound_by[dim] = place
+        if isinstance(dim, str) and self.bound_by.get(dim) == place:
             dtype = self.signature.symbol_types.get(dim, "int64")
             code, bits, _ = dl_dtype(dtype)
             limit = (1 << min(63, bits - (code == 0))) - 1
@@ -258,7 +266,7 @@ class _Decoder:
         self.names = {r[1]: self.text(r[2]) for r in records}
         types: dict[str, str] = {}
         bound = [r for r in records if r[0] != _SCALAR]
-        for r in bound:                                       # the texts "A.shape[0] is n, an int32" name the symbols
+        for r in bound:                          # the texts "A.shape[0] is n, an int32" name the symbols
             for offset in filter(None, (r[5], r[6])):
                 for i in range(r[4]):
                     kind, text, value, _ = _DIM.unpack_from(self.data, offset + i * _DIM.size)
@@ -273,10 +281,12 @@ class _Decoder:
             return Param(self.text(r[2]), dtype)
         strides = self.dims(r[6], r[4]) if r[6] else None
         alignment = 0 if r[7] == item_bytes(dtype) else r[7]
-        return Param(self.text(r[2]), dtype, self.dims(r[5], r[4]), strides, bool(r[9] & _WRITTEN), alignment, r[8])
+        return Param(self.text(r[2]), dtype, self.dims(r[5], r[4]), strides, bool(r[9] & _WRITTEN),
+                     alignment, r[8])
 
     def dims(self, offset: int, count: int) -> tuple[Dim, ...]:
-        return tuple(self.dim(*_DIM.unpack_from(self.data, offset + i * _DIM.size)[::2]) for i in range(count))
+        records = [_DIM.unpack_from(self.data, offset + i * _DIM.size) for i in range(count)]
+        return tuple(self.dim(kind, value) for kind, _, value, _ in records)
 
     def dim(self, kind: int, value: int) -> Dim:
         if kind == _CONST:

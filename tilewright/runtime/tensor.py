@@ -1,6 +1,8 @@
-"""Tensors: memory that compiled functions read and write, shared without a copy with NumPy, PyTorch and JAX."""
+"""Tensors: memory that compiled functions read and write, shared with NumPy, PyTorch and JAX."""
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,22 +14,25 @@ from tilewright.runtime.dtypes import dtype_name, dtype_string, numpy_dtype
 from tilewright.support.errors import ArgumentError, with_hint
 
 ALIGNMENT = 64                      # bytes: a cache line, and the widest vector register
+_CPU = cpu(0)
+_BFLOAT16 = numpy_dtype("bfloat16")
 
 
 class Tensor:
     """An n-dimensional array on a device.
 
-    `shape` is a tuple of int, `dtype` a string. `np.from_dlpack(t)`, `np.asarray(t)` and `torch.from_dlpack(t)`
-    share its memory; `t.numpy()` is a copy. Made by `array`, `empty` and `from_dlpack`.
+    `shape` is a tuple of int, `dtype` a string. `np.from_dlpack(t)`, `np.asarray(t)` and
+    `torch.from_dlpack(t)` share its memory; `t.numpy()` is a copy. Made by `array`, `empty` and
+    `from_dlpack`.
     """
     __slots__ = ("_held", "shape", "dtype", "device", "__weakref__")
 
     def __init__(self, held: Any) -> None:
         header = ffi.dl_tensor(ffi.handle_of(held))
         self._held = held
-        self.shape: tuple[int, ...] = tuple(header.shape[i] for i in range(header.ndim))
+        self.shape: tuple[int, ...] = tuple(header.shape[:header.ndim])
         self.dtype: str = dtype_name(header.dtype_code, header.dtype_bits, header.dtype_lanes)
-        self.device: Device = device(header.device_type, header.device_id)
+        self.device: Device = _CPU if header.device_type == 1 else device(header.device_type, header.device_id)
 
     def __tvm_ffi_object__(self) -> Any:
         return self._held
@@ -39,13 +44,12 @@ class Tensor:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def data_ptr(self) -> int:
         """Address of the first element."""
-        header = ffi.dl_tensor(ffi.handle_of(self._held))
-        return (header.data or 0) + header.byte_offset
+        return ffi.address_of(self._held)
 
     @property
     def ctx(self) -> Device:
@@ -70,7 +74,7 @@ class Tensor:
         return self
 
     def copyto(self, target: Tensor | Device) -> Tensor:
-        """Copy the elements into another tensor of this shape, or into a new one on a device; result: that tensor."""
+        """Copy the elements into a tensor of this shape, or into a new one on a device; result: that tensor."""
         if isinstance(target, Tensor):
             return target.copyfrom(self)
         return array(self, target)
@@ -78,12 +82,10 @@ class Tensor:
     def _view(self) -> np.ndarray:
         """The memory as a NumPy array (writable)."""
         require_cpu(self.device, "reading a tensor")
-        capsule = self._held.__dlpack__()
-        storage = numpy_dtype(self.dtype)
-        if self.dtype == "bfloat16":
-            capsule = ffi.retype(capsule, "uint16")
-        found = np.from_dlpack(ffi.Capsule(capsule, (1, 0)))
-        return _writable(found).view(storage) if self.dtype == "bfloat16" else _writable(found)
+        if self.dtype != "bfloat16":
+            return _writable(np.from_dlpack(self._held))
+        capsule = ffi.retype(self._held.__dlpack__(), "uint16")
+        return _writable(np.from_dlpack(ffi.Capsule(capsule, (1, 0)))).view(_BFLOAT16)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         view = self._view()
@@ -138,10 +140,10 @@ def empty(shape: int | Sequence[int], dtype: Any = "float32", device: Device | N
 
     Raises ArgumentError for a bad extent or dtype, TargetError for a device other than the CPU.
     """
-    require_cpu(device or cpu(), "allocating a tensor")
-    extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    require_cpu(device or _CPU, "allocating a tensor")
     try:
-        extents = tuple(int(n.__index__()) if hasattr(n, "__index__") else int(n) for n in extents)
+        given = (shape,) if isinstance(shape, (int, np.integer)) else shape
+        extents = tuple(map(operator.index, given))
     except TypeError:
         raise ArgumentError(f"the shape {shape!r} is not a tuple of integers") from None
     if any(n < 0 for n in extents):
@@ -152,8 +154,8 @@ def empty(shape: int | Sequence[int], dtype: Any = "float32", device: Device | N
 def array(source: Any, device: Device | None = None, dtype: Any = None) -> Tensor:
     """A new tensor with the elements of an array, tensor (of any library) or nested list.
 
-    The dtype is the source's (float64 for Python floats, int64 for ints) unless given. Raises ArgumentError for a
-    source that is no array of numbers, TargetError for a device other than the CPU.
+    The dtype is the source's (float64 for Python floats, int64 for ints) unless given. Raises ArgumentError
+    for a source that is no array of numbers, TargetError for a device other than the CPU.
     """
     values = as_numpy(source)
     try:
@@ -180,8 +182,8 @@ def from_dlpack(source: Any) -> Tensor:
 def view(source: Any, name: str = "the source") -> Tensor:
     """The elements of an array for reading: its own memory where that is compact and row-major, else a copy.
 
-    Read-only arrays are shared too, so nothing may be written to the result. Raises ArgumentError, with `name` in
-    it, for something that is no array of numbers.
+    Read-only arrays are shared too, so nothing may be written to the result. Raises ArgumentError, with
+    `name` in it, for something that is no array of numbers.
     """
     if isinstance(source, Tensor):
         return source
@@ -215,10 +217,11 @@ def as_numpy(source: Any) -> np.ndarray:
 def share(values: np.ndarray) -> Any:
     """A tvm-ffi tensor over the memory of a NumPy array, read-only and bfloat16 arrays included.
 
-    The caller sees to it that nothing writes to read-only memory. Raises BufferError for dtypes that DLPack has not.
+    The caller sees to it that nothing writes to read-only memory. Raises BufferError for dtypes that DLPack
+    has not.
     """
     values = _writable(values)
-    if values.dtype == numpy_dtype("bfloat16"):
+    if values.dtype == _BFLOAT16:
         return ffi.from_dlpack(ffi.retype(values.view("uint16").__dlpack__(), "bfloat16"))
     return ffi.from_dlpack(values)
 
@@ -236,17 +239,16 @@ def _writable(values: np.ndarray) -> np.ndarray:
     """The same memory as an array without the read-only flag, which DLPack before 1.0 cannot express."""
     if values.flags.writeable:
         return values
-    if values.dtype == numpy_dtype("bfloat16"):
+    if values.dtype == _BFLOAT16:
         return _writable(values.view("uint16")).view(values.dtype)
     return np.asarray(_Interface(values))
 
 
 def _aligned(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     storage = numpy_dtype(dtype)
-    count = int(np.prod(shape, dtype=np.int64))
-    raw = np.empty(count * storage.itemsize + ALIGNMENT, dtype=np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start:start + count * storage.itemsize].view(storage).reshape(shape)
+    raw = np.empty(math.prod(shape) * storage.itemsize + ALIGNMENT, dtype=np.uint8)
+    start = -ffi.address_of(ffi.from_dlpack(raw)) % ALIGNMENT
+    return np.ndarray(shape, storage, raw, start)
 
 
 def _wrap(values: np.ndarray) -> Tensor:

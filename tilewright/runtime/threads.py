@@ -19,13 +19,14 @@ def set_num_threads(count: int) -> None:
     1 runs them serially. Raises ArgumentError for a negative or huge count.
     """
     if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MAX_THREADS:
-        raise ArgumentError(with_hint(f"set_num_threads({count!r})", f"expected an int from 0 to {MAX_THREADS}"))
+        raise ArgumentError(with_hint(f"set_num_threads({count!r})",
+                                      f"expected an int from 0 to {MAX_THREADS}"))
     _native("tw_set_num_threads")(count)
 
 
 def get_num_threads() -> int:
     """Threads that a parallel loop uses, the calling one included."""
-    config.get("NUM_THREADS")                              # a value that is no integer is an error, not a default
+    config.get("NUM_THREADS")                    # a value that is no integer is an error, not a default
     return int(_native("tw_num_threads")())
 
 

@@ -38,7 +38,8 @@ class BenchmarkResult:
         return statistics.pstdev(self.results)
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {_readable(getattr(self, name))}" for name in ("mean", "median", "min", "max", "std"))
+        names = ("mean", "median", "min", "max", "std")
+        return ", ".join(f"{name} {_readable(getattr(self, name))}" for name in names)
 
 
 def _readable(seconds: float) -> str:
@@ -50,12 +51,13 @@ def _readable(seconds: float) -> str:
 
 
 def time_evaluator(function: Function, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0,
-                   cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1) -> Callable[..., BenchmarkResult]:
+                   cooldown_interval_ms: float = 0,
+                   repeats_to_cooldown: int = 1) -> Callable[..., BenchmarkResult]:
     """A callable that measures `function` on the arguments it is given.
 
-    One warm-up call, then `repeat` measurements of `number` calls each; `number` grows until a measurement takes
-    `min_repeat_ms` milliseconds. Between every `repeats_to_cooldown` measurements it sleeps `cooldown_interval_ms`.
-    Raises ArgumentError for counts below 1.
+    One warm-up call, then `repeat` measurements of `number` calls each; `number` grows until a measurement
+    takes `min_repeat_ms` milliseconds. Between every `repeats_to_cooldown` measurements it sleeps
+    `cooldown_interval_ms`. Raises ArgumentError for counts below 1.
     """
     if number < 1 or repeat < 1 or repeats_to_cooldown < 1:
         raise ArgumentError(f"time_evaluator(number={number}, repeat={repeat}): counts are at least 1")

@@ -1,4 +1,4 @@
-"""The memory accesses of a loop nest as functions of its loop variables: what dependence analysis works on."""
+"""The memory accesses below a loop as functions of loop variables: what dependence analysis works on."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -40,8 +40,8 @@ class Touch:
 class Collector:
     """Collects the touches and block instances below a statement, in program order.
 
-    The variables of `common` loops stay symbols; all loops below become free variables of the accesses.
-    Block bodies with calls that may touch memory contribute the regions that the block declares.
+    Variables of loops around the statement stay symbols; the loops below it become free variables of the
+    accesses. Blocks with calls that may touch memory contribute the regions that they declare.
     """
 
     def __init__(self, stmt: Stmt) -> None:
@@ -73,7 +73,8 @@ class Collector:
     def _block(self, realize: BlockRealize, table: dict[Var, Expr], free: dict[Var, tuple[Expr, Expr]],
                guard: Expr) -> None:
         block = realize.block
-        values = {iv.var: substitute(v, table) for iv, v in zip(block.iter_vars, realize.iter_values, strict=True)}
+        pairs = zip(block.iter_vars, realize.iter_values, strict=True)
+        values = {iv.var: substitute(v, table) for iv, v in pairs}
         instance = Instance(realize, values, all_of(guard, substitute(realize.predicate, table)), free)
         self.instances.append(instance)
         inner = {**table, **values}
@@ -94,7 +95,8 @@ class Collector:
                 if isinstance(node, Let):
                     lets[node.var] = substitute(node.value, {**table, **lets})
                 elif isinstance(node, Load):
-                    self._add(node.buffer, node.indices, stmt, {**table, **lets} if lets else table, free, guard, inside)
+                    known = {**table, **lets} if lets else table
+                    self._add(node.buffer, node.indices, stmt, known, free, guard, inside)
 
     def _add_region(self, region: BufferRegion, stmt: Stmt, table: dict[Var, Expr],
                     free: dict[Var, tuple[Expr, Expr]], inside: Instance, writes: bool) -> None:
@@ -107,7 +109,8 @@ class Collector:
         self._add(region.buffer, tuple(indices), stmt, table, free, inside.guard, inside, writes)
 
     def _add(self, buffer: Buffer, indices: tuple[Expr, ...], stmt: Stmt, table: dict[Var, Expr],
-             free: dict[Var, tuple[Expr, Expr]], guard: Expr, inside: Instance | None, writes: bool = False) -> None:
+             free: dict[Var, tuple[Expr, Expr]], guard: Expr, inside: Instance | None,
+             writes: bool = False) -> None:
         for seen in reversed(self.touches):
             if seen.instance is not inside:
                 break
@@ -117,10 +120,12 @@ class Collector:
         free, placed = dict(free), []
         for index, extent in zip(indices, buffer.shape, strict=True):
             new = substitute(index, table)
-            if any(isinstance(n, (Load, Call, Let)) for n in walk(new)):      # depends on data: may be any element
+            if any(isinstance(n, (Load, Call, Let)) for n in walk(new)):
+                # it depends on data, and so it may be any element
                 new = _fresh(Range(IntImm(0, index.dtype), extent), free, {})
             placed.append(new)
-        self.touches.append(Touch(buffer, Access(tuple(placed), guard, free), inside, not writes, writes, stmt, indices))
+        access = Access(tuple(placed), guard, free)
+        self.touches.append(Touch(buffer, access, inside, not writes, writes, stmt, indices))
 
 
 def _fresh(r: Range, free: dict[Var, tuple[Expr, Expr]], table: Mapping[Var, Expr]) -> Var:

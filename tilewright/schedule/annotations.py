@@ -1,4 +1,4 @@
-"""Primitives that say how the iterations of a loop run: parallel, vectorize, unroll, bind; annotate and unannotate."""
+"""Primitives that say how the iterations of a loop run, and annotate and unannotate."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from tilewright.support.errors import require
 from tilewright.tir.expr import IntImm
 from tilewright.tir.stmt import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, For, Stmt
 
-THREAD_TAGS = tuple(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx", "vthread") for d in "xyz") + ("vthread",)
+THREAD_TAGS = ("vthread", *(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx", "vthread") for d in "xyz"))
 
 
 @primitive
@@ -22,8 +22,8 @@ def parallel(sch: Schedule, loop: LoopRV) -> None:
 
         for i in range(n): body   ->   for i in T.parallel(n): body
 
-    Legal when the loop is serial, drives no reduction or ordered axis, and no two of its iterations touch one element
-    that either writes. Buffers whose whole life is inside one iteration are private to it.
+    Legal when the loop is serial, drives no reduction or ordered axis, and no two of its iterations touch one
+    element that either writes. Buffers whose whole life is inside one iteration are private to it.
     """
     old = _serial(sch, loop, PARALLEL)
     require_independent(sch, old, "parallel")
@@ -39,7 +39,7 @@ def vectorize(sch: Schedule, loop: LoopRV) -> None:
     Legal when parallel is, and the extent is a constant.
     """
     old = _serial(sch, loop, VECTORIZED)
-    _require_constant(old, "vectorize", "split it first: sch.split(loop, factors=[None, 8]), then vectorize the inner loop")
+    _require_constant(old, "vectorize")
     require_independent(sch, old, "vectorize")
     sch.replace(old, old.replace(kind=VECTORIZED))
 
@@ -53,7 +53,7 @@ def unroll(sch: Schedule, loop: LoopRV) -> None:
     Legal when the loop is serial and its extent is a constant.
     """
     old = _serial(sch, loop, UNROLLED)
-    _require_constant(old, "unroll", "split it first: sch.split(loop, factors=[None, 4]), then unroll the inner loop")
+    _require_constant(old, "unroll")
     sch.replace(old, old.replace(kind=UNROLLED))
 
 
@@ -63,12 +63,13 @@ def bind(sch: Schedule, loop: LoopRV, thread_axis: str) -> None:
 
         for i in range(n): body   ->   for i in T.thread_binding(n, thread="threadIdx.x"): body
 
-    Legal when parallel is, and every other loop of the kernel that is bound to this axis has the same extent and is not
-    nested with this one.
+    Legal when parallel is, and every other loop of the kernel that is bound to this axis has the same extent
+    and is not nested with this one.
     """
     tag = getattr(thread_axis, "thread_tag", thread_axis)
     old = _serial(sch, loop, THREAD_BINDING)
-    require(tag in THREAD_TAGS, f"{tag!r} is not a thread axis", old, hint=f"the axes are {', '.join(THREAD_TAGS)}")
+    require(tag in THREAD_TAGS, f"{tag!r} is not a thread axis", old,
+            hint=f"the axes are {', '.join(THREAD_TAGS)}")
     require_independent(sch, old, "bind")
     if not tag.startswith("vthread"):
         _check_same_axis(sch, old, tag)
@@ -81,39 +82,42 @@ def _check_same_axis(sch: Schedule, loop: For, tag: str) -> None:
     for other in statements(outermost):
         if isinstance(other, For) and other.thread_tag == tag:
             mine, theirs = loop.loop_var.name, other.loop_var.name
-            require(analyzer.equal(loop.extent, other.extent), f"loop {mine} has extent {loop.extent}, and loop {theirs}, "
+            require(analyzer.equal(loop.extent, other.extent),
+                    f"loop {mine} has extent {loop.extent}, and loop {theirs}, "
                     f"bound to {tag} in the same kernel, has {other.extent}", loop, other,
                     hint="loops of one thread axis share an extent: split to the same factor")
             nested = other in path or any(s is other for s in statements(loop))
-            require(not nested, f"loop {theirs} is bound to {tag} already, and the loops are nested", loop, other)
+            require(not nested, f"loop {theirs} is bound to {tag}, and the loops are nested", loop, other)
 
 
 def _serial(sch: Schedule, rv: LoopRV, kind: str) -> For:
     """The loop, which must be serial or of this kind already."""
     old = sch.loop(rv)
-    require(old.kind in (SERIAL, kind), f"loop {old.loop_var.name} is {old.thread_tag or old.kind} already", old,
-            hint="a loop runs in one way; split it to run its parts differently")
+    now = old.thread_tag or old.kind
+    require(old.kind in (SERIAL, kind), f"loop {old.loop_var.name} is {now} already", old,
+            hint="a loop runs in one way; split it first to run its parts differently")
     return old
 
 
-def _require_constant(loop: For, verb: str, hint: str) -> None:
-    require(isinstance(loop.extent, IntImm), f"cannot {verb} loop {loop.loop_var.name}: its extent {loop.extent} "
-            "is not a constant", loop, hint=hint)
+def _require_constant(loop: For, verb: str) -> None:
+    require(isinstance(loop.extent, IntImm),
+            f"cannot {verb} loop {loop.loop_var.name}: its extent {loop.extent} is not a constant", loop,
+            hint=f"sch.split(loop, factors=[None, 8]) gives an inner loop that you can {verb}")
 
 
 @primitive
 def annotate(sch: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: Any) -> None:
     """Attach a value to a loop or block under a key: `annotations[ann_key] = ann_val`.
 
-    Legal when the key is a string that the loop or block does not carry yet, and the value is a number, a string, None,
-    or a list or dict of those.
+    Legal when the key is a string that the loop or block does not carry yet, and the value is a number, a
+    string, None, or a list or dict of those.
     """
     old, notes = _annotations(sch, block_or_loop)
     require(isinstance(ann_key, str), f"the key {ann_key!r} is not a string", old)
     require(ann_key not in notes, f"{block_or_loop!r} has the annotation {ann_key!r} already", old,
             hint="unannotate removes it")
     value = plain(ann_val)
-    require(_storable(value), f"the value {ann_val!r} of type {type(ann_val).__name__} is not plain data", old)
+    require(_storable(value), f"the value of type {type(ann_val).__name__} is not plain data", old)
     _set_annotations(sch, block_or_loop, {**notes, ann_key: value})
 
 

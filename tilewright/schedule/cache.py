@@ -16,21 +16,14 @@ from tilewright.schedule.dataflow import (
     spatial,
     stores_of,
     writers_of,
+    writes,
 )
+from tilewright.schedule.digits import Interval, domains_of
 from tilewright.schedule.iteration import beyond_domain, require_whole_iteration
 from tilewright.schedule.nest import nest
 from tilewright.schedule.ordering import order, place_in
 from tilewright.schedule.primitive import primitive
-from tilewright.schedule.required import (
-    Interval,
-    Place,
-    domains_of,
-    inside,
-    is_dense,
-    ranges_of,
-    relaxed,
-    touched,
-)
+from tilewright.schedule.required import Place, inside, is_dense, ranges_of, relaxed, touched
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import require
@@ -51,9 +44,9 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
         for i in range(n): A_shared[i] = A[i]
         for i in range(n): C[i] = A_shared[i] + 1
 
-    read_buffer_index: the position among the buffers that block reads, or a name. consumer_blocks: the readers that use the
-    copy; all, if None. The copy stands before the first of them, and covers the box that they read. Returns the
-    copying block, named like the new buffer: the old one's name, `_`, scope.
+    read_buffer_index: the position among the buffers that block reads, or a name. consumer_blocks: the readers that
+    use the copy; all that do not write the buffer, if None. The copy stands before the first of them, and covers the
+    box that they read. Returns the copying block, named like the new buffer: the old one's name, `_`, scope.
 
     Legal when no consumer writes the buffer, and all writers have finished before the copy or start after the last
     consumer.
@@ -62,15 +55,14 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
     require_leaf(sch, realize)
     region = _chosen(realize, realize.block.reads, read_buffer_index, "reads")
     source = region.buffer
-    consumers = readers_of(sch, source)
+    consumers = [r for r in readers_of(sch, source) if r is realize or not writes(r.block, source)]
     if consumer_blocks is not None:
         named = [sch.realize(c) for c in consumer_blocks]
         for c in named:
             require(any(c is r for r in consumers), f"block {c.block.name} does not read {source.name}", c)
         consumers = [r for r in consumers if any(c is r for c in named)] or [realize]
     for c in consumers:
-        require(not any(w.buffer is source for w in c.block.writes),
-                f"block {c.block.name} writes {source.name} as well as reading it", c)
+        require(not writes(c.block, source), f"block {c.block.name} writes {source.name} as well as reading it", c)
         _require_visible(c, source)
     loops, children, at = _before_consumers(sch, source, consumers)
     place = place_in(sch, loops)
@@ -97,8 +89,8 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str, st
         for i, k in grid(n, m): C_local[i] = C_local[i] + A[i, k]
         for i in range(n): C[i] = C_local[i]
 
-    write_buffer_index: the position among the buffers that block writes, or a name. `block` goes on to name the computation;
-    the copy is returned, named like the new buffer: the old one's name, `_`, scope.
+    write_buffer_index: the position among the buffers that block writes, or a name. `block` goes on to name the
+    computation; the copy is returned, named like the new buffer: the old one's name, `_`, scope.
 
     Legal when no other block writes the buffer, and the block stores to it at one place and reads it only as its own
     partial sum.
@@ -124,15 +116,17 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str, st
     return sch.block_rv(new_name)
 
 
-def _chosen(realize: BlockRealize, regions: Sequence[BufferRegion], which: int | str | Buffer, verb: str) -> BufferRegion:
+def _chosen(realize: BlockRealize, regions: Sequence[BufferRegion], which: int | str | Buffer,
+            verb: str) -> BufferRegion:
     """The region of a block that is meant by a position, a name or the buffer."""
     name, names = realize.block.name, [r.buffer.name for r in regions]
+    hint = f"it {verb} {', '.join(names) or 'nothing'}"
     if isinstance(which, int) and not isinstance(which, bool):
-        require(0 <= which < len(regions), f"block {name} {verb} {len(regions)} buffer(s), there is no number {which}", realize,
-                hint=f"it {verb} {', '.join(names) or 'nothing'}")
+        require(0 <= which < len(regions), f"block {name} {verb} {len(regions)} buffer(s), there is no number {which}",
+                realize, hint=hint)
         return regions[which]
     found = [r for r in regions if r.buffer is which or r.buffer.name == which]
-    require(len(found) > 0, f"block {name} {verb} no buffer {which!r}", realize, hint=f"it {verb} {', '.join(names) or 'nothing'}")
+    require(len(found) > 0, f"block {name} {verb} no buffer {which!r}", realize, hint=hint)
     return found[0]
 
 
@@ -155,7 +149,8 @@ def _require_visible(realize: BlockRealize, buffer: Buffer) -> None:
 
 # ---- where the copy stands
 
-def _before_consumers(sch: Schedule, buffer: Buffer, consumers: Sequence[BlockRealize]) -> tuple[list[For], list[Stmt], int]:
+def _before_consumers(sch: Schedule, buffer: Buffer,
+                      consumers: Sequence[BlockRealize]) -> tuple[list[For], list[Stmt], int]:
     """(loops around the place, the statements there, position): before the first consumer and, in the innermost
     loop where that is so, after the writers of buffer that come before it."""
     names = list(sch.index.realizes)
@@ -222,16 +217,16 @@ def _copy_points(name: str, realize: BlockRealize, indices: Sequence[Expr], sour
     """Loops over the iter vars of a writer's indices that copy, element for element, what it has written."""
     used = [iv for iv in spatial(realize.block) if any(n is iv.var for i in indices for n in walk(i))]
     box = ranges_of(realize, [iv.var for iv in used], _inner(sch, place)(realize), place)
-    require(box is not None, f"the elements of {source.name} that block {realize.block.name} writes there are no box", realize,
-            hint="cache_write before the loops are split or the block is moved")
+    require(box is not None, f"the elements of {source.name} that block {realize.block.name} writes there are no box",
+            realize, hint="cache_write before the loops are split or the block is moved")
     fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in used}
     block = _copy_block(name, tuple(iv.replace(var=fresh[iv.var]) for iv in used),
                         tuple(substitute(i, fresh) for i in indices), copy, source)
-    return nest(block, {fresh[v]: interval for v, interval in (box or {}).items()}, place.analyzer, True,
-                exact=True)
+    return nest(block, {fresh[v]: interval for v, interval in (box or {}).items()}, place.analyzer, True)
 
 
-def _copy_block(name: str, iter_vars: tuple[IterVar, ...], indices: tuple[Expr, ...], source: Buffer, target: Buffer) -> Block:
+def _copy_block(name: str, iter_vars: tuple[IterVar, ...], indices: tuple[Expr, ...], source: Buffer,
+                target: Buffer) -> Block:
     """target[indices] = source[indices]"""
     point = tuple(Range(i, IntImm(1, i.dtype)) for i in indices)
     return Block(name, iter_vars, (BufferRegion(source, point),), (BufferRegion(target, point),),
@@ -241,7 +236,8 @@ def _copy_block(name: str, iter_vars: tuple[IterVar, ...], indices: tuple[Expr, 
 def _redirect(sch: Schedule, realize: BlockRealize, old: Buffer, new: Buffer) -> None:
     """Let the block use new wherever it uses old."""
     def swap(node: Node) -> Node | None:
-        return node.replace(buffer=new) if isinstance(node, (Load, Store, BufferRegion)) and node.buffer is old else None
+        uses = isinstance(node, (Load, Store, BufferRegion)) and node.buffer is old
+        return node.replace(buffer=new) if uses else None
     now = sch.realize(realize.block.name)
     sch.replace(now, now.replace(block=rewrite(now.block, swap)))
 

@@ -13,11 +13,12 @@ from tilewright.schedule.dataflow import (
     require_stage,
     writers_of,
 )
-from tilewright.schedule.iteration import require_whole_iteration, runs_once
+from tilewright.schedule.digits import Domains, domains_of
+from tilewright.schedule.iteration import narrowed, require_whole_iteration, runs_once
 from tilewright.schedule.nest import nest
 from tilewright.schedule.ordering import BEFORE, order, require_no_race, require_same_order
 from tilewright.schedule.primitive import primitive
-from tilewright.schedule.required import Domains, Place, domains_of, solve, touched
+from tilewright.schedule.required import Place, solve, touched
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import require
@@ -50,8 +51,9 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     _require_movable(sch, realize, target)
     name = realize.block.name
     for region in realize.block.writes:
-        require(not is_output(sch, region.buffer), f"block {name} writes {region.buffer.name}, an output of the function",
-                realize, hint="reverse_compute_at moves an output to its producers")
+        require(not is_output(sch, region.buffer),
+                f"block {name} writes {region.buffer.name}, an output of the function", realize,
+                hint="reverse_compute_at moves an output to its producers")
     buffers = [r.buffer for r in realize.block.writes]
     consumers = _distinct(r for b in buffers for r in readers_of(sch, b) if r is not realize)
     require(bool(consumers), f"nothing reads what block {name} computes", realize)
@@ -64,9 +66,10 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     at = _place(children, [p for p in producers if p is not realize], consumers, index, name, target)
     place, inner_of = _scope(sch, target)
     boxes = touched(consumers, "reads", inner_of, place)
-    domains = solve(realize.block, realize.block.writes, boxes, place, within=False)
+    moved = narrowed(sch, realize)
+    domains = solve(moved, moved.writes, boxes, place, within=False)
     before = sch.index
-    _move(sch, realize, target, at, nest(realize.block, domains, place.analyzer, preserve_unit_loops))
+    _move(sch, realize, target, at, nest(moved, domains, place.analyzer, preserve_unit_loops))
     require_same_order(sch, before, name, [p for p in blocks_of(before) if p is not realize], ignore=buffers)
     require_no_race(sch, name)
 
@@ -103,9 +106,10 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     at = _place(children, below, consumers, index, name, target)
     place, inner_of = _scope(sch, target)
     boxes = touched(below, "writes", inner_of, place)
-    domains = solve(realize.block, realize.block.reads, boxes, place, within=True)
+    narrow = narrowed(sch, realize)
+    domains = solve(narrow, narrow.reads, boxes, place, within=True)
     before = sch.index
-    _move(sch, realize, target, at, nest(realize.block, domains, place.analyzer, preserve_unit_loops))
+    _move(sch, realize, target, at, nest(narrow, domains, place.analyzer, preserve_unit_loops))
     moved = sch.realize(name)
     loops = sch.loops_above(moved)
     _require_partition(sch, moved, realize, loops, target)
@@ -113,7 +117,8 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
         require(order(sch, sch.index, sch.realize(producer.block.name), moved) <= {BEFORE},
                 f"what block {name} reads of block {producer.block.name} is not all computed in one iteration of loop "
                 f"{target.loop_var.name}", producer, target, hint="choose an outer loop")
-    require_same_order(sch, before, name, [p for p in blocks_of(before) if p is not realize and not any(p is b for b in below)])
+    apart = {id(r) for r in (realize, *below)}
+    require_same_order(sch, before, name, [p for p in blocks_of(before) if id(p) not in apart])
     require_no_race(sch, name)
 
 
@@ -144,8 +149,8 @@ def _place(children: Sequence[Stmt], producers: Sequence[BlockRealize], consumer
     require(isinstance(index, int) and index >= -2, f"index is {index!r}, not -1 (late), -2 (early) or a position")
     if index < 0:
         return high if index == -1 else low
-    require(low <= index <= high, f"position {index} in loop {target.loop_var.name} is not between the block's producers "
-            f"and consumers ({low} to {high})", target)
+    require(low <= index <= high, f"position {index} in loop {target.loop_var.name} is not between the block's "
+            f"producers and consumers ({low} to {high})", target)
     return index
 
 
@@ -167,7 +172,8 @@ def _move(sch: Schedule, realize: BlockRealize, target: For, at: int, new: Stmt)
     sch.replace(now, now.replace(body=seq([*children[:at], new, *children[at:]])))
 
 
-def _require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, loops: Sequence[For], target: For) -> None:
+def _require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, loops: Sequence[For],
+                       target: For) -> None:
     """The iterations of the moved block are those of its domain, each once, and reductions run in one thread."""
     name, analyzer = moved.block.name, sch.analyzer_at(None)
     used = {n for value in moved.iter_values for n in walk(value)}
@@ -184,8 +190,8 @@ def _require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, lo
     for iv, value in reductions:
         assert iv.dom is not None
         begins = analyzer.equal(substitute(value, {loop.loop_var: loop.min for loop in loops}), iv.dom.min)
-        require(begins, f"the reduction over {iv.var.name} would not begin at its first step {iv.dom.min}, where block {name} "
-                "initialises", old, target)
+        require(begins, f"the reduction over {iv.var.name} would not begin at its first step {iv.dom.min}, where "
+                f"block {name} initialises", old, target)
     for loop in loops:
         reduces = any(n is loop.loop_var for _, value in reductions for n in walk(value))
         require(not reduces or loop.kind in (SERIAL, UNROLLED),

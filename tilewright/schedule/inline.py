@@ -17,11 +17,12 @@ from tilewright.schedule.dataflow import (
     same_indices,
     writers_of,
 )
+from tilewright.schedule.digits import bindings, domains_of
 from tilewright.schedule.iteration import beyond_domain, require_whole_iteration
 from tilewright.schedule.ordering import order, place_in, require_no_race
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.reads import with_reads
-from tilewright.schedule.required import bindings, domains_of, is_dense, relaxed
+from tilewright.schedule.required import is_dense, relaxed
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import require
@@ -118,8 +119,9 @@ def _only_store(sch: Schedule, realize: BlockRealize) -> Store:
     """The one statement of a block that computes each element by itself."""
     require_stage(sch, realize)
     block = realize.block
-    require(not is_reduction(block) and block.init is None, f"block {block.name} is a reduction: its buffer holds partial sums "
-            "until the last step", realize, hint="compute_at or reverse_compute_at can move it")
+    require(not is_reduction(block) and block.init is None,
+            f"block {block.name} is a reduction: its buffer holds partial sums until the last step", realize,
+            hint="compute_at or reverse_compute_at can move it")
     store = block.body
     if isinstance(store, Store) and store.predicate is None and not block.match_buffers:
         return store
@@ -143,7 +145,8 @@ def _only_producer(sch: Schedule, realize: BlockRealize) -> tuple[BlockRealize, 
             refused = f"{buffer.name} is read by block {others[0].block.name} as well"
         else:
             return writers[0], buffer
-    require(False, f"block {name} has no producer that it can be dissolved into" + (f": {refused}" if refused else ""), realize)
+    why = f": {refused}" if refused else ""
+    require(False, f"block {name} has no producer that it can be dissolved into{why}", realize)
     raise AssertionError
 
 
@@ -153,8 +156,8 @@ def _require_plain_loads(realize: BlockRealize, buffer: Buffer) -> None:
         for node in walk(top):
             name = realize.block.name
             if isinstance(node, Load) and node.buffer is buffer:
-                require(node.predicate is None and node.dtype == buffer.dtype, f"block {name} reads vectors of {buffer.name}",
-                        realize)
+                require(node.predicate is None and node.dtype == buffer.dtype,
+                        f"block {name} reads vectors of {buffer.name}", realize)
             else:
                 require(node is not buffer.data and getattr(node, "buffer", None) is not buffer,
                         f"block {name} uses {buffer.name} otherwise than by reading elements", realize)
@@ -182,8 +185,7 @@ def _inverse(realize: BlockRealize, indices: Sequence[Expr], points: Sequence[Va
     plain = [e for _, e in left]
     if all(isinstance(e, Var) for e in plain) and len({id(e) for e in plain}) == len(plain) == len(domains):
         return inverse | {e: p for p, e in left if isinstance(e, Var)}
-    units = {v: e for v, e in inverse.items()}
-    mapping = detect_iter_map([substitute(e, units) for e in plain], domains, IntImm(1, "bool"), analyzer)
+    mapping = detect_iter_map([substitute(e, inverse) for e in plain], domains, IntImm(1, "bool"), analyzer)
     text = ", ".join(map(str, indices))
     require(mapping is not None and (mapping.is_bijective or not onto and mapping.is_injective),
             f"the indices ({text}) of block {block.name} do not determine its iter vars", realize,
@@ -280,5 +282,5 @@ def _require_consumer_order(sch: Schedule, old: Index, gone: BlockRealize, produ
         was = order(sch, old, partner, gone)
         now = order(sch, sch.index, sch.realize(partner.block.name), merged, others)
         require(not was or (len(was) == 1 and now <= was),
-                f"block {partner.block.name} stands between block {producer.block.name} and block {gone.block.name} and "
-                "touches the same buffer", partner, gone)
+                f"block {partner.block.name} stands between block {producer.block.name} and block {gone.block.name} "
+                "and touches the same buffer", partner, gone)

@@ -6,12 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
-from tilewright.schedule.required import Domains, conjuncts, digits_of, domains_of
+from tilewright.arith.regions import interval_of
+from tilewright.schedule.digits import Domains, conjuncts, digits_of, domains_of, reach
+from tilewright.schedule.required import Place
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import require
-from tilewright.tir.expr import COMM_REDUCE, Binary, Expr, IterVar, all_of, binary
+from tilewright.tir.expr import (
+    COMM_REDUCE,
+    DATA_PARALLEL,
+    Binary,
+    Expr,
+    IterVar,
+    Range,
+    Var,
+    all_of,
+    binary,
+    cast,
+    maximum,
+)
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import BlockRealize, For
+from tilewright.tir.stmt import Block, BlockRealize, For
 
 
 def domain_conditions(realize: BlockRealize) -> Iterator[Expr]:
@@ -52,8 +66,8 @@ def require_whole_iteration(sch: Schedule, realize: BlockRealize) -> None:
     block, loops = realize.block, sch.index.loops_above(realize)
     analyzer = sch.analyzer_at(realize)
     extra = beyond_domain(realize, analyzer)
-    require(not extra, f"block {block.name} runs only where {extra[0] if extra else ''}; moved, it would lose that condition",
-            realize)
+    require(not extra, f"block {block.name} runs only where {extra[0] if extra else ''}; moved, it would lose that "
+            "condition", realize)
     pairs = list(zip(block.iter_vars, realize.iter_values, strict=True))
     reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
     if not reductions or all(_plain(iv, value, loops) for iv, value in pairs):
@@ -92,7 +106,7 @@ def runs_once(pairs: Sequence[tuple[IterVar, Expr]], loops: Sequence[For], predi
 
 
 def _reaches(iv: IterVar, value: Expr, digits: Mapping[Expr, int], domains: Domains, analyzer: Analyzer) -> bool:
-    """True when value, a number with these digits, starts at the least value of iv and goes at least to its greatest."""
+    """True when value, a number with these digits, goes from the least value of iv at least to its greatest."""
     assert iv.dom is not None
     first: Expr = value
     last: Expr = value
@@ -102,3 +116,50 @@ def _reaches(iv: IterVar, value: Expr, digits: Mapping[Expr, int], domains: Doma
         last = substitute(last, {v: binary("sub", binary("add", least, extent), 1)})
     return analyzer.equal(first, iv.dom.min) and analyzer.prove(
         binary("ge", binary("add", last, 1), binary("add", iv.dom.min, iv.dom.extent)))
+
+
+def narrowed(sch: Schedule, realize: BlockRealize) -> Block:
+    """The block with the domains of its data-parallel iter vars cut to the box that the loops around it run.
+
+    Wherever the block runs from now on, no more than that can be needed, and no more may find its inputs.
+    """
+    loops = sch.index.loops_above(realize)
+    place = Place(sch.analyzer_at(None), frozenset())
+    values, ranges = reach(realize, domains_of(loops))
+    variables = {loop.loop_var for loop in loops}
+    iter_vars = []
+    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        if iv.iter_type == DATA_PARALLEL and not _plain(iv, value, loops):
+            hull = interval_of(values[iv.var], ranges, place.analyzer)
+            ends = [] if hull is None else [("ge", hull[0]), ("lt", binary("add", *hull))]
+            iv = _cut(iv, [*ends, *_limits(realize.predicate, value)], variables, place.analyzer)
+        iter_vars.append(iv)
+    same = all(a is b for a, b in zip(iter_vars, realize.block.iter_vars, strict=True))
+    return realize.block if same else realize.block.replace(iter_vars=tuple(iter_vars))
+
+
+def _limits(predicate: Expr, value: Expr) -> Iterator[tuple[str, Expr]]:
+    """The parts `value >= e` and `value < e` of predicate, up to a constant on both sides."""
+    for part in conjuncts(predicate):
+        if isinstance(part, Binary) and part.op in ("ge", "lt"):
+            rest, gap = linear(binary("sub", part.a, value))
+            if not rest:
+                yield part.op, binary("sub", part.b, gap)
+
+
+def _cut(iv: IterVar, limits: Sequence[tuple[str, Expr]], loop_vars: set[Var], analyzer: Analyzer) -> IterVar:
+    """iv with its domain cut by the limits that are fixed and known to be tighter."""
+    assert iv.dom is not None
+    low, end = iv.dom.min, analyzer.simplify(binary("add", iv.dom.min, iv.dom.extent))
+    first, last = low, end
+    for op, limit in limits:
+        e = analyzer.simplify(cast(iv.var.dtype, limit))
+        if any(n in loop_vars for n in walk(e)):
+            continue
+        if op == "ge" and analyzer.prove(binary("gt", e, first)):
+            first = e
+        elif op == "lt" and analyzer.prove(binary("lt", e, last)):
+            last = e
+    if first is low and last is end:
+        return iv
+    return iv.replace(dom=Range(first, analyzer.simplify(maximum(binary("sub", last, first), 0))))

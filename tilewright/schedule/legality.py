@@ -1,12 +1,12 @@
 """When loops may run in another order or at once: one dependence analysis over the blocks below them."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.dependence import Access, direction_vectors
-from tilewright.arith.regions import interval_of
+from tilewright.arith.regions import Interval, interval_of
 from tilewright.schedule.accesses import Collector, Instance, Touch
 from tilewright.schedule.iteration import beyond_domain
 from tilewright.schedule.required import Place, inside, is_dense
@@ -15,9 +15,7 @@ from tilewright.support.errors import Illegal
 from tilewright.tir.buffer import BufferRegion
 from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, IntImm, Range, Var, all_of, binary
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt
-
-_LAYER = {COMM_REDUCE: "reduction"}
+from tilewright.tir.stmt import SERIAL, UNROLLED, For, Stmt
 
 
 @dataclass(frozen=True)
@@ -30,11 +28,12 @@ class Clash:
     def at(self) -> tuple[Stmt, ...]:
         return (self.a.stmt,) if self.a.stmt is self.b.stmt else (self.a.stmt, self.b.stmt)
 
-    def text(self, what: str) -> str:
-        """`what` breaks the dependence, in words."""
-        names = [t.instance.realize.block.name for t in (self.a, self.b) if t.instance is not None]
-        who = f"block {names[0]}" if len(set(names)) == 1 else f"blocks {' and '.join(names)}"
-        return f"{what} breaks a dependence of {who} on {self.a.buffer.name}"
+    @property
+    def who(self) -> str:
+        """The blocks that make the accesses."""
+        instances = [t.instance for t in (self.a, self.b) if t.instance is not None]
+        names = dict.fromkeys(i.realize.block.name for i in instances)
+        return f"block{'s' if len(names) > 1 else ''} {' and '.join(names)}"
 
 
 class Region:
@@ -61,7 +60,7 @@ class Region:
         return direction_vectors(a, b, self.vars, self.domains, self.analyzer)
 
     def commutes(self, a: Touch, b: Touch) -> bool:
-        """True for two accesses that are parts of the updates of one reduction, which may run in any order."""
+        """True for two accesses by the steps of one reduction, which may run in any order."""
         if a.instance is None or a.instance is not b.instance:
             return False
         block = a.instance.realize.block
@@ -81,8 +80,9 @@ class Region:
 def reversed_dependence(sch: Schedule, nest: Sequence[For], order: Sequence[For]) -> Clash | None:
     """A dependence that runs backwards when the perfect nest runs in another order, or None.
 
-    Reorder theorem: every vector of possible distances keeps the sign of its first nonzero component. Buffers whose
-    whole life is inside one iteration of the nest do not count, nor do the updates of one reduction.
+    Reorder theorem: every vector of possible distances keeps the sign of its first nonzero component.
+    Buffers whose whole life is inside one iteration of the nest do not count, nor do the steps of one
+    reduction as long as the step that starts it stays the first.
     """
     region = Region(sch, nest)
     places = [nest.index(loop) for loop in order]
@@ -90,13 +90,15 @@ def reversed_dependence(sch: Schedule, nest: Sequence[For], order: Sequence[For]
         clash = _first_reversed(region, group, places)
         if clash is not None and not _private(region, group):
             return clash
-    return next((Clash(t, t) for t in region.touches if t.writes and _init_comes_late(region, t, places)), None)
+    late = (Clash(t, t) for t in region.touches if t.writes and _init_comes_late(region, t, places))
+    return next(late, None)
 
 
 def _init_comes_late(region: Region, t: Touch, places: Sequence[int]) -> bool:
     """True when the new order may run the step of a reduction that starts it after another of its steps.
 
-    Loops that drive output or reduction axes only cannot do that: the first step is where those of reductions are 0.
+    Only a loop that drives both output and reduction axes can do that: where the loops of the reductions are
+    loops of their own, the step that starts them is where they are 0.
     """
     instance = t.instance
     if instance is None or instance.realize.block.init is None:
@@ -107,7 +109,8 @@ def _init_comes_late(region: Region, t: Touch, places: Sequence[int]) -> bool:
     if not any(v in driving[0] and v in driving[1] for v in region.vars):
         return False
     point = tuple(values[iv.var] for iv in axes if iv.iter_type != COMM_REDUCE)
-    starts = [binary("eq", values[iv.var], iv.dom.min) for iv in axes if iv.iter_type == COMM_REDUCE and iv.dom]
+    starts = [binary("eq", values[iv.var], iv.dom.min) for iv in axes
+              if iv.iter_type == COMM_REDUCE and iv.dom is not None]
     first = Access(point, all_of(instance.guard, *starts), instance.free)
     step = Access(point, instance.guard, instance.free)
     return any(_sign(v) > 0 > _sign([v[p] for p in places]) for v in region.directions(first, step))
@@ -127,12 +130,11 @@ def _sign(vector: Sequence[int]) -> int:
     return next((s for s in vector if s), 0)
 
 
-def carried_dependence(sch: Schedule, loop: For) -> Clash | None:
-    """Two accesses of different iterations of loop that may touch one element, one of them a write, or None.
+def carried_dependence(region: Region) -> Clash | None:
+    """Two accesses of different iterations that may touch one element, one of them a write, or None.
 
     Buffers whose whole life is inside one iteration do not count.
     """
-    region = Region(sch, [loop])
     for group in region.by_buffer():
         clash = _first_carried(region, group)
         if clash is not None and not _private(region, group):
@@ -148,39 +150,39 @@ def _first_carried(region: Region, group: Sequence[Touch]) -> Clash | None:
     return None
 
 
-def ordered_axis(loop: For) -> tuple[BlockRealize, str] | None:
-    """A block below loop, and the kind of its axis ("reduction", "ordered"), that loop drives; or None."""
-    for instance in Collector(loop.body).instances:
+def ordered_axis(region: Region) -> tuple[str, str] | None:
+    """(a block's name, "reduction" or "ordered") for an axis of the block that the loop drives, or None."""
+    var, = region.vars
+    for instance in region.instances:
         for iv in instance.realize.block.iter_vars:
-            if iv.iter_type != DATA_PARALLEL and any(n is loop.loop_var for n in walk(instance.values[iv.var])):
-                return instance.realize, _LAYER.get(iv.iter_type, "ordered")
+            if iv.iter_type != DATA_PARALLEL and any(n is var for n in walk(instance.values[iv.var])):
+                return instance.realize.block.name, "reduction" if iv.iter_type == COMM_REDUCE else "ordered"
     return None
 
 
 def require_independent(sch: Schedule, loop: For, primitive: str) -> None:
     """Refuse, in the words of primitive, unless the iterations of loop may run at once."""
-    name = loop.loop_var.name
-    ordered = ordered_axis(loop)
+    name, region = loop.loop_var.name, Region(sch, [loop])
+    ordered = ordered_axis(region)
     if ordered is not None:
-        realize, kind = ordered
-        raise Illegal(f"cannot {primitive} loop {name}: it carries the {kind} axis of block {realize.block.name}", (loop,),
-                      f"{primitive} a loop of the output, or decompose the {kind} first")
-    clash = carried_dependence(sch, loop)
+        block, kind = ordered
+        raise Illegal(f"cannot {primitive} loop {name}: it carries the {kind} axis of block {block}", (loop,),
+                      f"{primitive} a loop of the output")
+    clash = carried_dependence(region)
     if clash is not None:
-        names = dict.fromkeys(t.instance.realize.block.name for t in (clash.a, clash.b) if t.instance is not None)
         raise Illegal(f"cannot {primitive} loop {name}: two of its iterations may touch the same element of "
-                      f"{clash.a.buffer.name}, which is written (block {', '.join(names)})", (loop, *clash.at),
+                      f"{clash.a.buffer.name}, which is written ({clash.who})", (loop, *clash.at),
                       "choose a loop whose iterations write different elements")
 
 
 def check_annotated_loops(sch: Schedule, among: Iterable[Var] | None = None) -> None:
-    """Check again that the loops of the current function that run at once may do so (all, or those in among).
+    """Refuse unless the loops that are parallel, vectorized or bound (all, or those in among) still may be.
 
     For primitives that move statements into or out of such loops.
     """
     wanted = None if among is None else set(among)
     for var, loop in sch.index.loops.items():
-        if loop.kind not in (SERIAL, "unroll") and (wanted is None or var in wanted):
+        if loop.kind not in (SERIAL, UNROLLED) and (wanted is None or var in wanted):
             require_independent(sch, loop, _VERB[loop.kind])
 
 
@@ -190,18 +192,19 @@ _VERB = {"parallel": "parallel", "vectorized": "vectorize", "thread_binding": "b
 def _private(region: Region, group: Sequence[Touch]) -> bool:
     """True when each iteration of the nest may have a copy of its own of the group's buffer.
 
-    That is so when the buffer is no argument, nothing outside the nest touches it, no loop outside of the innermost
-    body drives a reduction in it, and every element that an iteration reads was written before in the same iteration.
+    That is so when the buffer is no argument, nothing outside the nest touches it, no loop outside of the
+    innermost body drives a reduction in it, and every element that an iteration reads was written before in
+    that iteration.
     """
     sch, buffer, loop = region.sch, group[0].buffer, region.nest[-1]
     if any(buffer is b for b in sch.func.buffers):
         return False
     if any(buffer is b for i in region.instances for b in i.realize.block.alloc_buffers):
         return True
-    inside = {id(i.realize) for i in region.instances} | {id(s) for s in sch.path_to(loop)}
-    for realize in sch.index.realizes.values():
-        if id(realize) not in inside and any(r.buffer is buffer for r in (*realize.block.reads, *realize.block.writes)):
-            return False
+    known = {id(i.realize) for i in region.instances} | {id(s) for s in sch.path_to(loop)}
+    others = [r.block for r in sch.index.realizes.values() if id(r) not in known]
+    if any(r.buffer is buffer for block in others for r in (*block.reads, *block.writes)):
+        return False
     if not all(t.instance is not None and _reduces_inside(t.instance) for t in group if t.writes):
         return False
     return all(_initialised_by_itself(t) or any(_covers(sch, w, t) for w in group[:k] if w.writes)
@@ -220,7 +223,7 @@ def _initialised_by_itself(t: Touch) -> bool:
 
 
 def _covers(sch: Schedule, write: Touch, read: Touch) -> bool:
-    """True when, in each iteration of the loops around both, the elements of read are among those of write."""
+    """True when, in each iteration of the loops around both, write touches all elements that read touches."""
     if write.instance is None or read.instance is None:
         return False
     writer, reader = write.instance.realize, read.instance.realize
@@ -230,12 +233,18 @@ def _covers(sch: Schedule, write: Touch, read: Touch) -> bool:
     common = [loop for loop in sch.index.loops_above(writer) if any(loop is other for other in around)]
     fixed = frozenset(loop.loop_var for loop in common)
     analyzer = sch.analyzer_at(common[-1].body)
+    place = Place(analyzer, fixed)
     given = {v: d for v, d in write.access.domains.items() if v not in fixed}
     points = BufferRegion(write.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in write.local))
-    if not is_dense(writer, points, given, Place(analyzer, fixed)) or beyond_domain(writer, sch.analyzer_at(writer)):
+    if not is_dense(writer, points, given, place) or beyond_domain(writer, sch.analyzer_at(writer)):
         return False
     free = {v: d for v, d in read.access.domains.items() if v not in fixed}
-    needed = [interval_of(i, free, analyzer) for i in read.access.indices]
-    written = [interval_of(i, given, analyzer) for i in write.access.indices]
-    boxes = [[i for i in box if i is not None] for box in (needed, written)]
-    return len(boxes[0]) == len(boxes[1]) == len(needed) and inside(*boxes, write.buffer, Place(analyzer, fixed))
+    needed, written = _box(read, free, analyzer), _box(write, given, analyzer)
+    return needed is not None and written is not None and inside(needed, written, write.buffer, place)
+
+
+def _box(touch: Touch, free: Mapping[Var, Interval], analyzer: Analyzer) -> list[Interval] | None:
+    """The box of the elements that touch reaches while the variables of free run, or None."""
+    box = [interval_of(i, free, analyzer) for i in touch.access.indices]
+    known = [i for i in box if i is not None]
+    return known if len(known) == len(box) else None

@@ -26,8 +26,9 @@ def split(sch: Schedule, loop: LoopRV, factors: Sequence[int | None], preserve_u
             for i_1 in range(f1):
                 body[i = i_0*f1 + i_1], where i_0*f1 + i_1 < n      # no condition when f0*f1 == n
 
-    At most one factor is None; it is inferred, rounding up. With preserve_unit_iters=False loops of extent 1 do not
-    appear in the bindings of blocks. names: of the new loops, instead of i_0, i_1, ... Returns the new loops.
+    At most one factor is None; it is inferred, rounding up. With preserve_unit_iters=False loops of extent 1
+    do not appear in the bindings of blocks. names: of the new loops, instead of i_0, i_1, ... Returns the
+    loops.
 
     Legal when the loop is serial without annotations, and the factors cover it: f0*f1*... >= n.
     """
@@ -54,7 +55,8 @@ def split(sch: Schedule, loop: LoopRV, factors: Sequence[int | None], preserve_u
 def _factors(sch: Schedule, loop: For, factors: Sequence[Any]) -> list[int | None]:
     """factors as Python integers; the checks of split that need no arithmetic on the extent."""
     _require_plain(loop, "split")
-    require(isinstance(factors, (list, tuple)) and len(factors) > 0, f"factors is {factors!r}, not a list of integers", loop)
+    require(isinstance(factors, (list, tuple)) and len(factors) > 0,
+            f"factors is {factors!r}, not a list of integers", loop)
     sizes: list[int | None] = []
     for f in factors:
         try:
@@ -62,8 +64,8 @@ def _factors(sch: Schedule, loop: For, factors: Sequence[Any]) -> list[int | Non
         except TypeError:
             raise Illegal(f"the factor {f} is not an integer or None", (loop,)) from None
     bad = [f for f in sizes if f is not None and f <= 0]
-    require(not bad, f"the factor {bad[0] if bad else 0} is not positive", loop, hint="factors are at least 1")
-    require(sizes.count(None) <= 1, "more than one factor is None", loop, hint="only one factor can be inferred")
+    require(not bad, f"the factor {bad[0] if bad else 0} is not positive", loop)
+    require(sizes.count(None) <= 1, "more than one factor is None", loop, hint="only one can be inferred")
     return sizes
 
 
@@ -88,7 +90,8 @@ def _extents(sch: Schedule, loop: For, sizes: Sequence[int | None]) -> tuple[lis
 def _require_plain(loop: For, verb: str) -> None:
     name = loop.loop_var.name
     kind = f"bound to {loop.thread_tag}" if loop.thread_tag else loop.kind
-    require(loop.kind == SERIAL, f"loop {name} is {kind}; only a serial loop can be {_PARTICIPLE[verb]}", loop,
+    done = _PARTICIPLE[verb]
+    require(loop.kind == SERIAL, f"loop {name} is {kind}; only a serial loop can be {done}", loop,
             hint=f"call {verb} before the loop is made {kind}")
     require(not loop.annotations, f"loop {name} is annotated with {', '.join(loop.annotations)}", loop,
             hint=f"call {verb} before annotate, or unannotate first")
@@ -106,17 +109,19 @@ def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: 
     ->
         for i_j_fused in range(n*m): body[i = i_j_fused // m, j = i_j_fused % m]
 
-    name: of the new loop, instead of i_j_fused. Returns the new loop.
+    name: of the new loop, instead of i_j_fused. Returns the new loop. A loop of one iteration is 0 in the
+    bindings of blocks, whatever preserve_unit_iters says (an argument for TVM's scripts).
 
-    Legal when every loop is the whole body of the one before, all are serial without annotations, and no extent
-    depends on the variable of another.
+    Legal when every loop is the whole body of the one before, all are serial without annotations, and no
+    extent depends on the variable of another.
     """
     require(len(loops) > 0, "there is no loop to fuse")
     nest = [sch.loop(rv) for rv in loops]
     for loop in nest:
         _require_plain(loop, "fuse")
     for outer, inner in zip(nest, nest[1:], strict=False):
-        require(outer.body is inner, f"loop {inner.loop_var.name} is not the whole body of loop {outer.loop_var.name}",
+        require(outer.body is inner,
+                f"loop {inner.loop_var.name} is not the whole body of loop {outer.loop_var.name}",
                 outer, inner, hint="loops are fused outermost first; reorder can bring them together")
     _require_rectangular(nest, "fused")
     return _fuse(sch, nest, name)
@@ -133,7 +138,11 @@ def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:
     bind_loop(analyzer, fused, IntImm(0, dtype), total)
     table: dict[Var, Expr] = {}
     rest: Expr = fused
+    empty = any(isinstance(loop.extent, IntImm) and loop.extent.value == 0 for loop in nest)
     for k, loop in reversed(list(enumerate(nest))):
+        if empty:                                   # no iteration runs: any value does, and n // 0 is none
+            table[loop.loop_var] = loop.min
+            continue
         value = binary("floormod", rest, loop.extent) if k else rest
         table[loop.loop_var] = binary("add", analyzer.simplify(value), loop.min)
         rest = binary("floordiv", rest, loop.extent)
@@ -143,12 +152,12 @@ def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:
 
 
 def _require_rectangular(nest: Sequence[For], participle: str) -> None:
-    names = {loop.loop_var: loop.loop_var.name for loop in nest}
+    variables = {loop.loop_var for loop in nest}
     for loop in nest:
-        for node in (*walk(loop.min), *walk(loop.extent)):
-            require(not isinstance(node, Var) or node not in names,
-                    f"the bounds of loop {loop.loop_var.name} depend on loop {names.get(node, '')}, "  # type: ignore[call-overload]
-                    f"so they cannot be {participle}", loop)
+        used = [n for e in (loop.min, loop.extent) for n in walk(e) if isinstance(n, Var) and n in variables]
+        other = used[0].name if used else ""
+        require(not used, f"the bounds of loop {loop.loop_var.name} depend on loop {other}, "
+                f"so they cannot be {participle}", loop)
 
 
 @primitive
@@ -158,8 +167,10 @@ def reorder(sch: Schedule, *ordered_loops: LoopRV) -> None:
         for i in range(n):                 for j in range(m):
             for j in range(m): body   ->       for i in range(n): body         # reorder(j, i)
 
-    Legal when the loops from the outermost named to the innermost named are perfectly nested, no bound of one depends
-    on another, and every dependence still points forwards. The updates of one reduction may change order.
+    Legal when the loops from the outermost named to the innermost named are perfectly nested, no bound of one
+    depends on another, and every dependence still points forwards. The updates of one reduction may change
+    order as long as the one that starts it comes first; so may uses of buffers that live in one iteration
+    only.
     """
     require(len(ordered_loops) > 0, "there is no loop to reorder")
     named = [sch.loop(rv) for rv in ordered_loops]
@@ -173,8 +184,9 @@ def reorder(sch: Schedule, *ordered_loops: LoopRV) -> None:
     _require_rectangular(nest, "reordered")
     clash = reversed_dependence(sch, nest, wanted)
     if clash is not None:
-        raise Illegal(clash.text(f"the order {', '.join(loop.loop_var.name for loop in wanted)}"), clash.at,
-                      "iterations that depend on each other must keep their order")
+        names = ", ".join(loop.loop_var.name for loop in wanted)
+        raise Illegal(f"the order {names} breaks a dependence of {clash.who} on {clash.a.buffer.name}",
+                      clash.at, "iterations that depend on each other must keep their order")
     body: Stmt = nest[-1].body
     for loop in reversed(wanted):
         body = loop.replace(body=body)
@@ -192,9 +204,9 @@ def _chain(sch: Schedule, named: Sequence[For]) -> list[For]:
     first = min(next(k for k, p in enumerate(path) if p is loop) for loop in named)
     nest: list[For] = []
     for stmt in path[first:]:
-        require(isinstance(stmt, For), f"loop {nest[-1].loop_var.name if nest else ''} holds more than the loop "
-                f"down to {inner.loop_var.name}, so they are not perfectly nested", nest[-1] if nest else inner, inner,
-                hint="move the other statements out first (decompose_reduction and compute_at come after reorder)")
-        assert isinstance(stmt, For)
+        if not isinstance(stmt, For):
+            outer, name = nest[-1].loop_var.name, inner.loop_var.name
+            raise Illegal(f"loop {outer} holds more than the loop down to {name}, so they are not perfectly nested",
+                          (nest[-1], inner), "reorder before compute_at and decompose_reduction put statements there")
         nest.append(stmt)
     return nest

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.schedule.required import Interval
+from tilewright.schedule.digits import Interval
 from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Var, all_of, binary, cast
 from tilewright.tir.stmt import SERIAL, Block, BlockRealize, For, Stmt
 
@@ -20,19 +20,19 @@ def axis_name(iv: IterVar) -> str:
 
 
 def nest(block: Block, domains: Mapping[Var, Interval], analyzer: Analyzer, preserve_unit_loops: bool,
-         names: Sequence[str] = (), exact: bool = False) -> Stmt:
+         names: Sequence[str] = ()) -> Stmt:
     """Loops that run block over `domains` (its iter vars' own domains where none is given).
 
     One loop per iter var, data-parallel ones first, each group in the order of the iter vars; without
-    preserve_unit_loops an iter var of extent 1 has no loop. names: of the loops, instead of the iter vars'.
-    exact: only points of `domains` run; else an iter var may run over its whole domain when that is no larger. Points outside an iter var's own domain are left out
-    by the predicate. `analyzer` knows the loops around the new ones, and afterwards these as well.
+    preserve_unit_loops an iter var of extent 1 has no loop. names: of the loops, instead of the iter vars'. Points
+    outside an iter var's own domain are left out by the predicate. `analyzer` knows the loops around the new ones, and
+    afterwards these as well.
     """
     loops: list[tuple[int, Var, Expr]] = []
     values: list[Expr] = []
     predicate: list[Expr] = []
     for n, iv in enumerate(block.iter_vars):
-        low, extent = clipped(iv, domains.get(iv.var), analyzer, exact)
+        low, extent = clipped(iv, domains.get(iv.var), analyzer)
         if isinstance(extent, IntImm) and extent.value == 1 and not preserve_unit_loops:
             value = low
         else:
@@ -49,19 +49,16 @@ def nest(block: Block, domains: Mapping[Var, Interval], analyzer: Analyzer, pres
     return body
 
 
-def clipped(iv: IterVar, interval: Interval | None, analyzer: Analyzer, exact: bool = False) -> Interval:
-    """interval cut to the domain of iv, as far as that keeps the extent constant; the domain itself for None.
-
-    Also the domain, unless exact, for an interval that is no shorter.
-    """
+def clipped(iv: IterVar, interval: Interval | None, analyzer: Analyzer) -> Interval:
+    """interval cut to the domain of iv, as far as that keeps the extent constant; the domain itself for None."""
     assert iv.dom is not None
     low, size = iv.dom.min, iv.dom.extent
     if interval is None:
         return low, size
     least, extent = (analyzer.simplify(cast(iv.var.dtype, e)) for e in interval)
-    if analyzer.prove(binary("ge", extent, size)) and (not exact or analyzer.equal(least, low)):
-        return low, size
     end, last = analyzer.simplify(binary("add", low, size)), analyzer.simplify(binary("add", least, extent))
+    if analyzer.prove(binary("le", least, low)) and analyzer.prove(binary("ge", last, end)):
+        return low, size
     if isinstance(low, IntImm) and isinstance(least, IntImm):
         if isinstance(last, IntImm) and isinstance(end, IntImm):
             first = min(max(low.value, least.value), end.value)

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 
 from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.schedule.dataflow import is_output, is_reduction, readers_of, writers_of
+from tilewright.schedule.digits import Interval, bindings, domains_of
 from tilewright.schedule.iteration import beyond_domain
-from tilewright.schedule.required import Interval, Place, bindings, domains_of, inside, is_dense, relaxed
+from tilewright.schedule.required import Place, inside, is_dense, relaxed
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index
 from tilewright.support.errors import require

@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 from tilewright.schedule.schedule import Schedule, Snapshot
@@ -24,8 +25,8 @@ _REST: dict[str, str] = {}                    # primitive -> its *args parameter
 def primitive(fn: Callable[P, R]) -> Callable[P, R]:
     """Make fn(sch, ...) a method of Schedule and a row of PRIMITIVES.
 
-    A call is recorded as one entry of the trace, also when fn calls other primitives. A failed `require` puts the
-    schedule back as it was and is raised as a ScheduleError with the call, the marked IR and the hint.
+    A call is recorded as one entry of the trace, also when fn calls other primitives. A failed `require` puts
+    the schedule back as it was and is raised as a ScheduleError with the call, the marked IR and the hint.
     """
     signature = inspect.signature(fn)
     name = fn.__name__
@@ -40,8 +41,10 @@ def primitive(fn: Callable[P, R]) -> Callable[P, R]:
             raise ArgumentError(f"{name}{_readable(signature)}: {why}") from None
         arguments = dict(bound.arguments)
         sch = arguments.pop(next(iter(signature.parameters)))
-        arguments = {k: plain(v) for k, v in arguments.items()
-                     if not (k in defaults and (v is defaults[k] or type(v) is type(defaults[k]) and v == defaults[k]))}
+        for k, default in defaults.items():
+            if k in arguments and type(arguments[k]) is type(default) and arguments[k] == default:
+                del arguments[k]
+        arguments = {k: plain(v) for k, v in arguments.items()}
         return _run(sch, fn, args, kwargs, Entry(name, arguments, (), rest=rest))
 
     PRIMITIVES[name], _REST[name] = call, rest
@@ -49,7 +52,8 @@ def primitive(fn: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], entry: Entry) -> Any:
+def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any],
+         entry: Entry) -> Any:
     saved = sch.snapshot()
     sch.depth += 1
     try:
@@ -70,8 +74,12 @@ def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: M
 
 
 def _rendered(func: Any, entry: Entry, why: Illegal) -> ScheduleError:
-    text = format_arguments(entry.arguments, entry.rest, lambda rv: rv.var.name if isinstance(rv, LoopRV) else rv.name)
-    return ScheduleError(with_hint(f"{entry.primitive}({text}): {why}\n\n{show(func, [n for n in why.at if isinstance(n, Node)])}", why.hint))
+    def name_of(rv: RV) -> str:
+        return rv.var.name if isinstance(rv, LoopRV) else rv.name
+
+    call = f"{entry.primitive}({format_arguments(entry.arguments, entry.rest, name_of)})"
+    program = show(func, [n for n in why.at if isinstance(n, Node)])
+    return ScheduleError(with_hint(f"{call}: {why}\n\n{program}", why.hint))
 
 
 def _record(sch: Schedule, saved: Snapshot, entry: Entry, out: Any) -> None:
@@ -79,7 +87,7 @@ def _record(sch: Schedule, saved: Snapshot, entry: Entry, out: Any) -> None:
     for rv in _handles(entry.arguments):
         if not sch.trace.defines(rv):
             sch.trace.entries += _introduction(saved, rv)
-    sch.trace.entries.append(Entry(entry.primitive, entry.arguments, handles_of(out), isinstance(out, RV), entry.rest))
+    sch.trace.entries.append(replace(entry, outputs=handles_of(out), single=isinstance(out, RV)))
 
 
 def _introduction(saved: Snapshot, rv: RV) -> list[Entry]:
@@ -106,7 +114,8 @@ def _handles(arguments: Mapping[str, Any]) -> list[RV]:
 
 
 def _readable(signature: inspect.Signature) -> str:
-    return "(" + ", ".join(str(p.replace(annotation=p.empty)) for p in list(signature.parameters.values())[1:]) + ")"
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return f"({', '.join(map(str, parameters[1:]))})"
 
 
 def replay(data: Sequence[Any], sch: Schedule) -> list[RV]:
@@ -121,13 +130,14 @@ def replay(data: Sequence[Any], sch: Schedule) -> list[RV]:
 
 @primitive
 def get_block(sch: Schedule, name: str, func_name: str | None = None) -> BlockRV:
-    """The block called name, in function func_name (which may be left out when only one function has it)."""
+    """The block called name, in function func_name (without it: the function scheduled last, or the only
+    one)."""
     require(isinstance(name, str), f"a block is asked for by its name, not by {name!r}")
     if func_name is None:
         owners = [f for f in sch.scheduled_functions() if name in sch.block_names(f)]
         func_name = sch.focus if sch.focus in owners or not owners else owners[0]
-        require(len(owners) <= 1 or func_name == sch.focus, f"functions {', '.join(owners)} have a block {name}",
-                hint="pass func_name")
+        require(len(owners) <= 1 or func_name == sch.focus,
+                f"functions {', '.join(owners)} have a block {name}", hint="pass func_name")
     require(func_name in sch.scheduled_functions(), f"the module has no kernel {func_name!r}",
             hint=f"its kernels are {', '.join(sch.scheduled_functions())}")
     names = sch.block_names(func_name)

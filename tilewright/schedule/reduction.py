@@ -1,22 +1,23 @@
 """Primitives on reduction blocks: decompose_reduction."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from tilewright.schedule.digits import conjuncts
 from tilewright.schedule.legality import Region
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
 from tilewright.support.errors import require
 from tilewright.tir.buffer import BufferRegion
-from tilewright.tir.expr import COMM_REDUCE, Binary, Expr, IterVar, Var, all_of
+from tilewright.tir.expr import COMM_REDUCE, Expr, IterVar, Var, all_of
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, seq
 
 
 @primitive
 def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> BlockRV:
-    """Let a reduction start in a block of its own, NAME_init, placed right before a loop around the reduction.
+    """Let a reduction start in a block of its own, NAME_init, right before a loop around the reduction.
 
         for i in range(n):                          for i in range(n):
             for k in range(m):                          with block("C_init"): C[i] = 0
@@ -24,19 +25,20 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
                     with init(): C[i] = 0                   with block("C_update"): C[i] = C[i] + A[i, k]
                     C[i] = C[i] + A[i, k]
 
-    The loops from `loop` inwards that drive output axes are copied around the new block and keep their kinds; the block
-    itself is called NAME_update from then on (handles to it stay valid). Returns the init block.
+    The loops from `loop` inwards that drive output axes are copied around the new block and keep their kinds;
+    the block itself is called NAME_update from then on (handles to it stay valid). Returns the init block.
 
-    Legal when the block is a reduction with an init below the loop, no loop outside of it drives a reduction axis, each
-    copied loop drives output axes only, the loops from `loop` inwards run each step of the reduction once, and nothing
-    below the loop touches the output before the block starts it.
+    Legal when the block is a reduction with an init below the loop, no loop outside of it drives a reduction
+    axis, each copied loop drives output axes only, the loops from `loop` inwards run each step of the
+    reduction once, and nothing below the loop touches the output before the block starts it.
     """
     realize, outer = sch.realize(block), sch.loop(loop)
     old = realize.block
     require(old.init is not None, f"block {old.name} is not a reduction with an init", realize,
             hint="only a reduction that was not decomposed yet has one")
+    require(not old.match_buffers, f"block {old.name} has views of buffers (match_buffer)", realize)
     above = sch.loops_above(realize)
-    require(any(a is outer for a in above), f"loop {outer.loop_var.name} is not around block {old.name}", outer, realize,
+    require(outer in above, f"loop {outer.loop_var.name} is not around block {old.name}", outer, realize,
             hint=f"its loops are {', '.join(a.loop_var.name for a in above)}")
     copied = _loops_to_copy(realize, above, outer)
     _check_runs_once(sch, realize, above[above.index(outer):])
@@ -60,12 +62,14 @@ def _loops_to_copy(realize: BlockRealize, above: list[For], outer: For) -> list[
                 drives[node].add(iv.iter_type)
     at = above.index(outer)
     for a in above[:at]:
-        require(COMM_REDUCE not in drives[a.loop_var], f"loop {a.loop_var.name}, outside of {outer.loop_var.name}, drives a "
-                f"reduction axis of block {realize.block.name}", outer, a, hint=f"decompose at {a.loop_var.name}")
+        name = a.loop_var.name
+        require(COMM_REDUCE not in drives[a.loop_var],
+                f"loop {name}, outside of {outer.loop_var.name}, drives a reduction axis of block "
+                f"{realize.block.name}", outer, a, hint=f"decompose at {name}")
     for a in above[at:]:
         kinds = drives[a.loop_var]
-        require(COMM_REDUCE not in kinds or len(kinds) == 1, f"loop {a.loop_var.name} drives output and reduction axes of "
-                f"block {realize.block.name}", a)
+        require(COMM_REDUCE not in kinds or len(kinds) == 1,
+                f"loop {a.loop_var.name} drives output and reduction axes of block {realize.block.name}", a)
     return [a for a in above[at:] if drives[a.loop_var] and COMM_REDUCE not in drives[a.loop_var]]
 
 
@@ -73,25 +77,25 @@ def _check_runs_once(sch: Schedule, realize: BlockRealize, loops: Sequence[For])
     """Refuse when an iteration of loops repeats what another one does: one init would not do for both."""
     region = Region(sch, loops)
     instance = next(i for i in region.instances if i.realize is realize)
-    require(region.runs_once(instance), f"the loops from {loops[0].loop_var.name} inwards run block {realize.block.name} "
-            "more than once for the same point", *loops, hint="decompose at an inner loop")
+    require(region.runs_once(instance),
+            f"the loops from {loops[0].loop_var.name} inwards run block {realize.block.name} more than once "
+            "for the same point", *loops, hint="decompose at an inner loop")
 
 
 def _check_untouched_before(sch: Schedule, realize: BlockRealize, outer: For) -> None:
-    """Refuse when something below outer touches an element of the output before the block starts its reduction."""
+    """Refuse when something below outer touches an element of the output before the block starts on it."""
     region = Region(sch, [outer])
-    buffers = [w.buffer for w in realize.block.writes]
-    mine = [t for t in region.touches if t.instance is not None and t.instance.realize is realize and t.writes]
-    seen_mine = False
-    for t in region.touches:
-        seen_mine = seen_mine or t in mine
-        if t.instance is not None and t.instance.realize is realize or not any(t.buffer is b for b in buffers):
+    mine = [t.instance is not None and t.instance.realize is realize for t in region.touches]
+    starts = [k for k, t in enumerate(region.touches) if t.writes and mine[k]]
+    for k, t in enumerate(region.touches):
+        if mine[k]:
             continue
-        for m in mine:
-            if m.buffer is t.buffer:
-                early = {v for v in region.directions(t.access, m.access) if v[0] > 0 or v[0] == 0 and not seen_mine}
-                require(not early, f"{t.buffer.name} is touched below loop {outer.loop_var.name} before block "
-                        f"{realize.block.name} starts it", t.stmt, hint="decompose at an inner loop")
+        for m in starts:
+            start = region.touches[m]
+            before = {v for v in region.directions(t.access, start.access) if v[0] > 0 or v[0] == 0 and k < m
+                      } if start.buffer is t.buffer else set()
+            require(not before, f"{t.buffer.name} is touched below loop {outer.loop_var.name} before block "
+                    f"{realize.block.name} starts it", t.stmt, hint="decompose at an inner loop")
 
 
 def _init_nest(sch: Schedule, realize: BlockRealize, copied: list[For], outside: set[Var]) -> Stmt:
@@ -106,12 +110,12 @@ def _init_nest(sch: Schedule, realize: BlockRealize, copied: list[For], outside:
             iters.append(IterVar(iv.dom, table[iv.var], iv.iter_type))
             values.append(substitute(value, fresh))
     predicate = _output_part(realize, {*fresh, *outside}, {a.loop_var for a in sch.loops_above(realize)})
-    block = Block(sch.fresh_block(f"{old.name}_init"), tuple(iters), (), tuple(substitute(w, table) for w in old.writes),
-                  substitute(old.init, table))
+    writes = tuple(substitute(w, table) for w in old.writes)
+    block = Block(sch.fresh_block(f"{old.name}_init"), tuple(iters), (), writes, substitute(old.init, table))
     nest: Stmt = BlockRealize(tuple(values), substitute(predicate, fresh), block)
     for a in reversed(copied):
-        nest = a.replace(loop_var=fresh[a.loop_var], min=substitute(a.min, fresh), extent=substitute(a.extent, fresh),
-                         body=nest, annotations=dict(a.annotations))
+        low, extent = substitute(a.min, fresh), substitute(a.extent, fresh)
+        nest = a.replace(loop_var=fresh[a.loop_var], min=low, extent=extent, body=nest)
     return nest
 
 
@@ -123,18 +127,10 @@ def _output_part(realize: BlockRealize, kept: set[Var], loops: set[Var]) -> Expr
         if used <= kept:
             parts.append(condition)
         else:
-            require(not used & kept, f"the condition {condition} of block {realize.block.name} mixes output and "
-                    "reduction loops", realize)
+            require(not used & kept,
+                    f"the condition {condition} of block {realize.block.name} mixes output and reduction loops",
+                    realize)
     return all_of(*parts)
-
-
-def conjuncts(condition: Expr) -> Iterator[Expr]:
-    """The conditions whose conjunction (`and`) condition is."""
-    if isinstance(condition, Binary) and condition.op == "and":
-        yield from conjuncts(condition.a)
-        yield from conjuncts(condition.b)
-    else:
-        yield condition
 
 
 def _with_output(block: Block) -> tuple[BufferRegion, ...]:

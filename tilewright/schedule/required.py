@@ -1,20 +1,18 @@
 """Required regions: what the blocks below a loop touch of a buffer, and the iterations of a block that it takes."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of, union
+from tilewright.schedule.digits import Domains, Interval, digits_of, reach
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import DATA_PARALLEL, Binary, Expr, IntImm, IterVar, Var, binary, cast
-from tilewright.tir.node import Node, rewrite_top_down, substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For
-
-Interval = tuple[Expr, Expr]                  # (min, extent)
-Domains = Mapping[Var, Interval]
+from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Var, binary, cast
+from tilewright.tir.node import substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize
 
 
 @dataclass(frozen=True)
@@ -26,78 +24,6 @@ class Place:
     def fixed(self, extent: Expr) -> bool:
         """True when extent has one value during a call of the function."""
         return isinstance(extent, IntImm) or not any(n in self.loop_vars for n in walk(extent))
-
-
-def domains_of(loops: Iterable[For]) -> dict[Var, Interval]:
-    """The range of each loop's variable."""
-    return {loop.loop_var: (loop.min, loop.extent) for loop in loops}
-
-
-def bindings(realize: BlockRealize) -> dict[Var, Expr]:
-    """The value of each iter var of the block, in loop variables."""
-    return {iv.var: value for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)}
-
-
-def conjuncts(condition: Expr) -> Iterator[Expr]:
-    """The parts of a conjunction; none of them is the constant True."""
-    if isinstance(condition, Binary) and condition.op == "and":
-        yield from conjuncts(condition.a)
-        yield from conjuncts(condition.b)
-    elif not (hasattr(condition, "value") and condition.value == 1):
-        yield condition
-
-
-def reach(realize: BlockRealize, inner: Domains) -> tuple[dict[Var, Expr], dict[Var, Interval]]:
-    """(the value of each iter var, the ranges of the variables in them) while the loops `inner` run.
-
-    Loops that the predicate cuts to `digits < n`, digits a mixed-radix number of them, appear as one variable of
-    extent n when the values use them in no other way.
-    """
-    values, ranges = bindings(realize), dict(inner)
-    for part in conjuncts(realize.predicate):
-        if not isinstance(part, Binary) or part.op != "lt" or any(n in ranges for n in walk(part.b)):
-            continue
-        digits, offset = linear(part.a)
-        if len(digits) < 2 or offset or not all(isinstance(v, Var) and v in ranges for v in digits):
-            continue
-        whole = Var("digits", part.a.dtype)
-        changed = {v: _with_number(e, digits, whole) for v, e in values.items()}
-        if is_number(digits, ranges) and not any(n in digits for e in changed.values() for n in walk(e)):
-            values = changed
-            ranges = {v: d for v, d in ranges.items() if v not in digits} | {whole: (IntImm(0, whole.dtype), part.b)}
-    return values, ranges
-
-
-def is_number(digits: Mapping[Expr, int], ranges: Domains) -> bool:
-    """True when the sum of coefficient * variable takes each value 0, 1, 2, ... once: a mixed-radix number."""
-    size: int | None = 1
-    for v, k in sorted(digits.items(), key=lambda item: item[1]):
-        least, extent = ranges[v]  # type: ignore[index]
-        if not (isinstance(least, IntImm) and least.value == 0):
-            return False
-        if isinstance(extent, IntImm) and extent.value == 1:
-            continue
-        if k != size:
-            return False
-        size = k * extent.value if isinstance(extent, IntImm) else None
-    return True
-
-
-def digits_of(exprs: Sequence[Expr], ranges: Domains) -> list[dict[Expr, int]] | None:
-    """For each expression the coefficients of the ranging variables in it, when it is one mixed-radix number of
-    them plus something that they do not change, and no variable occurs in two expressions; else None."""
-    out: list[dict[Expr, int]] = []
-    used: set[Expr] = set()
-    for e in exprs:
-        terms, _ = linear(e)
-        digits = {v: k for v, k in terms.items() if v in ranges}
-        if any(n in ranges for v in terms if v not in digits for n in walk(v)):
-            return None
-        if used & set(digits) or not is_number(digits, ranges):
-            return None
-        used |= set(digits)
-        out.append(digits)
-    return out
 
 
 def is_dense(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place) -> bool:
@@ -113,7 +39,9 @@ def is_dense(realize: BlockRealize, region: BufferRegion, inner: Domains, place:
 
 
 def _independent(exprs: Sequence[Expr], ranges: Domains, place: Place) -> bool:
-    """True when the values of exprs fill a box while the variables run over their ranges."""
+    """True when the values of exprs fill a box while the variables run over their ranges, none of which is empty."""
+    if any(isinstance(extent, IntImm) and extent.value <= 0 for _, extent in ranges.values()):
+        return False
     if digits_of(exprs, ranges) is not None:
         return True
     occurring = {n for e in exprs for n in walk(e)}
@@ -122,30 +50,14 @@ def _independent(exprs: Sequence[Expr], ranges: Domains, place: Place) -> bool:
     return mapping is not None and mapping.is_bijective
 
 
-def ranges_of(realize: BlockRealize, variables: Sequence[Var], inner: Domains, place: Place) -> dict[Var, Interval] | None:
+def ranges_of(realize: BlockRealize, variables: Sequence[Var], inner: Domains,
+              place: Place) -> dict[Var, Interval] | None:
     """The box that some iter vars fill while the loops `inner` around the block run; None when it has holes."""
     values, ranges = reach(realize, inner)
     exprs = [values[v] for v in variables]
     box = {v: interval_of(e, ranges, place.analyzer) for v, e in zip(variables, exprs, strict=True)}
     fine = {v: b for v, b in box.items() if b is not None and _usable(*b, ranges, place)}
     return fine if len(fine) == len(box) and _independent(exprs, ranges, place) else None
-
-
-def _with_number(e: Expr, digits: Mapping[Expr, int], whole: Var) -> Expr:
-    """e with whole for the sum of coefficient * variable over digits, also inside quotients."""
-    def collect(node: Node) -> Node | None:
-        if not isinstance(node, Binary) or node.op not in ("add", "sub", "mul"):
-            return None
-        terms, offset = linear(node)
-        scales = {terms.get(v, 0) // k for v, k in digits.items()}
-        if len(scales) != 1 or any(terms.get(v, 0) % k for v, k in digits.items()) or scales == {0}:
-            return None
-        total: Expr = binary("mul", whole, scales.pop())
-        for atom, k in terms.items():
-            if atom not in digits:
-                total = binary("add", total, binary("mul", rewrite_top_down(atom, collect), k))
-        return binary("add", total, offset)
-    return rewrite_top_down(e, collect)
 
 
 def relaxed(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place) -> list[Interval]:
@@ -193,10 +105,12 @@ def hull(a: Sequence[Interval], b: Sequence[Interval], buffer: Buffer, place: Pl
 
 def inside(a: Sequence[Interval], b: Sequence[Interval], buffer: Buffer, place: Place) -> bool:
     """True when box b, cut to the buffer, is shown to hold box a, cut to the buffer."""
+    prove = place.analyzer.prove
     for dim, (low, size), (least, extent) in zip(buffer.shape, a, b, strict=True):
-        starts = place.analyzer.prove(binary("le", least, low)) or place.analyzer.prove(binary("le", least, 0))
         end, last = binary("add", low, size), binary("add", least, extent)
-        if not starts or not (place.analyzer.prove(binary("le", end, last)) or place.analyzer.prove(binary("ge", last, dim))):
+        if not (prove(binary("le", least, low)) or prove(binary("le", least, 0))):
+            return False
+        if not (prove(binary("le", end, last)) or prove(binary("ge", last, dim))):
             return False
     return True
 

@@ -18,10 +18,10 @@ Snapshot = tuple[dict[str, Any], dict[tuple[str, str], str], dict[Any, str], str
 
 
 class Schedule:
-    """Loop transformations of a function (or of the functions of a module), each checked when it is asked for.
+    """Loop transformations of a function, or of the functions of a module, each checked when it is asked for.
 
-    A PrimFunc is scheduled as the function "main" of a module. `mod` is the current module, `trace` what was done.
-    Every primitive is legal or raises ScheduleError and changes nothing.
+    A PrimFunc is scheduled as the function "main" of a module. `mod` is the current module, `trace` what was
+    done. Every primitive is legal, or raises ScheduleError and changes nothing.
     """
     # Primitives: each is defined, with its documentation, in the module of its family.
     get_block: Callable[..., BlockRV]
@@ -110,7 +110,7 @@ class Schedule:
         del self.trace.entries[length:]
 
     def retire(self, saved: Snapshot, primitive: str) -> None:
-        """Note that the loops and blocks that exist in saved and no longer exist were consumed by primitive."""
+        """Note that the loops and blocks of saved that do not exist any more were consumed by primitive."""
         for name, old in saved[0].items():
             if old is self._functions.get(name) or not isinstance(old, PrimFunc):
                 continue
@@ -147,7 +147,8 @@ class Schedule:
 
     def loop(self, rv: LoopRV) -> For:
         """The loop behind a handle; its function becomes the current one."""
-        require(isinstance(rv, LoopRV), f"expected a loop, got {rv!r}", hint="loops come from get_loops, split and fuse")
+        require(isinstance(rv, LoopRV), f"expected a loop, got {rv!r}",
+                hint="loops come from get_loops, split and fuse")
         require(rv.func in self._functions, f"{rv} belongs to another schedule")
         found = self._index(rv.func).loops.get(rv.var)
         if found is None:
@@ -157,7 +158,7 @@ class Schedule:
         return found
 
     def realize(self, rv: BlockRV | str) -> BlockRealize:
-        """The realization of the block behind a handle (or of that name); its function becomes the current one."""
+        """The realization of a block, by handle or name; the handle's function becomes the current one."""
         rv = BlockRV(rv, self.focus) if isinstance(rv, str) else rv
         require(isinstance(rv, BlockRV), f"expected a block, got {rv!r}", hint="blocks come from get_block")
         require(rv.func in self._functions, f"{rv} belongs to another schedule")
@@ -202,7 +203,7 @@ class Schedule:
         return self.index.loops_above(realize)
 
     def replace(self, old: Stmt, new: Stmt) -> None:
-        """Put new in the place of old in the current function; only the path from the root to it is rebuilt."""
+        """Put new in the place of old in the current function; only the path down to it is rebuilt."""
         self.set_body(replaced(self.index, old, new))
 
     def remove_stmt(self, stmt: Stmt) -> None:
@@ -216,7 +217,8 @@ class Schedule:
     def add_alloc(self, *buffers: Buffer) -> None:
         """Allocate buffers in the root block."""
         root = self.root
-        self.set_body(root.replace(block=root.block.replace(alloc_buffers=root.block.alloc_buffers + buffers)))
+        allocated = root.block.alloc_buffers + buffers
+        self.set_body(root.replace(block=root.block.replace(alloc_buffers=allocated)))
 
     def remove_alloc(self, buffer: Buffer) -> None:
         """Drop the allocation of buffer from the root block."""
@@ -230,7 +232,8 @@ class Schedule:
 
     def fresh_block(self, name: str) -> str:
         """name, or name_1, name_2, ...: the first that no block of the current function has or had."""
-        retired = [key[1] for key in (*self._gone, *self._renamed) if isinstance(key, tuple) and key[0] == self.focus]
+        keys = [key for key in (*self._gone, *self._renamed) if isinstance(key, tuple)]
+        retired = [name for func, name in keys if func == self.focus]
         return NameSupply([*self.index.realizes, *retired]).fresh(name)
 
     def rename_block(self, old: str, new: str) -> None:
@@ -257,12 +260,13 @@ class Schedule:
         buffer_map = self.func.buffer_map
         found = self._shape_vars.get(self.focus)
         if found is None or found[0] is not buffer_map:
-            seen = {node: None for b in self.func.buffers for d in b.shape for node in walk(d) if isinstance(node, Var)}
+            extents = [d for b in self.func.buffers for d in b.shape]
+            seen = {node: None for d in extents for node in walk(d) if isinstance(node, Var)}
             found = self._shape_vars[self.focus] = (buffer_map, list(seen))
         return found[1]
 
     def analyzer_at(self, stmt: Stmt | None = None, keep_units: bool = False) -> Analyzer:
-        """An analyzer that knows the shape variables, and the loops and iter vars around stmt (not stmt itself).
+        """An analyzer that knows the shape variables, and the loops and iter vars around stmt.
 
         With keep_units a loop of one iteration is not replaced by its value when it simplifies.
         """

@@ -16,7 +16,7 @@ SCOPES = ("global", "local", "shared", "shared.dyn", "warp")
 
 @primitive
 def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, storage_scope: str) -> None:
-    """Keep a buffer that a block writes in another memory: "global", "local", "shared", "shared.dyn" or "warp".
+    """Keep a buffer that a block writes in another memory, one of SCOPES.
 
     buffer_index: the place of the buffer among those that the block writes, or its name.
 
@@ -33,7 +33,8 @@ def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, stor
     old = found[0]
     require(storage_scope in SCOPES, f"{storage_scope!r} is not a storage scope", realize,
             hint=f"the scopes are {', '.join(SCOPES)}")
-    require(not any(old is b for b in sch.func.buffer_map.values()), f"{old.name} is an argument of the function", realize,
+    require(not any(old is b for b in sch.func.buffer_map.values()),
+            f"{old.name} is an argument of the function", realize,
             hint="cache_read or cache_write makes a copy in the scope you want")
     sch.set_body(replace_buffers(sch.func.body, {old: old.replace(scope=storage_scope, data=None)}))
 

@@ -1,13 +1,13 @@
-"""What a schedule knows about one function: handles to loops and blocks, an index of its statements, path rewriting."""
+"""Handles to loops and blocks, an index of a function's statements, and the rewriting of single paths."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.support.errors import ScheduleError
+from tilewright.support.errors import ScheduleError, with_hint
 from tilewright.tir.expr import Expr, IntImm, Var, all_of
 from tilewright.tir.node import substitute
-from tilewright.tir.stmt import NOP, Block, BlockRealize, For, PrimFunc, Seq, Stmt, seq
+from tilewright.tir.stmt import NOP, Block, BlockRealize, For, IfThenElse, PrimFunc, Seq, Stmt, seq
 
 
 class LoopRV:
@@ -86,11 +86,13 @@ class Index:
                 self.parent[id(below)] = stmt
             if type(stmt) is For:
                 if stmt.loop_var in self.loops:
-                    raise ScheduleError(f"two loops share the variable {stmt.loop_var.name}; every loop needs its own Var")
+                    raise ScheduleError(f"two loops share the variable {stmt.loop_var.name}; "
+                                        "every loop needs its own Var")
                 self.loops[stmt.loop_var] = stmt
             elif type(stmt) is BlockRealize:
                 if stmt.block.name in self.realizes:
-                    raise ScheduleError(f"two blocks are named {stmt.block.name!r}; every block needs a name of its own")
+                    raise ScheduleError(f"two blocks are named {stmt.block.name!r}; "
+                                        "every block needs a name of its own")
                 self.realizes[stmt.block.name] = stmt
 
     def path_to(self, stmt: Stmt) -> list[Stmt]:
@@ -144,7 +146,7 @@ def removed(index: Index, stmt: Stmt) -> Stmt:
         parent = index.parent[id(stmt)]
         if type(parent) is Seq and len(parent.stmts) > 1:
             return replaced(index, parent, seq(s for s in parent.stmts if s is not stmt))
-        if type(parent) is Block:
+        if type(parent) is Block or type(parent) is IfThenElse and parent.else_case is not None:
             return replaced(index, stmt, NOP)
         stmt = parent
 
@@ -152,7 +154,7 @@ def removed(index: Index, stmt: Stmt) -> Stmt:
 def block_root(func: PrimFunc) -> BlockRealize:
     """The root block's realization. Raises ScheduleError where func is not in block form."""
     if type(func.body) is not BlockRealize:
-        raise ScheduleError(f"function {func.name} is not in block form, so it cannot be scheduled (was it lowered already?)")
+        raise ScheduleError(with_hint(f"function {func.name} is not in block form", "schedule it before lowering it"))
     return func.body
 
 
@@ -178,7 +180,8 @@ def bind_loop(analyzer: Analyzer, var: Var, low: Expr, extent: Expr) -> None:
     analyzer.bind(var, low, IntImm(2, var.dtype) if unit else extent)
 
 
-def substitute_loops(stmt: Stmt, table: Mapping[Var, Expr], analyzer: Analyzer, guard: Expr | None = None) -> Stmt:
+def substitute_loops(stmt: Stmt, table: Mapping[Var, Expr], analyzer: Analyzer,
+                     guard: Expr | None = None) -> Stmt:
     """stmt with loop variables replaced in loop bounds, block bindings and predicates, which are simplified.
 
     Block bodies speak of iter vars only, so they stay. guard is added to the predicate of the topmost blocks.

@@ -1,4 +1,4 @@
-"""The trace: what was done to a schedule, printable as Python, storable as JSON, replayable on another function."""
+"""The trace of a schedule: printable as Python, storable as JSON, replayable on another function."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,8 +51,8 @@ class Trace:
         for entry in self.entries:
             call = f"sch.{entry.primitive}({format_arguments(entry.arguments, entry.rest, names.of)})"
             outputs = [names.define(rv) for rv in entry.outputs]
-            target = f"{', '.join(outputs)}{',' if len(outputs) == 1 and not entry.single else ''} = " if outputs else ""
-            lines.append(target + call)
+            comma = "," if len(outputs) == 1 and not entry.single else ""
+            lines.append(f"{', '.join(outputs)}{comma} = {call}" if outputs else call)
         return lines
 
     def __str__(self) -> str:
@@ -81,8 +81,8 @@ class Trace:
         table: dict[RV, RV] = {}
         outputs: list[RV] = []
         for entry in self.entries:
-            outputs = _call(sch, entry.primitive, entry.rest,
-                            {k: _map_handles(v, table) for k, v in entry.arguments.items()}, len(entry.outputs))
+            arguments = {k: _map_handles(v, table) for k, v in entry.arguments.items()}
+            outputs = _call(sch, entry.primitive, entry.rest, arguments, len(entry.outputs))
             table.update(zip(entry.outputs, outputs, strict=True))
         return outputs
 
@@ -100,15 +100,16 @@ def replay_json(data: Sequence[Any], sch: Any, rest_of: Mapping[str, str]) -> li
     for name, arguments, names in rows:
         if name not in rest_of:
             raise ScheduleError(f"the trace uses the primitive {name!r}, which does not exist")
-        outputs = _call(sch, name, rest_of[name], {k: _decode(v, table) for k, v in arguments.items()}, len(names))
+        decoded = {k: _decode(v, table) for k, v in arguments.items()}
+        outputs = _call(sch, name, rest_of[name], decoded, len(names))
         table.update(zip(names, outputs, strict=True))
     return outputs
 
 
 def _call(sch: Any, primitive: str, rest: str, arguments: Mapping[str, Any], count: int) -> list[RV]:
     positional: Sequence[Any] = arguments.get(rest, ()) if rest else ()
-    result = getattr(sch, primitive)(*positional, **{k: v for k, v in arguments.items() if k != rest or not rest})
-    outputs = handles_of(result)
+    named = {k: v for k, v in arguments.items() if k != rest or not rest}
+    outputs = handles_of(getattr(sch, primitive)(*positional, **named))
     if len(outputs) != count:
         raise ScheduleError(f"{primitive} gave {len(outputs)} handle(s) here, the trace has {count}: "
                             "the function has another structure than the one that was scheduled")
@@ -123,7 +124,7 @@ def handles_of(result: Any) -> tuple[RV, ...]:
 
 
 def plain(value: Any) -> Any:
-    """An argument as recorded: constants of the IR become Python numbers, tuples lists, thread axes their tags."""
+    """An argument as recorded: constants become Python numbers, tuples lists, thread axes their tags."""
     if isinstance(value, (IntImm, FloatImm)):
         return bool(value.value) if value.dtype == "bool" else value.value
     if isinstance(value, IterVar):

@@ -15,8 +15,9 @@ from tilewright.tir.node import Node
 class Buffer(Node):
     """Memory seen as an array. Two Buffers are the same only when they are one object.
 
-    `strides` (in elements) is empty for a compact row-major buffer; `elem_offset` is the distance of element 0
-    from `data` in elements; `scope` is "global", "local", "shared", "warp", ...; `data_alignment` is in bytes.
+    `strides` (in elements) is empty for a compact row-major buffer; `elem_offset` is the distance of element
+    0 from `data` in elements; `scope` is "global", "local", "shared", "warp", ...; `data_alignment` is in
+    bytes.
     """
     name: str
     shape: tuple[Any, ...]
@@ -50,7 +51,9 @@ class Buffer(Node):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Load(Expr):
-    """buffer[indices]. The last index may be a vector; lanes where predicate (bool lanes) is false give 0, unread."""
+    """buffer[indices]. The last index may be a vector; lanes where predicate (bool lanes) is false give 0,
+    unread.
+    """
     buffer: Buffer
     indices: tuple[Expr, ...]
     predicate: Expr | None = None
@@ -75,8 +78,10 @@ class MatchBuffer(Node):
     source: BufferRegion
 
 
-def decl_buffer(shape: Sequence[Any], dtype: str = "float32", name: str = "buffer", *, strides: Sequence[Any] = (),
-                elem_offset: Any = None, scope: str = "global", data_alignment: int = 64, offset_factor: int = 0) -> Buffer:
+def decl_buffer(
+    shape: Sequence[Any], dtype: str = "float32", name: str = "buffer", *, strides: Sequence[Any] = (),
+    elem_offset: Any = None, scope: str = "global", data_alignment: int = 64, offset_factor: int = 0,
+) -> Buffer:
     """A new buffer. Integers of shape and strides become int32 constants (int64 where they do not fit).
 
     Raises IRError for a negative extent or a float extent.
@@ -84,7 +89,8 @@ def decl_buffer(shape: Sequence[Any], dtype: str = "float32", name: str = "buffe
     extents = tuple(convert(d) for d in shape)
     for d in extents:
         if not dt.is_integer(d.dtype) or (isinstance(d, IntImm) and d.value < 0):
-            raise IRError(f"buffer {name}: extent {d} of shape ({', '.join(map(str, extents))}) is not a natural number")
+            shown = ", ".join(map(str, extents))
+            raise IRError(f"buffer {name}: extent {d} of shape ({shown}) is not a natural number")
     return Buffer(name, extents, dt.canonical(dtype), tuple(convert(s) for s in strides or ()),
                   None if elem_offset is None else convert(elem_offset), scope, data_alignment, offset_factor)
 

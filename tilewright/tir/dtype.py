@@ -119,7 +119,7 @@ def promote(a: str, b: str) -> str:
         return with_lanes(x, lanes)
     if is_float(x) != is_float(y) and (is_integer(x) or is_integer(y)):
         return with_lanes(x if is_float(x) else y, lanes)
-    same_kind = (is_float(x) and is_float(y)) or (is_signed(x) and is_signed(y)) or (is_unsigned(x) and is_unsigned(y))
+    same_kind = any(kind(x) and kind(y) for kind in (is_float, is_signed, is_unsigned))
     if same_kind and _BITS[x] != _BITS[y]:
         return with_lanes(x if _BITS[x] > _BITS[y] else y, lanes)
     raise IRError(with_hint(f"operands are {a} and {b}, which do not promote to a common type",

@@ -1,6 +1,9 @@
-"""Scalar and vector expressions. A dozen classes; the meaning of an operator is one row of a table in `ops`."""
+"""Scalar and vector expressions. A dozen classes; the meaning of an operator is one row of a table in
+`ops`.
+"""
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,8 +46,12 @@ class ExprOps:
     def __le__(self, other: Any) -> Expr: return binary("le", self, other)
     def __gt__(self, other: Any) -> Expr: return binary("gt", self, other)
     def __ge__(self, other: Any) -> Expr: return binary("ge", self, other)
-    def __eq__(self, other: Any) -> Any: return binary("eq", self, other) if _is_operand(other) else NotImplemented
-    def __ne__(self, other: Any) -> Any: return binary("ne", self, other) if _is_operand(other) else NotImplemented
+    def __eq__(self, other: Any) -> Any:
+        return binary("eq", self, other) if _is_operand(other) else NotImplemented
+
+    def __ne__(self, other: Any) -> Any:
+        return binary("ne", self, other) if _is_operand(other) else NotImplemented
+
     def __neg__(self) -> Expr: return negate(convert(self))
     def __pos__(self) -> Expr: return convert(self)
     def __invert__(self) -> Expr: return bitwise_not(convert(self))
@@ -57,7 +64,8 @@ class ExprOps:
         raise IRError(with_hint(
             "an expression has no truth value while the program is being written (`and`, `or`, `not`, `if`, "
             "`a < b < c` ask for one)",
-            "combine conditions with te.all(a, b), te.any(a, b) or `&`, `|`; choose with te.if_then_else(cond, a, b)"))
+            "combine conditions with te.all(a, b), te.any(a, b) or `&`, `|`; choose with "
+            "te.if_then_else(cond, a, b)"))
 
     def astype(self, dtype: str) -> Expr:
         """This value converted to dtype."""
@@ -293,7 +301,9 @@ def _structural_equal(a: Expr, b: Expr) -> bool:
 
 
 def convert(x: Any, dtype: str | None = None) -> Expr:
-    """x as an Expr: a Python or NumPy number becomes a constant (of `dtype`, else int32/int64/float32/bool)."""
+    """x as an Expr: a Python or NumPy number becomes a constant (of `dtype`, else
+    int32/int64/float32/bool).
+    """
     if isinstance(x, Expr):
         return x
     if isinstance(x, IterVar):
@@ -312,7 +322,9 @@ def convert(x: Any, dtype: str | None = None) -> Expr:
 
 
 def const(value: Any, dtype: str | None = None) -> Expr:
-    """A constant of dtype (a Broadcast of one when dtype is a vector). Raises IRError where it does not fit."""
+    """A constant of dtype (a Broadcast of one when dtype is a vector). Raises IRError where it does not
+    fit.
+    """
     if dtype is None:
         if isinstance(value, (bool, np.bool_)):
             dtype = "bool"
@@ -327,7 +339,7 @@ def const(value: Any, dtype: str | None = None) -> Expr:
         return FloatImm(float(value), element)
     if isinstance(value, (float, np.floating)):
         if not float(value).is_integer():
-            raise IRError(with_hint(f"the constant {value} is not an integer and the other operand is {element}",
+            raise IRError(with_hint(f"the constant {value} is not an integer, the other operand is {element}",
                                     'cast the operand first: x.astype("float32")'))
         value = int(value)
     low, high = dt.integer_range(element)
@@ -348,7 +360,8 @@ def cast(dtype: str, value: Any) -> Expr:
         return e
     if dt.lanes_of(dtype) == 1 and isinstance(e, (IntImm, FloatImm)):
         if dt.is_float(dtype):
-            return FloatImm(float(dt.numpy_dtype(e.dtype).type(e.value)), dtype)     # rounded to its own type first
+            own = dt.numpy_dtype(e.dtype).type(e.value)              # rounded to its own type first
+            return FloatImm(float(own), dtype)
         if isinstance(e, IntImm) and dt.integer_range(dtype)[0] <= e.value <= dt.integer_range(dtype)[1]:
             return IntImm(e.value, dtype)
     if dt.lanes_of(e.dtype) == 1 and dt.lanes_of(dtype) > 1:
@@ -372,18 +385,36 @@ def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
     return cast(common, x), cast(common, y)
 
 
+def match_all(*args: Any) -> tuple[Expr, ...]:
+    """All operands as expressions of one dtype, by the rules of `match_types`."""
+    numbers = [isinstance(a, (int, float, np.number)) for a in args]
+    given = [convert(a) for a, number in zip(args, numbers, strict=True) if not number]
+    if not given:
+        return tuple(convert(a) for a in args)
+    common = functools.reduce(dt.promote, [e.dtype for e in given])
+    pairs = zip(args, numbers, strict=True)
+    return tuple(_adapt(a, common) if number else cast(common, a) for a, number in pairs)
+
+
 def _adapt(value: Any, dtype: str) -> Expr:
-    """A number next to an operand of dtype. An int takes it; a float beside an integer makes the pair float32."""
+    """A number next to an operand of dtype. An int takes it; a float beside an integer makes the pair
+    float32.
+    """
     if isinstance(value, (float, np.floating)) and not dt.is_float(dtype):
         raise IRError(with_hint(f"the float {value} is combined with an operand of type {dtype}",
                                 'cast the operand first: x.astype("float32")'))
     if dt.is_bool(dtype) and not isinstance(value, (bool, np.bool_)):
-        raise IRError(with_hint(f"the number {value} is combined with a bool", 'cast the bool first: x.astype("int32")'))
+        raise IRError(with_hint(f"the number {value} is combined with a bool",
+                                'cast the bool first: x.astype("int32")'))
     return const(value, dtype)
 
 
+_ON_NUMBERS = ("add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "shl", "shr")
+
+
 def binary(op: str, a: Any, b: Any) -> Expr:
-    """`a op b` with operands brought to one dtype; integer constants fold, x + 0 and x * 1 vanish on integers.
+    """`a op b` with operands brought to one dtype; integer constants fold, x + 0 and x * 1 vanish on
+    integers.
 
     Raises IRError when the dtypes do not promote, for `/` on integers and for a constant zero divisor.
     """
@@ -392,16 +423,17 @@ def binary(op: str, a: Any, b: Any) -> Expr:
     if dt.is_bool(dtype):
         op = {"bitand": "and", "bitor": "or"}.get(op, op)      # one spelling, so that guards are recognised
     row = BINARY[op]
-    if dtype == "handle":
+    if dtype == "handle" and op not in ("eq", "ne"):           # `in` on a tuple of parameters compares
         raise IRError(f"`{row.symbol}` on a pointer")
     if row.logical and not dt.is_bool(dtype):
         raise IRError(with_hint(f"`{row.symbol}` needs bool operands, got {dtype}", "compare first: x != 0"))
     if op == "div" and not dt.is_float(dtype):
-        raise IRError(with_hint(f"`/` on {dtype} is ambiguous", "write // to round down, truncdiv to round to zero, "
+        raise IRError(with_hint(f"`/` on {dtype} is ambiguous",
+                                "write // to round down, truncdiv to round to zero, "
                                 'or cast: x.astype("float32") / y'))
     if op in ("truncdiv", "truncmod", "bitand", "bitor", "bitxor", "shl", "shr") and dt.is_float(dtype):
         raise IRError(f"`{row.symbol}` needs integers, got {dtype}")
-    if op in ("add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "shl", "shr") and dt.is_bool(dtype):
+    if op in _ON_NUMBERS and dt.is_bool(dtype):
         raise IRError(with_hint(f"`{row.symbol}` on bool", 'cast first: x.astype("int32")'))
     if op in ("floordiv", "floormod", "truncdiv", "truncmod") and isinstance(y, IntImm) and y.value == 0:
         raise IRError(f"`{row.symbol}` by the constant 0")
@@ -440,8 +472,8 @@ def negate(e: Expr) -> Expr:
         raise IRError(with_hint(f"negation of {e.dtype}", 'cast first: x.astype("int32")'))
     if isinstance(e, FloatImm):
         return FloatImm(-e.value, e.type)
-    zero = const(-0.0, e.dtype) if dt.is_float(e.dtype) else const(0, e.dtype)   # -0.0 - x keeps the sign of zero
-    return binary("sub", zero, e)
+    zero = -0.0 if dt.is_float(e.dtype) else 0            # -0.0 - x keeps the sign of zero
+    return binary("sub", const(zero, e.dtype), e)
 
 
 def logical_not(a: Any) -> Expr:
@@ -470,20 +502,24 @@ def power(a: Any, b: Any) -> Expr:
     return intrinsic("pow", x, y)
 
 
+_OF_FLOATS = ("isnan", "isinf", "isfinite")
+_OF_INTEGERS = ("popcount", "clz", "bitwise_not")
+
+
 def intrinsic(name: str, *args: Any, dtype: str | None = None) -> Expr:
     """name(*args) for a row of INTRINSICS. Math functions of integers are refused. Raises IRError."""
     row = INTRINSICS.get(name)
     if row is None:
-        raise IRError(with_hint(f"there is no function {name!r}", f"the functions are {', '.join(sorted(INTRINSICS))}"))
+        raise IRError(with_hint(f"there is no function {name!r}",
+                                f"the functions are {', '.join(sorted(INTRINSICS))}"))
     if row.arity >= 0 and len(args) != row.arity:
         raise IRError(f"{name} takes {row.arity} argument(s), {len(args)} given")
-    if row.kind == "math" and row.arity > 1:
-        for _ in args:                                   # operands of one dtype, as for a binary operator
-            args = (*match_types(args[0], args[1]), *args[2:])
-            args = (*args[1:], args[0])
-    exprs = tuple(convert(a) for a in args)
-    if row.kind == "math" and not all(dt.is_float(e.dtype) for e in exprs):
-        raise IRError(with_hint(f"{name} of {', '.join(e.dtype for e in exprs)}", f'cast first: {name}(x.astype("float32"))'))
+    exprs = match_all(*args) if row.kind == "math" else tuple(convert(a) for a in args)
+    types = ", ".join(e.dtype for e in exprs)
+    if (row.kind == "math" or name in _OF_FLOATS) and not all(dt.is_float(e.dtype) for e in exprs):
+        raise IRError(with_hint(f"{name} of {types}", f'cast first: {name}(x.astype("float32"))'))
+    if name in _OF_INTEGERS and not dt.is_integer(exprs[0].dtype):
+        raise IRError(f"{name} needs an integer, got {types}")
     return Call(name, exprs, dtype or result_type(name, exprs))
 
 

@@ -1,9 +1,10 @@
 """Run a PrimFunc at any stage on NumPy arrays, one element at a time: the definition of what the IR means.
 
-Stricter than hardware. It raises InterpreterError when an access is out of bounds, when memory is read that nothing has
-written, when two iterations of a parallel, vectorized or thread-bound loop touch one element and one of them writes it,
-when two lanes of a store meet, and when a block axis leaves its domain.
+Stricter than hardware. It raises InterpreterError when an access is out of bounds, when memory is read that
+nothing has written, when two iterations of a parallel, vectorized or thread-bound loop touch one element and
+one of them writes it, when two lanes of a store meet, and when a block axis leaves its domain.
 """
+
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -23,16 +24,20 @@ from tilewright.tir.interp_support import FLOATS
 from tilewright.tir.stmt import PrimFunc
 
 _CACHE_SIZE = 256
-_PROGRAMS: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()      # holds the IR too, so that ids stay unique
+_PROGRAMS: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()  # holds the IR too, so that ids stay unique
 
 
-def run(func: PrimFunc, *args: Any, check: bool = True, externs: Mapping[str, Callable[..., Any]] | None = None) -> None:
+def run(
+    func: PrimFunc, *args: Any, check: bool = True, externs: Mapping[str, Callable[..., Any]] | None = None
+) -> None:
     """Execute func in place: args[k] is the array (or number) for func.params[k].
 
-    `check=False` leaves out the search for races. `externs` gives the functions behind call_extern and call_packed by
-    name; they receive arrays and numbers. Raises InterpreterError, also for arguments that do not fit.
+    `check=False` leaves out the search for races. `externs` gives the functions behind call_extern and
+    call_packed by name; they receive arrays and numbers. Raises InterpreterError, also for arguments that do
+    not fit.
     """
     arrays, scalars, symbols = _bind(func, args)
+
     def build() -> tuple[Callable[..., Any], set[int]]:
         return _compile(func, arrays, scalars, symbols, check, externs or {})
 
@@ -73,7 +78,7 @@ def source(func: PrimFunc, *args: Any, check: bool = True) -> str:
     return program.source  # type: ignore[attr-defined]
 
 
-# compilation -----------------------------------------------------------------------------------------------------
+# compilation ------------------------------------------------------------------------------------------
 def _cached(key: Any, owner: Any, build: Callable[[], Any]) -> Any:
     if key in _PROGRAMS:
         _PROGRAMS.move_to_end(key)
@@ -94,8 +99,14 @@ def _program(c: MemoryCompiler, params: list[str], last: str) -> Callable[..., A
     return program
 
 
-def _compile(func: PrimFunc, arrays: Mapping[Var, np.ndarray], scalars: Mapping[Var, Any], symbols: Mapping[Var, int],
-             check: bool, externs: Mapping[str, Callable[..., Any]]) -> tuple[Callable[..., Any], set[int]]:
+def _compile(
+    func: PrimFunc,
+    arrays: Mapping[Var, np.ndarray],
+    scalars: Mapping[Var, Any],
+    symbols: Mapping[Var, int],
+    check: bool,
+    externs: Mapping[str, Callable[..., Any]],
+) -> tuple[Callable[..., Any], set[int]]:
     """(program over the lists of arrays and then scalars, the data Vars that it writes)."""
     c = Compiler(func, check, externs)
     c.indent = " "
@@ -107,16 +118,26 @@ def _compile(func: PrimFunc, arrays: Mapping[Var, np.ndarray], scalars: Mapping[
     for p, name in zip(arrays, names, strict=True):
         b = func.buffer_map[p]
         shape, strides, offset = _layout(b, arrays[p].shape, symbols)
-        c.add_memory(b, name, [literal(n) for n in shape], [literal(n) for n in strides], literal(offset),
-                     not b.strides)
+        c.add_memory(
+            b,
+            name,
+            [literal(n) for n in shape],
+            [literal(n) for n in strides],
+            literal(offset),
+            not b.strides,
+        )
         c.env[id(p)] = c.env[id(b.data)] = V(name)
     c.stmt(func.body)
     return _program(c, names + [f"s{k}" for k in range(len(scalars))], " return None"), c.plan.stored
 
 
-# arguments -------------------------------------------------------------------------------------------------------
-def _bind(func: PrimFunc, args: tuple[Any, ...]) -> tuple[dict[Var, np.ndarray], dict[Var, Any], dict[Var, int]]:
-    """(array of each buffer parameter, value of each float parameter, value of each integer and shape variable)."""
+# arguments --------------------------------------------------------------------------------------------
+def _bind(
+    func: PrimFunc, args: tuple[Any, ...]
+) -> tuple[dict[Var, np.ndarray], dict[Var, Any], dict[Var, int]]:
+    """(array of each buffer parameter, value of each float parameter, value of each integer and shape
+    variable).
+    """
     if len(args) != len(func.params):
         raise InterpreterError(f"{func.name} takes {len(func.params)} argument(s), {len(args)} given")
     arrays: dict[Var, np.ndarray] = {}
@@ -129,14 +150,20 @@ def _bind(func: PrimFunc, args: tuple[Any, ...]) -> tuple[dict[Var, np.ndarray],
             symbols[p] = _scalar(x, p.dtype)
         else:
             scalars[p] = _scalar(x, p.dtype)
-    pairs = [(func.buffer_map[p], e, n) for p, a in arrays.items() for e, n in zip(func.buffer_map[p].shape, a.shape)]
+    pairs = [
+        (func.buffer_map[p], e, n)
+        for p, a in arrays.items()
+        for e, n in zip(func.buffer_map[p].shape, a.shape)
+    ]
     for _, e, n in pairs:
         if isinstance(e, Var):
             symbols.setdefault(e, n)
     for b, e, n in pairs:
         expected = _known(e, symbols)
         if expected != n:
-            raise InterpreterError(f"{func.name}: an extent of argument {b.name} is {n}, expected {e} = {expected}")
+            raise InterpreterError(
+                f"{func.name}: an extent of argument {b.name} is {n}, expected {e} = {expected}"
+            )
     for p, a in arrays.items():
         b, strides = func.buffer_map[p], _compact(a.shape)
         for e, n in [*zip(b.strides, strides), (b.elem_offset, 0)]:
@@ -150,7 +177,9 @@ def _array(func: PrimFunc, b: Buffer, x: Any) -> np.ndarray:
     if not isinstance(a, np.ndarray):
         raise InterpreterError(f"{func.name}: argument {b.name} is a {type(x).__name__}, expected an array")
     if a.ndim != len(b.shape):
-        raise InterpreterError(f"{func.name}: argument {b.name} has {a.ndim} dimension(s), expected {len(b.shape)}")
+        raise InterpreterError(
+            f"{func.name}: argument {b.name} has {a.ndim} dimension(s), expected {len(b.shape)}"
+        )
     if a.dtype != dt.numpy_dtype(b.dtype):
         raise InterpreterError(f"{func.name}: argument {b.name} is {a.dtype}, expected {b.dtype}")
     return a
@@ -179,7 +208,9 @@ def _compact(shape: tuple[int, ...]) -> list[int]:
     return strides[::-1]
 
 
-def _layout(b: Buffer, shape: tuple[int, ...], symbols: Mapping[Var, int]) -> tuple[tuple[int, ...], list[int], int]:
+def _layout(
+    b: Buffer, shape: tuple[int, ...], symbols: Mapping[Var, int]
+) -> tuple[tuple[int, ...], list[int], int]:
     """(shape, strides, offset) in elements."""
     strides = [_known(e, symbols) for e in b.strides] or _compact(shape)
     return shape, strides, 0 if b.elem_offset is None else _known(b.elem_offset, symbols)
@@ -215,7 +246,13 @@ def _write_back(b: Buffer, a: np.ndarray, memory: list[Any], symbols: Mapping[Va
 def _refuse_aliases(func: PrimFunc, arrays: Mapping[Var, np.ndarray], stored: set[int]) -> None:
     items = list(arrays.items())
     for k, (p, a) in enumerate(items):
-        for q, b in items[k + 1:]:
+        for q, b in items[k + 1 :]:
             x, y = func.buffer_map[p], func.buffer_map[q]
-            if (id(x.data) in stored or id(y.data) in stored) and np.may_share_memory(a, b) and np.shares_memory(a, b):
-                raise InterpreterError(f"{func.name}: arguments {x.name} and {y.name} overlap and one is written")
+            if (
+                (id(x.data) in stored or id(y.data) in stored)
+                and np.may_share_memory(a, b)
+                and np.shares_memory(a, b)
+            ):
+                raise InterpreterError(
+                    f"{func.name}: arguments {x.name} and {y.name} overlap and one is written"
+                )

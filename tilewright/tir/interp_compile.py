@@ -1,4 +1,5 @@
 """Statements of the interpreter: a PrimFunc with all shapes known becomes one Python function."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from tilewright.tir.stmt import (
     While,
 )
 
-MAX_NEST = 15            # loops in one Python function; CPython allows 20 nested blocks
+MAX_NEST = 15  # loops in one Python function; CPython allows 20 nested blocks
 
 
 class Compiler(MemoryCompiler):
@@ -92,8 +93,13 @@ class Compiler(MemoryCompiler):
         self.env[id(s.loop_var)] = V(var, start.low, high)
         domain = f"range({stop.text})" if start.text == "0" else f"range({start.text}, {stop.text})"
         concurrent = s.kind in CONCURRENT
-        self.nested(lambda: self.checked_loop(s, var, domain) if concurrent and self.check else
-                    self.plain_loop(s, f"for {var} in {domain}:"))
+        self.nested(
+            lambda: (
+                self.checked_loop(s, var, domain)
+                if concurrent and self.check
+                else self.plain_loop(s, f"for {var} in {domain}:")
+            )
+        )
 
     def nested(self, write: Callable[[], None]) -> None:
         """A loop written by `write`; deep nests continue in an inner Python function."""
@@ -125,7 +131,9 @@ class Compiler(MemoryCompiler):
                 self.line(text)
 
     def checked_loop(self, s: For, var: str, domain: str) -> None:
-        """A concurrent loop: after each iteration, what it touched is compared with what earlier ones touched."""
+        """A concurrent loop: after each iteration, what it touched is compared with what earlier ones
+        touched.
+        """
         before, after, joined = [], [], []
         outer_track = dict(self.track)
         site = self.site()
@@ -135,9 +143,11 @@ class Compiler(MemoryCompiler):
             total, mine = (f"w_{k}", f"r_{k}"), (f"mw_{k}", f"mr_{k}")
             self.line(f"{total[0]} = set(); {total[1]} = set()")
             before.append(f"{mine[0]} = set(); {mine[1]} = set()")
-            after.append(f"if not ({total[0]}.isdisjoint({mine[0]}) and {total[0]}.isdisjoint({mine[1]}) and "
-                         f"{total[1]}.isdisjoint({mine[0]})): race({site}, {s.loop_var.name!r}, {s.kind!r}, "
-                         f"{m.label!r}, ({mine[0]}, {mine[1]}, {total[0]}, {total[1]}))")
+            after.append(
+                f"if not ({total[0]}.isdisjoint({mine[0]}) and {total[0]}.isdisjoint({mine[1]}) and "
+                f"{total[1]}.isdisjoint({mine[0]})): race({site}, {s.loop_var.name!r}, {s.kind!r}, "
+                f"{m.label!r}, ({mine[0]}, {mine[1]}, {total[0]}, {total[1]}))"
+            )
             after.append(f"{total[0]}.update({mine[0]}); {total[1]}.update({mine[1]})")
             if data in outer_track:
                 w, r = outer_track[data]
@@ -156,6 +166,7 @@ class Compiler(MemoryCompiler):
             self.lines += lines
             self.line(f" if not {condition.text}: break")
             self.body(s.body)
+
         self.nested(write)
 
     def branch(self, s: IfThenElse) -> None:
@@ -203,7 +214,9 @@ class Compiler(MemoryCompiler):
             self.block(s.block, s.iter_values)
 
     def block(self, block: Block, values: tuple[Expr, ...]) -> None:
-        """Bind the axes (inside their domains), allocate, run init at the first reduction step, run the body."""
+        """Bind the axes (inside their domains), allocate, run init at the first reduction step, run the
+        body.
+        """
         first = V("True")
         for iv, value in zip(block.iter_vars, values, strict=True):
             v = self.keep(self.emit(value))
@@ -211,8 +224,10 @@ class Compiler(MemoryCompiler):
                 low = self.keep(self.emit(iv.dom.min))
                 end = self.keep(scalar_binary("add", low, self.emit(iv.dom.extent), "int64"))
                 if v.low < low.high or v.high >= end.low:
-                    self.line(f"if not {low.text} <= {v.text} < {end.text}: "
-                              f"off_axis({self.site()}, {iv.var.name!r}, {v.text}, {low.text}, {end.text})")
+                    self.line(
+                        f"if not {low.text} <= {v.text} < {end.text}: "
+                        f"off_axis({self.site()}, {iv.var.name!r}, {v.text}, {low.text}, {end.text})"
+                    )
                     v = V(v.text, max(v.low, low.low), max(low.low, min(v.high, end.high - 1)))
                 if iv.iter_type == COMM_REDUCE:
                     first = scalar_binary("and", first, scalar_binary("eq", v, low, "int64"), "bool")
@@ -242,8 +257,10 @@ class Compiler(MemoryCompiler):
             return self.pointer(e)
         if e.op in ("call_extern", "call_packed"):
             return self.external(e)
-        raise InterpreterError(f"{self.func.name}: {e} cannot be ordered: the interpreter runs the threads of a block "
-                               "one after the other")
+        raise InterpreterError(
+            f"{self.func.name}: {e} cannot be ordered: the interpreter runs the threads of a block "
+            "one after the other"
+        )
 
     def pointer(self, e: Call) -> V:
         first, *extents = e.args
@@ -265,8 +282,10 @@ class Compiler(MemoryCompiler):
         symbol = e.args[0]
         assert isinstance(symbol, StringImm), "the first argument of an external call is its name"
         if symbol.value not in self.externs:
-            raise InterpreterError(f"{self.func.name}: the external function {symbol.value!r} was not given to the "
-                                   f"interpreter; pass externs={{{symbol.value!r}: function}}")
+            raise InterpreterError(
+                f"{self.func.name}: the external function {symbol.value!r} was not given to the "
+                f"interpreter; pass externs={{{symbol.value!r}: function}}"
+            )
         name = self.name("k")
         self.globals[name] = self.externs[symbol.value]
         args = "".join(f", {self.emit(a).text}" for a in e.args[1:])
@@ -275,8 +294,16 @@ class Compiler(MemoryCompiler):
         low, high = dt.integer_range(e.type) if dt.is_integer(e.type) else (0, 0)
         return V(out, low, high)
 
+
 _STATEMENTS: dict[type, Callable[[Any, Any], Any]] = {
-    Store: Compiler.store, For: Compiler.loop, While: Compiler.while_, IfThenElse: Compiler.branch,
-    LetStmt: Compiler.let, Seq: Compiler.sequence, Allocate: Compiler.alloc_stmt, Evaluate: Compiler.evaluate,
-    BlockRealize: Compiler.realize, Block: lambda c, s: c.block(s, ()),
+    Store: Compiler.store,
+    For: Compiler.loop,
+    While: Compiler.while_,
+    IfThenElse: Compiler.branch,
+    LetStmt: Compiler.let,
+    Seq: Compiler.sequence,
+    Allocate: Compiler.alloc_stmt,
+    Evaluate: Compiler.evaluate,
+    BlockRealize: Compiler.realize,
+    Block: lambda c, s: c.block(s, ()),
 }

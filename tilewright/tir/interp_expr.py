@@ -1,4 +1,7 @@
-"""Expressions of the interpreter: IR to Python source. Scalars as in `interp_scalar`; vectors are sequences of lanes."""
+"""Expressions of the interpreter: IR to Python source. Scalars as in `interp_scalar`; vectors are sequences
+of lanes.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -27,7 +30,7 @@ from tilewright.tir.expr import (
 from tilewright.tir.interp_scalar import V, literal, logical, scalar_binary, scalar_call, scalar_cast, wrap
 from tilewright.tir.ops import INTRINSICS
 
-LONG = 160        # longer text goes into a variable of its own: Python limits nested parentheses
+LONG = 160  # longer text goes into a variable of its own: Python limits nested parentheses
 
 
 class ExprCompiler:
@@ -36,16 +39,38 @@ class ExprCompiler:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.indent = ""
-        self.env: dict[int, V] = {}                     # id(Var) -> its value
+        self.env: dict[int, V] = {}  # id(Var) -> its value
         self.globals: dict[str, Any] = {
-            "float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": rt.to_bfloat16,
-            "infinity": np.inf, **{f.__name__: f for f in (
-                rt.to_int, rt.wide_int_to_float, rt.reinterpret, rt.minimum, rt.maximum, rt.floor_div, rt.floor_mod,
-                rt.trunc_div, rt.trunc_mod, rt.shift_left, rt.shift_right, rt.gather, rt.scatter, rt.lanes_outside,
-                rt.Pointer, rt.call_external)}}
+            "float16": np.float16,
+            "float32": np.float32,
+            "float64": np.float64,
+            "bfloat16": rt.to_bfloat16,
+            "infinity": np.inf,
+            **{
+                f.__name__: f
+                for f in (
+                    rt.to_int,
+                    rt.wide_int_to_float,
+                    rt.reinterpret,
+                    rt.minimum,
+                    rt.maximum,
+                    rt.floor_div,
+                    rt.floor_mod,
+                    rt.trunc_div,
+                    rt.trunc_mod,
+                    rt.shift_left,
+                    rt.shift_right,
+                    rt.gather,
+                    rt.scatter,
+                    rt.lanes_outside,
+                    rt.Pointer,
+                    rt.call_external,
+                )
+            },
+        }
         self.constants: dict[tuple[str, str], str] = {}
         self.count = 0
-        self.kept: dict[str, str] = {}                  # integer arithmetic that a visible variable already holds
+        self.kept: dict[str, str] = {}  # integer arithmetic that a visible variable already holds
 
     # text --------------------------------------------------------------------------------------------------
     def line(self, text: str) -> None:
@@ -70,7 +95,7 @@ class ExprCompiler:
         if name is None:
             name = self.name("t")
             self.line(f"{name} = {v.text}")
-            if "[" not in v.text:                       # what reads memory may change
+            if "[" not in v.text:  # what reads memory may change
                 self.kept[v.text] = name
         return V(name, v.low, v.high)
 
@@ -116,7 +141,9 @@ class ExprCompiler:
         a = self.emit(e.a)
         lines, b = self.captured(e.b)
         if not lines or a.text in ("True", "False"):
-            self.lines += [line[1:] for line in lines] if a.text == ("True" if e.op == "and" else "False") else []
+            self.lines += (
+                [line[1:] for line in lines] if a.text == ("True" if e.op == "and" else "False") else []
+            )
             return logical(e.op, a, b)
         name = self.name("t")
         self.line(f"{name} = {a.text}")
@@ -195,9 +222,13 @@ class ExprCompiler:
         if INTRINSICS[e.op].kind == "math":
             self.globals[f"math_{e.op}_{source}"] = rt.math_function(e.op, source)
         if lanes == 1:
-            return scalar_call(e.op, [self.keep(a) for a in args] if e.op == "isnan" else args, source, target)
-        letters = "xyz"[:len(args)]
-        out = scalar_call(e.op, [V(n, a.low, a.high) for n, a in zip(letters, args, strict=True)], source, target)
+            return scalar_call(
+                e.op, [self.keep(a) for a in args] if e.op == "isnan" else args, source, target
+            )
+        letters = "xyz"[: len(args)]
+        out = scalar_call(
+            e.op, [V(n, a.low, a.high) for n, a in zip(letters, args, strict=True)], source, target
+        )
         lists = args[0].text if len(args) == 1 else f"zip({', '.join(a.text for a in args)})"
         return V(f"[{out.text} for {', '.join(letters)} in {lists}]", out.low, out.high)
 
@@ -208,15 +239,26 @@ class ExprCompiler:
 _RULES: dict[type, Callable[[Any, Any], V]] = {
     Var: ExprCompiler.var,
     IntImm: lambda c, e: V(str(bool(e.value))) if e.type == "bool" else literal(e.value),
-    FloatImm: ExprCompiler.float_const, StringImm: lambda c, e: V(repr(e.value)),
-    Binary: ExprCompiler.binary, Not: ExprCompiler.not_, Cast: ExprCompiler.cast, Select: ExprCompiler.select,
-    Call: ExprCompiler.call, Let: ExprCompiler.let, Ramp: ExprCompiler.ramp, Broadcast: ExprCompiler.broadcast,
+    FloatImm: ExprCompiler.float_const,
+    StringImm: lambda c, e: V(repr(e.value)),
+    Binary: ExprCompiler.binary,
+    Not: ExprCompiler.not_,
+    Cast: ExprCompiler.cast,
+    Select: ExprCompiler.select,
+    Call: ExprCompiler.call,
+    Let: ExprCompiler.let,
+    Ramp: ExprCompiler.ramp,
+    Broadcast: ExprCompiler.broadcast,
 }
 
 
 def expression_rule(cls: type) -> Callable[[Callable[[Any, Any], V]], Callable[[Any, Any], V]]:
-    """Decorator: the rule for an expression class whose meaning needs more than values (Load needs memory)."""
+    """Decorator: the rule for an expression class whose meaning needs more than values (Load needs
+    memory).
+    """
+
     def keep(fn: Callable[[Any, Any], V]) -> Callable[[Any, Any], V]:
         _RULES[cls] = fn
         return fn
+
     return keep

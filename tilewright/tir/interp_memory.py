@@ -1,4 +1,7 @@
-"""Memory in the interpreter: where buffers are, and accesses with their checks (bounds, unwritten elements, races)."""
+"""Memory in the interpreter: where buffers are, and accesses with their checks (bounds, unwritten elements,
+races).
+"""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,29 +22,39 @@ from tilewright.tir.printer import show
 @dataclass
 class Memory:
     """A buffer's place in a Python list: element (i, j, ...) is at offset + sum(index * stride)."""
+
     name: str
-    label: str                       # the name of the buffer that owns the memory
-    data: int                        # id of the data Var behind it, through views
+    label: str  # the name of the buffer that owns the memory
+    data: int  # id of the data Var behind it, through views
     dtype: str
     shape: list[V]
     strides: list[V]
     offset: V
-    initialised: bool                # an argument: every element has a value
+    initialised: bool  # an argument: every element has a value
 
 
 class MemoryCompiler(ExprCompiler):
-    """Loads and buffers. `root` is shown, with the guilty statement marked, when something fails at run time."""
+    """Loads and buffers. `root` is shown, with the guilty statement marked, when something fails at run
+    time.
+    """
 
     def __init__(self, name: str, root: Node) -> None:
         super().__init__()
         self.title, self.root = name, root
-        self.memory: dict[int, Memory] = {}             # id(Buffer) -> where it is
-        self.owner: dict[int, Memory] = {}              # id(data Var) -> the memory behind it
-        self.track: dict[int, tuple[str, str]] = {}     # data -> names of the sets (written, read)
+        self.memory: dict[int, Memory] = {}  # id(Buffer) -> where it is
+        self.owner: dict[int, Memory] = {}  # id(data Var) -> the memory behind it
+        self.track: dict[int, tuple[str, str]] = {}  # data -> names of the sets (written, read)
         self.sites: list[Node] = []
         self.here = root
-        self.globals |= {"outside": self.outside, "unwritten": self.unwritten, "race": self.race, "compress": compress,
-                         "two_lanes": self.two_lanes, "off_axis": self.off_axis, "assumption": self.assumption}
+        self.globals |= {
+            "outside": self.outside,
+            "unwritten": self.unwritten,
+            "race": self.race,
+            "compress": compress,
+            "two_lanes": self.two_lanes,
+            "off_axis": self.off_axis,
+            "assumption": self.assumption,
+        }
 
     # failures at run time ----------------------------------------------------------------------------------
     def site(self) -> int:
@@ -54,8 +67,12 @@ class MemoryCompiler(ExprCompiler):
         raise InterpreterError(f"{self.title}: {message}\n\n{show(self.root, (self.sites[site],))}")
 
     def outside(self, site: int, name: str, index: Sequence[Any], shape: Sequence[int]) -> NoReturn:
-        at, extents = (", ".join(str(list(x) if isinstance(x, range) else x) for x in xs) for xs in (index, shape))
-        self.fail(site, f"{name}[{at}] is out of bounds: the shape is ({extents}{',' if len(shape) == 1 else ''})")
+        at, extents = (
+            ", ".join(str(list(x) if isinstance(x, range) else x) for x in xs) for xs in (index, shape)
+        )
+        self.fail(
+            site, f"{name}[{at}] is out of bounds: the shape is ({extents}{',' if len(shape) == 1 else ''})"
+        )
 
     def unwritten(self, site: int, name: str, at: int) -> NoReturn:
         self.fail(site, f"{name} is read at element {at}, which nothing has written")
@@ -71,15 +88,23 @@ class MemoryCompiler(ExprCompiler):
 
     def race(self, site: int, loop: str, kind: str, name: str, sets: Sequence[set[int]]) -> NoReturn:
         written, read, earlier_written, earlier_read = sets
-        for mine, theirs, what in ((written, earlier_written, "both write"), (read, earlier_written, "one reads, one writes"),
-                                   (written, earlier_read, "one reads, one writes")):
+        for mine, theirs, what in (
+            (written, earlier_written, "both write"),
+            (read, earlier_written, "one reads, one writes"),
+            (written, earlier_read, "one reads, one writes"),
+        ):
             if mine & theirs:
-                self.fail(site, f"two iterations of the {kind} loop {loop} touch element {min(mine & theirs)} of {name} "
-                                f"({what})")
+                self.fail(
+                    site,
+                    f"two iterations of the {kind} loop {loop} touch element {min(mine & theirs)} of {name} "
+                    f"({what})",
+                )
         raise AssertionError("no race after all")
 
     # memory ------------------------------------------------------------------------------------------------
-    def add_memory(self, b: Buffer, name: str, shape: list[V], strides: list[V], offset: V, initialised: bool) -> Memory:
+    def add_memory(
+        self, b: Buffer, name: str, shape: list[V], strides: list[V], offset: V, initialised: bool
+    ) -> Memory:
         m = Memory(name, b.name, id(b.data), b.dtype, shape, strides, offset, initialised)
         self.memory[id(b)] = self.owner[id(b.data)] = m
         return m
@@ -103,7 +128,9 @@ class MemoryCompiler(ExprCompiler):
             strides = [self.keep(self.emit(s)) for s in b.strides]
             size = literal(1)
             for extent, stride in zip(shape, strides, strict=True):
-                reach = scalar_binary("mul", scalar_binary("sub", extent, literal(1), "int64"), stride, "int64")
+                reach = scalar_binary(
+                    "mul", scalar_binary("sub", extent, literal(1), "int64"), stride, "int64"
+                )
                 size = scalar_binary("add", size, reach, "int64")
         if b.elem_offset is not None:
             offset = self.keep(self.emit(b.elem_offset))
@@ -121,12 +148,14 @@ class MemoryCompiler(ExprCompiler):
             step = scalar_binary("mul", self.emit(axis.min), stride, "int64")
             offset = scalar_binary("add", offset, step, "int64")
         offset = self.keep(offset)
-        strides = source.strides[len(source.strides) - len(m.buffer.shape):]
+        strides = source.strides[len(source.strides) - len(m.buffer.shape) :]
         for e, v in [*zip(m.buffer.strides, strides), (m.buffer.elem_offset, offset)]:
             if e is not None and id(e) not in self.env:
                 self.env[id(e)] = v
         shape = [self.keep(self.emit(d)) for d in m.buffer.shape]
-        made = Memory(source.name, source.label, source.data, source.dtype, shape, strides, offset, source.initialised)
+        made = Memory(
+            source.name, source.label, source.data, source.dtype, shape, strides, offset, source.initialised
+        )
         self.memory[id(m.buffer)] = made
 
     def find(self, b: Buffer) -> Memory:
@@ -141,19 +170,24 @@ class MemoryCompiler(ExprCompiler):
             offset = literal(0) if b.elem_offset is None else self.keep(self.emit(b.elem_offset))
             m = Memory(base.name, base.label, base.data, b.dtype, shape, strides, offset, base.initialised)
             if all(v.low == v.high for v in (*shape, *strides, offset)):
-                self.memory[id(b)] = m               # made of constants only, so it holds everywhere
+                self.memory[id(b)] = m  # made of constants only, so it holds everywhere
         return m
 
     def place(self, b: Buffer, indices: tuple[Expr, ...]) -> tuple[Memory, V]:
         """(memory, element) of b[indices], after a check of the bounds that are not certain."""
         m = self.find(b)
         at = [self.emit(i) for i in indices]
-        doubtful = [k for k, (i, n) in enumerate(zip(at, m.shape, strict=True)) if i.low < 0 or i.high >= n.low]
+        doubtful = [
+            k for k, (i, n) in enumerate(zip(at, m.shape, strict=True)) if i.low < 0 or i.high >= n.low
+        ]
         if doubtful:
             at = [self.keep(i) for i in at]
             inside = " and ".join(f"0 <= {at[k].text} < {m.shape[k].text}" for k in doubtful)
-            self.line(f"if not ({inside}): outside({self.site()}, {b.name!r}, ({' '.join(i.text + ',' for i in at)}), "
-                      f"({' '.join(n.text + ',' for n in m.shape)}))")
+            self.line(
+                f"if not ({inside}): "
+                f"outside({self.site()}, {b.name!r}, ({' '.join(i.text + ',' for i in at)}), "
+                f"({' '.join(n.text + ',' for n in m.shape)}))"
+            )
         flat = m.offset
         for i, stride in zip(at, m.strides, strict=True):
             flat = scalar_binary("add", flat, scalar_binary("mul", i, stride, "int64"), "int64")
@@ -166,11 +200,16 @@ class MemoryCompiler(ExprCompiler):
         extents = m.shape
         for i, n in zip(outer, extents, strict=False):
             if i.low < 0 or i.high >= n.low:
-                self.line(f"if not 0 <= {i.text} < {n.text}: outside({self.site()}, {b.name!r}, ({i.text},), ({n.text},))")
+                self.line(
+                    f"if not 0 <= {i.text} < {n.text}: "
+                    f"outside({self.site()}, {b.name!r}, ({i.text},), ({n.text},))"
+                )
         if last.low < 0 or last.high >= extents[-1].low:
             last = self.keep(last)
-            self.line(f"if lanes_outside({last.text}, {extents[-1].text}, {mask}): "
-                      f"outside({self.site()}, {b.name!r}, ({last.text},), ({extents[-1].text},))")
+            self.line(
+                f"if lanes_outside({last.text}, {extents[-1].text}, {mask}): "
+                f"outside({self.site()}, {b.name!r}, ({last.text},), ({extents[-1].text},))"
+            )
         flat = m.offset
         for i, stride in zip(outer, m.strides, strict=False):
             flat = scalar_binary("add", flat, scalar_binary("mul", i, stride, "int64"), "int64")
@@ -212,8 +251,13 @@ class MemoryCompiler(ExprCompiler):
             self.line(f"{sets[1]}.update({at.text if mask == 'None' else f'compress({at.text}, {mask})'})")
         if m.initialised and mask == "None":
             return V(f"[{m.name}[x] for x in {at.text}]", low, high)
-        zero = self.constant(dt.numpy_dtype(e.buffer.dtype).type(0), (e.buffer.dtype, "zero")) \
-            if dt.is_float(e.buffer.dtype) else "False" if dt.is_bool(e.buffer.dtype) else "0"
+        zero = (
+            self.constant(dt.numpy_dtype(e.buffer.dtype).type(0), (e.buffer.dtype, "zero"))
+            if dt.is_float(e.buffer.dtype)
+            else "False"
+            if dt.is_bool(e.buffer.dtype)
+            else "0"
+        )
         site = self.site()
         fail = self.name("k")
         self.globals[fail] = lambda at, site=site, name=e.buffer.name: self.unwritten(site, name, at)

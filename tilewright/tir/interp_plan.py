@@ -1,4 +1,7 @@
-"""Where the interpreter allocates block buffers, and which memory each concurrent loop must be checked for."""
+"""Where the interpreter allocates block buffers, and which memory each concurrent loop must be checked
+for.
+"""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -24,8 +27,11 @@ CONCURRENT = (PARALLEL, VECTORIZED, THREAD_BINDING)
 
 @dataclass
 class Plan:
-    """`at[id(loop)]`: buffers that are born at each iteration of the loop; `written[id(loop)]`: the data Vars (by
-    id) that iterations of a concurrent loop write and share; `stored`: the data Vars that the function writes."""
+    """`at[id(loop)]`: buffers that are born at each iteration of the loop; `written[id(loop)]`: the data Vars
+    (by id) that iterations of a concurrent loop write and share; `stored`: the data Vars that the function
+    writes.
+    """
+
     at: dict[int, list[Buffer]] = field(default_factory=dict)
     written: dict[int, set[int]] = field(default_factory=dict)
     stored: set[int] = field(default_factory=set)
@@ -35,19 +41,20 @@ class Plan:
 def plan(func: PrimFunc) -> Plan:
     """The plan of func.
 
-    A buffer of a block that is used only inside one concurrent loop belongs to the iterations of that loop: each has
-    its own, uninitialised (as buffer placement does later). Memory in "shared" scope belongs to a block of threads.
+    A buffer of a block that is used only inside one concurrent loop belongs to the iterations of that loop:
+    each has its own, uninitialised (as buffer placement does later). Memory in "shared" scope belongs to a
+    block of threads.
     """
     return _Planner().run(func)
 
 
 class _Planner:
     def __init__(self) -> None:
-        self.paths: dict[int, tuple[For, ...]] = {}          # data -> concurrent loops around all accesses
-        self.born: dict[int, tuple[For, ...]] = {}           # data -> concurrent loops around the allocation
-        self.buffers: dict[int, Buffer] = {}                 # data -> the block buffer
-        self.writes: dict[int, set[int]] = {}                # loop -> data written inside
-        self.views: dict[int, int] = {}                      # data of a view -> data of its source
+        self.paths: dict[int, tuple[For, ...]] = {}  # data -> concurrent loops around all accesses
+        self.born: dict[int, tuple[For, ...]] = {}  # data -> concurrent loops around the allocation
+        self.buffers: dict[int, Buffer] = {}  # data -> the block buffer
+        self.writes: dict[int, set[int]] = {}  # loop -> data written inside
+        self.views: dict[int, int] = {}  # data of a view -> data of its source
         self.loops: dict[int, For] = {}
         self.stores: set[int] = set()
 
@@ -55,14 +62,14 @@ class _Planner:
         self.statement(func.body, ())
         out = Plan()
         for data, buffer in self.buffers.items():
-            common = self.paths.get(data, ())[len(self.born[data]):]
+            common = self.paths.get(data, ())[len(self.born[data]) :]
             if buffer.scope.startswith("shared"):
                 common = tuple(f for f in common if not f.thread_tag.startswith(("threadIdx", "vthread")))
             if common:
                 out.at.setdefault(id(common[-1]), []).append(buffer)
                 out.placed.add(id(buffer))
                 loops = self.paths[data]
-                self.born[data] = loops[:loops.index(common[-1]) + 1]
+                self.born[data] = loops[: loops.index(common[-1]) + 1]
         for key, written in self.writes.items():
             inside = {d for d in written if any(f is self.loops[key] for f in self.born.get(d, ()))}
             out.written[key] = written - inside

@@ -1,4 +1,7 @@
-"""What a program compiled by the interpreter calls at run time: conversions, math on one element, lanes, checks."""
+"""What a program compiled by the interpreter calls at run time: conversions, math on one element, lanes,
+checks.
+"""
+
 from __future__ import annotations
 
 import functools
@@ -13,7 +16,7 @@ from tilewright.support.errors import InterpreterError
 from tilewright.tir import dtype as dt
 from tilewright.tir.ops import INTRINSICS
 
-FAILURES = (ValueError, OverflowError, ZeroDivisionError)      # math.* on infinities and outside its domain
+FAILURES = (ValueError, OverflowError, ZeroDivisionError)  # math.* on infinities and outside its domain
 
 
 def to_int(x: Any, low: int, high: int) -> int:
@@ -25,7 +28,9 @@ def to_int(x: Any, low: int, high: int) -> int:
 
 
 def to_bfloat16(x: Any) -> Any:
-    """x, exact as float64, rounded once to bfloat16 (through float32 rounded to odd: Boldo and Melquiond, 2008)."""
+    """x, exact as float64, rounded once to bfloat16 (through float32 rounded to odd: Boldo and Melquiond,
+    2008).
+    """
     wide = float(x)
     near = np.float32(wide)
     if math.isfinite(near) and float(near) != wide:
@@ -37,7 +42,11 @@ def to_bfloat16(x: Any) -> Any:
 
 
 FLOATS: dict[str, Callable[[Any], Any]] = {
-    "float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": to_bfloat16}
+    "float16": np.float16,
+    "float32": np.float32,
+    "float64": np.float64,
+    "bfloat16": to_bfloat16,
+}
 
 
 def wide_int_to_float(x: int, dtype: str) -> Any:
@@ -54,7 +63,7 @@ def reinterpret(x: Any, source: str, target: str) -> Any:
 
 
 def minimum(a: Any, b: Any) -> Any:
-    return a if a != a or a < b else b          # NaN propagates
+    return a if a != a or a < b else b  # NaN propagates
 
 
 def maximum(a: Any, b: Any) -> Any:
@@ -92,10 +101,18 @@ def _np_sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
-_EDGES: dict[str, Callable[..., Any]] = {        # what math.* refuses, by NumPy on float64
-    "sigmoid": _np_sigmoid, "rsqrt": lambda x: 1 / np.sqrt(x), "pow": np.power, "asin": np.arcsin, "acos": np.arccos,
-    "atan": np.arctan, "round": np.round, "nearbyint": np.rint, "erf": lambda x: x,
-    "fma": lambda a, b, c: a * b + c, "atan2": np.arctan2,
+_EDGES: dict[str, Callable[..., Any]] = {  # what math.* refuses, by NumPy on float64
+    "sigmoid": _np_sigmoid,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "pow": np.power,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "round": np.round,
+    "nearbyint": np.rint,
+    "erf": lambda x: x,
+    "fma": lambda a, b, c: a * b + c,
+    "atan2": np.arctan2,
 }
 
 
@@ -122,9 +139,16 @@ def math_function(name: str, dtype: str) -> Callable[..., Any]:
     return apply_one if INTRINSICS[name].arity == 1 else apply
 
 
-def gather(memory: list[Any], index: Iterable[int], mask: Sequence[bool] | None, zero: Any,
-           fail: Callable[[int], None]) -> list[Any]:
-    """memory[index] lane by lane; zero where mask is false; fail(element) on an element that nothing wrote."""
+def gather(
+    memory: list[Any],
+    index: Iterable[int],
+    mask: Sequence[bool] | None,
+    zero: Any,
+    fail: Callable[[int], None],
+) -> list[Any]:
+    """memory[index] lane by lane; zero where mask is false; fail(element) on an element that nothing
+    wrote.
+    """
     out = []
     for k, at in enumerate(index):
         if mask is not None and not mask[k]:
@@ -137,9 +161,16 @@ def gather(memory: list[Any], index: Iterable[int], mask: Sequence[bool] | None,
     return out
 
 
-def scatter(memory: list[Any], index: Sequence[int], values: Sequence[Any], mask: Sequence[bool] | None,
-            fail: Callable[[int], None]) -> list[int]:
-    """memory[index] = values where mask holds; gives the elements written; fail(element) when two lanes meet."""
+def scatter(
+    memory: list[Any],
+    index: Sequence[int],
+    values: Sequence[Any],
+    mask: Sequence[bool] | None,
+    fail: Callable[[int], None],
+) -> list[int]:
+    """memory[index] = values where mask holds; gives the elements written; fail(element) when two lanes
+    meet.
+    """
     if mask is None:
         written = list(index)
         for at, value in zip(index, values, strict=True):
@@ -168,18 +199,21 @@ class Pointer:
         if offset < 0 or offset + size > len(memory):
             raise InterpreterError(f"access_ptr: {size} elements from element {offset} of {len(memory)}")
         self.memory, self.offset, self.size = memory, offset, size
-        self.initial = memory[offset:offset + size]
+        self.initial = memory[offset : offset + size]
         filled = [0 if v is None else v for v in self.initial]
         self.array = np.array(filled, dt.numpy_dtype(dtype)).reshape(shape)
 
     def write_back(self) -> None:
-        """Store what the function changed. Elements that it left alone stay as they were, unwritten ones too."""
+        """Store what the function changed. Elements that it left alone stay as they were, unwritten ones
+        too.
+        """
         flat = self.array.ravel()
         values = flat.tolist() if flat.dtype.kind in "iub" else list(flat)
         before = [0 if v is None else v for v in self.initial]
-        self.memory[self.offset:self.offset + self.size] = [
+        self.memory[self.offset : self.offset + self.size] = [
             old if old is not None and new == was else new
-            for old, was, new in zip(self.initial, before, values, strict=True)]
+            for old, was, new in zip(self.initial, before, values, strict=True)
+        ]
 
 
 def call_external(function: Callable[..., Any], *args: Any) -> Any:

@@ -12,9 +12,10 @@ N = TypeVar("N", bound="Node")
 # A field is a child when its annotation says that it holds IR that is evaluated or executed here.
 # Fields annotated `Var` or `Buffer` are symbols: definitions and references that traversals leave alone.
 _CHILD_TYPES = {
-    "Expr", "Stmt", "Range", "Block", "IterVar", "BufferRegion", "Expr | None", "Stmt | None", "IterVar | None", "Range | None",
-    "tuple[Expr, ...]", "tuple[Stmt, ...]", "tuple[Range, ...]", "tuple[IterVar, ...]", "tuple[BufferRegion, ...]",
-    "tuple[MatchBuffer, ...]",
+    "Expr", "Stmt", "Range", "Block", "IterVar", "BufferRegion",
+    "Expr | None", "Stmt | None", "IterVar | None", "Range | None",
+    "tuple[Expr, ...]", "tuple[Stmt, ...]", "tuple[Range, ...]", "tuple[IterVar, ...]",
+    "tuple[BufferRegion, ...]", "tuple[MatchBuffer, ...]",
 }
 _CHILDREN: dict[type, tuple[str, ...]] = {}
 _FIELDS: dict[type, tuple[str, ...]] = {}

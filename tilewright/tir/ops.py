@@ -68,7 +68,7 @@ BINARY: dict[str, BinaryOp] = {
     "bitxor": BinaryOp("^", 6, operator.xor, commutes=True),
     "bitor": BinaryOp("|", 5, operator.or_, commutes=True),
     "shl": BinaryOp("<<", 8, operator.lshift),
-    "shr": BinaryOp(">>", 8, operator.rshift),                       # arithmetic on signed, logical on unsigned
+    "shr": BinaryOp(">>", 8, operator.rshift),                    # arithmetic on signed, logical on unsigned
 }
 
 
@@ -105,7 +105,7 @@ INTRINSICS |= {
     "abs": Intrinsic(1, "pure"), "isnan": Intrinsic(1, "pure"), "isinf": Intrinsic(1, "pure"),
     "isfinite": Intrinsic(1, "pure"), "popcount": Intrinsic(1, "pure"), "clz": Intrinsic(1, "pure"),
     "bitwise_not": Intrinsic(1, "pure"), "reinterpret": Intrinsic(1, "pure"),
-    "likely": Intrinsic(1, "pure"),                # the condition itself; marks a guard that is nearly always true
+    "likely": Intrinsic(1, "pure"),            # the condition itself; marks a guard that mostly holds
     "if_then_else": Intrinsic(3, "pure"),          # (condition, a, b): only the branch taken is evaluated
     "call_extern": Intrinsic(-1, "effect"),        # (StringImm symbol, args...): a C function
     "call_packed": Intrinsic(-1, "effect"),        # (StringImm name, args...): a registered packed function

@@ -1,4 +1,5 @@
 """IR as TVMScript text: valid Python, one line a statement, so that a statement can be marked."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -91,10 +92,15 @@ class _Printer(StmtPrinter):
                 if not self.names.knows(v):
                     self.line(f"{self.names.define(v, v.name)} = {type_text(v.type)}()")
         for p, b in matched:
-            self.line(f"{self.names.of(b)} = T.match_buffer({self.names.of(p)}, {self.buffer_args(b, always_dtype=True)})")
+            self.line(
+                f"{self.names.of(b)} = T.match_buffer({self.names.of(p)}, "
+                f"{self.buffer_args(b, always_dtype=True)})"
+            )
 
     def aliases(self, func: PrimFunc) -> None:
-        """Declare the buffers that see an argument's memory in another shape (the flat form has one per argument)."""
+        """Declare the buffers that see an argument's memory in another shape (the flat form has one per
+        argument).
+        """
         if not self.flat:
             return
         owners = {id(b.data): b for b in func.buffers}
@@ -102,7 +108,10 @@ class _Printer(StmtPrinter):
             b = getattr(n, "buffer", None)
             if isinstance(b, Buffer) and id(b.data) in owners and not self.names.knows(b):
                 data = self.names.of(b.data)
-                self.line(f"{self.names.define(b, b.name)} = T.Buffer({self.buffer_args(b, always_dtype=True)}, data={data})")
+                self.line(
+                    f"{self.names.define(b, b.name)} = "
+                    f"T.Buffer({self.buffer_args(b, always_dtype=True)}, data={data})"
+                )
 
 
 def _is_symbolic(b: Buffer) -> bool:
@@ -110,8 +119,12 @@ def _is_symbolic(b: Buffer) -> bool:
 
 
 def _is_root(s: Stmt) -> bool:
-    return isinstance(s, BlockRealize) and s.block.name == "root" and not s.iter_values and (
-        s.block.init is None and not s.block.match_buffers)
+    return (
+        isinstance(s, BlockRealize)
+        and s.block.name == "root"
+        and not s.iter_values
+        and (s.block.init is None and not s.block.match_buffers)
+    )
 
 
 def _all(node: Node) -> Iterator[Node]:
@@ -119,5 +132,3 @@ def _all(node: Node) -> Iterator[Node]:
     for top in node.functions.values() if isinstance(node, IRModule) else (node,):
         if isinstance(top, Node):
             yield from walk(top)
-
-

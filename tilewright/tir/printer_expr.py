@@ -2,6 +2,7 @@
 
 Names are unique among those visible at one place: a sibling scope may use a name again, as in Python.
 """
+
 from __future__ import annotations
 
 import math
@@ -33,10 +34,10 @@ from tilewright.tir.expr import (
 from tilewright.tir.node import Node
 from tilewright.tir.ops import BINARY, INTRINSICS, NOT_PRECEDENCE
 
-ATOM = 100                                   # precedence of names, literals and calls
+ATOM = 100  # precedence of names, literals and calls
 _RESERVED = {"T", "I", "R", "range"}
 _ITER_TYPES = ("DataPar", "ThreadIndex", "CommReduce", "Ordered", "Opaque")
-_DTYPE_FIRST = {"call_extern", "reinterpret"}   # T.call_extern("int32", "symbol", ...)
+_DTYPE_FIRST = {"call_extern", "reinterpret"}  # T.call_extern("int32", "symbol", ...)
 
 
 class Names:
@@ -44,7 +45,7 @@ class Names:
 
     def __init__(self) -> None:
         self._taken: set[str] = set(_RESERVED)
-        self._of: dict[int, tuple[str, object]] = {}     # holds the object too, so that ids stay unique
+        self._of: dict[int, tuple[str, object]] = {}  # holds the object too, so that ids stay unique
         self._scopes: list[list[str]] = []
 
     def push(self) -> None:
@@ -114,8 +115,11 @@ class ExprPrinter:
             stride = i.stride if isinstance(i, Ramp) else None
             if isinstance(stride, IntImm) and stride.value > 0:
                 assert isinstance(i, Ramp)
-                stop = binary("add", i.base, IntImm(i.lanes * stride.value, stride.type))
-                parts.append(f"{self.expr(i.base)}:{self.expr(stop)}" + (f":{stride.value}" if stride.value != 1 else ""))
+                stop = stop_of(i.base, IntImm(i.lanes * stride.value, stride.type))
+                parts.append(
+                    f"{self.expr(i.base)}:{self.expr(stop)}"
+                    + (f":{stride.value}" if stride.value != 1 else "")
+                )
             else:
                 parts.append(self.expr(i))
         return ", ".join(parts) or "()"
@@ -130,7 +134,9 @@ class ExprPrinter:
         return f"{self.names.of(r.buffer)}[{', '.join(parts) or '()'}]"
 
     def buffer_args(self, b: Buffer, *, always_dtype: bool = False, scope: bool = True) -> str:
-        """The arguments of T.Buffer, T.alloc_buffer, ...: shape, dtype, then what differs from the default."""
+        """The arguments of T.Buffer, T.alloc_buffer, ...: shape, dtype, then what differs from the
+        default.
+        """
         parts = [self.shape(b.shape)]
         if always_dtype or b.dtype != "float32":
             parts.append(f'"{b.dtype}"')
@@ -168,8 +174,17 @@ def quote(text: str) -> str:
 
 
 def stop_of(low: Expr, extent: Expr) -> Expr:
-    """low + extent, with the constant last."""
-    return binary("add", extent, low) if isinstance(low, IntImm) else binary("add", low, extent)
+    """low + extent, with the constant last and in one piece."""
+    if isinstance(low, IntImm):
+        return binary("add", extent, low)
+    if (
+        isinstance(low, Binary)
+        and low.op == "add"
+        and isinstance(low.b, IntImm)
+        and isinstance(extent, IntImm)
+    ):
+        return binary("add", low.a, binary("add", low.b, extent))
+    return binary("add", low, extent)
 
 
 def _float(x: FloatImm) -> str:
@@ -177,7 +192,9 @@ def _float(x: FloatImm) -> str:
         return f'T.{x.type}("nan")'
     if math.isinf(x.value):
         return f'T.{x.type}("{"inf" if x.value > 0 else "-inf"}")'
-    whole = x.value.is_integer() and abs(x.value) < 1e15 and not (x.value == 0 and math.copysign(1, x.value) < 0)
+    whole = (
+        x.value.is_integer() and abs(x.value) < 1e15 and not (x.value == 0 and math.copysign(1, x.value) < 0)
+    )
     return f"T.{x.type}({int(x.value) if whole else repr(x.value)})"
 
 
@@ -191,7 +208,7 @@ def _binary(p: ExprPrinter, e: Binary) -> tuple[str, int]:
     row = BINARY[e.op]
     if not row.infix:
         return f"{row.symbol}({p.expr(e.a)}, {p.expr(e.b)})", ATOM
-    left = row.precedence + (1 if row.compares else 0)          # a < b < c would be a chain
+    left = row.precedence + (1 if row.compares else 0)  # a < b < c would be a chain
     return f"{p.expr(e.a, left)} {row.symbol} {p.expr(e.b, row.precedence + 1)}", row.precedence
 
 

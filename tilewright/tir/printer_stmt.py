@@ -1,4 +1,5 @@
 """Statements and blocks as TVMScript text."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -35,7 +36,7 @@ class StmtPrinter(ExprPrinter):
 
     def __init__(self, mark: set[int], flat: bool) -> None:
         super().__init__()
-        self.mark, self.flat = mark, flat                # mark: ids of the nodes whose lines are marked
+        self.mark, self.flat = mark, flat  # mark: ids of the nodes whose lines are marked
         self.lines: list[str] = []
         self.indent = ""
         self.loops: dict[Var, For] = {}
@@ -53,7 +54,8 @@ class StmtPrinter(ExprPrinter):
         if isinstance(node, (Expr, IterVar)):
             return any(id(n) in self.mark for n in walk(node))
         return id(node) in self.mark or any(
-            self.is_marked(c) for c in children(node) if not isinstance(c, (Stmt, Block)))
+            self.is_marked(c) for c in children(node) if not isinstance(c, (Stmt, Block))
+        )
 
     def body(self, s: Node) -> None:
         """s, one level deeper, in a scope of its own."""
@@ -76,7 +78,11 @@ class StmtPrinter(ExprPrinter):
         if s.predicate is None:
             self.line(f"{name}[{self.index(s.indices)}] = {self.expr(s.value)}", s)
         else:
-            self.line(f"{name}.vstore([{self.items(s.indices)}], {self.expr(s.value)}, predicate={self.expr(s.predicate)})", s)
+            self.line(
+                f"{name}.vstore([{self.items(s.indices)}], {self.expr(s.value)}, "
+                f"predicate={self.expr(s.predicate)})",
+                s,
+            )
 
     def loop(self, s: For) -> None:
         if self.flat and s.kind == THREAD_BINDING:
@@ -182,13 +188,16 @@ class StmtPrinter(ExprPrinter):
     def axes(self, iter_vars: tuple[IterVar, ...], values: tuple[Expr, ...]) -> None:
         texts = [self.expr(v) for v in values] or [""] * len(iter_vars)
         names = [self.names.define(iv.var, iv.var.name) for iv in iter_vars]
-        run: list[int] = []                       # iter vars that are loop variables as they stand
+        run: list[int] = []  # iter vars that are loop variables as they stand
 
         def flush() -> None:
             if len(run) > 1:
                 kinds = "".join(_REMAP[iter_vars[k].iter_type] for k in run)
-                self.line(f'{", ".join(names[k] for k in run)} = T.axis.remap("{kinds}", [{", ".join(texts[k] for k in run)}])',
-                          *[iter_vars[k] for k in run])
+                self.line(
+                    f'{", ".join(names[k] for k in run)} = '
+                    f'T.axis.remap("{kinds}", [{", ".join(texts[k] for k in run)}])',
+                    *[iter_vars[k] for k in run],
+                )
             elif run:
                 single(run[0])
             run.clear()
@@ -231,7 +240,9 @@ class StmtPrinter(ExprPrinter):
             for v in [v for x in (*m.buffer.strides, m.buffer.elem_offset) for v in symbols(x)]:
                 if not self.names.knows(v):
                     self.line(f"{self.names.define(v, v.name)} = {type_text(v.type)}()")
-            self.line(f"{self.names.of(m.buffer)} = T.match_buffer({source}, {self.buffer_args(m.buffer)})", m)
+            self.line(
+                f"{self.names.of(m.buffer)} = T.match_buffer({source}, {self.buffer_args(m.buffer)})", m
+            )
         if block.init is not None:
             self.line("with T.init():")
             self.body(block.init)
@@ -247,6 +258,12 @@ def is_zero(e: Expr) -> bool:
 
 
 _STMT: dict[type, Callable[[StmtPrinter, Any], None]] = {
-    Store: StmtPrinter.store, For: StmtPrinter.loop, While: StmtPrinter.while_, IfThenElse: StmtPrinter.branch,
-    Seq: StmtPrinter.sequence, Evaluate: StmtPrinter.evaluate, BlockRealize: StmtPrinter.realize, Block: StmtPrinter.bare_block,
+    Store: StmtPrinter.store,
+    For: StmtPrinter.loop,
+    While: StmtPrinter.while_,
+    IfThenElse: StmtPrinter.branch,
+    Seq: StmtPrinter.sequence,
+    Evaluate: StmtPrinter.evaluate,
+    BlockRealize: StmtPrinter.realize,
+    Block: StmtPrinter.bare_block,
 }

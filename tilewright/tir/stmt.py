@@ -10,7 +10,8 @@ from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
 from tilewright.tir.expr import Expr, IntImm, IterVar, Range, Var
 from tilewright.tir.node import Node
 
-SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = "serial", "parallel", "vectorized", "unroll", "thread_binding"
+SERIAL, PARALLEL, VECTORIZED, UNROLLED = "serial", "parallel", "vectorized", "unroll"
+THREAD_BINDING = "thread_binding"
 FOR_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING)
 
 
@@ -88,8 +89,8 @@ class Allocate(Stmt):
 class Block(Stmt):
     """A computation over iter_vars, isolated from the loops that drive it.
 
-    reads and writes are the regions touched by one instance. `init` runs before the first reduction step of each
-    spatial point. alloc_buffers are live inside the block only.
+    reads and writes are the regions touched by one instance. `init` runs before the first reduction step of
+    each spatial point. alloc_buffers are live inside the block only.
     """
     name: str
     iter_vars: tuple[IterVar, ...]
@@ -154,7 +155,8 @@ class IRModule(Node):
 
     def __getitem__(self, name: str) -> PrimFunc:
         if name not in self.functions:
-            raise IRError(f"the module has no function {name!r}; it has {', '.join(self.functions) or 'none'}")
+            known = ", ".join(self.functions) or "none"
+            raise IRError(f"the module has no function {name!r}; it has {known}")
         return self.functions[name]
 
     def script(self) -> str:
@@ -175,7 +177,10 @@ def seq(stmts: Iterable[Stmt]) -> Stmt:
 NOP = Seq(())
 
 
-def loop(var: Var, extent: Any, body: Stmt, kind: str = SERIAL, thread_tag: str = "", min: Any = 0, **annotations: Any) -> For:
+def loop(
+    var: Var, extent: Any, body: Stmt, kind: str = SERIAL, thread_tag: str = "", min: Any = 0,
+    **annotations: Any,
+) -> For:
     """A For from 0 (or min); integers become constants of the variable's dtype."""
     def imm(x: Any) -> Expr:
         return x if isinstance(x, Expr) else IntImm(int(x), var.dtype)

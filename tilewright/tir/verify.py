@@ -1,4 +1,5 @@
 """The verifier: what every function must obey at a stage, checked after each pass in tests."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,10 +40,10 @@ STAGES = ("block", "loop", "flat")
 def verify(func: PrimFunc, stage: str = "block") -> None:
     """Raises StructuralError, with the guilty line marked, unless func is well formed.
 
-    Always: names are defined before use and once; each loop has a variable of its own; operand dtypes agree; accesses
-    have one integer index per dimension; conditions are bools. "block": a root block; block names are unique; a block's
-    body uses its axes and no outer loop variable; its regions name what it touches. "loop": no blocks. "flat": no
-    blocks, and every access has one index into a compact 1-D buffer.
+    Always: names are defined before use and once; each loop has a variable of its own; operand dtypes agree;
+    accesses have one integer index per dimension; conditions are bools. "block": a root block; block names
+    are unique; a block's body uses its axes and no outer loop variable; its regions name what it touches.
+    "loop": no blocks. "flat": no blocks, and every access has one index into a compact 1-D buffer.
     """
     assert stage in STAGES, f"stage {stage!r} is none of {STAGES}"
     _Verifier(func, stage).function()
@@ -51,8 +52,8 @@ def verify(func: PrimFunc, stage: str = "block") -> None:
 class _Verifier:
     def __init__(self, func: PrimFunc, stage: str) -> None:
         self.func, self.stage = func, stage
-        self.visible: dict[int, str] = {}          # id(Var or Buffer) -> what defined it
-        self.defined: set[int] = set()             # every Var ever defined
+        self.visible: dict[int, str] = {}  # id(Var or Buffer) -> what defined it
+        self.defined: set[int] = set()  # every Var ever defined
         self.blocks: set[str] = set()
         self.here: Node = func
 
@@ -74,7 +75,11 @@ class _Verifier:
         self.visible = before
 
     def define(self, x: Any, what: str, *at: Node) -> None:
-        self.check(id(x) not in self.defined, f"{what} {x.name} is defined twice; each definition has an object of its own", *at)
+        self.check(
+            id(x) not in self.defined,
+            f"{what} {x.name} is defined twice; each definition has an object of its own",
+            *at,
+        )
         self.defined.add(id(x))
         self.visible[id(x)] = what
         if isinstance(x, Buffer):
@@ -84,7 +89,10 @@ class _Verifier:
         f = self.func
         for p in f.params:
             self.define(p, "parameter")
-            self.check((p in f.buffer_map) <= (p.type == "handle"), f"parameter {p.name} has a buffer but is {p.type}")
+            self.check(
+                (p in f.buffer_map) <= (p.type == "handle"),
+                f"parameter {p.name} has a buffer but is {p.type}",
+            )
         self.check(set(f.buffer_map) <= set(f.params), "buffer_map has a key that is no parameter")
         for b in f.buffers:
             self.define(b, "argument")
@@ -95,7 +103,9 @@ class _Verifier:
         for b in f.buffers:
             self.buffer(b)
         if self.stage == "block":
-            self.check(isinstance(f.body, BlockRealize) and not f.body.iter_values, "the body is not a root block")
+            self.check(
+                isinstance(f.body, BlockRealize) and not f.body.iter_values, "the body is not a root block"
+            )
         self.stmt(f.body)
 
     def buffer(self, b: Buffer) -> None:
@@ -104,7 +114,10 @@ class _Verifier:
             self.check(dt.is_integer(e.dtype), f"{b.name}: the extent {e} is {e.dtype}")
         if b.elem_offset is not None:
             self.expr(b.elem_offset)
-        self.check(len(b.strides) in (0, len(b.shape)), f"{b.name} has {len(b.shape)} extents and {len(b.strides)} strides")
+        self.check(
+            len(b.strides) in (0, len(b.shape)),
+            f"{b.name} has {len(b.shape)} extents and {len(b.strides)} strides",
+        )
 
     # statements --------------------------------------------------------------------------------------------
     def stmt(self, s: Node) -> None:
@@ -119,39 +132,55 @@ class _Verifier:
         self.expr(s.value)
         lanes = self.access(s.buffer, s.indices, s.predicate, s)
         expected = dt.with_lanes(s.buffer.dtype, lanes) if lanes > 1 else s.buffer.dtype
-        self.check(s.value.dtype == expected, f"a value of type {s.value.dtype} is stored to {s.buffer.name}, which takes {expected}")
+        self.check(
+            s.value.dtype == expected,
+            f"a value of type {s.value.dtype} is stored to {s.buffer.name}, which takes {expected}",
+        )
 
     def access(self, b: Buffer, indices: tuple[Expr, ...], predicate: Expr | None, at: Node) -> int:
         """The number of lanes of an access, after all its checks."""
         self.known(b)
-        self.check(len(indices) == len(b.shape), f"{b.name} has {len(b.shape)} dimension(s), {len(indices)} index(es) given")
+        self.check(
+            len(indices) == len(b.shape),
+            f"{b.name} has {len(b.shape)} dimension(s), {len(indices)} index(es) given",
+        )
         if self.stage == "flat":
             self.check(len(indices) == 1 and not b.strides, f"{b.name} is not flat: {len(indices)} index(es)")
         for i in indices:
             self.expr(i)
             self.check(dt.is_integer(i.dtype), f"{b.name}: index {i} is {i.dtype}, not an integer")
         for i in indices[:-1]:
-            self.check(dt.lanes_of(i.dtype) == 1, f"{b.name}: only the last index may be a vector, {i} is {i.dtype}")
+            self.check(
+                dt.lanes_of(i.dtype) == 1, f"{b.name}: only the last index may be a vector, {i} is {i.dtype}"
+            )
         lanes = dt.lanes_of(indices[-1].dtype) if indices else 1
         if predicate is not None:
             self.expr(predicate)
-            self.check(lanes > 1 and predicate.dtype == f"boolx{lanes}",
-                       f"{b.name}: the predicate is {predicate.dtype} for an access of {lanes} lane(s)")
+            self.check(
+                lanes > 1 and predicate.dtype == f"boolx{lanes}",
+                f"{b.name}: the predicate is {predicate.dtype} for an access of {lanes} lane(s)",
+            )
         return lanes
 
     def known(self, b: Buffer) -> None:
-        self.check(id(b) in self.visible or (self.stage != "block" and id(b.data) in self.visible),
-                   f"nothing defines the buffer {b.name} here")
+        self.check(
+            id(b) in self.visible or (self.stage != "block" and id(b.data) in self.visible),
+            f"nothing defines the buffer {b.name} here",
+        )
 
     def loop(self, s: For) -> None:
         self.expr(s.min)
         self.expr(s.extent)
         v = s.loop_var
         self.check(s.kind in FOR_KINDS, f"loop {v.name} has the unknown kind {s.kind!r}")
-        self.check((s.kind == THREAD_BINDING) == bool(s.thread_tag),
-                   f"loop {v.name} is {s.kind} and has the thread tag {s.thread_tag!r}")
-        self.check(dt.is_integer(v.type) and s.min.dtype == s.extent.dtype == v.type,
-                   f"loop {v.name} is {v.type}, its min is {s.min.dtype}, its extent is {s.extent.dtype}")
+        self.check(
+            (s.kind == THREAD_BINDING) == bool(s.thread_tag),
+            f"loop {v.name} is {s.kind} and has the thread tag {s.thread_tag!r}",
+        )
+        self.check(
+            dt.is_integer(v.type) and s.min.dtype == s.extent.dtype == v.type,
+            f"loop {v.name} is {v.type}, its min is {s.min.dtype}, its extent is {s.extent.dtype}",
+        )
         with self.scope([v], "loop", s):
             self.stmt(s.body)
 
@@ -188,11 +217,16 @@ class _Verifier:
     def realize(self, s: BlockRealize) -> None:
         block = s.block
         self.check(self.stage == "block", f"block {block.name} is left over")
-        self.check(len(s.iter_values) == len(block.iter_vars),
-                   f"block {block.name} has {len(block.iter_vars)} axes, {len(s.iter_values)} values given")
+        self.check(
+            len(s.iter_values) == len(block.iter_vars),
+            f"block {block.name} has {len(block.iter_vars)} axes, {len(s.iter_values)} values given",
+        )
         for iv, value in zip(block.iter_vars, s.iter_values, strict=True):
             self.expr(value)
-            self.check(value.dtype == iv.var.type, f"axis {iv.var.name} is {iv.var.type}, its value {value} is {value.dtype}")
+            self.check(
+                value.dtype == iv.var.type,
+                f"axis {iv.var.name} is {iv.var.type}, its value {value} is {value.dtype}",
+            )
         self.expr(s.predicate)
         self.check(s.predicate.dtype == "bool", f"the predicate {s.predicate} is {s.predicate.dtype}")
         self.block(block)
@@ -201,7 +235,7 @@ class _Verifier:
         self.check(b.name not in self.blocks, f"two blocks are named {b.name}", b)
         self.blocks.add(b.name)
         before = self.visible
-        self.visible = {k: what for k, what in before.items() if what != "loop"}     # a block sees its axes only
+        self.visible = {k: what for k, what in before.items() if what != "loop"}  # a block sees its axes only
         for iv in b.iter_vars:
             self.check(iv.dom is not None, f"axis {iv.var.name} has no domain", b)
             self.expr(iv.dom)  # type: ignore[arg-type]
@@ -226,8 +260,10 @@ class _Verifier:
 
     def region(self, r: BufferRegion) -> None:
         self.known(r.buffer)
-        self.check(len(r.region) == len(r.buffer.shape),
-                   f"{r.buffer.name} has {len(r.buffer.shape)} dimension(s), its region {len(r.region)}")
+        self.check(
+            len(r.region) == len(r.buffer.shape),
+            f"{r.buffer.name} has {len(r.buffer.shape)} dimension(s), its region {len(r.region)}",
+        )
         for axis in r.region:
             self.expr(axis)
 
@@ -242,11 +278,17 @@ class _Verifier:
         sources = {id(m.buffer): id(m.source.buffer) for m in b.match_buffers}
         for n in nodes:
             if isinstance(n, Store):
-                self.check(sources.get(id(n.buffer), id(n.buffer)) in writes, f"block {b.name} writes {n.buffer.name}, "
-                           "which its write regions leave out", n)
+                self.check(
+                    sources.get(id(n.buffer), id(n.buffer)) in writes,
+                    f"block {b.name} writes {n.buffer.name}, which its write regions leave out",
+                    n,
+                )
             elif isinstance(n, Load):
-                self.check(sources.get(id(n.buffer), id(n.buffer)) in reads, f"block {b.name} reads {n.buffer.name}, "
-                           "which its regions leave out", b)
+                self.check(
+                    sources.get(id(n.buffer), id(n.buffer)) in reads,
+                    f"block {b.name} reads {n.buffer.name}, which its regions leave out",
+                    b,
+                )
 
     # expressions -------------------------------------------------------------------------------------------
     def expr(self, e: Node) -> None:
@@ -263,7 +305,11 @@ class _Verifier:
     def var(self, e: Var) -> None:
         if id(e) in self.visible:
             return
-        hint = " (a block's body uses the block's axes, not the loops around it)" if id(e) in self.defined else ""
+        hint = (
+            " (a block's body uses the block's axes, not the loops around it)"
+            if id(e) in self.defined
+            else ""
+        )
         self.fail(f"{e.name} is used, but nothing defines it here{hint}")
 
     def load(self, e: Load) -> None:
@@ -272,7 +318,7 @@ class _Verifier:
     def let_expr(self, e: Let) -> None:
         self.expr(e.value)
         self.check(e.var.type == e.value.dtype, f"{e.var.name} is {e.var.type}, its value is {e.value.dtype}")
-        shared = id(e.var) in self.defined          # a Let may be shared by several expressions
+        shared = id(e.var) in self.defined  # a Let may be shared by several expressions
         self.defined.discard(id(e.var))
         with self.scope([e.var], "let"):
             self.expr(e.body)
@@ -280,11 +326,20 @@ class _Verifier:
 
 
 _STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
-    Store: _Verifier.store, For: _Verifier.loop, While: _Verifier.while_, IfThenElse: _Verifier.branch,
-    LetStmt: _Verifier.let, Seq: _Verifier.sequence, Allocate: _Verifier.allocate, BlockRealize: _Verifier.realize,
-    Block: _Verifier.block, Evaluate: lambda v, s: v.expr(s.value),
+    Store: _Verifier.store,
+    For: _Verifier.loop,
+    While: _Verifier.while_,
+    IfThenElse: _Verifier.branch,
+    LetStmt: _Verifier.let,
+    Seq: _Verifier.sequence,
+    Allocate: _Verifier.allocate,
+    BlockRealize: _Verifier.realize,
+    Block: _Verifier.block,
+    Evaluate: lambda v, s: v.expr(s.value),
 }
 _EXPRESSIONS: dict[type, Callable[[_Verifier, Any], None]] = {
-    Var: _Verifier.var, Load: _Verifier.load, Let: _Verifier.let_expr,
+    Var: _Verifier.var,
+    Load: _Verifier.load,
+    Let: _Verifier.let_expr,
     IterVar: lambda v, e: v.fail(f"the axis {e.var.name} stands in an expression; use its var"),
 }

@@ -1,4 +1,5 @@
 """The dtype rules of expressions, one case per class."""
+
 from __future__ import annotations
 
 from tilewright.tir import dtype as dt
@@ -56,8 +57,11 @@ def type_mismatch(e: Node) -> str:
         case FloatImm(_, type_):
             return "" if dt.is_float(type_) else f"a float constant of type {type_}"
         case Range(min_, extent):
-            return "" if dt.is_integer(min_.dtype) and min_.dtype == extent.dtype else (
-                f"min is {min_.dtype}, extent is {extent.dtype}")
+            return (
+                ""
+                if dt.is_integer(min_.dtype) and min_.dtype == extent.dtype
+                else (f"min is {min_.dtype}, extent is {extent.dtype}")
+            )
         case StringImm():
             return ""
     return f"{type(e).__name__} cannot stand in an expression"
@@ -69,7 +73,11 @@ def _choice(condition: Expr, a: Expr, b: Expr) -> str:
     if a.dtype != b.dtype:
         return f"the branches are {a.dtype} and {b.dtype}"
     lanes = dt.lanes_of(condition.dtype)
-    return "" if lanes in (1, dt.lanes_of(a.dtype)) else f"the condition has {lanes} lanes, the branches are {a.dtype}"
+    return (
+        ""
+        if lanes in (1, dt.lanes_of(a.dtype))
+        else f"the condition has {lanes} lanes, the branches are {a.dtype}"
+    )
 
 
 def _call(e: Call) -> str:

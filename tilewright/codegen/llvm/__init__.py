@@ -6,5 +6,17 @@ from tilewright.codegen.llvm.emit import emit_module
 from tilewright.codegen.llvm.layout import KernelLayout, kernel_layout
 from tilewright.codegen.llvm.target import CpuTarget, feature_set, host_cpu, target_machine
 
-__all__ = ["CpuTarget", "KernelLayout", "assembly", "compile_object", "compile_text", "emit_module", "feature_set",
-           "host_cpu", "kernel_layout", "llvm_ir", "optimized_ir", "target_machine"]
+__all__ = [
+    "CpuTarget",
+    "KernelLayout",
+    "assembly",
+    "compile_object",
+    "compile_text",
+    "emit_module",
+    "feature_set",
+    "host_cpu",
+    "kernel_layout",
+    "llvm_ir",
+    "optimized_ir",
+    "target_machine",
+]

@@ -1,4 +1,7 @@
-"""Operators, casts and choices: guarded division, NaN-propagating minimum and maximum, saturating conversion."""
+"""Operators, casts and choices: guarded division, NaN-propagating minimum and maximum, saturating
+conversion.
+"""
+
 from __future__ import annotations
 
 from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, constant_of, contains, emits
@@ -45,9 +48,11 @@ def _float(fn: FunctionEmitter, op: str, a: str, b: str, dtype: str) -> str:
         if op == "sub" and a == constant_of(dtype, -0.0):
             return fn.value(f"fneg {type_} {b}")
         return fn.value(f"{_FLOAT[op]} {fn.flags}{type_} {a}, {b}")
-    if op in ("min", "max"):                     # nsz: three instructions instead of five on x86
+    if op in ("min", "max"):
+        # nsz saves two instructions on x86. The NaN test falls on the first operand: b, so that the chain of a
+        # reduction max(total, x) does not wait for it.
         name = "minimum" if op == "min" else "maximum"
-        return fn.call(name, type_, ((type_, a), (type_, b)), flags="nsz ")
+        return fn.call(name, type_, ((type_, b), (type_, a)), flags="nsz ")
     if op in ("floordiv", "floormod"):
         return _float_floor(fn, op, a, b, type_)
     raise CodegenError(f"{fn.name}: the operator {op} has no machine code on {dtype}")
@@ -190,6 +195,8 @@ def emit_select(fn: FunctionEmitter, e: Select) -> str:
 
 @emits(EXPRESSIONS, Let)
 def emit_let(fn: FunctionEmitter, e: Let) -> str:
+    if contains(e.value, (Load, Call)):
+        fn.dependent.add(e.var)
     with fn.bound(e.var, fn.expr(e.value)):
         return fn.expr(e.body)
 
@@ -255,8 +262,14 @@ def _resize_float(fn: FunctionEmitter, x: str, source: str, target: str) -> str:
 
 
 def _round_to_odd(fn: FunctionEmitter, x: str, double: str) -> str:
-    """float64 to float32 so that a second rounding to 16 bits equals a single one (Boldo and Melquiond, 2008)."""
-    single, bits, mask = with_element(double, "float"), with_element(double, "i32"), with_element(double, "i1")
+    """float64 to float32 so that a second rounding to 16 bits equals a single one (Boldo and
+    Melquiond, 2008).
+    """
+    single, bits, mask = (
+        with_element(double, "float"),
+        with_element(double, "i32"),
+        with_element(double, "i1"),
+    )
     near = fn.value(f"fptrunc {double} {x} to {single}")
     back = fn.value(f"fpext {single} {near} to {double}")
     magnitude = fn.call("fabs", double, ((double, x),))
@@ -277,7 +290,10 @@ def _saturate(fn: FunctionEmitter, x: str, source: str, target: str) -> str:
         name = "fptosi.sat" if dt.is_signed(target) else "fptoui.sat"
         return fn.call(name, to, ((from_, x),), mangled=(to, from_))
     mask = with_element(from_, "i1")
-    floor, ceiling = constant_of(source_compute(source), float(low)), constant_of(source_compute(source), float(high + 1))
+    floor, ceiling = (
+        constant_of(source_compute(source), float(low)),
+        constant_of(source_compute(source), float(high + 1)),
+    )
     too_low = fn.value(f"fcmp olt {from_} {x}, {floor}")
     not_high = fn.value(f"fcmp olt {from_} {x}, {ceiling}")
     ordered = fn.value(f"fcmp ord {from_} {x}, {with_zero(from_)}")
@@ -303,6 +319,8 @@ def reinterpret(fn: FunctionEmitter, e: Expr, target: str) -> str:
     if dt.bits_of(source) != dt.bits_of(target):
         raise CodegenError(f"{fn.name}: reinterpret from {source} to {target} changes the width")
     if dt.element_of(source) in SMALL_FLOATS or dt.element_of(target) in SMALL_FLOATS:
-        raise CodegenError(f"{fn.name}: reinterpret of {source} as {target} is not supported for 16-bit floats")
+        raise CodegenError(
+            f"{fn.name}: reinterpret of {source} as {target} is not supported for 16-bit floats"
+        )
     from_, to = memory_type(source), memory_type(target)
     return x if from_ == to else fn.value(f"bitcast {from_} {x} to {to}")

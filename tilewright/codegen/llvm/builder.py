@@ -48,6 +48,9 @@ class ModuleBuilder:
         self._globals.setdefault(name, text)
         return f"@{name}"
 
+    def has_global(self, name: str) -> bool:
+        return name in self._globals
+
     def c_string(self, value: str) -> str:
         """`@.str.K`, the zero-terminated UTF-8 text."""
         data = value.encode() + b"\0"
@@ -58,12 +61,16 @@ class ModuleBuilder:
         return self.global_data(f".str.{len(self._globals)}", text)
 
     def metadata(self, text: str, distinct: bool = False) -> str:
-        """`!N` for a metadata node; equal nodes share a number unless distinct (`{self}` is its own number)."""
+        """`!N` for a metadata node; equal nodes share a number unless distinct (`{self}` is its
+        own number).
+        """
         if not distinct and text in self._metadata_ids:
             return f"!{self._metadata_ids[text]}"
         number = len(self._metadata)
         self._metadata_ids[text] = number
-        self._metadata.append(f"!{number} = " + ("distinct " if distinct else "") + text.replace("{self}", f"!{number}"))
+        self._metadata.append(
+            f"!{number} = " + ("distinct " if distinct else "") + text.replace("{self}", f"!{number}")
+        )
         return f"!{number}"
 
     def intrinsic(self, name: str, result: str, arguments: tuple[str, ...], mangled: tuple[str, ...]) -> str:

@@ -13,8 +13,16 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Call, Expr, StringImm
 
-_NATIVE = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "roundeven", "nearbyint": "roundeven",
-           "fma": "fma", "copysign": "copysign"}
+_NATIVE = {
+    "sqrt": "sqrt",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+    "round": "roundeven",
+    "nearbyint": "roundeven",
+    "fma": "fma",
+    "copysign": "copysign",
+}
 
 
 @emits(EXPRESSIONS, Call)
@@ -62,7 +70,9 @@ def emit_classify(fn: FunctionEmitter, e: Call) -> str:
     if e.op == "isnan":
         return fn.value(f"fcmp uno {type_} {x}, {x}")
     magnitude = fn.call("fabs", type_, ((type_, x),))
-    infinity = constant_of(dt.with_lanes("float64" if "double" in type_ else "float32", dt.lanes_of(dtype)), float("inf"))
+    infinity = constant_of(
+        dt.with_lanes("float64" if "double" in type_ else "float32", dt.lanes_of(dtype)), float("inf")
+    )
     return fn.value(f"fcmp {'oeq' if e.op == 'isinf' else 'olt'} {type_} {magnitude}, {infinity}")
 
 
@@ -141,7 +151,8 @@ def emit_assume(fn: FunctionEmitter, e: Call) -> str:
 def emit_prefetch(fn: FunctionEmitter, e: Call) -> str:
     """Bring the line of an element near, for reading."""
     where = _address_of(fn, e, e.args[0])
-    fn.do(f"call void {fn.module.declare('llvm.prefetch.p0', 'void', 'ptr, i32, i32, i32')}(ptr {where}, i32 0, i32 3, i32 1)")
+    symbol = fn.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+    fn.do(f"call void {symbol}(ptr {where}, i32 0, i32 3, i32 1)")
     return "0"
 
 
@@ -181,7 +192,9 @@ def emit_extern(fn: FunctionEmitter, e: Call) -> str:
     if known is not None and known != wanted:
         raise CodegenError(f"{fn.name}: {symbol} is called as `{wanted}` and elsewhere as `{known}`")
     fn.module.declare(symbol, result, ", ".join(types))
-    value = fn.effect(f"call {result} @{symbol}({', '.join(f'{t} {v}' for t, v in zip(types, operands, strict=True))})")
+    value = fn.effect(
+        f"call {result} @{symbol}({', '.join(f'{t} {v}' for t, v in zip(types, operands, strict=True))})"
+    )
     return fn.value(f"icmp ne i8 {value}, 0") if e.dtype == "bool" else value
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import llvmlite.binding as llvm
 
@@ -13,8 +14,23 @@ from tilewright.tir.stmt import PrimFunc
 
 
 def compile_object(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = "") -> bytes:
-    """The functions as one relocatable object file for the target. Raises CodegenError and TargetError."""
-    return compile_text(llvm_ir(funcs, target, extra), target)
+    """The functions as one relocatable object file for the target.
+
+    TILEWRIGHT_DUMP=folder writes NAME.ll, NAME.opt.ll and NAME.s there. Raises CodegenError and TargetError.
+    """
+    text = llvm_ir(funcs, target, extra)
+    module = optimize(text, target)
+    folder = config.get("DUMP")
+    if folder:
+        _dump(Path(str(folder)), funcs[0].name, text, module, target)
+    return target_machine(target).emit_object(module)
+
+
+def _dump(folder: Path, name: str, text: str, module: llvm.ModuleRef, target: CpuTarget) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.ll").write_text(text)
+    (folder / f"{name}.opt.ll").write_text(str(module))
+    (folder / f"{name}.s").write_text(target_machine(target).emit_assembly(module))
 
 
 def llvm_ir(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = "") -> str:
@@ -24,24 +40,50 @@ def llvm_ir(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = "") -> st
 
 
 def optimize(text: str, target: CpuTarget) -> llvm.ModuleRef:
-    """The module after the optimisation pipeline of the target's opt_level."""
+    """The module after the optimisation pipeline of the target's opt_level.
+
+    LLVM 22 can leave a shuffle before its operands when VectorCombine meets what the loop vectoriser made; emitting
+    such code would abort the process. So the result is verified, and made again without the vectoriser if need be.
+    """
+    module = _parse(text, target)
+    if config.get("VERIFY"):
+        _verify(module)
+    level = int(target.opt_level)
+    if level == 0:
+        return module
+    _run_passes(module, target, level, vectorize=level >= 2)
+    try:
+        module.verify()
+    except RuntimeError:
+        module = _parse(text, target)
+        _run_passes(module, target, level, vectorize=False)
+        _verify(module)
+    return module
+
+
+def _parse(text: str, target: CpuTarget) -> llvm.ModuleRef:
     machine = target_machine(target)
     try:
         module = llvm.parse_assembly(text)
     except RuntimeError as error:
-        raise CodegenError(f"LLVM refuses the generated code, which is a bug in Tilewright: {error}") from None
+        raise CodegenError(f"LLVM refuses the generated code (a bug in Tilewright): {error}") from None
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
-    if config.get("VERIFY"):
-        module.verify()
-    level = int(target.opt_level)
-    if level > 0:
-        options = llvm.create_pipeline_tuning_options(speed_level=level)
-        options.loop_vectorization = level >= 2
-        options.slp_vectorization = level >= 2
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
     return module
+
+
+def _verify(module: llvm.ModuleRef) -> None:
+    try:
+        module.verify()
+    except RuntimeError as error:
+        raise CodegenError(f"the generated code is not well formed (a bug in Tilewright): {error}") from None
+
+
+def _run_passes(module: llvm.ModuleRef, target: CpuTarget, level: int, vectorize: bool) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = options.slp_vectorization = vectorize
+    builder = llvm.create_pass_builder(target_machine(target), options)
+    builder.getModulePassManager().run(module, builder)
 
 
 def compile_text(text: str, target: CpuTarget) -> bytes:

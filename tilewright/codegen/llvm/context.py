@@ -31,8 +31,10 @@ def emits(table: dict[Any, Any], *keys: Any) -> Callable[[F], F]:
 class FunctionEmitter(FunctionBuilder):
     """Emits expressions and statements of one flat PrimFunc into one LLVM function.
 
-    `values` holds the operand of each scalar Var, `wide` its 64-bit form where one exists, `pointers` the address of
-    each buffer by its data Var. `mask` is the predicate under which vector loads happen (inside a branch of a vector
+    `values` holds the operand of each scalar Var, `wide` its 64-bit form where one exists, `pointers`
+    the address of
+    each buffer by its data Var. `mask` is the predicate under which vector loads happen (inside a branch
+    of a vector
     if_then_else), as an <N x i1> operand.
     """
 
@@ -44,6 +46,7 @@ class FunctionEmitter(FunctionBuilder):
         self.pointers: dict[Var, str] = {}
         self.buffers: dict[Var, Buffer] = {}
         self.natural: set[Var] = set()            # variables known to be >= 0
+        self.dependent: set[Var] = set()          # variables whose value comes from data
         self.mask: str | None = None
         self.parallel_depth = 0
         self.parallel_count = [0]
@@ -55,15 +58,21 @@ class FunctionEmitter(FunctionBuilder):
         """The operand (a register or a constant, without its type) that holds e."""
         emit = EXPRESSIONS.get(type(e))
         if emit is None:
-            raise CodegenError(f"{self.name}: an expression of type {type(e).__name__} has no machine code: {e}")
+            raise CodegenError(
+                f"{self.name}: an expression of type {type(e).__name__} has no machine code: {e}"
+            )
         return emit(self, e)
 
     def stmt(self, s: Stmt) -> None:
         """Emit the statement at the end of the current block."""
         emit = STATEMENTS.get(type(s))
         if emit is None:
-            raise CodegenError(with_hint(f"{self.name}: a statement of type {type(s).__name__} has no machine code",
-                                         "lower the function first: tilewright.lower(func)"))
+            raise CodegenError(
+                with_hint(
+                    f"{self.name}: a statement of type {type(s).__name__} has no machine code",
+                    "lower the function first: tilewright.lower(func)",
+                )
+            )
         emit(self, s)
 
     def typed(self, e: Expr) -> str:
@@ -98,8 +107,14 @@ class FunctionEmitter(FunctionBuilder):
         yield
         self.mask = before
 
-    def call(self, name: str, result: str, arguments: tuple[tuple[str, str], ...], mangled: tuple[str, ...] | None = None,
-             flags: str = "") -> str:
+    def call(
+        self,
+        name: str,
+        result: str,
+        arguments: tuple[tuple[str, str], ...],
+        mangled: tuple[str, ...] | None = None,
+        flags: str = "",
+    ) -> str:
         """The value of the LLVM intrinsic `llvm.<name>` of (type, operand) arguments."""
         types = tuple(t for t, _ in arguments)
         symbol = self.module.intrinsic(name, result, types, (result,) if mangled is None else mangled)
@@ -149,7 +164,18 @@ def contains(e: Node, kinds: tuple[type, ...]) -> bool:
         top = stack.pop()
         if isinstance(top, kinds):
             return True
-        for name in ("a", "b", "value", "condition", "base", "stride", "args", "indices", "body", "predicate"):
+        for name in (
+            "a",
+            "b",
+            "value",
+            "condition",
+            "base",
+            "stride",
+            "args",
+            "indices",
+            "body",
+            "predicate",
+        ):
             child = getattr(top, name, None)
             if isinstance(child, tuple):
                 stack.extend(child)

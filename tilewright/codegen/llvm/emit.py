@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.codegen.llvm import arithmetic, calls, memory, statements  # noqa: F401  (they fill the tables)
+from tilewright.codegen.llvm import arithmetic, calls, memory, packed_calls, statements  # noqa: F401  (they fill the tables)
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.layout import KernelLayout, kernel_layout
@@ -18,7 +18,8 @@ def emit_module(funcs: Sequence[PrimFunc], features: frozenset[str] = frozenset(
                 extra: str = "") -> str:
     """LLVM IR of the functions: for each NAME its `NAME__kernel` and its packed entry `__tvm_ffi_NAME`.
 
-    features: what the CPU has ("avx512f", ...). contract: a * b + c may become one FMA. extra: IR appended as it is.
+    features: what the CPU has ("avx512f", ...). contract: a * b + c may become one FMA. extra: IR
+    appended as it is.
     Raises CodegenError for what has no machine code.
     """
     module = ModuleBuilder(contract, features)
@@ -28,7 +29,8 @@ def emit_module(funcs: Sequence[PrimFunc], features: frozenset[str] = frozenset(
     for func in funcs:
         layout = kernel_layout(func)
         define_kernel(module, func, layout)
-        define_packed(module, layout, None)
+        fault = f"{func.name}__fault"
+        define_packed(module, layout, f"@{fault}" if module.has_global(fault) else None)
     return module.text(extra) + attribute_groups(features)
 
 
@@ -56,5 +58,7 @@ def define_kernel(module: ModuleBuilder, func: PrimFunc, layout: KernelLayout) -
         parameters.append(f"{register_type(var.dtype)} %s{k}")
     fn.natural.update(layout.symbols)
     fn.stmt(func.body)
-    module.define(f"{func.name}__kernel",
-                  f"define void @{func.name}__kernel({', '.join(parameters)}) #0 {{\n{fn.body()}\n  ret void\n}}")
+    module.define(
+        f"{func.name}__kernel",
+        f"define void @{func.name}__kernel({', '.join(parameters)}) #0 {{\n{fn.body()}\n  ret void\n}}",
+    )

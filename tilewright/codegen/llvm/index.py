@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, IntImm, Let, Ramp, Select, Var, binary
+from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, IntImm, Ramp, Select, Var, binary
 
 _SUMS = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}
 _DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
@@ -48,13 +48,12 @@ def index(fn: FunctionEmitter, e: Expr) -> str:
             return _divide(fn, e.op, index(fn, e.a), e.b.value, natural(fn, e.a))
         if e.op in ("min", "max") and not dt.is_unsigned(e.dtype):
             return fn.call(f"s{e.op}", "i64", (("i64", index(fn, e.a)), ("i64", index(fn, e.b))))
-    elif isinstance(e, Cast) and e.type == "int64" and e.value.dtype == "int32" and isinstance(e.value, _PURE):
+    elif (
+        isinstance(e, Cast) and e.type == "int64" and e.value.dtype == "int32" and isinstance(e.value, _PURE)
+    ):
         return index(fn, e.value)
     elif isinstance(e, Select):
         return fn.select(fn.expr(e.condition), "i1", index(fn, e.a), index(fn, e.b), "i64")
-    elif isinstance(e, Let):
-        with fn.bound(e.var, fn.expr(e.value)):
-            return index(fn, e.body)
     return _extend(fn, e)
 
 
@@ -117,6 +116,10 @@ def as_ramp(e: Expr) -> Ramp | Broadcast | None:
             return None
         ramp, factor = (a, b) if isinstance(a, Ramp) else (b, a)
         assert isinstance(ramp, Ramp) and isinstance(factor, Broadcast)
-        return Ramp(binary("mul", ramp.base, factor.value), binary("mul", ramp.stride, factor.value), ramp.lanes)
-    parts = [(x.base, x.stride) if isinstance(x, Ramp) else (x.value, IntImm(0, x.value.dtype)) for x in (a, b)]
+        return Ramp(
+            binary("mul", ramp.base, factor.value), binary("mul", ramp.stride, factor.value), ramp.lanes
+        )
+    parts = [
+        (x.base, x.stride) if isinstance(x, Ramp) else (x.value, IntImm(0, x.value.dtype)) for x in (a, b)
+    ]
     return Ramp(binary(e.op, parts[0][0], parts[1][0]), binary(e.op, parts[0][1], parts[1][1]), a.lanes)

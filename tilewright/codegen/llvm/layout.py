@@ -7,7 +7,7 @@ from tilewright.runtime.signature import OPERATORS, Dim, Param, Signature
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.support.names import NameSupply
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Var
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import PrimFunc, Store
@@ -15,7 +15,8 @@ from tilewright.tir.stmt import PrimFunc, Store
 
 @dataclass(frozen=True)
 class KernelLayout:
-    """The arguments of `@NAME__kernel`: an address per buffer, the scalar parameters, then the symbols of the shapes.
+    """The arguments of `@NAME__kernel`: an address per buffer, the scalar parameters, then the symbols
+    of the shapes.
 
     `symbols` are in the order in which a buffer's shape (then strides) first has them as a whole extent.
     """
@@ -71,9 +72,13 @@ def _dim(func: PrimFunc, e: Expr, names: dict[Var, str]) -> Dim:
         return _dim(func, e.value, names)
     if isinstance(e, Binary) and e.op in OPERATORS:
         return e.op, _dim(func, e.a, names), _dim(func, e.b, names)
-    raise CodegenError(with_hint(f"{func.name}: the extent {e} of a parameter cannot be checked at a call",
-                                 "extents are sums, products, quotients, min and max of shape variables and scalar parameters; "
-                                 "each variable must stand alone as one extent or be a parameter"))
+    raise CodegenError(
+        with_hint(
+            f"{func.name}: the extent {e} of a parameter cannot be checked at a call",
+            "extents are sums, products, quotients, min and max of shape variables and scalar parameters; "
+            "each variable must stand alone as one extent or be a parameter",
+        )
+    )
 
 
 def written_buffers(func: PrimFunc) -> set[Var]:
@@ -83,5 +88,9 @@ def written_buffers(func: PrimFunc) -> set[Var]:
         if isinstance(node, Store):
             found.add(node.buffer.data)
         elif isinstance(node, Call) and node.op in ("call_extern", "call_packed"):
-            found.update(v for a in node.args for v in walk(a) if isinstance(v, Var) and v.dtype == "handle")
+            for inner in (n for a in node.args for n in walk(a)):
+                if isinstance(inner, Call) and inner.op == "access_ptr" and isinstance(inner.args[0], Load):
+                    found.add(inner.args[0].buffer.data)
+                elif isinstance(inner, Var) and inner.dtype == "handle":
+                    found.add(inner)
     return found

@@ -1,8 +1,11 @@
 """Loads, stores, gathers and scatters, with predicates."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tilewright.codegen.llvm.arithmetic import with_zero
 from tilewright.codegen.llvm.context import EXPRESSIONS, STATEMENTS, FunctionEmitter, emits
+from tilewright.codegen.llvm.faults import from_data, inside, message, report_unless
 from tilewright.codegen.llvm.index import as_ramp, index
 from tilewright.codegen.llvm.small_floats import from_memory, to_memory
 from tilewright.codegen.llvm.types import memory_type, register_type, suffix
@@ -19,16 +22,24 @@ def flat_index(fn: FunctionEmitter, buffer: Buffer, indices: tuple[Expr, ...]) -
         return indices[0]
     if not indices:
         return IntImm(0)
-    raise CodegenError(with_hint(f"{fn.name}: {buffer.name} is accessed with {len(indices)} indices; machine code needs one",
-                                 "lower the function first: tilewright.lower(func)"))
+    raise CodegenError(
+        with_hint(
+            f"{fn.name}: {buffer.name} is accessed with {len(indices)} indices; machine code needs one",
+            "lower the function first: tilewright.lower(func)",
+        )
+    )
 
 
 def pointer(fn: FunctionEmitter, buffer: Buffer) -> str:
     """The address of the buffer's data."""
     found = fn.pointers.get(buffer.data)
     if found is None:
-        raise CodegenError(with_hint(f"{fn.name}: buffer {buffer.name} is neither an argument nor allocated here",
-                                     "its `data` variable must be the one of an argument's buffer or of an Allocate"))
+        raise CodegenError(
+            with_hint(
+                f"{fn.name}: buffer {buffer.name} is neither an argument nor allocated here",
+                "its `data` variable must be the one of an argument's buffer or of an Allocate",
+            )
+        )
     return found
 
 
@@ -68,11 +79,50 @@ def emit_load(fn: FunctionEmitter, e: Load) -> str:
     ramp = as_ramp(at)
     if isinstance(ramp, Broadcast):
         return _load_broadcast(fn, e.buffer, ramp, mask)
-    if isinstance(ramp, Ramp) and isinstance(ramp.stride, IntImm) and ramp.stride.value in (1, -1):
-        return from_memory(fn, _load_contiguous(fn, e.buffer, ramp, mask), dtype)
-    if isinstance(ramp, Ramp) and mask is None:
-        return from_memory(fn, _load_strided(fn, e.buffer, ramp), dtype)
-    return from_memory(fn, _gather(fn, e.buffer, at, mask, lanes), dtype)
+    if isinstance(ramp, Ramp) and not (mask is not None and from_data(fn, at)):
+        ok = None
+        if from_data(fn, at):
+            ok = inside(fn, e.buffer, at, lane_index(fn, ramp, 0), lane_index(fn, ramp, lanes - 1))
+        if ok is not None:
+            return _choose(fn, dtype, ok, lambda: _load_ramp(fn, e.buffer, ramp, at, None, dtype))
+        return _load_ramp(fn, e.buffer, ramp, at, mask, dtype)
+    return from_memory(
+        fn, _gather(fn, e.buffer, at, checked_lanes(fn, e.buffer, at, mask, lanes), lanes), dtype
+    )
+
+
+def _load_ramp(
+    fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, at: Expr, mask: str | None, dtype: str
+) -> str:
+    if isinstance(ramp.stride, IntImm) and ramp.stride.value in (1, -1):
+        return from_memory(fn, _load_contiguous(fn, buffer, ramp, mask), dtype)
+    if mask is None:
+        return from_memory(fn, _load_strided(fn, buffer, ramp), dtype)
+    return from_memory(fn, _gather(fn, buffer, at, mask, ramp.lanes), dtype)
+
+
+def checked_lanes(fn: FunctionEmitter, buffer: Buffer, at: Expr, mask: str | None, lanes: int) -> str | None:
+    """mask without the lanes whose index, taken from data, lies outside of the buffer; those are
+    recorded as a fault.
+    """
+    if not from_data(fn, at):
+        return mask
+    size, type_ = "1", f"<{lanes} x i1>"
+    for extent in buffer.shape:
+        n = index(fn, extent)
+        size = n if size == "1" else fn.value(f"mul nsw i64 {size}, {n}")
+    wide, operand = f"<{lanes} x i64>", fn.expr(at)
+    if dt.bits_of(at.dtype) < 64:
+        opcode = "sext" if dt.is_signed(at.dtype) else "zext"
+        operand = fn.value(f"{opcode} {register_type(at.dtype)} {operand} to {wide}")
+    ok = fn.value(f"icmp ult {wide} {operand}, {fn.broadcast(size, 'i64', lanes)}")
+    outside = fn.value(f"xor {type_} {ok}, splat (i1 true)")
+    if mask is not None:
+        outside = fn.value(f"and {type_} {outside}, {mask}")
+        ok = fn.value(f"and {type_} {ok}, {mask}")
+    clean = fn.value(f"xor i1 {any_of(fn, f'{type_} {outside}')}, true")
+    report_unless(fn, clean, message(fn, buffer, at))
+    return ok
 
 
 def _load_scalar(fn: FunctionEmitter, buffer: Buffer, at: Expr, predicate: Expr | None) -> str:
@@ -81,22 +131,35 @@ def _load_scalar(fn: FunctionEmitter, buffer: Buffer, at: Expr, predicate: Expr 
     if fn.mask is not None:
         any_lane = any_of(fn, fn.mask)
         condition = any_lane if condition is None else fn.value(f"and i1 {condition}, {any_lane}")
-    return guarded_load(fn, buffer, lambda: index(fn, at), condition)
+    return guarded_load(fn, buffer, at, condition)
 
 
-def guarded_load(fn: FunctionEmitter, buffer: Buffer, at: object, condition: str | None) -> str:
-    """buffer[at()] if condition holds, else 0."""
-    assert callable(at)
-    type_, memory = register_type(buffer.dtype), memory_type(buffer.dtype)
-    if condition is None:
-        loaded = fn.effect(f"load {memory}, ptr {address(fn, buffer, at())}, align {alignment(buffer)}")
-        return from_memory(fn, loaded, buffer.dtype)
-    inside, done, before = fn.new_label("read"), fn.new_label("done"), fn.label
-    fn.branch(condition, inside, done)
-    fn.start(inside)
+def guarded_load(fn: FunctionEmitter, buffer: Buffer, at: Expr, condition: str | None) -> str:
+    """buffer[at] if condition holds, else 0. An index from data is checked."""
+    if condition is not None:
+        return _choose(fn, buffer.dtype, condition, lambda: guarded_load(fn, buffer, at, None))
+    where = index(fn, at)
+    ok = inside(fn, buffer, at, where)
+    if ok is not None:
+        return _choose(fn, buffer.dtype, ok, lambda: _load_element(fn, buffer, where))
+    return _load_element(fn, buffer, where)
+
+
+def _load_element(fn: FunctionEmitter, buffer: Buffer, where: str) -> str:
+    loaded = fn.effect(
+        f"load {memory_type(buffer.dtype)}, ptr {address(fn, buffer, where)}, align {alignment(buffer)}"
+    )
+    return from_memory(fn, loaded, buffer.dtype)
+
+
+def _choose(fn: FunctionEmitter, dtype: str, condition: str, make: Callable[[], str]) -> str:
+    """make() where condition holds, else 0 (of dtype, which may be a vector)."""
+    type_ = register_type(dtype)
+    read, done, before = fn.new_label("read"), fn.new_label("done"), fn.label
+    fn.branch(condition, read, done)
+    fn.start(read)
     with fn.region():
-        loaded = fn.effect(f"load {memory}, ptr {address(fn, buffer, at())}, align {alignment(buffer)}")
-        value = from_memory(fn, loaded, buffer.dtype)
+        value = make()
     after = fn.label
     fn.jump(done)
     fn.start(done)
@@ -114,7 +177,7 @@ def any_of(fn: FunctionEmitter, mask: str) -> str:
 def _load_broadcast(fn: FunctionEmitter, buffer: Buffer, at: Broadcast, mask: str | None) -> str:
     type_ = register_type(buffer.dtype)
     condition = None if mask is None else any_of(fn, f"<{at.lanes} x i1> {mask}")
-    value = fn.broadcast(guarded_load(fn, buffer, lambda: index(fn, at.value), condition), type_, at.lanes)
+    value = fn.broadcast(guarded_load(fn, buffer, at.value, condition), type_, at.lanes)
     if mask is None:
         return value
     return fn.select(mask, f"<{at.lanes} x i1>", value, "zeroinitializer", f"<{at.lanes} x {type_}>")
@@ -123,7 +186,11 @@ def _load_broadcast(fn: FunctionEmitter, buffer: Buffer, at: Broadcast, mask: st
 def _first(ramp: Ramp) -> Expr:
     """Lowest index of a ramp of stride 1 or -1."""
     assert isinstance(ramp.stride, IntImm)
-    return ramp.base if ramp.stride.value == 1 else binary("sub", ramp.base, IntImm(ramp.lanes - 1, ramp.base.dtype))
+    return (
+        ramp.base
+        if ramp.stride.value == 1
+        else binary("sub", ramp.base, IntImm(ramp.lanes - 1, ramp.base.dtype))
+    )
 
 
 def _is_reversed(ramp: Ramp) -> bool:
@@ -144,9 +211,13 @@ def _load_contiguous(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, mask: str 
         lanes_mask = f"<{ramp.lanes} x i1>"
         if _is_reversed(ramp):
             mask = reverse(fn, mask, lanes_mask, ramp.lanes)
-        symbol = fn.module.declare(f"llvm.masked.load.{suffix(type_)}.p0", type_, f"ptr, {lanes_mask}, {type_}")
+        symbol = fn.module.declare(
+            f"llvm.masked.load.{suffix(type_)}.p0", type_, f"ptr, {lanes_mask}, {type_}"
+        )
         where = address(fn, buffer, at, inbounds=False)
-        loaded = fn.effect(f"call {type_} {symbol}(ptr align {align} {where}, {lanes_mask} {mask}, {type_} zeroinitializer)")
+        loaded = fn.effect(
+            f"call {type_} {symbol}(ptr align {align} {where}, {lanes_mask} {mask}, {type_} zeroinitializer)"
+        )
     return reverse(fn, loaded, type_, ramp.lanes) if _is_reversed(ramp) else loaded
 
 
@@ -174,7 +245,9 @@ def _addresses(fn: FunctionEmitter, buffer: Buffer, at: Expr, lanes: int) -> str
     operand, type_ = fn.expr(at), f"<{lanes} x {element}>"
     if dt.is_unsigned(at.dtype) and element != "i64":
         operand, type_ = fn.value(f"zext {type_} {operand} to <{lanes} x i64>"), f"<{lanes} x i64>"
-    return fn.value(f"getelementptr {memory_type(buffer.dtype)}, ptr {pointer(fn, buffer)}, {type_} {operand}")
+    return fn.value(
+        f"getelementptr {memory_type(buffer.dtype)}, ptr {pointer(fn, buffer)}, {type_} {operand}"
+    )
 
 
 def _gather(fn: FunctionEmitter, buffer: Buffer, at: Expr, mask: str | None, lanes: int) -> str:
@@ -193,7 +266,9 @@ def emit_store(fn: FunctionEmitter, s: Store) -> None:
     lanes = dt.lanes_of(at.dtype)
     dtype = dt.with_lanes(s.buffer.dtype, lanes)
     if dt.element_of(s.value.dtype) != s.buffer.dtype:
-        raise CodegenError(f"{fn.name}: a {s.value.dtype} value is stored to {s.buffer.name}, which holds {s.buffer.dtype}")
+        raise CodegenError(
+            f"{fn.name}: a {s.value.dtype} value is stored to {s.buffer.name}, which holds {s.buffer.dtype}"
+        )
     if lanes == 1:
         _store_scalar(fn, s, at)
         return
@@ -203,6 +278,8 @@ def emit_store(fn: FunctionEmitter, s: Store) -> None:
     value = to_memory(fn, value, dtype)
     mask = predicate_of(fn, s.predicate, lanes)
     ramp = as_ramp(at)
+    if from_data(fn, at):
+        mask = checked_lanes(fn, s.buffer, at, mask, lanes)
     if isinstance(ramp, Ramp) and isinstance(ramp.stride, IntImm) and ramp.stride.value in (1, -1):
         _store_contiguous(fn, s.buffer, ramp, value, mask)
     elif isinstance(ramp, Ramp) and mask is None:
@@ -212,22 +289,30 @@ def emit_store(fn: FunctionEmitter, s: Store) -> None:
 
 
 def _store_scalar(fn: FunctionEmitter, s: Store, at: Expr) -> None:
-    if s.predicate is None:
-        _store_element(fn, s, at)
-        return
-    inside, done = fn.new_label("write"), fn.new_label("done")
-    fn.branch(fn.expr(s.predicate), inside, done)
-    fn.start(inside)
-    with fn.region():
-        _store_element(fn, s, at)
-    fn.jump(done)
-    fn.start(done)
+    condition = None if s.predicate is None else fn.expr(s.predicate)
+    _only_if(fn, condition, lambda: _store_element(fn, s, at))
 
 
 def _store_element(fn: FunctionEmitter, s: Store, at: Expr) -> None:
-    value = to_memory(fn, fn.expr(s.value), s.buffer.dtype)
-    where = address(fn, s.buffer, index(fn, at))
-    fn.do(f"store {memory_type(s.buffer.dtype)} {value}, ptr {where}, align {alignment(s.buffer)}")
+    value, element = to_memory(fn, fn.expr(s.value), s.buffer.dtype), memory_type(s.buffer.dtype)
+    where = index(fn, at)
+
+    def put() -> None:
+        fn.do(f"store {element} {value}, ptr {address(fn, s.buffer, where)}, align {alignment(s.buffer)}")
+    _only_if(fn, inside(fn, s.buffer, at, where), put)
+
+
+def _only_if(fn: FunctionEmitter, condition: str | None, emit: Callable[[], None]) -> None:
+    if condition is None:
+        emit()
+        return
+    write, done = fn.new_label("write"), fn.new_label("done")
+    fn.branch(condition, write, done)
+    fn.start(write)
+    with fn.region():
+        emit()
+    fn.jump(done)
+    fn.start(done)
 
 
 def _store_contiguous(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, value: str, mask: str | None) -> None:
@@ -241,7 +326,9 @@ def _store_contiguous(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, value: st
         return
     if _is_reversed(ramp):
         mask = reverse(fn, mask, f"<{lanes} x i1>", lanes)
-    symbol = fn.module.declare(f"llvm.masked.store.{suffix(type_)}.p0", "void", f"{type_}, ptr, <{lanes} x i1>")
+    symbol = fn.module.declare(
+        f"llvm.masked.store.{suffix(type_)}.p0", "void", f"{type_}, ptr, <{lanes} x i1>"
+    )
     fn.do(f"call void {symbol}({type_} {value}, ptr align {align} {where}, <{lanes} x i1> {mask})")
 
 

@@ -14,7 +14,9 @@ def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None
     kernel leaves the number of a failed check; None when it has none.
     """
     name, table = layout.name, layout.signature.encode()
-    signature = module.global_data(f"{name}__signature", f"constant [{len(table)} x i8] {bytes_literal(table)}, align 8")
+    signature = module.global_data(
+        f"{name}__signature", f"constant [{len(table)} x i8] {bytes_literal(table)}, align 8"
+    )
     check = module.declare("tw_check_args", "i32", "ptr, i32, ptr, ptr")
     slots = max(1, layout.signature.num_slots)
     lines = [
@@ -26,7 +28,10 @@ def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None
     ]
     arguments = []
     for k in range(len(layout.buffers)):
-        lines += [f"  %s{k} = getelementptr inbounds i64, ptr %slots, i64 {k}", f"  %a{k} = load ptr, ptr %s{k}, align 8"]
+        lines += [
+            f"  %s{k} = getelementptr inbounds i64, ptr %slots, i64 {k}",
+            f"  %a{k} = load ptr, ptr %s{k}, align 8",
+        ]
         arguments.append(f"ptr %a{k}")
     for k, var in enumerate(layout.values, len(layout.buffers)):
         lines += [f"  %s{k} = getelementptr inbounds i64, ptr %slots, i64 {k}", *_scalar(var.dtype, k)]
@@ -42,12 +47,18 @@ def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None
         "fail:",
         "  ret i32 -1",
     ]
-    module.define(f"__tvm_ffi_{name}", f"define i32 @__tvm_ffi_{name}(ptr %self, ptr %args, i32 %n, ptr %ret) #0 {{\n"
-                  + "\n".join(lines) + "\n}")
+    module.define(
+        f"__tvm_ffi_{name}",
+        f"define i32 @__tvm_ffi_{name}(ptr %self, ptr %args, i32 %n, ptr %ret) #0 {{\n"
+        + "\n".join(lines)
+        + "\n}",
+    )
 
 
 def _scalar(dtype: str, k: int) -> list[str]:
-    """Load slot k (its address is %sK) as dtype into %aK: integers are in its low bits, floats are bits of their dtype."""
+    """Load slot k (its address is %sK) as dtype into %aK: integers are in its low bits, floats are
+    bits of their dtype.
+    """
     if dtype == "bool":
         return [f"  %b{k} = load i64, ptr %s{k}, align 8", f"  %a{k} = icmp ne i64 %b{k}, 0"]
     if dtype == "float16":
@@ -67,13 +78,14 @@ def _scalar(dtype: str, k: int) -> list[str]:
 def _fault_lines(module: ModuleBuilder, fault: str) -> list[str]:
     """After the kernel: raise the error that its checks recorded, if any."""
     report = module.declare("TVMFFIErrorSetRaisedFromCStr", "void", "ptr, ptr")
-    kind = module.c_string("IndexError")
+    kind = module.c_string("tilewright.CallError")
     return [
         f"  %fault = atomicrmw xchg ptr {fault}, ptr null monotonic",
         "  %clean = icmp eq ptr %fault, null",
         f"  br i1 %clean, label %done, label %faulted, !prof {module.metadata(LIKELY)}",
         "faulted:",
-        f"  %raised = icmp eq ptr %fault, {fault}",     # the fault points at itself: a called function raised already
+        # pointing at itself: a function that the kernel called has raised already
+        f"  %raised = icmp eq ptr %fault, {fault}",
         "  br i1 %raised, label %fail, label %report",
         "report:",
         f"  call void {report}(ptr {kind}, ptr %fault)",

@@ -43,7 +43,9 @@ def emit_parallel(fn: FunctionEmitter, s: For) -> None:
     """`tw_parallel(body, env, extent)`, with the values that the body uses stored in env."""
     captured = [v for v in dict.fromkeys(used_variables(s.body))
                 if v in fn.pointers or v in fn.wide or v in fn.values]
-    types = ["ptr" if v in fn.pointers else ("i64" if v in fn.wide else register_type(v.dtype)) for v in captured]
+    types = [
+        "ptr" if v in fn.pointers else ("i64" if v in fn.wide else register_type(v.dtype)) for v in captured
+    ]
     operands = [fn.pointers.get(v) or fn.wide.get(v) or fn.values[v] for v in captured]
     first, extent = index(fn, s.min), index(fn, s.extent)
     types, operands = [*types, "i64"], [*operands, first]
@@ -61,20 +63,27 @@ def emit_parallel(fn: FunctionEmitter, s: For) -> None:
 
 
 def _define_entry(fn: FunctionEmitter, name: str, env_type: str, types: list[str]) -> None:
-    """The function the pool calls: unpacks env and calls the body, whose pointers are parameters so that they can be noalias."""
+    """The function the pool calls: unpacks env and calls the body, whose pointers are parameters
+    so that they can be noalias.
+    """
     lines = []
     for k, type_ in enumerate(types):
         lines.append(f"  %p{k} = getelementptr inbounds {env_type}, ptr %env, i64 0, i32 {k}")
         lines.append(f"  %a{k} = load {type_}, ptr %p{k}")
     arguments = ", ".join(["i64 %begin", "i64 %end", *(f"{t} %a{k}" for k, t in enumerate(types))])
-    fn.module.define(name, f"define internal void @{name}(i64 %begin, i64 %end, ptr noalias readonly %env) #0 {{\n"
-                     + "\n".join(lines) + f"\n  call void @{name}_body({arguments})\n  ret void\n}}")
+    fn.module.define(
+        name,
+        f"define internal void @{name}(i64 %begin, i64 %end, ptr noalias readonly %env) #0 {{\n"
+        + "\n".join(lines)
+        + f"\n  call void @{name}_body({arguments})\n  ret void\n}}",
+    )
 
 
 def _define_body(fn: FunctionEmitter, s: For, name: str, captured: list[Var], types: list[str]) -> None:
     body = FunctionEmitter(fn.module, fn.name)
     body.parallel_depth, body.parallel_count = fn.parallel_depth + 1, fn.parallel_count
-    body.natural, body.flags, body.noalias = set(fn.natural), fn.flags, fn.noalias
+    body.natural, body.dependent = set(fn.natural), set(fn.dependent)
+    body.flags, body.noalias = fn.flags, fn.noalias
     parameters = ["i64 %begin", "i64 %end"]
     for k, (var, type_) in enumerate(zip(captured, types, strict=False)):
         operand = f"%a{k}"
@@ -93,5 +102,7 @@ def _define_body(fn: FunctionEmitter, s: For, name: str, captured: list[Var], ty
     else:
         first, last = (body.value(f"add nsw i64 {x}, %first") for x in ("%begin", "%end"))
     emit_serial(body, s.replace(kind=SERIAL), first, last, guard=True)
-    fn.module.define(f"{name}_body", f"define internal void @{name}_body({', '.join(parameters)}) #1 {{\n{body.body()}\n"
-                     "  ret void\n}")
+    fn.module.define(
+        f"{name}_body",
+        f"define internal void @{name}_body({', '.join(parameters)}) #1 {{\n{body.body()}\n  ret void\n}}",
+    )

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, annotation_flag, emits
+from tilewright.codegen.llvm.faults import from_data
 from tilewright.codegen.llvm.index import index, natural
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.parallel import emit_parallel
@@ -42,6 +43,8 @@ def emit_evaluate(fn: FunctionEmitter, s: Evaluate) -> None:
 def emit_let_stmt(fn: FunctionEmitter, s: LetStmt) -> None:
     if natural(fn, s.value):
         fn.natural.add(s.var)
+    if from_data(fn, s.value):
+        fn.dependent.add(s.var)
     if s.var.dtype == "handle":
         fn.pointers[s.var] = fn.expr(s.value)
         fn.stmt(s.body)
@@ -73,7 +76,12 @@ def emit_if(fn: FunctionEmitter, s: IfThenElse) -> None:
 def _is_likely(condition: Expr) -> bool:
     if isinstance(condition, Call):
         return condition.op == "likely"
-    return isinstance(condition, Binary) and condition.op == "and" and _is_likely(condition.a) and _is_likely(condition.b)
+    return (
+        isinstance(condition, Binary)
+        and condition.op == "and"
+        and _is_likely(condition.a)
+        and _is_likely(condition.b)
+    )
 
 
 @emits(STATEMENTS, While)
@@ -93,8 +101,12 @@ def emit_while(fn: FunctionEmitter, s: While) -> None:
 def emit_for(fn: FunctionEmitter, s: For) -> None:
     """A loop. An extent of 1 or less needs none."""
     if s.kind == THREAD_BINDING:
-        raise CodegenError(with_hint(f"{fn.name}: loop {s.loop_var.name} is bound to {s.thread_tag}, which a CPU does not have",
-                                     'use parallel instead of bind, or build for a GPU target'))
+        raise CodegenError(
+            with_hint(
+                f"{fn.name}: loop {s.loop_var.name} is bound to {s.thread_tag}, which a CPU does not have",
+                "use parallel instead of bind, or build for a GPU target",
+            )
+        )
     if isinstance(s.extent, IntImm) and s.extent.value <= 0:
         return
     before = fn.flags
@@ -151,7 +163,9 @@ def emit_allocate(fn: FunctionEmitter, s: Allocate) -> None:
         return
     alloc = fn.module.declare("tw_alloc", "noalias align 64 ptr", "i64")
     free = fn.module.declare("tw_free", "void", "ptr")
-    where = fn.effect(f"call noalias align 64 ptr {alloc}(i64 {size if size is not None else _bytes(fn, buffer)})")
+    where = fn.effect(
+        f"call noalias align 64 ptr {alloc}(i64 {size if size is not None else _bytes(fn, buffer)})"
+    )
     fn.pointers[buffer.data] = where
     fn.buffers[buffer.data] = buffer
     fn.stmt(s.body)

@@ -38,14 +38,22 @@ def _machine(triple: str | None, mcpu: str, features: str, level: int) -> llvm.T
     try:
         target = llvm.Target.from_triple(triple or llvm.get_process_triple())
     except RuntimeError as error:
-        raise TargetError(with_hint(f"LLVM does not know the triple {triple!r}: {error}",
-                                    "for instance x86_64-unknown-linux-gnu, aarch64-unknown-linux-gnu")) from None
-    return target.create_target_machine(cpu=mcpu, features=features, opt=level, reloc="pic", codemodel="small")
+        raise TargetError(
+            with_hint(
+                f"LLVM does not know the triple {triple!r}: {error}",
+                "for instance x86_64-unknown-linux-gnu, aarch64-unknown-linux-gnu",
+            )
+        ) from None
+    return target.create_target_machine(
+        cpu=mcpu, features=features, opt=level, reloc="pic", codemodel="small"
+    )
 
 
 def target_machine(target: CpuTarget) -> llvm.TargetMachine:
-    """LLVM's machine for the target (one object per description). Raises TargetError for an unknown triple."""
-    return _machine(target.triple, target.mcpu or "", target.features or "", int(target.opt_level))
+    """LLVM's machine for the target (one object per description). Raises TargetError for an
+    unknown triple.
+    """
+    return _machine(target.triple or None, target.mcpu or "", target.features or "", int(target.opt_level))
 
 
 @functools.lru_cache(64)
@@ -57,7 +65,13 @@ def _feature_set(triple: str | None, mcpu: str, features: str) -> frozenset[str]
         base = set(_PROFILES.get(mcpu, ()))
         arch = (triple or llvm.get_process_triple()).split("-")[0]
         # every 64-bit ARM and every RISC-V with doubles has fused multiply-add
-        base |= {"sse2"} if arch in ("x86_64", "amd64") else {"neon", "fma"} if arch in ("aarch64", "arm64") else {"fma"}
+        base |= (
+            {"sse2"}
+            if arch in ("x86_64", "amd64")
+            else {"neon", "fma"}
+            if arch in ("aarch64", "arm64")
+            else {"fma"}
+        )
     for flag in filter(None, features.split(",")):
         (base.add if flag[0] == "+" else base.discard)(flag.lstrip("+-"))
     return frozenset(base)
@@ -66,13 +80,40 @@ def _feature_set(triple: str | None, mcpu: str, features: str) -> frozenset[str]
 _AVX2 = ("sse2", "sse4.1", "avx", "avx2", "fma", "f16c", "bmi2")
 _AVX512 = (*_AVX2, "avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd")
 _PROFILES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("haswell", "broadwell", "skylake", "core-avx2", "alderlake", "raptorlake", "znver1", "znver2",
-                     "znver3", "x86-64-v3"), _AVX2),
-    **dict.fromkeys(("skylake-avx512", "cascadelake", "cooperlake", "icelake-client", "icelake-server", "sapphirerapids",
-                     "emeraldrapids", "graniterapids", "znver4", "znver5", "x86-64-v4"), _AVX512),
+    **dict.fromkeys(
+        (
+            "haswell",
+            "broadwell",
+            "skylake",
+            "core-avx2",
+            "alderlake",
+            "raptorlake",
+            "znver1",
+            "znver2",
+            "znver3",
+            "x86-64-v3",
+        ),
+        _AVX2,
+    ),
+    **dict.fromkeys(
+        (
+            "skylake-avx512",
+            "cascadelake",
+            "cooperlake",
+            "icelake-client",
+            "icelake-server",
+            "sapphirerapids",
+            "emeraldrapids",
+            "graniterapids",
+            "znver4",
+            "znver5",
+            "x86-64-v4",
+        ),
+        _AVX512,
+    ),
 }
 
 
 def feature_set(target: CpuTarget) -> frozenset[str]:
     """Features that the target is known to have; for a CPU by name, those of the table of common ones."""
-    return _feature_set(target.triple, target.mcpu or "", target.features or "")
+    return _feature_set(target.triple or None, target.mcpu or "", target.features or "")

@@ -8,8 +8,22 @@ from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 
 # float16 and bfloat16 are stored in 16 bits and computed in float32, rounded after every operation.
-_REGISTER = {"bool": "i1", "float16": "float", "bfloat16": "float", "float32": "float", "float64": "double", "handle": "ptr"}
-_MEMORY = {"bool": "i8", "float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double", "handle": "ptr"}
+_REGISTER = {
+    "bool": "i1",
+    "float16": "float",
+    "bfloat16": "float",
+    "float32": "float",
+    "float64": "double",
+    "handle": "ptr",
+}
+_MEMORY = {
+    "bool": "i8",
+    "float16": "half",
+    "bfloat16": "i16",
+    "float32": "float",
+    "float64": "double",
+    "handle": "ptr",
+}
 _SUFFIX = {"float": "f32", "double": "f64", "half": "f16", "ptr": "p0"}
 SMALL_FLOATS = ("float16", "bfloat16")
 
@@ -70,7 +84,6 @@ def _to_format(value: float, fmt: str) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-@functools.lru_cache(4096)
 def float_literal(value: float, element: str) -> str:
     """The constant in LLVM's hexadecimal form, rounded to the element type first."""
     if element != "float64":

@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 from tilewright.support.errors import TargetError, with_hint
 
 EXPORTS = ("tw_check_args", "tw_parallel", "tw_set_num_threads", "tw_num_threads", "tw_alloc", "tw_free")
-HELPERS = ("__tvm_ffi_tw_time",)                          # packed functions for Tilewright itself, in no exported library
+HELPERS = ("__tvm_ffi_tw_time",)                 # packed functions for Tilewright itself, in no exported library
 VARIABLES = ("tw_own_errors", "tw_quota")                 # set by Tilewright once the code is loaded
 _FILES = ("check.ll", "scalar.ll", "refuse.ll", "pool.ll", "registry.ll", "alloc.ll")
 _LITERAL = re.compile(r'\$"((?:[^"\\]|\\.)*)"')
@@ -30,14 +30,16 @@ _SYSTEMS = {
 def support_ir(triple: str, exported: bool = False) -> str:
     """LLVM IR of the thread pool, the allocator and the argument checker for a 64-bit target triple.
 
-    `exported`: for a library that stands alone; its functions are weak and hidden then, so that every object file
-    of a library may bring them along. Raises TargetError for an operating system without POSIX threads.
+    `exported`: for a library that stands alone; its functions are weak and hidden then, so that every
+    object file of a library may bring them along. Raises TargetError for an operating system without POSIX
+    threads.
     """
     system = _system(triple)
     files = (*_FILES, f"{system}.ll", *(() if exported else ("timing.ll",)))
     texts = [_read(name) for name in files]
     pause, declaration = _PAUSES.get(_machine(triple), ("", ""))
-    values = dict(_SYSTEMS[system], PAUSE=pause, LINKAGE="weak hidden" if exported else "", VARIABLE="internal" if exported else "")
+    linkage = {"LINKAGE": "weak hidden", "VARIABLE": "internal"} if exported else {"LINKAGE": "", "VARIABLE": ""}
+    values = {**_SYSTEMS[system], **linkage, "PAUSE": pause}
     text = "\n".join([f'target triple = "{triple}"', *texts, declaration])
     for name, value in values.items():
         text = text.replace(f"${name}", value)
@@ -74,7 +76,8 @@ def _read(name: str) -> str:
 
 def _system(triple: str) -> str:
     if not re.search("64", triple.split("-")[0]):
-        raise TargetError(with_hint(f"the runtime has no 32-bit form, which {triple} needs", "64-bit targets are supported"))
+        raise TargetError(with_hint(f"the runtime has no 32-bit form, which {triple} needs",
+                                    "64-bit targets are supported"))
     if "linux" in triple:
         return "linux"
     if "darwin" in triple or "macos" in triple:

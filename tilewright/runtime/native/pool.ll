@@ -1,5 +1,9 @@
 ; The thread pool: tw_parallel(fn, env, count) runs fn(begin, end, env) over [0, count) in chunks, on all threads.
 ;
+; [0, count) is cut into one part per thread, in order, so that a thread meets the same rows again in the next loop.
+; A thread takes its own part chunk by chunk and then helps with the others': each part has its own counter, on its own
+; cache line, from which any thread takes the next chunk by an atomic addition.
+;
 ; A region is open while its generation stands in %open. The caller publishes the region, works through the chunks
 ; itself, closes the region and waits for the workers that are inside; a worker that wakes late finds it closed and
 ; costs nothing. A worker enters by counting itself in %active *before* it looks at %open, the caller closes %open
@@ -9,38 +13,82 @@
 ; After fork() the child finds the page at %alive zeroed (without such a page: another process id) and makes itself
 ; a new pool.
 
+%part = type { i64, i64, [6 x i64] }                      ; next iteration, end
 %pool = type { i32, [15 x i32],                           ; 0 busy: a region is running
-               i64, [7 x i64],                            ; 2 next: first iteration that nobody has taken
-               i32, [15 x i32],                           ; 4 active: workers inside the region
-               i64, ptr, ptr, i64, i64, i32, i32, i64,    ; 6 open, 7 fn, 8 env, 9 count, 10 chunk, 11 limit, 12 -, 13 -
-               i64, i32, i32, i32, i32, ptr, [4 x i64],   ; 14 generation, 15 threads, 16 workers, 17 sleepers,
-                                                          ; 18 process, 19 alive, 20 -
-               [128 x i8], [128 x i8] }                   ; 21 mutex, 22 condition
+               i32, [15 x i32],                           ; 2 active: workers inside the region
+               i64, ptr, ptr, i64, i32, [7 x i32],        ; 4 open, 5 fn, 6 env, 7 chunk, 8 parts, 9 -
+               i64, i32, i32, i32, i32, ptr, [4 x i64],   ; 10 generation, 11 threads, 12 workers, 13 sleepers,
+                                                          ; 14 process, 15 alive, 16 -
+               [128 x i8], [128 x i8], [3584 x i8],       ; 17 mutex, 18 condition, 19 -
+               [1024 x %part] }                           ; 20 parts, from byte 4096 on
 
 @tw_pool = internal global ptr null, align 8
 
-; fn(begin, end, env) for every chunk that is left.
-define internal void @tw_chunks(ptr %pool) nounwind {
+; fn(begin, end, env) for the chunks that are left, those of part `me` first.
+define internal void @tw_chunks(ptr %pool, i32 %me) nounwind {
 entry:
-  %fn.at = getelementptr %pool, ptr %pool, i64 0, i32 7
+  %fn.at = getelementptr %pool, ptr %pool, i64 0, i32 5
   %fn = load ptr, ptr %fn.at, align 8
-  %env.at = getelementptr %pool, ptr %pool, i64 0, i32 8
+  %env.at = getelementptr %pool, ptr %pool, i64 0, i32 6
   %env = load ptr, ptr %env.at, align 8
-  %count.at = getelementptr %pool, ptr %pool, i64 0, i32 9
-  %count = load i64, ptr %count.at, align 8
-  %chunk.at = getelementptr %pool, ptr %pool, i64 0, i32 10
+  %chunk.at = getelementptr %pool, ptr %pool, i64 0, i32 7
   %chunk = load i64, ptr %chunk.at, align 8
-  %next.at = getelementptr %pool, ptr %pool, i64 0, i32 2
-  br label %loop
-loop:
+  %parts.at = getelementptr %pool, ptr %pool, i64 0, i32 8
+  %parts = load atomic i32, ptr %parts.at monotonic, align 8
+  br label %part
+part:
+  %left = phi i32 [ %parts, %entry ], [ %left.next, %advance ]
+  %which = phi i32 [ %me, %entry ], [ %which.next, %advance ]
+  %index = zext i32 %which to i64
+  %next.at = getelementptr %pool, ptr %pool, i64 0, i32 20, i64 %index, i32 0
+  %end.at = getelementptr %pool, ptr %pool, i64 0, i32 20, i64 %index, i32 1
+  %limit = load i64, ptr %end.at, align 8
+  br label %look
+look:                                                     ; a look first: additions to a finished part cost a cache line
+  %seen = load atomic i64, ptr %next.at monotonic, align 8
+  %some = icmp slt i64 %seen, %limit
+  br i1 %some, label %take, label %advance
+take:
   %begin = atomicrmw add ptr %next.at, i64 %chunk monotonic, align 8
-  %more = icmp slt i64 %begin, %count
-  br i1 %more, label %run, label %done
+  %mine = icmp slt i64 %begin, %limit
+  br i1 %mine, label %run, label %advance
 run:
   %after = add i64 %begin, %chunk
-  %end = call i64 @llvm.smin.i64(i64 %after, i64 %count)
+  %end = call i64 @llvm.smin.i64(i64 %after, i64 %limit)
   call void %fn(i64 %begin, i64 %end, ptr %env)
+  br label %look
+advance:
+  %left.next = sub i32 %left, 1
+  %up = add i32 %which, 1
+  %wraps = icmp uge i32 %up, %parts
+  %which.next = select i1 %wraps, i32 0, i32 %up
+  %more = icmp sgt i32 %left.next, 0
+  br i1 %more, label %part, label %done
+done:
+  ret void
+}
+
+; Cut [0, count) into `parts` parts of nearly one size.
+define internal void @tw_cut(ptr %pool, i64 %count, i64 %size, i32 %parts) nounwind {
+entry:
+  %partsx = zext i32 %parts to i64
+  %covered = mul i64 %size, %partsx
+  %rest = sub i64 %count, %covered                       ; the first `rest` parts get one iteration more
   br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %begin = phi i64 [ 0, %entry ], [ %end, %loop ]
+  %longer = icmp slt i64 %i, %rest
+  %extra = zext i1 %longer to i64
+  %length = add i64 %size, %extra
+  %end = add i64 %begin, %length
+  %next.at = getelementptr %pool, ptr %pool, i64 0, i32 20, i64 %i, i32 0
+  %end.at = getelementptr %pool, ptr %pool, i64 0, i32 20, i64 %i, i32 1
+  store atomic i64 %begin, ptr %next.at monotonic, align 8
+  store i64 %end, ptr %end.at, align 8
+  %i.next = add i64 %i, 1
+  %more = icmp ult i64 %i.next, %partsx
+  br i1 %more, label %loop, label %done
 done:
   ret void
 }
@@ -51,7 +99,7 @@ entry:
   br i1 %several, label %find, label %serial
 find:
   %pool = call ptr @tw_pool_here()
-  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 15
+  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 11
   %threads = load atomic i32, ptr %threads.at monotonic, align 4
   %alone = icmp slt i32 %threads, 2
   br i1 %alone, label %serial, label %claim
@@ -60,7 +108,7 @@ claim:
   %mine = extractvalue { i32, i1 } %pair, 1
   br i1 %mine, label %staff, label %serial
 staff:
-  %workers.at = getelementptr %pool, ptr %pool, i64 0, i32 16
+  %workers.at = getelementptr %pool, ptr %pool, i64 0, i32 12
   %workers = load i32, ptr %workers.at, align 4
   %wanted = sub i32 %threads, 1
   %enough = icmp sge i32 %workers, %wanted
@@ -70,44 +118,43 @@ hire:
   br label %publish
 
 publish:
-  %fn.at = getelementptr %pool, ptr %pool, i64 0, i32 7
+  %fn.at = getelementptr %pool, ptr %pool, i64 0, i32 5
   store ptr %fn, ptr %fn.at, align 8
-  %env.at = getelementptr %pool, ptr %pool, i64 0, i32 8
+  %env.at = getelementptr %pool, ptr %pool, i64 0, i32 6
   store ptr %env, ptr %env.at, align 8
-  %count.at = getelementptr %pool, ptr %pool, i64 0, i32 9
-  store i64 %count, ptr %count.at, align 8
   %threadsx = zext i32 %threads to i64
-  %parts = shl i64 %threadsx, 3                          ; about eight chunks a thread
-  %share = udiv i64 %count, %parts
-  %chunk = call i64 @llvm.smax.i64(i64 %share, i64 1)
-  %chunk.at = getelementptr %pool, ptr %pool, i64 0, i32 10
+  %partsx = call i64 @llvm.smin.i64(i64 %threadsx, i64 %count)
+  %parts = trunc i64 %partsx to i32
+  %size = udiv i64 %count, %partsx
+  %eighth = lshr i64 %size, 3
+  %chunk = call i64 @llvm.smax.i64(i64 %eighth, i64 1)
+  %chunk.at = getelementptr %pool, ptr %pool, i64 0, i32 7
   store i64 %chunk, ptr %chunk.at, align 8
-  %limit.at = getelementptr %pool, ptr %pool, i64 0, i32 11
-  store atomic i32 %wanted, ptr %limit.at monotonic, align 4
-  %next.at = getelementptr %pool, ptr %pool, i64 0, i32 2
-  store atomic i64 0, ptr %next.at monotonic, align 8
-  %generation.at = getelementptr %pool, ptr %pool, i64 0, i32 14
+  %parts.at = getelementptr %pool, ptr %pool, i64 0, i32 8
+  store atomic i32 %parts, ptr %parts.at monotonic, align 8
+  call void @tw_cut(ptr %pool, i64 %count, i64 %size, i32 %parts)
+  %generation.at = getelementptr %pool, ptr %pool, i64 0, i32 10
   %generation = load i64, ptr %generation.at, align 8
   %generation.next = add i64 %generation, 1
   store i64 %generation.next, ptr %generation.at, align 8
-  %open.at = getelementptr %pool, ptr %pool, i64 0, i32 6
+  %open.at = getelementptr %pool, ptr %pool, i64 0, i32 4
   store atomic i64 %generation.next, ptr %open.at seq_cst, align 8
-  %sleepers.at = getelementptr %pool, ptr %pool, i64 0, i32 17
+  %sleepers.at = getelementptr %pool, ptr %pool, i64 0, i32 13
   %sleepers = load atomic i32, ptr %sleepers.at seq_cst, align 4
   %awake = icmp eq i32 %sleepers, 0
   br i1 %awake, label %work, label %wake
 wake:
-  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 21
-  %condition = getelementptr %pool, ptr %pool, i64 0, i32 22
+  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 17
+  %condition = getelementptr %pool, ptr %pool, i64 0, i32 18
   %l = call i32 @pthread_mutex_lock(ptr %mutex)
   %b = call i32 @pthread_cond_broadcast(ptr %condition)
   %u = call i32 @pthread_mutex_unlock(ptr %mutex)
   br label %work
 
 work:
-  call void @tw_chunks(ptr %pool)
+  call void @tw_chunks(ptr %pool, i32 0)
   store atomic i64 0, ptr %open.at seq_cst, align 8
-  %active.at = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %active.at = getelementptr %pool, ptr %pool, i64 0, i32 2
   br label %wait
 wait:
   %spin = phi i32 [ 0, %work ], [ %spin.next, %again ]
@@ -145,12 +192,13 @@ define internal ptr @tw_worker(ptr %arg) nounwind {
 entry:
   %bits = ptrtoint ptr %arg to i64
   %number = and i64 %bits, 4095
-  %me = trunc i64 %number to i32
+  %number.short = trunc i64 %number to i32
+  %me = add i32 %number.short, 1                         ; part 0 is the caller's
   %base = and i64 %bits, -4096
   %pool = inttoptr i64 %base to ptr
-  %open.at = getelementptr %pool, ptr %pool, i64 0, i32 6
-  %limit.at = getelementptr %pool, ptr %pool, i64 0, i32 11
-  %active.at = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %open.at = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %parts.at = getelementptr %pool, ptr %pool, i64 0, i32 8
+  %active.at = getelementptr %pool, ptr %pool, i64 0, i32 2
   br label %look
 look:
   %last = phi i64 [ 0, %entry ], [ %last, %idle.next ], [ %open, %skip ], [ %inside, %finished ], [ %last, %leave ], [ %last, %woken ]
@@ -161,8 +209,8 @@ look:
   %nothing = or i1 %closed, %seen
   br i1 %nothing, label %rest, label %wanted
 wanted:
-  %limit = load atomic i32, ptr %limit.at monotonic, align 4
-  %asked = icmp ult i32 %me, %limit
+  %parts = load atomic i32, ptr %parts.at monotonic, align 8
+  %asked = icmp ult i32 %me, %parts
   br i1 %asked, label %enter, label %skip
 skip:
   br label %look
@@ -175,7 +223,7 @@ leave:
   %o = atomicrmw sub ptr %active.at, i32 1 seq_cst, align 4
   br label %look
 work:
-  call void @tw_chunks(ptr %pool)
+  call void @tw_chunks(ptr %pool, i32 %me)
   br label %finished
 finished:
   %f = atomicrmw sub ptr %active.at, i32 1 seq_cst, align 4
@@ -207,10 +255,10 @@ woken:
 ; Wait until a region other than `last` is open.
 define internal void @tw_sleep(ptr %pool, i64 %last) noinline nounwind {
 entry:
-  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 21
-  %condition = getelementptr %pool, ptr %pool, i64 0, i32 22
-  %sleepers.at = getelementptr %pool, ptr %pool, i64 0, i32 17
-  %open.at = getelementptr %pool, ptr %pool, i64 0, i32 6
+  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 17
+  %condition = getelementptr %pool, ptr %pool, i64 0, i32 18
+  %sleepers.at = getelementptr %pool, ptr %pool, i64 0, i32 13
+  %open.at = getelementptr %pool, ptr %pool, i64 0, i32 4
   %l = call i32 @pthread_mutex_lock(ptr %mutex)
   %s = atomicrmw add ptr %sleepers.at, i32 1 seq_cst, align 4
   br label %check
@@ -237,7 +285,7 @@ entry:
   %thread = alloca i64, align 8
   %f = call i32 @sigfillset(ptr %all)
   %m = call i32 @pthread_sigmask(i32 $SIG_SETMASK, ptr %all, ptr %before)
-  %workers.at = getelementptr %pool, ptr %pool, i64 0, i32 16
+  %workers.at = getelementptr %pool, ptr %pool, i64 0, i32 12
   %base = ptrtoint ptr %pool to i64
   br label %loop
 loop:
@@ -269,9 +317,9 @@ entry:
   %none = icmp eq ptr %pool, null
   br i1 %none, label %make, label %check
 check:
-  %process.at = getelementptr %pool, ptr %pool, i64 0, i32 18
+  %process.at = getelementptr %pool, ptr %pool, i64 0, i32 14
   %process = load i32, ptr %process.at, align 4
-  %alive.at = getelementptr %pool, ptr %pool, i64 0, i32 19
+  %alive.at = getelementptr %pool, ptr %pool, i64 0, i32 15
   %alive = load ptr, ptr %alive.at, align 8
   %marked = icmp ne ptr %alive, null
   br i1 %marked, label %page, label %ask
@@ -294,7 +342,7 @@ found:
 define internal ptr @tw_pool_make(ptr %old) cold noinline optnone nounwind {
 entry:
   %out = alloca ptr, align 8
-  %status = call i32 @posix_memalign(ptr %out, i64 4096, i64 4096)
+  %status = call i32 @posix_memalign(ptr %out, i64 4096, i64 69632)
   %failed = icmp ne i32 %status, 0
   br i1 %failed, label %exhausted, label %init
 exhausted:
@@ -303,22 +351,22 @@ exhausted:
 init:
   %pool = load ptr, ptr %out, align 8
   call void @llvm.memset.p0.i64(ptr align 4096 %pool, i8 0, i64 4096, i1 false)
-  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 21
-  %condition = getelementptr %pool, ptr %pool, i64 0, i32 22
+  %mutex = getelementptr %pool, ptr %pool, i64 0, i32 17
+  %condition = getelementptr %pool, ptr %pool, i64 0, i32 18
   %mi = call i32 @pthread_mutex_init(ptr %mutex, ptr null)
   %ci = call i32 @pthread_cond_init(ptr %condition, ptr null)
-  %process.at = getelementptr %pool, ptr %pool, i64 0, i32 18
-  %alive.at = getelementptr %pool, ptr %pool, i64 0, i32 19
+  %process.at = getelementptr %pool, ptr %pool, i64 0, i32 14
+  %alive.at = getelementptr %pool, ptr %pool, i64 0, i32 15
   %mark = call i32 @tw_mark_process(ptr %pool, ptr %alive.at)
   store i32 %mark, ptr %process.at, align 4
-  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 15
+  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 11
   %first = icmp eq ptr %old, null
   br i1 %first, label %default, label %inherit
 default:
   %available = call i32 @tw_default_threads()
   br label %publish
 inherit:
-  %old.at = getelementptr %pool, ptr %old, i64 0, i32 15
+  %old.at = getelementptr %pool, ptr %old, i64 0, i32 11
   %inherited = load i32, ptr %old.at, align 4
   br label %publish
 publish:
@@ -338,7 +386,7 @@ theirs:
 define internal void @tw_pool_set(i32 %n) nounwind {
 entry:
   %pool = call ptr @tw_pool_here()
-  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 15
+  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 11
   %given = icmp sgt i32 %n, 0
   br i1 %given, label %set, label %default
 default:
@@ -353,7 +401,7 @@ set:
 
 define internal i32 @tw_pool_get() nounwind {
   %pool = call ptr @tw_pool_here()
-  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 15
+  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 11
   %r = load atomic i32, ptr %threads.at monotonic, align 4
   ret i32 %r
 }

@@ -11,7 +11,8 @@ from tilewright.codegen.llvm.types import float_literal, lanes_of_type, splat, s
 class MathBuilder(FunctionBuilder):
     """Emits the body of one function on the LLVM type `f` (float, double or a vector of them).
 
-    `i` is the integer type of the same shape, `m` the mask type. Operations never carry fast-math flags: what is
+    `i` is the integer type of the same shape, `m` the mask type. Operations never carry fast-math flags:
+    what is
     written is what is computed. `fma` is one rounding only where the CPU has the instruction (`exact_fma`).
     """
 
@@ -78,7 +79,9 @@ class MathBuilder(FunctionBuilder):
         """fcmp: "olt", "oeq", "uno", ..."""
         return self.value(f"fcmp {predicate} {self.f} {a}, {b}")
 
-    def icmp(self, predicate: str, a: str, b: str) -> str: return self.value(f"icmp {predicate} {self.i} {a}, {b}")
+    def icmp(self, predicate: str, a: str, b: str) -> str:
+        return self.value(f"icmp {predicate} {self.i} {a}, {b}")
+
     def both(self, a: str, b: str) -> str: return self.value(f"and {self.m} {a}, {b}")
     def either(self, a: str, b: str) -> str: return self.value(f"or {self.m} {a}, {b}")
     def flip(self, a: str) -> str: return self.value(f"xor {self.m} {a}, {splat(self.m, 'true')}")
@@ -105,10 +108,16 @@ class MathBuilder(FunctionBuilder):
 
         Adding 1.5 * 2**mantissa_bits leaves the integer in the low bits, which needs no conversion instruction.
         """
-        magic = 1.5 * 2.0**self.mantissa_bits
-        shifted = self.add(x, self.c(magic))
+        return self._nearest(self.add(x, self.c(1.5 * 2.0**self.mantissa_bits)))
+
+    def nearest_multiple(self, x: str, factor: float) -> tuple[str, str]:
+        """`nearest` of x * factor."""
+        return self._nearest(self.fma(x, self.c(factor), self.c(1.5 * 2.0**self.mantissa_bits)))
+
+    def _nearest(self, shifted: str) -> tuple[str, str]:
         offset = (self.bias + self.mantissa_bits << self.mantissa_bits) + (1 << self.mantissa_bits - 1)
-        return self.sub(shifted, self.c(magic)), self.isub(self.bits(shifted), self.n(offset))
+        whole = self.sub(shifted, self.c(1.5 * 2.0**self.mantissa_bits))
+        return whole, self.isub(self.bits(shifted), self.n(offset))
 
     def nearest_any(self, x: str) -> tuple[str, str]:
         """`nearest` for |x| < 2**mantissa_bits: (x rounded, an integer with the same last bit)."""
@@ -125,7 +134,9 @@ class MathBuilder(FunctionBuilder):
         return self.unbits(self.shl(self.iadd(k, self.n(self.bias)), self.mantissa_bits))
 
     def scale(self, x: str, k: str) -> str:
-        """x * 2**k for |k| up to twice the exponent range, rounded once (twice where the result is denormal)."""
+        """x * 2**k for |k| up to twice the exponent range, rounded once (twice where the result is
+        denormal).
+        """
         if {"avx512f", "avx512dq", "avx512vl"} <= self.module.features:        # one instruction
             name = f"llvm.ldexp.{suffix(self.f)}.{suffix(with_element(self.f, 'i32'))}"
             exponents = with_element(self.f, "i32")

@@ -1,7 +1,7 @@
 """exp, exp2, expm1 and what is made of them: tanh, sigmoid, sinh, cosh.
 
-exp(x) = 2**k * e**r with k = round(x / ln 2), |r| <= ln(2) / 2; e**r = 1 + r + r**2 * Q(r), where Q interpolates at
-Chebyshev nodes. The reduction subtracts k * ln 2 in two parts (Cody and Waite, 1980).
+exp(x) = 2**k * e**r with k = round(x / ln 2), |r| <= ln(2) / 2, and e**r = 1 + r + r**2 * Q(r), where Q
+interpolates at Chebyshev nodes. The reduction subtracts k * ln 2 in two parts (Cody and Waite, 1980).
 """
 from __future__ import annotations
 
@@ -24,27 +24,37 @@ EXP2_DOUBLE = (
     7.07104226504065577e-9, 4.45413773741370746e-10)
 
 
+def _multiple(b: MathBuilder, x: str) -> tuple[str, str, str]:
+    """(k as a float, as an integer, x - k * the high part of ln 2)."""
+    high, _ = LN2_DOUBLE if b.is_double else LN2_SINGLE
+    whole, k = b.nearest_multiple(x, LOG2_E)
+    return whole, k, b.fma(whole, b.c(-high), x)
+
+
 def _reduce(b: MathBuilder, x: str) -> tuple[str, str, str]:
     """(k, r, the rounding error of r) with x = k * ln 2 + r."""
-    high, low = LN2_DOUBLE if b.is_double else LN2_SINGLE
-    whole, k = b.nearest(b.mul(x, b.c(LOG2_E)))
-    head = b.fma(whole, b.c(-high), x)
-    tail = b.mul(whole, b.c(low))
+    whole, k, head = _multiple(b, x)
+    tail = b.mul(whole, b.c((LN2_DOUBLE if b.is_double else LN2_SINGLE)[1]))
     r = b.sub(head, tail)
     return k, r, b.sub(b.sub(head, r), tail)
 
 
+def _beyond_one(b: MathBuilder, r: str, error: str) -> str:
+    """e**r - 1 - r + error."""
+    return b.fma(b.mul(r, r), b.poly(r, EXP_DOUBLE if b.is_double else EXP_SINGLE), error)
+
+
 def _minus_one(b: MathBuilder, r: str, error: str) -> str:
     """e**(r + error) - 1."""
-    q = b.poly(r, EXP_DOUBLE if b.is_double else EXP_SINGLE)
-    return b.add(r, b.fma(b.mul(r, r), q, error))
+    return b.add(r, _beyond_one(b, r, error))
 
 
 def exp_scaled(b: MathBuilder, x: str, shift: int = 0) -> str:
     """exp(x) * 2**shift."""
     x = b.clamp(x, b.pick(-104.5, -746.0) - shift, b.pick(89.0, 710.0) + 1)
-    k, r, error = _reduce(b, x)
-    p = b.add(b.c(1.0), _minus_one(b, r, error))
+    whole, k, head = _multiple(b, x)
+    r = b.fma(whole, b.c(-(LN2_DOUBLE if b.is_double else LN2_SINGLE)[1]), head)
+    p = b.add(b.c(1.0), _beyond_one(b, r, r))
     return b.scale(p, b.iadd(k, b.n(shift)) if shift else k)
 
 
@@ -89,7 +99,9 @@ def tanh(b: MathBuilder, x: str) -> str:
 
 
 def sigmoid(b: MathBuilder, x: str) -> str:
-    """1 / (1 + e) for x >= 0, else e / (1 + e), with e = exp(-|x|): no overflow, and full accuracy at the low end."""
+    """1 / (1 + e) for x >= 0, else e / (1 + e), with e = exp(-|x|): no overflow, and full accuracy
+    at the low end.
+    """
     e = exp(b, b.neg(b.abs(x)))
     top = b.select(b.cmp("olt", x, b.c(0.0)), e, b.c(1.0))
     return b.div(top, b.add(b.c(1.0), e))

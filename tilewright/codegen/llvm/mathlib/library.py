@@ -4,19 +4,41 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.codegen.llvm.builder import ModuleBuilder
-from tilewright.codegen.llvm.mathlib import exponential, inverse, logarithm, power, remainder, special, trigonometric
+from tilewright.codegen.llvm.mathlib import (
+    exponential,
+    inverse,
+    logarithm,
+    power,
+    remainder,
+    special,
+    trigonometric,
+)
 from tilewright.codegen.llvm.mathlib.build import MathBuilder
 from tilewright.codegen.llvm.types import suffix
 
 # name: (formula, its arity)
 MATH: dict[str, tuple[Callable[..., str], int]] = {
-    "exp": (exponential.exp, 1), "exp2": (exponential.exp2, 1), "expm1": (exponential.expm1, 1),
-    "tanh": (exponential.tanh, 1), "sigmoid": (exponential.sigmoid, 1), "sinh": (exponential.sinh, 1),
+    "exp": (exponential.exp, 1),
+    "exp2": (exponential.exp2, 1),
+    "expm1": (exponential.expm1, 1),
+    "tanh": (exponential.tanh, 1),
+    "sigmoid": (exponential.sigmoid, 1),
+    "sinh": (exponential.sinh, 1),
     "cosh": (exponential.cosh, 1),
-    "log": (logarithm.log, 1), "log2": (logarithm.log2, 1), "log10": (logarithm.log10, 1), "log1p": (logarithm.log1p, 1),
-    "sin": (trigonometric.sin, 1), "cos": (trigonometric.cos, 1), "tan": (trigonometric.tan, 1),
-    "asin": (inverse.asin, 1), "acos": (inverse.acos, 1), "atan": (inverse.atan, 1), "atan2": (inverse.atan2, 2),
-    "erf": (special.erf, 1), "pow": (power.pow, 2), "fmod": (remainder.fmod, 2),
+    "log": (logarithm.log, 1),
+    "log2": (logarithm.log2, 1),
+    "log10": (logarithm.log10, 1),
+    "log1p": (logarithm.log1p, 1),
+    "sin": (trigonometric.sin, 1),
+    "cos": (trigonometric.cos, 1),
+    "tan": (trigonometric.tan, 1),
+    "asin": (inverse.asin, 1),
+    "acos": (inverse.acos, 1),
+    "atan": (inverse.atan, 1),
+    "atan2": (inverse.atan2, 2),
+    "erf": (special.erf, 1),
+    "pow": (power.pow, 2),
+    "fmod": (remainder.fmod, 2),
 }
 
 # Largest error in units of the last place over the tests' arguments, (float32, float64), with FMA.

@@ -1,7 +1,8 @@
 """log, log2, log10 and log1p.
 
-x = 2**k * m with m in [sqrt(1/2), sqrt(2)), f = m - 1, s = f / (2 + f):
-log(1 + f) = f - f**2 / 2 + s * (f**2 / 2 + R(s**2)), as in FreeBSD's e_log.c; R interpolates at Chebyshev nodes.
+x = 2**k * m with m in [sqrt(1/2), sqrt(2)), f = m - 1, s = f / (2 + f), and
+log(1 + f) = f - f**2 / 2 + s * (f**2 / 2 + R(s**2)), as in FreeBSD's e_log.c. R interpolates at Chebyshev
+nodes.
 """
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from tilewright.codegen.llvm.mathlib.build import MathBuilder
 R_SINGLE = (0.666666666, 0.400001226, 0.285507308, 0.233329128)
 R_DOUBLE = (0.666666666666666973, 0.399999999998981919, 0.285714286265702036, 0.222222110378165877,
             0.181828961834830866, 0.153314872358657332, 0.146193434535126152)
-LN2_SINGLE = (6.9313812256e-01, 9.0580006145e-06)            # high parts with trailing zeros: k * high is exact
+LN2_SINGLE = (6.9313812256e-01, 9.0580006145e-06)  # high parts with trailing zeros: k * high is exact
 LN2_DOUBLE = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 # 1 / ln 2 and 1 / ln 10, and log10(2), each in two parts
 INV_LN2_SINGLE = (1.4428710938e+00, -1.7605285393e-04)
@@ -113,7 +114,9 @@ def log10(b: MathBuilder, x: str) -> str:
     power, power_low = LOG10_2_DOUBLE if b.is_double else LOG10_2_SINGLE
     head = b.mul(high, b.c(factor))
     scaled = b.mul(k, b.c(power))
-    tail = b.add(b.mul(k, b.c(power_low)), b.add(b.mul(b.add(low, high), b.c(factor_low)), b.mul(low, b.c(factor))))
+    tail = b.add(
+        b.mul(k, b.c(power_low)), b.add(b.mul(b.add(low, high), b.c(factor_low)), b.mul(low, b.c(factor)))
+    )
     whole = b.add(scaled, head)
     tail = b.add(tail, b.add(b.sub(scaled, whole), head))
     return _specials(b, x, b.add(tail, whole), b.cmp("oeq", x, b.c(0.0)))

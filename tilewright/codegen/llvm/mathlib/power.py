@@ -6,10 +6,20 @@ from tilewright.codegen.llvm.mathlib.exponential import EXP2_DOUBLE, EXP_DOUBLE
 from tilewright.codegen.llvm.mathlib.logarithm import log2
 
 # log2 by the scheme of FreeBSD's e_pow.c: in f = (x - c) / (x + c) with c = 1 or 3/2
-L = (5.99999999999994648725e-01, 4.28571428578550184252e-01, 3.33333329818377432918e-01, 2.72728123808534006489e-01,
-     2.30660745775561754067e-01, 2.06975017800338417784e-01)
-CP = (9.61796693925975554329e-01, 9.61796700954437255859e-01, -7.02846165095275826516e-09)     # 2 / (3 ln 2): whole, parts
-DP = (5.84962487220764160156e-01, 1.35003920212974897128e-08)                                  # log2(3 / 2) in parts
+L = (
+    5.99999999999994648725e-01,
+    4.28571428578550184252e-01,
+    3.33333329818377432918e-01,
+    2.72728123808534006489e-01,
+    2.30660745775561754067e-01,
+    2.06975017800338417784e-01,
+)
+CP = (
+    9.61796693925975554329e-01,
+    9.61796700954437255859e-01,
+    -7.02846165095275826516e-09,
+)  # 2 / (3 ln 2): whole, parts
+DP = (5.84962487220764160156e-01, 1.35003920212974897128e-08)  # log2(3 / 2) in parts
 
 
 def _log2_parts(b: MathBuilder, x: str) -> tuple[str, str]:
@@ -69,7 +79,9 @@ def _magnitude_double(b: MathBuilder, x: str, y: str) -> str:
     r_high = b.upper(r)
     r_low = b.add(b.sub(r, r_high), low_of_r)
     head = b.mul(r_high, b.c(6.93147182464599609375e-01))
-    tail = b.add(b.mul(r_low, b.c(6.93147180559945286227e-01)), b.mul(r_high, b.c(-1.90465429995776804525e-09)))
+    tail = b.add(
+        b.mul(r_low, b.c(6.93147180559945286227e-01)), b.mul(r_high, b.c(-1.90465429995776804525e-09))
+    )
     t = b.add(head, tail)
     error = b.sub(tail, b.sub(t, head))
     rest = b.fma(b.mul(t, t), b.poly(t, EXP_DOUBLE), error)
@@ -88,7 +100,9 @@ def _magnitude_single(b: MathBuilder, x: str, y: str) -> str:
 
 
 def pow(b: MathBuilder, x: str, y: str) -> str:
-    """C's pow: x**0 = 1**y = 1; negative x needs an integer y; signs of zeros and infinities as in IEEE 754."""
+    """C's pow: x**0 = 1**y = 1; negative x needs an integer y; signs of zeros and infinities as in
+    IEEE 754.
+    """
     zero, one, inf = b.c(0.0), b.c(1.0), b.c(float("inf"))
     ax, ay = b.abs(x), b.abs(y)
     # integers: all numbers from 2**mantissa_bits on; odd ones lie below twice that

@@ -1,8 +1,8 @@
 """sin, cos and tan for arguments of any size.
 
-x = n * pi / 2 + r with |r| <= pi / 4. float32 is computed in float64. Up to 2**20 * pi / 2 the reduction subtracts
-multiples of pi / 2 in parts (FreeBSD's e_rem_pio2.c); beyond, x is multiplied exactly with the bits of 2 / pi that
-matter (Payne and Hanek, 1983), one lane at a time.
+x = n * pi / 2 + r with |r| <= pi / 4; float32 is computed in float64. Up to 2**20 * pi / 2 the reduction
+subtracts multiples of pi / 2 in parts (FreeBSD's e_rem_pio2.c). Beyond, x is multiplied exactly with the bits of
+2 / pi that matter (Payne and Hanek, 1983), one lane at a time.
 """
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ SIN_SINGLE = (-0.166666666638370509, 0.00833333186762330345, -0.0001984008291000
 COS_SINGLE = (0.041666666664305983, -0.00138888876661022572, 0.0000248005971844660027, -2.7300545545861005e-7)
 SIN_DOUBLE = (-0.166666666666666646, 0.00833333333333092912, -0.000198412698367292982, 2.75573160873788714e-6,
               -2.50511286851555027e-8, 1.59179018245968765e-10)
-COS_DOUBLE = (0.0416666666666666654, -0.00138888888888873851, 0.0000248015872987473735, -2.75573172622374836e-7,
-              2.08761442916421966e-9, -1.13824901220002794e-11)
+COS_DOUBLE = (
+    0.0416666666666666654,
+    -0.00138888888888873851,
+    0.0000248015872987473735,
+    -2.75573172622374836e-7,
+    2.08761442916421966e-9,
+    -1.13824901220002794e-11,
+)
 TWO_OVER_PI = 0.6366197723675814
 # pi / 2 in parts of 33 bits, and what is missing after each
 PARTS = (
@@ -40,7 +46,9 @@ def _reduce_medium(d: MathBuilder, x: str, parts: int) -> tuple[str, str, str]:
 
 
 def _reduce(d: MathBuilder, x: str, parts: int) -> tuple[str, str, str]:
-    """(n, r, its tail) for any finite x; NaN for infinities. Lanes beyond MEDIUM go through a function of their own."""
+    """(n, r, its tail) for any finite x; NaN for infinities. Lanes beyond MEDIUM go through a
+    function of their own.
+    """
     magnitude = d.abs(x)
     finite = d.cmp("olt", magnitude, d.c(float("inf")))
     huge = d.both(d.cmp("ogt", magnitude, d.c(MEDIUM)), finite)
@@ -55,7 +63,9 @@ def _reduce(d: MathBuilder, x: str, parts: int) -> tuple[str, str, str]:
     result = f"{{ {d.i}, {d.f}, {d.f} }}"
     d.branch(some, slow, done, f", !prof {d.module.metadata(RARE)}")
     d.start(slow)
-    all_parts = d.effect(f"call {result} {symbol}({d.f} {x}, {d.m} {huge}, {d.i} {n}, {d.f} {r}, {d.f} {tail})")
+    all_parts = d.effect(
+        f"call {result} {symbol}({d.f} {x}, {d.m} {huge}, {d.i} {n}, {d.f} {r}, {d.f} {tail})"
+    )
     parts_of = [d.effect(f"extractvalue {result} {all_parts}, {k}") for k in range(3)]
     d.jump(done)
     d.start(done)
@@ -102,8 +112,10 @@ def _trig(b: MathBuilder, x: str, name: str) -> str:
         odd = _bit(d, turned, 1)
         y = d.select(odd, cosine, sine)
         y = d.select(_bit(d, turned, 2), d.neg(y), y)
-    if name != "cos":                            # keeps -0.0, and tiny numbers exact
-        y = d.select(d.cmp("olt", d.abs(wide), d.c(2.0**-13 if single else 2.0**-27)), _tiny(d, wide, name, single), y)
+    if name != "cos":  # keeps -0.0, and tiny numbers exact
+        y = d.select(
+            d.cmp("olt", d.abs(wide), d.c(2.0**-13 if single else 2.0**-27)), _tiny(d, wide, name, single), y
+        )
     return b.from_double(y) if single else y
 
 

@@ -18,7 +18,9 @@ HALF_PI = (1.57079632679489655800e+00, 6.12323399573676603587e-17)
 
 
 def reduce_huge(module: ModuleBuilder, f: str) -> str:
-    """`@tw.reduce.<type>`: (x, mask, n, r, tail) with the lanes of mask replaced by the exact reduction of x."""
+    """`@tw.reduce.<type>`: (x, mask, n, r, tail) with the lanes of mask replaced by the exact
+    reduction of x.
+    """
     symbol = f"tw.reduce.{suffix(f)}"
     return module.helper(symbol, lambda: _lanes(module, symbol, f))
 
@@ -83,7 +85,8 @@ def _payne_hanek(module: ModuleBuilder) -> str:
     """double x, |x| >= 2**20 -> (n mod 4 of the nearest multiple of pi / 2, r, tail).
 
     With x = m * 2**(e - 52), m of 53 bits, the 192 bits of 2 / pi from bit e - 53 on decide: what lies before
-    contributes multiples of 4, what lies behind less than 2**-126. 128 bits of the product are kept: 2 of n, 126 of
+    contributes multiples of 4, what lies behind less than 2**-126. 128 bits of the product are kept: 2
+    of n, 126 of
     the fraction, of which cancellation eats at most 62.
     """
     table = module.global_data("tw.two_over_pi", f"private unnamed_addr constant [{len(WORDS)} x i64] ["
@@ -99,7 +102,9 @@ def _payne_hanek(module: ModuleBuilder) -> str:
         at = b.value(f"getelementptr inbounds i64, ptr {table}, i64 {b.iadd(word, str(k))}")
         loaded.append(b.value(f"load i64, ptr {at}, align 8"))
     funnel = module.declare("llvm.fshl.i64", "i64", "i64, i64, i64")
-    window = [b.value(f"call i64 {funnel}(i64 {loaded[k]}, i64 {loaded[k + 1]}, i64 {shift})") for k in range(3)]
+    window = [
+        b.value(f"call i64 {funnel}(i64 {loaded[k]}, i64 {loaded[k + 1]}, i64 {shift})") for k in range(3)
+    ]
     m = b.value(f"zext i64 {mantissa} to i128")
     wide = [b.value(f"zext i64 {w} to i128") for w in window]
     top = b.value(f"shl i128 {b.value(f'mul i128 {m}, {wide[0]}')}, 64")
@@ -127,8 +132,8 @@ def _times_half_pi(b: MathBuilder, fraction: str) -> tuple[str, str]:
     count = b.module.declare("llvm.ctlz.i128", "i128", "i128, i1")
     zeros = b.value(f"call i128 {count}(i128 {magnitude}, i1 true)")
     aligned = b.value(f"shl i128 {magnitude}, {zeros}")
-    first = b.value(f"trunc i128 {b.value(f'lshr i128 {aligned}, 75')} to i64")          # 53 bits
-    second = b.value(f"trunc i128 {b.value(f'lshr i128 {aligned}, 11')} to i64")         # the 64 bits behind them
+    first = b.value(f"trunc i128 {b.value(f'lshr i128 {aligned}, 75')} to i64")  # 53 bits
+    second = b.value(f"trunc i128 {b.value(f'lshr i128 {aligned}, 11')} to i64")  # the 64 bits behind them
     exponent = b.isub("-51", b.value(f"trunc i128 {zeros} to i64"))
     scale = b.power_of_two(exponent)
     v = b.mul(b.value(f"uitofp i64 {first} to double"), scale)

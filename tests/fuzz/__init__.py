@@ -1,0 +1,1 @@
+"""Random tensor programs under random legal schedules, checked against NumPy, the interpreter and native code."""

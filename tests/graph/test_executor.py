@@ -1,0 +1,203 @@
+"""Steps: memory, in-place updates, plans per shape, optimizers, feeds."""
+import numpy as np
+import pytest
+
+from tilewright import graph
+from tilewright.graph import SGD, Adam, Executor, Momentum, Update, gradients, parameter, placeholder
+from tilewright.graph.memory import Lifetime, plan_memory
+from tilewright.support.errors import GraphError
+
+RANDOM = np.random.RandomState(3)
+
+
+def f32(*shape): return RANDOM.normal(0, 1, shape).astype("float32")
+
+
+def test_feeds_of_other_shapes_are_planned_again_and_both_plans_stay():
+    x = placeholder("x")
+    ex = Executor([graph.relu(x) * 2.0])
+    for shape in [(3, 4), (5, 2), (3, 4), (0, 4), (1,)]:
+        a = f32(*shape)
+        y, = ex.run({x: a})
+        np.testing.assert_array_equal(y.numpy(), np.maximum(a, 0) * 2)
+    assert len(ex._steps) == 4
+
+
+def test_outputs_of_one_run_are_not_overwritten_by_the_next():
+    x = placeholder("x")
+    ex = Executor([x + 1.0])
+    first, = ex.run({x: np.zeros(4, "float32")})
+    ex.run({x: np.ones(4, "float32")})
+    np.testing.assert_array_equal(first.numpy(), np.ones(4))
+
+
+def test_leaves_repeats_and_updates_as_outputs():
+    a, b = f32(4), f32(4)
+    x, p = placeholder("x"), parameter("p", a)
+    moved = p + x
+    ex = Executor([x, p, moved, moved], [Update(p, moved)])
+    got = [t.numpy() for t in ex.run({x: b})]
+    for value, want in zip(got, (b, a, a + b, a + b)):
+        np.testing.assert_array_equal(value, want)
+    np.testing.assert_array_equal(p.data.numpy(), a + b)
+
+
+def test_updates_see_the_old_values_of_each_other():
+    """p and q change places: neither update may be done in place before the other has read."""
+    a, b = f32(6), f32(6)
+    p, q = parameter("p", a), parameter("q", b)
+    Executor([], [Update(p, q * 1.0), Update(q, p * 1.0)]).run()
+    np.testing.assert_array_equal(p.data.numpy(), b)
+    np.testing.assert_array_equal(q.data.numpy(), a)
+
+
+def test_an_update_that_reads_its_parameter_elsewhere_is_not_done_in_place():
+    a = f32(5, 5)
+    p = parameter("p", a)
+    Executor([], [Update(p, graph.matmul(p, p))]).run()
+    np.testing.assert_allclose(p.data.numpy(), a.astype("float64") @ a, rtol=1e-4, atol=1e-5)
+
+
+def reference_step(kind, p, g, state):
+    if kind == "sgd":
+        return p - 0.1 * g
+    if kind == "momentum":
+        state["u"] = 0.9 * state.get("u", 0) + g
+        return p - 0.1 * state["u"]
+    state["t"] = state.get("t", 0) + 1
+    state["m"] = 0.9 * state.get("m", 0) + 0.1 * g
+    state["v"] = 0.999 * state.get("v", 0) + 0.001 * g * g
+    m, v = state["m"] / (1 - 0.9 ** state["t"]), state["v"] / (1 - 0.999 ** state["t"])
+    return p - 0.1 * m / (np.sqrt(v) + 1e-8)
+
+
+@pytest.mark.parametrize("kind, optimizer", [("sgd", SGD(0.1)), ("momentum", Momentum(0.1, 0.9)), ("adam", Adam(0.1))])
+def test_optimizers_follow_their_formulas(kind, optimizer):
+    w = f32(3, 4)
+    p, x = parameter("p", w), placeholder("x")
+    loss = graph.reduce_sum(graph.tanh(graph.matmul(x, p)))
+    ex = Executor([loss], optimizer.minimize(loss, [p]))
+    address, want, state = p.data.data_ptr, w.astype("float64"), {}
+    for _ in range(5):
+        batch = f32(6, 3)
+        ex.run({x: batch})
+        y = np.tanh(batch.astype("float64") @ want)
+        want = reference_step(kind, want, batch.T.astype("float64") @ (1 - y * y), state)
+    np.testing.assert_allclose(p.data.numpy(), want, rtol=2e-4, atol=2e-5)
+    assert p.data.data_ptr == address
+
+
+def test_training_equals_numpy_step_by_step():
+    sizes, rows = (20, 16, 7, 5), 33
+    w = [f32(a, b) * 0.3 for a, b in zip(sizes, sizes[1:])]
+    b = [f32(n) * 0.1 for n in sizes[1:]]
+    pw, pb = [parameter(f"w{k}", a) for k, a in enumerate(w)], [parameter(f"b{k}", a) for k, a in enumerate(b)]
+    x, y = placeholder("x"), placeholder("y")
+    h = graph.relu(graph.dense(x, pw[0], pb[0]))
+    h = graph.relu(graph.dense(h, pw[1], pb[1]))
+    loss = graph.softmax_cross_entropy(graph.dense(h, pw[2], pb[2]), y, reduction="sum")
+    ex = Executor([loss], SGD(0.01).minimize(loss, [*pw, *pb]))
+    w, b = [a.astype("float64") for a in w], [a.astype("float64") for a in b]
+    for _ in range(4):
+        xs, ys = f32(rows, sizes[0]), np.eye(5, dtype="float32")[RANDOM.randint(0, 5, rows)]
+        got, = ex.run({x: xs, y: ys})
+        h1 = np.maximum(xs @ w[0] + b[0], 0)
+        h2 = np.maximum(h1 @ w[1] + b[1], 0)
+        z = h2 @ w[2] + b[2]
+        e = np.exp(z - z.max(1, keepdims=True))
+        s = e / e.sum(1, keepdims=True)
+        np.testing.assert_allclose(got.numpy()[0], -(ys * np.log(s)).sum(), rtol=1e-4)
+        d3 = s - ys
+        d2 = (d3 @ w[2].T) * (h2 > 0)
+        d1 = (d2 @ w[1].T) * (h1 > 0)
+        for k, (i, d) in enumerate(((xs, d1), (h1, d2), (h2, d3))):
+            w[k] -= 0.01 * (i.T @ d)
+            b[k] -= 0.01 * d.sum(0)
+    for p, want in zip([*pw, *pb], [*w, *b]):
+        np.testing.assert_allclose(p.data.numpy(), want, rtol=2e-3, atol=2e-4)
+
+
+def test_memory_is_shared_and_bounded():
+    x = placeholder("x")
+    v = x
+    for k in range(6):
+        v = graph.matmul(graph.tanh(v), parameter(f"w{k}", f32(8, 8)))
+    ex = Executor([v])
+    ex.run({x: f32(8, 8)})
+    plan = ex.memory
+    assert plan.lower_bound <= plan.planned < plan.unshared
+
+
+def test_the_plan_never_overlaps_values_that_live_together():
+    for seed in range(200):
+        random = np.random.RandomState(seed)
+        lives = []
+        for k in range(random.randint(1, 20)):
+            first = int(random.randint(0, 15))
+            lives.append(Lifetime(k, int(random.randint(0, 400)), first, first + int(random.randint(0, 6))))
+        plan = plan_memory(lives)
+        for a in lives:
+            for b in lives:
+                if a.value < b.value and a.first <= b.last and b.first <= a.last:
+                    p, q = plan.offset[a.value], plan.offset[b.value]
+                    assert p + a.nbytes <= q or q + b.nbytes <= p or 0 in (a.nbytes, b.nbytes)
+        assert plan.lower_bound <= plan.planned <= plan.unshared
+
+
+def test_fusion_changes_nothing_but_the_number_of_kernels():
+    a, w, bias = f32(9, 5), f32(5, 6), f32(6)
+    x = placeholder("x")
+    y = graph.tanh(graph.dense(x, parameter("w", w), parameter("b", bias)) * 2.0)
+    fused, plain = Executor([y]), Executor([y], fuse=False)
+    np.testing.assert_allclose(fused.run({x: a})[0].numpy(), plain.run({x: a})[0].numpy(), rtol=1e-6)
+    assert len(fused.step.kernels) == 1 < len(plain.step.kernels)
+
+
+def test_gradients_of_a_deep_graph_do_not_recurse():
+    x = parameter("x", np.full(3, 0.5))
+    v = x
+    for _ in range(3000):
+        v = v + 1.0
+    assert gradients(graph.reduce_sum(v), [x])[0].op is not None
+
+
+FEEDS = {
+    "is not fed": lambda ex, x: ex.run({}),
+    "is no placeholder": lambda ex, x: ex.run({x: f32(2), placeholder("z"): f32(2)}),
+    "is fed a list": lambda ex, x: ex.run({x: [1.0, 2.0]}),
+    "is not contiguous": lambda ex, x: ex.run({x: f32(4, 4)[:, ::2]}),
+    "not a float": lambda ex, x: ex.run({x: np.zeros(3, "int64")}),
+    "has not run": lambda ex, x: ex.memory,
+}
+
+
+@pytest.mark.parametrize("message", FEEDS)
+def test_wrong_feeds_are_refused(message):
+    x = placeholder("x")
+    with pytest.raises(GraphError, match=message):
+        FEEDS[message](Executor([graph.exp(x)]), x)
+
+
+def test_wrong_programs_are_refused():
+    x, p = placeholder("x"), parameter("p", f32(2))
+    with pytest.raises(GraphError, match="nothing to compute"):
+        Executor([])
+    with pytest.raises(GraphError, match="updated twice"):
+        Executor([], [Update(p, p + 1.0), Update(p, p + 2.0)])
+    with pytest.raises(GraphError, match="is not a parameter"):
+        Executor([], [Update(x, x + 1.0)])
+    with pytest.raises(GraphError, match="the update of p is"):
+        Executor([], [Update(p, graph.reduce_sum(p))]).run()
+    with pytest.raises(GraphError, match="does not depend on"):
+        gradients(graph.reduce_sum(p), [parameter("q", f32(2))])
+    with pytest.raises(GraphError, match="learning_rate"):
+        SGD(-1.0)
+    with pytest.raises(GraphError, match="neither a graph value nor a number"):
+        p + f32(2)
+
+
+def test_read_only_feeds_are_read():
+    a = f32(5)
+    a.flags.writeable = False
+    x = placeholder("x")
+    np.testing.assert_array_equal(Executor([x + 1.0]).run({x: a})[0].numpy(), a + 1)

@@ -1,0 +1,142 @@
+"""Every operator against NumPy in float64, and its gradient against central differences of that."""
+import numpy as np
+import pytest
+
+from tilewright import graph
+from tilewright.graph import Executor, gradients, parameter
+from tilewright.graph.operators.elementwise import Reciprocal
+from tilewright.support.errors import GraphError
+
+RANDOM = np.random.RandomState(7)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def conv2d(x, w, stride=1, padding=0):
+    x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    r, s = w.shape[2:]
+    h, v = (x.shape[2] - r) // stride + 1, (x.shape[3] - s) // stride + 1
+    y = np.zeros((x.shape[0], w.shape[0], h, v))
+    for a in range(r):
+        for b in range(s):
+            part = x[:, :, a:a + stride * (h - 1) + 1:stride, b:b + stride * (v - 1) + 1:stride]
+            y += np.einsum("nchw,mc->nmhw", part, w[:, :, a, b])
+    return y
+
+
+def positive(*shape): return RANDOM.uniform(0.5, 2.0, shape)
+def normal(*shape): return RANDOM.normal(0, 1, shape)
+
+
+CASES = {
+    "add": (lambda a, b: a + b, lambda a, b: a + b, [normal(3, 5), normal(3, 5)]),
+    "add_const": (lambda a: a + 2.5, lambda a: a + 2.5, [normal(7)]),
+    "sub": (lambda a, b: a - b, lambda a, b: a - b, [normal(4, 1), normal(4, 1)]),
+    "rsub": (lambda a: 1.0 - a, lambda a: 1.0 - a, [normal(4, 3)]),
+    "mul": (lambda a, b: a * b, lambda a, b: a * b, [normal(2, 3, 4), normal(2, 3, 4)]),
+    "mul_const": (lambda a: a * -3.0, lambda a: a * -3.0, [normal(5, 2)]),
+    "div": (lambda a, b: a / b, lambda a, b: a / b, [normal(3, 4), positive(3, 4)]),
+    "reciprocal": (lambda a: 2.0 / a, lambda a: 2.0 / a, [positive(3, 4)]),
+    "neg": (lambda a: -a, lambda a: -a, [normal(11)]),
+    "exp": (graph.exp, np.exp, [normal(3, 4)]),
+    "log": (graph.log, np.log, [positive(3, 4)]),
+    "sqrt": (graph.sqrt, np.sqrt, [positive(3, 4)]),
+    "tanh": (graph.tanh, np.tanh, [normal(3, 4)]),
+    "sigmoid": (graph.sigmoid, lambda x: 1 / (1 + np.exp(-x)), [normal(3, 4)]),
+    "relu": (graph.relu, lambda x: np.maximum(x, 0), [normal(13, 7)]),
+    "matmul": (graph.matmul, lambda a, b: a @ b, [normal(5, 7), normal(7, 3)]),
+    "matmul_ta": (lambda a, b: graph.matmul(a, b, ta=True), lambda a, b: a.T @ b, [normal(7, 5), normal(7, 3)]),
+    "matmul_tb": (lambda a, b: graph.matmul(a, b, tb=True), lambda a, b: a @ b.T, [normal(5, 7), normal(3, 7)]),
+    "matmul_tt": (lambda a, b: graph.matmul(a, b, ta=True, tb=True), lambda a, b: a.T @ b.T,
+                  [normal(7, 5), normal(3, 7)]),
+    "dense": (graph.dense, lambda x, w, b: x @ w + b, [normal(6, 4), normal(4, 9), normal(9)]),
+    "broadcast_to": (lambda a: graph.broadcast_to(a, (4, 3, 5)), lambda a: np.broadcast_to(a, (4, 3, 5)),
+                     [normal(3, 1)]),
+    "broadcast_like": (graph.broadcast_like, lambda a, b: np.broadcast_to(a, b.shape), [normal(1, 5), normal(3, 5)]),
+    "reduce_sum": (graph.reduce_sum, lambda a: a.sum(keepdims=True).reshape(1), [normal(3, 5)]),
+    "reduce_sum_0": (lambda a: graph.reduce_sum(a, 0), lambda a: a.sum(0), [normal(6, 5)]),
+    "reduce_sum_keep": (lambda a: graph.reduce_sum(a, (0, 2), True), lambda a: a.sum((0, 2), keepdims=True),
+                        [normal(2, 3, 4)]),
+    "softmax": (graph.softmax, softmax, [normal(4, 6)]),
+    "log_softmax": (graph.log_softmax, lambda x: np.log(softmax(x)), [normal(4, 6)]),
+    "cross_entropy": (graph.softmax_cross_entropy, lambda x, p: np.array([-(p * np.log(softmax(x))).sum() / len(x)]),
+                      [normal(5, 4), positive(5, 4)]),
+    "cross_entropy_sum": (lambda x, p: graph.softmax_cross_entropy(x, p, reduction="sum"),
+                          lambda x, p: np.array([-(p * np.log(softmax(x))).sum()]), [normal(5, 4), positive(5, 4)]),
+    "conv2d": (graph.conv2d, conv2d, [normal(2, 3, 6, 7), normal(4, 3, 3, 2)]),
+    "conv2d_strided": (lambda x, w: graph.conv2d(x, w, stride=2, padding=1), lambda x, w: conv2d(x, w, 2, 1),
+                       [normal(1, 2, 7, 6), normal(3, 2, 3, 3)]),
+}
+
+
+@pytest.mark.parametrize("schedule", ["rules", "default"])
+@pytest.mark.parametrize("name", CASES)
+def test_forward(name, schedule):
+    build, reference, arrays = CASES[name]
+    leaves = [parameter(f"x{k}", a.astype("float32")) for k, a in enumerate(arrays)]
+    y, = Executor([build(*leaves)], schedule=schedule).run()
+    want = reference(*(a.astype("float32").astype("float64") for a in arrays))
+    np.testing.assert_allclose(y.numpy(), want, rtol=2e-5, atol=2e-5)
+
+
+def central_differences(f, arrays, weights, k, h=1e-6):
+    """d sum(weights * f(arrays)) / d arrays[k], element by element, in float64."""
+    grad = np.zeros_like(arrays[k])
+    for i in np.ndindex(*grad.shape):
+        moved = []
+        for sign in (1, -1):
+            point = [a.copy() for a in arrays]
+            point[k][i] += sign * h
+            moved.append((weights * f(*point)).sum())
+        grad[i] = (moved[0] - moved[1]) / (2 * h)
+    return grad
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradient(name):
+    build, reference, arrays = CASES[name]
+    leaves = [parameter(f"x{k}", a) for k, a in enumerate(arrays)]                # float64
+    y = build(*leaves)
+    weights = RANDOM.normal(0, 1, np.shape(reference(*arrays)))
+    loss = graph.reduce_sum(y * parameter("w", weights))
+    used = [k for k in range(len(arrays)) if not (name == "broadcast_like" and k == 1)]
+    results = Executor(gradients(loss, [leaves[k] for k in used])).run()
+    for k, got in zip(used, results):
+        np.testing.assert_allclose(got.numpy(), central_differences(reference, arrays, weights, k), rtol=1e-5, atol=1e-6)
+
+
+def test_a_value_with_two_readers_sums_their_gradients():
+    a = np.array([[0.5, -1.0], [2.0, 3.0]])
+    x = parameter("x", a)
+    got, = Executor(gradients(graph.reduce_sum(x * x + graph.exp(x) + x), [x])).run()
+    np.testing.assert_allclose(got.numpy(), 2 * a + np.exp(a) + 1, rtol=1e-12)
+
+
+def test_reciprocal_of_zero_is_infinite():
+    y, = Executor([Reciprocal(1.0)(parameter("x", np.zeros(3, "float32")))]).run()
+    assert np.isinf(y.numpy()).all()
+
+
+WRONG = {
+    "shapes differ": lambda: parameter("a", np.zeros((2, 3), "float32")) + parameter("b", np.zeros((3, 2), "float32")),
+    "contracted axes differ, 3 != 2": lambda: graph.matmul(parameter("a", np.zeros((2, 3), "float32")),
+                                                          parameter("b", np.zeros((2, 3), "float32"))),
+    "dtypes differ": lambda: parameter("a", np.zeros(3, "float32")) + parameter("b", np.zeros(3, "float64")),
+    "not a float": lambda: graph.exp(parameter("a", np.zeros(3, "int32"))),
+    "cannot repeat": lambda: graph.broadcast_to(parameter("a", np.zeros(3, "float32")), (4,)),
+    "axis 2": lambda: graph.reduce_sum(parameter("a", np.zeros((3, 3), "float32")), 2),
+    "needs rank 2": lambda: graph.softmax(parameter("a", np.zeros(3, "float32"))),
+    "channels": lambda: graph.conv2d(parameter("a", np.zeros((1, 2, 5, 5), "float32")),
+                                     parameter("w", np.zeros((1, 3, 2, 2), "float32"))),
+    "does not fit": lambda: graph.conv2d(parameter("a", np.zeros((1, 2, 2, 2), "float32")),
+                                         parameter("w", np.zeros((1, 2, 3, 3), "float32"))),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_refusals(message):
+    with pytest.raises(GraphError, match=message):
+        Executor([WRONG[message]()]).run()

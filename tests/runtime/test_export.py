@@ -1,0 +1,232 @@
+"""Exported objects and libraries: loaded again, linked together, in programs that know nothing of Tilewright."""
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+import runtime_kernels as kernels
+
+from tilewright.runtime import Module, array, empty, load_module, native
+from tilewright.runtime.export import linker
+from tilewright.runtime.loader import host_triple
+from tilewright.support.errors import ArgumentError, CallError, CodegenError, TargetError
+from tilewright.support.target import target
+
+needs_linker = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a system linker")
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    path = tmp_path_factory.mktemp("lib") / "scale.so"
+    kernels.scale().export_library(path)
+    return path
+
+
+def run(code, timeout=60):
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True,
+                          timeout=timeout, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def check_scale(module):
+    a, c = np.arange(1000, dtype="float32"), np.zeros(1000, "float32")
+    module["scale"](a, c)
+    np.testing.assert_array_equal(c, 2 * a)
+    c[:] = 0
+    module(array(a), u := empty(1000))
+    np.testing.assert_array_equal(u.numpy(), 2 * a)
+    with pytest.raises(CallError, match=r"^scale: argument C\.shape\[0\] is 3, expected 1000"):
+        module(a, c[:3])
+    with pytest.raises(CallError, match="argument A is of type list"):
+        module([1], c)
+    with pytest.raises(CallError, match="num_args is 1"):
+        module(a)
+
+
+@needs_linker
+def test_a_library_loads_again(library):
+    m = load_module(library)
+    assert m.names == ("scale",) and m.entry_name == "scale" and "scale" in m
+    check_scale(m)
+    assert m.time_evaluator("scale", number=3, repeat=2)(np.ones(4, "float32"), np.ones(4, "float32")).min > 0
+
+
+@needs_linker
+def test_a_library_that_was_written_again_is_loaded_again(tmp_path):
+    a, path = np.ones(4, "float32"), tmp_path / "scale.so"
+    kernels.scale().export_library(path)
+    first = load_module(path)
+    kernels.build(kernels.SCALE_SIGNATURE, kernels.SCALE.replace("fmul float %a, 2.0", "fmul float %a, 3.0")
+                  ).export_library(path)
+    for module, want in ((load_module(path), 3), (load_module(path), 3), (first, 2)):
+        c = np.zeros(4, "float32")
+        module(a, c)
+        assert c[0] == want
+
+
+@needs_linker
+def test_an_object_loads_again(tmp_path):
+    kernels.scale().save(tmp_path / "scale.o")
+    check_scale(load_module(tmp_path / "scale.o"))
+
+
+@needs_linker
+def test_a_program_without_tilewright_runs_the_library(library):
+    out = run(f"""
+        import sys
+        import numpy as np, tvm_ffi
+        m = tvm_ffi.load_module({str(library)!r})
+        a, c = np.arange(100000, dtype="float32"), np.zeros(100000, "float32")
+        m.scale(a, c)
+        assert (c == 2 * a).all()
+        try:
+            m.scale(a, c[:5])
+        except ValueError as error:
+            print(str(error).splitlines()[0])
+        try:
+            m.scale(a)
+        except TypeError as error:
+            print(str(error).splitlines()[0])
+        print("tilewright" in sys.modules)
+    """)
+    assert out == ("scale: argument C.shape[0] is 5, expected 100000 (constraint C.shape[0] == n, n = A.shape[0])\n"
+                   "scale: num_args is 1, expected 2\nFalse\n")
+
+
+@needs_linker
+def test_libraries_of_one_process_share_a_pool(tmp_path):
+    for name in ("one", "two"):
+        kernels.who().export_library(tmp_path / f"{name}.so")
+    out = run(f"""
+        import os, sys
+        sys.path.insert(0, {str(HERE)!r})
+        os.environ["TILEWRIGHT_NUM_THREADS"] = "3"
+        import numpy as np, tvm_ffi
+        one, two = (tvm_ffi.load_module({str(tmp_path)!r} + f"/{{n}}.so", keep_module_alive=False)
+                    for n in ("one", "two"))
+        seen, ids = np.zeros(200, "int64"), set()
+        for m in (one, two):
+            for _ in range(100):
+                m.who(seen, 5000)
+                ids |= set(seen)
+        one = m = None                                      # the pool of the first library outlives it
+        import runtime_kernels as kernels
+        from tilewright.runtime import get_num_threads, set_num_threads
+        who = kernels.who()["who"]
+        for _ in range(100):
+            who(seen, 5000)
+            ids |= set(seen)
+        two.who(seen, 10)
+        print(get_num_threads(), len(ids) <= 3, len(os.listdir("/proc/self/task")) <= 3 + {count_blas()})
+        set_num_threads(1)
+        two.who(seen, 10)
+        print(len(set(seen)))
+    """)
+    assert out == "3 True True\n1\n"
+
+
+def count_blas():
+    """Threads that NumPy's BLAS starts at import."""
+    return int(run("import os, numpy\nprint(len(os.listdir('/proc/self/task')) - 1)"))
+
+
+@needs_linker
+def test_objects_link_into_a_program_of_ones_own(tmp_path):
+    kernels.scale().save(tmp_path / "scale.o")
+    kernels.cover().save(tmp_path / "cover.o")
+    subprocess.run([*linker(host_triple()), "-shared", "-o", str(tmp_path / "both.so"), str(tmp_path / "scale.o"),
+                    str(tmp_path / "cover.o")], check=True)
+    out = run(f"""
+        import numpy as np, tvm_ffi
+        m = tvm_ffi.load_module({str(tmp_path / "both.so")!r})
+        hits, a = np.zeros((30, 7), "int32"), np.ones(5, "float32")
+        m.cover(hits); m.scale(a, a)
+        print((hits == 1).all(), a[0])
+    """)
+    assert out == "True 2.0\n"
+
+
+@needs_linker
+def test_only_the_functions_are_visible(library):
+    exported = ctypes.CDLL(str(library))
+    assert exported["__tvm_ffi_scale"]
+    for name in native.EXPORTS:
+        with pytest.raises(AttributeError):
+            exported[name]
+
+
+@needs_linker
+def test_an_export_is_complete_or_not_there(tmp_path):
+    path = tmp_path / "x.so"
+    path.write_text("older")
+    with pytest.raises(CodegenError, match="the linker failed"):
+        kernels.scale().export_library(path, cc="false")
+    assert path.read_text() == "older" and os.listdir(tmp_path) == ["x.so"]
+    with pytest.raises(CodegenError, match="cannot be started"):
+        kernels.scale().export_library(path, cc="no-such-compiler")
+
+
+def test_bad_files(tmp_path):
+    with pytest.raises(ArgumentError, match="there is no file"):
+        load_module(tmp_path / "absent.so")
+    (tmp_path / "junk.so").write_bytes(b"junk")
+    (tmp_path / "junk.o").write_bytes(b"junk")
+    for name in ("junk.so", "junk.o"):
+        with pytest.raises(ArgumentError, match="load_module: "):
+            load_module(tmp_path / name)
+    with pytest.raises(ArgumentError, match="unknown kind of file"):
+        kernels.scale().save(tmp_path / "x.txt")
+    with pytest.raises(ArgumentError, match="there is no folder"):
+        kernels.scale().save(tmp_path / "no" / "x.o")
+
+
+def test_modules():
+    m = Module.of_objects({"scale": kernels.scale().objects[0]}, target("llvm"))
+    check_scale(m)
+    assert m["scale"] is m["scale"] and "scale(A: float32[n], C: float32[n])" in repr(m)
+    with pytest.raises(ArgumentError, match="no function 'nothing'; it has scale"):
+        m["nothing"]
+    with pytest.raises(ArgumentError, match="no signature of other"):
+        Module.of_objects({"other": kernels.scale().objects[0]}, target("llvm"))
+    with pytest.raises(ArgumentError, match="keeps no source 'ptx'"):
+        m.get_source("ptx")
+    foreign = Module(m.objects, m.signatures, triple="riscv64-unknown-linux-gnu")
+    with pytest.raises(TargetError, match="code for riscv64-unknown-linux-gnu cannot run on this machine"):
+        foreign(1)
+
+
+def test_a_missing_symbol_is_named():
+    text = kernels.SCALE.replace("@tw_parallel", "@no_such_symbol_anywhere")
+    m = kernels.build(kernels.SCALE_SIGNATURE, text)
+    with pytest.raises(CodegenError, match="no_such_symbol_anywhere"):
+        m["scale"]
+
+
+@pytest.mark.parametrize("triple", ["aarch64-unknown-linux-gnu", "riscv64-unknown-linux-gnu", "aarch64-apple-darwin",
+                                    "x86_64-apple-darwin", "x86_64-unknown-linux-musl"])
+def test_the_support_code_compiles_for_other_machines(triple):
+    data = native.compile_support(triple, exported=True)
+    for name in native.EXPORTS:
+        assert name.encode() in data
+
+
+def test_targets_without_threads_are_refused():
+    for triple in ("x86_64-pc-windows-msvc", "wasm32-unknown-unknown", "armv7l-none-linux-gnueabihf"):
+        with pytest.raises(TargetError, match=re.escape(triple)):
+            native.compile_support(triple)
+
+
+def test_code_is_unloaded_with_its_last_function():
+    for _ in range(20):
+        f = kernels.scale()["scale"]
+        a = np.ones(4, "float32")
+        f(a, a)
+        assert a[0] == 2

@@ -1,0 +1,39 @@
+"""What `import` costs, and that it leaves torch alone."""
+import os
+import subprocess
+import sys
+import textwrap
+
+
+def run(code, **env):
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True,
+                          env={**os.environ, **env}, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_torch_is_not_imported_though_installed(tmp_path):
+    for name in ("torch", "cuda"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"print('imported {name}')\nTensor = int\n")
+    out = run("""
+        import sys
+        import tilewright.runtime
+        assert "torch" not in sys.modules and "cuda" not in sys.modules
+        print("after")
+        import torch
+        from tilewright.runtime import array
+        print(array([1]).numpy()[0])
+    """, PYTHONPATH=str(tmp_path))
+    assert out == "after\nimported torch\n1\n"
+
+
+def test_importing_is_quick():
+    """0.3 s beyond NumPy, measured as processor time of the fastest of three (the machine may be busy)."""
+    code = """
+        import time, numpy
+        start = time.process_time()
+        import tilewright.runtime, tilewright
+        print(time.process_time() - start)
+    """
+    assert min(float(run(code)) for _ in range(3)) < 0.3

@@ -1,0 +1,237 @@
+"""The thread pool: every iteration once, nested and concurrent regions, fork, affinity, Ctrl-C."""
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import runtime_kernels as kernels
+
+from tilewright.runtime import get_num_threads, set_num_threads
+from tilewright.runtime.cpus import available_cpus, group_cpus
+from tilewright.support.errors import ArgumentError
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def default_threads():
+    yield
+    set_num_threads(0)
+
+
+@pytest.fixture(scope="module")
+def cover():
+    return kernels.cover()["cover"]
+
+
+@pytest.fixture(scope="module")
+def who():
+    return kernels.who()["who"]
+
+
+def python(code, env=None, timeout=60):
+    """Run code in a fresh interpreter that can import the kernels; result: its output."""
+    full = f"import sys; sys.path.insert(0, {str(HERE)!r})\n" + textwrap.dedent(code)
+    inherited = {k: v for k, v in os.environ.items() if k != "TILEWRIGHT_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", full], capture_output=True, text=True, timeout=timeout,
+                          env={**inherited, **(env or {})}, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_every_iteration_runs_once_nested_regions_too(cover, threads):
+    set_num_threads(threads)
+    assert get_num_threads() == threads
+    rng = np.random.default_rng(threads)
+    for _ in range(40):
+        hits = np.zeros(rng.integers(0, 40, 2), "int32")
+        cover(hits)
+        assert (hits == 1).all()
+
+
+def test_several_threads_take_part(who):
+    set_num_threads(3)
+    seen = np.zeros(300, "int64")
+    for _ in range(100):                                   # a busy machine may need more than one try
+        who(seen, 200000)
+        if len(set(seen)) > 1:
+            break
+    assert 2 <= len(set(seen)) <= 3 and (seen != 0).all()
+    set_num_threads(1)
+    who(seen, 10)
+    assert set(seen) == {threading.get_ident()}
+
+
+def test_workers_sleep_and_wake(cover, who):
+    set_num_threads(2)
+    for pause in (0, 0.001, 0.02, 0.05):
+        hits = np.zeros((16, 3), "int32")
+        time.sleep(pause)
+        cover(hits)
+        assert (hits == 1).all()
+    who(np.zeros(64, "int64"), 1000)
+    time.sleep(0.05)
+    before = time.process_time()
+    time.sleep(0.1)
+    assert time.process_time() - before < 0.05             # idle workers take no processor time
+
+
+def test_many_python_threads_call_at_once(cover):
+    set_num_threads(2)
+    failures = []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(100):
+            hits = np.zeros(rng.integers(1, 30, 2), "int32")
+            cover(hits)
+            if not (hits == 1).all():
+                failures.append(hits)
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join(timeout=60)
+    assert not failures and not any(w.is_alive() for w in workers)
+
+
+def test_changing_the_number_of_threads_while_others_call(cover):
+    stop = threading.Event()
+    bad = []
+
+    def work():
+        while not stop.is_set():
+            hits = np.zeros((20, 5), "int32")
+            cover(hits)
+            if not (hits == 1).all():
+                bad.append(hits)
+
+    w = threading.Thread(target=work)
+    w.start()
+    for i in range(200):
+        set_num_threads(1 + i % 5)
+    stop.set()
+    w.join(timeout=30)
+    assert not bad and not w.is_alive()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_makes_its_own_pool():
+    out = python("""
+        import os, sys, threading, warnings
+        import numpy as np, runtime_kernels as kernels
+        from tilewright.runtime import set_num_threads, get_num_threads
+        warnings.simplefilter("ignore")
+        cover, who = kernels.cover()["cover"], kernels.who()["who"]
+        set_num_threads(2)
+        stop = False
+        def work():
+            while not stop:
+                cover(np.zeros((50, 4), "int32"))
+        background = threading.Thread(target=work)
+        background.start()
+        for generation in range(8):
+            child = os.fork()
+            if child == 0:
+                hits = np.zeros((50, 4), "int32")
+                cover(hits)
+                grandchild = os.fork()
+                if grandchild == 0:
+                    cover(hits)
+                    os._exit(0 if (hits == 2).all() and get_num_threads() == 2 else 1)
+                status = os.waitpid(grandchild, 0)[1]
+                seen = np.zeros(100, "int64")
+                for _ in range(200):
+                    who(seen, 200000)
+                    if len(set(seen)) == 2:
+                        break
+                os._exit(0 if (hits == 1).all() and status == 0 and len(set(seen)) == 2 else 1)
+            assert os.waitpid(child, 0)[1] == 0, generation
+        stop = True
+        background.join()
+        hits = np.zeros((50, 4), "int32")
+        cover(hits)
+        print("fine", (hits == 1).all())
+    """)
+    assert out == "fine True\n"
+
+
+def test_the_environment_sets_the_number_of_threads():
+    code = "from tilewright.runtime import get_num_threads\nprint(get_num_threads())"
+    assert python(code, {"TILEWRIGHT_NUM_THREADS": "5"}) == "5\n"
+    assert python(code, {"TILEWRIGHT_NUM_THREADS": "0"}) == f"{available_cpus()}\n"
+    with pytest.raises(AssertionError, match="TILEWRIGHT_NUM_THREADS='many' is not an integer"):
+        python(code, {"TILEWRIGHT_NUM_THREADS": "many"})
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs processor affinity")
+def test_the_affinity_mask_is_respected():
+    out = python("""
+        import os
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        from tilewright.runtime import get_num_threads, set_num_threads
+        print(get_num_threads())
+        set_num_threads(3); print(get_num_threads())
+        set_num_threads(0); print(get_num_threads())
+    """)
+    assert out == "1\n3\n1\n"
+
+
+def test_control_group_quotas(tmp_path):
+    proc = tmp_path / "cgroup"
+    root = tmp_path / "fs"
+    (root / "a" / "b").mkdir(parents=True)
+    proc.write_text("0::/a/b\n")
+    assert group_cpus(proc, root) is None
+    (root / "cpu.max").write_text("max 100000\n")
+    assert group_cpus(proc, root) is None
+    (root / "a" / "cpu.max").write_text("250000 100000\n")
+    assert group_cpus(proc, root) == 3
+    (root / "a" / "b" / "cpu.max").write_text("50000 100000\n")
+    assert group_cpus(proc, root) == 1
+    (root / "cpu" / "docker").mkdir(parents=True)
+    proc.write_text("4:memory:/x\n3:cpu,cpuacct:/docker\n")
+    (root / "cpu" / "docker" / "cpu.cfs_quota_us").write_text("200000\n")
+    (root / "cpu" / "docker" / "cpu.cfs_period_us").write_text("100000\n")
+    assert group_cpus(proc, root) == 2
+    (root / "cpu" / "docker" / "cpu.cfs_quota_us").write_text("-1\n")
+    assert group_cpus(proc, root) is None
+    assert group_cpus(tmp_path / "absent", root) is None
+
+
+@pytest.mark.parametrize("count", [-1, 1025, 2.0, True, "2"])
+def test_counts_that_are_none_are_refused(count):
+    with pytest.raises(ArgumentError, match="set_num_threads"):
+        set_num_threads(count)
+
+
+def test_interrupting_a_program_that_runs_kernels():
+    code = f"import sys; sys.path.insert(0, {str(HERE)!r})\n" + textwrap.dedent("""
+        import numpy as np, runtime_kernels as kernels
+        from tilewright.runtime import set_num_threads
+        who = kernels.who()["who"]
+        set_num_threads(3)
+        seen = np.zeros(64, "int64")
+        who(seen, 10)
+        print("ready", flush=True)
+        try:
+            while True:
+                who(seen, 100000)
+        except KeyboardInterrupt:
+            who(seen, 10)
+            print("interrupted")
+    """)
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30)[0] == "interrupted\n"
+    assert process.returncode == 0

@@ -1,0 +1,158 @@
+"""cache_read and cache_write."""
+from __future__ import annotations
+
+import numpy as np
+
+from tests.schedule.compute_support import (
+    body_text,
+    chain,
+    check,
+    loop_extents,
+    matmul_bias,
+    matmul_bias_reference,
+    refuses,
+    stencil,
+)
+from tilewright import te
+from tilewright.schedule import Schedule
+from tilewright.te.prim_func import create_prim_func
+
+
+def test_cache_write_moves_the_reduction():
+    func = matmul_bias(4, 6, 5)
+    sch = Schedule(func)
+    copy = sch.cache_write(sch.get_block("C"), 0, "local")
+    assert copy.name == "C_local"
+    assert body_text(sch) == """\
+    C = T.alloc_buffer((4, 6), "int32")
+    C_local = T.alloc_buffer((4, 6), "int32", scope="local")
+    for i, j, r in T.grid(4, 6, 5):
+        with T.block("C"):
+            vi, vj, vr = T.axis.remap("SSR", [i, j, r])
+            with T.init():
+                C_local[vi, vj] = 0
+            C_local[vi, vj] = C_local[vi, vj] + A[vi, vr] * B[vr, vj]
+    for i, j in T.grid(4, 6):
+        with T.block("C_local"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = C_local[vi, vj]
+    for i, j in T.grid(4, 6):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = C[vi, vj] + vi"""
+    check(sch, func, matmul_bias_reference, (4, 5), (5, 6))
+
+
+def test_tiled_matmul_with_caches():
+    func = matmul_bias()
+    sch = Schedule(func)
+    c, d = sch.get_block("C"), sch.get_block("D")
+    copy = sch.cache_write(c, 0, "local")
+    i, j, k = sch.get_loops(c)
+    io, ii = sch.split(i, [None, 8])
+    jo, ji = sch.split(j, [None, 8])
+    ko, ki = sch.split(k, [None, 4])
+    sch.reorder(io, jo, ko, ki, ii, ji)
+    sch.reverse_compute_at(copy, jo)
+    sch.reverse_compute_at(d, jo)
+    packed = sch.cache_read(c, "B", "global")
+    sch.compute_at(packed, ko)
+    rows = sch.cache_read(c, 0, "shared")
+    assert (packed.name, rows.name) == ("B_global", "A_shared")
+    sch.compute_at(rows, io)
+    assert loop_extents(sch, "B_global") == [3, 3, 4, 4, 8] and loop_extents(sch, "A_shared") == [3, 8, 13]
+    check(sch, func, matmul_bias_reference, (20, 13), (13, 18))
+
+
+def test_cache_read_copies_the_box_that_is_read():
+    a = te.placeholder((20, 20), "int32", name="A")
+    b = te.compute((4, 6), lambda i, j: a[i + 3, j * 2 + 1] + a[i + 5, j * 2], name="B")
+    func = create_prim_func([a, b])
+    sch = Schedule(func)
+    sch.split(sch.get_loops(sch.get_block("B"))[0], [None, 3])
+    sch.cache_read(sch.get_block("B"), "A", "shared.dyn")
+    name = "A_shared_dyn"
+    assert sch.get(sch.get_block(name)).writes[0].buffer.scope == "shared.dyn"
+    assert loop_extents(sch, name)[0] == 6
+    check(sch, func, lambda a: a[3:7, 1:12:2] + a[5:9, 0:12:2], (20, 20))
+
+
+def test_some_consumers_read_the_copy():
+    a = te.placeholder((6,), "int32", name="A")
+    b = te.compute((6,), lambda i: a[i] + 1, name="B")
+    c = te.compute((6,), lambda i: a[i] * 2, name="C")
+    func = create_prim_func([a, b, c])
+    sch = Schedule(func)
+    sch.cache_read(sch.get_block("C"), 0, "local", [sch.get_block("C")])
+    assert [x.name for x in sch.get_blocks()] == ["B", "A_local", "C"]
+    assert sch.get(sch.get_block("B")).reads[0].buffer.name == "A"
+    sch.cache_read(sch.get_block("B"), "A", "local")
+    assert [x.name for x in sch.get_blocks()] == ["A_local_1", "B", "A_local", "C"]
+    check(sch, func, lambda a: (a + 1, a * 2), (6,))
+
+
+def test_below_a_shared_loop_the_copy_stays_in_the_loop():
+    func = stencil()
+    sch = Schedule(func)
+    c = sch.get_block("C")
+    io, _ = sch.split(sch.get_loops(c)[0], [None, 7])
+    sch.compute_at(sch.get_block("B"), io)
+    sch.cache_read(c, 0, "local")
+    assert loop_extents(sch, "B_local") == [3, 9, 6]
+    copy = sch.cache_write(sch.get_block("B"), 0, "shared")
+    assert loop_extents(sch, copy.name) == [3, 9, 6]
+    check(sch, func, lambda a: 3 * (a[:-2] + a[2:]), (22, 6))
+
+
+def test_cache_write_of_an_output_after_splits():
+    for n in (te.var("n"), 11):
+        func = chain(n)
+        sch = Schedule(func)
+        c = sch.get_block("C")
+        io, ii = sch.split(sch.get_loops(c)[0], [None, 4])
+        copy = sch.cache_write(c, "C", "local")
+        sch.reverse_compute_at(copy, io)
+        assert loop_extents(sch, copy.name)[1] == 4
+        check(sch, func, lambda a: a * 3 - 1, (11,))
+
+
+def test_zero_d():
+    a = te.placeholder((7,), "int32", name="A")
+    r = te.reduce_axis((0, 7), name="r")
+    b = te.compute((), lambda: te.sum(a[r], axis=r), name="B")
+    c = te.compute((), lambda: b() * 2, name="C")
+    func = create_prim_func([a, c])
+    sch = Schedule(func)
+    sch.cache_write(sch.get_block("B"), 0, "local")
+    sch.cache_read(sch.get_block("C"), 0, "shared")
+    check(sch, func, lambda a: np.asarray(a.sum() * 2), (7,))
+
+
+def test_two_outputs():
+    a = te.placeholder((5,), "int32", name="A")
+    b, c = te.compute((5,), lambda i: (a[i] + 1, a[i] * 2), name="B")
+    d = te.compute((5,), lambda i: b[i] - c[i], name="D")
+    func = create_prim_func([a, d])
+    sch = Schedule(func)
+    block = sch.get_block("B")
+    copy = sch.cache_write(block, 1, "local")
+    io, _ = sch.split(sch.get_loops(sch.get_block("D"))[0], [None, 2])
+    sch.compute_at(copy, io)
+    sch.compute_at(block, io)
+    assert loop_extents(sch, "B") == [3, 2]
+    check(sch, func, lambda a: a + 1 - 2 * a, (5,))
+
+
+def test_refusals():
+    sch = Schedule(matmul_bias())
+    c = sch.get_block("C")
+    refuses(sch, lambda: sch.cache_read(c, 2, "local"),
+            "cache_read(block=C, read_buffer_index=2, storage_scope='local')",
+            "block C reads 2 buffer(s), there is no number 2", "A, B")
+    refuses(sch, lambda: sch.cache_read(c, "Z", "local"), "block C reads no buffer 'Z'")
+    refuses(sch, lambda: sch.cache_write(c, 0, ""), "scope")
+    refuses(sch, lambda: sch.cache_read(c, 0, "local", [sch.get_block("D")]), "block D does not read A")
+    sch.decompose_reduction(c, sch.get_loops(c)[0])
+    refuses(sch, lambda: sch.cache_write(c, 0, "local"), "before decompose_reduction")
+    sch.cache_read(sch.get_block("D"), "C", "local")
+    check(sch, matmul_bias(), matmul_bias_reference, (20, 13), (13, 18))

@@ -1,0 +1,155 @@
+"""compute_inline and reverse_compute_inline."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.schedule.compute_support import (
+    body_text,
+    chain,
+    check,
+    matmul_bias,
+    matmul_bias_reference,
+    overwritten_between,
+    refuses,
+    stencil,
+)
+from tilewright import te
+from tilewright.schedule import Schedule
+from tilewright.te.prim_func import create_prim_func
+
+
+def test_expression_goes_into_every_consumer():
+    func = stencil(4, 3)
+    sch = Schedule(func)
+    sch.compute_inline(sch.get_block("B"))
+    assert body_text(sch) == """\
+    for i, j in T.grid(4, 3):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] * 3 + A[vi + 2, vj] * 3"""
+    assert "T.reads(A[vi:vi + 3, vj])" in str(sch)
+    check(sch, func, lambda a: 3 * (a[:-2] + a[2:]), (6, 3))
+
+
+def test_padding_into_a_convolution():
+    a = te.placeholder((9,), "int32", name="A")
+    w = te.placeholder((3,), "int32", name="W")
+    p = te.compute((11,), lambda i: te.if_then_else(te.all(i >= 1, i < 10), a[i - 1], 0), name="P")
+    r = te.reduce_axis((0, 3), name="r")
+    c = te.compute((9,), lambda i: te.sum(p[i + r] * w[r], axis=r), name="C")
+    func = create_prim_func([a, w, c])
+    sch = Schedule(func)
+    sch.compute_inline(sch.get_block("P"))
+    assert [b.name for b in sch.get_blocks()] == ["C"]
+    check(sch, func, lambda a, w: np.correlate(np.pad(a, 1), w, "valid"), (9,), (3,))
+
+
+def test_transposed_and_reversed_indices_are_inverted():
+    a = te.placeholder((5, 4), "int32", name="A")
+    b = te.compute((4, 5), lambda i, j: a[j, i] + i, name="B")
+    c = te.compute((4, 5), lambda i, j: b[3 - i, j] * 2, name="C")
+    func = create_prim_func([a, c])
+    sch = Schedule(func)
+    sch.compute_inline(sch.get_block("B"))
+    check(sch, func, lambda a: ((a.T + np.arange(4)[:, None])[::-1]) * 2, (5, 4))
+
+
+def test_store_through_an_affine_map():
+    """After a reverse inline the block stores at F[8 - v]; its iter var is found again."""
+    a = te.placeholder((9,), "int32", name="A")
+    b = te.compute((9,), lambda i: a[i] * i, name="B")
+    c = te.compute((9,), lambda i: b[8 - i] + 1, name="C")
+    d = te.compute((9,), lambda i: c[i] + i, name="D")
+    func = create_prim_func([a, d])
+    sch = Schedule(func)
+    sch.reverse_compute_inline(sch.get_block("C"))
+    sch.compute_inline(sch.get_block("B"))
+    assert [x.name for x in sch.get_blocks()] == ["D"]
+    check(sch, func, lambda a: (a * np.arange(9))[::-1] + 1 + np.arange(9), (9,))
+
+
+def test_flattened_index_is_split_again():
+    a = te.placeholder((3, 4), "int32", name="A")
+    b = te.compute((12,), lambda i: a[i // 4, i % 4] * 2, name="B")
+    c = te.compute((3, 4), lambda i, j: b[i * 4 + j] + i, name="C")
+    func = create_prim_func([a, c])
+    sch = Schedule(func)
+    sch.reverse_compute_inline(sch.get_block("C"))
+    check(sch, func, lambda a: a * 2 + np.arange(3)[:, None], (3, 4))
+    sch = Schedule(func)
+    sch.compute_inline(sch.get_block("B"))
+    check(sch, func, lambda a: a * 2 + np.arange(3)[:, None], (3, 4))
+
+
+def test_reverse_inline_of_an_epilogue_with_another_input():
+    a = te.placeholder((5, 4), "int32", name="A")
+    bias = te.placeholder((4,), "int32", name="bias")
+    b = te.compute((5, 4), lambda i, j: a[i, j] * 2, name="B")
+    c = te.compute((5, 4), lambda i, j: te.max(b[i, j] + bias[j], 0), name="C")
+    func = create_prim_func([a, bias, c])
+    sch = Schedule(func)
+    sch.reverse_compute_inline(sch.get_block("C"))
+    assert [x.name for x in sch.get_blocks()] == ["B"]
+    check(sch, func, lambda a, b: np.maximum(a * 2 + b, 0), (5, 4), (4,))
+
+
+def test_reverse_inline_of_a_part_is_guarded():
+    a = te.placeholder((9,), "int32", name="A")
+    b = te.compute((9,), lambda i: a[i] * 2, name="B")
+    c = te.compute((5,), lambda i: b[i + 2] + 1, name="C")
+    func = create_prim_func([a, c])
+    sch = Schedule(func)
+    sch.reverse_compute_inline(sch.get_block("C"))
+    assert "T.where(" in str(sch)
+    check(sch, func, lambda a: 2 * a[2:7] + 1, (9,))
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_symbolic_inline(size):
+    n = te.var("n")
+    for primitive, block in [("compute_inline", "B"), ("reverse_compute_inline", "C")]:
+        func = chain(n)
+        sch = Schedule(func)
+        getattr(sch, primitive)(sch.get_block(block))
+        assert len(sch.get_blocks()) == 1
+        check(sch, func, lambda a: a * 3 - 1, (size,))
+
+
+def test_after_splitting():
+    func = matmul_bias(6, 7, 5)
+    a = Schedule(func)
+    d = a.get_block("D")
+    a.split(a.get_loops(d)[0], [None, 4])
+    refuses(a, lambda: a.reverse_compute_inline(d), "reverse_compute_inline(block=D)", "block C is a reduction")
+    refuses(a, lambda: a.compute_inline(a.get_block("C")), "partial sums")
+    refuses(a, lambda: a.compute_inline(d), "D, an output of the function", "reverse_compute_inline")
+    check(a, func, matmul_bias_reference, (6, 5), (5, 7))
+
+
+def test_refusals():
+    sch = Schedule(stencil())
+    refuses(sch, lambda: sch.reverse_compute_inline(sch.get_block("C")), "block C reads more than one element of B")
+    refuses(sch, lambda: sch.reverse_compute_inline(sch.get_block("B")), "no producer that it can be dissolved into")
+    sch = Schedule(overwritten_between())
+    refuses(sch, lambda: sch.compute_inline(sch.get_block("B")), "block U writes A between block B")
+
+
+def test_a_value_that_is_used_twice_stays():
+    a = te.placeholder((6,), "int32", name="A")
+    b = te.compute((6,), lambda i: a[i] + 1, name="B")
+    c = te.compute((6,), lambda i: b[i] * 2, name="C")
+    d = te.compute((6,), lambda i: b[i] * 3, name="D")
+    sch = Schedule(create_prim_func([a, c, d]))
+    refuses(sch, lambda: sch.reverse_compute_inline(sch.get_block("C")), "B is read by block D as well")
+    sch.compute_inline(sch.get_block("B"))
+    check(sch, create_prim_func([a, c, d]), lambda a: ((a + 1) * 2, (a + 1) * 3), (6,))
+
+
+def test_a_guarded_use_of_a_part_stays():
+    """C[0] does not need B, and no instance of B would compute it."""
+    a = te.placeholder((6,), "int32", name="A")
+    b = te.compute((6,), lambda i: a[i] + 1, name="B")
+    c = te.compute((6,), lambda i: te.if_then_else(i >= 1, b[i - 1], 7), name="C")
+    sch = Schedule(create_prim_func([a, c]))
+    refuses(sch, lambda: sch.reverse_compute_inline(sch.get_block("C")), "only where a condition holds")

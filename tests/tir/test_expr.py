@@ -1,0 +1,246 @@
+"""How expressions are built: dtypes, promotion, folding, and what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tilewright.support.errors import ArgumentError, IRError
+from tilewright.tir import (
+    Binary,
+    Broadcast,
+    FloatImm,
+    IntImm,
+    IterVar,
+    Load,
+    Ramp,
+    Var,
+    all_of,
+    any_of,
+    binary,
+    cast,
+    ceildiv,
+    const,
+    convert,
+    decl_buffer,
+    evaluate,
+    floordiv,
+    floormod,
+    if_then_else,
+    intrinsic,
+    is_const,
+    logical_not,
+    max_value,
+    maximum,
+    min_value,
+    minimum,
+    power,
+    range_of,
+    select,
+    structural_equal,
+    truncdiv,
+    truncmod,
+)
+from tilewright.tir import dtype as dt
+
+x, y, wide = Var("x"), Var("y"), Var("w", "int64")
+f, h, u, b = Var("f", "float32"), Var("h", "float16"), Var("u", "uint8"), Var("b", "bool")
+
+
+@pytest.mark.parametrize(
+    "e, dtype",
+    [
+        (x + 1, "int32"),
+        (1 + wide, "int64"),
+        (x + wide, "int64"),
+        (f + 1, "float32"),
+        (f + x, "float32"),
+        (h * f, "float32"),
+        (u + 255, "uint8"),
+        (x < y, "bool"),
+        (f == 1, "bool"),
+        (f / 2, "float32"),
+        (1 / f, "float32"),
+        (f**2, "float32"),
+        (x & y, "int32"),
+        (b & True, "bool"),
+        (abs(x), "int32"),
+        (-f, "float32"),
+        (x % 7, "int32"),
+        (np.float32(2) * f, "float32"),
+        (np.int64(3) + x, "int32"),
+        (np.float64(2) * f, "float32"),
+        (if_then_else(x < 1, 1, 2.0), "float32"),
+        (intrinsic("pow", f, 2), "float32"),
+        (intrinsic("pow", f, x), "float32"),
+        (intrinsic("isnan", f), "bool"),
+        (Broadcast(f, 4) + 1, "float32x4"),
+        (Ramp(x, IntImm(1), 8) < Broadcast(y, 8), "boolx8"),
+        (Broadcast(x, 4) * y, "int32x4"),
+        (cast("float32x4", x), "float32x4"),
+        (IterVar(range_of(0, 4), x) + 1, "int32"),
+    ],
+)
+def test_dtypes(e, dtype):
+    assert e.dtype == dtype
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: x + 1.5, "the float 1.5 is combined with an operand of type int32"),
+        (lambda: u + x, "operands are uint8 and int32, which do not promote"),
+        (lambda: u + 300, "300 does not fit uint8"),
+        (lambda: b + 1, "combined with a bool"),
+        (lambda: b + b, "on bool"),
+        (lambda: x / 2, "`/` on int32 is ambiguous"),
+        (lambda: f << 1, "`<<` needs integers"),
+        (lambda: x // 0, "by the constant 0"),
+        (lambda: x**2, r"`\*\*` on int32"),
+        (lambda: -u, "negation of uint8"),
+        (lambda: x and y, "truth value"),
+        (lambda: 0 < x < 3, "truth value"),
+        (lambda: logical_not(x), "`not` needs a bool"),
+        (lambda: binary("and", x, y), "`and` needs bool operands"),
+        (lambda: if_then_else(x, 1, 2), "the condition is int32"),
+        (lambda: select(f, 1, 2), "the condition is float32"),
+        (lambda: intrinsic("exp", x), "exp of int32"),
+        (lambda: intrinsic("isnan", x), "isnan of int32"),
+        (lambda: intrinsic("popcount", f), "popcount needs an integer"),
+        (lambda: intrinsic("exp"), r"exp takes 1 argument\(s\), 0 given"),
+        (lambda: intrinsic("foo", x), "there is no function 'foo'"),
+        (lambda: const(1.5, "int32"), "is not an integer"),
+        (lambda: const(-1, "uint8"), "does not fit uint8"),
+        (lambda: convert(None), "is not an expression"),
+        (lambda: Var("p", "handle") + 1, "on a pointer"),
+        (lambda: Broadcast(x, 4) + Broadcast(x, 8), "4 and 8 lanes"),
+        (lambda: x.astype("floaty"), "is not a dtype"),
+        (lambda: Binary("add", x, f), "operands are int32 and float32"),
+        (lambda: decl_buffer((-1,)), "is not a natural number"),
+        (lambda: decl_buffer((1.5,)), "is not a natural number"),
+        (lambda: decl_buffer((4,))[x, x], r"1 dimension\(s\), 2 index\(es\) given"),
+        (lambda: decl_buffer((4,))[f], "index f is float32"),
+    ],
+)
+def test_refusals(make, message):
+    with pytest.raises(IRError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "e, value",
+    [
+        (const(7) // -2, -4),
+        (const(7) % -2, -1),
+        (truncdiv(const(-7), 2), -3),
+        (truncmod(const(-7), 2), -1),
+        (floordiv(-7, 2), -4),
+        (floormod(-7, 2), 1),
+        (const(5) << 2, 20),
+        (const(-8) >> 1, -4),
+        (maximum(2, 3), 3),
+        (minimum(2, 3), 2),
+        (ceildiv(7, 4), 2),
+        (x * 0, 0),
+        (x % 1, 0),
+        (const(3) < 4, 1),
+        (all_of(), 1),
+        (any_of(), 0),
+    ],
+)
+def test_constants_fold(e, value):
+    assert is_const(e, value)
+
+
+def test_neutral_elements_vanish():
+    assert x + 0 is x and 0 + x is x and x * 1 is x and x // 1 is x and x - 0 is x and x << 0 is x
+    assert all_of(x < y) is not None and structural_equal(all_of(x < y), x < y)
+    assert is_const(all_of(x < y, False), 0) and is_const(any_of(x < y, True), 1)
+
+
+def test_what_must_not_fold():
+    assert isinstance(const(2**31 - 1) + 1, Binary), (
+        "the sum does not fit int32; its value is the wrapped one"
+    )
+    assert evaluate(const(2**31 - 1) + 1) == -(2**31)
+    assert isinstance(const(5) << -1, Binary) and isinstance(const(5) << 40, Binary)
+    assert isinstance(const(-(2**31)) // -1, Binary)
+    assert isinstance(f + 0, Binary), "-0.0 + 0.0 is 0.0"
+
+
+def test_and_or_of_bools_have_one_spelling():
+    assert (b & (x < y)).op == "and" and (b | (x < y)).op == "or" and (b ^ b).op == "bitxor"
+    assert structural_equal(~b, logical_not(b)) and logical_not(logical_not(b)) is b
+
+
+def test_equality_builds_and_its_truth_is_structural():
+    assert (x == y).op == "eq" and (x != y).op == "ne"
+    assert bool(x + 1 == x + 1) and not bool(x + 1 == x + 2) and bool(x != y)
+    assert const(3) == 3 and not const(3) == 4 and const(3) != 4
+    assert len({x, y, x}) == 2 and hash(x) != hash(y)
+    A = decl_buffer((4,), name="A")
+    assert bool(A[x] == A[x]) and not bool(A[x] == A[y])
+
+
+def test_casts_of_constants():
+    assert cast("float32", 3).value == 3.0 and cast("int8", const(5)).value == 5
+    assert not isinstance(cast("int8", const(300)), IntImm)
+    assert evaluate(cast("int8", const(300))) == 44
+    widened = cast("float64", FloatImm(0.1, "float32"))
+    assert widened.value == float(np.float32(0.1)), "the constant is rounded to its own dtype first"
+
+
+def test_negation_keeps_the_sign_of_zero():
+    assert math.copysign(1, evaluate(-f, {f: 0.0})) == -1
+
+
+def test_limits():
+    assert min_value("float32").value == -math.inf and max_value("uint8").value == 255
+    assert min_value("int16").value == -(2**15) and max_value("int64").value == 2**63 - 1
+
+
+def test_vector_loads():
+    A = decl_buffer((8, 8), name="A")
+    v = A.vload((x, y), "float32x4")
+    assert isinstance(v, Load) and v.dtype == "float32x4" and isinstance(v.indices[-1], Ramp)
+    assert A.vload((x, y)).dtype == "float32"
+
+
+def test_power_is_floating_point():
+    assert power(2.0, f).dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    "given, name",
+    [
+        ("int", "int32"),
+        ("float", "float32"),
+        ("double", "float64"),
+        ("uint1", "bool"),
+        (int, "int32"),
+        (float, "float32"),
+        (bool, "bool"),
+        (np.float16, "float16"),
+        (np.dtype("uint8"), "uint8"),
+        ("float32x4", "float32x4"),
+        ("int8x1", "int8"),
+    ],
+)
+def test_dtype_spellings(given, name):
+    assert dt.canonical(given) == name
+
+
+@pytest.mark.parametrize("wrong", ["x4", "float32x", "float32x0", "float31", "", "float32x-1"])
+def test_wrong_dtypes(wrong):
+    with pytest.raises(IRError, match="is not a dtype"):
+        dt.parse(wrong)
+    with pytest.raises((ArgumentError, IRError)):
+        dt.canonical(object)
+
+
+def test_dtype_facts():
+    assert [dt.bytes_of(t) for t in ("bool", "int8", "bfloat16", "float32x8", "handle")] == [1, 1, 2, 4, 8]
+    assert dt.numpy_dtype("bfloat16").itemsize == 2 and dt.numpy_dtype("float32x4") == np.float32
+    assert dt.integer_range("int8") == (-128, 127) and dt.integer_range("uint64") == (0, 2**64 - 1)
+    assert dt.promote("float32", "int64x4") == "float32x4" and dt.promote("int8", "int32") == "int32"
+    assert dt.is_integer("uint8") and not dt.is_integer("bool") and not dt.is_signed("uint8")

@@ -1,0 +1,62 @@
+"""The small programs that are used wrongly."""
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+import tilewright as tw
+from tilewright import te
+
+N = 16
+
+
+def placeholders():
+    return te.placeholder((N, N), name="A"), te.placeholder((N, N), name="B")
+
+
+def matmul():
+    """A, B, C of C = A @ B, float32."""
+    a, b = placeholders()
+    k = te.reduce_axis((0, N), name="k")
+    return a, b, te.compute((N, N), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+
+
+def chain():
+    """A, B, C of B = A + 1, C = B * 2, float32."""
+    a, _ = placeholders()
+    b = te.compute((N, N), lambda i, j: a[i, j] + 1.0, name="B")
+    return a, b, te.compute((N, N), lambda i, j: b[i, j] * 2.0, name="C")
+
+
+def staged(program=matmul):
+    """(stage schedule, its tensors)"""
+    tensors = program()
+    return te.create_schedule(tensors[-1].op), tensors
+
+
+def blocks(program=matmul):
+    """The block schedule of a program."""
+    tensors = program()
+    args = [t for t in tensors if t is tensors[-1] or not t.op.axis]
+    return tw.Schedule(te.create_prim_func(args, name="main"))
+
+
+@functools.cache
+def matmul_kernel():
+    """matmul(A: float32[16, 16], B: float32[16, 16], C: float32[16, 16])"""
+    s, tensors = staged()
+    return tw.build(s, list(tensors), "llvm", name="matmul")
+
+
+@functools.cache
+def scale_kernel():
+    """scale(A: float32[n], C: float32[n], factor: float32): C = A * factor, n known at the call"""
+    n, factor = te.var("n"), te.var("factor", "float32")
+    a = te.placeholder((n,), name="A")
+    c = te.compute((n,), lambda i: a[i] * factor, name="C")
+    return tw.build(te.create_schedule(c.op), [a, c, factor], "llvm", name="scale")
+
+
+def zeros(*shape, dtype="float32"):
+    return np.zeros(shape, dtype)

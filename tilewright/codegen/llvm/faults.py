@@ -1,0 +1,66 @@
+"""Errors found while a kernel runs: an index taken from data that lies outside of its buffer, a failed
+callback.
+
+A kernel returns nothing, so it leaves a message in a global of the object and goes on without the access; the
+packed entry finds the message after the call and raises it.
+"""
+from __future__ import annotations
+
+from tilewright.codegen.llvm.builder import LIKELY
+from tilewright.codegen.llvm.context import FunctionEmitter, contains
+from tilewright.codegen.llvm.index import index
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import Call, Expr, IntImm, Var
+from tilewright.tir.node import walk
+
+
+def fault_global(fn: FunctionEmitter) -> str:
+    """`@NAME__fault`: null, a message, or its own address when a called function has raised already."""
+    return fn.module.global_data(f"{fn.name}__fault", "internal global ptr null, align 8")
+
+
+def record_fault(fn: FunctionEmitter, message: str) -> None:
+    """Leave a message for the packed entry."""
+    fn.do(f"store atomic ptr {fn.module.c_string(message)}, ptr {fault_global(fn)} monotonic, align 8")
+
+
+def from_data(fn: FunctionEmitter, e: Expr) -> bool:
+    """True when the value of e depends on the contents of a buffer or on a called function."""
+    if not contains(e, (Load, Call)) and not fn.dependent:
+        return False
+    return any(isinstance(n, Load) or (isinstance(n, Call) and n.op in ("call_extern", "call_packed"))
+               or (isinstance(n, Var) and n in fn.dependent) for n in walk(e))
+
+
+def inside(fn: FunctionEmitter, buffer: Buffer, at: Expr, first: str, last: str | None = None) -> str | None:
+    """Whether elements first..last (i64 operands) of an access with an index from data exist; None: need
+    not be asked.
+
+    Where they do not, the fault is recorded at once.
+    """
+    if not from_data(fn, at):
+        return None
+    size = "1"
+    for extent in buffer.shape:
+        n = index(fn, extent)
+        size = n if size == "1" else fn.value(f"mul nsw i64 {size}, {n}")
+    ok = fn.value(f"icmp ult i64 {first}, {size}")
+    if last is not None:
+        ok = fn.value(f"and i1 {ok}, {fn.value(f'icmp ult i64 {last}, {size}')}")
+    report_unless(fn, ok, message(fn, buffer, at))
+    return ok
+
+
+def report_unless(fn: FunctionEmitter, ok: str, text: str) -> None:
+    bad, done = fn.new_label("fault"), fn.new_label("checked")
+    fn.branch(ok, done, bad, f", !prof {fn.module.metadata(LIKELY)}")
+    fn.start(bad)
+    record_fault(fn, text)
+    fn.jump(done)
+    fn.start(done)
+
+
+def message(fn: FunctionEmitter, buffer: Buffer, at: Expr) -> str:
+    """The error that the caller sees."""
+    size = " x ".join(str(e.value) if isinstance(e, IntImm) else str(e) for e in buffer.shape)
+    return f"{fn.name}: the index {at} of {buffer.name}, taken from data, is outside of its {size} elements"

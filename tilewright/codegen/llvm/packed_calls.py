@@ -1,0 +1,205 @@
+"""Calls of registered packed functions through the C interface of apache-tvm-ffi."""
+from __future__ import annotations
+
+from tilewright.codegen.llvm.builder import LIKELY
+from tilewright.codegen.llvm.context import CALLS, FunctionEmitter, emits
+from tilewright.codegen.llvm.faults import fault_global, record_fault
+from tilewright.codegen.llvm.index import index
+from tilewright.codegen.llvm.memory import address, flat_index
+from tilewright.codegen.llvm.types import register_type
+from tilewright.runtime.dtypes import dl_dtype
+from tilewright.support.errors import CodegenError, with_hint
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Load
+from tilewright.tir.expr import Call, Expr, StringImm
+
+# TVMFFIAny: i32 type index, i32 padding, 8 bytes of value
+INT, BOOL, FLOAT, POINTER, STRING, FIRST_OBJECT, TENSOR = 1, 2, 3, 4, 8, 64, 70
+ANY = "{ i32, i32, i64 }"
+# DLManagedTensor: data, device type, device id, ndim, dtype (code, bits, lanes in 4 bytes), shape,
+# strides, byte offset,
+# context, deleter
+MANAGED = "{ ptr, i32, i32, i32, i32, ptr, ptr, i64, ptr, ptr }"
+MANAGED_BYTES = 64
+
+
+@emits(CALLS, "call_packed")
+def emit_call_packed(fn: FunctionEmitter, e: Call) -> str:
+    """Looks the function up by name, calls it with tensors (access_ptr), numbers and strings, and
+    converts the result.
+
+    When it is missing or raises, the result is 0, later packed calls are skipped, and the kernel's
+    packed entry raises.
+    """
+    if not e.args or not isinstance(e.args[0], StringImm):
+        raise CodegenError(f"{fn.name}: call_packed takes the name as its first argument")
+    name, arguments = e.args[0].value, e.args[1:]
+    if e.dtype not in ("int32", "int64", "float32", "float64", "bool", "handle"):
+        raise CodegenError(f"{fn.name}: the result of {name} cannot be {e.dtype}")
+    fault, likely = fault_global(fn), f", !prof {fn.module.metadata(LIKELY)}"
+    result, found = fn.alloca(f"{ANY}, align 8", "result"), fn.alloca("ptr, align 8", "function")
+    look, call, missing, done = (fn.new_label(x) for x in ("look", "call", "missing", "packed"))
+    fn.do(f"store {ANY} zeroinitializer, ptr {result}, align 8")
+    earlier = fn.effect(f"load atomic ptr, ptr {fault} monotonic, align 8")
+    fn.branch(fn.effect(f"icmp eq ptr {earlier}, null"), look, done, likely)
+    fn.start(look)
+    fn.do(f"store ptr null, ptr {found}, align 8")
+    get = fn.module.declare("TVMFFIFunctionGetGlobal", "i32", "ptr, ptr")
+    fn.effect(f"call i32 {get}(ptr {_byte_array(fn, name)}, ptr {found})")
+    function = fn.effect(f"load ptr, ptr {found}, align 8")
+    fn.branch(fn.effect(f"icmp eq ptr {function}, null"), missing, call)
+    fn.start(missing)
+    record_fault(fn, f"{fn.name}: no packed function {name!r} is registered")
+    fn.jump(done)
+    fn.start(call)
+    with fn.region():
+        _invoke(fn, name, function, arguments, result, done)
+    fn.start(done)
+    return _convert_result(fn, result, e.dtype)
+
+
+def _invoke(
+    fn: FunctionEmitter, name: str, function: str, arguments: tuple[Expr, ...], result: str, done: str
+) -> None:
+    """Build the arguments, call, release what was made for it; ends with jumps to `done`."""
+    values = fn.alloca(f"[{max(1, len(arguments))} x {ANY}], align 8", "args")
+    made = [function]
+    for k, argument in enumerate(arguments):
+        slot = fn.value(f"getelementptr inbounds {ANY}, ptr {values}, i64 {k}")
+        kind, payload = _argument(fn, argument, name)
+        if kind == TENSOR:
+            made.append(payload.removeprefix("ptr "))
+        fn.do(f"store i64 {kind}, ptr {slot}, align 8")        # the padding is 0
+        fn.do(f"store {payload}, ptr {fn.value(f'getelementptr inbounds i8, ptr {slot}, i64 8')}, align 8")
+    call = fn.module.declare("TVMFFIFunctionCall", "i32", "ptr, ptr, i32, ptr")
+    release = fn.module.declare("TVMFFIObjectDecRef", "i32", "ptr")
+    code = fn.effect(f"call i32 {call}(ptr {function}, ptr {values}, i32 {len(arguments)}, ptr {result})")
+    for held in made:
+        fn.effect(f"call i32 {release}(ptr {held})")
+    returned, failed, drop = (fn.new_label(x) for x in ("returned", "failed", "drop"))
+    fn.branch(fn.effect(f"icmp eq i32 {code}, 0"), returned, failed, f", !prof {fn.module.metadata(LIKELY)}")
+    fn.start(failed)
+    if fn.parallel_depth:                        # the error lies with the worker thread
+        record_fault(fn, f"{fn.name}: the packed function {name!r} failed in a parallel loop")
+    else:
+        fault = fault_global(fn)
+        fn.do(f"store atomic ptr {fault}, ptr {fault} monotonic, align 8")
+    fn.do(f"store {ANY} zeroinitializer, ptr {result}, align 8")
+    fn.jump(done)
+    fn.start(returned)
+    _release_object(fn, result, release, drop, done)
+
+
+def _release_object(fn: FunctionEmitter, result: str, release: str, drop: str, done: str) -> None:
+    """An object that came back is not used: drop its reference."""
+    kind = fn.effect(f"load i32, ptr {result}, align 8")
+    where = fn.effect(f"getelementptr inbounds i8, ptr {result}, i64 8")
+    fn.branch(fn.effect(f"icmp sge i32 {kind}, {FIRST_OBJECT}"), drop, done)
+    fn.start(drop)
+    held = fn.effect(f"load ptr, ptr {where}, align 8")
+    fn.effect(f"call i32 {release}(ptr {held})")
+    fn.do(f"store {ANY} zeroinitializer, ptr {result}, align 8")
+    fn.jump(done)
+
+
+def _convert_result(fn: FunctionEmitter, result: str, dtype: str) -> str:
+    where = fn.effect(f"getelementptr inbounds i8, ptr {result}, i64 8")
+    if dtype == "handle":
+        return fn.effect(f"load ptr, ptr {where}, align 8")
+    kind = fn.effect(f"load i32, ptr {result}, align 8")
+    raw = fn.effect(f"load i64, ptr {where}, align 8")
+    is_float = fn.effect(f"icmp eq i32 {kind}, {FLOAT}")
+    number = fn.effect(f"bitcast i64 {raw} to double")
+    if dt.is_float(dtype):
+        whole = fn.effect(f"sitofp i64 {raw} to double")
+        value = fn.effect(f"select i1 {is_float}, double {number}, double {whole}")
+        return value if dtype == "float64" else fn.effect(f"fptrunc double {value} to float")
+    saturate = fn.module.declare("llvm.fptosi.sat.i64.f64", "i64", "double")
+    cut = fn.effect(f"call i64 {saturate}(double {number})")
+    value = fn.effect(f"select i1 {is_float}, i64 {cut}, i64 {raw}")
+    if dtype == "bool":
+        return fn.effect(f"icmp ne i64 {value}, 0")
+    return value if dtype == "int64" else fn.effect(f"trunc i64 {value} to i32")
+
+
+def _byte_array(fn: FunctionEmitter, text: str) -> str:
+    """A constant TVMFFIByteArray."""
+    data = fn.module.c_string(text)
+    return fn.module.global_data(
+        f"tw.name.{data[1:]}",
+        f"private constant {{ ptr, i64 }} {{ ptr {data}, i64 {len(text.encode())} }}, align 8",
+    )
+
+
+def _argument(fn: FunctionEmitter, e: Expr, name: str) -> tuple[int, str]:
+    """(type index, `type operand` of the 8 bytes) of an argument."""
+    if isinstance(e, StringImm):
+        return STRING, f"ptr {fn.expr(e)}"
+    if isinstance(e, Call) and e.op == "access_ptr":
+        return TENSOR, f"ptr {_tensor(fn, e)}"
+    if e.dtype == "handle":
+        return POINTER, f"ptr {fn.expr(e)}"
+    if dt.lanes_of(e.dtype) > 1:
+        raise CodegenError(with_hint(f"{fn.name}: {name} cannot take a {e.dtype}", "pass a buffer"))
+    value, type_ = fn.expr(e), register_type(e.dtype)
+    if dt.is_float(e.dtype):
+        return FLOAT, f"double {value if type_ == 'double' else fn.value(f'fpext {type_} {value} to double')}"
+    if e.dtype == "bool":
+        return BOOL, f"i64 {fn.value(f'zext i1 {value} to i64')}"
+    if dt.bits_of(e.dtype) < 64:
+        value = fn.value(f"{'sext' if dt.is_signed(e.dtype) else 'zext'} {type_} {value} to i64")
+    return INT, f"i64 {value}"
+
+
+def _tensor(fn: FunctionEmitter, e: Call) -> str:
+    """A new Tensor object for access_ptr(first element, extents...): a DLManagedTensor on the heap,
+    freed with it.
+
+    A bare DLTensor would do for C, but a Python function that gets one cannot use it as a tensor.
+    """
+    first, extents = e.args[0], e.args[1:]
+    if not isinstance(first, Load):
+        raise CodegenError(f"{fn.name}: access_ptr takes an element of a buffer first, got {first}")
+    data = address(fn, first.buffer, index(fn, flat_index(fn, first.buffer, first.indices)))
+    rank = len(extents)
+    allocate = fn.module.declare("malloc", "ptr", "i64")
+    tensor = fn.effect(f"call ptr {allocate}(i64 {MANAGED_BYTES + 16 * rank})")
+    sizes = [index(fn, x) for x in extents]
+    stride, strides = "1", []
+    for size in reversed(sizes):
+        strides.append(stride)
+        stride = size if stride == "1" else fn.value(f"mul nsw i64 {stride}, {size}")
+    dims = fn.value(f"getelementptr inbounds i8, ptr {tensor}, i64 {MANAGED_BYTES}")
+    for k, number in enumerate([*sizes, *reversed(strides)]):
+        fn.do(
+            f"store i64 {number}, ptr {fn.value(f'getelementptr inbounds i64, ptr {dims}, i64 {k}')}, align 8"
+        )
+    second = fn.value(f"getelementptr inbounds i64, ptr {dims}, i64 {rank}")
+    code, bits, lanes = dl_dtype(first.buffer.dtype)
+    deleter = fn.module.helper("tw.delete_tensor", lambda: _deleter(fn))
+    fields = (
+        f"ptr {data}",
+        "i32 1",
+        "i32 0",
+        f"i32 {rank}",
+        f"i32 {code | bits << 8 | lanes << 16}",
+        f"ptr {dims}",
+        f"ptr {second}",
+        "i64 0",
+        "ptr null",
+        f"ptr {deleter}",
+    )
+    for k, field in enumerate(fields):
+        where = fn.value(f"getelementptr inbounds {MANAGED}, ptr {tensor}, i64 0, i32 {k}")
+        fn.do(f"store {field}, ptr {where}, align 4")
+    held = fn.alloca("ptr, align 8", "tensor")
+    fn.do(f"store ptr null, ptr {held}, align 8")
+    wrap = fn.module.declare("TVMFFITensorFromDLPack", "i32", "ptr, i32, i32, ptr")
+    fn.effect(f"call i32 {wrap}(ptr {tensor}, i32 0, i32 0, ptr {held})")
+    return fn.effect(f"load ptr, ptr {held}, align 8")
+
+
+def _deleter(fn: FunctionEmitter) -> str:
+    free = fn.module.declare("free", "void", "ptr")
+    return (f"define internal void @tw.delete_tensor(ptr %tensor) #0 {{\n  call void {free}(ptr %tensor)\n"
+            "  ret void\n}")

@@ -1,0 +1,112 @@
+"""Mixed-radix numbers of loop variables: how the loops around a block reach its iter vars."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tilewright.arith.linear import linear
+from tilewright.tir.expr import Binary, Expr, IntImm, Var, binary
+from tilewright.tir.node import Node, rewrite_top_down, walk
+from tilewright.tir.stmt import BlockRealize, For
+
+Interval = tuple[Expr, Expr]                  # (min, extent)
+Domains = Mapping[Var, Interval]
+
+
+def domains_of(loops: Iterable[For]) -> dict[Var, Interval]:
+    """The range of each loop's variable."""
+    return {loop.loop_var: (loop.min, loop.extent) for loop in loops}
+
+
+def bindings(realize: BlockRealize) -> dict[Var, Expr]:
+    """The value of each iter var of the block, in loop variables."""
+    return {iv.var: value for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)}
+
+
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The parts of a conjunction; none of them is the constant True."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        yield from conjuncts(condition.a)
+        yield from conjuncts(condition.b)
+    elif not (hasattr(condition, "value") and condition.value == 1):
+        yield condition
+
+
+def reach(realize: BlockRealize, inner: Domains) -> tuple[dict[Var, Expr], dict[Var, Interval]]:
+    """(the value of each iter var, the ranges of the variables in them) while the loops `inner` run.
+
+    Loops that the predicate cuts to `digits < n`, digits a mixed-radix number of them, appear as one variable of
+    extent n when the values use them in no other way.
+    """
+    values, ranges = bindings(realize), dict(inner)
+    for part in conjuncts(realize.predicate):
+        if not isinstance(part, Binary) or part.op != "lt" or any(n in ranges for n in walk(part.b)):
+            continue
+        digits, offset = linear(part.a)
+        if len(digits) < 2 or not all(isinstance(v, Var) and v in ranges for v in digits):
+            continue
+        whole = Var("digits", part.a.dtype)
+        changed = {v: _with_number(e, digits, whole) for v, e in values.items()}
+        if is_number(digits, ranges) and not any(n in digits for e in changed.values() for n in walk(e)):
+            values = changed
+            size = _smaller(binary("sub", part.b, offset), [ranges[v][1] for v in digits])  # type: ignore[index]
+            ranges = {v: d for v, d in ranges.items() if v not in digits} | {whole: (IntImm(0, whole.dtype), size)}
+    return values, ranges
+
+
+def _smaller(limit: Expr, extents: Sequence[Expr]) -> Expr:
+    """limit, or the product of extents when that is known to be less."""
+    product = 1
+    for extent in extents:
+        if not isinstance(extent, IntImm):
+            return limit
+        product *= extent.value
+    return IntImm(product, limit.dtype) if isinstance(limit, IntImm) and limit.value > product else limit
+
+
+def is_number(digits: Mapping[Expr, int], ranges: Domains) -> bool:
+    """True when the sum of coefficient * variable takes each value 0, 1, 2, ... once: a mixed-radix number."""
+    size: int | None = 1
+    for v, k in sorted(digits.items(), key=lambda item: item[1]):
+        least, extent = ranges[v]  # type: ignore[index]
+        if not (isinstance(least, IntImm) and least.value == 0):
+            return False
+        if isinstance(extent, IntImm) and extent.value == 1:
+            continue
+        if k != size:
+            return False
+        size = k * extent.value if isinstance(extent, IntImm) else None
+    return True
+
+
+def digits_of(exprs: Sequence[Expr], ranges: Domains) -> list[dict[Expr, int]] | None:
+    """For each expression the coefficients of the ranging variables in it, when it is one mixed-radix number of
+    them plus something that they do not change, and no variable occurs in two expressions; else None."""
+    out: list[dict[Expr, int]] = []
+    used: set[Expr] = set()
+    for e in exprs:
+        terms, _ = linear(e)
+        digits = {v: k for v, k in terms.items() if v in ranges}
+        if any(n in ranges for v in terms if v not in digits for n in walk(v)):
+            return None
+        if used & set(digits) or not is_number(digits, ranges):
+            return None
+        used |= set(digits)
+        out.append(digits)
+    return out
+
+
+def _with_number(e: Expr, digits: Mapping[Expr, int], whole: Var) -> Expr:
+    """e with whole for the sum of coefficient * variable over digits, also inside quotients."""
+    def collect(node: Node) -> Node | None:
+        if not isinstance(node, Binary) or node.op not in ("add", "sub", "mul"):
+            return None
+        terms, offset = linear(node)
+        scales = {terms.get(v, 0) // k for v, k in digits.items()}
+        if len(scales) != 1 or any(terms.get(v, 0) % k for v, k in digits.items()) or scales == {0}:
+            return None
+        total: Expr = binary("mul", whole, scales.pop())
+        for atom, k in terms.items():
+            if atom not in digits:
+                total = binary("add", total, binary("mul", rewrite_top_down(atom, collect), k))
+        return binary("add", total, offset)
+    return rewrite_top_down(e, collect)
