@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from kernels import HOST, Cpu, flat, ramp, run, vector, view
 
-from tilewright.codegen.llvm import assembly, llvm_ir
+from tilewright.codegen.llvm import assembly, compile_object, llvm_ir
 from tilewright.support.errors import CodegenError
 from tilewright.tir.buffer import Buffer, Load, decl_buffer
 from tilewright.tir.expr import (
     Binary,
     Broadcast,
+    Expr,
     FloatImm,
     IntImm,
     Let,
@@ -365,3 +366,39 @@ def test_zeros_keep_their_sign() -> None:
         x,
     )
     assert np.signbit(x).tolist() == [False, True]
+
+
+def test_code_that_the_vectoriser_breaks_is_made_again() -> None:
+    """LLVM 22 leaves a shuffle before its operands in this function, and aborts on it, unless that is noticed."""
+    a, b, d = vector("A", 192), vector("B", 3), vector("D", 64)
+    c, t = vector("C", 80), vector("T", 64)
+    i, k, o, m, o2, m2, f, w = (Var(x) for x in ("i", "k", "o", "m", "o2", "m2", "f", "w"))
+    zero = FloatImm(0.0)
+
+    def update(at: Expr, source: Expr) -> Store:
+        return Store(c, c[at] + a[source] * b[k], (at,))
+    z, z2, z3 = Var("z"), Var("z2"), Var("z3")
+    clear = [loop(z, 4, Store(c, zero, (z * 20 + i,))),
+             loop(z2, 4, loop(z3, 3, Store(c, zero, (z3 * 20 + z2 * 4 + i,))), min=1)]
+    inner = [loop(o, 4, update(o * 20 + i, o * 60 + i * 3 + k)),
+             loop(m, 4, loop(o2, 3, update(o2 * 20 + m * 4 + i, o2 * 60 + m * 12 + i * 3 + k)), min=1)]
+    at = m2 * 16 + f
+    body = Allocate(c, Allocate(t, seq([
+        loop(i, 4, seq([*clear, loop(k, 3, seq(inner))])),
+        loop(f, 16, loop(m2, 4, Store(t, c[at] * 2.0 + 1.0, (at,)))),
+        loop(w, 32, seq([Store(d, t[w * 2], (w * 2,)), Store(d, t[w * 2 + 1], (w * 2 + 1,))])),
+    ])))
+    x, y, out = np.random.rand(64, 3).astype("f4"), np.random.rand(3).astype("f4"), np.zeros(64, "f4")
+    func = flat("broken", [a, b, d], body)
+    run(func, x.ravel(), y, out)
+    np.testing.assert_allclose(out, x @ y * 2 + 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("triple", ("aarch64-unknown-linux-gnu", "riscv64-unknown-linux-gnu", "x86_64-unknown-linux-gnu"))
+def test_other_machines_get_an_object(triple: str) -> None:
+    a, b, i = vector("A", 64, "float16"), vector("B", 64), Var("i")
+    at = ramp(i * 4, 4)
+    value = intrinsic("tanh", cast("float32x4", Load(a, (at,)))) + intrinsic("sin", Load(b, (at,)))
+    body = loop(i, 16, Store(b, value, (at,), lane_mask(i * 4, 61, 4)), "parallel")
+    target = Cpu("generic-rv64" if "riscv" in triple else "", "+m,+f,+d,+v" if "riscv" in triple else "", triple)
+    assert compile_object([flat("cross", [a, b], body)], target)[:4] == b"\x7fELF"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import te
-from tilewright.lower.plan_buffer_allocation import plan_buffer_allocation
+from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
 from tilewright.schedule import LoopRV, Schedule
 from tilewright.support.errors import ScheduleError
 from tilewright.te.prim_func import create_prim_func

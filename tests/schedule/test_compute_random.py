@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tilewright import te
-from tilewright.lower.plan_buffer_allocation import plan_buffer_allocation
+from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
 from tilewright.schedule import Schedule
 from tilewright.support.errors import ScheduleError
 from tilewright.te.prim_func import create_prim_func

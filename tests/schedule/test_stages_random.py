@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tilewright import te
-from tilewright.lower.lower_blocks import lower_blocks
-from tilewright.lower.plan_buffer_allocation import plan_buffer_allocation
-from tilewright.lower.reduction_init import lower_reduction_init
+from tilewright.lowering.lower_blocks import lower_blocks
+from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
+from tilewright.lowering.reduction_init import lower_reduction_init
 from tilewright.schedule.stages import create_schedule
 from tilewright.support.errors import ScheduleError
 from tilewright.tir import interp

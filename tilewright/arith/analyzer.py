@@ -166,6 +166,13 @@ class Analyzer(Context):
         if not form.terms:
             return
         self.facts.append(form)
+        self._spread(form)
+        for fact in self.facts[:-1]:
+            if any(None in self.span(atom) for atom in fact.terms):
+                self._spread(fact)
+
+    def _spread(self, form: Linear) -> None:
+        """form >= 0 narrows the range of each atom as far as the others are bounded."""
         self.spans, self.linear_spans = {}, {}
         for atom, k in form.terms.items():
             rest = Linear({a: j for a, j in form.terms.items() if a is not atom}, form.const)

@@ -15,7 +15,7 @@ import tilewright
 from tilewright import te
 from tilewright.codegen import llvm
 from tilewright.driver.lower import Input, check_target, functions
-from tilewright.lower import lower as run_passes
+from tilewright.lowering import lower as run_passes
 from tilewright.records.objects import ObjectCache, object_cache
 from tilewright.rules import apply_rules
 from tilewright.runtime import Module

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright import te
-from tilewright.lower import lower as run_passes
+from tilewright.lowering import lower as run_passes
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages import StageSchedule
 from tilewright.support.errors import ArgumentError, TargetError, with_hint

@@ -70,7 +70,7 @@ class FunctionEmitter(FunctionBuilder):
             raise CodegenError(
                 with_hint(
                     f"{self.name}: a statement of type {type(s).__name__} has no machine code",
-                    "lower the function first: tilewright.lower(func)",
+                    "lower the function first: tilewright.lowering(func)",
                 )
             )
         emit(self, s)

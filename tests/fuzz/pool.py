@@ -1,0 +1,89 @@
+"""Checks seeds in processes of their own, so that a crash or an endless loop costs one seed only."""
+from __future__ import annotations
+
+import json
+import os
+import queue
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).resolve().parent.parent
+_START = "import sys; sys.path[:0] = [{tests!r}, {root!r}]; from fuzz.worker import main; main()"
+
+
+class Worker:
+    """One process; it is started again after it died."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit                             # seconds for one seed
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def check(self, seed: int) -> dict[str, Any]:
+        """The report of a seed; kind "died" or "too slow" where the process gave none."""
+        if self.process is None:
+            code = _START.format(tests=str(TESTS), root=str(TESTS.parent))
+            environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "TILEWRIGHT_NUM_THREADS": "2"}
+            self.process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=subprocess.DEVNULL, env=environment)
+        process = self.process
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(f"{seed}\n".encode())
+            process.stdin.flush()
+        except BrokenPipeError:
+            return self._lost(seed, "died", "before the seed")
+        line, end = b"", time.monotonic() + self.limit
+        while not line.endswith(b"\n"):
+            ready, _, _ = select.select([process.stdout], [], [], max(end - time.monotonic(), 0))
+            if not ready:
+                return self._lost(seed, "too slow", f"more than {self.limit:g} s")
+            part = os.read(process.stdout.fileno(), 1 << 16)
+            if not part:
+                return self._lost(seed, "died", f"exit status {process.wait()}")
+            line += part
+        return json.loads(line)
+
+    def _lost(self, seed: int, kind: str, detail: str) -> dict[str, Any]:
+        self.close()
+        return {"seed": seed, "kind": kind, "detail": detail, "accepted": {}, "refused": {}, "reduction": False,
+                "ragged": False, "symbolic": False, "threads": False, "native": False, "seconds": {}, "actions": []}
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+def check_seeds(seeds: Iterable[int], jobs: int = 2, limit: float = 120) -> Iterator[dict[str, Any]]:
+    """The reports of the seeds, in the order in which they are ready."""
+    todo: queue.SimpleQueue[int] = queue.SimpleQueue()
+    count = 0
+    for seed in seeds:
+        todo.put(seed)
+        count += 1
+    done: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+
+    def work() -> None:
+        worker = Worker(limit)
+        try:
+            while True:
+                done.put(worker.check(todo.get_nowait()))
+        except queue.Empty:
+            pass
+        finally:
+            worker.close()
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(jobs)]
+    for t in threads:
+        t.start()
+    for _ in range(count):
+        yield done.get()
+    for t in threads:
+        t.join()

@@ -1,0 +1,353 @@
+"""Each pass by itself: what it makes of small programs."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from lower_programs import block, function, tiled_matmul
+
+from tilewright import te
+from tilewright.lowering import PASSES, SIMPLE_PASSES, lower
+from tilewright.lowering.carried_buffers import lift_carried_buffers
+from tilewright.lowering.compact_buffers import compact_buffers
+from tilewright.lowering.flatten_buffers import flatten_buffers
+from tilewright.lowering.hoist_guards import hoist_guards
+from tilewright.lowering.lower_blocks import lower_blocks
+from tilewright.lowering.partition_loops import partition_loops
+from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
+from tilewright.lowering.reduction_init import lower_reduction_init
+from tilewright.lowering.relax_guards import PADDED
+from tilewright.lowering.simplify import simplify
+from tilewright.lowering.storage import hoist_allocations
+from tilewright.lowering.thread_loops import unify_thread_loops
+from tilewright.lowering.unroll import unroll
+from tilewright.lowering.walking import statements
+from tilewright.lowering.widen_indices import may_overflow, widen_indices
+from tilewright.support.errors import LowerError
+from tilewright.te.prim_func import create_prim_func
+from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer, decl_buffer
+from tilewright.tir.expr import Expr, IntImm, Range, Var, all_of, ceildiv, convert, if_then_else, intrinsic
+from tilewright.tir.interp import run
+from tilewright.tir.stmt import Allocate, Block, BlockRealize, For, IfThenElse, PrimFunc, Stmt, Store, loop, seq
+from tilewright.tir.verify import verify
+
+
+def allocations(func: PrimFunc) -> dict[str, tuple[object, ...]]:
+    return {s.buffer.name: tuple(getattr(d, "value", d) for d in s.buffer.shape)
+            for s in statements(func.body) if isinstance(s, Allocate)}
+
+
+def loops_around(func: PrimFunc, name: str) -> list[str]:
+    """Names of the loops outside of the allocation of a buffer."""
+    def find(stmt: Stmt, path: list[str]) -> list[str] | None:
+        if isinstance(stmt, Allocate) and stmt.buffer.name == name:
+            return path
+        inside = [*path, stmt.loop_var.name] if isinstance(stmt, For) else path
+        for child in [getattr(stmt, "body", None), *getattr(stmt, "stmts", ()), getattr(stmt, "then_case", None)]:
+            found = find(child, inside) if isinstance(child, Stmt) else None
+            if found is not None:
+                return found
+        return None
+    found = find(func.body, [])
+    assert found is not None, name
+    return found
+
+
+def loops_form(func: PrimFunc) -> PrimFunc:
+    return lower_blocks(lower_reduction_init(plan_buffer_allocation(func)))
+
+
+def plain(buffers: list[Buffer], body: Stmt) -> PrimFunc:
+    """A function without blocks."""
+    func = function("f", buffers, body)
+    return func.replace(body=func.body.block.body)  # type: ignore[attr-defined]
+
+
+def stencil(n: int, tile: int) -> PrimFunc:
+    """C[i] = B[i] + B[i + 2] with B[j] = 2 * A[j] computed per tile of C, over the tile + 2 elements it needs."""
+    A, B, C = (decl_buffer((s,), name=x) for s, x in ((n + 2, "A"), (n + 2, "B"), (n, "C")))
+    o, j, i = Var("o"), Var("j"), Var("i")
+    make = loop(j, tile + 2, block("B", [n + 2], [o * tile + j], lambda v: Store(B, A[v] * 2.0, (v,)),
+                                   where=o * tile + j < n + 2))
+    use = loop(i, tile, block("C", [n], [o * tile + i], lambda v: Store(C, B[v] + B[v + 2], (v,)),
+                              where=o * tile + i < n))
+    return function("stencil", (A, C), loop(o, ceildiv(convert(n), tile), seq([make, use])), (B,))
+
+
+# ------------------------------------------------------------------------------------------------ allocation
+
+def test_an_allocation_moves_to_the_lowest_common_ancestor() -> None:
+    func = loops_form(stencil(12, 4))
+    assert loops_around(func, "B") == ["o"]
+
+
+def test_an_unused_allocation_vanishes() -> None:
+    func = stencil(12, 4)
+    root = func.body.block  # type: ignore[attr-defined]
+    spare = decl_buffer((4,), name="spare")
+    body = func.body.replace(block=root.replace(alloc_buffers=(*root.alloc_buffers, spare)))
+    assert "spare" not in str(plan_buffer_allocation(func.with_body(body)))
+
+
+def test_an_accumulator_stays_outside_of_its_reduction_loop() -> None:
+    A, L, C = decl_buffer((4, 6), name="A"), decl_buffer((4,), name="L"), decl_buffer((4, 6), name="C")
+    i, k = Var("i"), Var("k")
+    add = block("L", [4, 6], [i, k], lambda vi, vk: Store(L, L[vi] + A[vi, vk], (vi,)), "SR",
+                init=lambda vi, vk: Store(L, convert(0.0), (vi,)))
+    use = block("C", [4, 6], [i, k], lambda vi, vk: Store(C, L[vi] * 1.0, (vi, vk)))
+    func = function("prefix", (A, C), loop(i, 4, loop(k, 6, seq([add, use]))), (L,))
+    assert loops_around(loops_form(func), "L") == ["i"]
+    a, c = np.random.default_rng(0).random((4, 6), "float32"), np.zeros((4, 6), "float32")
+    run(lower(func), a, c)
+    np.testing.assert_allclose(c, np.cumsum(a, 1), rtol=1e-6)
+
+
+def test_a_value_of_the_previous_iteration_stays_alive() -> None:
+    A, B, C = (decl_buffer((6,), name=x) for x in "ABC")
+    t = Var("t")
+    keep = block("B", [6], [t], lambda v: Store(B, A[v] * 2.0, (v,)))
+    use = block("C", [6], [t], lambda v: Store(C, if_then_else(v > 0, B[v - 1], 0.0), (v,)))
+    func = function("shift", (A, C), loop(t, 6, seq([keep, use])), (B,))
+    assert loops_around(lift_carried_buffers(loops_form(func)), "B") == []
+    a, c = np.arange(1, 7, dtype="float32"), np.zeros(6, "float32")
+    run(lower(func), a, c)
+    np.testing.assert_array_equal(c, [0, *(a[:-1] * 2)])
+
+
+def test_values_written_first_are_not_carried() -> None:
+    assert loops_around(lift_carried_buffers(loops_form(stencil(12, 4))), "B") == ["o"]
+    func = lower_blocks(lower_reduction_init(plan_buffer_allocation(tiled_matmul(16, 64, 8, parallel=False))))
+    assert loops_around(lift_carried_buffers(func), "C_local") == ["io", "jo"]
+
+
+@pytest.mark.parametrize("n", [12, 13])
+def test_compaction_keeps_the_region_that_a_tile_touches(n: int) -> None:
+    func = compact_buffers(loops_form(stencil(n, 4)))
+    assert allocations(func) == {"B": (6,)}
+    a, c = np.random.default_rng(0).random(n + 2).astype("float32"), np.zeros(n, "float32")
+    run(lower(stencil(n, 4)), a, c)
+    np.testing.assert_allclose(c, a[:-2] * 2 + a[2:] * 2, rtol=1e-6)
+
+
+def test_compaction_makes_a_symbolic_buffer_constant() -> None:
+    n = Var("n")
+    A, B, C = (decl_buffer((n,), name=x) for x in "ABC")
+    o, i, j = Var("o"), Var("i"), Var("j")
+    make = loop(i, 32, block("B", [n], [o * 32 + i], lambda v: Store(B, A[v] * 2.0, (v,)), where=o * 32 + i < n))
+    use = loop(j, 32, block("C", [n], [o * 32 + j], lambda v: Store(C, B[v] + 1.0, (v,)), where=o * 32 + j < n))
+    func = function("f", (A, C), loop(o, ceildiv(n, 32), seq([make, use])), (B,))
+    text = str(lower(func, simple_mode=True))
+    assert "B = T.decl_buffer((32,))" in text and text.count("likely") == 2
+    for size in (1, 31, 32, 70):
+        a, c = np.arange(size, dtype="float32"), np.zeros(size, "float32")
+        run(lower(func), a, c)
+        np.testing.assert_array_equal(c, a * 2 + 1)
+
+
+def test_a_large_buffer_does_not_grow() -> None:
+    func = compact_buffers(loops_form(tiled_matmul(64, 64, 999)))
+    assert allocations(func)["P"] == (2, 999, 32)
+
+
+def test_heap_allocations_leave_serial_loops_only() -> None:
+    def program(kind: str, size: object) -> PrimFunc:
+        C, B = decl_buffer((8,), name="C"), decl_buffer((size,), name="B")
+        i = Var("i")
+        return plain([C], loop(i, 8, Allocate(B, seq([Store(B, convert(1.0), (i,)), Store(C, B[i], (i,))])), kind))
+    assert loops_around(hoist_allocations(program("serial", 5000)), "B") == []
+    assert loops_around(hoist_allocations(program("serial", 16)), "B") == ["i"]
+    assert loops_around(hoist_allocations(program("parallel", 5000)), "B") == ["i"]
+
+
+# ------------------------------------------------------------------------------------------------ blocks and buffers
+
+def test_reduction_init_runs_at_the_first_step() -> None:
+    A, B = te.placeholder((3, 4), name="A"), te.placeholder((4, 2), name="B")
+    k = te.reduce_axis((0, 4), name="k")
+    func = create_prim_func([A, B, te.compute((3, 2), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")])
+    text = str(lower(func, simple_mode=True))
+    assert "if k == 0:" in text and "with T.init" not in text
+
+
+def test_unit_loops_vanish_and_proven_guards_too() -> None:
+    C = decl_buffer((1, 8), name="C")
+    i, j, q = Var("i"), Var("j"), Var("q")
+    body = block("C", [1, 8], [i, j * 4 + q], lambda a, b: Store(C, convert(1.0), (a, b)),
+                 where=all_of(i < 1, j * 4 + q < 8))
+    func = function("f", (C,), loop(i, 1, loop(j, 2, loop(q, 4, body))))
+    text = str(lower(func, simple_mode=True))
+    assert "for i" not in text and "likely" not in text
+
+
+def test_a_matched_region_becomes_its_source() -> None:
+    A, C = decl_buffer((4, 8), name="A"), decl_buffer((4, 8), name="C")
+    stride, offset = Var("s"), Var("o")
+    view = decl_buffer((4,), name="row", strides=(stride,), elem_offset=offset)
+    i, j = Var("i"), Var("j")
+    source = BufferRegion(A, (Range(i, IntImm(1)), Range(IntImm(2), IntImm(4))))
+    rows = loop(j, 4, Store(C, view[j] + 0.0, (i, j)))
+    inner = Block("C", (), (), (), rows, match_buffers=(MatchBuffer(view, source),))
+    func = lower_blocks(function("f", (A, C), loop(i, 4, BlockRealize((), IntImm(1, "bool"), inner))))
+    assert "C[i, j] = A[i, 2 + j]" in str(func)
+
+
+def test_flat_accesses_use_strides_and_offset() -> None:
+    n = Var("n")
+    A = decl_buffer((4, n), name="A", strides=(n * 2, 2), elem_offset=3)
+    C = decl_buffer((4, n), name="C")
+    i, j = Var("i"), Var("j")
+    body = block("C", [4, n], [i, j], lambda a, b: Store(C, A[a, b] + 1.0, (a, b)))
+    func = lower(function("f", (A, C), loop(i, 4, loop(j, n, body))), simple_mode=True)
+    verify(func, stage="flat")
+    assert "C_1[n * i + j] = A_1[n * i * 2 + j * 2 + 3]" in str(func)
+    A1 = next(s for s in statements(func.body) if isinstance(s, Store)).value.a.buffer  # type: ignore[attr-defined]
+    assert A1.data is A.data and func.buffers[0] is A
+
+
+# ------------------------------------------------------------------------------------------------ guards
+
+def vector_add(n: Expr | int, factor: int, kind: str = "serial") -> PrimFunc:
+    A, B = decl_buffer((n,), name="A"), decl_buffer((n,), name="B")
+    o, i = Var("o"), Var("i")
+    body = block("B", [n], [o * factor + i], lambda v: Store(B, A[v] + 1.0, (v,)), where=o * factor + i < n)
+    return function("f", (A, B), loop(o, ceildiv(convert(n), factor), loop(i, factor, body), kind))
+
+
+def test_a_serial_loop_is_split_where_its_guard_fails() -> None:
+    text = str(lower(vector_add(100, 32)))
+    assert "for o in range(3):" in text and "for i in range(4):" in text and "likely" not in text
+
+
+def test_a_parallel_loop_branches() -> None:
+    text = str(lower(vector_add(Var("n"), 32, "parallel")))
+    assert text.count("T.parallel") == 1 and "else:" in text
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+def test_partitioned_loops_compute_every_element(kind: str) -> None:
+    func = lower(vector_add(Var("n"), 8, kind))
+    for n in (0, 1, 7, 8, 9, 24):
+        a, b = np.arange(n, dtype="float32"), np.zeros(n, "float32")
+        run(func, a, b)
+        np.testing.assert_array_equal(b, a + 1)
+
+
+def test_a_loop_guarded_by_its_own_variable_gets_shorter() -> None:
+    n, o, i = Var("n"), Var("o"), Var("i")
+    B = decl_buffer((n,), name="B")
+    body = IfThenElse(intrinsic("likely", o * 4 + i < n), Store(B, convert(1.0), (o * 4 + i,)))
+    text = str(simplify(partition_loops(plain([B], loop(i, 4, loop(o, ceildiv(n, 4), body))))))
+    assert "likely" not in text and "for o in range((n - i + 3) // 4):" in text
+
+
+def test_a_loop_that_may_be_empty_teaches_nothing_to_the_code_after_it() -> None:
+    B = decl_buffer((8,), name="B")
+    o, i = Var("o"), Var("i")
+    body = seq([loop(i, 2 - o * 2, Store(B, convert(1.0), (o * 4 + i,))), Store(B, convert(2.0), (o * 4 + 3,))])
+    func = simplify(plain([B], loop(o, 2, body)))
+    b = np.zeros(8, "float32")
+    run(func, b)
+    np.testing.assert_array_equal(b, [1, 1, 0, 2, 0, 0, 0, 2])
+
+
+def test_invariant_guards_leave_the_loop() -> None:
+    n = Var("n")
+    B = decl_buffer((n,), name="B")
+    o, i = Var("o"), Var("i")
+    guarded = IfThenElse(intrinsic("likely", all_of(o * 4 < n, o * 4 + i < n)), Store(B, convert(1.0), (o * 4 + i,)))
+    func = hoist_guards(plain([B], loop(o, ceildiv(n, 4), loop(i, 4, guarded))))
+    lines = [line.strip() for line in str(func).splitlines()]
+    assert lines.index("if T.likely(o * 4 < n):") < lines.index("for i in range(4):")
+
+
+def test_stores_into_a_tile_lose_the_guard_of_its_readers() -> None:
+    func = tiled_matmul(67, 70, 66)
+    for p in PASSES:
+        func = p.run(func)
+        if p.name == "relax_private_guards":
+            break
+    text = str(func)
+    assert "if T.likely" not in text.split("C_local[ii, ji] = T.float32(0)")[0].rsplit("for io", 1)[1]
+    assert "T.if_then_else(T.likely(" in text
+    tile = next(s for s in statements(func.body) if isinstance(s, Allocate) and s.buffer.name == "C_local")
+    assert tile.annotations == {PADDED: True}
+
+
+# ------------------------------------------------------------------------------------------------ widths and unrolling
+
+def test_indices_beyond_32_bits_are_64_bits_wide() -> None:
+    big = 1 << 16
+    A = decl_buffer((big, big), name="A")
+    i, j = Var("i"), Var("j")
+    func = function("f", (A,), loop(i, big, loop(j, big, block("A", [big, big], [i, j],
+                                                              lambda a, b: Store(A, convert(1.0), (a, b))))))
+    flat = flatten_buffers(lower_blocks(func))
+    assert may_overflow(flat)
+    wide = lower(func)
+    verify(wide, stage="flat")
+    assert "A_1[i * T.int64(65536) + j]" in str(wide)
+    small = lower(tiled_matmul(64, 64, 64))
+    assert "int64" not in str(small)
+
+
+def test_data_keeps_its_type_when_indices_widen() -> None:
+    n = Var("n")
+    A, B = decl_buffer((n, n), "int32", name="A"), decl_buffer((n,), "int32", name="B")
+    i, j = Var("i"), Var("j")
+    body = block("A", [n, n], [i, j], lambda a, b: Store(A, a * 1000 + b + B[a], (a, b)))
+    func = lower(function("f", (B, A), loop(i, n, loop(j, n, body))))
+    verify(func, stage="flat")
+    assert "for i in range(n_1)" in str(func)
+    b, a = np.arange(5, dtype="int32"), np.zeros((5, 5), "int32")
+    run(func, b, a)
+    np.testing.assert_array_equal(a, np.arange(5)[:, None] * 1001 + np.arange(5))
+    assert widen_indices(func) is func
+
+
+def test_unrolling_is_bounded() -> None:
+    B = decl_buffer((5000,), name="B")
+    i = Var("i")
+    few = unroll(plain([B], loop(i, 4, Store(B, convert(1.0), (i,)), "unroll")))
+    assert [f"B[{n}]" in str(few) for n in range(5)] == [True] * 4 + [False]
+    assert "for i in range(5000)" in str(unroll(plain([B], loop(i, 5000, Store(B, convert(1.0), (i,)), "unroll"))))
+
+
+# ------------------------------------------------------------------------------------------------ thread axes
+
+def bound(extents: tuple[int, int]) -> PrimFunc:
+    B = decl_buffer((64,), name="B")
+    t, u = Var("t"), Var("u")
+    inner = loop(u, extents[1], Store(B, convert(1.0), (u,)), "thread_binding", "threadIdx.x")
+    return plain([B], loop(t, extents[0], inner, "thread_binding", "threadIdx.x"))
+
+
+def test_nested_loops_of_one_thread_axis_share_it() -> None:
+    assert str(unify_thread_loops(bound((32, 32)))).count("threadIdx.x") == 1
+    assert "if T.likely(threadIdx_x < 8):" in str(unify_thread_loops(bound((32, 8))))
+    with pytest.raises(LowerError, match="extent 64"):
+        unify_thread_loops(bound((32, 64)))
+
+
+# ------------------------------------------------------------------------------------------------ the pipeline
+
+def test_simple_mode_reads_as_scheduled() -> None:
+    text = str(lower(vector_add(Var("n"), 32), simple_mode=True))
+    assert "for o in range((n + 31) // 32):" in text and "for i in range(32):" in text
+    assert "if T.likely(o * 32 + i < n):" in text and "int64" not in text
+
+
+def test_every_pass_is_documented_with_its_result() -> None:
+    for p in (*PASSES, *SIMPLE_PASSES):
+        assert p.run.__doc__ and p.run.__module__.startswith("tilewright.lowering."), p.name
+
+
+def test_the_dump_has_one_file_per_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_DUMP", str(tmp_path))
+    monkeypatch.setenv("TILEWRIGHT_VERIFY", "1")
+    lower(vector_add(100, 32))
+    assert len(list(tmp_path.iterdir())) == len(PASSES)
+
+
+def test_lowering_is_deterministic() -> None:
+    assert str(lower(tiled_matmul(67, 70, 66))) == str(lower(tiled_matmul(67, 70, 66)))

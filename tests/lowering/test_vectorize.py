@@ -1,0 +1,170 @@
+"""The vector forms: ramps, masks, lanes of private buffers, and what stays scalar."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from lower_programs import function
+
+from tilewright.lowering.vectorize import vectorize
+from tilewright.tir.buffer import Buffer, decl_buffer
+from tilewright.tir.expr import Expr, IntImm, Var, all_of, cast, if_then_else, intrinsic
+from tilewright.tir.interp import run
+from tilewright.tir.stmt import Allocate, Evaluate, For, IfThenElse, LetStmt, PrimFunc, Stmt, Store, loop, seq
+from tilewright.tir.verify import verify
+
+N = 8
+
+
+def flat(buffers: list[Buffer], body: Stmt) -> PrimFunc:
+    func = function("f", buffers, body)
+    return func.replace(body=func.body.block.body)  # type: ignore[attr-defined]
+
+
+def lanes_of(body: Callable[[Var], Stmt], buffers: list[Buffer], extent: int = N, low: int = 0) -> PrimFunc:
+    """A function of one vectorised loop, vectorised."""
+    i = Var("i")
+    return check(flat(buffers, For(i, IntImm(low), IntImm(extent), "vectorized", body(i))))
+
+
+def check(func: PrimFunc) -> PrimFunc:
+    out = vectorize(func)
+    verify(out, stage="flat")
+    return out
+
+
+def buf(name: str, size: int = N, dtype: str = "float32") -> Buffer:
+    return decl_buffer((size,), dtype, name)
+
+
+def test_affine_accesses_become_ramps() -> None:
+    A, B = buf("A", 32), buf("B", 32)
+    text = str(lanes_of(lambda i: Store(B, A[i * 2 + 3] * 2.0, (i + 1,)), [A, B]))
+    assert "B[1:9] = A[3:19:2] * T.Broadcast(T.float32(2), 8)" in text
+
+
+def test_an_index_that_is_not_affine_gathers() -> None:
+    A, B = buf("A", 32), buf("B", 32)
+    func = lanes_of(lambda i: Store(B, A[i // 3 + i % 2], (i,)), [A, B])
+    a, b = np.arange(32, dtype="float32"), np.zeros(32, "float32")
+    run(func, a, b)
+    np.testing.assert_array_equal(b[:8], [i // 3 + i % 2 for i in range(8)])
+
+
+def test_a_loop_inside_becomes_a_loop_over_vectors() -> None:
+    A, B = buf("A", 40), buf("B")
+    k = Var("k")
+    func = lanes_of(lambda i: seq([Store(B, IntImm(0).astype("float32"), (i,)),
+                                   loop(k, 5, Store(B, B[i] + A[i * 5 + k], (i,)))]), [A, B])
+    assert "for k in range(5)" in str(func) and "for i" not in str(func)
+    a, b = np.random.default_rng(0).random(40, "float32"), np.zeros(N, "float32")
+    run(func, a, b)
+    np.testing.assert_allclose(b, a.reshape(8, 5).sum(1), rtol=1e-6)
+
+
+def test_a_private_buffer_holds_one_element_per_lane() -> None:
+    A, B, P = buf("A", 24), buf("B"), buf("P", 3)
+    k, q = Var("k"), Var("q")
+
+    def body(i: Var) -> Stmt:
+        fill = loop(k, 3, Store(P, A[i * 3 + k], (k,)))
+        use = seq([Store(B, P[0], (i,)), loop(q, 2, Store(B, B[i] * P[q + 1], (i,)))])
+        return Allocate(P, seq([fill, use]))
+
+    func = lanes_of(body, [A, B])
+    assert "P = T.decl_buffer((24,))" in str(func)
+    a, b = np.random.default_rng(0).random(24, "float32"), np.zeros(N, "float32")
+    run(func, a, b)
+    np.testing.assert_allclose(b, a.reshape(8, 3).prod(1), rtol=1e-6)
+
+
+def test_a_condition_on_lanes_masks_loads_and_stores() -> None:
+    A, B = buf("A", 5), buf("B", 5)
+    func = lanes_of(lambda i: IfThenElse(intrinsic("likely", i < 5), Store(B, A[i] + 1.0, (i,))), [A, B])
+    assert "predicate=T.Ramp(0, 1, 8) < T.Broadcast(5, 8)" in str(func)
+    a, b = np.arange(5, dtype="float32"), np.zeros(5, "float32")
+    run(func, a, b)
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_a_uniform_load_under_a_mask_needs_an_active_lane() -> None:
+    n, base, out = Var("n"), Var("base"), buf("B", 64)
+    A = decl_buffer((n,), name="A")
+    i, o = Var("i"), Var("o")
+    store = Store(out, A[n - 1] + A[o * 8 + i], (o * 8 + i,))
+    nest = loop(o, 8, loop(i, 8, IfThenElse(intrinsic("likely", o * 8 + i < n), store), "vectorized"))
+    func = check(flat([A, out], nest))
+    assert "if T.likely(o * 8 < n):" in str(func), base.name
+    for size in (0, 1, 9, 64):
+        a, b = np.arange(size, dtype="float32"), np.zeros(64, "float32")
+        run(func, a, b)
+        np.testing.assert_array_equal(b[:size], a + (a[-1] if size else 0))
+
+
+def test_both_sides_of_a_condition_are_masked() -> None:
+    A, B = buf("A"), buf("B")
+    func = lanes_of(lambda i: IfThenElse(A[i] > 0.0, Store(B, A[i] * 2.0, (i,)), Store(B, A[i] - 1.0, (i,))), [A, B])
+    a, b = np.array([1, -1, 2, -2, 0, 3, -3, 4], "float32"), np.zeros(N, "float32")
+    run(func, a, b)
+    np.testing.assert_array_equal(b, np.where(a > 0, a * 2, a - 1))
+
+
+def test_if_then_else_reads_only_the_lanes_it_chooses() -> None:
+    A, B = buf("A", 6), buf("B")
+
+    def body(i: Var) -> Stmt:
+        inside: Expr = all_of(i >= 1, i < 7)
+        return Store(B, if_then_else(inside, A[i - 1], 0.0), (i,))
+
+    func = lanes_of(body, [A, B])
+    a, b = np.arange(1, 7, dtype="float32"), np.ones(N, "float32")
+    run(func, a, b)
+    np.testing.assert_array_equal(b, np.pad(a, 1))
+
+
+def test_math_casts_and_lets_work_on_lanes() -> None:
+    A, B = buf("A"), buf("B", dtype="int32")
+    v = Var("v", "float32")
+    func = lanes_of(lambda i: LetStmt(v, intrinsic("floor", A[i] * 4.0), Store(B, cast("int32", v) + i, (i,))), [A, B])
+    assert "for" not in str(func).split("):", 1)[1].replace("float", "")
+    a, b = np.random.default_rng(1).random(N).astype("float32"), np.zeros(N, "int32")
+    run(func, a, b)
+    np.testing.assert_array_equal(b, np.floor(a * 4).astype(int) + np.arange(N))
+
+
+@pytest.mark.parametrize("extent", [7, 64, 65, 96, 130])
+def test_long_loops_are_cut_into_vectors(extent: int) -> None:
+    A, B = buf("A", extent), buf("B", extent)
+    func = lanes_of(lambda i: Store(B, A[i] + 1.0, (i,)), [A, B], extent)
+    assert "vectorized" not in str(func)
+    a, b = np.arange(extent, dtype="float32"), np.zeros(extent, "float32")
+    run(func, a, b)
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_lanes_that_update_one_element_run_one_by_one() -> None:
+    A, B = buf("A"), buf("B", 1)
+    func = lanes_of(lambda i: Store(B, B[0] + A[i], (IntImm(0),)), [A, B])
+    assert "for i in range(8)" in str(func)
+    a, b = np.arange(N, dtype="float32"), np.zeros(1, "float32")
+    run(func, a, b)
+    assert b[0] == a.sum()
+
+
+def test_calls_with_effects_and_symbolic_extents_stay_scalar() -> None:
+    n = Var("n")
+    A = decl_buffer((n,), name="A")
+    i, j = Var("i"), Var("j")
+    call = loop(i, 4, Evaluate(intrinsic("call_extern", "putchar", i)), "vectorized")
+    free = loop(j, n, Store(A, cast("float32", j), (j,)), "vectorized")
+    text = str(check(flat([A], seq([call, free]))))
+    assert "for i in range(4)" in text and "for j in range(n)" in text
+
+
+def test_a_vector_loop_around_another_is_serial() -> None:
+    A, B = buf("A", 12), buf("B", 12)
+    i, j = Var("i"), Var("j")
+    nest = loop(i, 3, loop(j, 4, Store(B, A[i * 4 + j], (i * 4 + j,)), "vectorized"), "vectorized")
+    text = str(check(flat([A, B], nest)))
+    assert "for i in range(3)" in text and "B[i * 4:i * 4 + 4] = A[i * 4:i * 4 + 4]" in text

@@ -1,4 +1,0 @@
-"""Scheduled functions of blocks -> flat functions, one pass per file."""
-from tilewright.lower.pipeline import PASSES, SIMPLE_PASSES, Pass, lower
-
-__all__ = ["PASSES", "SIMPLE_PASSES", "Pass", "lower"]

@@ -1,0 +1,64 @@
+"""Affine views of index expressions in single variables."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.lowering.walking import uses_any
+from tilewright.tir import dtype as dt
+from tilewright.tir.expr import Binary, Cast, Expr, IntImm, Var, binary, cast, const
+from tilewright.tir.stmt import For
+
+
+def split_linear(e: Expr, var: Var) -> tuple[int, Expr] | None:
+    """(k, rest) with e == k * var + rest and rest free of var; None when e is not affine in var."""
+    if e is var:
+        return 1, const(0, var.dtype)
+    if not uses_any(e, {var}):
+        return 0, e
+    if isinstance(e, Binary):
+        if e.op in ("add", "sub"):
+            a, b = split_linear(e.a, var), split_linear(e.b, var)
+            if a is None or b is None:
+                return None
+            return (a[0] + b[0] if e.op == "add" else a[0] - b[0]), binary(e.op, a[1], b[1])
+        if e.op == "mul":
+            scale, other = (e.b, e.a) if isinstance(e.b, IntImm) else (e.a, e.b)
+            inner = split_linear(other, var) if isinstance(scale, IntImm) else None
+            if inner is not None:
+                return inner[0] * scale.value, binary("mul", inner[1], scale)  # type: ignore[attr-defined]
+    if isinstance(e, Cast) and e.type == "int64" and e.value.dtype == "int32":
+        inner = split_linear(e.value, var)
+        if inner is not None:
+            return inner[0], cast(e.type, inner[1])
+    return None
+
+
+def is_order(e: Expr) -> bool:
+    """True for <, <=, > and >=."""
+    return isinstance(e, Binary) and e.op in ("lt", "le", "gt", "ge")
+
+
+def relax(cond: Expr, loops: Sequence[For], everywhere: bool) -> Expr | None:
+    """The comparison cond for all (or, not everywhere, for some) iterations of loops of constant range.
+
+    None when cond is no comparison of integers, or not affine in one of the loop variables. Loops whose
+    variable cond does not mention may have any range.
+    """
+    if not is_order(cond) or not dt.is_integer(cond.a.dtype):  # type: ignore[attr-defined]
+        return None
+    assert isinstance(cond, Binary)
+    a, b = cond.a, cond.b
+    for loop in loops:
+        var = loop.loop_var
+        if not uses_any(cond, {var}):
+            continue
+        if not isinstance(loop.min, IntImm) or not isinstance(loop.extent, IntImm):
+            return None
+        left, right = split_linear(a, var), split_linear(b, var)
+        if left is None or right is None:
+            return None
+        k = left[0] - right[0]
+        toward_false = (k > 0) == (cond.op in ("lt", "le"))
+        value = loop.min.value + (loop.extent.value - 1 if toward_false == everywhere else 0)
+        a, b = binary("add", left[1], left[0] * value), binary("add", right[1], right[0] * value)
+    return cond if a is cond.a and b is cond.b else Binary(cond.op, a, b)

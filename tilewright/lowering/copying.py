@@ -1,0 +1,216 @@
+"""Copies of statements with variables replaced, constants folded and dead branches dropped."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tilewright.lowering.conditions import guard, is_nop
+from tilewright.lowering.walking import same_items
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import (
+    Binary,
+    Call,
+    Expr,
+    FloatImm,
+    IntImm,
+    Let,
+    Not,
+    Select,
+    StringImm,
+    Var,
+    binary,
+    logical_not,
+)
+from tilewright.tir.node import map_children
+from tilewright.tir.ops import BINARY
+from tilewright.tir.stmt import (
+    NOP,
+    THREAD_BINDING,
+    Allocate,
+    For,
+    IfThenElse,
+    LetStmt,
+    Seq,
+    Stmt,
+    Store,
+    While,
+    seq,
+)
+
+_LEAVES = (IntImm, FloatImm, StringImm)
+
+
+def fold_binary(op: str, a: Expr, b: Expr) -> Expr:
+    """`a op b` on operands of one dtype, folded where both are constants or one is neutral."""
+    if type(a) is IntImm or type(b) is IntImm or BINARY[op].logical:
+        if type(b) is IntImm and b.value == 0 and op in ("floordiv", "floormod", "truncdiv", "truncmod"):
+            return Binary(op, a, b)
+        return binary(op, a, b)
+    return Binary(op, a, b)
+
+
+def renamed(buffer: Buffer, **changed: Any) -> Buffer:
+    """A new buffer like this one behind a new pointer."""
+    return buffer.replace(data=Var(buffer.data.name, "handle"), **changed)
+
+
+_METHODS: dict[type, str] = {
+    Var: "var", IntImm: "leaf", FloatImm: "leaf", StringImm: "leaf", Binary: "binary", Not: "negation",
+    Select: "select", Call: "call", Let: "let", Load: "load", Store: "store", For: "loop",
+    IfThenElse: "branch", LetStmt: "let_stmt", Seq: "seq", While: "while_loop", Allocate: "allocate",
+}
+
+
+class Copier:
+    """Copies IR under a substitution of variables and buffers.
+
+    `fresh` gives every loop, let and allocation of the copy an identity of its own: needed whenever the
+    original stays in the program or is copied again. Buffer shapes are rewritten for allocations only.
+    """
+
+    def __init__(self, variables: Mapping[Var, Expr] | None = None,
+                 buffers: Mapping[Buffer, Buffer] | None = None, fresh: bool = False) -> None:
+        self.variables: dict[Var, Expr] = dict(variables or {})
+        self.buffers: dict[Buffer, Buffer] = dict(buffers or {})
+        self.fresh = fresh
+
+        self._handlers = {cls: getattr(self, name) for cls, name in _METHODS.items()}
+
+    def __call__(self, node: Any) -> Any:
+        handler = self._handlers.get(type(node))
+        return handler(node) if handler is not None else map_children(node, self)
+
+    def new_var(self, var: Var) -> Var:
+        if not self.fresh:
+            return var
+        copy = Var(var.name, var.type)
+        self.variables[var] = copy
+        return copy
+
+    # expressions
+
+    def var(self, e: Var) -> Expr:
+        return self.variables.get(e, e)
+
+    def leaf(self, e: Expr) -> Expr:
+        return e
+
+    def binary(self, e: Binary) -> Expr:
+        a, b = self(e.a), self(e.b)
+        return e if a is e.a and b is e.b else fold_binary(e.op, a, b)
+
+    def negation(self, e: Not) -> Expr:
+        a = self(e.a)
+        return e if a is e.a else logical_not(a)
+
+    def select(self, e: Select) -> Expr:
+        new = map_children(e, self)
+        if type(new.condition) is IntImm:
+            return new.a if new.condition.value else new.b
+        return new
+
+    def call(self, e: Call) -> Expr:
+        new = map_children(e, self)
+        first = new.args[0] if new is not e and new.args else None
+        if isinstance(first, IntImm):
+            if new.op == "likely":
+                return first
+            if new.op == "if_then_else":
+                return new.args[1] if first.value else new.args[2]
+        return new
+
+    def let(self, e: Let) -> Expr:
+        value = self(e.value)
+        var = self.new_var(e.var)
+        body = self(e.body)
+        return e if var is e.var and value is e.value and body is e.body else Let(var, value, body)
+
+    def load(self, e: Load) -> Expr:
+        buffer = self.buffers.get(e.buffer, e.buffer)
+        indices = tuple([self(i) for i in e.indices])
+        predicate = None if e.predicate is None else self(e.predicate)
+        if buffer is e.buffer and predicate is e.predicate and same_items(indices, e.indices):
+            return e
+        return Load(buffer, indices, predicate)
+
+    # statements
+
+    def store(self, s: Store) -> Stmt:
+        buffer = self.buffers.get(s.buffer, s.buffer)
+        value = self(s.value)
+        indices = tuple([self(i) for i in s.indices])
+        predicate = None if s.predicate is None else self(s.predicate)
+        if (buffer is s.buffer and value is s.value and predicate is s.predicate
+                and same_items(indices, s.indices)):
+            return s
+        return Store(buffer, value, indices, predicate)
+
+    def loop(self, s: For) -> Stmt:
+        low, extent = self(s.min), self(s.extent)
+        if type(extent) is IntImm and extent.value <= 0:
+            return NOP
+        if type(extent) is IntImm and extent.value == 1 and s.kind != THREAD_BINDING:
+            self.variables[s.loop_var] = low
+            return self(s.body)
+        var = self.new_var(s.loop_var)
+        body = self(s.body)
+        if is_nop(body):
+            return NOP
+        if var is s.loop_var and low is s.min and extent is s.extent and body is s.body:
+            return s
+        return For(var, low, extent, s.kind, body, s.thread_tag, s.annotations)
+
+    def branch(self, s: IfThenElse) -> Stmt:
+        cond = self(s.condition)
+        if type(cond) is IntImm:
+            return self(s.then_case) if cond.value else NOP if s.else_case is None else self(s.else_case)
+        then = self(s.then_case)
+        other = None if s.else_case is None else self(s.else_case)
+        if cond is s.condition and then is s.then_case and other is s.else_case and not is_nop(then):
+            return s
+        return guard(cond, then, other)
+
+    def let_stmt(self, s: LetStmt) -> Stmt:
+        value = self(s.value)
+        var = self.new_var(s.var)
+        body = self(s.body)
+        return s if var is s.var and value is s.value and body is s.body else LetStmt(var, value, body)
+
+    def seq(self, s: Seq) -> Stmt:
+        new = [self(x) for x in s.stmts]
+        return s if same_items(new, s.stmts) else seq(new)
+
+    def while_loop(self, s: While) -> Stmt:
+        cond = self(s.condition)
+        if type(cond) is IntImm and not cond.value:
+            return NOP
+        body = self(s.body)
+        return s if cond is s.condition and body is s.body else While(cond, body)
+
+    def allocate(self, s: Allocate) -> Stmt:
+        buffer = self.buffers.get(s.buffer, s.buffer)
+        shape = tuple([self(d) for d in buffer.shape])
+        changed = not same_items(shape, buffer.shape)
+        if self.fresh:
+            new = renamed(buffer, shape=shape)
+            self.variables[buffer.data] = new.data
+            self.buffers[s.buffer] = new
+        elif changed:
+            new = buffer.replace(shape=shape)
+            self.buffers[s.buffer] = new
+        else:
+            new = buffer
+        body = self(s.body)
+        if is_nop(body):
+            return NOP
+        return s if new is s.buffer and body is s.body else Allocate(new, body, s.annotations)
+
+
+def specialize(node: Any, variables: Mapping[Var, Expr]) -> Any:
+    """node under a substitution; loops and allocations keep their identity."""
+    return Copier(variables)(node) if variables else node
+
+
+def fresh_copy(stmt: Stmt, variables: Mapping[Var, Expr] | None = None) -> Stmt:
+    """A copy under a substitution whose loops, lets and allocations are new objects."""
+    return Copier(variables, fresh=True)(stmt)

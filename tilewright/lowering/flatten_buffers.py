@@ -1,0 +1,74 @@
+"""Makes every buffer one-dimensional."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.lowering.copying import Copier
+from tilewright.tir.buffer import Buffer, Load, numel
+from tilewright.tir.expr import Expr, IntImm, Ramp, binary
+from tilewright.tir.stmt import Allocate, PrimFunc, Stmt, Store
+
+
+def flatten_buffers(func: PrimFunc) -> PrimFunc:
+    """Every access has one index, the distance from the pointer in elements (strides and offset applied).
+
+    The flat buffer of an argument is a new buffer with the pointer of the one in buffer_map, which stays as
+    it is.
+    """
+    return func.with_body(_Flattening()(func.body))
+
+
+class _Flattening(Copier):
+    def flat(self, buffer: Buffer) -> Buffer:
+        known = self.buffers.get(buffer)
+        if known is None:
+            known = Buffer(buffer.name, (_size(buffer),), buffer.dtype, (), None, buffer.scope,
+                           buffer.data_alignment, buffer.offset_factor, buffer.data)
+            self.buffers[buffer] = known
+        return known
+
+    def load(self, e: Load) -> Expr:
+        index = _offset(e.buffer, [self(i) for i in e.indices])
+        return Load(self.flat(e.buffer), (index,), None if e.predicate is None else self(e.predicate))
+
+    def store(self, s: Store) -> Stmt:
+        index = _offset(s.buffer, [self(i) for i in s.indices])
+        predicate = None if s.predicate is None else self(s.predicate)
+        return Store(self.flat(s.buffer), self(s.value), (index,), predicate)
+
+    def allocate(self, s: Allocate) -> Stmt:
+        return Allocate(self.flat(s.buffer), self(s.body), s.annotations)
+
+
+def _size(buffer: Buffer) -> Expr:
+    """Elements from the pointer to the end of the buffer."""
+    if not buffer.strides:
+        total = numel(buffer)
+    elif any(isinstance(d, IntImm) and d.value == 0 for d in buffer.shape):
+        total = IntImm(0)
+    else:
+        total = IntImm(1)
+        for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
+            total = binary("add", total, binary("mul", binary("sub", extent, 1), stride))
+    return total if buffer.elem_offset is None else binary("add", total, buffer.elem_offset)
+
+
+def _offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
+    if not indices:
+        return IntImm(0) if buffer.elem_offset is None else buffer.elem_offset
+    if buffer.strides:
+        total: Expr = IntImm(0)
+        for i, stride in zip(indices, buffer.strides, strict=True):
+            total = binary("add", total, _times(i, stride))
+    else:
+        total = indices[0]
+        for i, extent in zip(indices[1:], buffer.shape[1:], strict=True):
+            total = binary("add", _times(total, extent), i)
+    return total if buffer.elem_offset is None else binary("add", total, buffer.elem_offset)
+
+
+def _times(index: Expr, factor: Expr) -> Expr:
+    if isinstance(index, Ramp):
+        return Ramp(binary("mul", index.base, factor), binary("mul", index.stride, factor), index.lanes)
+    return binary("mul", index, factor)
+

@@ -1,0 +1,122 @@
+"""Moves every allocation to the innermost place that holds all accesses to it."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tilewright.lowering.walking import free_vars
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import DATA_PARALLEL, Expr, Var
+from tilewright.tir.node import Node, children, map_children, walk
+from tilewright.tir.stmt import Allocate, Block, BlockRealize, For, PrimFunc, Store
+
+Path = tuple[Node, ...]                       # the loops and blocks around a statement, outermost first
+
+
+@dataclass
+class _Survey:
+    """What one walk over the function found out about its allocated buffers."""
+    home: dict[Buffer, Block] = field(default_factory=dict)       # the block that allocates it
+    path: dict[Buffer, Path] = field(default_factory=dict)        # the common path of its accesses
+    depth: dict[Var, int] = field(default_factory=dict)     # of the outermost loop that drives a variable
+    by_data: dict[Var, Buffer] = field(default_factory=dict)
+
+
+def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
+    """Every buffer allocated in a block is allocated at the lowest common ancestor of its accesses.
+
+    The place is a block, or the body of a loop, which then holds an Allocate. It stays outside of every
+    loop that carries values of the buffer: a loop that drives a reduction (or ordered) axis of a block that
+    writes it. Buffers without an access vanish.
+    """
+    survey = _Survey()
+    _visit(func.body, (), survey)
+    if not survey.home:
+        return func
+    places: dict[int, list[Buffer]] = {}
+    for buffer in survey.home:
+        path = survey.path.get(buffer)
+        if path is not None:
+            places.setdefault(id(path[-1]), []).append(buffer)
+    return func.replace(body=_place(func.body, places))
+
+
+def _visit(node: Node, path: Path, survey: _Survey) -> None:
+    match node:
+        case For(var):
+            survey.depth[var] = len(path)
+            _visit(node.min, path, survey)
+            _visit(node.extent, path, survey)
+            _visit(node.body, (*path, node), survey)
+        case BlockRealize(values, predicate, block):
+            for e in (*values, predicate):
+                _visit(e, path, survey)
+            _enter(block, values, path, survey)
+        case Store(buffer) | Load(buffer):
+            _meet(buffer, path, survey)
+            for child in children(node):
+                _visit(child, path, survey)
+        case Var():
+            if node in survey.by_data:
+                _meet(survey.by_data[node], path, survey)
+        case _:
+            for child in children(node):
+                _visit(child, path, survey)
+
+
+def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) -> None:
+    carried = len(path)
+    for axis, value in zip(block.iter_vars, values, strict=True):
+        depth = min((survey.depth.get(v, len(path)) for v in free_vars(value)), default=len(path))
+        survey.depth[axis.var] = depth
+        if axis.iter_type != DATA_PARALLEL:
+            carried = min(carried, depth)
+    for buffer in block.alloc_buffers:
+        survey.home[buffer] = block
+        survey.by_data[buffer.data] = buffer
+    inside = (*path, block)
+    for region in (*block.reads, *block.writes):
+        _meet(region.buffer, inside, survey)
+    for view in block.match_buffers:
+        survey.by_data[view.buffer.data] = view.source.buffer
+        _meet(view.source.buffer, inside, survey)
+    for part in (block.init, block.body):
+        if part is not None:
+            _visit(part, inside, survey)
+    if carried < len(path):
+        for region in block.writes:
+            _meet(region.buffer, path[:carried], survey)
+    for stmt in walk(block.body) if carried < len(path) else ():
+        if isinstance(stmt, Store):
+            _meet(stmt.buffer, path[:carried], survey)
+
+
+def _meet(buffer: Buffer, path: Path, survey: _Survey) -> None:
+    """Shorten the buffer's path to what it shares with this access."""
+    if buffer not in survey.home:
+        return
+    before = survey.path.get(buffer)
+    if before is None:
+        survey.path[buffer] = path
+        return
+    shared = 0
+    for a, b in zip(before, path, strict=False):
+        if a is not b:
+            break
+        shared += 1
+    survey.path[buffer] = before[:shared]
+
+
+def _place(node: Node, places: dict[int, list[Buffer]]) -> Node:
+    if isinstance(node, Expr):
+        return node
+    new = map_children(node, lambda child: _place(child, places))
+    here = tuple(places.get(id(node), ()))
+    if isinstance(new, Block):
+        return new.replace(alloc_buffers=here) if here or new.alloc_buffers else new
+    if isinstance(new, For) and here:
+        body = new.body
+        for buffer in reversed(here):
+            body = Allocate(buffer, body)
+        return new.replace(body=body)
+    return new

@@ -1,0 +1,185 @@
+"""Frees stores into private buffers from guards that every reader of the buffer has as well."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.linear import linear, structural_key
+from tilewright.lowering.conditions import conjuncts, guard, is_likely, likely
+from tilewright.lowering.copying import Copier
+from tilewright.lowering.scopes import analyzer_for, loop_scope
+from tilewright.lowering.walking import expressions, free_vars, uses_any
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import Binary, Expr, IntImm, Var, const, if_then_else
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import VECTORIZED, Allocate, For, IfThenElse, LetStmt, PrimFunc, Seq, Stmt, Store
+
+PADDED = "padded"
+
+Key = tuple[Any, ...]              # names a guard as a condition on one element of a buffer
+
+
+@dataclass
+class _Scope:
+    """The loads of one buffer: the conditions that hold at each of them, as conditions on the element.
+
+    `lane_dims` are the dimensions along which loads become vectors.
+    """
+    buffer: Buffer
+    inner: set[Var] = field(default_factory=set)
+    common: set[Key] | None = None
+    lane_dims: set[int] = field(default_factory=set)
+
+
+def relax_private_guards(func: PrimFunc) -> PrimFunc:
+    """`if likely(c(i)): P[i] = v`, P allocated, becomes unconditional where all loads of P[i] are under c(i).
+
+    The element P[i] is never read where c(i) is false, so it may hold anything there. A guard on the lanes
+    of a vectorised loop moves into the value, which it still protects: `P[i] = if_then_else(likely(c(i)), v,
+    0)`; any other one goes only when v reads no memory. Allocations whose stores fill all lanes that may be
+    loaded are annotated with PADDED: loads from them need no predicate. Expects N-dimensional allocations.
+    """
+    scopes = _find_scopes(func.body)
+    return func.with_body(_Relaxing(scopes, analyzer_for(func))(func.body)) if scopes else func
+
+
+def _find_scopes(body: Stmt) -> dict[Buffer, _Scope]:
+    scopes: dict[Buffer, _Scope] = {}
+    vector_vars: set[Var] = set()
+
+    def visit(stmt: Stmt, guards: list[Expr]) -> None:
+        for e in expressions(stmt):
+            for node in walk(e):
+                if isinstance(node, Load) and node.buffer in scopes:
+                    scope = scopes[node.buffer]
+                    here = {k for g in guards for k in _element_conditions(g, node.indices, scope)}
+                    scope.common = here if scope.common is None else scope.common & here
+                    scope.lane_dims.update(d for d, i in enumerate(node.indices) if uses_any(i, vector_vars))
+        match stmt:
+            case Allocate(buffer):
+                scopes[buffer] = _Scope(buffer)
+                visit(stmt.body, guards)
+                if not scopes[buffer].common:
+                    del scopes[buffer]
+            case For(var) | LetStmt(var):
+                for scope in scopes.values():
+                    scope.inner.add(var)
+                if isinstance(stmt, For) and stmt.kind == VECTORIZED:
+                    vector_vars.add(var)
+                visit(stmt.body, guards)
+            case IfThenElse(cond, then, other):
+                visit(then, guards + conjuncts(cond) if is_likely(cond) else guards)
+                if other is not None:
+                    visit(other, guards)
+            case Seq(stmts):
+                for s in stmts:
+                    visit(s, guards)
+            case _ if hasattr(stmt, "body"):
+                visit(stmt.body, guards)
+
+    visit(body, [])
+    return scopes
+
+
+def _element_conditions(cond: Expr, indices: tuple[Expr, ...], scope: _Scope) -> list[Key]:
+    """cond as conditions on the element at indices, named without the loops inside the scope."""
+    if not isinstance(cond, Binary) or cond.op not in ("lt", "le", "gt", "ge"):
+        return []
+    out: list[Key] = []
+    if not uses_any(cond, scope.inner):
+        out.append((cond.op, structural_key(cond)))
+    form, offset = linear(Binary("sub", cond.a, cond.b))
+    for d, index in enumerate(indices):
+        for sign in (1, -1):
+            rest = {structural_key(a): (a, k) for a, k in form.items()}
+            terms, start = linear(index)
+            for atom, k in terms.items():
+                key = structural_key(atom)
+                rest[key] = (atom, rest.get(key, (atom, 0))[1] - sign * k)
+            left = {key: ak for key, ak in rest.items() if ak[1]}
+            if terms and not any(uses_any(a, scope.inner) for a, _ in left.values()):
+                residue = frozenset((key, k) for key, (_, k) in left.items())
+                out.append((cond.op, d, sign, offset - sign * start, residue))
+    return out
+
+
+class _Relaxing(Copier):
+    def __init__(self, scopes: dict[Buffer, _Scope], analyzer: Analyzer) -> None:
+        super().__init__()
+        self.scopes = scopes
+        self.analyzer = analyzer
+        self.vector_vars: set[Var] = set()
+        self.guards: list[Expr] = []
+        self.partial: set[Buffer] = set()              # some store leaves lanes out
+
+    def loop(self, s: For) -> Stmt:
+        if s.kind == VECTORIZED:
+            self.vector_vars.add(s.loop_var)
+        with loop_scope(self.analyzer, s.loop_var, s.min, s.extent):
+            return super().loop(s)
+
+    def allocate(self, s: Allocate) -> Stmt:
+        new = super().allocate(s)
+        if not isinstance(new, Allocate) or s.buffer in self.partial or s.buffer not in self.scopes:
+            return new
+        return new.replace(annotations={**new.annotations, PADDED: True})
+
+    def store(self, s: Store) -> Stmt:
+        scope = self.scopes.get(s.buffer)
+        if scope is not None and not self.fills(s, scope):
+            self.partial.add(s.buffer)
+        return s
+
+    def fills(self, s: Store, scope: _Scope) -> bool:
+        """True when the store writes all lanes that loads may touch, under no guard that tells lanes apart."""
+        for d in scope.lane_dims:
+            extent = s.buffer.shape[d]
+            if not isinstance(extent, IntImm) or self.analyzer.bounds(s.indices[d]) != (0, extent.value - 1):
+                return False
+        inside = {v for i in s.indices for v in free_vars(i)}
+        for term in self.guards:
+            dims = {k[1] for k in _element_conditions(term, s.indices, scope) if len(k) > 2}
+            if dims & scope.lane_dims or (not dims and uses_any(term, inside)):
+                return False
+        return True
+
+    def under(self, conditions: list[Expr], body: Stmt) -> Stmt:
+        """body, rewritten where conditions hold."""
+        self.guards.extend(conditions)
+        new = self(body)
+        del self.guards[len(self.guards) - len(conditions):]
+        return new
+
+    def branch(self, s: IfThenElse) -> Stmt:
+        store = s.then_case
+        if not (isinstance(store, Store) and s.else_case is None and is_likely(s.condition)
+                and store.buffer in self.scopes and self.in_bounds(store)):
+            terms = conjuncts(s.condition)
+            then = self.under(terms, s.then_case)
+            return s.replace(then_case=then,
+                             else_case=None if s.else_case is None else self.under(terms, s.else_case))
+        scope = self.scopes[store.buffer]
+        keep: list[Expr] = []
+        move: list[Expr] = []
+        safe = not any(isinstance(e, Load) for e in walk(store.value))
+        for term in conjuncts(s.condition):
+            relaxed = any(k in (scope.common or ()) for k in _element_conditions(term, store.indices, scope))
+            if not relaxed:
+                keep.append(term)
+            elif not safe:
+                (move if uses_any(term, self.vector_vars) else keep).append(term)
+        if move:
+            other = const(0, store.value.dtype)
+            store = store.replace(value=if_then_else(likely(move), store.value, other))
+        return guard(likely(keep), self.under(keep, store))
+
+    def in_bounds(self, s: Store) -> bool:
+        """True when the element exists whether the guards hold or not."""
+        for index, extent in zip(s.indices, s.buffer.shape, strict=True):
+            low, high = self.analyzer.bounds(index)
+            if low is None or low < 0 or high is None:
+                return False
+            if not isinstance(extent, IntImm) or high >= extent.value:
+                return False
+        return True

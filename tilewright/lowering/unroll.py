@@ -1,0 +1,67 @@
+"""Writes out the iterations of unrolled loops, and of the loops that address register tiles."""
+from __future__ import annotations
+
+from tilewright.lowering.copying import fresh_copy, specialize
+from tilewright.lowering.scopes import is_small
+from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import IntImm, binary
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, PrimFunc, Stmt, Store, seq
+
+MAX_STATEMENTS = 1024       # an unrolled loop that would hold more statements stays a loop
+MAX_TILE_STATEMENTS = 64
+
+
+def unroll(func: PrimFunc) -> PrimFunc:
+    """No unrolled loops are left: their iterations follow each other, the loop variable a constant in each.
+
+    The same happens to short serial loops of vector statements that address a small private buffer: its
+    indices become constants, so that it can live in registers. A loop of symbolic extent or of too many
+    statements becomes serial.
+    """
+    return func.with_body(_visit(func.body, ()))
+
+
+def _visit(stmt: Stmt, tiles: tuple[Buffer, ...]) -> Stmt:
+    if isinstance(stmt, Allocate) and is_small(stmt.buffer):
+        return map_stmts(stmt, lambda s: _visit(s, (*tiles, stmt.buffer)))
+    new = map_stmts(stmt, lambda s: _visit(s, tiles))
+    if not isinstance(new, For):
+        return new
+    if new.kind == UNROLLED:
+        return _written_out(new, MAX_STATEMENTS)
+    if new.kind == SERIAL and tiles and _addresses_tile(new, tiles):
+        return _written_out(new, MAX_TILE_STATEMENTS)
+    return new
+
+
+def _written_out(s: For, limit: int) -> Stmt:
+    if not isinstance(s.extent, IntImm) or s.extent.value * _size(s.body) > limit:
+        return s.replace(kind=SERIAL)
+    steps = [binary("add", s.min, IntImm(n, s.min.dtype)) for n in range(s.extent.value)]
+    last = len(steps) - 1
+    return seq([fresh_copy(s.body, {s.loop_var: at}) if n < last else specialize(s.body, {s.loop_var: at})
+                for n, at in enumerate(steps)])
+
+
+def _size(stmt: Stmt) -> int:
+    return sum(isinstance(s, (Store, Evaluate)) for s in statements(stmt))
+
+
+def _addresses_tile(s: For, tiles: tuple[Buffer, ...]) -> bool:
+    """True when all stores below s are vectors and the loop variable addresses one of tiles."""
+    found = False
+    for stmt in statements(s.body):
+        if isinstance(stmt, For):
+            return False
+        if not isinstance(stmt, Store):
+            continue
+        if dt.lanes_of(stmt.value.dtype) == 1:
+            return False
+        accesses: list[Store | Load] = [stmt]
+        for e in expressions(stmt):
+            accesses.extend(n for n in walk(e) if isinstance(n, Load))
+        found = found or any(a.buffer in tiles and uses_any(a.indices[0], {s.loop_var}) for a in accesses)
+    return found

@@ -1,0 +1,166 @@
+"""The vector form of the body of a loop: what its statements become when lanes run at once."""
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.lowering.affine import is_order, split_linear
+from tilewright.lowering.conditions import conjuncts, guard, is_likely, likely
+from tilewright.lowering.copying import specialize
+from tilewright.lowering.vector_expressions import LaneExpressions, NotVectorizable, broadcast, is_vector
+from tilewright.tir.buffer import Load
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Ramp, Select, Var, binary, const
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import (
+    SERIAL,
+    Allocate,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    Seq,
+    Stmt,
+    Store,
+    seq,
+)
+
+
+class Lanes(LaneExpressions):
+    """LaneExpressions, and the statements around them."""
+
+    def stmt(self, s: Stmt) -> Stmt:
+        handler = _STATEMENTS.get(type(s))
+        if handler is None:
+            raise NotVectorizable
+        return handler(self, s)
+
+    def store(self, s: Store) -> Stmt:
+        choice = s.value
+        if (isinstance(choice, Call) and choice.op == "if_then_else" and is_likely(choice.args[0])
+                and self.varies(choice.args[0]) and self.mask is None):
+            first = self.first_lane(conjuncts(choice.args[0]))
+            if first is not None:
+                return self.likely_store(s, choice, first)
+        return self.plain_store(s, None)
+
+    def likely_store(self, s: Store, choice: Call, first: list[Expr]) -> Stmt:
+        """b[i] = likely(c) ? x : y, where lane 0 satisfies c if any lane does."""
+        holds = self.mask_of(conjuncts(choice.args[0]))
+        before = self.needs_nonempty
+        self.mask, self.nonempty, self.needs_nonempty = holds, True, False
+        value = broadcast(self.expr(choice.args[1]), self.count)
+        needed = self.needs_nonempty
+        self.mask, self.needs_nonempty = None, before
+        otherwise = broadcast(self.expr(choice.args[2]), self.count)
+        chosen = self.plain_store(s, Select(holds, value, otherwise))
+        if not needed or not first:
+            return chosen
+        return IfThenElse(likely(first), chosen, self.plain_store(s, otherwise))
+
+    def plain_store(self, s: Store, value: Expr | None) -> Stmt:
+        reads_itself = any(isinstance(n, Load) and n.buffer is s.buffer for n in walk(s.value))
+        index = self.expr(s.indices[0])
+        new = self.expr(s.value) if value is None else value
+        predicate = None if s.predicate is None else broadcast(self.expr(s.predicate), self.count)
+        predicate = self.joined(predicate)
+        expanded = self.private.get(s.buffer)
+        if expanded is not None:
+            return Store(expanded, broadcast(new, self.count), (self.lane_index(index),), predicate)
+        if not is_vector(index):
+            if is_vector(new) or predicate is not None or reads_itself:
+                raise NotVectorizable
+            return Store(s.buffer, new, (index,))
+        moves = isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value
+        if reads_itself and not moves:
+            raise NotVectorizable
+        return Store(s.buffer, broadcast(new, self.count), (index,), predicate)
+
+    def loop(self, s: For) -> Stmt:
+        if self.varies(s.min) or self.varies(s.extent):
+            raise NotVectorizable
+        kind = s.kind if s.kind != "parallel" else SERIAL
+        low, extent = self.uniform(s.min), self.uniform(s.extent)
+        return s.replace(min=low, extent=extent, kind=kind, body=self.stmt(s.body))
+
+    def branch(self, s: IfThenElse) -> Stmt:
+        if not self.varies(s.condition):
+            other = None if s.else_case is None else self.stmt(s.else_case)
+            return IfThenElse(self.uniform(s.condition), self.stmt(s.then_case), other)
+        terms = conjuncts(s.condition)
+        same = [t for t in terms if not self.varies(t)]
+        if same and s.else_case is None:
+            inner = IfThenElse(likely([t for t in terms if self.varies(t)]), s.then_case)
+            return IfThenElse(likely([self.uniform(t) for t in same]), self.branch(inner))
+        holds = self.mask_of(terms)
+        then = self.under(holds, terms, s.then_case)
+        if s.else_case is None:
+            return then
+        return seq([then, self.under(Not(holds), None, s.else_case)])
+
+    def under(self, holds: Expr, terms: list[Expr] | None, body: Stmt) -> Stmt:
+        """body for the lanes where holds; terms are its conjuncts before they became vectors."""
+        first = None if terms is None else self.first_lane(terms)
+        before = (self.mask, self.nonempty, self.needs_nonempty)
+        self.mask = self.joined(holds)
+        self.nonempty = first is not None and before[0] is None
+        self.needs_nonempty = False
+        new = self.stmt(body)
+        needed = self.needs_nonempty
+        self.mask, self.nonempty, self.needs_nonempty = before
+        return guard(likely(first), new) if needed and first else new
+
+    def first_lane(self, terms: list[Expr]) -> list[Expr] | None:
+        """Conditions under which lane 0 satisfies terms; None unless lane 0 does whenever another lane does.
+
+        Conditions that are proven are left out.
+        """
+        out: list[Expr] = []
+        for term in terms:
+            if not is_order(term):
+                return None
+            assert isinstance(term, Binary)
+            a, b = split_linear(term.a, self.var), split_linear(term.b, self.var)
+            if a is None or b is None or self.varies(a[1]) or self.varies(b[1]):
+                return None
+            slope = a[0] - b[0]
+            if slope < 0 if term.op in ("lt", "le") else slope > 0:
+                return None
+            at_first = self.analyzer.simplify(specialize(term, {self.var: self.min}))
+            if not (isinstance(at_first, IntImm) and at_first.value):
+                out.append(at_first)
+        return out
+
+    def allocate(self, s: Allocate) -> Stmt:
+        for node in walk(s.body):
+            if node is s.buffer.data:
+                raise NotVectorizable
+        size = s.buffer.shape[0]
+        new = s.buffer.replace(shape=(binary("mul", size, const(self.count, size.dtype)),),
+                               data=Var(s.buffer.data.name, "handle"))
+        self.private[s.buffer] = new
+        self.memo.clear()
+        return Allocate(new, self.stmt(s.body), s.annotations)
+
+    def sequence(self, s: Seq) -> Stmt:
+        return seq([self.stmt(x) for x in s.stmts])
+
+    def let(self, s: LetStmt) -> Stmt:
+        var, value = self.bound(s.var, s.value)
+        return LetStmt(var, value, self.stmt(s.body))
+
+    def evaluate(self, s: Evaluate) -> Stmt:
+        if isinstance(s.value, Call) and s.value.op == "prefetch":
+            return seq([])
+        raise NotVectorizable
+
+
+_STATEMENTS: dict[type, Any] = {
+    Store: Lanes.store, For: Lanes.loop, IfThenElse: Lanes.branch, Allocate: Lanes.allocate,
+    Seq: Lanes.sequence, LetStmt: Lanes.let, Evaluate: Lanes.evaluate,
+}
+
+
+def vector_statement(s: For, count: int, lanes: Lanes) -> Stmt:
+    """The body of s for count iterations at once. Raises NotVectorizable."""
+    lanes.var, lanes.min, lanes.count = s.loop_var, s.min, count
+    lanes.varying[s.loop_var] = Ramp(s.min, const(1, s.loop_var.dtype), count)
+    return lanes.stmt(s.body)

@@ -1,0 +1,115 @@
+"""Turns vectorised loops into vector statements."""
+from __future__ import annotations
+
+from tilewright.lowering.conditions import conjuncts
+from tilewright.lowering.copying import fresh_copy, specialize
+from tilewright.lowering.relax_guards import PADDED
+from tilewright.lowering.scopes import analyzer_for, loop_scope
+from tilewright.lowering.vector_code import Lanes, vector_statement
+from tilewright.lowering.vector_expressions import NotVectorizable
+from tilewright.lowering.walking import map_stmts, statements
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer
+from tilewright.tir.expr import IntImm, Var, all_of, binary
+from tilewright.tir.stmt import (
+    SERIAL,
+    VECTORIZED,
+    Allocate,
+    For,
+    IfThenElse,
+    PrimFunc,
+    Stmt,
+    Store,
+    loop,
+    seq,
+)
+
+MAX_LANES = 64
+
+
+def vectorize(func: PrimFunc) -> PrimFunc:
+    """No vectorised loops are left: their bodies work on vectors with one lane per iteration.
+
+    Loops inside a vectorised one stay loops over vector statements; buffers allocated inside hold one
+    element per lane; conditions that differ between lanes become predicates of loads and stores. Long loops
+    are cut into vectors of at most MAX_LANES lanes. A loop of symbolic extent, around other vectors, or
+    with a body that has no vector form (calls with effects, updates of one element by several lanes) runs
+    lane by lane.
+    """
+    if not any(isinstance(s, For) and s.kind == VECTORIZED for s in statements(func.body)):
+        return func
+    analyzer = analyzer_for(func)
+    partial = _partial_buffers(func)
+
+    def visit(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, IfThenElse) and stmt.else_case is None:
+            with analyzer.constraint(all_of(*conjuncts(stmt.condition))):
+                return map_stmts(stmt, visit)
+        if not isinstance(stmt, For):
+            return map_stmts(stmt, visit)
+        with loop_scope(analyzer, stmt.loop_var, stmt.min, stmt.extent):
+            new = map_stmts(stmt, visit)
+            if not isinstance(new, For) or new.kind != VECTORIZED:
+                return new
+            return _vector_loop(new, Lanes(analyzer, partial))
+
+    return func.with_body(visit(func.body))
+
+
+def _partial_buffers(func: PrimFunc) -> set[Buffer]:
+    """Buffers of which a lane that is masked off must not be read.
+
+    Those may hold elements that nobody has written, or that another thread is writing.
+    """
+    written: set[Buffer] = set()
+    padded: set[Buffer] = set()
+    for s in statements(func.body):
+        if isinstance(s, Store):
+            written.add(s.buffer)
+        elif isinstance(s, Allocate) and PADDED in s.annotations:
+            padded.add(s.buffer)
+    return written - padded
+
+
+def _vector_loop(s: For, state: Lanes) -> Stmt:
+    serial = s.replace(kind=SERIAL)
+    if not isinstance(s.extent, IntImm) or _has_vectors(s.body):
+        return serial
+    count = s.extent.value
+    if count == 1:
+        return specialize(s.body, {s.loop_var: s.min})
+    if count > MAX_LANES:
+        return _long_loop(s, count, state)
+    try:
+        return vector_statement(s, count, state)
+    except NotVectorizable:
+        return serial
+
+
+def _long_loop(s: For, count: int, state: Lanes) -> Stmt:
+    """A serial loop over vectors, and a shorter vector for what is left."""
+    width = next((w for w in (64, 32, 16, 8) if count % w == 0), 32)
+    var = s.loop_var
+    outer, lane = Var(f"{var.name}.o", var.type), Var(f"{var.name}.v", var.type)
+    start = binary("add", s.min, binary("mul", outer, IntImm(width, var.type)))
+    state.analyzer.bind(outer, 0, count // width)
+    whole = _chunk(s, lane, start, width, state, fresh=count % width > 0)
+    parts: list[Stmt] = [loop(outer, count // width, whole)]
+    if count % width:
+        rest = Var(f"{var.name}.v", var.type)
+        start = binary("add", s.min, IntImm(count - count % width, var.type))
+        parts.append(_chunk(s, rest, start, count % width, state, fresh=False))
+    return seq(parts)
+
+
+def _chunk(s: For, lane: Var, start: object, width: int, state: Lanes, fresh: bool) -> Stmt:
+    state.analyzer.bind(lane, 0, width)
+    value = binary("add", start, lane)
+    body = fresh_copy(s.body, {s.loop_var: value}) if fresh else specialize(s.body, {s.loop_var: value})
+    short = For(lane, IntImm(0, lane.type), IntImm(width, lane.type), VECTORIZED, body)
+    return _vector_loop(short, Lanes(state.analyzer, state.partial))
+
+
+def _has_vectors(stmt: Stmt) -> bool:
+    return any(isinstance(s, Store) and dt.lanes_of(s.value.dtype) > 1 for s in statements(stmt))
+

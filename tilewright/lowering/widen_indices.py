@@ -1,0 +1,232 @@
+"""Makes index arithmetic 64 bits wide where 32 bits might overflow."""
+from __future__ import annotations
+
+import operator
+
+from tilewright.lowering.copying import Copier
+from tilewright.lowering.scopes import shape_vars
+from tilewright.lowering.walking import expressions, statements
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Select, Var, binary, cast
+from tilewright.tir.node import Node, walk
+from tilewright.tir.ops import trunc_div
+from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store
+
+Interval = tuple[int, int]
+LOW, HIGH = dt.integer_range("int32")
+_ARITHMETIC = ("add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max")
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+def widen_indices(func: PrimFunc) -> PrimFunc:
+    """Index arithmetic (indices, loop ranges, comparisons of loop variables) cannot overflow its type.
+
+    Where the ranges of loops and shapes do not show that 32 bits are enough, all of it is int64: loop
+    variables are 64 bits wide, shape variables are widened once at the top of the body. Values that are
+    data keep their types.
+    """
+    return _widened(func) if may_overflow(func) else func
+
+
+def widen_constant_indices(func: PrimFunc) -> PrimFunc:
+    """widen_indices for functions of constant shape; others as they are (for reading, not for running)."""
+    return func if shape_vars(func) else widen_indices(func)
+
+
+def may_overflow(func: PrimFunc) -> bool:
+    """True when some index expression of 32 bits might leave the range of int32."""
+    shapes = shape_vars(func)
+    check = _Ranges({v: (0, HIGH) for v in shapes if v.type == "int32"})
+    return not all(check.fits(s) for s in statements(func.body))
+
+
+class _Ranges:
+    """Intervals of index expressions; `overflows` is set when an int32 one leaves its type."""
+
+    def __init__(self, known: dict[Var, Interval]) -> None:
+        self.known = known
+        self.overflows = False
+
+    def fits(self, s: Stmt) -> bool:
+        match s:
+            case For(var, low, extent):
+                (a, b), (_, most) = self.of(low), self.of(extent)
+                self.known[var] = self.clip((a, max(a, b + most - 1)), var.type)
+            case Store(buffer, value, indices):
+                for e in (*indices, *buffer.shape):
+                    self.of(e)
+                self.in_value(value)
+            case LetStmt(var, value):
+                if is_index(value):
+                    self.known[var] = self.of(value)
+                else:
+                    self.in_value(value)
+            case Allocate(buffer):
+                for e in buffer.shape:
+                    self.of(e)
+            case _:
+                for e in expressions(s):
+                    self.in_value(e)
+        return not self.overflows
+
+    def in_value(self, e: Expr) -> None:
+        """The index arithmetic inside a value."""
+        for node in walk(e):
+            if isinstance(node, Load):
+                for i in (*node.indices, *node.buffer.shape):
+                    self.of(i)
+            elif _compares_indices(node):
+                self.of(node.a)  # type: ignore[attr-defined]
+                self.of(node.b)  # type: ignore[attr-defined]
+
+    def clip(self, span: Interval, dtype: str) -> Interval:
+        if dtype != "int32":
+            return span
+        if span[0] < LOW or span[1] > HIGH:
+            self.overflows = True
+        return max(span[0], LOW), min(span[1], HIGH)
+
+    def of(self, e: Expr) -> Interval:
+        if isinstance(e, IntImm):
+            return e.value, e.value
+        if isinstance(e, Var):
+            return self.known.get(e) or _type_range(e.type)
+        if isinstance(e, Binary) and e.op in _ARITHMETIC:
+            return self.clip(_arithmetic(e.op, self.of(e.a), self.of(e.b)), e.dtype)
+        if isinstance(e, Cast) and e.type == "int64":
+            return self.of(e.value) if dt.is_integer(e.value.dtype) else _type_range(e.type)
+        if isinstance(e, Select) or (isinstance(e, Call) and e.op == "if_then_else"):
+            cond, a, b = (e.condition, e.a, e.b) if isinstance(e, Select) else e.args
+            self.in_value(cond)
+            (p, q), (r, s) = self.of(a), self.of(b)
+            return min(p, r), max(q, s)
+        self.in_value(e)
+        return _type_range(e.dtype)
+
+
+def _type_range(dtype: str) -> Interval:
+    integral = not dt.is_float(dtype) and dtype != "handle"
+    return dt.integer_range(dt.element_of(dtype)) if integral else (LOW, HIGH)
+
+
+def _arithmetic(op: str, a: Interval, b: Interval) -> Interval:
+    match op:
+        case "add":
+            return a[0] + b[0], a[1] + b[1]
+        case "sub":
+            return a[0] - b[1], a[1] - b[0]
+        case "mul":
+            corners = [x * y for x in a for y in b]
+            return min(corners), max(corners)
+        case "min":
+            return min(a[0], b[0]), min(a[1], b[1])
+        case "max":
+            return max(a[0], b[0]), max(a[1], b[1])
+        case "floordiv" | "truncdiv":
+            if b[0] > 0:
+                divide = operator.floordiv if op == "floordiv" else trunc_div
+                ends = [divide(x, y) for x in a for y in b]
+                return min(ends), max(ends)
+            most = max(abs(a[0]), abs(a[1]))
+            return -most, most
+        case _:
+            if b[0] > 0 and (op == "floormod" or a[0] >= 0):
+                return 0, min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1
+            most = max(abs(b[0]), abs(b[1]))
+            return -most, most
+
+
+def _compares_indices(e: Node) -> bool:
+    return isinstance(e, Binary) and e.op in _COMPARISONS and is_index(e.a) and is_index(e.b)
+
+
+def is_index(e: Expr) -> bool:
+    """True for integer arithmetic over variables and constants: nothing in it comes from memory or a call."""
+    if not dt.is_integer(e.dtype):
+        return False
+    for node in walk(e):
+        if not (isinstance(node, (Var, IntImm)) or isinstance(node, Binary) and node.op in _ARITHMETIC):
+            return False
+    return True
+
+
+def _widened(func: PrimFunc) -> PrimFunc:
+    params = [v for v in (*func.params, *shape_vars(func)) if v not in func.buffer_map and v.type == "int32"]
+    params = list(dict.fromkeys(params))
+    pass_ = _Widening(params)
+    body = pass_(func.body)
+    for v in reversed(params):
+        if v in pass_.used:
+            body = LetStmt(pass_.wide[v], Cast("int64", v), body)
+    return func.with_body(body)
+
+
+class _Widening(Copier):
+    """Calling it rewrites a value or statement in its own types; `index` rewrites an expression to int64."""
+
+    def __init__(self, params: list[Var]) -> None:
+        super().__init__()
+        self.wide: dict[Var, Var] = {v: Var(v.name, "int64") for v in params}
+        self.used: set[Var] = set()
+        self.loops: set[Var] = set()
+
+    def index(self, e: Expr) -> Expr:
+        if isinstance(e, IntImm):
+            return IntImm(e.value, "int64")
+        if isinstance(e, Var):
+            if e in self.wide:
+                self.used.add(e)
+                return self.wide[e]
+            return cast("int64", self.variables.get(e, e))
+        if isinstance(e, Binary) and e.op in _ARITHMETIC:
+            return binary(e.op, self.index(e.a), self.index(e.b))
+        if isinstance(e, Cast) and e.type == "int64" and dt.is_integer(e.value.dtype):
+            return self.index(e.value) if e.value.dtype == "int32" else cast("int64", self(e.value))
+        if isinstance(e, Select):
+            return Select(self(e.condition), self.index(e.a), self.index(e.b))
+        if isinstance(e, Call) and e.op == "if_then_else":
+            return Call(e.op, (self(e.args[0]), self.index(e.args[1]), self.index(e.args[2])), "int64")
+        return cast("int64", self(e))
+
+    def flat(self, buffer: Buffer) -> Buffer:
+        """An argument's buffer: its shape is stated outside of the body, in terms of the parameters."""
+        known = self.buffers.get(buffer)
+        if known is None:
+            known = buffer
+            if not isinstance(buffer.shape[0], IntImm):
+                outside = _Widening([])
+                known = buffer.replace(shape=tuple([outside.index(d) for d in buffer.shape]))
+            self.buffers[buffer] = known
+        return known
+
+    def var(self, e: Var) -> Expr:
+        return Cast("int32", self.wide[e]) if e in self.loops else self.variables.get(e, e)
+
+    def binary(self, e: Binary) -> Expr:
+        if _compares_indices(e):
+            return binary(e.op, self.index(e.a), self.index(e.b))
+        return super().binary(e)
+
+    def load(self, e: Load) -> Expr:
+        return Load(self.flat(e.buffer), tuple([self.index(i) for i in e.indices]),
+                    None if e.predicate is None else self(e.predicate))
+
+    def store(self, s: Store) -> Stmt:
+        return Store(self.flat(s.buffer), self(s.value), tuple([self.index(i) for i in s.indices]),
+                     None if s.predicate is None else self(s.predicate))
+
+    def loop(self, s: For) -> Stmt:
+        var = Var(s.loop_var.name, "int64") if s.loop_var.type == "int32" else s.loop_var
+        if var is not s.loop_var:
+            self.wide[s.loop_var] = var
+            self.loops.add(s.loop_var)
+        low, extent = self.index(s.min), self.index(s.extent)
+        return For(var, low, extent, s.kind, self(s.body), s.thread_tag, s.annotations)
+
+    def allocate(self, s: Allocate) -> Stmt:
+        size = s.buffer.shape[0]
+        if not isinstance(size, IntImm):
+            self.buffers[s.buffer] = s.buffer.replace(shape=(self.index(size),))
+        return Allocate(self.buffers.get(s.buffer, s.buffer), self(s.body), s.annotations)
+
