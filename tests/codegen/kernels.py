@@ -150,17 +150,19 @@ def elementwise(
     return elementwise_all({"out": compute}, inputs, out_dtype, lanes, target)["out"]
 
 
-def elementwise_all(computes: dict[str, Any], inputs: list[np.ndarray], out_dtype: str, lanes: int = 1,
-                    target: Cpu = HOST) -> dict[str, np.ndarray]:
-    """Several functions of the same inputs, in one kernel."""
+def elementwise_all(
+    computes: dict[str, Any], inputs: list[np.ndarray], out_dtype: str | dict[str, str], lanes: int = 1, target: Cpu = HOST
+) -> dict[str, np.ndarray]:
+    """Several functions of the same inputs, in one kernel. out_dtype: of all results, or by name."""
     size = len(inputs[0])
+    dtypes = out_dtype if isinstance(out_dtype, dict) else dict.fromkeys(computes, out_dtype)
     buffers = [vector(f"in{k}", size, dt.canonical(x.dtype)) for k, x in enumerate(inputs)]
-    outs, i = [vector(f"out_{name}", size, out_dtype) for name in computes], Var("i")
+    outs, i = [vector(f"out_{name}", size, dtypes[name]) for name in computes], Var("i")
     at = ramp(i * lanes, lanes)
     stores = [
         Store(out, compute(*(b[at] for b in buffers)), (at,)) for out, compute in zip(outs, computes.values())
     ]
-    results = {name: np.zeros(size, numpy_of(out_dtype)) for name in computes}
+    results = {name: np.zeros(size, numpy_of(dtypes[name])) for name in computes}
     func = flat("elementwise", [*buffers, *outs], loop(i, size // lanes, seq(stores)))
     run(func, *inputs, *results.values(), target=target)
     return results

@@ -126,26 +126,31 @@ class Analyzer(Context):
     def _know(self, condition: Expr, value: bool) -> None:
         self.known[structural_key(condition)] = condition, value
 
-    def _learn(self, atom: Atom, span: Bounds) -> None:
-        """Meet the range of an atom with span; x // c >= q says that x >= c*q, x*y >= 1 that x >= 1."""
+    def _learn(self, atom: Atom, span: Bounds, depth: int = 0) -> None:
+        """Meet the range of an atom with span; x // c >= q says that x >= c*q, x*y >= 1 that x >= 1.
+
+        depth counts conclusions from conclusions: facts that contradict each other would give them for ever.
+        """
         self.ranges[atom] = meet(self.ranges.get(atom, (None, None)), span)
         lo, hi = span
+        if depth > 2:
+            return
         if atom.kind == "div" and not atom.args[1].terms:
             c = atom.args[1].const
             if lo is not None:
-                self._fact(atom.args[0].shifted(-lo * c))
+                self._fact(atom.args[0].shifted(-lo * c), depth + 1)
             if hi is not None:
-                self._fact(atom.args[0].times(-1).shifted(hi * c + c - 1))
+                self._fact(atom.args[0].times(-1).shifted(hi * c + c - 1), depth + 1)
         elif atom.kind == "product" and lo is not None and lo > 0:
             if all((self.span(x)[0] or 0) >= 0 and self.span(x)[0] is not None for x in atom.args):
                 for x in atom.args:
-                    self._learn(x, (1, None))
+                    self._learn(x, (1, None), depth + 1)
 
-    def _narrow(self, atom: Atom, span: Bounds) -> None:
+    def _narrow(self, atom: Atom, span: Bounds, depth: int) -> None:
         """Learn span unless it is known."""
         now = self.span(atom)
         if meet(now, span) != now:
-            self._learn(atom, span)
+            self._learn(atom, span, depth)
 
     def _assume_comparison(self, e: Binary) -> None:
         form = comparison_form(self, e)
@@ -161,24 +166,24 @@ class Analyzer(Context):
             self._know(self.simplify(e), True)
             self._exclude(form)
 
-    def _fact(self, form: Linear) -> None:
+    def _fact(self, form: Linear, depth: int = 0) -> None:
         """form >= 0: kept as a fact, and as a range of each atom as far as the others are bounded."""
         if not form.terms:
             return
         self.facts.append(form)
-        self._spread(form)
-        for fact in self.facts[:-1]:
+        self._spread(form, depth)
+        for fact in self.facts[:-1] if depth == 0 else ():
             if any(None in self.span(atom) for atom in fact.terms):
-                self._spread(fact)
+                self._spread(fact, depth + 1)
 
-    def _spread(self, form: Linear) -> None:
+    def _spread(self, form: Linear, depth: int) -> None:
         """form >= 0 narrows the range of each atom as far as the others are bounded."""
         self.spans, self.linear_spans = {}, {}
         for atom, k in form.terms.items():
             rest = Linear({a: j for a, j in form.terms.items() if a is not atom}, form.const)
             most = self.bounds_of(rest)[1]
             if most is not None:
-                self._narrow(atom, (-(most // k), None) if k > 0 else (None, most // -k))
+                self._narrow(atom, (-(most // k), None) if k > 0 else (None, most // -k), depth)
         self.spans, self.linear_spans = {}, {}
 
     def _equality(self, form: Linear) -> None:

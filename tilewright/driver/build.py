@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,12 +33,20 @@ from tilewright.tir.printer import show
 def compiler_digest() -> bytes:
     """A hash of the compiler's own source and of the libraries that decide what code it makes."""
     h = hashlib.sha256(f"{llvmlite.__version__} {tilewright.__version__}".encode())
-    root = Path(tilewright.__file__).parent
-    for path in sorted(root.rglob("*")):
-        if path.suffix in (".py", ".ll"):
-            stat = path.stat()
-            h.update(f"{path.relative_to(root)} {stat.st_size} {stat.st_mtime_ns}".encode())
+    for name, size, changed in sorted(_sources(str(Path(tilewright.__file__).parent))):
+        h.update(f"{name} {size} {changed}\n".encode())
     return h.digest()
+
+
+def _sources(folder: str, prefix: str = "") -> Iterator[tuple[str, int, int]]:
+    """(relative path, bytes, time of change) of every source file below folder."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith((".py", ".ll")):
+                stat = entry.stat()
+                yield prefix + entry.name, stat.st_size, stat.st_mtime_ns
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _sources(entry.path, f"{prefix}{entry.name}/")
 
 
 def cache_key(what: bytes | str, target: Target) -> str:
