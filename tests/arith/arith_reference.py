@@ -1,4 +1,5 @@
 """Reference values of index expressions over unbounded integers, and random expressions, for the tests of arith."""
+
 import operator
 import random
 
@@ -22,10 +23,24 @@ from tilewright.tir.expr import (
 from tilewright.tir.ops import trunc_div, trunc_mod
 
 OPERATORS = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv, "floormod": operator.mod,
-    "truncdiv": trunc_div, "truncmod": trunc_mod, "min": min, "max": max, "lt": operator.lt, "le": operator.le,
-    "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne, "shl": operator.lshift,
-    "shr": operator.rshift, "bitand": operator.and_,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": operator.floordiv,
+    "floormod": operator.mod,
+    "truncdiv": trunc_div,
+    "truncmod": trunc_mod,
+    "min": min,
+    "max": max,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "shl": operator.lshift,
+    "shr": operator.rshift,
+    "bitand": operator.and_,
 }
 
 
@@ -111,10 +126,18 @@ class Maker:
             return choose(self.condition(depth - 1), a, self.integer(depth - 1))
         if kind == 14 and self.symbols:
             s = r.choice(self.symbols)
-            return r.choice([lambda: a * s, lambda: floordiv(a, s), lambda: floormod(a, s), lambda: floordiv(a, s + 1)])()
+            return r.choice(
+                [lambda: a * s, lambda: floordiv(a, s), lambda: floormod(a, s), lambda: floordiv(a, s + 1)]
+            )()
         if kind == 15:
-            return r.choice([lambda: binary("truncdiv", a, self.constant()), lambda: binary("shr", a, r.randint(0, 4)),
-                             lambda: binary("shl", a, r.randint(0, 4)), lambda: binary("bitand", a, 7)])()
+            return r.choice(
+                [
+                    lambda: binary("truncdiv", a, self.constant()),
+                    lambda: binary("shr", a, r.randint(0, 4)),
+                    lambda: binary("shl", a, r.randint(0, 4)),
+                    lambda: binary("bitand", a, 7),
+                ]
+            )()
         return floordiv(a, self.constant())
 
     def condition(self, depth: int) -> Expr:

@@ -1,4 +1,5 @@
 """Regions, index maps and dependences against enumeration."""
+
 import itertools
 import random
 
@@ -11,15 +12,14 @@ from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import covers, interval_of, union
 from tilewright.tir.expr import IntImm, Var, all_of, maximum, minimum
 
-I, J, K = Var("i"), Var("j"), Var("k")
+X, J, K = Var("i"), Var("j"), Var("k")
 
 
 def points_of(domains, env):
     """Every assignment to the variables of domains, over env; a domain may use the variables before it."""
     points = [env]
     for v, (low, extent) in domains.items():
-        points = [{**p, v: x} for p in points
-                  for x in range(evaluate(low, p), evaluate(low, p) + evaluate(extent, p))]
+        points = [{**p, v: x} for p in points for x in range(evaluate(low, p), evaluate(low, p) + evaluate(extent, p))]
     return points
 
 
@@ -35,11 +35,15 @@ def test_interval_holds_every_value(seed):
     an = Analyzer()
     an.assume_nonneg(n)
     an.bind(outer, 0, rng.choice([4, n]))
-    domains = {v: (rng.choice([IntImm(0), IntImm(-2), outer * 4, outer]), symbolic(rng, n, [1, 3, 4, 8, n, (n + 3) // 4]))
-               for v in (I, J)}
-    make = Maker(rng, [I, J, outer], [n])
+    domains = {
+        v: (rng.choice([IntImm(0), IntImm(-2), outer * 4, outer]), symbolic(rng, n, [1, 3, 4, 8, n, (n + 3) // 4]))
+        for v in (X, J)
+    }
+    make = Maker(rng, [X, J, outer], [n])
     for _ in range(4):
-        e = rng.choice([make.affine(), make.affine() // 4, make.affine() % 4, minimum(make.affine(), n), make.integer(1)])
+        e = rng.choice(
+            [make.affine(), make.affine() // 4, make.affine() % 4, minimum(make.affine(), n), make.integer(1)]
+        )
         found = interval_of(e, domains, an)
         if found is None:
             continue
@@ -51,7 +55,9 @@ def test_interval_holds_every_value(seed):
                     values = [evaluate(e, p) for p in points_of(domains, env)]
                 except ZeroDivisionError:
                     continue
-                assert all(low <= v < low + extent for v in values), f"{text(e)} in {text(found[0])}, {text(found[1])} {brief(env)}"
+                assert all(low <= v < low + extent for v in values), (
+                    f"{text(e)} in {text(found[0])}, {text(found[1])} {brief(env)}"
+                )
 
 
 def test_intervals_are_tight_and_constant():
@@ -78,17 +84,19 @@ def test_intervals_are_tight_and_constant():
 def test_union_and_covers():
     an, n = Analyzer(), Var("n")
     low, high = [(n, IntImm(4))], [(n + 2, IntImm(5))]
-    (least, extent), = union([low, high], an)
+    ((least, extent),) = union([low, high], an)
     assert least is n and extent.value == 7
     assert covers([(n, IntImm(7))], high, an) and not covers(low, high, an)
 
 
 def random_indices(rng, variables, factors):
     """Some indices built of splits and fusions of the variables, not all of them maps that can be inverted."""
+
     def piece():
         v = rng.choice(variables)
         c = rng.choice(factors)
         return rng.choice([v, v // c, v % c, (v // 2) % c, v * c + rng.choice(variables), v * -1 + 7, v * c + v % c])
+
     return [piece() if rng.random() < 0.8 else piece() * rng.choice([2, 8]) + piece() for _ in range(rng.randint(1, 3))]
 
 
@@ -96,15 +104,16 @@ def random_indices(rng, variables, factors):
 def test_iter_map_against_enumeration(seed):
     rng = random.Random(seed)
     sizes = [rng.choice([1, 2, 3, 4, 8, 12]) for _ in range(3)]
-    domains = {v: (IntImm(rng.choice([0, 0, 0, 2])), IntImm(s)) for v, s in zip((I, J, K), sizes, strict=True)}
-    indices = random_indices(rng, [I, J, K], [2, 3, 4, 8])
-    predicate = rng.choice([None, None, I * sizes[1] + J < rng.randint(1, 30), J < 3, I + J < 5])
+    domains = {v: (IntImm(rng.choice([0, 0, 0, 2])), IntImm(s)) for v, s in zip((X, J, K), sizes, strict=True)}
+    indices = random_indices(rng, [X, J, K], [2, 3, 4, 8])
+    predicate = rng.choice([None, None, X * sizes[1] + J < rng.randint(1, 30), J < 3, X + J < 5])
     found = detect_iter_map(indices, domains, predicate, Analyzer())
     if found is None:
         return
     points = [p for p in points_of(domains, {}) if predicate is None or evaluate(predicate, p)]
     images = [tuple(evaluate(e, p) for e in indices) for p in points]
-    label = f"{[text(e) for e in indices]} {[(a.value, b.value) for a, b in domains.values()]} {predicate is not None and text(predicate)}"
+    sizes_text = [(a.value, b.value) for a, b in domains.values()]
+    label = f"{[text(e) for e in indices]} {sizes_text} {predicate is not None and text(predicate)}"
     assert not found.is_injective or len(set(images)) == len(points), label
     boxes = [range(evaluate(low, {}), evaluate(low, {}) + evaluate(extent, {})) for low, extent in found.outputs]
     assert all(x in box for image in images for x, box in zip(image, boxes, strict=True)), label
@@ -127,28 +136,38 @@ def test_iter_map_understands_splits_and_fusions():
     an = Analyzer()
     an.assume_nonneg(n)
     an.assume_nonneg(m)
-    tile = {I: (0, 4), J: (0, 32)}
-    assert bijective([I * 32 + J], tile) and bijective([J // 4, J % 4, I], tile) and bijective([3 - I, J], tile)
-    assert bijective([(I * 32 + J) // 16, (I * 32 + J) % 16], tile)
-    assert bijective([I * 32 + J], tile, I * 32 + J < 100)
-    assert not bijective([I * 33 + J], tile) and not bijective([I], tile) and not bijective([I + J], tile)
+    tile = {X: (0, 4), J: (0, 32)}
+    assert bijective([X * 32 + J], tile) and bijective([J // 4, J % 4, X], tile) and bijective([3 - X, J], tile)
+    assert bijective([(X * 32 + J) // 16, (X * 32 + J) % 16], tile)
+    assert bijective([X * 32 + J], tile, X * 32 + J < 100)
+    assert not bijective([X * 33 + J], tile) and not bijective([X], tile) and not bijective([X + J], tile)
     ragged = detect_iter_map([f // 100, f % 100], {f: (0, 1024)}, None, Analyzer())
     assert ragged.is_injective and not ragged.is_bijective
-    assert bijective([f // m, f % m], {f: (0, n * m)}, None, an) and bijective([I * m + J], {I: (0, n), J: (0, m)}, None, an)
-    assert bijective([I * 32 + J], {I: (0, (n + 31) // 32), J: (0, 32)}, I * 32 + J < n, an)
+    assert bijective([f // m, f % m], {f: (0, n * m)}, None, an) and bijective(
+        [X * m + J], {X: (0, n), J: (0, m)}, None, an
+    )
+    assert bijective([X * 32 + J], {X: (0, (n + 31) // 32), J: (0, 32)}, X * 32 + J < n, an)
 
 
 def true_vectors(a, b, loops, domains, env):
     """The exact direction vectors, by enumeration."""
+
     def touched(access):
         inner = {**{v: domains[v] for v in loops}, **access.domains}
-        return [(tuple(p[v] for v in loops), tuple(evaluate(e, p) for e in access.indices)) for p in points_of(inner, env)
-                if access.predicate is None or evaluate(access.predicate, p)]
+        return [
+            (tuple(p[v] for v in loops), tuple(evaluate(e, p) for e in access.indices))
+            for p in points_of(inner, env)
+            if access.predicate is None or evaluate(access.predicate, p)
+        ]
+
     by_element = {}
     for where, element in touched(b):
         by_element.setdefault(element, set()).add(where)
-    return {tuple((y > x) - (y < x) for x, y in zip(p, q, strict=True))
-            for p, element in touched(a) for q in by_element.get(element, ())}
+    return {
+        tuple((y > x) - (y < x) for x, y in zip(p, q, strict=True))
+        for p, element in touched(a)
+        for q in by_element.get(element, ())
+    }
 
 
 @pytest.mark.parametrize("seed", range(250))
@@ -157,22 +176,25 @@ def test_direction_vectors_hold_the_true_ones(seed):
     n = Var("n")
     an = Analyzer()
     an.assume_nonneg(n)
-    domains = {v: (IntImm(rng.choice([0, 0, 1])), symbolic(rng, n, [2, 3, 4, 8, n])) for v in (I, J)}
-    inner = {K: (rng.choice([IntImm(0), I]), symbolic(rng, n, [2, 4, n]))} if rng.random() < 0.5 else {}
-    variables = [I, J, *inner]
+    domains = {v: (IntImm(rng.choice([0, 0, 1])), symbolic(rng, n, [2, 3, 4, 8, n])) for v in (X, J)}
+    inner = {K: (rng.choice([IntImm(0), X]), symbolic(rng, n, [2, 4, n]))} if rng.random() < 0.5 else {}
+    variables = [X, J, *inner]
 
     def access():
         indices = random_indices(rng, variables, [2, 3, 4, n])
-        guard = rng.choice([None, None, I * 4 + J < rng.randint(2, 20), I < n, I < J])
+        guard = rng.choice([None, None, X * 4 + J < rng.randint(2, 20), X < n, X < J])
         return Access(tuple(indices), guard, inner)
+
     a = access()
     b = a if rng.random() < 0.5 else access()
     if len(b.indices) != len(a.indices):
         return
-    found = direction_vectors(a, b, [I, J], domains, an)
+    found = direction_vectors(a, b, [X, J], domains, an)
     for size in (1, 2, 4, 5):
-        exact = true_vectors(a, b, [I, J], domains, {n: size})
-        assert exact <= found, f"{[text(e) for e in a.indices]} / {[text(e) for e in b.indices]} n={size}: {exact - found}"
+        exact = true_vectors(a, b, [X, J], domains, {n: size})
+        assert exact <= found, (
+            f"{[text(e) for e in a.indices]} / {[text(e) for e in b.indices]} n={size}: {exact - found}"
+        )
 
 
 def test_direction_vectors_are_exact_for_tiles():
@@ -186,24 +208,24 @@ def test_direction_vectors_are_exact_for_tiles():
         a, b = Access(tuple(indices)), Access(tuple(other or indices))
         return direction_vectors(a, b, list(domains), domains, an)
 
-    tile = {I: (zero, IntImm(4)), J: (zero, IntImm(32))}
-    assert vectors([I * 32 + J], tile) == {(0, 0)}
-    assert vectors([I * 31 + J], tile) == {(0, 0), (1, -1), (-1, 1)}
-    assert vectors([I, J], tile, [I - 1, J + 1]) == {(1, -1)}
-    assert vectors([I], {**tile, K: (zero, n)}) == {(0, s, t) for s in (-1, 0, 1) for t in (-1, 0, 1)}
-    assert vectors([I * 2], tile, [I * 2 + 1]) == set()
+    tile = {X: (zero, IntImm(4)), J: (zero, IntImm(32))}
+    assert vectors([X * 32 + J], tile) == {(0, 0)}
+    assert vectors([X * 31 + J], tile) == {(0, 0), (1, -1), (-1, 1)}
+    assert vectors([X, J], tile, [X - 1, J + 1]) == {(1, -1)}
+    assert vectors([X], {**tile, K: (zero, n)}) == {(0, s, t) for s in (-1, 0, 1) for t in (-1, 0, 1)}
+    assert vectors([X * 2], tile, [X * 2 + 1]) == set()
     fused = {f: (zero, IntImm(128))}
     assert vectors([f // 4, f % 4], fused) == {(0,)} == vectors([f // 32, f // 4 % 8, f % 4], fused)
     assert vectors([f // m, f % m], {f: (zero, n * m)}) == {(0,)}
-    assert vectors([I * m + J], {I: (zero, n), J: (zero, m)}) == {(0, 0)}
-    assert vectors([I], {I: (zero, n)}, [I + n]) == set()
-    ragged = {I: (zero, (n + 31) // 32), J: (zero, IntImm(32))}
-    assert vectors([I * 32 + J], ragged) == {(0, 0)}
-    assert vectors([minimum(I, 3)], {I: (zero, n)}) == {(-1,), (0,), (1,)}
+    assert vectors([X * m + J], {X: (zero, n), J: (zero, m)}) == {(0, 0)}
+    assert vectors([X], {X: (zero, n)}, [X + n]) == set()
+    ragged = {X: (zero, (n + 31) // 32), J: (zero, IntImm(32))}
+    assert vectors([X * 32 + J], ragged) == {(0, 0)}
+    assert vectors([minimum(X, 3)], {X: (zero, n)}) == {(-1,), (0,), (1,)}
 
 
 def test_direction_vectors_use_guards():
     zero = IntImm(0)
     guard = all_of(J < 8)
-    a, b = Access((I * 8 + J,), guard, {J: (zero, IntImm(16))}), Access((I * 8 + J,), guard, {J: (zero, IntImm(16))})
-    assert direction_vectors(a, b, [I], {I: (zero, IntImm(4))}, Analyzer()) == {(0,)}
+    a, b = Access((X * 8 + J,), guard, {J: (zero, IntImm(16))}), Access((X * 8 + J,), guard, {J: (zero, IntImm(16))})
+    assert direction_vectors(a, b, [X], {X: (zero, IntImm(4))}, Analyzer()) == {(0,)}

@@ -1,4 +1,5 @@
 """What the consumers of the analyzer rely on, as texts and proofs."""
+
 import pytest
 from arith_reference import text
 
@@ -24,39 +25,71 @@ from tilewright.tir.expr import (
     select,
 )
 
-I, J, F, N, M = Var("i"), Var("j"), Var("f"), Var("n"), Var("m")
+X, J, F, N, M = Var("i"), Var("j"), Var("f"), Var("n"), Var("m")
 
 
 @pytest.fixture
 def an():
     analyzer = Analyzer()
-    analyzer.bind(I, 0, 2)
+    analyzer.bind(X, 0, 2)
     analyzer.bind(J, 0, 32)
     analyzer.assume_nonneg(N)
     analyzer.assume_nonneg(M)
     return analyzer
 
 
-@pytest.mark.parametrize("e, expected", [
-    ((F * 4 + J % 4) // 4, "f"), ((F * 4 + J % 4) % 4, "(j floormod 4)"), ((F * 32 + J) // 4, "((f mul 8) add (j floordiv 4))"),
-    ((F // 4) * 4 + F % 4, "f"), (F // 4 // 8, "(f floordiv 32)"), (F % 128 // 32, "((f floordiv 32) floormod 4)"),
-    (F % 128 % 32, "(f floormod 32)"), (F - F % 32, "((f floordiv 32) mul 32)"), (I * 32 + J, "((i mul 32) add j)"),
-    (J * 1 + I * 32 + 1 - 1, "(j add (i mul 32))"), (IntImm(5) - F, "(5 sub f)"), (F - 3, "(f sub 3)"), (-F, "(f mul -1)"),
-    (minimum(I * 32 + J, 64), "((i mul 32) add j)"), (minimum(F, F + 3), "f"), (maximum(minimum(F, 9), 9), "9"),
-    (minimum(minimum(F, 9), 5), "(f min 5)"), (F // -4, "((f mul -1) floordiv 4)"), (F * 0, "0"), (F << 3, "(f mul 8)"),
-    ((I * M + F % M) // M, "(((i mul m) add (f floormod m)) floordiv m)"), (F & 7, "(f floormod 8)"),
-    (select(J < 32, F, N), "f"), (if_then_else(F < 4, minimum(F, 7), N), "if_then_else((f lt 4), f, n)"),
-])
+@pytest.mark.parametrize(
+    "e, expected",
+    [
+        ((F * 4 + J % 4) // 4, "f"),
+        ((F * 4 + J % 4) % 4, "(j floormod 4)"),
+        ((F * 32 + J) // 4, "((f mul 8) add (j floordiv 4))"),
+        ((F // 4) * 4 + F % 4, "f"),
+        (F // 4 // 8, "(f floordiv 32)"),
+        (F % 128 // 32, "((f floordiv 32) floormod 4)"),
+        (F % 128 % 32, "(f floormod 32)"),
+        (F - F % 32, "((f floordiv 32) mul 32)"),
+        (X * 32 + J, "((i mul 32) add j)"),
+        (J * 1 + X * 32 + 1 - 1, "(j add (i mul 32))"),
+        (IntImm(5) - F, "(5 sub f)"),
+        (F - 3, "(f sub 3)"),
+        (-F, "(f mul -1)"),
+        (minimum(X * 32 + J, 64), "((i mul 32) add j)"),
+        (minimum(F, F + 3), "f"),
+        (maximum(minimum(F, 9), 9), "9"),
+        (minimum(minimum(F, 9), 5), "(f min 5)"),
+        (F // -4, "((f mul -1) floordiv 4)"),
+        (F * 0, "0"),
+        (F << 3, "(f mul 8)"),
+        ((X * M + F % M) // M, "(((i mul m) add (f floormod m)) floordiv m)"),
+        (F & 7, "(f floormod 8)"),
+        (select(J < 32, F, N), "f"),
+        (if_then_else(F < 4, minimum(F, 7), N), "if_then_else((f lt 4), f, n)"),
+    ],
+)
 def test_simplify(an, e, expected):
     assert text(an.simplify(e)) == expected
 
 
-@pytest.mark.parametrize("c, expected", [
-    (I * 32 + J < 64, "1"), (I * 32 + J < 63, "(((i mul 32) add j) lt 63)"), (I * 32 + J < 32, "(i lt 1)"), (F * 4 + J % 4 >= 8, "(f ge 2)"),
-    (F + 1 < N, "(f lt (n sub 1))"), (N > F, "(f lt n)"), (F * 2 == 5, "0"), (F * 2 == N * 2, "(f eq n)"), (F != F, "0"),
-    (Not(F < N), "(n le f)"), (all_of(F < 8, F < 9), "(f lt 8)"), (all_of(F < 8, F > 9), "0"), (any_of(F < 8, F >= 8), "1"),
-    (all_of(J < 32, F < N), "(f lt n)"),
-])
+@pytest.mark.parametrize(
+    "c, expected",
+    [
+        (X * 32 + J < 64, "1"),
+        (X * 32 + J < 63, "(((i mul 32) add j) lt 63)"),
+        (X * 32 + J < 32, "(i lt 1)"),
+        (F * 4 + J % 4 >= 8, "(f ge 2)"),
+        (F + 1 < N, "(f lt (n sub 1))"),
+        (N > F, "(f lt n)"),
+        (F * 2 == 5, "0"),
+        (F * 2 == N * 2, "(f eq n)"),
+        (F != F, "0"),
+        (Not(F < N), "(n le f)"),
+        (all_of(F < 8, F < 9), "(f lt 8)"),
+        (all_of(F < 8, F > 9), "0"),
+        (any_of(F < 8, F >= 8), "1"),
+        (all_of(J < 32, F < N), "(f lt n)"),
+    ],
+)
 def test_conditions(an, c, expected):
     assert text(an.simplify(c)) == expected
 
@@ -68,7 +101,9 @@ def test_proofs_about_symbolic_extents(an):
     assert an.prove(outer * 32 < N) and an.prove(outer * 32 + inner < N + 31) and an.prove((N + 31) // 32 * 32 >= N)
     assert not an.prove(outer * 32 + inner < N)
     with an.constraint(outer * 32 + inner < N):
-        assert an.prove(outer * 32 + inner < N) and an.prove(inner < N - outer * 32) and an.prove(outer * 32 + inner <= N)
+        assert (
+            an.prove(outer * 32 + inner < N) and an.prove(inner < N - outer * 32) and an.prove(outer * 32 + inner <= N)
+        )
     assert not an.prove(outer * 32 + inner < N)
 
 
@@ -150,18 +185,20 @@ def test_bounds_of_a_cast_end_with_their_scope(an):
     narrow = Cast("int32", Var("w", "int64"))
     with an.constraint(all_of(narrow.value >= 0, narrow.value < 8)):
         assert an.bounds(narrow) == (0, 7)
-    assert an.bounds(narrow) == (-2**31, 2**31 - 1)
+    assert an.bounds(narrow) == (-(2**31), 2**31 - 1)
 
 
 def test_vector_conditions(an):
     lanes = Ramp(J * 8, IntImm(1), 8)
-    assert an.prove(Binary("lt", lanes, Broadcast(IntImm(256), 8))) and an.prove(Binary("ge", lanes, Broadcast(IntImm(0), 8)))
+    assert an.prove(Binary("lt", lanes, Broadcast(IntImm(256), 8))) and an.prove(
+        Binary("ge", lanes, Broadcast(IntImm(0), 8))
+    )
     assert not an.prove(Binary("lt", lanes, Broadcast(IntImm(255), 8)))
 
 
 def test_index_of_a_load_is_simplified(an):
     data = decl_buffer((64,), "float32", "A")
-    out = an.simplify(data[(I * 32 + J) // 32 * 32 + (I * 32 + J) % 32] * 1.0)
+    out = an.simplify(data[(X * 32 + J) // 32 * 32 + (X * 32 + J) % 32] * 1.0)
     assert text(out.indices[0]) == "((i mul 32) add j)"
 
 
@@ -178,12 +215,12 @@ def test_large_constants_wrap_like_the_arithmetic(an):
 
 
 def test_nothing_to_do_gives_the_same_object(an):
-    for e in (I * 32 + J, F < N, F // 4, F % 4, minimum(F, N)):
+    for e in (X * 32 + J, F < N, F // 4, F % 4, minimum(F, N)):
         assert an.simplify(e) is e
 
 
 def test_linear():
-    terms, const = linear((I * 4 + J - 3) * 2 + I + J // 2)
+    terms, const = linear((X * 4 + J - 3) * 2 + X + J // 2)
     assert {text(a): k for a, k in terms.items()} == {"i": 9, "j": 2, "(j floordiv 2)": 1} and const == -6
 
 

@@ -1,4 +1,5 @@
 """Every law fires on its example and keeps the value there, for negative values too."""
+
 import math
 import random
 
@@ -22,6 +23,7 @@ def test_law(table, i, request):
         out = law.apply(*args)
         fired.extend([out] if out is not None else [])
         return out
+
     table[i] = law._replace(apply=watched)
     request.addfinalizer(lambda: table.__setitem__(i, law))
     x, y, z = Var("x"), Var("y"), Var("z")

@@ -1,4 +1,5 @@
 """Random expressions and facts: what the analyzer says must hold at every sampled point."""
+
 import random
 
 import pytest

@@ -151,7 +151,11 @@ def elementwise(
 
 
 def elementwise_all(
-    computes: dict[str, Any], inputs: list[np.ndarray], out_dtype: str | dict[str, str], lanes: int = 1, target: Cpu = HOST
+    computes: dict[str, Any],
+    inputs: list[np.ndarray],
+    out_dtype: str | dict[str, str],
+    lanes: int = 1,
+    target: Cpu = HOST,
 ) -> dict[str, np.ndarray]:
     """Several functions of the same inputs, in one kernel. out_dtype: of all results, or by name."""
     size = len(inputs[0])

@@ -140,3 +140,13 @@ def test_errors_of_packed_functions_reach_the_caller() -> None:
     g = module(flat("lost", [a], Evaluate(call_packed("test.codegen.nobody"))))["lost"]
     with pytest.raises(CallError, match="no packed function 'test.codegen.nobody'"):
         g(np.zeros(1, "f4"))
+
+
+@pytest.mark.parametrize("dtype", ("int8", "uint8", "int64", "uint64", "float16", "bfloat16", "float32", "float64", "bool"))
+def test_scalar_arguments_of_every_dtype(dtype: str) -> None:
+    out, v = vector("out", 1, "float64"), Var("v", dtype)
+    f = module(flat("scalar", [out], Store(out, cast("float64", v), (IntImm(0),)), (v,)))["scalar"]
+    x = np.zeros(1)
+    for value in (0, 1) if dtype == "bool" else (0, 1, 100) if dtype.startswith("u") else (0, 1, -100):
+        f(x, bool(value) if dtype == "bool" else float(value) if "float" in dtype else value)
+        assert x[0] == value

@@ -63,5 +63,9 @@ class Step:
             types = [ctypes.c_void_p] * len(values)
             function = ctypes.CFUNCTYPE(None, *types)(self.library.address(f"{kernel.name}__kernel"))
             arguments = [held[v].data_ptr if v in held else self.table[self.slots[v]] for v in values]
-            return lambda: function(*arguments)
+
+            def run() -> None:
+                assert held is not None                      # the closure keeps the memory alive
+                function(*arguments)
+            return run
         return [call(k) for k in self.kernels]

@@ -93,7 +93,7 @@ class _Partition:
         last = simplify(_fold(minimum, [b.all for b in bounds]))
         own = all(b.all is b.some for b in bounds)           # no inner loop takes part: all cut exactly here
         covered = covers(s, [b.guard for b in bounds])
-        exact = own and covered
+        exact = own and covered and prove(binary("le", self.nothing_after(s, bounds), last))
         if tail and not (own and isinstance(last, IntImm)) or s.kind == PARALLEL and not exact:
             return None
         stop = simplify(binary("add", start, s.extent))

@@ -138,7 +138,10 @@ class _Relaxing(Copier):
             if not isinstance(extent, IntImm) or self.analyzer.bounds(s.indices[d]) != (0, extent.value - 1):
                 return False
         inside = {v for i in s.indices for v in free_vars(i)}
+        around = self.vector_vars - scope.inner            # lanes that each have a buffer of their own
         for term in self.guards:
+            if uses_any(term, around):
+                return False
             dims = {k[1] for k in _element_conditions(term, s.indices, scope) if len(k) > 2}
             if dims & scope.lane_dims or (not dims and uses_any(term, inside)):
                 return False

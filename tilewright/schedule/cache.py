@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tilewright.arith.regions import union
 from tilewright.schedule.dataflow import (
     block_statements,
     children_of,
@@ -19,7 +20,7 @@ from tilewright.schedule.dataflow import (
     writes,
 )
 from tilewright.schedule.digits import Interval, domains_of
-from tilewright.schedule.iteration import beyond_domain, require_whole_iteration
+from tilewright.schedule.iteration import beyond_domain, cut, reading_domain, require_whole_iteration
 from tilewright.schedule.nest import nest
 from tilewright.schedule.ordering import order, place_in
 from tilewright.schedule.primitive import primitive
@@ -29,7 +30,7 @@ from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import require
 from tilewright.support.names import identifier
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Range, Var
+from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Range, Var, binary
 from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, seq
 
@@ -71,7 +72,7 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
     name = sch.fresh_block(_cache_name(source, storage_scope))
     copy = Buffer(name, source.shape, source.dtype, scope=storage_scope)
     old = sch.index
-    new = _copy_box(name, source, copy, box, place)
+    new = _copy_box(sch, name, source, copy, box, consumers, place)
     _insert(sch, loops, children, at, new)
     for c in consumers:
         _redirect(sch, c, source, copy)
@@ -203,11 +204,19 @@ def _insert(sch: Schedule, loops: Sequence[For], children: Sequence[Stmt], at: i
 
 # ---- the copy
 
-def _copy_box(name: str, source: Buffer, copy: Buffer, box: Sequence[Interval], place: Place) -> Stmt:
-    """Loops that copy a box of source, as far as it is inside the buffer."""
-    iter_vars = tuple(IterVar(Range(IntImm(0, dim.dtype), dim), Var(f"v{n}", dim.dtype), DATA_PARALLEL)
-                      for n, dim in enumerate(source.shape))
-    block = _copy_block(name, iter_vars, tuple(iv.var for iv in iter_vars), source, copy)
+def _copy_box(sch: Schedule, name: str, source: Buffer, copy: Buffer, box: Sequence[Interval],
+              consumers: Sequence[BlockRealize], place: Place) -> Stmt:
+    """Loops that copy a box of source, as far as it is inside the buffer and consumers ever read it."""
+    used = [reading_domain(sch, c, r) for c in consumers for r in c.block.reads if r.buffer is source]
+    iter_vars = []
+    for n, dim in enumerate(source.shape):
+        iv = IterVar(Range(IntImm(0, dim.dtype), dim), Var(f"v{n}", dim.dtype), DATA_PARALLEL)
+        known = [interval for u in used if (interval := u[n]) is not None]
+        if len(known) == len(used):
+            (low, extent), = union([[interval] for interval in known], place.analyzer)
+            iv = cut(iv, [("ge", low), ("lt", binary("add", low, extent))], place.loop_vars, place.analyzer)
+        iter_vars.append(iv)
+    block = _copy_block(name, tuple(iter_vars), tuple(iv.var for iv in iter_vars), source, copy)
     return nest(block, {iv.var: interval for iv, interval in zip(iter_vars, box, strict=True)}, place.analyzer, True,
                 names=[f"ax{n}" for n in range(len(iter_vars))])
 

@@ -106,7 +106,8 @@ def reverse_compute_inline(sch: Schedule, block: BlockRV) -> None:
     merged = producer.block.replace(
         body=Store(store.buffer, value, indices),
         writes=(BufferRegion(store.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in indices)),))
-    predicate = [substitute(c, bindings(producer)) for c in _outside_domain(realize.block, table, inside)]
+    missed = _outside_domain(realize.block, table, inside) + _other_elements(loads[0], source, table, inside)
+    predicate = [substitute(c, bindings(producer)) for c in missed]
     before = sch.index
     sch.replace(producer, producer.replace(predicate=all_of(producer.predicate, *predicate), block=with_reads(merged)))
     sch.remove_stmt(sch.realize(realize.block.name))
@@ -246,6 +247,13 @@ def _outside_domain(block: Block, table: Mapping[Var, Expr], analyzer: Analyzer)
         value = table[iv.var]
         conditions += [binary("ge", value, iv.dom.min), binary("lt", value, binary("add", iv.dom.min, iv.dom.extent))]
     return [c for c in conditions if not analyzer.prove(c)]
+
+
+def _other_elements(load: Load, store: Store, table: Mapping[Var, Expr], analyzer: Analyzer) -> list[Expr]:
+    """The conditions under which the element that is stored is the one that load names, where no iter var decides."""
+    pairs = [(substitute(e, table), at) for e, at in zip(load.indices, store.indices, strict=True)
+             if not any(isinstance(n, Var) and n in table and not isinstance(table[n], IntImm) for n in walk(e))]
+    return [binary("eq", at, e) for e, at in pairs if not analyzer.equal(at, e)]
 
 
 def _rewrite(sch: Schedule, realize: BlockRealize, fn: Callable[[Node], Node | None]) -> None:

@@ -1,21 +1,23 @@
 """Whether the loops around a block run exactly the domain of its iter vars."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of
-from tilewright.schedule.digits import Domains, conjuncts, digits_of, domains_of, reach
+from tilewright.schedule.digits import Domains, Interval, conjuncts, digits_of, domains_of, reach
 from tilewright.schedule.required import Place
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import require
+from tilewright.tir.buffer import BufferRegion, Load
 from tilewright.tir.expr import (
     COMM_REDUCE,
     DATA_PARALLEL,
     Binary,
     Expr,
+    IntImm,
     IterVar,
     Range,
     Var,
@@ -118,6 +120,18 @@ def _reaches(iv: IterVar, value: Expr, digits: Mapping[Expr, int], domains: Doma
         binary("ge", binary("add", last, 1), binary("add", iv.dom.min, iv.dom.extent)))
 
 
+def reading_domain(sch: Schedule, realize: BlockRealize, region: BufferRegion) -> list[Interval | None]:
+    """The box of a region of the block over all iterations that its loops run; None for an unknown dimension."""
+    domains = {iv.var: (iv.dom.min, iv.dom.extent) for iv in narrowed(sch, realize).iter_vars if iv.dom is not None}
+    analyzer = sch.analyzer_at(None)
+    out: list[Interval | None] = []
+    for r in region.region:
+        found = interval_of(r.min, domains, analyzer) if isinstance(r.extent, IntImm) else None
+        known = found is not None and not any(isinstance(n, Load) or n in domains for e in found for n in walk(e))
+        out.append((found[0], binary("add", found[1], binary("sub", r.extent, 1))) if found and known else None)
+    return out
+
+
 def narrowed(sch: Schedule, realize: BlockRealize) -> Block:
     """The block with the domains of its data-parallel iter vars cut to the box that the loops around it run.
 
@@ -132,7 +146,7 @@ def narrowed(sch: Schedule, realize: BlockRealize) -> Block:
         if iv.iter_type == DATA_PARALLEL and not _plain(iv, value, loops):
             hull = interval_of(values[iv.var], ranges, place.analyzer)
             ends = [] if hull is None else [("ge", hull[0]), ("lt", binary("add", *hull))]
-            iv = _cut(iv, [*ends, *_limits(realize.predicate, value)], variables, place.analyzer)
+            iv = cut(iv, [*ends, *_limits(realize.predicate, value)], variables, place.analyzer)
         iter_vars.append(iv)
     same = all(a is b for a, b in zip(iter_vars, realize.block.iter_vars, strict=True))
     return realize.block if same else realize.block.replace(iter_vars=tuple(iter_vars))
@@ -147,8 +161,8 @@ def _limits(predicate: Expr, value: Expr) -> Iterator[tuple[str, Expr]]:
                 yield part.op, binary("sub", part.b, gap)
 
 
-def _cut(iv: IterVar, limits: Sequence[tuple[str, Expr]], loop_vars: set[Var], analyzer: Analyzer) -> IterVar:
-    """iv with its domain cut by the limits that are fixed and known to be tighter."""
+def cut(iv: IterVar, limits: Iterable[tuple[str, Expr]], loop_vars: Container[Var], analyzer: Analyzer) -> IterVar:
+    """iv with its domain cut by the limits (("ge" or "lt", e)) that are fixed and known to be tighter."""
     assert iv.dom is not None
     low, end = iv.dom.min, analyzer.simplify(binary("add", iv.dom.min, iv.dom.extent))
     first, last = low, end

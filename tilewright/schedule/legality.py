@@ -1,13 +1,16 @@
 """When loops may run in another order or at once: one dependence analysis over the blocks below them."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.dependence import Access, direction_vectors
+from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import Interval, interval_of
-from tilewright.schedule.accesses import Collector, Instance, Touch
+from tilewright.schedule.accesses import TRUE, Collector, Instance, Touch
+from tilewright.schedule.digits import conjuncts
 from tilewright.schedule.iteration import beyond_domain
 from tilewright.schedule.required import Place, inside, is_dense
 from tilewright.schedule.schedule import Schedule
@@ -57,7 +60,23 @@ class Region:
 
     def directions(self, a: Access, b: Access) -> set[tuple[int, ...]]:
         """Signs of (iteration of b - iteration of a) over the nest where a and b may touch one element."""
+        if a is b:
+            fixed = self._determined_by(a)
+            if fixed is not None:
+                return set(itertools.product(*((0,) if v in fixed else (-1, 0, 1) for v in self.vars)))
         return direction_vectors(a, b, self.vars, self.domains, self.analyzer)
+
+    def _determined_by(self, a: Access) -> set[Var] | None:
+        """The loops whose variables follow from the element that a touches, if its index map shows all it uses.
+
+        The map from the loops that occur in the indices to the indices is one to one: then equal elements mean
+        equal variables, and the other loops have no part in which element it is.
+        """
+        ranges = {**a.domains, **{v: self.domains[v] for v in self.vars}}
+        used = {n for i in a.indices for n in walk(i) if isinstance(n, Var) and n in ranges}
+        guard = [c for c in conjuncts(TRUE if a.predicate is None else a.predicate) if all(n in used for n in walk(c) if n in ranges)]
+        found = detect_iter_map(list(a.indices), {v: ranges[v] for v in used}, all_of(*guard), self.analyzer)
+        return used if found is not None and found.is_injective else None
 
     def commutes(self, a: Touch, b: Touch) -> bool:
         """True for two accesses by the steps of one reduction, which may run in any order."""

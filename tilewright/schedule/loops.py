@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.schedule.legality import check_annotated_loops, reversed_dependence
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import LoopRV, bind_loop, substitute_loops
+from tilewright.schedule.state import LoopRV, bind_loop, simpler, substitute_loops
 from tilewright.support.errors import Illegal, require
 from tilewright.tir.expr import Expr, IntImm, Var, binary, ceildiv
 from tilewright.tir.node import walk
@@ -144,7 +144,7 @@ def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:
             table[loop.loop_var] = loop.min
             continue
         value = binary("floormod", rest, loop.extent) if k else rest
-        table[loop.loop_var] = binary("add", analyzer.simplify(value), loop.min)
+        table[loop.loop_var] = binary("add", simpler(value, analyzer), loop.min)
         rest = binary("floordiv", rest, loop.extent)
     body = substitute_loops(nest[-1].body, table, analyzer)
     sch.replace(nest[0], For(fused, IntImm(0, dtype), total, SERIAL, body))

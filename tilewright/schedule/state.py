@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from tilewright.arith.analyzer import Analyzer
 from tilewright.support.errors import ScheduleError, with_hint
 from tilewright.tir.expr import Expr, IntImm, Var, all_of
-from tilewright.tir.node import substitute
+from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import NOP, Block, BlockRealize, For, IfThenElse, PrimFunc, Seq, Stmt, seq
 
 
@@ -180,6 +180,12 @@ def bind_loop(analyzer: Analyzer, var: Var, low: Expr, extent: Expr) -> None:
     analyzer.bind(var, low, IntImm(2, var.dtype) if unit else extent)
 
 
+def simpler(e: Expr, analyzer: Analyzer) -> Expr:
+    """e simplified, or e itself where that is shorter (remainders of symbolic digits, written out, are long)."""
+    out = analyzer.simplify(e)
+    return e if out is e or sum(1 for _ in walk(out)) > sum(1 for _ in walk(e)) else out
+
+
 def substitute_loops(stmt: Stmt, table: Mapping[Var, Expr], analyzer: Analyzer,
                      guard: Expr | None = None) -> Stmt:
     """stmt with loop variables replaced in loop bounds, block bindings and predicates, which are simplified.
@@ -189,7 +195,7 @@ def substitute_loops(stmt: Stmt, table: Mapping[Var, Expr], analyzer: Analyzer,
     """
     def put(e: Expr) -> Expr:
         new = substitute(e, table)
-        return e if new is e else analyzer.simplify(new)
+        return e if new is e else simpler(new, analyzer)
 
     def visit(here: Stmt) -> Stmt:
         if type(here) is For:

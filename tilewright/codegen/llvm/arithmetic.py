@@ -4,14 +4,14 @@ conversion.
 
 from __future__ import annotations
 
-from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, constant_of, contains, emits
+from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, constant_of, emits
 from tilewright.codegen.llvm.index import index, is_pure_index, natural
-from tilewright.codegen.llvm.small_floats import round_small
+from tilewright.codegen.llvm.queries import depends_on_data, reads_memory
+from tilewright.codegen.llvm.small_floats import from_memory, round_small, to_memory
 from tilewright.codegen.llvm.types import SMALL_FLOATS, memory_type, register_type, with_element
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Load
-from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Let, Not, Ramp, Select
+from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, IntImm, Let, Not, Ramp, Select
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "bitand": "and", "bitor": "or", "bitxor": "xor"}
@@ -99,7 +99,7 @@ def _logical(fn: FunctionEmitter, e: Binary) -> str:
     """`and`, `or`. The right side is evaluated only when it decides, if evaluating it could fail."""
     type_ = register_type(e.dtype)
     a = fn.expr(e.a)
-    if type_ != "i1" or not contains(e.b, (Load, Call)):
+    if type_ != "i1" or not reads_memory(e.b):
         return fn.value(f"{e.op} {type_} {a}, {fn.expr(e.b)}")
     right, done, left = fn.new_label("rhs"), fn.new_label("logic"), fn.label
     fn.branch(a, *((right, done) if e.op == "and" else (done, right)))
@@ -195,7 +195,7 @@ def emit_select(fn: FunctionEmitter, e: Select) -> str:
 
 @emits(EXPRESSIONS, Let)
 def emit_let(fn: FunctionEmitter, e: Let) -> str:
-    if contains(e.value, (Load, Call)):
+    if depends_on_data(e.value, fn.dependent):
         fn.dependent.add(e.var)
     with fn.bound(e.var, fn.expr(e.value)):
         return fn.expr(e.body)
@@ -316,11 +316,7 @@ def source_compute(dtype: str) -> str:
 def reinterpret(fn: FunctionEmitter, e: Expr, target: str) -> str:
     """The bits of e as another dtype of the same width."""
     x, source = fn.expr(e), e.dtype
-    if dt.bits_of(source) != dt.bits_of(target):
+    if dt.bits_of(source) != dt.bits_of(target) or dt.is_bool(source):
         raise CodegenError(f"{fn.name}: reinterpret from {source} to {target} changes the width")
-    if dt.element_of(source) in SMALL_FLOATS or dt.element_of(target) in SMALL_FLOATS:
-        raise CodegenError(
-            f"{fn.name}: reinterpret of {source} as {target} is not supported for 16-bit floats"
-        )
-    from_, to = memory_type(source), memory_type(target)
-    return x if from_ == to else fn.value(f"bitcast {from_} {x} to {to}")
+    stored, from_, to = to_memory(fn, x, source), memory_type(source), memory_type(target)
+    return from_memory(fn, stored if from_ == to else fn.value(f"bitcast {from_} {stored} to {to}"), target)

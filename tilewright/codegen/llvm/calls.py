@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from tilewright.codegen.llvm.arithmetic import convert, reinterpret
-from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, constant_of, contains, emits
+from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, constant_of, emits
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.mathlib import MATH, math_helper
 from tilewright.codegen.llvm.memory import address, flat_index
+from tilewright.codegen.llvm.queries import reads_memory
 from tilewright.codegen.llvm.small_floats import round_small
 from tilewright.codegen.llvm.types import register_type
 from tilewright.support.errors import CodegenError, with_hint
@@ -110,7 +111,7 @@ def emit_if_then_else(fn: FunctionEmitter, e: Call) -> str:
     test = fn.expr(condition)
     if dt.lanes_of(condition.dtype) > 1:
         return _if_vector(fn, test, dt.lanes_of(condition.dtype), a, b, type_)
-    if not contains(a, (Load, Call)) and not contains(b, (Load, Call)):
+    if not reads_memory(a) and not reads_memory(b):
         return fn.select(test, "i1", fn.expr(a), fn.expr(b), type_)
     then, otherwise, done = fn.new_label("then"), fn.new_label("else"), fn.new_label("chosen")
     fn.branch(test, then, otherwise)
@@ -130,7 +131,7 @@ def _if_vector(fn: FunctionEmitter, test: str, lanes: int, a: Expr, b: Expr, typ
     around = None if fn.mask is None else fn.mask.split("> ", 1)[1]
     sides = []
     for side in (a, b):
-        if not contains(side, (Load, Call)):
+        if not reads_memory(side):
             sides.append(fn.expr(side))
             continue
         mask = test if side is a else fn.value(f"xor {mask_type} {test}, splat (i1 true)")

@@ -11,7 +11,6 @@ from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, FloatImm, IntImm, Var
-from tilewright.tir.node import Node
 from tilewright.tir.stmt import Stmt
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -156,29 +155,3 @@ def annotation_flag(annotations: Mapping[str, Any], key: str) -> bool:
     value = annotations.get(key, 0)
     return bool(value.value if isinstance(value, IntImm) else value)
 
-
-def contains(e: Node, kinds: tuple[type, ...]) -> bool:
-    """True when a node of one of these classes occurs in the expression."""
-    stack: list[Any] = [e]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, kinds):
-            return True
-        for name in (
-            "a",
-            "b",
-            "value",
-            "condition",
-            "base",
-            "stride",
-            "args",
-            "indices",
-            "body",
-            "predicate",
-        ):
-            child = getattr(top, name, None)
-            if isinstance(child, tuple):
-                stack.extend(child)
-            elif isinstance(child, Expr):
-                stack.append(child)
-    return False

@@ -7,11 +7,11 @@ packed entry finds the message after the call and raises it.
 from __future__ import annotations
 
 from tilewright.codegen.llvm.builder import LIKELY
-from tilewright.codegen.llvm.context import FunctionEmitter, contains
+from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.index import index
-from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Call, Expr, IntImm, Var
-from tilewright.tir.node import walk
+from tilewright.codegen.llvm.queries import depends_on_data
+from tilewright.tir.buffer import Buffer
+from tilewright.tir.expr import Expr, IntImm
 
 
 def fault_global(fn: FunctionEmitter) -> str:
@@ -24,21 +24,13 @@ def record_fault(fn: FunctionEmitter, message: str) -> None:
     fn.do(f"store atomic ptr {fn.module.c_string(message)}, ptr {fault_global(fn)} monotonic, align 8")
 
 
-def from_data(fn: FunctionEmitter, e: Expr) -> bool:
-    """True when the value of e depends on the contents of a buffer or on a called function."""
-    if not contains(e, (Load, Call)) and not fn.dependent:
-        return False
-    return any(isinstance(n, Load) or (isinstance(n, Call) and n.op in ("call_extern", "call_packed"))
-               or (isinstance(n, Var) and n in fn.dependent) for n in walk(e))
-
-
 def inside(fn: FunctionEmitter, buffer: Buffer, at: Expr, first: str, last: str | None = None) -> str | None:
     """Whether elements first..last (i64 operands) of an access with an index from data exist; None: need
     not be asked.
 
     Where they do not, the fault is recorded at once.
     """
-    if not from_data(fn, at):
+    if not depends_on_data(at, fn.dependent):
         return None
     size = "1"
     for extent in buffer.shape:

@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewright.codegen.llvm.queries import nodes
 from tilewright.runtime.signature import OPERATORS, Dim, Param, Signature
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.support.names import NameSupply
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Var
-from tilewright.tir.node import walk
 from tilewright.tir.stmt import PrimFunc, Store
 
 
@@ -84,11 +84,11 @@ def _dim(func: PrimFunc, e: Expr, names: dict[Var, str]) -> Dim:
 def written_buffers(func: PrimFunc) -> set[Var]:
     """The data Vars of buffers that the function stores to, or hands to a function that might."""
     found: set[Var] = set()
-    for node in walk(func.body):
+    for node in nodes(func.body):
         if isinstance(node, Store):
             found.add(node.buffer.data)
         elif isinstance(node, Call) and node.op in ("call_extern", "call_packed"):
-            for inner in (n for a in node.args for n in walk(a)):
+            for inner in (n for a in node.args for n in nodes(a)):
                 if isinstance(inner, Call) and inner.op == "access_ptr" and isinstance(inner.args[0], Load):
                     found.add(inner.args[0].buffer.data)
                 elif isinstance(inner, Var) and inner.dtype == "handle":

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 from tilewright.codegen.llvm.arithmetic import with_zero
 from tilewright.codegen.llvm.context import EXPRESSIONS, STATEMENTS, FunctionEmitter, emits
-from tilewright.codegen.llvm.faults import from_data, inside, message, report_unless
+from tilewright.codegen.llvm.faults import inside, message, report_unless
 from tilewright.codegen.llvm.index import as_ramp, index
+from tilewright.codegen.llvm.queries import depends_on_data
 from tilewright.codegen.llvm.small_floats import from_memory, to_memory
 from tilewright.codegen.llvm.types import memory_type, register_type, suffix
 from tilewright.support.errors import CodegenError, with_hint
@@ -79,9 +80,9 @@ def emit_load(fn: FunctionEmitter, e: Load) -> str:
     ramp = as_ramp(at)
     if isinstance(ramp, Broadcast):
         return _load_broadcast(fn, e.buffer, ramp, mask)
-    if isinstance(ramp, Ramp) and not (mask is not None and from_data(fn, at)):
+    if isinstance(ramp, Ramp) and not (mask is not None and depends_on_data(at, fn.dependent)):
         ok = None
-        if from_data(fn, at):
+        if depends_on_data(at, fn.dependent):
             ok = inside(fn, e.buffer, at, lane_index(fn, ramp, 0), lane_index(fn, ramp, lanes - 1))
         if ok is not None:
             return _choose(fn, dtype, ok, lambda: _load_ramp(fn, e.buffer, ramp, at, None, dtype))
@@ -105,7 +106,7 @@ def checked_lanes(fn: FunctionEmitter, buffer: Buffer, at: Expr, mask: str | Non
     """mask without the lanes whose index, taken from data, lies outside of the buffer; those are
     recorded as a fault.
     """
-    if not from_data(fn, at):
+    if not depends_on_data(at, fn.dependent):
         return mask
     size, type_ = "1", f"<{lanes} x i1>"
     for extent in buffer.shape:
@@ -278,7 +279,7 @@ def emit_store(fn: FunctionEmitter, s: Store) -> None:
     value = to_memory(fn, value, dtype)
     mask = predicate_of(fn, s.predicate, lanes)
     ramp = as_ramp(at)
-    if from_data(fn, at):
+    if depends_on_data(at, fn.dependent):
         mask = checked_lanes(fn, s.buffer, at, mask, lanes)
     if isinstance(ramp, Ramp) and isinstance(ramp.stride, IntImm) and ramp.stride.value in (1, -1):
         _store_contiguous(fn, s.buffer, ramp, value, mask)

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from tilewright.codegen.llvm.builder import LIKELY, ModuleBuilder, bytes_literal
+from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.layout import KernelLayout
-from tilewright.codegen.llvm.types import register_type
-from tilewright.tir import dtype as dt
+from tilewright.codegen.llvm.small_floats import from_memory
+from tilewright.codegen.llvm.types import memory_type, register_type
 
 
 def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None) -> None:
@@ -26,16 +27,12 @@ def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None
         f"  br i1 %ok, label %run, label %fail, !prof {module.metadata(LIKELY)}",
         "run:",
     ]
+    fn = FunctionEmitter(module, name)
     arguments = []
-    for k in range(len(layout.buffers)):
-        lines += [
-            f"  %s{k} = getelementptr inbounds i64, ptr %slots, i64 {k}",
-            f"  %a{k} = load ptr, ptr %s{k}, align 8",
-        ]
-        arguments.append(f"ptr %a{k}")
-    for k, var in enumerate(layout.values, len(layout.buffers)):
-        lines += [f"  %s{k} = getelementptr inbounds i64, ptr %slots, i64 {k}", *_scalar(var.dtype, k)]
-        arguments.append(f"{register_type(var.dtype)} %a{k}")
+    for k, dtype in enumerate([*("handle" for _ in layout.buffers), *(v.dtype for v in layout.values)]):
+        slot = fn.value(f"getelementptr inbounds i64, ptr %slots, i64 {k}")
+        arguments.append(f"{register_type(dtype)} {_scalar(fn, dtype, slot)}")
+    lines += fn.lines
     lines.append(f"  call void @{name}__kernel({', '.join(arguments)})")
     if fault is not None:
         lines += _fault_lines(module, fault)
@@ -55,24 +52,11 @@ def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None
     )
 
 
-def _scalar(dtype: str, k: int) -> list[str]:
-    """Load slot k (its address is %sK) as dtype into %aK: integers are in its low bits, floats are
-    bits of their dtype.
-    """
+def _scalar(fn: FunctionEmitter, dtype: str, slot: str) -> str:
+    """The value of dtype in a slot: integers are in its low bits, floats are bits of their own dtype."""
     if dtype == "bool":
-        return [f"  %b{k} = load i64, ptr %s{k}, align 8", f"  %a{k} = icmp ne i64 %b{k}, 0"]
-    if dtype == "float16":
-        return [f"  %h{k} = load half, ptr %s{k}, align 8", f"  %a{k} = fpext half %h{k} to float"]
-    if dtype == "bfloat16":
-        return [f"  %h{k} = load i16, ptr %s{k}, align 8", f"  %w{k} = zext i16 %h{k} to i32",
-                f"  %u{k} = shl i32 %w{k}, 16", f"  %a{k} = bitcast i32 %u{k} to float"]
-    if dt.is_float(dtype):
-        type_ = register_type(dtype)
-        return [f"  %a{k} = load {type_}, ptr %s{k}, align 8"]
-    bits = dt.bits_of(dtype)
-    if bits == 64:
-        return [f"  %a{k} = load i64, ptr %s{k}, align 8"]
-    return [f"  %b{k} = load i64, ptr %s{k}, align 8", f"  %a{k} = trunc i64 %b{k} to i{bits}"]
+        return fn.value(f"icmp ne i64 {fn.effect(f'load i64, ptr {slot}, align 8')}, 0")
+    return from_memory(fn, fn.effect(f"load {memory_type(dtype)}, ptr {slot}, align 8"), dtype)
 
 
 def _fault_lines(module: ModuleBuilder, fault: str) -> list[str]:

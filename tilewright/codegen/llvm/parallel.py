@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.index import index, natural
 from tilewright.codegen.llvm.loops import emit_serial
+from tilewright.codegen.llvm.queries import nodes
 from tilewright.codegen.llvm.types import register_type
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import IntImm, Var
-from tilewright.tir.node import Node, walk
+from tilewright.tir.node import Node
 from tilewright.tir.stmt import SERIAL, For, Store
 
 
@@ -32,7 +33,7 @@ def pointer_attributes(buffer: Buffer | None, noalias: bool) -> str:
 
 def used_variables(body: Node) -> Iterator[Var]:
     """Every variable that body mentions, buffer addresses included, in program order, with repetitions."""
-    for node in walk(body):
+    for node in nodes(body):
         if isinstance(node, Var):
             yield node
         elif isinstance(node, (Load, Store)):

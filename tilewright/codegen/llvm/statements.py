@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, annotation_flag, emits
-from tilewright.codegen.llvm.faults import from_data
 from tilewright.codegen.llvm.index import index, natural
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.parallel import emit_parallel
+from tilewright.codegen.llvm.queries import depends_on_data
 from tilewright.codegen.llvm.types import memory_type
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
@@ -43,7 +43,7 @@ def emit_evaluate(fn: FunctionEmitter, s: Evaluate) -> None:
 def emit_let_stmt(fn: FunctionEmitter, s: LetStmt) -> None:
     if natural(fn, s.value):
         fn.natural.add(s.var)
-    if from_data(fn, s.value):
+    if depends_on_data(s.value, fn.dependent):
         fn.dependent.add(s.var)
     if s.var.dtype == "handle":
         fn.pointers[s.var] = fn.expr(s.value)

@@ -18,7 +18,7 @@ _REGISTER = {
 }
 _MEMORY = {
     "bool": "i8",
-    "float16": "half",
+    "float16": "i16",
     "bfloat16": "i16",
     "float32": "float",
     "float64": "double",
@@ -41,7 +41,7 @@ def register_type(dtype: str) -> str:
 
 @functools.cache
 def memory_type(dtype: str) -> str:
-    """LLVM type of dtype in memory: i8 for bool, half for float16, i16 for bfloat16."""
+    """LLVM type of dtype in memory: i8 for bool, i16 for the 16-bit floats."""
     element, lanes = dt.parse(dtype)
     return _vector(_MEMORY.get(element) or f"i{dt.bits_of(element)}", lanes)
 

@@ -1,0 +1,326 @@
+"""Wrong uses of stages: refused at the call, with the place of an earlier call that is in the way."""
+from __future__ import annotations
+
+from tilewright import te
+
+from .programs import N, chain, matmul, placeholders, staged
+from .wrong_use import Section, watch
+
+SECTION = Section("Stages (`s = te.create_schedule(C.op)`)")
+wrong = SECTION.wrong
+
+
+def matmul_stages():
+    """s, C, i, j, k of the matrix product, watched"""
+    s, (_, _, c) = staged()
+    (i, j), (k,) = s[c].op.axis, s[c].op.reduce_axis
+    return watch(s), c, i, j, k
+
+
+@wrong("`split` without factor and nparts", "")
+def split_of_nothing():
+    s, c, i, _, _ = matmul_stages()
+    s[c].split(i)
+
+
+@wrong("`split` with both factor and nparts", "")
+def split_of_both():
+    s, c, i, _, _ = matmul_stages()
+    s[c].split(i, factor=2, nparts=2)
+
+
+@wrong("`split(i, factor=0)`", "")
+def split_by_zero():
+    s, c, i, _, _ = matmul_stages()
+    s[c].split(i, factor=0)
+
+
+@wrong("`split(i, factor=-4)`", "")
+def split_by_negative():
+    s, c, i, _, _ = matmul_stages()
+    s[c].split(i, factor=-4)
+
+
+@wrong("`split(i, factor=2.5)`", "")
+def split_by_float():
+    s, c, i, _, _ = matmul_stages()
+    s[c].split(i, factor=2.5)
+
+
+@wrong("`split(i, factor=te.var())`", "")
+def split_by_variable():
+    s, c, i, _, _ = matmul_stages()
+    s[c].split(i, factor=te.var("n"))
+
+
+@wrong("`split(i, factor=2**63)`", "")
+def split_by_huge():
+    s, c, i, _, _ = matmul_stages()
+    s[c].split(i, factor=2**63)
+
+
+@wrong("`split` of an axis that was split before", "")
+def split_twice():
+    s, c, i, _, _ = matmul_stages()
+    s[c].split(i, factor=4)
+    watch(s)
+    s[c].split(i, factor=4)
+
+
+@wrong("`split` of another stage's axis", "")
+def split_foreign():
+    s, (_, b, c) = staged(chain)
+    watch(s)[c].split(s[b].op.axis[0], factor=4)
+
+
+@wrong("`split` of a number", "")
+def split_number():
+    s, c, _, _, _ = matmul_stages()
+    s[c].split(0, factor=4)
+
+
+@wrong("`split` of a vectorized loop", "")
+def split_vectorized():
+    s, c, _, j, _ = matmul_stages()
+    s[c].vectorize(j)
+    watch(s)
+    s[c].split(j, factor=4)
+
+
+@wrong("`tile` of one axis with itself", "")
+def tile_one_axis():
+    s, c, i, _, _ = matmul_stages()
+    s[c].tile(i, i, 4, 4)
+
+
+@wrong("`fuse` of loops that are not neighbours", "")
+def fuse_far():
+    s, c, i, j, k = matmul_stages()
+    s[c].reorder(i, k, j)
+    watch(s)
+    s[c].fuse(i, j)
+
+
+@wrong("`fuse` of a spatial and a reduction axis", "")
+def fuse_kinds():
+    s, c, _, j, k = matmul_stages()
+    s[c].fuse(j, k)
+
+
+@wrong("`fuse()` of nothing", "")
+def fuse_nothing():
+    s, c, _, _, _ = matmul_stages()
+    s[c].fuse()
+
+
+@wrong("`reorder(i, i)`", "")
+def reorder_twice():
+    s, c, i, _, _ = matmul_stages()
+    s[c].reorder(i, i)
+
+
+@wrong("`vectorize` of a reduction axis", "")
+def vectorize_reduction():
+    s, c, _, _, k = matmul_stages()
+    s[c].vectorize(k)
+
+
+@wrong("`parallel` of a reduction axis", "")
+def parallel_reduction():
+    s, c, _, _, k = matmul_stages()
+    s[c].parallel(k)
+
+
+@wrong("`vectorize` and `parallel` of one loop", "")
+def two_ways():
+    s, c, i, _, _ = matmul_stages()
+    s[c].parallel(i)
+    watch(s)
+    s[c].vectorize(i)
+
+
+@wrong("`vectorize` of a loop of symbolic extent", "")
+def vectorize_symbolic():
+    n = te.var("n")
+    a = te.placeholder((n,), name="A")
+    c = te.compute((n,), lambda i: a[i] + 1.0, name="C")
+    s = te.create_schedule(c.op)
+    s[c].vectorize(c.op.axis[0])
+    s.replay([a, c])
+
+
+@wrong("`unroll` of a loop of symbolic extent", "")
+def unroll_symbolic():
+    n = te.var("n")
+    a = te.placeholder((n,), name="A")
+    c = te.compute((n,), lambda i: a[i] + 1.0, name="C")
+    s = te.create_schedule(c.op)
+    s[c].unroll(c.op.axis[0])
+    s.replay([a, c])
+
+
+@wrong("`vectorize` outside of the reduction loop, found when the schedule is replayed", "")
+def unknown_scope_axis():
+    s, c, i, _, _ = matmul_stages()
+    s[c].vectorize("i")
+
+
+@wrong("`bind` to something that is no thread axis", "")
+def bind_to_axis():
+    s, c, i, j, _ = matmul_stages()
+    s[c].bind(i, j)
+
+
+@wrong("`bind` of two loops to one thread axis", "")
+def bind_twice():
+    s, c, i, j, _ = matmul_stages()
+    s[c].bind(i, te.thread_axis("threadIdx.x"))
+    watch(s)
+    s[c].bind(j, te.thread_axis("threadIdx.x"))
+
+
+@wrong("`compute_at` of the output", "")
+def output_at():
+    s, (_, b, c) = staged(chain)
+    watch(s)[c].compute_at(s[b], s[b].op.axis[0])
+
+
+@wrong("`compute_at` in a stage that does not need it", "")
+def at_stranger():
+    a, _ = placeholders()
+    b = te.compute((N, N), lambda i, j: a[i, j] + 1.0, name="B")
+    c = te.compute((N, N), lambda i, j: a[i, j] + 2.0, name="C")
+    d = te.compute((N, N), lambda i, j: b[i, j] + c[i, j], name="D")
+    s = watch(te.create_schedule(d.op))
+    s[b].compute_at(s[c], s[c].op.axis[0])
+
+
+@wrong("`compute_at` at an axis of another stage", "")
+def at_foreign_axis():
+    s, (_, b, c) = staged(chain)
+    watch(s)[b].compute_at(s[c], s[b].op.axis[0])
+
+
+@wrong("`compute_at` of a placeholder", "")
+def placeholder_at():
+    s, (a, _, c) = staged(chain)
+    watch(s)[a].compute_at(s[c], s[c].op.axis[0])
+
+
+@wrong("`compute_at(C, axis)`: a tensor in place of its stage", "")
+def at_tensor():
+    s, (_, b, c) = staged(chain)
+    watch(s)[b].compute_at(c, c.op.axis[0])
+
+
+@wrong("`compute_inline` of the output", "")
+def inline_output():
+    s, (_, _, c) = staged(chain)
+    watch(s)[c].compute_inline()
+
+
+@wrong("`compute_inline` of a reduction", "")
+def inline_reduction():
+    a, b, c = matmul()
+    d = te.compute((N, N), lambda i, j: c[i, j] + 1.0, name="D")
+    s = watch(te.create_schedule(d.op))
+    s[c].compute_inline()
+
+
+@wrong("`cache_write` after the stage's loops were changed", "")
+def late_cache_write():
+    s, c, i, _, _ = matmul_stages()
+    s[c].split(i, factor=4)
+    watch(s)
+    s.cache_write(c, "local")
+
+
+@wrong("`cache_write` of a placeholder", "")
+def cache_write_placeholder():
+    s, (a, _, _) = staged()
+    watch(s).cache_write(a, "local")
+
+
+@wrong("`cache_read` for a stage that does not read the tensor", "")
+def cache_read_stranger():
+    s, (a, _, c) = staged(chain)
+    watch(s).cache_read(a, "local", [c])
+
+
+@wrong("`cache_read` without readers", "")
+def cache_read_nobody():
+    s, (a, _, _) = staged()
+    watch(s).cache_read(a, "local", [])
+
+
+@wrong("an unknown memory scope: `cache_write(C, \"registers\")`", "")
+def unknown_scope():
+    s, (_, _, c) = staged()
+    watch(s).cache_write(c, "registers")
+
+
+@wrong("`set_scope` of the output", "")
+def scope_of_output():
+    s, (_, _, c) = staged()
+    watch(s)[c].set_scope("local")
+
+
+@wrong("`set_scope` with a number", "")
+def scope_is_number():
+    s, (_, b, _) = staged(chain)
+    watch(s)[b].set_scope(3)
+
+
+@wrong("`s[D]` of a tensor of another schedule", "")
+def foreign_stage():
+    s, _ = staged()
+    _ = s[matmul()[2]]
+
+
+@wrong("`s[\"C\"]`", "")
+def stage_by_name():
+    s, _ = staged()
+    _ = s["C"]
+
+
+@wrong("the argument list lacks an input", "")
+def missing_input():
+    s, (a, _, c) = staged()
+    s.replay([a, c])
+
+
+@wrong("the argument list lacks the output", "")
+def missing_output():
+    s, (a, b, _) = staged()
+    s.replay([a, b])
+
+
+@wrong("an argument is given twice", "")
+def argument_twice():
+    s, (a, b, c) = staged()
+    s.replay([a, b, b, c])
+
+
+@wrong("an argument that is no tensor", "")
+def argument_is_number():
+    s, (a, b, c) = staged()
+    s.replay([a, b, 3, c])
+
+
+@wrong("a tensor that is not in the schedule as argument", "")
+def foreign_argument():
+    s, (a, b, c) = staged()
+    other, _ = placeholders()
+    s.replay([a, b, c, te.compute((N, N), lambda i, j: other[i, j], name="D")])
+
+
+@wrong("`pragma` with a number as its name", "")
+def pragma_name():
+    s, c, i, _, _ = matmul_stages()
+    s[c].pragma(i, 7)
+
+
+@wrong("an unknown keyword: `split(i, by=4)`", "")
+def unknown_keyword():
+    s, c, i, _, _ = matmul_stages()
+    s[c].split(i, by=4)
