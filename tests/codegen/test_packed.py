@@ -142,7 +142,10 @@ def test_errors_of_packed_functions_reach_the_caller() -> None:
         g(np.zeros(1, "f4"))
 
 
-@pytest.mark.parametrize("dtype", ("int8", "uint8", "int64", "uint64", "float16", "bfloat16", "float32", "float64", "bool"))
+SCALARS = ("int8", "uint8", "int64", "uint64", "float16", "bfloat16", "float32", "float64", "bool")
+
+
+@pytest.mark.parametrize("dtype", SCALARS)
 def test_scalar_arguments_of_every_dtype(dtype: str) -> None:
     out, v = vector("out", 1, "float64"), Var("v", dtype)
     f = module(flat("scalar", [out], Store(out, cast("float64", v), (IntImm(0),)), (v,)))["scalar"]

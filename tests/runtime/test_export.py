@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 import runtime_kernels as kernels
 
-from tilewright.runtime import Module, array, empty, load_module, native
+from tilewright import te
+from tilewright.driver import build
+from tilewright.runtime import Module, array, empty, export, load_module, native
 from tilewright.runtime.export import linker
 from tilewright.runtime.loader import host_triple
 from tilewright.support.errors import ArgumentError, CallError, CodegenError, TargetError
@@ -230,3 +232,18 @@ def test_code_is_unloaded_with_its_last_function():
         a = np.ones(4, "float32")
         f(a, a)
         assert a[0] == 2
+
+
+def test_an_object_is_saved_and_loaded_without_a_linker(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None)
+    a = te.placeholder((5,), name="A")
+    b = te.compute((5,), lambda i: a[i] * 2.0, name="B")
+    module = build(te.create_schedule(b.op), [a, b], "llvm", name="twice")
+    module.save(tmp_path / "twice.o")
+    x, y = np.arange(5, dtype="float32"), np.zeros(5, "float32")
+    load_module(tmp_path / "twice.o")(x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+    with pytest.raises(CodegenError, match="tilewright\\[export\\]"):
+        module.export_library(tmp_path / "twice.so")
+    assert not (tmp_path / "twice.so").exists()

@@ -42,7 +42,7 @@ _watched: list[tuple[Any, Any]] = []
 
 def watch(thing: Any) -> Any:
     """thing (an array, tensor or schedule), which the wrong use must leave as it is from here on."""
-    _watched.append((thing, _state(thing)))
+    _watched[:] = [(other, state) for other, state in _watched if other is not thing] + [(thing, _state(thing))]
     return thing
 
 
@@ -55,7 +55,7 @@ def changed() -> list[Any]:
 
 def _state(thing: Any) -> Any:
     if isinstance(thing, Schedule):
-        return str(thing), str(thing.trace)
+        return str(thing), sum(not e.primitive.startswith("get_") for e in thing.trace)
     if isinstance(thing, StageSchedule):
         return [(stage.op, [iv.var for iv in stage.leaf_iter_vars], len(stage.relations), len(stage.marks),
                  len(stage.pragmas), stage.attachment, stage.scope) for stage in thing.stages]

@@ -22,6 +22,7 @@ from tilewright.lowering.unroll import unroll
 from tilewright.lowering.vectorize import vectorize
 from tilewright.lowering.widen_indices import widen_constant_indices, widen_indices
 from tilewright.support import config
+from tilewright.tir.empty_reductions import start_empty_reductions
 from tilewright.tir.stmt import PrimFunc
 from tilewright.tir.verify import verify
 
@@ -34,6 +35,7 @@ class Pass(NamedTuple):
 
 
 PASSES: tuple[Pass, ...] = (
+    Pass("start_empty_reductions", start_empty_reductions, "block"),
     Pass("plan_buffer_allocation", plan_buffer_allocation, "block"),
     Pass("lower_reduction_init", lower_reduction_init, "block"),
     Pass("lower_blocks", lower_blocks, "loop"),

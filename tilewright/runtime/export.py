@@ -20,7 +20,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from tilewright.runtime import native
-from tilewright.runtime.signature import Signature, decode
+from tilewright.runtime.signature import Signature, decode, signatures_in
 from tilewright.support.errors import ArgumentError, CodegenError, with_hint
 
 LIBRARY_SUFFIXES = (".so", ".dylib")
@@ -39,10 +39,36 @@ class Exported:
 
 
 def write_object(exported: Exported, path: str | Path, cc: str | None = None) -> None:
-    """One relocatable object file. Raises ArgumentError for a path that does not end in .o."""
+    """One relocatable object file. Raises ArgumentError for a path that does not end in .o.
+
+    On a machine without a linker a module of one object is written as that object, without the support code:
+    `load_module` supplies it, other programs must link it themselves.
+    """
     if Path(path).suffix not in (".o", ".obj"):
         raise ArgumentError(with_hint(f"save({str(path)!r}): unknown kind of file", "use .o or .so"))
+    if len(exported.objects) == 1 and cc is None and not has_linker(exported.triple):
+        _place(Path(path), exported.objects[0])
+        return
     _link(exported, Path(path), ("-r",), cc)
+
+
+def has_linker(triple: str) -> bool:
+    """True when `linker` finds a command for the triple."""
+    try:
+        linker(triple)
+    except CodegenError:
+        return False
+    return True
+
+
+def _place(path: Path, data: bytes) -> None:
+    """Write a file, complete or not at all."""
+    if not path.parent.is_dir():
+        raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_bytes(data)
+    partial.chmod(0o755 if path.suffix in LIBRARY_SUFFIXES else 0o644)
+    partial.replace(path)
 
 
 def write_library(exported: Exported, path: str | Path, cc: str | None = None) -> None:
@@ -69,10 +95,7 @@ def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) 
         else:
             command += ["-lm"]
         _run(command)
-        partial = path.with_name(f".{path.name}.partial")
-        shutil.copyfile(result, partial)
-        partial.chmod(0o755 if path.suffix in LIBRARY_SUFFIXES else 0o644)
-        partial.replace(path)
+        _place(path, Path(result).read_bytes())
 
 
 def _run(command: Sequence[str]) -> None:
@@ -135,6 +158,9 @@ def read_library_info(path: Path) -> Exported:
 def read_object_info(data: bytes, path: Path) -> Exported:
     """The description in the bytes of a file. Raises ArgumentError when it has none."""
     start, end = data.find(_BEGIN), data.find(_END)
+    found = {s.name: s for s in signatures_in(data)} if start < 0 else {}
+    if found:
+        return Exported((), found, next(iter(found)), llvm.get_process_triple())
     if start < 0 or end < start:
         raise ArgumentError(f"load_module: {path} was not written by Tilewright")
     info: dict[str, Any] = json.loads(data[start + len(_BEGIN):end])

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tilewright.runtime.function import Function
 from tilewright.runtime.loader import helper
 from tilewright.support.errors import ArgumentError
@@ -59,14 +61,18 @@ def time_evaluator(function: Function, number: int = 10, repeat: int = 1, min_re
     takes `min_repeat_ms` milliseconds. Between every `repeats_to_cooldown` measurements it sleeps
     `cooldown_interval_ms`. Raises ArgumentError for counts below 1.
     """
-    if number < 1 or repeat < 1 or repeats_to_cooldown < 1:
-        raise ArgumentError(f"time_evaluator(number={number}, repeat={repeat}): counts are at least 1")
+    for name, count in (("number", number), ("repeat", repeat), ("repeats_to_cooldown", repeats_to_cooldown)):
+        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
+            raise ArgumentError(f"time_evaluator: {name} is {count!r}, not an integer of at least 1")
+    for name, ms in (("min_repeat_ms", min_repeat_ms), ("cooldown_interval_ms", cooldown_interval_ms)):
+        if not isinstance(ms, (int, float, np.number)) or not 0 <= ms < float("inf"):
+            raise ArgumentError(f"time_evaluator: {name} is {ms!r}, not a time in milliseconds")
 
     def measure(*args: Any) -> BenchmarkResult:
         function(*args)
         held = function.convert(args)                        # once, so that it is not measured
         clock, native = helper("tw_time"), function.__tvm_ffi_object__()
-        count, results = number, []
+        count, results = int(number), []
         for i in range(repeat):
             seconds = clock(native, count, *held) / 1e9
             while seconds * 1e3 < min_repeat_ms:

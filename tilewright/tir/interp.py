@@ -16,6 +16,7 @@ import numpy as np
 from tilewright.support.errors import InterpreterError
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
+from tilewright.tir.empty_reductions import start_empty_reductions
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.interp_compile import Compiler
 from tilewright.tir.interp_memory import MemoryCompiler
@@ -108,6 +109,7 @@ def _compile(
     externs: Mapping[str, Callable[..., Any]],
 ) -> tuple[Callable[..., Any], set[int]]:
     """(program over the lists of arrays and then scalars, the data Vars that it writes)."""
+    func = start_empty_reductions(func)
     c = Compiler(func, check, externs)
     c.indent = " "
     for v, value in symbols.items():

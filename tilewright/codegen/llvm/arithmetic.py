@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, constant_of, emits
 from tilewright.codegen.llvm.index import index, is_pure_index, natural
+from tilewright.codegen.llvm.mathlib import math_helper
 from tilewright.codegen.llvm.queries import depends_on_data, reads_memory
 from tilewright.codegen.llvm.small_floats import from_memory, round_small, to_memory
 from tilewright.codegen.llvm.types import SMALL_FLOATS, memory_type, register_type, with_element
@@ -61,7 +62,7 @@ def _float(fn: FunctionEmitter, op: str, a: str, b: str, dtype: str) -> str:
 def _float_floor(fn: FunctionEmitter, op: str, a: str, b: str, type_: str) -> str:
     """Python's // and %: the remainder takes the sign of b and is exact."""
     zero, mask = with_zero(type_), with_element(type_, "i1")
-    rest = fn.value(f"frem {type_} {a}, {b}")
+    rest = fn.value(f"call {type_} {math_helper(fn.module, 'fmod', type_)}({type_} {a}, {type_} {b})")
     nonzero = fn.value(f"fcmp une {type_} {rest}, {zero}")
     rest_negative = fn.value(f"fcmp olt {type_} {rest}, {zero}")
     divisor_negative = fn.value(f"fcmp olt {type_} {b}, {zero}")

@@ -64,54 +64,21 @@ def _feature_set(triple: str | None, mcpu: str, features: str) -> frozenset[str]
     else:
         base = set(_PROFILES.get(mcpu, ()))
         arch = (triple or llvm.get_process_triple()).split("-")[0]
-        # every 64-bit ARM and every RISC-V with doubles has fused multiply-add
-        base |= (
-            {"sse2"}
-            if arch in ("x86_64", "amd64")
-            else {"neon", "fma"}
-            if arch in ("aarch64", "arm64")
-            else {"fma"}
-        )
+        base |= _ARCHITECTURES.get(arch, {"fma"})
     for flag in filter(None, features.split(",")):
         (base.add if flag[0] == "+" else base.discard)(flag.lstrip("+-"))
     return frozenset(base)
 
 
+# Every 64-bit ARM has fused multiply-add, and so has every RISC-V with doubles.
+_ARCHITECTURES = {"x86_64": {"sse2"}, "amd64": {"sse2"}, "i686": {"sse2"}, "aarch64": {"neon", "fma"}, "arm64": {"neon", "fma"}}
 _AVX2 = ("sse2", "sse4.1", "avx", "avx2", "fma", "f16c", "bmi2")
 _AVX512 = (*_AVX2, "avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd")
-_PROFILES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        (
-            "haswell",
-            "broadwell",
-            "skylake",
-            "core-avx2",
-            "alderlake",
-            "raptorlake",
-            "znver1",
-            "znver2",
-            "znver3",
-            "x86-64-v3",
-        ),
-        _AVX2,
-    ),
-    **dict.fromkeys(
-        (
-            "skylake-avx512",
-            "cascadelake",
-            "cooperlake",
-            "icelake-client",
-            "icelake-server",
-            "sapphirerapids",
-            "emeraldrapids",
-            "graniterapids",
-            "znver4",
-            "znver5",
-            "x86-64-v4",
-        ),
-        _AVX512,
-    ),
-}
+_AVX2_CPUS = """x86-64-v3 haswell core-avx2 broadwell skylake znver1 znver2 znver3 alderlake raptorlake meteorlake
+arrowlake gracemont sierraforest grandridge""".split()
+_AVX512_CPUS = """x86-64-v4 skylake-avx512 cascadelake cooperlake cannonlake icelake-client icelake-server tigerlake
+rocketlake sapphirerapids emeraldrapids graniterapids znver4 znver5""".split()
+_PROFILES = {**dict.fromkeys(_AVX2_CPUS, _AVX2), **dict.fromkeys(_AVX512_CPUS, _AVX512)}
 
 
 def feature_set(target: CpuTarget) -> frozenset[str]:

@@ -1,0 +1,154 @@
+"""The value of reductions over no elements: their start value."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tilewright.support.names import NameSupply
+from tilewright.tir.expr import (
+    COMM_REDUCE,
+    Binary,
+    Expr,
+    IntImm,
+    IterVar,
+    Var,
+    all_of,
+    any_of,
+    binary,
+)
+from tilewright.tir.node import Node, map_children, substitute, walk
+from tilewright.tir.stmt import (
+    SERIAL,
+    THREAD_BINDING,
+    Block,
+    BlockRealize,
+    For,
+    IfThenElse,
+    PrimFunc,
+    Seq,
+    Stmt,
+    seq,
+)
+
+
+def start_empty_reductions(func: PrimFunc) -> PrimFunc:
+    """func with a start of its own for each reduction that may have no elements.
+
+        for i in range(n):                      for i in range(n):
+            for k in range(m):                      if m <= 0:
+                with block("C"): ...     ->             with block("C_empty"): C[i] = 0
+                                                    for k in range(m):
+                                                        with block("C"): ...
+
+    A block starts its reduction at the first step, so without it a reduction of no steps would leave its output as it
+    is. Reductions of a constant extent above 0 stay as they are.
+    """
+    if not any(_may_be_empty(n) for n in walk(func.body) if isinstance(n, Block)):
+        return func
+    names = NameSupply([n.name for n in walk(func.body) if isinstance(n, Block)])
+    return func.with_body(_visit(func.body, (), set(), names))
+
+
+def _may_be_empty(block: Block) -> bool:
+    return block.init is not None and any(not _is_positive(iv) for iv in _reductions(block))
+
+
+def _reductions(block: Block) -> list[IterVar]:
+    return [iv for iv in block.iter_vars if iv.iter_type == COMM_REDUCE]
+
+
+def _is_positive(iv: IterVar) -> bool:
+    return iv.dom is None or (isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value > 0)
+
+
+def _visit(stmt: Stmt, above: tuple[For, ...], done: set[int], names: NameSupply) -> Stmt:
+    """stmt with the starts of the reductions whose outermost loop is in it; `done`: the blocks dealt with above."""
+    if not isinstance(stmt, For):
+        return _map(stmt, above, done, names)
+    starts: list[Stmt] = []
+    for realize, between in _reducing(stmt, (stmt,)):
+        if id(realize) in done or not _drives_reduction(stmt.loop_var, realize):
+            continue
+        done.add(id(realize))
+        if _may_be_empty(realize.block):
+            starts += _start(realize, between, {loop.loop_var for loop in (*above, *between)}, names)
+    new = _map(stmt, (*above, stmt), done, names)
+    return seq([*starts, new]) if starts else new
+
+
+def _map(stmt: Stmt, above: tuple[For, ...], done: set[int], names: NameSupply) -> Stmt:
+    def visit(n: Node) -> Node:
+        return _visit(n, above, done, names) if isinstance(n, Stmt) else n
+    new = map_children(stmt, visit)
+    return seq(new.stmts) if isinstance(new, Seq) and new is not stmt else new
+
+
+def _reducing(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[tuple[BlockRealize, tuple[For, ...]]]:
+    """The realizations below stmt of blocks with an init, and the loops down to them; none inside of other blocks."""
+    body = stmt.body if isinstance(stmt, For) else stmt
+    for s in body.stmts if isinstance(body, Seq) else (body,):
+        if isinstance(s, For):
+            yield from _reducing(s, (*loops, s))
+        elif isinstance(s, BlockRealize) and s.block.init is not None:
+            yield s, loops
+
+
+def _drives_reduction(var: Var, realize: BlockRealize) -> bool:
+    return any(iv.iter_type == COMM_REDUCE and any(n is var for n in walk(value))
+               for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
+
+
+def _start(realize: BlockRealize, between: Sequence[For], loop_vars: set[Var], names: NameSupply) -> list[Stmt]:
+    """`if the domain is empty: init`, below the loops of between that drive output axes alone; [] if that is unknown."""
+    block = realize.block
+    sizes = [iv.dom.extent for iv in _reductions(block) if iv.dom is not None]
+    if any(n in loop_vars for e in sizes for n in walk(e)):
+        return []
+    empty = any_of(*[binary("le", e, 0) for e in sizes])
+    driving = {loop.loop_var for loop in between if _drives_reduction(loop.loop_var, realize)}
+    kept = [loop for loop in between if loop.loop_var not in driving
+            and not any(n in driving for e in (loop.min, loop.extent) for n in walk(e))]
+    nest = _init_nest(realize, kept, {loop.loop_var for loop in between}, names)
+    return [nest if isinstance(empty, IntImm) else IfThenElse(empty, nest)]
+
+
+def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], names: NameSupply) -> Stmt:
+    """The init of a block for the output points that the loops `kept` drive; other axes run over their domains."""
+    block = realize.block
+    fresh = {loop.loop_var: Var(loop.loop_var.name, loop.loop_var.dtype) for loop in kept}
+    dropped = inside - set(fresh)
+    iters, values, own, table = [], [], [], {}
+    predicate = [c for c in _conjuncts(realize.predicate) if not any(n in dropped for n in walk(c))]
+    for iv, value in zip(block.iter_vars, realize.iter_values, strict=True):
+        if iv.iter_type == COMM_REDUCE:
+            continue
+        assert iv.dom is not None
+        table[iv.var] = Var(iv.var.name, iv.var.dtype)
+        iters.append(IterVar(iv.dom, table[iv.var], iv.iter_type))
+        if any(n in dropped for n in walk(value)):
+            var = Var(iv.var.name, iv.var.dtype)
+            own.append((var, iv.dom.extent))
+            values.append(binary("add", iv.dom.min, var))
+            continue
+        values.append(value)
+        if len(predicate) < len(list(_conjuncts(realize.predicate))):
+            predicate += [binary("ge", value, iv.dom.min),
+                          binary("lt", value, binary("add", iv.dom.min, iv.dom.extent))]
+    assert block.init is not None
+    started = Block(names.fresh(f"{block.name}_empty"), tuple(iters), (), tuple(substitute(w, table) for w in block.writes),
+                    substitute(block.init, table))
+    nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for v in values), substitute(all_of(*predicate), fresh), started)
+    for var, extent in reversed(own):
+        nest = For(var, IntImm(0, var.dtype), extent, SERIAL, nest)
+    for loop in reversed(kept):
+        bound = loop.kind == THREAD_BINDING
+        nest = For(fresh[loop.loop_var], substitute(loop.min, fresh), substitute(loop.extent, fresh),
+                   loop.kind if bound else SERIAL, nest, loop.thread_tag)
+    return nest
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    if isinstance(condition, Binary) and condition.op == "and":
+        yield from _conjuncts(condition.a)
+        yield from _conjuncts(condition.b)
+    elif not isinstance(condition, IntImm) or not condition.value:
+        yield condition
