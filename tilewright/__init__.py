@@ -13,7 +13,7 @@ _NAMES = {
     **dict.fromkeys(("Schedule",), "tilewright.schedule"),
     **dict.fromkeys(("PrimFunc", "IRModule"), "tilewright.tir"),
     **dict.fromkeys(("Device", "Module", "Tensor", "cpu", "device", "load_module", "register_func", "get_global_func",
-                     "set_num_threads", "num_threads", "nd"), "tilewright.runtime"),
+                     "set_num_threads", "get_num_threads", "nd"), "tilewright.runtime"),
     **dict.fromkeys(("TilewrightError",), "tilewright.support.errors"),
     **dict.fromkeys(("arith", "cli", "codegen", "compat", "driver", "graph", "records", "rules",
                      "runtime", "schedule", "support", "te", "tir"), ""),

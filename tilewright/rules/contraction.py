@@ -6,6 +6,7 @@ stays in the second-level cache while the rows of A pass by.
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tilewright.rules.kinds import BlockFacts, facts_of
@@ -15,6 +16,8 @@ from tilewright.tir import Load, Var, dtype, walk
 
 PARALLEL_FLOPS = 1 << 20         # below it a product runs on one thread
 CACHE_BYTES = 400 * 1024         # share of the second-level cache for rows of A
+BLOCKS_PER_THREAD = 8            # so that threads finish at about the same time
+LATENCY = 10                     # accumulators that hide the latency of a multiply-add
 
 
 @dataclass(frozen=True)
@@ -31,28 +34,34 @@ def registers(target: Target) -> int:
 
 
 def choose_tile(m: int, n: int, k: int, itemsize: int, target: Target) -> Tile:
-    """The register tile for an m x n result: up to half of the registers accumulate, and edges are small."""
-    lanes = target.vector_bytes // itemsize
-    budget = 16 if registers(target) == 32 else 12
-    best: tuple[float, int, int] | None = None
-    for vectors in (1, 2, 3, 4):
+    """The register tile for an m x n result, by an estimate of cycles per useful multiply-add.
+
+    The estimate counts work on elements beyond the edges, operand loads per multiply-add, too few accumulators to
+    hide the latency of an addition, and the code for ragged edges.
+    """
+    lanes = max(1, target.vector_bytes // itemsize)
+    budget = 3 * registers(target) // 4
+    best: tuple[float, int, int] = (math.inf, 1, 1)
+    for vectors in (1, 2, 4):
         for rows in range(1, 15):
-            if rows * vectors > budget + budget // 2:
+            if rows * vectors > budget:
                 continue
             columns = vectors * lanes
             padded = -(-m // rows) * rows * (-(-n // columns) * columns)
-            waste = padded / max(m * n, 1)
-            loads = (rows + vectors) / (rows * vectors)          # operand loads per multiply-add
-            latency = max(1.0, 10 / (rows * vectors))             # accumulators needed to hide it
-            cost = waste * (latency + 0.35 * loads)
-            if best is None or cost < best[0] - 1e-9:
-                best = (cost, rows, vectors)
-    assert best is not None
+            loads = (rows + vectors) / (rows * vectors)
+            latency = max(1.0, LATENCY / (rows * vectors))
+            ragged = 1.0 + (0.06 if m % rows else 0.0) + (0.03 if n % columns else 0.0)
+            cost = padded / max(m * n, 1) * (latency + 0.25 * loads) * ragged
+            best = min(best, (cost, rows, vectors))
     _, rows, vectors = best
-    strips = max(1, CACHE_BYTES // max(rows * k * itemsize, 1))
-    tiles = -(-m // rows)
-    strips = min(strips, max(1, -(-tiles // (4 * target.num_cores))))
-    return Tile(rows, vectors * lanes, strips)
+    return Tile(rows, vectors * lanes, choose_strips(-(-m // rows), rows * k * itemsize, target))
+
+
+def choose_strips(tiles: int, tile_bytes: int, target: Target) -> int:
+    """Row tiles per parallel block: their rows of A fit the cache, every thread gets several blocks, and the
+    number divides the tiles where one near it does."""
+    most = max(1, min(CACHE_BYTES // max(tile_bytes, 1), -(-tiles // (BLOCKS_PER_THREAD * target.num_cores))))
+    return next((s for s in range(most, most // 2, -1) if tiles % s == 0), most)
 
 
 def schedule_contraction(sch: Schedule, product: BlockFacts, epilogue: BlockRV | None, target: Target) -> None:

@@ -46,6 +46,8 @@ def device(name: str | int | Device, index: int = 0) -> Device:
     """The device of a name ("cpu", "llvm", "cuda", "cuda:1") or DLPack number. Raises TargetError."""
     if isinstance(name, Device):
         return name
+    if not isinstance(name, (int, str)) or isinstance(name, bool):
+        raise TargetError(with_hint(f"{name!r} is not a device", 'pass a name such as "cpu" or "cuda:1"'))
     if isinstance(name, int):
         kind = _NAMES.get(name, str(name))
     else:
@@ -56,17 +58,23 @@ def device(name: str | int | Device, index: int = 0) -> Device:
     if kind not in _TYPES:
         raise TargetError(with_hint(f"{name!r} is not a device",
                                     f"the devices are {', '.join(_TYPES)}, e.g. cpu(0)"))
+    return _numbered(kind, index)
+
+
+def _numbered(kind: str, index: int) -> Device:
+    if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+        raise TargetError(f"{kind} device {index!r}: devices are counted 0, 1, 2, ...")
     return Device(kind, index)
 
 
 def cpu(index: int = 0) -> Device:
     """The host's processors (the index makes no difference)."""
-    return Device("cpu", index)
+    return _numbered("cpu", index)
 
 
 def cuda(index: int = 0) -> Device:
     """An NVIDIA GPU."""
-    return Device("cuda", index)
+    return _numbered("cuda", index)
 
 
 def require_cpu(dev: Device, what: str) -> None:

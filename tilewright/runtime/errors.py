@@ -1,7 +1,7 @@
-"""The two shapes of CallError, so that `except ValueError` and `except TypeError` work as well."""
+"""Errors that are Python's as well, so that `except ValueError` and `except TypeError` work as well."""
 from __future__ import annotations
 
-from tilewright.support.errors import CallError
+from tilewright.support.errors import ArgumentError, CallError
 
 
 class CallValueError(CallError, ValueError):
@@ -10,3 +10,7 @@ class CallValueError(CallError, ValueError):
 
 class CallTypeError(CallError, TypeError):
     """Too few or too many arguments, or one of the wrong kind or dtype."""
+
+
+class ElementError(ArgumentError, IndexError):
+    """An element that a tensor does not have was asked for."""

@@ -20,6 +20,11 @@ def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None =
         return register_func(name.__name__, name, override)
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+        if not isinstance(name, str) or not name:
+            raise ArgumentError(f"register_func: {name!r} is not a name")
+        if not callable(function):
+            raise ArgumentError(f"register_func({name!r}): {function!r} is not a function")
+
         @functools.wraps(function)
         def call(*args: Any) -> Any:
             return function(*map(wrap_result, args))

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from tilewright.runtime import ffi
 from tilewright.runtime.device import Device, cpu, device, require_cpu
 from tilewright.runtime.dtypes import dtype_name, dtype_string, numpy_dtype
+from tilewright.runtime.errors import ElementError
 from tilewright.support.errors import ArgumentError, with_hint
 
 ALIGNMENT = 64                      # bytes: a cache line, and the widest vector register
@@ -105,10 +107,12 @@ class Tensor:
         return self.device.__dlpack_device__()
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        return self._view()[index].copy()
+        with _explained(self, index):
+            return self._view()[index].copy()
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._view()[index] = as_numpy(value) if isinstance(value, Tensor) else value
+        with _explained(self, index):
+            self._view()[index] = as_numpy(value) if isinstance(value, Tensor) else value
 
     def __len__(self) -> int:
         if not self.shape:
@@ -135,10 +139,22 @@ class Tensor:
         return f"<tilewright.Tensor shape={self.shape}, dtype={self.dtype}, {self.device!r}>\n{text}"
 
 
+@contextmanager
+def _explained(tensor: Tensor, index: Any) -> Iterator[None]:
+    """NumPy's errors of an indexed access as ours."""
+    try:
+        yield
+    except IndexError as error:
+        raise ElementError(f"{index!r} of a tensor of shape {tensor.shape}: {error}") from None
+    except (ValueError, TypeError) as error:
+        raise ArgumentError(f"{index!r} of a tensor of shape {tensor.shape} and {tensor.dtype}: {error}") from None
+
+
 def empty(shape: int | Sequence[int], dtype: Any = "float32", device: Device | None = None) -> Tensor:
     """A tensor of unspecified elements, its memory aligned to 64 bytes.
 
-    Raises ArgumentError for a bad extent or dtype, TargetError for a device other than the CPU.
+    Raises ArgumentError for a bad extent or dtype, or where there is not enough memory, TargetError for a
+    device other than the CPU.
     """
     require_cpu(device or _CPU, "allocating a tensor")
     try:
@@ -148,7 +164,13 @@ def empty(shape: int | Sequence[int], dtype: Any = "float32", device: Device | N
         raise ArgumentError(f"the shape {shape!r} is not a tuple of integers") from None
     if any(n < 0 for n in extents):
         raise ArgumentError(f"the shape {extents} has a negative extent")
-    return _wrap(_aligned(extents, dtype_string(dtype)))
+    kind = dtype_string(dtype)
+    try:
+        return _wrap(_aligned(extents, kind))
+    except (MemoryError, ValueError, OverflowError):
+        size = math.prod(extents) * numpy_dtype(kind).itemsize
+        raise ArgumentError(f"a tensor of shape {extents} and {kind} needs {size} bytes, which cannot be "
+                            "allocated") from None
 
 
 def array(source: Any, device: Device | None = None, dtype: Any = None) -> Tensor:

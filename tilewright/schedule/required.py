@@ -1,7 +1,7 @@
 """Required regions: what the blocks below a loop touch of a buffer, and the iterations of a block that it takes."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
@@ -35,7 +35,8 @@ def is_dense(realize: BlockRealize, region: BufferRegion, inner: Domains, place:
     lows = [substitute(r.min, values) for r in region.region]
     points = all(isinstance(r.extent, IntImm) and r.extent.value == 1 or not any(n in ranges for n in walk(low))
                  for r, low in zip(region.region, lows, strict=True))
-    return points and _independent(lows, ranges, place)
+    indexed = {n for r in region.region for n in walk(r.min)}
+    return points and _independent(lows, ranges, place) and _runs_at_all(realize, indexed, inner, place)
 
 
 def _independent(exprs: Sequence[Expr], ranges: Domains, place: Place) -> bool:
@@ -50,6 +51,22 @@ def _independent(exprs: Sequence[Expr], ranges: Domains, place: Place) -> bool:
     return mapping is not None and mapping.is_bijective
 
 
+def _runs_at_all(realize: BlockRealize, indexed: Container[Node], inner: Domains, place: Place) -> bool:
+    """True when the iter vars that are not indexed keep the block from running in no iteration of the loops of place."""
+    analyzer = place.analyzer
+    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        if iv.var in indexed or not any(n in place.loop_vars for n in walk(value)):
+            continue
+        assert iv.dom is not None
+        with analyzer.scope():
+            for v, (low, extent) in inner.items():
+                analyzer.bind(v, low, extent)
+            end = binary("add", iv.dom.min, iv.dom.extent)
+            if not (analyzer.prove(binary("ge", value, iv.dom.min)) and analyzer.prove(binary("lt", value, end))):
+                return False
+    return True
+
+
 def ranges_of(realize: BlockRealize, variables: Sequence[Var], inner: Domains,
               place: Place) -> dict[Var, Interval] | None:
     """The box that some iter vars fill while the loops `inner` around the block run; None when it has holes."""
@@ -57,7 +74,8 @@ def ranges_of(realize: BlockRealize, variables: Sequence[Var], inner: Domains,
     exprs = [values[v] for v in variables]
     box = {v: interval_of(e, ranges, place.analyzer) for v, e in zip(variables, exprs, strict=True)}
     fine = {v: b for v, b in box.items() if b is not None and _usable(*b, ranges, place)}
-    return fine if len(fine) == len(box) and _independent(exprs, ranges, place) else None
+    whole = len(fine) == len(box) and _independent(exprs, ranges, place)
+    return fine if whole and _runs_at_all(realize, variables, inner, place) else None
 
 
 def relaxed(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place) -> list[Interval]:

@@ -1,18 +1,20 @@
 """Every TILEWRIGHT_* knob: name, type, default and what it does, in one table."""
 from __future__ import annotations
 
+import difflib
 import os
 from dataclasses import dataclass
 
-from tilewright.support.errors import ArgumentError
+from tilewright.support.errors import ArgumentError, with_hint
 
 
 @dataclass(frozen=True)
 class Knob:
-    """One environment variable TILEWRIGHT_<NAME>; `kind` is str, int or bool."""
+    """One environment variable TILEWRIGHT_<NAME>; `kind` is str, int (0 to `most`) or bool."""
     kind: type
     default: str | int | bool | None
     doc: str
+    most: int = 0
 
 
 KNOBS: dict[str, Knob] = {
@@ -20,28 +22,44 @@ KNOBS: dict[str, Knob] = {
     "VERIFY": Knob(bool, False, "run the verifier after every pass"),
     "CACHE": Knob(bool, True, "keep compiled objects on disk between processes"),
     "CACHE_DIR": Knob(str, None, "folder of compiled objects; default: <user cache>/tilewright"),
-    "CACHE_SIZE_MB": Knob(int, 512, "size at which the oldest compiled objects are removed, in MiB"),
-    "NUM_THREADS": Knob(int, 0, "threads of a parallel region; 0: as many as this process may use"),
+    "CACHE_SIZE_MB": Knob(int, 512, "size at which the oldest compiled objects are removed, in MiB", most=1 << 30),
+    "NUM_THREADS": Knob(int, 0, "threads of a parallel region; 0: as many as this process may use", most=1024),
     "STRICT_MATH": Knob(bool, False, "turn floating-point contraction (a * b + c as one FMA) off"),
 }
 
-_FALSE = {"", "0", "false", "no", "off"}
+_PREFIX = "TILEWRIGHT_"
+_TRUTH = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("", "0", "false", "no", "off"), False)}
 
 
 def get(name: str) -> str | int | bool | None:
     """Value of knob `name` (without the TILEWRIGHT_ prefix), read from the environment at each call.
 
-    Raises ArgumentError when the variable does not parse as the knob's type.
+    Raises ArgumentError when the variable does not parse as the knob's type or is out of its range, and when
+    the environment has a TILEWRIGHT_ variable that is no knob: a misspelt one would be ignored silently.
     """
     knob = KNOBS[name]
-    raw = os.environ.get(f"TILEWRIGHT_{name}")
+    _refuse_unknown()
+    raw = os.environ.get(_PREFIX + name)
     if raw is None:
         return knob.default
     if knob.kind is bool:
-        return raw.strip().lower() not in _FALSE
+        truth = _TRUTH.get(raw.strip().lower())
+        if truth is None:
+            raise ArgumentError(with_hint(f"{_PREFIX}{name}={raw!r} is neither yes nor no ({knob.doc})",
+                                          "write 1 or 0"))
+        return truth
     if knob.kind is int:
-        try:
-            return int(raw)
-        except ValueError:
-            raise ArgumentError(f"TILEWRIGHT_{name}={raw!r} is not an integer ({knob.doc})") from None
+        text = raw.strip()
+        if not text.isascii() or not text.isdigit() or int(text) > knob.most:
+            raise ArgumentError(f"{_PREFIX}{name}={raw!r} is not an integer from 0 to {knob.most} ({knob.doc})")
+        return int(text)
     return raw or knob.default
+
+
+def _refuse_unknown() -> None:
+    for variable in os.environ:
+        if variable.startswith(_PREFIX) and variable[len(_PREFIX):] not in KNOBS:
+            near = difflib.get_close_matches(variable, [_PREFIX + knob for knob in KNOBS], 1)
+            raise ArgumentError(with_hint(
+                f"{variable} is no setting of Tilewright",
+                f"did you mean {near[0]}?" if near else f"the settings are {', '.join(_PREFIX + k for k in KNOBS)}"))

@@ -66,7 +66,7 @@ def _visit(stmt: Stmt, above: tuple[For, ...], done: set[int], names: NameSupply
         return _map(stmt, above, done, names)
     starts: list[Stmt] = []
     for realize, between in _reducing(stmt, (stmt,)):
-        if id(realize) in done or not _drives_reduction(stmt.loop_var, realize):
+        if id(realize) in done or not (_never_runs(stmt) or _drives_reduction(stmt.loop_var, realize)):
             continue
         done.add(id(realize))
         if _may_be_empty(realize.block):
@@ -92,6 +92,10 @@ def _reducing(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[tuple[BlockRealize
             yield s, loops
 
 
+def _never_runs(loop: For) -> bool:
+    return isinstance(loop.extent, IntImm) and loop.extent.value <= 0
+
+
 def _drives_reduction(var: Var, realize: BlockRealize) -> bool:
     return any(iv.iter_type == COMM_REDUCE and any(n is var for n in walk(value))
                for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
@@ -104,7 +108,7 @@ def _start(realize: BlockRealize, between: Sequence[For], loop_vars: set[Var], n
     if any(n in loop_vars for e in sizes for n in walk(e)):
         return []
     empty = any_of(*[binary("le", e, 0) for e in sizes])
-    driving = {loop.loop_var for loop in between if _drives_reduction(loop.loop_var, realize)}
+    driving = {loop.loop_var for loop in between if _never_runs(loop) or _drives_reduction(loop.loop_var, realize)}
     kept = [loop for loop in between if loop.loop_var not in driving
             and not any(n in driving for e in (loop.min, loop.extent) for n in walk(e))]
     nest = _init_nest(realize, kept, {loop.loop_var for loop in between}, names)
@@ -116,6 +120,7 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], nam
     block = realize.block
     fresh = {loop.loop_var: Var(loop.loop_var.name, loop.loop_var.dtype) for loop in kept}
     dropped = inside - set(fresh)
+    vanished = any(isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value <= 0 for iv in _reductions(block) if iv.dom)
     iters, values, own, table = [], [], [], {}
     predicate = [c for c in _conjuncts(realize.predicate) if not any(n in dropped for n in walk(c))]
     for iv, value in zip(block.iter_vars, realize.iter_values, strict=True):
@@ -124,7 +129,8 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], nam
         assert iv.dom is not None
         table[iv.var] = Var(iv.var.name, iv.var.dtype)
         iters.append(IterVar(iv.dom, table[iv.var], iv.iter_type))
-        if any(n in dropped for n in walk(value)):
+        lost = vanished and isinstance(value, IntImm)      # of a loop that never runs every value is as good as 0
+        if lost or any(n in dropped for n in walk(value)):
             var = Var(iv.var.name, iv.var.dtype)
             own.append((var, iv.dom.extent))
             values.append(binary("add", iv.dom.min, var))

@@ -71,7 +71,8 @@ def _feature_set(triple: str | None, mcpu: str, features: str) -> frozenset[str]
 
 
 # Every 64-bit ARM has fused multiply-add, and so has every RISC-V with doubles.
-_ARCHITECTURES = {"x86_64": {"sse2"}, "amd64": {"sse2"}, "i686": {"sse2"}, "aarch64": {"neon", "fma"}, "arm64": {"neon", "fma"}}
+_ARCHITECTURES = {"x86_64": {"sse2"}, "amd64": {"sse2"}, "i686": {"sse2"},
+                  "aarch64": {"neon", "fma"}, "arm64": {"neon", "fma"}}
 _AVX2 = ("sse2", "sse4.1", "avx", "avx2", "fma", "f16c", "bmi2")
 _AVX512 = (*_AVX2, "avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd")
 _AVX2_CPUS = """x86-64-v3 haswell core-avx2 broadwell skylake znver1 znver2 znver3 alderlake raptorlake meteorlake
