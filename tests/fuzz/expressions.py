@@ -29,7 +29,7 @@ class Dim:
         out = variables[self.symbol]
         if self.scale != 1:
             out = out * self.scale
-        return out + self.offset if self.offset else out
+        return out + self.offset if self.offset >= 0 else out - -self.offset
 
     def __str__(self) -> str:
         return f"{self.scale}*{self.symbol}{self.offset:+d}" if self.symbol else str(self.offset)

@@ -255,8 +255,20 @@ class Generator:
             self.p.stages.append(s)
             return
 
+    def _elementwise(self) -> Stage:
+        """A stage over the latest one, element by element."""
+        p = self.p
+        last = p.stages[-1]
+        self.axes, self.recent = last.axes, False
+        e: Node = Read(last.name, tuple(Axis(n) for n in range(len(last.axes))))
+        for _ in range(self.rng.choice([1, 1, 2])):
+            e = self._grow(last.dtype, e)
+        return Stage(f"T{len(p.stages)}", last.dtype, last.axes, e)
+
     def _draw(self, reduces: bool, simple: bool) -> Stage:
         rng = self.rng
+        if self.p.stages and not reduces and rng.random() < 0.35:
+            return self._elementwise()
         dtype = self.base if rng.random() < 0.75 else rng.choice((*INTEGERS, *FLOATS, "bool"))
         if simple:
             dtype = "int32"

@@ -109,7 +109,7 @@ class Chooser:
         if not names:
             return None
         early = {"split": 7, "fuse": 4, "reorder": 5, "compute_at": 6, "reverse_compute_at": 5, "compute_inline": 2.5,
-                 "reverse_compute_inline": 4, "cache_read": 4, "cache_write": 3, "set_scope": 1.5, "transform_layout": 2.5,
+                 "reverse_compute_inline": 5, "cache_read": 4, "cache_write": 3, "set_scope": 1.5, "transform_layout": 2.5,
                  "decompose_reduction": 2, "parallel": 0.4, "vectorize": 0.4, "unroll": 0.4, "annotate": 0.3,
                  "unannotate": 0.1, "bind": 0.7 * self.threads}
         late = {"split": 2, "fuse": 1, "reorder": 1, "decompose_reduction": 3, "parallel": 2 - self.threads, "vectorize": 3,

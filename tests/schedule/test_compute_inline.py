@@ -105,6 +105,17 @@ def test_reverse_inline_of_a_part_is_guarded():
     check(sch, func, lambda a: 2 * a[2:7] + 1, (9,))
 
 
+@pytest.mark.parametrize(("index", "value"), [
+    (lambda i: (i, i), np.diagonal), (lambda i: (3, i), lambda x: x[3]), (lambda i: (i, 0), lambda x: x[:, 0])])
+def test_reverse_inline_of_a_diagonal_and_of_a_row(index, value):
+    a = te.placeholder((5, 5), "int32", name="A")
+    b = te.compute((5, 5), lambda i, j: a[i, j] * 2, name="B")
+    func = create_prim_func([a, te.compute((5,), lambda i: b[index(i)] + 1, name="C")])
+    sch = Schedule(func)
+    sch.reverse_compute_inline(sch.get_block("C"))
+    check(sch, func, lambda a: value(a) * 2 + 1, (5, 5))
+
+
 @pytest.mark.parametrize("size", [1, 7])
 def test_symbolic_inline(size):
     n = te.var("n")

@@ -15,7 +15,7 @@ import llvmlite
 import tilewright
 from tilewright import te
 from tilewright.codegen import llvm
-from tilewright.driver.lower import Input, check_target, functions
+from tilewright.driver.lower import Input, check_name, check_target, functions
 from tilewright.lowering import lower as run_passes
 from tilewright.records.objects import ObjectCache, object_cache
 from tilewright.rules import apply_rules
@@ -58,8 +58,12 @@ def cache_key(what: bytes | str, target: Target) -> str:
 
 
 def cached(key: str, make: Callable[[], bytes]) -> bytes:
-    """The object under key, made and kept when it is not there. Dumping forces it to be made."""
-    cache: ObjectCache | None = object_cache() if config.get("CACHE") and not config.get("DUMP") else None
+    """The object under key, made and kept when it is not there.
+
+    TILEWRIGHT_DUMP and TILEWRIGHT_VERIFY force it to be made: they are about what happens on the way.
+    """
+    usable = config.get("CACHE") and not config.get("DUMP") and not config.get("VERIFY")
+    cache: ObjectCache | None = object_cache() if usable else None
     found = cache.get(key) if cache else None
     if found is None:
         found = make()
@@ -124,38 +128,52 @@ def build(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | 
     name: of the function (default "default_function" for stages, the function's own otherwise). target_host is
     accepted for old programs; host code is always for this machine. Raises the error of the stage that refuses.
     """
-    resolved = check_target(target)
+    resolved, name = check_target(target), check_name(name)
     if isinstance(inputs, StageSchedule) and args is not None:
-        name = name or "default_function"
-        key = cache_key(inputs.fingerprint(args) + name.encode(), resolved)
-        return module([(key, lambda: functions(inputs, args, name)[name])], resolved)
-    return module([(cache_key(show(f), resolved), functools.partial(_same, f))
+        called = name or "default_function"
+        key = cache_key(inputs.fingerprint(args) + called.encode(), resolved)
+        return module([Part(key, lambda: functions(inputs, args, called)[called])], resolved)
+    return module([Part(cache_key(show(f), resolved), functools.partial(_as_given, f))
                    for f in functions(inputs, args, name).values()], resolved)
 
 
 def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | Target | None = None,
             name: str | None = None) -> Module:
-    """Machine code for what is given, scheduled by the built-in rules of the target."""
+    """Machine code for what is given, scheduled by the built-in rules of the target.
+
+    Raises ArgumentError where loops have been scheduled already: `build` takes those as they are.
+    """
     resolved = check_target(target)
-    return module([(cache_key(f"rules\n{resolved.num_cores}\n{show(f)}", resolved), functools.partial(_ruled, f, resolved))
+    return module([Part(cache_key(f"rules {resolved.num_cores}\n{show(f)}", resolved),
+                        functools.partial(_by_rules, f, resolved))
                    for f in functions(inputs, args, name).values()], resolved)
 
 
-def _same(func: PrimFunc) -> PrimFunc:
+def _as_given(func: PrimFunc) -> PrimFunc:
     return func
 
 
-def _ruled(func: PrimFunc, target: Target) -> PrimFunc:
+def _by_rules(func: PrimFunc, target: Target) -> PrimFunc:
     return apply_rules(func, target).func
 
 
-def module(parts: Sequence[tuple[str, Callable[[], PrimFunc]]], target: Target) -> Module:
-    """The module of functions given as (cache key, maker of the scheduled function)."""
-    compiled = [Compiled.from_bytes(cached(key, lambda make=make: generate(make(), target)))  # type: ignore[misc]
-                for key, make in parts]
+@dataclass(frozen=True)
+class Part:
+    """A function of a module: where its object is kept, and how the scheduled function is made."""
+    key: str
+    make: Callable[[], PrimFunc]
+
+    def compiled(self, target: Target) -> Compiled:
+        """Its object, from the cache if it is there."""
+        return Compiled.from_bytes(cached(self.key, lambda: generate(self.make(), target)))
+
+
+def module(parts: Sequence[Part], target: Target) -> Module:
+    """The compiled module of some functions; the first one is the entry function."""
+    compiled = [part.compiled(target) for part in parts]
 
     def flat() -> list[PrimFunc]:
-        return [flatten(make(), target) for _, make in parts]
+        return [flatten(part.make(), target) for part in parts]
 
     sources = {"ll": lambda: llvm.llvm_ir(flat(), target), "s": lambda: llvm.assembly(flat(), target),
                "tir": lambda: "\n\n".join(map(show, flat()))}

@@ -2,45 +2,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Union
 
 from tilewright import te
 from tilewright.lowering import lower as run_passes
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages import StageSchedule
 from tilewright.support.errors import ArgumentError, TargetError, with_hint
-from tilewright.support.target import Target, target
+from tilewright.support.target import Target
+from tilewright.support.target import target as resolve_target
 from tilewright.tir import IRModule, PrimFunc
 
-Input = StageSchedule | Schedule | PrimFunc | IRModule
-
-
-def functions(inputs: Any, args: Sequence[Any] | None, name: str | None) -> dict[str, PrimFunc]:
-    """The functions in block form behind any form of input, by name; stage schedules are replayed.
-
-    Raises ArgumentError for anything else, for missing or superfluous args.
-    """
-    if isinstance(inputs, StageSchedule):
-        if args is None:
-            raise ArgumentError(with_hint("a schedule of stages needs the argument list",
-                                          "lower(s, [A, B, C]), build(s, [A, B, C], target)"))
-        name = name or "default_function"
-        return {name: inputs.replay(args, name).func}
-    if args:
-        raise ArgumentError(with_hint(f"args are given with a {type(inputs).__name__}, which has its own parameters",
-                                      "args belong to a schedule of stages (te.create_schedule)"))
-    if isinstance(inputs, Schedule):
-        return functions(inputs.mod, None, name)
-    if isinstance(inputs, PrimFunc):
-        own = name or inputs.name
-        return {own: inputs.with_attr("global_symbol", own)}
-    if isinstance(inputs, IRModule):
-        if not inputs.functions:
-            raise ArgumentError("the module has no functions")
-        return {key: f.with_attr("global_symbol", f.attrs.get("global_symbol", key))
-                for key, f in inputs.functions.items()}
-    raise ArgumentError(with_hint(f"cannot lower a {type(inputs).__name__}",
-                                  "pass a schedule (te.create_schedule or tilewright.Schedule), a PrimFunc or an IRModule"))
+Input = Union[StageSchedule, Schedule, PrimFunc, IRModule]
 
 
 def lower(inputs: Input, args: Sequence[te.Tensor] | None = None, name: str | None = None,
@@ -50,19 +23,65 @@ def lower(inputs: Input, args: Sequence[te.Tensor] | None = None, name: str | No
     With simple_mode, before loop partition, vectorisation and unrolling: the form to read. args: the parameters,
     in the order of the call, of a schedule of stages.
     """
-    resolved = _target(target)
-    lowered = {key: run_passes(f, resolved, simple_mode=simple_mode)
-               for key, f in functions(inputs, args, name).items()}
-    return IRModule(lowered)
+    resolved = resolve_target(target)
+    return IRModule({key: run_passes(f, resolved, simple_mode=simple_mode)
+                     for key, f in functions(inputs, args, name).items()})
 
 
-def _target(spec: str | Target | None) -> Target:
-    return target(spec)
+def functions(inputs: Any, args: Sequence[Any] | None, name: str | None) -> dict[str, PrimFunc]:
+    """The functions behind any form of input, by their names in its module.
+
+    Each has the global symbol under which it is called. Raises ArgumentError for anything else, for missing or superfluous args, and for a name that is none.
+    """
+    name = check_name(name)
+    if isinstance(inputs, StageSchedule):
+        if args is None:
+            raise ArgumentError(with_hint("a schedule of stages needs the argument list",
+                                          "lower(s, [A, B, C]), build(s, [A, B, C], target)"))
+        name = name or "default_function"
+        return {name: inputs.replay(args, name).func}
+    if args is not None:
+        raise ArgumentError(with_hint(f"args are given with a {type(inputs).__name__}, which has its own parameters",
+                                      "args belong to a schedule of stages (te.create_schedule)"))
+    if isinstance(inputs, Schedule):
+        return functions(inputs.mod, None, name)
+    if isinstance(inputs, PrimFunc):
+        return {name or inputs.name: _named(inputs, name or inputs.name)}
+    if isinstance(inputs, IRModule):
+        return _of_module(inputs, name)
+    raise ArgumentError(with_hint(
+        f"cannot lower a {type(inputs).__name__}",
+        "pass a schedule (te.create_schedule or tilewright.Schedule), a PrimFunc or an IRModule"))
+
+
+def _of_module(module: IRModule, name: str | None) -> dict[str, PrimFunc]:
+    if not module.functions:
+        raise ArgumentError("the module has no functions")
+    if name is not None and len(module.functions) > 1:
+        raise ArgumentError(with_hint(f"name={name!r} is given with a module of {len(module.functions)} functions",
+                                      f"they keep their names: {', '.join(module.functions)}"))
+    found = {key: _named(f, name or f.attrs.get("global_symbol", key)) for key, f in module.functions.items()}
+    symbols = [f.name for f in found.values()]
+    twice = next((s for s in symbols if symbols.count(s) > 1), None)
+    if twice is not None:
+        raise ArgumentError(f"two functions of the module have the global symbol {twice!r}")
+    return found
+
+
+def _named(func: PrimFunc, name: str) -> PrimFunc:
+    return func if func.attrs.get("global_symbol") == name else func.with_attr("global_symbol", name)
+
+
+def check_name(name: Any) -> str | None:
+    """name, when it can be a function's. Raises ArgumentError."""
+    if name is not None and not (isinstance(name, str) and name.isascii() and name.isidentifier()):
+        raise ArgumentError(with_hint(f"name={name!r} cannot name a function", "use letters, digits and _"))
+    return name
 
 
 def check_target(spec: str | Target | None) -> Target:
     """The target, when code can be generated for it. Raises TargetError."""
-    resolved = target(spec)
+    resolved = resolve_target(spec)
     if resolved.kind != "llvm":
         raise TargetError(with_hint(f"there is no code generation for {resolved.kind!r} yet",
                                     'build for "llvm", or look at the loops with lower(..., simple_mode=True)'))

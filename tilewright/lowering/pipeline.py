@@ -16,6 +16,7 @@ from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
 from tilewright.lowering.reduction_init import lower_reduction_init
 from tilewright.lowering.relax_guards import relax_private_guards
 from tilewright.lowering.simplify import simplify
+from tilewright.lowering.split_lanes import split_lanes
 from tilewright.lowering.storage import hoist_allocations
 from tilewright.lowering.thread_loops import unify_thread_loops
 from tilewright.lowering.unroll import unroll
@@ -49,6 +50,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("simplify", simplify, "flat"),
     Pass("hoist_guards", hoist_guards, "flat"),
     Pass("hoist_allocations", hoist_allocations, "flat"),
+    Pass("split_lanes", split_lanes, "flat"),
     Pass("vectorize", vectorize, "flat"),
     Pass("unroll", unroll, "flat"),
 )

@@ -16,8 +16,8 @@ from tilewright.tir.stmt import THREAD_BINDING, For, PrimFunc, Stmt
 def unify_thread_loops(func: PrimFunc) -> PrimFunc:
     """No loop bound to a thread axis is inside another one of the same axis: it uses the outer one's variable.
 
-    Where the inner extent is smaller, the other threads are kept out by a guard. Raises LowerError where it is
-    larger or cannot be compared.
+    Where the inner extent is smaller, the other threads are kept out by a guard. Virtual threads are as many axes as
+    there are loops. Raises LowerError where the inner extent is larger or cannot be compared.
     """
     if not any(isinstance(s, For) and s.kind == THREAD_BINDING for s in statements(func.body)):
         return func
@@ -25,7 +25,7 @@ def unify_thread_loops(func: PrimFunc) -> PrimFunc:
 
 
 def _visit(stmt: Stmt, bound: Mapping[str, For], analyzer: Analyzer) -> Stmt:
-    if not isinstance(stmt, For) or stmt.kind != THREAD_BINDING:
+    if not isinstance(stmt, For) or stmt.kind != THREAD_BINDING or stmt.thread_tag.startswith("vthread"):
         return map_stmts(stmt, lambda s: _visit(s, bound, analyzer))
     outer = bound.get(stmt.thread_tag)
     if outer is None:

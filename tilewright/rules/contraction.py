@@ -42,15 +42,15 @@ def choose_tile(m: int, n: int, k: int, itemsize: int, target: Target) -> Tile:
     lanes = max(1, target.vector_bytes // itemsize)
     budget = 3 * registers(target) // 4
     best: tuple[float, int, int] = (math.inf, 1, 1)
-    for vectors in (1, 2, 4):
+    for vectors in (1, 2, 3, 4):
         for rows in range(1, 15):
             if rows * vectors > budget:
                 continue
             columns = vectors * lanes
             padded = -(-m // rows) * rows * (-(-n // columns) * columns)
-            loads = (rows + vectors) / (rows * vectors)
+            loads = (0.4 * rows + vectors) / (rows * vectors)    # scalars of A come from the nearest cache
             latency = max(1.0, LATENCY / (rows * vectors))
-            ragged = 1.0 + (0.06 if m % rows else 0.0) + (0.03 if n % columns else 0.0)
+            ragged = 1.0 + (0.12 if m % rows else 0.0) + (0.03 if n % columns else 0.0)
             cost = padded / max(m * n, 1) * (latency + 0.25 * loads) * ragged
             best = min(best, (cost, rows, vectors))
     _, rows, vectors = best

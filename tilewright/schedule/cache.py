@@ -26,6 +26,7 @@ from tilewright.schedule.ordering import order, place_in
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.required import Place, inside, is_dense, ranges_of, relaxed, touched
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.scopes import require_scope
 from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import require
 from tilewright.support.names import identifier
@@ -54,6 +55,7 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
     """
     realize = sch.realize(block)
     require_leaf(sch, realize)
+    require_scope(storage_scope, realize)
     region = _chosen(realize, realize.block.reads, read_buffer_index, "reads")
     source = region.buffer
     consumers = [r for r in readers_of(sch, source) if r is realize or not writes(r.block, source)]
@@ -98,6 +100,7 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str, st
     """
     realize = sch.realize(block)
     require_stage(sch, realize)
+    require_scope(storage_scope, realize)
     region = _chosen(realize, realize.block.writes, write_buffer_index, "writes")
     source, name = region.buffer, realize.block.name
     stores = stores_of(block_statements(realize.block), source)

@@ -174,18 +174,23 @@ def _inverse(realize: BlockRealize, indices: Sequence[Expr], points: Sequence[Va
 
     onto: every point of a box must be an image of the map. Raises Illegal where the map cannot be inverted.
     """
-    block, inverse = realize.block, {}
-    domains = {}
-    for iv in block.iter_vars:
-        assert iv.dom is not None
-        if analyzer.equal(iv.dom.extent, 1):
-            inverse[iv.var] = iv.dom.min
+    block = realize.block
+    domains = {iv.var: (iv.dom.min, iv.dom.extent) for iv in block.iter_vars if iv.dom is not None}
+    inverse: dict[Var, Expr] = {}
+    left = []
+    for p, e in zip(points, indices, strict=True):
+        if isinstance(e, Var) and e in domains and e not in inverse:
+            inverse[e] = p
         else:
-            domains[iv.var] = (iv.dom.min, iv.dom.extent)
-    left = [(p, e) for p, e in zip(points, indices, strict=True) if any(n in domains for n in walk(e))]
+            left.append((p, e))
+    for v, (low, extent) in domains.items():
+        if v not in inverse and analyzer.equal(extent, 1):
+            inverse[v] = low
+    domains = {v: d for v, d in domains.items() if v not in inverse}
+    if not domains:
+        return inverse
+    left = [(p, e) for p, e in left if any(n in domains for n in walk(e))]
     plain = [e for _, e in left]
-    if all(isinstance(e, Var) for e in plain) and len({id(e) for e in plain}) == len(plain) == len(domains):
-        return inverse | {e: p for p, e in left if isinstance(e, Var)}
     mapping = detect_iter_map([substitute(e, inverse) for e in plain], domains, IntImm(1, "bool"), analyzer)
     text = ", ".join(map(str, indices))
     require(mapping is not None and (mapping.is_bijective or not onto and mapping.is_injective),
@@ -250,10 +255,9 @@ def _outside_domain(block: Block, table: Mapping[Var, Expr], analyzer: Analyzer)
 
 
 def _other_elements(load: Load, store: Store, table: Mapping[Var, Expr], analyzer: Analyzer) -> list[Expr]:
-    """The conditions under which the element that is stored is the one that load names, where no iter var decides."""
-    pairs = [(substitute(e, table), at) for e, at in zip(load.indices, store.indices, strict=True)
-             if not any(isinstance(n, Var) and n in table and not isinstance(table[n], IntImm) for n in walk(e))]
-    return [binary("eq", at, e) for e, at in pairs if not analyzer.equal(at, e)]
+    """The conditions under which the element that is stored is the one that load names, less those that always hold."""
+    pairs = [(substitute(e, table), at) for e, at in zip(load.indices, store.indices, strict=True)]
+    return [binary("eq", at, analyzer.simplify(e)) for e, at in pairs if not analyzer.equal(at, e)]
 
 
 def _rewrite(sch: Schedule, realize: BlockRealize, fn: Callable[[Node], Node | None]) -> None:

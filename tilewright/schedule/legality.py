@@ -74,7 +74,8 @@ class Region:
         """
         ranges = {**a.domains, **{v: self.domains[v] for v in self.vars}}
         used = {n for i in a.indices for n in walk(i) if isinstance(n, Var) and n in ranges}
-        guard = [c for c in conjuncts(TRUE if a.predicate is None else a.predicate) if all(n in used for n in walk(c) if n in ranges)]
+        conditions = conjuncts(TRUE if a.predicate is None else a.predicate)
+        guard = [c for c in conditions if all(n in used for n in walk(c) if n in ranges)]
         found = detect_iter_map(list(a.indices), {v: ranges[v] for v in used}, all_of(*guard), self.analyzer)
         return used if found is not None and found.is_injective else None
 

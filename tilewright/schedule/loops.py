@@ -1,6 +1,7 @@
 """Primitives that reshape loop nests: split, fuse, reorder."""
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,8 @@ from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import LoopRV, bind_loop, simpler, substitute_loops
 from tilewright.support.errors import Illegal, require
-from tilewright.tir.expr import Expr, IntImm, Var, binary, ceildiv
+from tilewright.tir.dtype import promote
+from tilewright.tir.expr import Expr, IntImm, Var, binary, cast, ceildiv
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import SERIAL, For, Stmt
 
@@ -75,6 +77,7 @@ def _extents(sch: Schedule, loop: For, sizes: Sequence[int | None]) -> tuple[lis
     known = 1
     for f in sizes:
         known *= 1 if f is None else f
+    require(known < 1 << 63, f"the factors cover {known} iterations, more than 64 bits count", loop)
     analyzer = sch.analyzer_at(loop)
     if None in sizes:
         inferred = analyzer.simplify(ceildiv(extent, IntImm(known, dtype)))
@@ -128,7 +131,7 @@ def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: 
 
 
 def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:
-    dtype = nest[0].loop_var.dtype
+    dtype = functools.reduce(promote, [loop.loop_var.dtype for loop in nest])
     fused = sch.fresh_var(name or "_".join(loop.loop_var.name for loop in nest) + "_fused", dtype)
     total: Expr = nest[0].extent
     for loop in nest[1:]:
@@ -144,7 +147,7 @@ def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:
             table[loop.loop_var] = loop.min
             continue
         value = binary("floormod", rest, loop.extent) if k else rest
-        table[loop.loop_var] = binary("add", simpler(value, analyzer), loop.min)
+        table[loop.loop_var] = binary("add", cast(loop.loop_var.dtype, simpler(value, analyzer)), loop.min)
         rest = binary("floordiv", rest, loop.extent)
     body = substitute_loops(nest[-1].body, table, analyzer)
     sch.replace(nest[0], For(fused, IntImm(0, dtype), total, SERIAL, body))

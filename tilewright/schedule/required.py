@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
@@ -51,8 +52,8 @@ def _independent(exprs: Sequence[Expr], ranges: Domains, place: Place) -> bool:
     return mapping is not None and mapping.is_bijective
 
 
-def _runs_at_all(realize: BlockRealize, indexed: Container[Node], inner: Domains, place: Place) -> bool:
-    """True when the iter vars that are not indexed keep the block from running in no iteration of the loops of place."""
+def _runs_at_all(realize: BlockRealize, indexed: Container[Any], inner: Domains, place: Place) -> bool:
+    """True when no iter var beside the indexed ones keeps the block from running in any iteration of the place."""
     analyzer = place.analyzer
     for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
         if iv.var in indexed or not any(n in place.loop_vars for n in walk(value)):

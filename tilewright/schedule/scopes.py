@@ -31,12 +31,16 @@ def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, stor
     require(bool(found), f"block {realize.block.name} writes no buffer {buffer_index!r}", realize,
             hint=f"it writes {', '.join(b.name for b in written)}")
     old = found[0]
-    require(storage_scope in SCOPES, f"{storage_scope!r} is not a storage scope", realize,
-            hint=f"the scopes are {', '.join(SCOPES)}")
+    require_scope(storage_scope, realize)
     require(not any(old is b for b in sch.func.buffer_map.values()),
             f"{old.name} is an argument of the function", realize,
             hint="cache_read or cache_write makes a copy in the scope you want")
     sch.set_body(replace_buffers(sch.func.body, {old: old.replace(scope=storage_scope, data=None)}))
+
+
+def require_scope(scope: object, at: Node) -> None:
+    """Refuse a scope that is none of SCOPES."""
+    require(scope in SCOPES, f"{scope!r} is not a storage scope", at, hint=f"the scopes are {', '.join(SCOPES)}")
 
 
 def replace_buffers(node: N, table: Mapping[Buffer, Buffer]) -> N:

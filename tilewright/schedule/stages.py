@@ -15,7 +15,7 @@ from tilewright.schedule.stages_dataflow import (
 )
 from tilewright.schedule.stages_records import Call, call_site
 from tilewright.schedule.stages_replay import Replay
-from tilewright.schedule.stages_stage import Stage
+from tilewright.schedule.stages_stage import Stage, require_scope_of
 from tilewright.support.errors import ScheduleError, TensorExpressionError, with_hint
 from tilewright.support.registry import register_hook
 from tilewright.te.fingerprint import graph_text
@@ -123,6 +123,7 @@ class StageSchedule:
         users = list(dict.fromkeys(self[r] for r in given))
         names = ", ".join(user.op.name for user in users)
         call = Call(f"s.cache_read({tensor.name}, {scope!r}, [{names}])", call_site())
+        require_scope_of(call, scope)
         if not users:
             call.refuse("no reader is given", f"pass the operations that read {tensor.name}")
         source = stage.op.output(tensor.value_index)
@@ -151,6 +152,7 @@ class StageSchedule:
             raise ScheduleError("s.cache_write: one tensor at a time can be given a cache")
         stage = self._tensor_stage("cache_write", given[0])
         call = Call(f"s.cache_write({given[0].name}, {scope!r})", call_site())
+        require_scope_of(call, scope)
         op = stage.op
         if not isinstance(op, ComputeOp):
             kind = "a placeholder" if isinstance(op, PlaceholderOp) else "an extern operation"

@@ -28,6 +28,12 @@ class Replay:
             if isinstance(a, Tensor) and a not in stages and not isinstance(a.op, PlaceholderOp):
                 raise ScheduleError(with_hint(f"argument {a.name} is not in this schedule",
                                               "pass it to create_schedule as well, or leave it out"))
+        for op in stages.outputs:
+            if not isinstance(op, PlaceholderOp) and not any(t is a for t in op.outputs for a in self._args):
+                given = ", ".join(a.name for a in self._args if isinstance(a, (Tensor, Var))) or "none"
+                raise ScheduleError(with_hint(
+                    f"{op.name} is an output of the schedule and is not among the arguments ({given})",
+                    "add it, or schedule the operations whose results you want"))
         func, names = lower_ops(self._args, stages.outputs, name)
         self._sch = Schedule(func)
         self._blocks: dict[Stage, BlockRV] = {stages[op]: BlockRV(block, self._sch.focus)

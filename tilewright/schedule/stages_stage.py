@@ -5,6 +5,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tilewright.schedule.scopes import SCOPES
 from tilewright.schedule.stages_records import Attachment, Call, Mark, Relation, call_site
 from tilewright.te.operation import ComputeOp, PlaceholderOp
 from tilewright.te.tensor import Operation, Tensor
@@ -164,6 +165,8 @@ class Stage:
         """Annotate a loop with `pragma_<type>`: for code generators that know it."""
         call = self._call("pragma", [var], repr(pragma_type))
         self._require_leaf(call, var)
+        if not isinstance(pragma_type, str):
+            call.refuse(f"the pragma {pragma_type!r} is not a string")
         self.pragmas.append((var, f"pragma_{pragma_type}", 1 if pragma_value is None else pragma_value, call))
 
     def _mark(self, kind: str, var: IterVar, call: Call | None = None, thread: IterVar | None = None) -> None:
@@ -232,6 +235,7 @@ class Stage:
     def set_scope(self, scope: str) -> None:
         """Keep the result in memory of the given scope ("local", "shared", ...)."""
         call = self._call("set_scope", [], repr(scope))
+        require_scope_of(call, scope)
         if isinstance(self.op, PlaceholderOp) or self.is_output:
             call.refuse(f"{self.op.name} is an argument of the function, its memory belongs to the caller",
                         f"s.cache_read or s.cache_write makes a copy in {scope!r}")
@@ -318,6 +322,12 @@ class Stage:
         self._all += results
 
 
+def require_scope_of(call: Call, scope: object) -> None:
+    """Refuse a scope that is none of SCOPES."""
+    if scope not in SCOPES:
+        call.refuse(f"{scope!r} is not a storage scope", f"the scopes are {', '.join(SCOPES)}")
+
+
 def _name(iv: Any) -> str:
     """An axis by its name; anything else as Python shows it."""
     if isinstance(iv, IterVar):
@@ -336,4 +346,6 @@ def _size(call: Call, what: str, value: Any) -> int:
         call.refuse(f"{what} is {value!r}, not an integer")
     if size <= 0:
         call.refuse(f"{what} is {size}, which is not positive", f"{what} is at least 1")
+    if size >= 1 << 63:
+        call.refuse(f"{what} is {size}, which does not fit 64 bits")
     return size

@@ -154,7 +154,10 @@ def _format(value: Any, name_of: Any) -> str:
         return name_of(value)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_format(v, name_of) for v in value) + "]"
-    return str(value) if hasattr(value, "same_as") else repr(value)
+    if hasattr(value, "same_as"):
+        return str(value)
+    # without the address that a function's repr shows
+    return getattr(value, "__name__", type(value).__name__) if callable(value) else repr(value)
 
 
 class _Names:

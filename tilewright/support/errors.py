@@ -64,6 +64,13 @@ def require(condition: bool, message: str, *at: object, hint: str = "") -> None:
         raise Illegal(message, at, hint)
 
 
+def described(x: object) -> str:
+    """A wrong argument as a message shows it: its repr where that is one short line, else its type."""
+    text = repr(x)
+    kind = type(x).__name__
+    return text if len(text) <= 60 and "\n" not in text and " at 0x" not in text else f"an object of type {kind}"
+
+
 def with_hint(message: str, hint: str) -> str:
     """message, a blank line and `hint: ...`: the form of every error text."""
     return f"{message}\n\nhint: {hint}" if hint else message

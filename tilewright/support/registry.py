@@ -1,10 +1,13 @@
 """Named hooks by which a higher floor gives a lower one something to call (printers, façades)."""
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 _HOOKS: dict[str, Callable[..., Any]] = {}
+# Where a hook is registered, for a program that has imported the lower floor only: `from tilewright import te`.
+_HOMES = {"te.create_schedule": "tilewright.schedule.stages", "tir.print": "tilewright.tir.printer"}
 
 
 def register_hook(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -16,6 +19,8 @@ def register_hook(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 
 def hook(name: str) -> Callable[..., Any]:
-    """The function registered under `name`."""
-    assert name in _HOOKS, f"hook {name!r} is not registered: its module was never imported"
+    """The function registered under `name`; the module that registers it is imported if need be."""
+    if name not in _HOOKS and name in _HOMES:
+        importlib.import_module(_HOMES[name])
+    assert name in _HOOKS, f"hook {name!r} is registered nowhere"
     return _HOOKS[name]

@@ -6,9 +6,11 @@ import os
 import shlex
 import threading
 from dataclasses import dataclass, field
+from typing import Any
 
 import llvmlite.binding as llvm
 
+from tilewright.support.cpus import X86_CPUS, X86_TUNING, resolve
 from tilewright.support.errors import TargetError, with_hint
 
 KINDS = {"llvm": "cpu", "c": "cpu", "cuda": "cuda"}
@@ -16,14 +18,9 @@ _FLAGS = {
     "mcpu": "CPU name", "mattr": "features, +a,-b", "mtriple": "target triple", "num-cores": "cores",
     "opt-level": "0 to 3", "keys": "words for schedule rules", "libs": "libraries", "device": "device words",
     "model": "device model", "arch": "GPU architecture", "max_threads_per_block": "GPU limit",
-    "thread_warp_size": "GPU limit", "host": "host target",
+    "thread_warp_size": "GPU limit", "host": "host target", "target": "target triple, as in 2018",
 }
-_X86_CPUS = """generic x86-64 x86-64-v2 x86-64-v3 x86-64-v4 nocona core2 penryn nehalem westmere
-sandybridge ivybridge haswell broadwell skylake skylake-avx512 cascadelake cooperlake cannonlake
-icelake-client icelake-server tigerlake rocketlake alderlake raptorlake meteorlake arrowlake
-sapphirerapids emeraldrapids graniterapids sierraforest grandridge knl knm bonnell silvermont goldmont
-tremont gracemont core-avx2 core-avx-i corei7 corei7-avx btver1 btver2 bdver1 bdver2 bdver3 bdver4
-amdfam10 barcelona k8 k8-sse3 opteron athlon64 znver1 znver2 znver3 znver4 znver5""".split()
+_X86 = ("x86_64", "amd64")
 
 
 @functools.cache
@@ -41,51 +38,62 @@ def usable_cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Target:
-    """A code generation target. `mcpu`, `features` and `triple` are LLVM's names.
+    """What code is generated for. `mcpu`, `features` (+a,-b) and `triple` are LLVM's names, opt_level is 0 to 3.
 
-    `str(target)` parses back to an equal target.
+    Made from a string (see `target`); `str(t)` is that string, so `Target(str(t)) == t`. As a context manager it is
+    the target of everything inside that names none.
     """
     kind: str
-    mcpu: str = ""
-    features: str = ""
-    triple: str = ""
-    num_cores: int = 1
-    opt_level: int = 3
-    keys: tuple[str, ...] = ()
-    text: str = field(default="", compare=False)
+    mcpu: str
+    features: str
+    triple: str
+    num_cores: int
+    opt_level: int
+    keys: tuple[str, ...]
+    text: str = field(compare=False)
 
     _stack = threading.local()
 
+    def __init__(self, spec: str | Target | None = None, host: object = None) -> None:
+        """`host` is accepted for old programs: host code is always for this machine."""
+        for name, value in vars(target(spec)).items():
+            object.__setattr__(self, name, value)
+
     def __str__(self) -> str:
-        return self.text or self.kind
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Target({self.text!r})"
 
     @property
     def is_host(self) -> bool:
         """True when code for this target runs in this process."""
-        return self.kind == "llvm" and _arch(self.triple) == _arch(host_cpu()[2])
+        return self.kind == "llvm" and _platform(self.triple) == _platform(host_cpu()[2])
 
     @property
     def attrs(self) -> dict[str, object]:
+        """The flags by name, as TVM has them."""
         return {"mcpu": self.mcpu, "mattr": self.features, "mtriple": self.triple, "num-cores": self.num_cores}
 
+    @property
+    def feature_set(self) -> frozenset[str]:
+        """The instruction sets that code may use, in LLVM's spelling ("avx512f"), those implied included."""
+        return feature_set(self.triple, self.mcpu, self.features)
+
     def has_feature(self, name: str) -> bool:
-        """True when the feature string turns `name` (LLVM's spelling, e.g. "avx512f") on."""
-        return f"+{name}" in self.features.split(",")
+        """True when code may use the instruction set `name` (LLVM's spelling, e.g. "avx512f")."""
+        return name in self.feature_set
 
     @property
     def vector_bytes(self) -> int:
         """Width of the widest vector register that code should use, in bytes."""
-        if self.has_feature("avx512f"):
-            return 64
-        if self.has_feature("avx2") or self.has_feature("avx"):
-            return 32
-        return 16
+        have = self.feature_set
+        return 64 if "avx512f" in have else 32 if "avx" in have else 16
 
     def __enter__(self) -> Target:
-        stack = self._stack.__dict__.setdefault("targets", [])
-        stack.append(self)
+        self._stack.__dict__.setdefault("targets", []).append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -98,12 +106,42 @@ class Target:
         return stack[-1] if stack else None
 
 
+def target(spec: str | Target | None = None) -> Target:
+    """The Target for a string, a Target, or None (the `with Target(...)` in force, else `llvm`).
+
+    `llvm` without -mcpu and -mtriple, or with -mcpu=native, means this host; with -mtriple alone it means any CPU of
+    that kind. Flags are read with one dash or two, as `-k=v` or `-k v`. Raises TargetError with the flag that is wrong.
+    """
+    if isinstance(spec, Target):
+        return spec
+    if spec is None:
+        return Target.current() or _parse("llvm")
+    if not isinstance(spec, str):
+        raise TargetError(with_hint(f"{spec!r} is not a target", 'write a string such as "llvm -mcpu=znver4"'))
+    return _parse(spec)
+
+
+@functools.lru_cache(maxsize=256)
+def feature_set(triple: str, mcpu: str, features: str) -> frozenset[str]:
+    """The instruction sets of a CPU by LLVM's name for it, changed by a feature string `+a,-b`."""
+    return resolve(_arch(triple), mcpu, [item for item in features.split(",") if item])
+
+
 def _arch(triple: str) -> str:
     return triple.split("-")[0]
 
 
-def parse_flags(text: str) -> tuple[str, dict[str, str]]:
-    """(kind, flags) of a target string; flags are read with one dash or two, `-k=v` or `-k v`."""
+def _platform(triple: str) -> tuple[str, str]:
+    """(architecture, operating system) of a triple."""
+    rest = triple.split("-", 1)[-1]
+    systems = ("linux", "darwin", "macos", "ios", "windows", "freebsd", "wasi", "none")
+    system = next((s for s in systems if s in rest), rest)
+    arch = {"amd64": "x86_64", "arm64": "aarch64"}.get(_arch(triple), _arch(triple))
+    return arch, "darwin" if system == "macos" else system
+
+
+def _flags(text: str) -> tuple[str, dict[str, str]]:
+    """(kind, flags) of a target string."""
     try:
         words = shlex.split(text)
     except ValueError as why:
@@ -120,10 +158,13 @@ def parse_flags(text: str) -> tuple[str, dict[str, str]]:
             raise TargetError(with_hint(f"target {text!r}: {word!r} is not a flag",
                                         "the flags are " + ", ".join(f"-{k}" for k in _FLAGS)))
         if not equals:
-            if not rest or rest[0].startswith("-"):
+            # "-mattr -avx2": a feature may start with a dash, a value of any other flag may not
+            if not rest or (rest[0].startswith("-") and name != "mattr"):
                 raise TargetError(f"target {text!r}: -{name} needs a value ({_FLAGS[name]})")
             value = rest.pop(0)
-        flags[name] = value
+        name = "mtriple" if name == "target" else name
+        if flags.setdefault(name, value) != value:
+            raise TargetError(f"target {text!r}: -{name} is given twice")
     return words[0], flags
 
 
@@ -131,43 +172,36 @@ def _natural(text: str, flags: dict[str, str], name: str, default: int, low: int
     raw = flags.get(name)
     if raw is None:
         return default
-    if not raw.isdigit() or not low <= int(raw) <= high:
+    if not (raw.isascii() and raw.isdigit()) or not low <= int(raw) <= high:
         raise TargetError(f"target {text!r}: -{name}={raw} is not an integer from {low} to {high}")
     return int(raw)
 
 
-def target(spec: str | Target | None = None) -> Target:
-    """The Target for a string, a Target, or None (the `with Target` in force, else `llvm`).
-
-    `llvm` without -mcpu and -mtriple means this host. Raises TargetError with the flag that is wrong.
-    """
-    if isinstance(spec, Target):
-        return spec
-    if spec is None:
-        return Target.current() or _parse("llvm")
-    if not isinstance(spec, str):
-        raise TargetError(with_hint(f"{spec!r} is not a target", 'write a string such as "llvm -mcpu=znver4"'))
-    return _parse(spec)
-
-
 @functools.lru_cache(maxsize=256)
 def _parse(spec: str) -> Target:
-    kind, flags = parse_flags(spec)
+    kind, flags = _flags(spec)
     cpu, features, triple = host_cpu()
-    cross = "mtriple" in flags and _arch(flags["mtriple"]) != _arch(triple)
-    if cross:
-        cpu, features, triple = "generic", "", flags["mtriple"]
+    wanted = flags.get("mcpu", "generic" if "mtriple" in flags else "native")
+    if "mtriple" in flags:
+        triple = flags["mtriple"]
         _check_triple(spec, triple)
-    if "mcpu" in flags and flags["mcpu"] != cpu:
-        cpu, features = flags["mcpu"], _features_of(spec, flags["mcpu"], triple)
+    if wanted == "native" and _platform(triple) != _platform(host_cpu()[2]):
+        raise TargetError(f"target {spec!r}: -mcpu=native is this machine, and -mtriple={triple} is another one")
+    if wanted not in ("native", cpu):
+        _check_cpu(spec, wanted, triple)
+        cpu, features = wanted, ""
     if "mattr" in flags:
-        _check_features(spec, flags["mattr"])
+        _check_features(spec, flags["mattr"], triple)
         features = ",".join(filter(None, [features, flags["mattr"]]))
-    return Target(
-        kind, cpu, features, triple,
-        _natural(spec, flags, "num-cores", usable_cores(), 1, 65536),
-        _natural(spec, flags, "opt-level", 3, 0, 3),
-        tuple(filter(None, flags.get("keys", "").split(","))) or (KINDS[kind],), spec)
+    fields: dict[str, Any] = {
+        "kind": kind, "mcpu": cpu, "features": features, "triple": triple,
+        "num_cores": _natural(spec, flags, "num-cores", usable_cores(), 1, 65536),
+        "opt_level": _natural(spec, flags, "opt-level", 3, 0, 3),
+        "keys": tuple(filter(None, flags.get("keys", "").split(","))) or (KINDS[kind],), "text": spec}
+    made = Target.__new__(Target)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
 
 
 def _check_triple(spec: str, triple: str) -> None:
@@ -178,28 +212,19 @@ def _check_triple(spec: str, triple: str) -> None:
         raise TargetError(f"target {spec!r}: -mtriple={triple}: {str(why).strip()}") from None
 
 
-def _check_features(spec: str, mattr: str) -> None:
-    for item in mattr.split(","):
-        if item[:1] not in "+-" or len(item) < 2:
-            raise TargetError(with_hint(f"target {spec!r}: -mattr item {item!r}", "write +feature or -feature"))
-
-
-def _features_of(spec: str, cpu: str, triple: str) -> str:
-    """The SIMD features that rules ask about, for a CPU that is not the host; LLVM adds the rest."""
-    if _arch(triple) not in ("x86_64", "amd64"):
-        return ""
-    if cpu not in _X86_CPUS:
+def _check_cpu(spec: str, cpu: str, triple: str) -> None:
+    """LLVM itself only prints a warning for a CPU that it does not know, and generates code for any."""
+    if _arch(triple) in _X86 and cpu not in X86_CPUS:
         raise TargetError(with_hint(f"target {spec!r}: LLVM knows no x86-64 CPU {cpu!r}",
-                                    "e.g. " + ", ".join(("x86-64-v3", "x86-64-v4", "haswell", "skylake-avx512",
-                                                         "znver4", "znver5"))))
-    wide = {"x86-64-v4", "skylake-avx512", "cascadelake", "cooperlake", "cannonlake", "icelake-client",
-            "icelake-server", "tigerlake", "rocketlake", "sapphirerapids", "emeraldrapids", "graniterapids",
-            "knl", "knm", "znver4", "znver5"}
-    avx2 = {"x86-64-v3", "haswell", "broadwell", "skylake", "core-avx2", "alderlake", "raptorlake", "meteorlake",
-            "arrowlake", "sierraforest", "grandridge", "gracemont", "bdver4", "znver1", "znver2", "znver3"}
-    if cpu in wide:
-        return "+avx,+avx2,+fma,+avx512f" + ("" if cpu in ("knl", "knm") else ",+avx512bw,+avx512dq,+avx512vl")
-    if cpu in avx2:
-        return "+avx,+avx2,+fma"
-    return "+avx" if cpu in ("sandybridge", "ivybridge", "corei7-avx", "core-avx-i", "btver2", "bdver1",
-                             "bdver2", "bdver3") else ""
+                                    "e.g. x86-64-v3, x86-64-v4, haswell, skylake-avx512, znver4, znver5"))
+
+
+def _check_features(spec: str, mattr: str, triple: str) -> None:
+    known = {*llvm.get_host_cpu_features(), *X86_TUNING}
+    check_names = _arch(triple) in _X86 and _arch(host_cpu()[2]) in _X86
+    for item in mattr.split(","):
+        if item[:1] not in ("+", "-") or len(item) < 2:
+            raise TargetError(with_hint(f"target {spec!r}: -mattr item {item!r}", "write +feature or -feature"))
+        if check_names and item[1:] not in known:
+            raise TargetError(with_hint(f"target {spec!r}: x86-64 has no feature {item[1:]!r}",
+                                        "LLVM's names, such as +avx2, +fma, +avx512f"))

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tilewright.support.errors import TensorExpressionError, with_hint
+from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.support.registry import hook
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp
 from tilewright.te.reduction import NOT_TOP_LEVEL, Reduce, is_reduction_var
@@ -16,6 +17,7 @@ from tilewright.tir.expr import DATA_PARALLEL, THREAD_INDEX, Expr, IntImm, IterV
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Evaluate, Stmt
 
+MAX_ELEMENTS = 1 << 59          # of a tensor: 16 bytes each, as many as a signed 64-bit offset reaches
 THREAD_TAGS = (*(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx", "vthread") for d in "xyz"),
                "vthread", "cthread")
 
@@ -64,6 +66,10 @@ def to_shape(shape: Any, what: str) -> tuple[Expr, ...]:
             raise TensorExpressionError(
                 f"{what}: extent {position} of shape {text} is {e}, not a natural number")
         out.append(e)
+    count = math.prod(e.value for e in out if isinstance(e, IntImm))
+    if count > MAX_ELEMENTS:
+        raise TensorExpressionError(f"{what}: the shape {shape_text(tuple(out))} has {count} elements, more than "
+                                    f"{MAX_ELEMENTS}, which 64-bit addresses reach")
     return tuple(out)
 
 
@@ -165,7 +171,7 @@ def extern(shape: Any, inputs: Sequence[Tensor], fcompute: Callable[..., Any], n
     tensors = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     for t in tensors:
         if not isinstance(t, Tensor):
-            raise TensorExpressionError(f"{what}: the input {t!r} is not a tensor")
+            raise TensorExpressionError(f"{what}: the input {described(t)} is not a tensor")
     ins = _buffers(in_buffers, [(t.shape, t.dtype, t.name) for t in tensors], what)
     several = isinstance(shape, (tuple, list)) and bool(shape) and isinstance(shape[0], (tuple, list))
     shapes = [to_shape(s, what) for s in (shape if several else [shape])]
@@ -182,7 +188,7 @@ def extern(shape: Any, inputs: Sequence[Tensor], fcompute: Callable[..., Any], n
     if isinstance(body, Expr):
         body = Evaluate(body)
     if not isinstance(body, Stmt):
-        raise TensorExpressionError(f"{what}: the function gives {body!r}, not a statement or a call")
+        raise TensorExpressionError(f"{what}: the function gives {described(body)}, not a statement or a call")
     outputs = ExternOp(name, tensors, ins, outs, body, tag, attrs).outputs
     return outputs if len(outputs) > 1 else outputs[0]
 

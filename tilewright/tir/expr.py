@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.support.errors import IRError, with_hint
+from tilewright.support.errors import IRError, described, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.node import Node
 from tilewright.tir.ops import BINARY, INTRINSICS
@@ -317,7 +317,7 @@ def convert(x: Any, dtype: str | None = None) -> Expr:
         if dtype is None and isinstance(x, (np.number, np.bool_)):
             dtype = dt.canonical(x.dtype)
         return const(x, dtype)
-    raise IRError(with_hint(f"{x!r} of type {type(x).__name__} is not an expression",
+    raise IRError(with_hint(f"{described(x)} is not an expression",
                             "expected a number, a Var, an axis or an indexed tensor"))
 
 
@@ -371,6 +371,9 @@ def cast(dtype: str, value: Any) -> Expr:
 
 def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
     """Both operands as expressions of one dtype: numbers take the other's type, the rest promotes."""
+    for operand in (a, b):
+        if isinstance(operand, str):
+            raise IRError(f"the operand {operand!r} is a string, not a number or an expression")
     number_a, number_b = isinstance(a, (int, float, np.number)), isinstance(b, (int, float, np.number))
     if number_a and not number_b:
         y = convert(b)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from tilewright.codegen.llvm.compile import assembly, compile_object, compile_text, llvm_ir, optimized_ir
 from tilewright.codegen.llvm.emit import emit_module
 from tilewright.codegen.llvm.layout import KernelLayout, kernel_layout
-from tilewright.codegen.llvm.target import CpuTarget, feature_set, host_cpu, target_machine
+from tilewright.codegen.llvm.target import CpuTarget, feature_set, target_machine
 
 __all__ = [
     "CpuTarget",
@@ -14,7 +14,6 @@ __all__ = [
     "compile_text",
     "emit_module",
     "feature_set",
-    "host_cpu",
     "kernel_layout",
     "llvm_ir",
     "optimized_ir",
