@@ -152,19 +152,19 @@ def build():
 @SETTINGS.wrong("`TILEWRIGHT_NUM_THREADS=many`", "")
 def threads_text():
     with environment(TILEWRIGHT_NUM_THREADS="many"):
-        tw.num_threads()
+        tw.get_num_threads()
 
 
 @SETTINGS.wrong("`TILEWRIGHT_NUM_THREADS=-2`", "")
 def threads_negative():
     with environment(TILEWRIGHT_NUM_THREADS="-2"):
-        tw.num_threads()
+        tw.get_num_threads()
 
 
 @SETTINGS.wrong("`TILEWRIGHT_NUM_THREADS=99999999999`", "")
 def threads_huge():
     with environment(TILEWRIGHT_NUM_THREADS="99999999999"):
-        tw.num_threads()
+        tw.get_num_threads()
 
 
 @SETTINGS.wrong("`TILEWRIGHT_CACHE_SIZE_MB=big`", "")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tilewright.arith.context import Context
 from tilewright.arith.linear import Atom, Linear
 
-DEPTH, BUDGET = 6, 80
+DEPTH, BUDGET, CHECKS = 6, 80, 400
 
 
 def nonneg(ctx: Context, form: Linear) -> bool:
@@ -28,13 +28,16 @@ def positive(ctx: Context, form: Linear) -> bool:
 
 
 class _Search:
-    """One proof attempt: goals already seen and the number of goals it may still open."""
+    """One proof attempt: goals already seen, and the numbers of goals that it may still look at and open."""
 
     def __init__(self, ctx: Context) -> None:
-        self.ctx, self.left = ctx, BUDGET
+        self.ctx, self.left, self.checks = ctx, BUDGET, CHECKS
         self.seen: set[object] = set()
 
     def prove(self, form: Linear, depth: int) -> bool:
+        if self.checks == 0:
+            return False
+        self.checks -= 1
         lo, hi = self.ctx.bounds_of(form)
         if lo is not None and lo >= 0:
             return True
@@ -66,7 +69,7 @@ class _Search:
 
     def _by_facts(self, form: Linear, depth: int) -> bool:
         """Subtract multiples of facts to cancel an atom."""
-        for atom, k, facts in self._choices(form):
+        for atom, k, facts in self._choices(form) if self.left else ():
             for fact in facts:
                 f = fact.terms[atom]
                 g = math.gcd(f, k)

@@ -77,7 +77,7 @@ def show_schedule(console: Console, m: int, k: int, n: int) -> None:
     c = te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")
     func = create_prim_func([a, b, c], name="matmul")
     for title, f in (("as written", func), ("as scheduled", apply_rules(func, target()).func)):
-        console.print(f"\n--- the loops of C[i, j] = sum_k A[i, k] * B[k, j], {title}")
+        console.print(f"\n--- the loops of C[i, j] = sum_k A[i, k] * B[k, j], {title}", markup=False)
         console.print(str(lower(f, simple_mode=True)["matmul"]), markup=False)
 
 

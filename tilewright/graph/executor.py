@@ -1,6 +1,7 @@
 """Runs graphs: infers types, plans memory, compiles each kernel once, and executes a step in one native call."""
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,8 +15,9 @@ from tilewright.graph.planner import KernelCache, plan_step
 from tilewright.graph.step import Step
 from tilewright.graph.value import TensorType, Value, topological
 from tilewright.runtime import Tensor
+from tilewright.runtime.dtypes import dtype_string
 from tilewright.runtime.tensor import as_numpy
-from tilewright.support.errors import GraphError, with_hint
+from tilewright.support.errors import ArgumentError, GraphError, described, with_hint
 
 
 class Executor:
@@ -28,11 +30,16 @@ class Executor:
 
     def __init__(self, outputs: Sequence[Value], updates: Sequence[Update] = (), *, schedule: str = "rules",
                  fuse: bool = True, target: str | Target | None = None) -> None:
-        self.outputs, self.updates = tuple(outputs), tuple(updates)
+        self.outputs: tuple[Value, ...] = _items("outputs", outputs)
+        self.updates: tuple[Update, ...] = _items("updates", updates)
         self.fuse = fuse
+        for u in self.updates:
+            if not isinstance(u, Update):
+                raise GraphError(with_hint(f"Executor: {described(u)} is not an update",
+                                           "updates come from an optimizer: SGD(0.1).minimize(loss, params)"))
         for v in [*self.outputs, *(u.value for u in self.updates), *(u.target for u in self.updates)]:
             if not isinstance(v, Value):
-                raise GraphError(f"Executor: {v!r} is not a graph value")
+                raise GraphError(f"Executor: {described(v)} is not a graph value")
         if not self.outputs and not self.updates:
             raise GraphError("Executor: there is nothing to compute: no outputs and no updates")
         if schedule not in ("rules", "default"):
@@ -47,33 +54,40 @@ class Executor:
         order = topological([*self.outputs, *(u.value for u in self.updates)])
         self.placeholders = [v for v in order if v.op is None and v.data is None]
         self._steps: dict[tuple[TensorType, ...], Step] = {}
+        self._lock = threading.Lock()                      # a step has one arena, and parameters change in place
         self.step: Step | None = None                      # of the last run
 
     def run(self, feeds: Mapping[Value, Any] | None = None) -> list[Tensor]:
         """The outputs, as new tensors, for `feeds`: {placeholder: Tensor or array}. Updates are applied.
 
-        Feeds are read in place when they are contiguous (no copies). Raises GraphError for a missing or unknown
-        feed, a dtype or shape that an operator refuses, or a feed that is not contiguous.
+        Feeds are read in place when they are contiguous (no copies). Runs from several threads wait for each
+        other. Raises GraphError for a missing or unknown feed, a dtype or shape that an operator refuses, or a
+        feed that is not contiguous.
         """
-        arrays = self._arrays(dict(feeds or {}))
+        arrays = self._arrays(_table("run", {} if feeds is None else feeds))
         types = tuple(TensorType(tuple(a.shape), str(a.dtype)) for a in arrays)
-        step = self._steps.get(types)
-        if step is None:
-            fed = dict(zip(self.placeholders, types))
-            step = self._steps[types] = self._plan(fed)
-        self.step = step
-        return step.run(arrays)
+        with self._lock:
+            step = self._steps.get(types)
+            if step is None:
+                fed = dict(zip(self.placeholders, types))
+                step = self._steps[types] = self._plan(fed)
+            self.step = step
+            return step.run(arrays)
 
     def compile(self, feeds: Mapping[Value, TensorType]) -> Step:
-        """Plan and compile the step for feeds of these types, without running it."""
+        """Plan and compile the step for feeds of these types, without running it. Raises GraphError as `run` does."""
+        feeds = _table("compile", feeds)
         missing = [v.name for v in self.placeholders if v not in feeds]
         if missing:
             raise GraphError(f"Executor.compile: no type for {', '.join(missing)}")
+        for v in self.placeholders:
+            _check_type(v, feeds[v])
         types = tuple(feeds[v] for v in self.placeholders)
-        if types not in self._steps:
-            self._steps[types] = self._plan(dict(feeds))
-        self.step = self._steps[types]
-        return self.step
+        with self._lock:
+            if types not in self._steps:
+                self._steps[types] = self._plan(feeds)
+            self.step = self._steps[types]
+            return self.step
 
     def _plan(self, fed: Mapping[Value, TensorType]) -> Step:
         return plan_step(self.outputs, self.updates, fed, self.placeholders, self.kernels, self.fuse)
@@ -98,6 +112,29 @@ class Executor:
         return arrays
 
 
+def _items(name: str, given: Any) -> tuple[Any, ...]:
+    if not isinstance(given, (list, tuple)):
+        raise GraphError(with_hint(f"Executor: {name} is {described(given)}, not a list",
+                                   f"write Executor([loss], ...): {name} are given in a list"))
+    return tuple(given)
+
+
+def _table(method: str, feeds: Any) -> dict[Any, Any]:
+    if not isinstance(feeds, Mapping):
+        raise GraphError(with_hint(f"{method}: the feeds are {described(feeds)}, not a mapping",
+                                   "write {x: array} with the placeholder x as the key"))
+    return dict(feeds)
+
+
+def _check_type(v: Value, t: Any) -> None:
+    if not isinstance(t, TensorType):
+        raise GraphError(with_hint(f"compile: the type of {v.name} is {described(t)}",
+                                   'write graph.TensorType(shape, "float32")'))
+    if not all(isinstance(n, int) and n >= 0 for n in t.shape):
+        raise GraphError(f"compile: the shape {t.shape} of {v.name} is not made of natural numbers")
+    dtype_string(t.dtype)
+
+
 def _resolve(spec: str | Target | None) -> Target:
     t = target(spec)
     if not t.is_host:
@@ -106,7 +143,7 @@ def _resolve(spec: str | Target | None) -> Target:
 
 
 def _as_tensor(v: Value, x: Any) -> Tensor:
-    """A feed as a tensor over the same memory. Raises GraphError where that memory is not compact."""
+    """A feed as a tensor over the same memory. Raises GraphError where that memory is not compact and aligned."""
     if not isinstance(x, (Tensor, np.ndarray)) and not hasattr(x, "__dlpack__"):
         raise GraphError(with_hint(f"run: {v.name} is fed a {type(x).__name__}",
                                    "feed a Tensor, a NumPy array or a DLPack object"))
@@ -115,4 +152,12 @@ def _as_tensor(v: Value, x: Any) -> Tensor:
         strides = tuple(s // values.itemsize for s in values.strides)
         raise GraphError(with_hint(f"run: {v.name} is not contiguous: shape {values.shape}, strides {strides}",
                                    "feed np.ascontiguousarray(x)"))
-    return x if isinstance(x, Tensor) else runtime.from_dlpack(x)
+    if not values.flags.aligned:
+        raise GraphError(with_hint(f"run: {v.name} starts at an address that is no multiple of {values.itemsize}, the "
+                                   f"size of a {values.dtype}", "feed a copy: x.copy()"))
+    if isinstance(x, Tensor):
+        return x
+    try:
+        return runtime.view(values, v.name)
+    except ArgumentError as why:
+        raise GraphError(f"run: {v.name} is fed an array of {values.dtype.str} ({values.dtype}): {why}") from None

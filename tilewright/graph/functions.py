@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from tilewright.graph.operators import broadcast, conv, elementwise, linear, nn
 from tilewright.graph.value import Value
-from tilewright.support.errors import GraphError, with_hint
+from tilewright.support.errors import GraphError, described, with_hint
+from tilewright.tir import dtype as dt
 
 
 def _binary(op: elementwise.Elementwise, scalar: object, a: Value, b: Value | float) -> Value:
@@ -11,7 +12,7 @@ def _binary(op: elementwise.Elementwise, scalar: object, a: Value, b: Value | fl
         return op(a, b)
     if isinstance(b, (int, float)) and not isinstance(b, bool):
         return scalar(float(b))(a)  # type: ignore[operator]
-    raise GraphError(with_hint(f"{type(op).__name__}: {b!r} is neither a graph value nor a number",
+    raise GraphError(with_hint(f"{type(op).__name__}: {described(b)} is neither a graph value nor a number",
                                "wrap an array with graph.parameter(name, array)"))
 
 
@@ -44,7 +45,7 @@ def sqrt(x: Value) -> Value: return elementwise.Sqrt()(x)
 def tanh(x: Value) -> Value: return elementwise.Tanh()(x)
 def sigmoid(x: Value) -> Value: return elementwise.Sigmoid()(x)
 def relu(x: Value) -> Value: return elementwise.Relu()(x)
-def cast(x: Value, dtype: str) -> Value: return elementwise.Cast(dtype)(x)
+def cast(x: Value, dtype: str) -> Value: return elementwise.Cast(dt.canonical(dtype))(x)
 
 
 def matmul(a: Value, b: Value, ta: bool = False, tb: bool = False) -> Value:

@@ -8,7 +8,7 @@ from tilewright import te
 from tilewright.graph.operator import INJECTIVE, Operator
 from tilewright.graph.operators.elementwise import Add
 from tilewright.graph.value import TensorType, Value, topological
-from tilewright.support.errors import GraphError, with_hint
+from tilewright.support.errors import GraphError, described, with_hint
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,9 @@ def gradients(loss: Value, wrt: Sequence[Value]) -> list[Value]:
     to a member of wrt are not differentiated. Raises GraphError where loss does not depend on a member of wrt,
     or an operator on the way has no gradient.
     """
+    for v in (loss, *wrt):
+        if not isinstance(v, Value):
+            raise GraphError(f"gradients: {described(v)} is not a graph value")
     order = topological([loss])
     reaches = set(wrt)
     for v in order:

@@ -12,7 +12,7 @@ from tilewright.graph.gradients import gradients
 from tilewright.graph.operator import INJECTIVE, Operator
 from tilewright.graph.operators.elementwise import Elementwise
 from tilewright.graph.value import TensorType, Value, parameter
-from tilewright.support.errors import GraphError
+from tilewright.support.errors import GraphError, described
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,11 @@ class Scale(Elementwise):
 
 def _check_rate(name: str, **values: float) -> None:
     for key, value in values.items():
-        low, high = (0.0, 1.0) if key in ("momentum", "beta1", "beta2") else (0.0, float("inf"))
-        if not (isinstance(value, (int, float)) and low <= value <= high):
-            raise GraphError(f"{name}: {key}={value!r} is not a number from {low:g} to {high:g}")
+        unit = key in ("momentum", "beta1", "beta2")
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not (number and 0.0 <= value < (1.0 if unit else float("inf"))):
+            wanted = "a number from 0 to below 1" if unit else "a finite number of at least 0"
+            raise GraphError(f"{name}: {key} is {value!r}, not {wanted}")
 
 
 def _zeros_like(p: Value, what: str) -> Value:
@@ -85,6 +87,9 @@ class Optimizer:
     def minimize(self, loss: Value, params: Sequence[Value]) -> list[Update]:
         """Updates that lower `loss` (its sum, where it has several elements). Raises GraphError for a non-parameter."""
         for p in params:
+            if not isinstance(p, Value):
+                raise GraphError(f"{type(self).__name__}: {described(p)} is not a parameter; make it with "
+                                 "graph.parameter(name, array)")
             if p.data is None:
                 raise GraphError(f"{type(self).__name__}: {p!r} is not a parameter; make it with graph.parameter(name, array)")
         if len(set(params)) != len(params):

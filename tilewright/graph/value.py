@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.runtime import Tensor, array
-from tilewright.support.errors import GraphError, with_hint
+from tilewright.runtime.tensor import as_numpy
+from tilewright.support.errors import GraphError, described, with_hint
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,20 @@ class Value:
     A leaf is a placeholder (fed at every run) or a parameter (holds `data`, updated in place by optimizers).
     `+ - * /` with a value or a number build elementwise operators; `@` is the matrix product.
     """
-    __slots__ = ("op", "inputs", "name", "data")
+    __slots__ = ("op", "inputs", "name", "_data")
+    __array_ufunc__ = None               # array + value asks the value, which refuses arrays
 
     def __init__(self, op: Any, inputs: Sequence[Value], name: str, data: Tensor | None = None) -> None:
-        self.op, self.inputs, self.name, self.data = op, tuple(inputs), name, data
+        self.op, self.inputs, self.name, self._data = op, tuple(inputs), name, data
+
+    @property
+    def data(self) -> Tensor | None:
+        """What a parameter holds: planned steps know its address, so it stays one tensor; `copyfrom` fills it."""
+        return self._data
+
+    @data.setter
+    def data(self, value: object) -> None:
+        raise GraphError(with_hint(f"{self!r}: data cannot be replaced", f"fill it: {self.name}.data.copyfrom(array)"))
 
     def __repr__(self) -> str:
         if self.op is None:
@@ -42,12 +53,24 @@ class Value:
 
 def placeholder(name: str) -> Value:
     """A value that is fed at every run; its shape and dtype are those of the array fed."""
-    return Value(None, (), name)
+    return Value(None, (), _checked_name(name))
 
 
 def parameter(name: str, data: Any) -> Value:
     """A leaf that holds a copy of an array (or the Tensor given); optimizers update it in place."""
-    return Value(None, (), name, data if isinstance(data, Tensor) else array(data))
+    held = data if isinstance(data, Tensor) else array(data)
+    values = as_numpy(held)
+    if not (values.flags.c_contiguous and values.flags.aligned):
+        raise GraphError(with_hint(f"parameter {name}: the tensor is not compact and row-major",
+                                   "pass a copy: tilewright.nd.array(x)"))
+    return Value(None, (), _checked_name(name), held)
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str):
+        raise GraphError(with_hint(f"the name {described(name)} is not a string",
+                                   'write graph.placeholder("x") or graph.parameter("w", array)'))
+    return name
 
 
 def topological(outputs: Iterable[Value]) -> list[Value]:

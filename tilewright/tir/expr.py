@@ -19,6 +19,7 @@ from tilewright.tir.ops import BINARY, INTRINSICS
 class ExprOps:
     """Python operators on anything that stands for an expression (Expr, IterVar, a te tensor slice)."""
     __slots__ = ()
+    __array_ufunc__ = None               # NumPy leaves `np.float32(2) * x` to x
 
     def __add__(self, other: Any) -> Expr: return binary("add", self, other)
     def __radd__(self, other: Any) -> Expr: return binary("add", other, self)

@@ -41,6 +41,9 @@ class BroadcastTo(Operator):
     shape: tuple[int, ...]
     pattern = INJECTIVE
 
+    def __post_init__(self) -> None:
+        self.require(all(isinstance(n, int) and n >= 0 for n in self.shape), "the shape is not made of natural numbers")
+
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require(broadcastable(inputs[0].shape, self.shape), f"cannot repeat to {self.shape}", *inputs)
         return TensorType(self.shape, inputs[0].dtype)
@@ -105,6 +108,10 @@ class ReduceSum(Operator):
     keepdims: bool = False
     pattern = REDUCTION
     fuses_inputs = takes_epilogue = True
+
+    def __post_init__(self) -> None:
+        given = self.axis if isinstance(self.axis, tuple) else () if self.axis is None else (self.axis,)
+        self.require(all(isinstance(a, int) for a in given), "axis is neither an integer, nor a tuple of them, nor None")
 
     def axes(self, rank: int) -> tuple[int, ...]:
         """The axes summed, counted from the front."""

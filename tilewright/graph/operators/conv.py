@@ -29,7 +29,8 @@ class _Conv(Operator):
     takes_epilogue = True
 
     def __post_init__(self) -> None:
-        self.require(self.stride >= 1 and self.padding >= 0, "stride must be >= 1 and padding >= 0")
+        for name, value, least in (("stride", self.stride, 1), ("padding", self.padding, 0)):
+            self.require(isinstance(value, int) and value >= least, f"{name} is {value!r}, not an integer >= {least}")
 
     def out_extent(self, size: int, kernel: int) -> int:
         return (size + 2 * self.padding - kernel) // self.stride + 1

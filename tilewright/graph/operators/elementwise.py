@@ -7,6 +7,7 @@ from typing import Any
 from tilewright import te
 from tilewright.graph.operator import INJECTIVE, Operator
 from tilewright.graph.value import TensorType, Value
+from tilewright.tir import dtype as dt
 
 
 class Elementwise(Operator):
@@ -168,6 +169,10 @@ class Cast(Elementwise):
     """y = x converted to dtype."""
     dtype: str
     inplace = ()
+
+    def __post_init__(self) -> None:
+        self.require(isinstance(self.dtype, str) and dt.canonical(self.dtype) == self.dtype,
+                     f"{self.dtype!r} is not a dtype")
 
     def infer(self, *inputs: TensorType) -> TensorType:
         return TensorType(inputs[0].shape, self.dtype)
