@@ -9,9 +9,9 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of, union
-from tilewright.schedule.digits import Domains, Interval, digits_of, reach
+from tilewright.schedule.digits import Domains, Interval, bindings, digits_of, reach
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Var, binary, cast
+from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Var, all_of, binary, cast
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize
 
@@ -36,8 +36,8 @@ def is_dense(realize: BlockRealize, region: BufferRegion, inner: Domains, place:
     lows = [substitute(r.min, values) for r in region.region]
     points = all(isinstance(r.extent, IntImm) and r.extent.value == 1 or not any(n in ranges for n in walk(low))
                  for r, low in zip(region.region, lows, strict=True))
-    indexed = {n for r in region.region for n in walk(r.min)}
-    return points and _independent(lows, ranges, place) and _runs_at_all(realize, indexed, inner, place)
+    return points and _independent(lows, ranges, place) and _runs_at_all(
+        realize, inner, place, {n for r in region.region for n in walk(r.min)}, _in_bounds(realize, region))
 
 
 def _independent(exprs: Sequence[Expr], ranges: Domains, place: Place) -> bool:
@@ -52,16 +52,27 @@ def _independent(exprs: Sequence[Expr], ranges: Domains, place: Place) -> bool:
     return mapping is not None and mapping.is_bijective
 
 
-def _runs_at_all(realize: BlockRealize, indexed: Container[Any], inner: Domains, place: Place) -> bool:
-    """True when no iter var beside the indexed ones keeps the block from running in any iteration of the place."""
+def _in_bounds(realize: BlockRealize, region: BufferRegion) -> Expr:
+    """The condition that the region starts inside its buffer, in loop variables."""
+    values = bindings(realize)
+    lows = [(substitute(r.min, values), dim) for r, dim in zip(region.region, region.buffer.shape, strict=True)]
+    return all_of(*[c for low, dim in lows for c in (binary("ge", low, 0), binary("lt", low, dim))])
+
+
+def _runs_at_all(realize: BlockRealize, inner: Domains, place: Place, indexed: Container[Any],
+                 in_bounds: Expr | None) -> bool:
+    """True when no iter var keeps the block from running in any iteration of the place where the element that it
+    touches is in_bounds; the indexed iter vars do not count when that is None."""
     analyzer = place.analyzer
     for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        if iv.var in indexed or not any(n in place.loop_vars for n in walk(value)):
+        if not any(n in place.loop_vars for n in walk(value)) or in_bounds is None and iv.var in indexed:
             continue
         assert iv.dom is not None
         with analyzer.scope():
             for v, (low, extent) in inner.items():
                 analyzer.bind(v, low, extent)
+            if in_bounds is not None and iv.var in indexed:
+                analyzer.assume(in_bounds)
             end = binary("add", iv.dom.min, iv.dom.extent)
             if not (analyzer.prove(binary("ge", value, iv.dom.min)) and analyzer.prove(binary("lt", value, end))):
                 return False
@@ -76,7 +87,7 @@ def ranges_of(realize: BlockRealize, variables: Sequence[Var], inner: Domains,
     box = {v: interval_of(e, ranges, place.analyzer) for v, e in zip(variables, exprs, strict=True)}
     fine = {v: b for v, b in box.items() if b is not None and _usable(*b, ranges, place)}
     whole = len(fine) == len(box) and _independent(exprs, ranges, place)
-    return fine if whole and _runs_at_all(realize, variables, inner, place) else None
+    return fine if whole and _runs_at_all(realize, inner, place, variables, None) else None
 
 
 def relaxed(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place) -> list[Interval]:

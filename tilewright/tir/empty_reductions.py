@@ -1,9 +1,10 @@
 """The value of reductions over no elements: their start value."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tilewright.support.names import NameSupply
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import (
     COMM_REDUCE,
     Binary,
@@ -19,6 +20,7 @@ from tilewright.tir.node import Node, map_children, substitute, walk
 from tilewright.tir.stmt import (
     SERIAL,
     THREAD_BINDING,
+    Allocate,
     Block,
     BlockRealize,
     For,
@@ -83,13 +85,22 @@ def _map(stmt: Stmt, above: tuple[For, ...], done: set[int], names: NameSupply) 
 
 
 def _reducing(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[tuple[BlockRealize, tuple[For, ...]]]:
-    """The realizations below stmt of blocks with an init, and the loops down to them; none inside of other blocks."""
+    """The realizations below stmt of blocks with an init, and the loops down to them; none inside of other blocks.
+
+    A block whose output is allocated on the way is left out: nothing outside sees it.
+    """
+    hidden: set[Buffer] = set()
     body = stmt.body if isinstance(stmt, For) else stmt
+    while isinstance(body, Allocate):
+        hidden.add(body.buffer)
+        body = body.body
     for s in body.stmts if isinstance(body, Seq) else (body,):
+        found: Iterable[tuple[BlockRealize, tuple[For, ...]]] = ()
         if isinstance(s, For):
-            yield from _reducing(s, (*loops, s))
+            found = _reducing(s, (*loops, s))
         elif isinstance(s, BlockRealize) and s.block.init is not None:
-            yield s, loops
+            found = [(s, loops)]
+        yield from (f for f in found if not any(w.buffer in hidden for w in f[0].block.writes))
 
 
 def _never_runs(loop: For) -> bool:

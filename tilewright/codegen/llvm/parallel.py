@@ -32,12 +32,16 @@ def pointer_attributes(buffer: Buffer | None, noalias: bool) -> str:
 
 
 def used_variables(body: Node) -> Iterator[Var]:
-    """Every variable that body mentions, buffer addresses included, in program order, with repetitions."""
+    """Every variable that body needs, in program order, with repetitions: those that it mentions, the addresses of
+    buffers, and what their extents depend on (indices that depend on data are compared with them).
+    """
     for node in nodes(body):
         if isinstance(node, Var):
             yield node
         elif isinstance(node, (Load, Store)):
             yield node.buffer.data
+            for extent in node.buffer.shape:
+                yield from (n for n in nodes(extent) if isinstance(n, Var))
 
 
 def emit_parallel(fn: FunctionEmitter, s: For) -> None:
