@@ -34,7 +34,8 @@ def schedule_matmul(sch: Schedule, m: int, k: int, n: int, ta: bool, tb: bool, t
     i, j = sch.get_loops(result)
     block, strip_loop, row = sch.split(i, [None, strips, rows])
     panel, column = sch.split(j, [None, columns])
-    sch.reorder(block, panel, strip_loop, row, column)
+    sch.reorder(panel, block, strip_loop, row, column)
+    block = sch.fuse(panel, block)
     sch.compute_at(product, strip_loop, preserve_unit_loops=True)
     ci, cj, ck = sch.get_loops(product)[-3:]
     sch.reorder(ck, ci, cj)

@@ -14,6 +14,7 @@ import numpy as np
 import tilewright as tw
 from tilewright.lowering.pipeline import PASSES, lower
 from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
+from tilewright.rules import apply_rules
 from tilewright.schedule import Schedule
 from tilewright.support.errors import ScheduleError
 from tilewright.tir import interp
@@ -26,7 +27,8 @@ from . import programs, schedules, values
 from .programs import Program
 from .schedules import Action, Unresolved
 
-TARGETS = ("llvm -opt-level=1", "llvm -opt-level=3", "llvm -opt-level=1 -mcpu=x86-64-v3")
+TARGETS = ("llvm -opt-level=1", "llvm -opt-level=3", "llvm -opt-level=1 -mcpu=x86-64-v3", "llvm -opt-level=2",
+           "llvm -opt-level=1 -mcpu=x86-64-v2")
 GUARD = 64                                             # bytes before and after an array that must not change
 
 
@@ -182,8 +184,23 @@ def check_schedule(program: Program, sch: Schedule, report: Report, target: str)
             raise Failure("native", f"{wrong} ({target})")
 
 
-def _lowered(func: PrimFunc) -> PrimFunc:
-    flat = lower(func)
+def check_simple_mode(program: Program, func: PrimFunc) -> None:
+    """Raise Failure unless the form that is meant for reading is right as well."""
+    wrong = _guarded("simple mode", lambda: interpret(program, _lowered(func, simple_mode=True)))
+    if wrong:
+        raise Failure("simple mode", wrong)
+
+
+def check_rules(program: Program, target: str) -> None:
+    """Raise Failure unless the program scheduled by the built-in rules is right."""
+    func = program.function()
+    wrong = _guarded("rules", lambda: execute(program, apply_rules(func, tw.target(target)).func, target))
+    if wrong:
+        raise Failure("rules", f"{wrong} ({target})")
+
+
+def _lowered(func: PrimFunc, simple_mode: bool = False) -> PrimFunc:
+    flat = lower(func, simple_mode=simple_mode)
     verify(flat, stage="flat")
     return flat
 
@@ -230,6 +247,13 @@ def check_seed(seed: int) -> Report:
         report.ragged = is_ragged(sch.func)
         report.threads = schedules.uses_threads(sch)
         check_schedule(program, sch, report, TARGETS[seed % len(TARGETS)])
+        clock = time.perf_counter()
+        if seed % 4 == 0:
+            check_simple_mode(program, sch.func)
+            report.seconds["simple mode"] = time.perf_counter() - clock
+        elif seed % 4 == 1:
+            check_rules(program, TARGETS[seed % len(TARGETS)])
+            report.seconds["rules"] = time.perf_counter() - clock
         clock = time.perf_counter()
         replay(sch, func)
         report.seconds["replay"] = time.perf_counter() - clock

@@ -46,7 +46,10 @@ MOST_ELEMENTS = 1500                                   # of one tensor
 
 @dataclass(frozen=True)
 class Stage:
-    """name[axes] = body, or a reduction of body over the reduce axes."""
+    """name[axes] = body, or a reduction of body over the reduce axes.
+
+    "argmax" has a second output, `name` + "at": the place of the greatest element among the reduce axes, counted row by row.
+    """
     name: str
     dtype: str
     axes: tuple[Dim, ...]
@@ -55,6 +58,10 @@ class Stage:
     reducer: str = ""
     where: Node | None = None
     start: Constant | None = None
+
+    def outputs(self) -> list[tuple[str, str]]:
+        """(name, dtype) of each tensor that the stage makes."""
+        return [(self.name, self.dtype), *([(f"{self.name}at", "int32")] if self.reducer == "argmax" else [])]
 
 
 @dataclass(frozen=True)
@@ -85,14 +92,18 @@ class Program:
 
     @property
     def is_symbolic(self) -> bool:
-        return any(d.symbol for t in (*self.inputs, *self.stages) for d in self.shape_of(t.name))
+        return any(d.symbol for shape, _ in self.known_tensors().values() for d in shape)
+
+    def known_tensors(self) -> dict[str, tuple[tuple[Dim, ...], str]]:
+        """(shape, dtype) of every tensor by name."""
+        out = {i.name: (i.shape, i.dtype) for i in self.inputs}
+        return out | {name: (s.axes, dtype) for s in self.stages for name, dtype in s.outputs()}
 
     def shape_of(self, name: str) -> tuple[Dim, ...]:
-        found: Any = next(t for t in (*self.inputs, *self.stages) if t.name == name)
-        return found.shape if isinstance(found, Input) else found.axes
+        return self.known_tensors()[name][0]
 
     def dtype_of(self, name: str) -> str:
-        return next(t.dtype for t in (*self.inputs, *self.stages) if t.name == name)
+        return self.known_tensors()[name][1]
 
     def argument_names(self) -> list[str]:
         return [*(i.name for i in self.inputs), *self.outputs]
@@ -105,7 +116,9 @@ class Program:
         for i in self.inputs:
             made[i.name] = te.placeholder([d.build(variables) for d in i.shape], i.dtype, i.name)
         for s in self.stages:
-            made[s.name] = build_stage(s, variables, made)
+            built = build_stage(s, variables, made)
+            tensors = built if isinstance(built, tuple) else (built,)
+            made |= {name: t for (name, _), t in zip(s.outputs(), tensors, strict=True)}
         args = [made[n] for n in self.argument_names()]
         args += [variables[s] for s in self.scalars]
         args += [variables[s] for s in self.symbols if not self._bound(s)]
@@ -128,7 +141,7 @@ class Program:
             known[i.name] = values.of_array(i.dtype, arrays[i.name], i.bit)
         scalars = {n: values.constant(d, v) for n, (d, v) in self.scalars.items()}
         for s in self.stages:
-            known[s.name] = evaluate_stage(s, sizes, known, scalars)
+            known |= evaluate_stage(s, sizes, known, scalars)
         args = [arrays[i.name] for i in self.inputs]
         for name in self.outputs:
             shape = [d.value(sizes) for d in self.shape_of(name)]
@@ -164,6 +177,19 @@ def input_array(i: Input, shape: Sequence[int], seed: int) -> np.ndarray:
     return np.asarray(x).astype(values.numpy_dtype(i.dtype))
 
 
+def _greater(a: Any, b: Any) -> tuple[Any, Any]:
+    """The pair (value, place) with the greater value; of equal ones the one that comes first."""
+    first = te.any(a[0] > b[0], te.all(a[0] == b[0], a[1] < b[1]))
+    return te.select(first, a[0], b[0]), te.select(first, a[1], b[1])
+
+
+ARGMAX = te.comm_reducer(_greater, lambda v, i: (te.min_value(v), te.max_value(i)), name="argmax")
+REDUCERS = {
+    "bitxor": te.comm_reducer(lambda a, b: a ^ b, lambda t: te.const(0, t), name="xor"),
+    "bitor": te.comm_reducer(lambda a, b: a | b, lambda t: te.const(0, t), name="union"),
+}
+
+
 def build_stage(s: Stage, variables: dict[str, Any], made: dict[str, Any]) -> Any:
     reduce_axes = [te.reduce_axis((0, d.build(variables)), name=f"k{n}") for n, d in enumerate(s.reduce_axes)]
 
@@ -172,13 +198,20 @@ def build_stage(s: Stage, variables: dict[str, Any], made: dict[str, Any]) -> An
         e = s.body.build(b)
         if not s.reducer:
             return e
-        return getattr(te, s.reducer)(e, axis=reduce_axes, where=None if s.where is None else s.where.build(b),
-                                      init=None if s.start is None else s.start.build(b))
+        where = None if s.where is None else s.where.build(b)
+        if s.reducer == "argmax":
+            place = te.const(0, "int32")
+            for k, d in zip(reduce_axes, s.reduce_axes):
+                place = place * d.build(variables) + k.var if d is not s.reduce_axes[0] else k.var
+            return ARGMAX((e, place.astype("int32")), axis=reduce_axes, where=where)
+        how = REDUCERS.get(s.reducer) or getattr(te, s.reducer)
+        return how(e, axis=reduce_axes, where=where, init=None if s.start is None else s.start.build(b))
     return te.compute([d.build(variables) for d in s.axes], body, name=s.name)
 
 
-def evaluate_stage(s: Stage, sizes: dict[str, int], known: dict[str, Value], scalars: dict[str, Value]) -> Value:
-    """The reference value of a stage. Raises Reject where it is not certain."""
+def evaluate_stage(s: Stage, sizes: dict[str, int], known: dict[str, Value],
+                   scalars: dict[str, Value]) -> dict[str, Value]:
+    """The reference values of the tensors of a stage. Raises Reject where they are not certain."""
     shape = [d.value(sizes) for d in (*s.axes, *s.reduce_axes)]
     grids = [np.arange(n).reshape([n if d == e else 1 for e in range(len(shape))]) for d, n in enumerate(shape)]
     c = Context(sizes, grids, known, scalars)
@@ -189,9 +222,12 @@ def evaluate_stage(s: Stage, sizes: dict[str, int], known: dict[str, Value], sca
     v = s.body.evaluate(c)
     v = Value(v.dtype, np.broadcast_to(v.x, shape), None if v.magnitude is None else np.broadcast_to(v.magnitude, shape),
               v.weight, v.bit)
+    if s.reducer == "argmax":
+        v, place = values.argmax(v, len(s.reduce_axes), where)
+        return {s.name: v, f"{s.name}at": place}
     if s.reducer:
         v = values.reduce(s.reducer, v, len(s.reduce_axes), where, None if s.start is None else s.start.evaluate(c))
-    return v
+    return {s.name: v}
 
 
 # ---- generation
@@ -248,7 +284,7 @@ class Generator:
                 s = self._draw(reduces, simple=attempt > 40)
                 for run, sizes in enumerate(self.p.bindings):
                     constants = {n: values.constant(d, v) for n, (d, v) in self.p.scalars.items()}
-                    self.known[run][s.name] = evaluate_stage(s, sizes, self.known[run], constants)
+                    self.known[run] |= evaluate_stage(s, sizes, self.known[run], constants)
             except Reject:
                 self.p.inputs, self.p.scalars, self.known = inputs, scalars, known
                 continue
@@ -285,12 +321,15 @@ class Generator:
         self.axes = (*axes, *reduce_axes)
         reducer = ""
         if reduces:
-            kinds = ["max", "min"] if dtype == "bool" else ["sum", "sum", "sum", "max", "min", "prod"]
+            kinds = ["max", "min"] if dtype == "bool" else [*["sum"] * 6, *["max"] * 3, *["min"] * 2, "prod", "prod", "argmax"]
+            if not is_float(dtype) and dtype != "bool":
+                kinds += ["bitxor", "bitor"]
             reducer = rng.choice(kinds)
         self.recent = True
         body = self._body(dtype, bool(reduces))
         where = self._condition() if reduces and rng.random() < 0.12 else None
-        start = Constant(dtype, rng.choice([0, 1, 2])) if reduces and dtype != "bool" and rng.random() < 0.08 else None
+        begins = reduces and dtype != "bool" and reducer != "argmax" and rng.random() < 0.08
+        start = Constant(dtype, rng.choice([0, 1, 2])) if begins else None
         return Stage(f"T{len(self.p.stages)}", dtype, axes, body, reduce_axes, reducer, where, start)
 
     def _dim(self) -> Dim:
@@ -405,8 +444,8 @@ class Generator:
         """A read of some tensor, as dtype."""
         rng = self.rng
         p = self.p
-        choices = [t.name for t in (*p.inputs, *p.stages)]
-        unread = [s.name for s in p.stages if not self._is_read(s.name)]
+        choices = list(p.known_tensors())
+        unread = [n for s in p.stages for n, _ in s.outputs() if not self._is_read(n)]
         if unread and self.recent and rng.random() < 0.85:
             name = rng.choice(unread)
             self.recent = False
@@ -423,7 +462,7 @@ class Generator:
         return Cast(dtype, read)
 
     def _is_read(self, name: str) -> bool:
-        return any(name in repr(s.body) for s in self.p.stages)
+        return any(f"'{name}'" in repr(s.body) for s in self.p.stages)
 
     def _new_input(self, dtype: str, shape: tuple[Dim, ...] | None = None) -> Input:
         """An input whose dimensions are some of the axes, in some order."""
@@ -493,7 +532,7 @@ class Generator:
 
     def _gathered(self, d: Dim) -> Index:
         rng = self.rng
-        ready = [t.name for t in (*self.p.inputs, *self.p.stages) if t.dtype in ("int32", "int16", "uint8")]
+        ready = [n for n, (_, dtype) in self.p.known_tensors().items() if dtype in ("int32", "int16", "uint8")]
         name = rng.choice(ready) if ready and rng.random() < 0.5 else self._new_input("int32").name
         shape = self.p.shape_of(name)
         simple = []
@@ -542,7 +581,7 @@ class Generator:
         """The tensors that nothing reads, and sometimes others, are arguments; unread inputs vanish."""
         p, rng = self.p, self.rng
         text = "".join(map(repr, p.stages))
-        p.outputs = [s.name for s in p.stages if not self._is_read(s.name) or rng.random() < 0.08]
+        p.outputs = [n for s in p.stages for n, _ in s.outputs() if not self._is_read(n) or rng.random() < 0.08]
         p.inputs = [i for i in p.inputs if f"'{i.name}'" in text]
         p.scalars = {n: v for n, v in p.scalars.items() if f"'{n}'" in text}
         p.symbols = {n: v for n, v in p.symbols.items() if f"symbol='{n}'" in text + repr(p.inputs)}

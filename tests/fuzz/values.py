@@ -223,8 +223,8 @@ def function(name: str, a: Value) -> Value:
 
 def identity(kind: str, dtype: str) -> float | int:
     """What a reduction of no elements gives."""
-    if kind in ("sum", "prod"):
-        return 0 if kind == "sum" else 1
+    if kind not in ("min", "max"):
+        return 1 if kind == "prod" else 0
     if is_float(dtype):
         return np.inf if kind == "min" else -np.inf
     if dtype == "bool":
@@ -239,7 +239,8 @@ def reduce(kind: str, a: Value, count: int, where: np.ndarray | None, start: Val
     size = int(np.prod([a.x.shape[d] for d in axes]))
     neutral = identity(kind, a.dtype)
     x = a.x if where is None else np.where(where, a.x, np.array(neutral, a.x.dtype))
-    ufunc = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}[kind]
+    ufunc = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "bitxor": np.bitwise_xor,
+             "bitor": np.bitwise_or}[kind]
     first = np.array(neutral, a.x.dtype) if start is None else start.x
     with np.errstate(all="ignore"):
         out = ufunc(ufunc.reduce(x, axis=axes, initial=np.array(neutral, a.x.dtype)), first).astype(a.x.dtype)
@@ -256,3 +257,21 @@ def reduce(kind: str, a: Value, count: int, where: np.ndarray | None, start: Val
     larger = np.maximum(magnitude, 1).prod(axis=axes) * np.maximum(begin, 1)
     return rounded(a.dtype, out, magnitude.prod(axis=axes) * begin, a.weight * size,
                    a.bit * size + (start.bit if start else 0), size + 1, larger)
+
+
+def argmax(a: Value, count: int, where: np.ndarray | None) -> tuple[Value, Value]:
+    """(the maximum over the last `count` axes, the place of the first element that equals it, counted row by row)."""
+    if not a.exact or is_float(a.dtype) and not np.all(np.isfinite(a.x)):
+        raise Reject("the place of the maximum of inexact values")
+    lowest = np.array(identity("max", a.dtype), a.x.dtype)
+    x = a.x if where is None else np.where(where, a.x, lowest)
+    outer = x.shape[:x.ndim - count]
+    flat = x.reshape(*outer, int(np.prod(x.shape[x.ndim - count:])))
+    nothing = np.full(flat.shape[:-1], np.iinfo(np.int32).max, np.int32)
+    if not flat.shape[-1]:
+        top = np.full(flat.shape[:-1], lowest)
+        return Value(a.dtype, top, None if a.magnitude is None else np.abs(top), 0.0, a.bit), integer("int32", nothing)
+    top = flat.max(axis=-1)
+    allowed = (flat == top[..., None]) & (True if where is None else where.reshape(flat.shape))
+    place = np.where(allowed.any(axis=-1), allowed.argmax(axis=-1), nothing)
+    return Value(a.dtype, top, None if a.magnitude is None else np.abs(top), 0.0, a.bit), integer("int32", place)

@@ -33,6 +33,7 @@ class _Search:
     def __init__(self, ctx: Context) -> None:
         self.ctx, self.left, self.checks = ctx, BUDGET, CHECKS
         self.seen: set[object] = set()
+        self.known: dict[tuple[Atom, bool], list[Linear]] = {}       # what _facts gave
 
     def prove(self, form: Linear, depth: int) -> bool:
         if self.checks == 0:
@@ -88,12 +89,12 @@ class _Search:
         choices = []
         for atom, k in form.terms.items():
             lo, hi = self.ctx.span(atom)
-            facts = list(self._facts(atom, k > 0))
+            facts = self._facts(atom, k > 0)
             if (lo if k > 0 else hi) is None:
                 if facts:
                     return [(atom, k, facts)]
                 products = [(a, j) for a, j in form.terms.items() if a.kind == "product"]
-                return [(a, j, list(self._facts(a, j > 0))) for a, j in products]
+                return [(a, j, self._facts(a, j > 0)) for a, j in products]
             choices.append((atom, k, facts))
         return choices
 
@@ -105,8 +106,14 @@ class _Search:
                 return self.prove(self.ctx.multiply(den, form).plus(den).shifted(-1), depth - 1)
         return False
 
-    def _facts(self, atom: Atom, wanted: bool) -> Iterator[Linear]:
+    def _facts(self, atom: Atom, wanted: bool) -> list[Linear]:
         """Forms known to be >= 0 in which atom has a positive (wanted) or negative coefficient."""
+        found = self.known.get((atom, wanted))
+        if found is None:
+            found = self.known[atom, wanted] = list(self._found(atom, wanted))
+        return found
+
+    def _found(self, atom: Atom, wanted: bool) -> Iterator[Linear]:
         for fact in self.ctx.facts:
             k = fact.terms.get(atom, 0)
             if k and (k > 0) == wanted:

@@ -31,7 +31,8 @@ def lower(inputs: Input, args: Sequence[te.Tensor] | None = None, name: str | No
 def functions(inputs: Any, args: Sequence[Any] | None, name: str | None) -> dict[str, PrimFunc]:
     """The functions behind any form of input, by their names in its module.
 
-    Each has the global symbol under which it is called. Raises ArgumentError for anything else, for missing or superfluous args, and for a name that is none.
+    Each has the global symbol under which it is called. Raises ArgumentError for anything else, for missing or
+    superfluous args, and for a name that is none.
     """
     name = check_name(name)
     if isinstance(inputs, StageSchedule):

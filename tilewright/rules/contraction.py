@@ -1,22 +1,26 @@
-"""The schedule of a matrix product: packed operand, register tile, threads over blocks of rows.
+"""The schedule of a matrix product: packed operand, register tile, threads over panels and blocks of rows.
 
 The structure is Goto and van de Geijn's (Anatomy of High-Performance Matrix Multiplication, 2008): a tile of the
 result stays in registers while k runs; the panel of B that it reads is packed so that vectors are contiguous and
-stays in the second-level cache while the rows of A pass by.
+stays in the second-level cache while the rows of A pass by. Panels are the outer part of the parallel loop, so that
+a thread keeps to its columns of B: in training these are weights that the same thread updated a step before.
 """
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from tilewright.rules.kinds import BlockFacts, facts_of
+from tilewright.rules.kinds import BlockFacts, facts_of, uses
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.support.target import Target
-from tilewright.tir import Load, Var, dtype, walk
+from tilewright.tir import dtype, walk
 
 PARALLEL_FLOPS = 1 << 20         # below it a product runs on one thread
 CACHE_BYTES = 400 * 1024         # share of the second-level cache for rows of A
 BLOCKS_PER_THREAD = 8            # so that threads finish at about the same time
+IN_PLACE_ROW = 4096              # bytes between rows of B from which on its lines compete for the same cache sets
+IN_PLACE_USES = 256              # rows of A below which packing B costs more than it saves
+PARALLEL_COPY = 1 << 14          # elements from which on threads share a copy
 LATENCY = 10                     # accumulators that hide the latency of a multiply-add
 
 
@@ -64,14 +68,18 @@ def choose_strips(tiles: int, tile_bytes: int, target: Target) -> int:
     return next((s for s in range(most, most // 2, -1) if tiles % s == 0), most)
 
 
+def is_matrix_product(facts: BlockFacts) -> bool:
+    """True for a contraction of matrices of constant extents, none of them 0."""
+    extents = (*facts.spatial, *facts.reduced)
+    return facts.is_contraction and len(facts.spatial) == 2 and len(facts.reduced) == 1 and all(extents)
+
+
 def schedule_contraction(sch: Schedule, product: BlockFacts, epilogue: BlockRV | None, target: Target) -> None:
     """Schedule a rank-2 sum of products and the elementwise block that reads it (a copy is made when there is none)."""
-    m, n = (e or 1024 for e in product.spatial)
-    k = product.points // max(m * n, 1)
-    out = product.block.writes[0].buffer
-    itemsize = dtype.bytes_of(out.dtype)
+    m, n, k = (e or 0 for e in (*product.spatial, *product.reduced))
+    itemsize = dtype.bytes_of(product.written.dtype)
     tile = choose_tile(m, n, k, itemsize, target)
-    pack = pack_operand(sch, product, tile, n, k, itemsize, target)
+    pack = pack_operand(sch, product, tile, m <= IN_PLACE_USES or n * itemsize < IN_PLACE_ROW)
     if epilogue is None:
         epilogue = sch.cache_write(product.rv, 0, "local")
     else:
@@ -79,9 +87,10 @@ def schedule_contraction(sch: Schedule, product: BlockFacts, epilogue: BlockRV |
     i, j = sch.get_loops(epilogue)
     blocks, strips, rows = sch.split(i, [None, tile.strips, tile.rows])
     panels, columns = sch.split(j, [None, tile.columns])
-    sch.reorder(blocks, panels, strips, rows, columns)
+    sch.reorder(panels, blocks, strips, rows, columns)
+    blocks = sch.fuse(panels, blocks)
     sch.compute_at(product.rv, strips, preserve_unit_loops=True)
-    inner = sch.get_loops(product.rv)[3:]
+    inner = sch.get_loops(product.rv)[2:]
     sch.reorder(*inner[2:], *inner[:2])
     sch.unroll(inner[0])
     sch.vectorize(inner[1])
@@ -94,24 +103,21 @@ def schedule_contraction(sch: Schedule, product: BlockFacts, epilogue: BlockRV |
         schedule_pack(sch, pack, tile, target)
 
 
-def pack_operand(sch: Schedule, product: BlockFacts, tile: Tile, n: int, k: int, itemsize: int,
-                 target: Target) -> BlockRV | None:
-    """A copy of the operand that varies with the columns, when reading it in place would stride through memory."""
-    columns = product.block.iter_vars[1].var
-    for load in product.loads:
-        if load.buffer is product.block.writes[0].buffer or not _uses(load, columns):
-            continue
-        in_place = load.indices[-1] is columns and n * k * itemsize <= 128 * 1024
-        if not in_place:
-            copy = sch.cache_read(product.rv, load.buffer.name, "global")
-            transposed = load.indices[-1] is not columns
-            width = tile.columns
-            if transposed:
-                sch.transform_layout(copy, ("write", 0), lambda j, p: (j // width, p, j % width))
-            else:
-                sch.transform_layout(copy, ("write", 0), lambda p, j: (j // width, p, j % width))
-            return copy
-    return None
+def pack_operand(sch: Schedule, product: BlockFacts, tile: Tile, in_place: bool) -> BlockRV | None:
+    """A copy of the operand that varies with the columns, when it is transposed or may not be read in place."""
+    columns, depth, width = product.spatial_axes[1], product.reduced_axes[0], tile.columns
+    operand = next((x for x in product.operands if uses(x, columns)), None)
+    if operand is None or len(operand.indices) != 2 or {*operand.indices} != {columns, depth}:
+        return None
+    transposed = operand.indices[0] is columns
+    if not transposed and in_place:
+        return None
+    copy = sch.cache_read(product.rv, operand.buffer.name, "global")
+    if transposed:
+        sch.transform_layout(copy, ("write", 0), lambda j, p: (j // width, p, j % width))
+    else:
+        sch.transform_layout(copy, ("write", 0), lambda p, j: (j // width, p, j % width))
+    return copy
 
 
 def schedule_pack(sch: Schedule, pack: BlockRV, tile: Tile, target: Target) -> None:
@@ -122,16 +128,10 @@ def schedule_pack(sch: Schedule, pack: BlockRV, tile: Tile, target: Target) -> N
     panels, inner = sch.split(columns, [None, tile.columns])
     sch.reorder(panels, depth, inner)
     sch.vectorize(inner)
-    if target.num_cores > 1 and facts_of(sch, pack).points >= 1 << 14:
+    if target.num_cores > 1 and facts_of(sch, pack).points >= PARALLEL_COPY:
         sch.parallel(panels)
 
 
 def _writes_first_axis_last(facts: BlockFacts) -> bool:
     first = facts.block.iter_vars[0].var
     return any(n is first for n in walk(facts.block.writes[0].region[-1].min))
-
-
-def _uses(x: Load, v: Var) -> bool:
-    return any(n is v for i in x.indices for n in walk(i))
-
-

@@ -5,7 +5,9 @@ import math
 from dataclasses import dataclass
 
 from tilewright.schedule import BlockRV, Schedule
-from tilewright.tir import COMM_REDUCE, Block, IntImm, Load, Var, walk
+from tilewright.support.target import Target
+from tilewright.tir import COMM_REDUCE, SERIAL, Block, Buffer, Call, For, IntImm, Load, Var, dtype, walk
+from tilewright.tir.ops import INTRINSICS
 
 
 @dataclass(frozen=True)
@@ -22,28 +24,72 @@ class BlockFacts:
         return bool(self.reduced)
 
     @property
+    def is_opaque(self) -> bool:
+        """Loops of its own inside (`te.extern`), or results in several buffers: no rule takes it apart."""
+        return len(self.block.writes) != 1 or any(isinstance(n, For) for n in walk(self.block.body))
+
+    @property
+    def written(self) -> Buffer:
+        """The buffer of its (only) result."""
+        return self.block.writes[0].buffer
+
+    @property
+    def spatial_axes(self) -> list[Var]:
+        return [v.var for v in self.block.iter_vars if v.iter_type != COMM_REDUCE]
+
+    @property
+    def reduced_axes(self) -> list[Var]:
+        return [v.var for v in self.block.iter_vars if v.iter_type == COMM_REDUCE]
+
+    @property
     def points(self) -> int:
         """Iterations of the block; symbolic extents count as 1024."""
         return math.prod(1024 if e is None else e for e in (*self.spatial, *self.reduced))
 
     @property
+    def operands(self) -> list[Load]:
+        """What it reads, but for the accumulator of a reduction."""
+        return [x for x in self.loads if x.buffer is not self.written]
+
+    @property
     def is_contraction(self) -> bool:
-        """A sum of products whose factors each miss one of the spatial axes, so that every element is read often."""
-        factors = [x for x in self.loads if x.buffer is not self.block.writes[0].buffer]
-        spatial = [v.var for v in self.block.iter_vars if v.iter_type != COMM_REDUCE]
-        missing = [[v for v in spatial if not _uses(x, v)] for x in factors]
-        return self.is_reduction and len(factors) == 2 and all(missing)
+        """A reduction of two factors that each miss one of the spatial axes, so that every element is read often."""
+        return self.is_reduction and len(self.operands) == 2 and all(
+            any(not uses(x, v) for v in self.spatial_axes) for x in self.operands)
+
+    @property
+    def is_costly(self) -> bool:
+        """Calls a function such as exp: worth neither computing twice nor without vectors."""
+        return any(isinstance(n, Call) and INTRINSICS[n.op].kind != "pure" for n in walk(self.block.body))
+
+    @property
+    def runs_along_last_axis(self) -> bool:
+        """A reduction whose last spatial axis is the last index of some operand, and no reduced axis is of any: then
+        neighbours in memory go to neighbouring results."""
+        if not self.spatial:
+            return False
+        lasts = [x.indices[-1] for x in self.operands if x.indices]
+        return any(i is self.spatial_axes[-1] for i in lasts) and not any(
+            n in set(self.reduced_axes) for i in lasts for n in walk(i))
+
+    def lanes(self, target: Target) -> int:
+        """Elements of a vector register, of the widest type that the block touches."""
+        widest = max(dtype.bytes_of(b.dtype) for b in (self.written, *(x.buffer for x in self.loads)))
+        return max(1, target.vector_bytes // widest)
 
 
-def _uses(x: Load, v: Var) -> bool:
+def uses(x: Load, v: Var) -> bool:
+    """True when v occurs in the indices of x."""
     return any(n is v for i in x.indices for n in walk(i))
 
 
 def facts_of(sch: Schedule, rv: BlockRV) -> BlockFacts:
     """The facts of a block."""
     block = sch.get(rv)
+    assert isinstance(block, Block)
     extents: dict[bool, list[int | None]] = {False: [], True: []}
     for v in block.iter_vars:
+        assert v.dom is not None
         extent = v.dom.extent
         extents[v.iter_type == COMM_REDUCE].append(extent.value if isinstance(extent, IntImm) else None)
     loads = tuple(n for n in walk(block.body) if isinstance(n, Load))
@@ -52,4 +98,15 @@ def facts_of(sch: Schedule, rv: BlockRV) -> BlockFacts:
 
 def kernel_blocks(sch: Schedule) -> list[BlockFacts]:
     """Facts of all blocks but the root, in program order."""
-    return [facts_of(sch, rv) for rv in sch.get_blocks() if rv.name != "root"]
+    return [facts_of(sch, rv) for rv in sch.get_blocks()]
+
+
+def is_unscheduled(sch: Schedule, rv: BlockRV) -> bool:
+    """True when the block stands alone in a plain nest of its own axes, in order, as te.create_prim_func makes it."""
+    realize, loops = sch.realize(rv), sch.loops_above(sch.realize(rv))
+    if not isinstance(realize.predicate, IntImm) or len(loops) != len(realize.iter_values):
+        return False
+    inside = [*(loop.body for loop in loops)]
+    return (all(loop.kind == SERIAL and not loop.annotations for loop in loops)
+            and all(value is loop.loop_var for value, loop in zip(realize.iter_values, loops))
+            and all(a is b for a, b in zip(inside, [*loops[1:], realize])))

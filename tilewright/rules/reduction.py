@@ -1,65 +1,65 @@
-"""Schedules of plain reductions and of row-wise chains such as softmax."""
+"""Schedules of plain reductions: several results at a time, each in a register."""
 from __future__ import annotations
 
-from tilewright.rules.elementwise import parallelize, vectorize_last
-from tilewright.rules.kinds import BlockFacts, facts_of
+import math
+
+from tilewright.rules.elementwise import constant_extent, parallelize, vectorize_last
+from tilewright.rules.kinds import BlockFacts
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.support.target import Target
-from tilewright.tir import COMM_REDUCE, Var, dtype, walk
+
+ROWS_IN_FLIGHT = 8               # sums in scalars that hide the latency of each other's additions
+LONG_ROW = 32                    # elements from which on a sum is bound by that latency
 
 
 def schedule_reduction(sch: Schedule, facts: BlockFacts, epilogue: BlockRV | None, target: Target) -> None:
-    """Accumulate in registers; a spatial last axis that the input is contiguous along becomes the vector."""
-    loops = sch.get_loops(facts.rv)
-    spatial = loops[:len(facts.spatial)]
-    last = facts.block.iter_vars[len(facts.spatial) - 1].var if facts.spatial else None
-    if last is None or not _contiguous_along(facts, last):
-        if epilogue is not None and facts.spatial:
-            sch.compute_at(facts.rv, sch.get_loops(epilogue)[-1], preserve_unit_loops=True)
-            parallelize(sch, sch.get_loops(epilogue)[:len(facts.spatial)], facts.points, target)
-        else:
-            sch.decompose_reduction(facts.rv, loops[len(facts.spatial)])
-            parallelize(sch, spatial, facts.points, target)
+    """Accumulate a tile of results in registers, then run the elementwise block that reads it.
+
+    Where neighbours in memory go to neighbouring results the tile is a few vectors; where each result is the sum of
+    a row it is a few rows, whose sums run side by side. Every result is summed in the order of the program.
+    """
+    if not facts.spatial:
+        schedule_plain_reduction(sch, facts, target)
         return
-    lanes = target.vector_bytes // dtype.bytes_of(facts.block.writes[0].buffer.dtype)
+    if facts.runs_along_last_axis:
+        rows = 0
+    else:
+        rows = rows_in_flight(facts.spatial[-1], facts.reduced)
     if epilogue is None:
         epilogue = sch.cache_write(facts.rv, 0, "local")
     else:
         sch.set_scope(facts.rv, 0, "local")
-    *outer, column = sch.get_loops(epilogue)
-    outer += vectorize_last(sch, column, lanes)
+    *outer, last = sch.get_loops(epilogue)
+    if not rows:
+        outer += vectorize_last(sch, last, facts.lanes(target))
+    elif rows == 1:
+        outer.append(last)
+    else:
+        outside, inside = sch.split(last, [None, rows])
+        sch.unroll(inside)
+        outer.append(outside)
     sch.compute_at(facts.rv, outer[-1], preserve_unit_loops=True)
     inner = sch.get_loops(facts.rv)[len(outer):]
     axes, reduced = inner[:len(facts.spatial)], inner[len(facts.spatial):]
     sch.reorder(*reduced, *axes)
-    sch.vectorize(axes[-1])
+    if constant_extent(sch, axes[-1]) != 1:
+        (sch.unroll if rows else sch.vectorize)(axes[-1])
     sch.decompose_reduction(facts.rv, reduced[0])
     parallelize(sch, outer, facts.points, target)
 
 
-def _contiguous_along(facts: BlockFacts, v: Var) -> bool:
-    """True when v is the last index of some input, and no reduction axis is."""
-    reduced = {i.var for i in facts.block.iter_vars if i.iter_type == COMM_REDUCE}
-    lasts = [x.indices[-1] for x in facts.loads if x.buffer is not facts.block.writes[0].buffer and x.indices]
-    return any(i is v for i in lasts) and not any(n in reduced for i in lasts for n in walk(i))
+def rows_in_flight(rows: int | None, reduced: tuple[int | None, ...]) -> int:
+    """How many of `rows` results are summed side by side: a number that divides them where one near it does."""
+    length = math.prod(LONG_ROW if e is None else e for e in reduced)
+    if length < LONG_ROW or rows is not None and rows < 2:
+        return 1
+    if rows is None or rows >= ROWS_IN_FLIGHT:
+        return next((n for n in range(ROWS_IN_FLIGHT, ROWS_IN_FLIGHT // 2, -1) if (rows or 0) % n == 0), ROWS_IN_FLIGHT)
+    return rows
 
 
-def schedule_rows(sch: Schedule, blocks: list[BlockFacts], target: Target) -> None:
-    """Compute a chain of blocks over the same rows one row at a time, rows on all threads, columns in vectors.
-
-    The last block gives the rows (its first axis); every other block is computed for the row at hand.
-    """
-    out = blocks[-1]
-    row = sch.get_loops(out.rv)[0]
-    work = sum(b.points for b in blocks)
-    for b in reversed(blocks[:-1]):
-        sch.compute_at(b.rv, row, preserve_unit_loops=True)
-    for b in blocks:
-        inner = sch.get_loops(b.rv)[1:]
-        lanes = target.vector_bytes // dtype.bytes_of(b.block.writes[0].buffer.dtype)
-        spatial = facts_of(sch, b.rv)
-        if not spatial.is_reduction and inner:
-            vectorize_last(sch, inner[-1], lanes)
-    parallelize(sch, [row], work * 8, target)
-
-
+def schedule_plain_reduction(sch: Schedule, facts: BlockFacts, target: Target) -> None:
+    """Start each result before its sum, and run the results on all threads: legal for every reduction."""
+    loops = sch.get_loops(facts.rv)
+    sch.decompose_reduction(facts.rv, loops[len(facts.spatial)])
+    parallelize(sch, loops[:len(facts.spatial)], facts.points, target)

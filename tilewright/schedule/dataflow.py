@@ -7,7 +7,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index, statements
 from tilewright.support.errors import require
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, Expr, IterVar
+from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, Expr, IntImm, IterVar
 from tilewright.tir.node import Node, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, Store
 
@@ -112,6 +112,7 @@ def require_stage(sch: Schedule, realize: BlockRealize) -> None:
         require(iv.iter_type in (DATA_PARALLEL, COMM_REDUCE),
                 f"iteration {iv.var.name} of block {block.name} must run in order", realize)
     require_single_writer(sch, realize)
+    _require_own_elements(realize)
     reduces = is_reduction(block)
     require(not reduces or block.init is not None, f"reduction block {block.name} does not initialise what it writes",
             realize)
@@ -126,6 +127,17 @@ def require_stage(sch: Schedule, realize: BlockRealize) -> None:
     for store in stores_of(block_statements(block)):
         require(not any(n in reduction_vars for i in store.indices for n in walk(i)),
                 f"a reduction axis of block {block.name} indexes {store.buffer.name}", realize)
+
+
+def _require_own_elements(realize: BlockRealize) -> None:
+    """Each data-parallel iter var says which element is written, so that no element has two values."""
+    block = realize.block
+    written = {n for region in block.writes for r in region.region for n in walk(r)}
+    for iv in spatial(block):
+        single = iv.dom is not None and isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value <= 1
+        require(single or iv.var in written,
+                f"iteration {iv.var.name} of block {block.name} does not determine what is written, so where the block "
+                "runs decides its value", realize)
 
 
 def same_indices(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.support.registry import hook
+from tilewright.te.bounds import checked_reads
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp
 from tilewright.te.reduction import NOT_TOP_LEVEL, Reduce, is_reduction_var
 from tilewright.te.tensor import Tensor, shape_text
@@ -85,7 +86,8 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
 
     A tuple from fcompute gives a tuple of tensors. A reduction must be the whole body of a tensor.
     Raises TensorExpressionError when fcompute takes another number of axes than the shape has, when a
-    reduction is not top-level, or when a reduction axis is used outside its reduction.
+    reduction is not top-level, when a reduction axis is used outside its reduction, or when a read
+    certainly leaves its tensor.
     """
     what = f"compute {name}"
     extents = to_shape(shape, what)
@@ -97,6 +99,8 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
         raise TensorExpressionError(f"{what}: the function gives an empty tuple")
     body = tuple(_body(e, what) for e in (result if several else (result,)))
     _check_body(body, what)
+    reduced = body[0].axis if isinstance(body[0], Reduce) else ()
+    body = checked_reads(body, (*axis, *reduced), what)
     outputs = ComputeOp(name, axis, body, tag, attrs).outputs
     return outputs if len(outputs) > 1 else outputs[0]
 

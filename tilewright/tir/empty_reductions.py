@@ -41,8 +41,8 @@ def start_empty_reductions(func: PrimFunc) -> PrimFunc:
                                                     for k in range(m):
                                                         with block("C"): ...
 
-    A block starts its reduction at the first step, so without it a reduction of no steps would leave its output as it
-    is. Reductions of a constant extent above 0 stay as they are.
+    A block starts its reduction at the first step, so a reduction of no steps would leave its output as it is
+    otherwise. Reductions of a constant extent above 0 stay as they are.
     """
     if not any(_may_be_empty(n) for n in walk(func.body) if isinstance(n, Block)):
         return func
@@ -113,7 +113,10 @@ def _drives_reduction(var: Var, realize: BlockRealize) -> bool:
 
 
 def _start(realize: BlockRealize, between: Sequence[For], loop_vars: set[Var], names: NameSupply) -> list[Stmt]:
-    """`if the domain is empty: init`, below the loops of between that drive output axes alone; [] if that is unknown."""
+    """`if the domain is empty: init`, below the loops of between that drive output axes alone.
+
+    [] where loops decide whether it is empty.
+    """
     block = realize.block
     sizes = [iv.dom.extent for iv in _reductions(block) if iv.dom is not None]
     if any(n in loop_vars for e in sizes for n in walk(e)):
@@ -131,7 +134,8 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], nam
     block = realize.block
     fresh = {loop.loop_var: Var(loop.loop_var.name, loop.loop_var.dtype) for loop in kept}
     dropped = inside - set(fresh)
-    vanished = any(isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value <= 0 for iv in _reductions(block) if iv.dom)
+    vanished = any(iv.dom is not None and isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value <= 0
+                   for iv in _reductions(block))
     iters, values, own, table = [], [], [], {}
     predicate = [c for c in _conjuncts(realize.predicate) if not any(n in dropped for n in walk(c))]
     for iv, value in zip(block.iter_vars, realize.iter_values, strict=True):
@@ -151,9 +155,10 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], nam
             predicate += [binary("ge", value, iv.dom.min),
                           binary("lt", value, binary("add", iv.dom.min, iv.dom.extent))]
     assert block.init is not None
-    started = Block(names.fresh(f"{block.name}_empty"), tuple(iters), (), tuple(substitute(w, table) for w in block.writes),
-                    substitute(block.init, table))
-    nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for v in values), substitute(all_of(*predicate), fresh), started)
+    started = Block(names.fresh(f"{block.name}_empty"), tuple(iters), (),
+                    tuple(substitute(w, table) for w in block.writes), substitute(block.init, table))
+    nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for v in values), substitute(all_of(*predicate), fresh),
+                              started)
     for var, extent in reversed(own):
         nest = For(var, IntImm(0, var.dtype), extent, SERIAL, nest)
     for loop in reversed(kept):

@@ -223,7 +223,7 @@ class ExprCompiler:
             self.globals[f"math_{e.op}_{source}"] = rt.math_function(e.op, source)
         if lanes == 1:
             return scalar_call(
-                e.op, [self.keep(a) for a in args] if e.op == "isnan" else args, source, target
+                e.op, [self.keep(a) for a in args] if e.op in ("isnan", "checked_index") else args, source, target
             )
         letters = "xyz"[: len(args)]
         out = scalar_call(

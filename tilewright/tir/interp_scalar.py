@@ -201,4 +201,6 @@ def scalar_call(op: str, args: list[V], source: str, target: str) -> V:
             return V(f'reinterpret({x.text}, "{source}", "{target}")', low, high)
         case "likely":
             return x
+        case "checked_index":
+            return V(f"({x.text} if 0 <= {x.text} < {args[1].text} else -1)", -1, args[1].high - 1)
     raise InterpreterError(f"the interpreter has no rule for {op}")

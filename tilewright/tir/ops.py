@@ -106,6 +106,7 @@ INTRINSICS |= {
     "isfinite": Intrinsic(1, "pure"), "popcount": Intrinsic(1, "pure"), "clz": Intrinsic(1, "pure"),
     "bitwise_not": Intrinsic(1, "pure"), "reinterpret": Intrinsic(1, "pure"),
     "likely": Intrinsic(1, "pure"),            # the condition itself; marks a guard that mostly holds
+    "checked_index": Intrinsic(2, "pure"),     # (i, extent): i where 0 <= i < extent, else an index of no element
     "if_then_else": Intrinsic(3, "pure"),          # (condition, a, b): only the branch taken is evaluated
     "call_extern": Intrinsic(-1, "effect"),        # (StringImm symbol, args...): a C function
     "call_packed": Intrinsic(-1, "effect"),        # (StringImm name, args...): a registered packed function

@@ -77,6 +77,15 @@ def emit_classify(fn: FunctionEmitter, e: Call) -> str:
     return fn.value(f"fcmp {'oeq' if e.op == 'isinf' else 'olt'} {type_} {magnitude}, {infinity}")
 
 
+@emits(CALLS, "checked_index")
+def emit_checked_index(fn: FunctionEmitter, e: Call) -> str:
+    """The index where it is inside, else one so far below 0 that the check of the whole address fails."""
+    type_, (i, extent) = register_type(e.dtype), map(fn.expr, e.args)
+    inside = fn.value(f"icmp ult {type_} {i}, {extent}")
+    nowhere = constant_of(e.dtype, -(1 << 31) if dt.bits_of(e.dtype) == 32 else -(1 << 40))
+    return fn.select(inside, register_type(dt.with_lanes("bool", dt.lanes_of(e.dtype))), i, nowhere, type_)
+
+
 @emits(CALLS, "popcount", "clz")
 def emit_bits(fn: FunctionEmitter, e: Call) -> str:
     source = e.args[0].dtype

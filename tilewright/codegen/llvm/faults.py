@@ -9,9 +9,10 @@ from __future__ import annotations
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.index import index
-from tilewright.codegen.llvm.queries import depends_on_data
-from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import Expr, IntImm
+from tilewright.codegen.llvm.queries import depends_on_data, nodes
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Ramp
+from tilewright.tir.node import Node, rewrite
 
 
 def fault_global(fn: FunctionEmitter) -> str:
@@ -54,5 +55,28 @@ def report_unless(fn: FunctionEmitter, ok: str, text: str) -> None:
 
 def message(fn: FunctionEmitter, buffer: Buffer, at: Expr) -> str:
     """The error that the caller sees."""
-    size = " x ".join(str(e.value) if isinstance(e, IntImm) else str(e) for e in buffer.shape)
-    return f"{fn.name}: the index {at} of {buffer.name}, taken from data, is outside of its {size} elements"
+    size = " x ".join(str(readable(e)) for e in buffer.shape)
+    origin = ", taken from data," if any(isinstance(n, Load) for n in nodes(at)) else ""
+    return f"{fn.name}: the index {readable(at)} of {buffer.name}{origin} is outside of its {size} elements"
+
+
+def readable(e: Expr) -> Expr:
+    """An index of one lane as it was written, without widening: for messages, not for code."""
+    def step(n: Node) -> Node | None:
+        match n:
+            case Cast() | Broadcast():
+                return n.value
+            case Ramp():
+                return n.base
+            case Call(op="checked_index"):
+                return n.args[0]
+            case IntImm():
+                return IntImm(n.value) if -2**31 <= n.value < 2**31 else None
+            case Binary(op="add", a=IntImm(value=0)):
+                return n.b
+            case Binary(op="add", b=IntImm(value=0)):
+                return n.a
+        return None
+    out = rewrite(e, step)
+    assert isinstance(out, Expr)
+    return out

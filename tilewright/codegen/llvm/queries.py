@@ -41,12 +41,14 @@ def reads_memory(e: Expr) -> bool:
 
 
 def depends_on_data(e: Expr, dependent: Container[Var]) -> bool:
-    """True when e has a value from a buffer, from an external function or of one of the variables `dependent`."""
+    """True when nothing is known of e's range: it has a value from a buffer, from an external function or of one of
+    the variables `dependent`, or asks for a check.
+    """
     kind = type(e)
     if kind is IntImm or kind is FloatImm:
         return False
     if kind is Var:
         return e in dependent
-    if kind is Load or kind is Call and e.op in ("call_extern", "call_packed"):  # type: ignore[attr-defined]
+    if kind is Load or kind is Call and e.op in ("call_extern", "call_packed", "checked_index"):  # type: ignore[attr-defined]
         return True
     return any(depends_on_data(c, dependent) for c in _CHILDREN.get(kind, _others)(e))  # type: ignore[arg-type]

@@ -1,0 +1,95 @@
+"""100 random programs under random schedules; `python -m tests.fuzz.run` checks thousands."""
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tilewright.schedule import Schedule
+from tilewright.tir import interp
+from tilewright.tir.node import rewrite
+from tilewright.tir.stmt import Store
+
+from . import check, programs, schedules, values
+from .minimise import minimise
+from .run import run_programs
+
+PROGRAMS = 100
+
+
+@pytest.fixture(scope="module")
+def summary():
+    return run_programs(range(PROGRAMS), jobs=2, limit=60)
+
+
+def test_random_programs_agree_with_numpy_and_the_interpreter(summary):
+    assert not summary.failures, "\n\n".join(
+        f"seed {r['seed']}: {r['kind']}: {r['detail']}\n{check.describe(r['seed'])}" for r in summary.failures)
+
+
+def test_programs_and_schedules_are_varied(summary):
+    assert summary.share("reduction") >= 0.5
+    assert summary.share("ragged") >= 0.3
+    assert summary.share("symbolic") >= 0.15
+    assert summary.median >= 6
+    assert summary.share("native") >= 0.6
+    missing = [p for p in schedules.PRIMITIVES if summary.accepted[p] < PROGRAMS // 10]
+    assert not missing
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 4))
+def test_a_seed_gives_the_same_program_and_schedule_each_time(seed):
+    texts = set()
+    for _ in range(2):
+        sch = Schedule(programs.program(seed).function())
+        schedules.random_actions(random.Random(seed), sch, Counter(), Counter())
+        texts.add(f"{sch}\n{sch.trace}")
+    assert len(texts) == 1
+
+
+def _spoiled(func):
+    """func with the first store of its body adding one to what it stores."""
+    done = []
+
+    def change(node):
+        if isinstance(node, Store) and not done:
+            done.append(node)
+            return node.replace(value=node.value + 1 if node.value.dtype != "bool" else ~node.value)
+        return None
+    return func.with_body(rewrite(func.body, change))
+
+
+def test_a_wrong_function_is_noticed():
+    noticed = 0
+    for seed in range(40):
+        program = programs.program(seed)
+        try:
+            noticed += bool(check.interpret(program, _spoiled(program.function())))
+        except interp.InterpreterError:
+            noticed += 1
+    assert noticed >= 28
+
+
+def test_the_bound_holds_for_sums_in_any_order():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (5, 300)).astype("float32")
+    v = values.reduce("sum", values.of_array("float32", x, 60), 1, None, None)
+    for _ in range(5):
+        order = rng.permutation(300)
+        total = np.zeros(5, "float32")
+        for k in order:
+            total += x[:, k]
+        assert np.all(np.abs(total - v.x) <= v.tolerance())
+    assert np.all(v.tolerance() <= 4 * 301 * values.EPS["float32"] * np.abs(x).sum(1, dtype="float64") * 1.01)
+
+
+def test_small_integers_in_floats_leave_no_tolerance():
+    x = np.arange(12, dtype="float16").reshape(3, 4)
+    v = values.reduce("sum", values.of_array("float16", x, 0), 1, None, None)
+    assert v.exact and not np.any(v.tolerance()) and v.x.tolist() == [6, 22, 38]
+
+
+def test_minimise_keeps_what_is_needed():
+    assert minimise(list("abcdefgh"), lambda some: "c" in some and "g" in some) == ["c", "g"]
