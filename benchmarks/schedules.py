@@ -33,9 +33,9 @@ def schedule_matmul(sch: Schedule, m: int, k: int, n: int, ta: bool, tb: bool, t
         strips -= 1
     i, j = sch.get_loops(result)
     block, strip_loop, row = sch.split(i, [None, strips, rows])
-    panel, column = sch.split(j, [None, columns])
-    sch.reorder(panel, block, strip_loop, row, column)
-    block = sch.fuse(panel, block)
+    group, panel, column = sch.split(j, [threads if -(-n // columns) % threads == 0 else 1, None, columns])
+    sch.reorder(group, block, panel, strip_loop, row, column)
+    block = sch.fuse(group, block)               # a thread keeps to its group of panels
     sch.compute_at(product, strip_loop, preserve_unit_loops=True)
     ci, cj, ck = sch.get_loops(product)[-3:]
     sch.reorder(ck, ci, cj)

@@ -114,7 +114,8 @@ class Extent(Index):
 
 
 _INDEX_OPS = {
-    "add": (lambda a, b: a + b, np.add), "sub": (lambda a, b: a - b, np.subtract), "mul": (lambda a, b: a * b, np.multiply),
+    "add": (lambda a, b: a + b, np.add), "sub": (lambda a, b: a - b, np.subtract),
+    "mul": (lambda a, b: a * b, np.multiply),
     "floordiv": (lambda a, b: a // b, np.floor_divide), "floormod": (lambda a, b: a % b, np.mod),
     "min": (te.minimum, np.minimum), "max": (te.maximum, np.maximum),
 }

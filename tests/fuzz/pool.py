@@ -7,6 +7,7 @@ import queue
 import select
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ class Worker:
     def __init__(self, limit: float) -> None:
         self.limit = limit                             # seconds for one seed
         self.process: subprocess.Popen[bytes] | None = None
+        self.errors = tempfile.TemporaryFile()
 
     def check(self, seed: int) -> dict[str, Any]:
         """The report of a seed; kind "died" or "too slow" where the process gave none."""
@@ -30,7 +32,7 @@ class Worker:
             code = _START.format(tests=str(TESTS), root=str(TESTS.parent))
             environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "TILEWRIGHT_NUM_THREADS": "2"}
             self.process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                            stderr=subprocess.DEVNULL, env=environment)
+                                            stderr=self.errors, env=environment)
         process = self.process
         assert process.stdin is not None and process.stdout is not None
         try:
@@ -51,8 +53,12 @@ class Worker:
 
     def _lost(self, seed: int, kind: str, detail: str) -> dict[str, Any]:
         self.close()
-        return {"seed": seed, "kind": kind, "detail": detail, "accepted": {}, "refused": {}, "reduction": False,
-                "ragged": False, "symbolic": False, "threads": False, "native": False, "seconds": {}, "actions": []}
+        self.errors.seek(0)
+        last = self.errors.read().decode(errors="replace").splitlines()[-5:]
+        self.errors.seek(0)
+        self.errors.truncate()
+        return {"seed": seed, "kind": kind, "detail": "\n".join([detail, *last]), "accepted": {}, "refused": {},
+                "reduction": False, "ragged": False, "symbolic": False, "threads": False, "native": False, "seconds": {}, "actions": []}
 
     def close(self) -> None:
         if self.process is not None:

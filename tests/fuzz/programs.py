@@ -48,7 +48,8 @@ MOST_ELEMENTS = 1500                                   # of one tensor
 class Stage:
     """name[axes] = body, or a reduction of body over the reduce axes.
 
-    "argmax" has a second output, `name` + "at": the place of the greatest element among the reduce axes, counted row by row.
+    "argmax" has a second output, `name` + "at": the place of the greatest element among the reduce axes, counted row
+    by row.
     """
     name: str
     dtype: str
@@ -200,9 +201,9 @@ def build_stage(s: Stage, variables: dict[str, Any], made: dict[str, Any]) -> An
             return e
         where = None if s.where is None else s.where.build(b)
         if s.reducer == "argmax":
-            place = te.const(0, "int32")
-            for k, d in zip(reduce_axes, s.reduce_axes):
-                place = place * d.build(variables) + k.var if d is not s.reduce_axes[0] else k.var
+            place = reduce_axes[0].var
+            for k, d in zip(reduce_axes[1:], s.reduce_axes[1:]):
+                place = place * d.build(variables) + k.var
             return ARGMAX((e, place.astype("int32")), axis=reduce_axes, where=where)
         how = REDUCERS.get(s.reducer) or getattr(te, s.reducer)
         return how(e, axis=reduce_axes, where=where, init=None if s.start is None else s.start.build(b))
@@ -220,8 +221,8 @@ def evaluate_stage(s: Stage, sizes: dict[str, int], known: dict[str, Value],
         where = np.broadcast_to(s.where.evaluate(c).x, shape)
         c = c.where(where)
     v = s.body.evaluate(c)
-    v = Value(v.dtype, np.broadcast_to(v.x, shape), None if v.magnitude is None else np.broadcast_to(v.magnitude, shape),
-              v.weight, v.bit)
+    magnitude = None if v.magnitude is None else np.broadcast_to(v.magnitude, shape)
+    v = Value(v.dtype, np.broadcast_to(v.x, shape), magnitude, v.weight, v.bit)
     if s.reducer == "argmax":
         v, place = values.argmax(v, len(s.reduce_axes), where)
         return {s.name: v, f"{s.name}at": place}
@@ -243,8 +244,9 @@ class Generator:
 
     def program(self) -> Program:
         rng, p = self.rng, self.p
-        self.base = rng.choices(["int32", "float32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "uint64", "float64",
-                                 "float16", "bfloat16", "bool"], [8, 10, 3, 2, 2, 1, 1, 1, 1, 4, 2, 2, 1])[0]
+        self.base = rng.choices(["int32", "float32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "uint64",
+                                 "float64", "float16", "bfloat16", "bool"],
+                                [8, 10, 3, 2, 2, 1, 1, 1, 1, 4, 2, 2, 1])[0]
         self.exact = rng.random() < 0.6                # floats are small multiples of a power of two
         self.special = rng.random() < 0.08
         self._dims()
@@ -260,13 +262,14 @@ class Generator:
         rng, p = self.rng, self.p
         symbols = rng.choices([0, 1, 2], [72, 20, 8])[0]
         kind = "int64" if rng.random() < 0.1 else "int32"
-        p.symbols = {n: kind for n in ("n", "m")[:symbols]}
+        p.symbols = dict.fromkeys(("n", "m")[:symbols], kind)
         dims = [Dim(s, 1, 0) for s in p.symbols]
         for _ in range(rng.randint(1, 3)):
             dims.append(Dim(offset=0 if rng.random() < 0.03 else 1 if rng.random() < 0.1 else rng.choice(EXTENTS)))
         self.dims = dims
         runs = 2 if symbols else 1
-        p.bindings = [{s: rng.choice([1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 20]) for s in p.symbols} for _ in range(runs)]
+        sizes = [1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 20]
+        p.bindings = [{s: rng.choice(sizes) for s in p.symbols} for _ in range(runs)]
         if symbols and rng.random() < 0.15:
             p.bindings[1][rng.choice(list(p.symbols))] = 0
 
@@ -321,7 +324,8 @@ class Generator:
         self.axes = (*axes, *reduce_axes)
         reducer = ""
         if reduces:
-            kinds = ["max", "min"] if dtype == "bool" else [*["sum"] * 6, *["max"] * 3, *["min"] * 2, "prod", "prod", "argmax"]
+            usual = [*["sum"] * 6, *["max"] * 3, *["min"] * 2, "prod", "prod", "argmax"]
+            kinds = ["max", "min"] if dtype == "bool" else usual
             if not is_float(dtype) and dtype != "bool":
                 kinds += ["bitxor", "bitor"]
             reducer = rng.choice(kinds)
@@ -363,7 +367,8 @@ class Generator:
         if dtype == "bool":
             return rng.choice([
                 lambda: Logic("not", (e,)), lambda: Logic("and", (e, self._operand(dtype))),
-                lambda: Logic("or", (e, self._condition())), lambda: Choose(self._condition(), e, self._operand(dtype))])()
+                lambda: Logic("or", (e, self._condition())),
+                lambda: Choose(self._condition(), e, self._operand(dtype))])()
         roll = rng.random()
         if roll < 0.5:
             ops = ["add", "sub", "mul", "min", "max", "add"]
@@ -373,7 +378,8 @@ class Generator:
                 other = Binary("add", Unary("abs", self._operand(dtype)), Constant(dtype, 1))
                 return Binary("div", e, rng.choice([other, Constant(dtype, rng.choice([2, 4, 3]))]))
             op, other = rng.choice(ops), self._leaf(dtype)
-            if op in ("floordiv", "floormod", "truncdiv", "truncmod") and isinstance(other, Constant) and not other.value:
+            divides = op in ("floordiv", "floormod", "truncdiv", "truncmod")
+            if divides and isinstance(other, Constant) and not other.value:
                 other = Constant(dtype, 3)
             return Binary(op, e, other) if rng.random() < 0.7 else Binary(op, other, e)
         if roll < 0.65:
@@ -424,7 +430,8 @@ class Generator:
         dtype = rng.choice([self.base, "int32"])
         if dtype == "bool":
             return self._operand("bool")
-        return Binary(rng.choice(list(values.COMPARISONS)), self._operand(dtype), Constant(dtype, rng.choice([0, 1, 2])))
+        op = rng.choice(list(values.COMPARISONS))
+        return Binary(op, self._operand(dtype), Constant(dtype, rng.choice([0, 1, 2])))
 
     def _affine(self) -> Index:
         """An index expression of one or two axes."""
@@ -470,7 +477,8 @@ class Generator:
         if shape is None:
             picked = rng.sample(self.axes, rng.randint(min(1, len(self.axes)), min(len(self.axes), 3)))
             if rng.random() < 0.2:
-                picked = [d if rng.random() < 0.5 else Dim(d.symbol, d.scale, d.offset + rng.choice([1, 2])) for d in picked]
+                picked = [d if rng.random() < 0.5 else Dim(d.symbol, d.scale, d.offset + rng.choice([1, 2]))
+                          for d in picked]
             if rng.random() < 0.1:
                 picked.insert(rng.randint(0, len(picked)), Dim(offset=1))
             shape = tuple(picked)
@@ -485,7 +493,8 @@ class Generator:
         i = Input(f"A{len(self.p.inputs)}", dtype, shape, bit, top, special)
         self.p.inputs.append(i)
         for run, sizes in enumerate(self.p.bindings):
-            array = input_array(i, [d.value(sizes) for d in shape], self.p.seed * 1000 + run * 37 + len(self.p.inputs) - 1)
+            seed = self.p.seed * 1000 + run * 37 + len(self.p.inputs) - 1
+            array = input_array(i, [d.value(sizes) for d in shape], seed)
             self.known[run][i.name] = values.of_array(dtype, array, bit)
         return i
 
@@ -575,7 +584,8 @@ class Generator:
 
     def _depends(self, d: Dim, index: Index) -> bool:
         """True when that the index is inside may hold for the sizes that are tried only."""
-        return bool(d.symbol) or any(self.axes[a].symbol and f"Axis(position={a})" in repr(index) for a in range(len(self.axes)))
+        used = [a for a in range(len(self.axes)) if f"Axis(position={a})" in repr(index)]
+        return bool(d.symbol) or any(self.axes[a].symbol for a in used)
 
     def _outputs(self) -> None:
         """The tensors that nothing reads, and sometimes others, are arguments; unread inputs vanish."""

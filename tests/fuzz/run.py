@@ -44,9 +44,12 @@ class Summary:
         return statistics.median([sum(r["accepted"].values()) for r in self.reports] or [0])
 
     def text(self) -> str:
-        lines = [f"{len(self.reports)} programs, {len(self.failures)} failures {dict(Counter(r['kind'] for r in self.failures))}",
-                 ", ".join(f"{k} {self.share(k):.0%}" for k in ("reduction", "ragged", "symbolic", "threads", "native")),
-                 f"accepted primitives per program: median {self.median:g}", "primitive               accepted  refused"]
+        kinds = dict(Counter(r["kind"] for r in self.failures))
+        shares = ("reduction", "ragged", "symbolic", "threads", "native")
+        lines = [f"{len(self.reports)} programs, {len(self.failures)} failures {kinds or ''}",
+                 ", ".join(f"{k} {self.share(k):.0%}" for k in shares),
+                 f"accepted primitives per program: median {self.median:g}",
+                 "primitive               accepted  refused"]
         lines += [f"{p:24}{self.accepted[p]:8}{self.refused[p]:9}" for p in PRIMITIVES]
         lines.append("seconds: " + ", ".join(f"{k} {v:.1f}" for k, v in self.seconds.items()))
         return "\n".join(lines)
@@ -66,7 +69,8 @@ def run_programs(seeds: Iterable[int], jobs: int, limit: float, progress: bool =
 @click.option("--seed", default=0, show_default=True, help="Seed of the first; the others follow.")
 @click.option("--jobs", default=2, show_default=True, help="Processes.")
 @click.option("--limit", default=120.0, show_default=True, help="Seconds for one program.")
-@click.option("--details/--no-details", default=True, show_default=True, help="Print program and trace of each failure.")
+@click.option("--details/--no-details", default=True, show_default=True,
+              help="Print program and trace of each failure.")
 @click.option("--out", default="", help="File that receives the reports, one line of JSON each.")
 def main(programs: int, seed: int, jobs: int, limit: float, details: bool, out: str) -> None:
     """Check random programs under random schedules; exit status 1 when one is wrong."""

@@ -108,13 +108,14 @@ class Chooser:
         names = [b for b in sch.index.realizes if b != "root"]
         if not names:
             return None
-        early = {"split": 7, "fuse": 4, "reorder": 5, "compute_at": 6, "reverse_compute_at": 5, "compute_inline": 2.5,
-                 "reverse_compute_inline": 5, "cache_read": 4, "cache_write": 3, "set_scope": 1.5, "transform_layout": 2.5,
-                 "decompose_reduction": 2, "parallel": 0.4, "vectorize": 0.4, "unroll": 0.4, "annotate": 0.3,
-                 "unannotate": 0.1, "bind": 0.7 * self.threads}
-        late = {"split": 2, "fuse": 1, "reorder": 1, "decompose_reduction": 3, "parallel": 2 - self.threads, "vectorize": 3,
-                "unroll": 3, "annotate": 2, "bind": 6 * self.threads, "compute_at": 1, "reverse_compute_at": 1,
-                "set_scope": 1.5, "cache_read": 0.3, "cache_write": 0.3, "transform_layout": 1}
+        early = {"split": 7, "fuse": 4, "reorder": 5, "compute_at": 6, "reverse_compute_at": 5,
+                 "compute_inline": 2.5, "reverse_compute_inline": 5, "cache_read": 4, "cache_write": 3,
+                 "set_scope": 1.5, "transform_layout": 2.5, "decompose_reduction": 2, "parallel": 0.4,
+                 "vectorize": 0.4, "unroll": 0.4, "annotate": 0.3, "unannotate": 0.1, "bind": 0.7 * self.threads}
+        late = {"split": 2, "fuse": 1, "reorder": 1, "decompose_reduction": 3, "parallel": 2 - self.threads,
+                "vectorize": 3, "unroll": 3, "annotate": 2, "bind": 6 * self.threads, "compute_at": 1,
+                "reverse_compute_at": 1, "set_scope": 1.5, "cache_read": 0.3, "cache_write": 0.3,
+                "transform_layout": 1}
         weights = late if self.late else early
         primitive = rng.choices(list(weights), list(weights.values()))[0]
         return getattr(self, f"_{primitive}")(sch, names)
@@ -201,7 +202,8 @@ class Chooser:
         loops = sch.loops_above(name)
         return (name, self.rng.randrange(len(loops))) if loops else None
 
-    def _compute_at(self, sch: Schedule, names: list[str], primitive: str = "compute_at", kind: str = "consumers") -> Action | None:
+    def _compute_at(self, sch: Schedule, names: list[str], primitive: str = "compute_at",
+                    kind: str = "consumers") -> Action | None:
         fitting = [n for n in names if getattr(sch, kind)(n)]
         if not fitting and self.rng.random() < 0.9:
             return None

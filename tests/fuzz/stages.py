@@ -33,7 +33,8 @@ class Call:
 class Recorder:
     """Draws calls and keeps those that are accepted."""
 
-    def __init__(self, rng: random.Random, args: Sequence[Any], tensors: dict[str, Any], outputs: Sequence[str]) -> None:
+    def __init__(self, rng: random.Random, args: Sequence[Any], tensors: dict[str, Any],
+                 outputs: Sequence[str]) -> None:
         self.rng, self.args, self.tensors, self.outputs = rng, args, tensors, outputs
         self.schedule, self.handles = self.fresh()
         self.calls: list[Call] = []
@@ -232,7 +233,7 @@ class Recorder:
             yield done
 
     def outcome(self, order: Sequence[int]) -> tuple[str, bytes]:
-        """(the lowered text, or the refusal without the place of the call; the fingerprint) for an order of the calls."""
+        """(the lowered text, or the refusal without the place of the call; the fingerprint) for an order."""
         s, handles = self.fresh()
         for n in order:
             self.calls[n].run(s, handles)
@@ -306,7 +307,8 @@ def check_stages(count: int, seed: int, limit: int) -> tuple[int, int, list[str]
 
 
 if __name__ == "__main__":
-    orders, drawn, differing = check_stages(int(sys.argv[1]) if len(sys.argv) > 1 else 200, 0, 16)
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    orders, drawn, differing = check_stages(wanted, 0, 16)
     print("\n\n".join(differing[:5]))
-    print(f"{orders} orders of {sys.argv[1] if len(sys.argv) > 1 else 200} schedules ({drawn} drawn), {len(differing)} differ")
+    print(f"{orders} orders of {wanted} schedules ({drawn} drawn), {len(differing)} differ")
     sys.exit(bool(differing))

@@ -1,4 +1,4 @@
-"""Reference arithmetic on NumPy arrays: exact integers, and floats with a bound on how far any evaluation may be off."""
+"""Reference arithmetic on NumPy arrays: exact integers, floats with a bound on how far an evaluation may be off."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -85,7 +85,8 @@ def rounded(dtype: str, x: np.ndarray, magnitude: np.ndarray, weight: float, bit
     top = float(sizes[np.isfinite(sizes)].max(initial=0))
     if top > _LARGEST[dtype] / 8:
         raise Reject("overflow")
-    if weight == 0.0 and bit is not None and bit <= _SMALLEST_BIT[dtype] and top * 2.0 ** bit <= 2.0 ** PRECISION[dtype]:
+    whole = weight == 0.0 and bit is not None and bit <= _SMALLEST_BIT[dtype]
+    if whole and top * 2.0 ** bit <= 2.0 ** PRECISION[dtype]:  # type: ignore[operator]
         return Value(dtype, x, magnitude, 0.0, bit)
     weight += roundings * EPS[dtype]
     if weight > 0.5:
@@ -158,7 +159,8 @@ def select(condition: Value, a: Value, b: Value) -> Value:
     if not is_float(a.dtype):
         return Value(a.dtype, x)
     assert a.magnitude is not None and b.magnitude is not None
-    return Value(a.dtype, x, np.where(condition.x, a.magnitude, b.magnitude), max(a.weight, b.weight), max(a.bit, b.bit))
+    magnitude = np.where(condition.x, a.magnitude, b.magnitude)
+    return Value(a.dtype, x, magnitude, max(a.weight, b.weight), max(a.bit, b.bit))
 
 
 def absolute(a: Value) -> Value:
@@ -248,15 +250,15 @@ def reduce(kind: str, a: Value, count: int, where: np.ndarray | None, start: Val
         return Value(a.dtype, out)
     assert a.magnitude is not None
     magnitude = a.magnitude if where is None else np.where(where, a.magnitude, abs(neutral) if kind == "prod" else 0)
-    begin = np.abs(first)
+    begin, begin_bit = np.abs(first), start.bit if start else 0
     if kind in ("min", "max"):
-        return Value(a.dtype, out, np.maximum(magnitude.max(axis=axes, initial=0), np.where(np.isfinite(begin), begin, 0)),
-                     a.weight, max(a.bit, start.bit if start else 0))
+        sizes = np.maximum(magnitude.max(axis=axes, initial=0), np.where(np.isfinite(begin), begin, 0))
+        return Value(a.dtype, out, sizes, a.weight, max(a.bit, begin_bit))
     if kind == "sum":
-        return rounded(a.dtype, out, magnitude.sum(axis=axes) + begin, a.weight, max(a.bit, start.bit if start else 0), size + 1)
+        return rounded(a.dtype, out, magnitude.sum(axis=axes) + begin, a.weight, max(a.bit, begin_bit), size + 1)
     larger = np.maximum(magnitude, 1).prod(axis=axes) * np.maximum(begin, 1)
     return rounded(a.dtype, out, magnitude.prod(axis=axes) * begin, a.weight * size,
-                   a.bit * size + (start.bit if start else 0), size + 1, larger)
+                   a.bit * size + begin_bit, size + 1, larger)
 
 
 def argmax(a: Value, count: int, where: np.ndarray | None) -> tuple[Value, Value]:

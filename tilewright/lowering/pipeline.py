@@ -56,6 +56,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 SIMPLE_PASSES: tuple[Pass, ...] = (
+    Pass("start_empty_reductions", start_empty_reductions, "block"),
     Pass("plan_buffer_allocation", plan_buffer_allocation, "block"),
     Pass("lower_reduction_init", lower_reduction_init, "block"),
     Pass("lower_blocks", lower_blocks, "loop"),

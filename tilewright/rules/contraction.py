@@ -68,6 +68,14 @@ def choose_strips(tiles: int, tile_bytes: int, target: Target) -> int:
     return next((s for s in range(most, most // 2, -1) if tiles % s == 0), most)
 
 
+def panel_groups(panels: int, bytes_of_a: int, target: Target) -> int:
+    """Groups of panels that threads may keep to: one a thread where they divide evenly; every panel by itself where
+    A stays in cache; else all in one group, and threads share the rows only."""
+    if panels % target.num_cores == 0:
+        return target.num_cores
+    return panels if bytes_of_a <= CACHE_BYTES else 1
+
+
 def is_matrix_product(facts: BlockFacts) -> bool:
     """True for a contraction of matrices of constant extents, none of them 0."""
     extents = (*facts.spatial, *facts.reduced)
@@ -86,11 +94,12 @@ def schedule_contraction(sch: Schedule, product: BlockFacts, epilogue: BlockRV |
         sch.set_scope(product.rv, 0, "local")
     i, j = sch.get_loops(epilogue)
     blocks, strips, rows = sch.split(i, [None, tile.strips, tile.rows])
-    panels, columns = sch.split(j, [None, tile.columns])
-    sch.reorder(panels, blocks, strips, rows, columns)
-    blocks = sch.fuse(panels, blocks)
+    groups = panel_groups(-(-n // tile.columns), m * k * itemsize, target)
+    group, panels, columns = sch.split(j, [groups, None, tile.columns])
+    sch.reorder(group, blocks, panels, strips, rows, columns)
+    blocks = sch.fuse(group, blocks)
     sch.compute_at(product.rv, strips, preserve_unit_loops=True)
-    inner = sch.get_loops(product.rv)[2:]
+    inner = sch.get_loops(product.rv)[3:]
     sch.reorder(*inner[2:], *inner[:2])
     sch.unroll(inner[0])
     sch.vectorize(inner[1])

@@ -46,6 +46,7 @@ class Schedule:
     reverse_compute_inline: Callable[..., None]
     cache_read: Callable[..., BlockRV]
     cache_write: Callable[..., BlockRV]
+    transform_layout: Callable[..., None]
 
     def __init__(self, mod: PrimFunc | IRModule) -> None:
         if not isinstance(mod, (PrimFunc, IRModule)):

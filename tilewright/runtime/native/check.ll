@@ -78,9 +78,11 @@ last:
   br i1 %has.exprs, label %expr.all, label %ok
 expr.all:
   %re = call i32 @tw_check_expressions(ptr %args, i32 %n, ptr %table, ptr %slots)
-  ret i32 %re
+  %efine = icmp eq i32 %re, 0
+  br i1 %efine, label %ok, label %fail
 ok:
-  ret i32 0
+  %ro = call i32 @tw_check_overlap(ptr %args, i32 %n, ptr %table, ptr %slots)
+  ret i32 %ro
 fail:
   ret i32 -1
 }
