@@ -16,13 +16,13 @@ HERE = Path(__file__).parent
 class Worker:
     """A process that runs one engine (see worker.py)."""
 
-    def __init__(self, python: str, module: str, engine: str, threads: int, environment: Mapping[str, str] = {}) -> None:
+    def __init__(self, python: str, module: str, engine: str, threads: int) -> None:
         env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
         env |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-        env |= environment
         self.engine = engine
-        self.process = subprocess.Popen([python, str(HERE / "worker.py"), module, engine, str(threads)], env=env,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen(
+            [python, str(HERE / "worker.py"), module, engine, str(threads)], env=env, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def ask(self, **command: Any) -> dict[str, Any]:
         assert self.process.stdin and self.process.stdout
@@ -43,7 +43,8 @@ def start(module: str, engines: Sequence[str], threads: int, peers: str | None) 
     others = [e for e in engines if e not in own] if peers else []
     if len(others) < len(engines) - len(own):
         print("no --peers PYTHON given: only Tilewright is measured")
-    return [Worker(sys.executable if e in own else str(peers), module, e, threads) for e in engines if e in own + others]
+    return [Worker(sys.executable if e in own else str(peers), module, e, threads)
+            for e in engines if e in own + others]
 
 
 def interleave(workers: Sequence[Worker], setup: Mapping[str, Any], rounds: int,

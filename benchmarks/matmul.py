@@ -44,8 +44,10 @@ def product(m: int, k: int, n: int, ta: bool, tb: bool) -> Any:
     from tilewright import te
     a, b = te.placeholder((k, m) if ta else (m, k), name="A"), te.placeholder((n, k) if tb else (k, n), name="B")
     r = te.reduce_axis((0, k), name="k")
-    c = te.compute((m, n), lambda i, j: te.sum((a[r, i] if ta else a[i, r]) * (b[j, r] if tb else b[r, j]), axis=r), name="C")
-    return a, b, c
+
+    def dot(i: Any, j: Any) -> Any:
+        return te.sum((a[r, i] if ta else a[i, r]) * (b[j, r] if tb else b[r, j]), axis=r)
+    return a, b, te.compute((m, n), dot, name="C")
 
 
 def run(module: Any, m: int, k: int, n: int, ta: bool, tb: bool) -> Any:
@@ -60,9 +62,10 @@ def run(module: Any, m: int, k: int, n: int, ta: bool, tb: bool) -> Any:
 
 
 def prepare_tilewright(threads: int, m: int, k: int, n: int, ta: bool, tb: bool) -> Any:
+    from schedules import schedule_matmul
+
     import tilewright as tw
     from tilewright import te
-    from schedules import schedule_matmul
 
     tw.set_num_threads(threads)
     sch = tw.Schedule(te.create_prim_func(product(m, k, n, ta, tb), name="matmul"))
@@ -135,7 +138,8 @@ def prepare_onnxruntime(threads: int, m: int, k: int, n: int, ta: bool, tb: bool
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, x.shape) for name, x in (("a", a), ("b", b))]
     out = helper.make_tensor_value_info("c", TensorProto.FLOAT, (m, n))
     node = helper.make_node("Gemm", ["a", "b"], ["c"], transA=int(ta), transB=int(tb))
-    model = helper.make_model(helper.make_graph([node], "g", values, [out]), opset_imports=[helper.make_opsetid("", 17)])
+    model = helper.make_model(helper.make_graph([node], "g", values, [out]),
+                              opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 9
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads

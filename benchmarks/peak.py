@@ -15,10 +15,9 @@ def kernel(lanes: int) -> str:
     """LLVM IR of void peak(ptr out): STEPS rounds of CHAINS vector FMAs."""
     t = f"<{lanes} x float>"
     phi = "\n".join(f"  %a{k} = phi {t} [ %i{k}, %entry ], [ %n{k}, %loop ]" for k in range(CHAINS))
-    fma = "\n".join(f"  %n{k} = call {t} @llvm.fma({t} %a{k}, {t} %x, {t} %y)".replace("@llvm.fma", f"@llvm.fma.v{lanes}f32")
-                    for k in range(CHAINS))
-    loads = "\n".join(f"  %p{k} = getelementptr float, ptr %out, i64 {k * lanes}\n  %i{k} = load {t}, ptr %p{k}, align 4"
-                      for k in range(CHAINS))
+    fma = "\n".join(f"  %n{k} = call {t} @llvm.fma.v{lanes}f32({t} %a{k}, {t} %x, {t} %y)" for k in range(CHAINS))
+    loads = "\n".join(f"  %p{k} = getelementptr float, ptr %out, i64 {k * lanes}\n"
+                      f"  %i{k} = load {t}, ptr %p{k}, align 4" for k in range(CHAINS))
     stores = "\n".join(f"  store {t} %n{k}, ptr %p{k}, align 4" for k in range(CHAINS))
     return f"""declare {t} @llvm.fma.v{lanes}f32({t}, {t}, {t})
 define void @peak(ptr %out) "prefer-vector-width"="512" {{

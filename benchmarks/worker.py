@@ -35,7 +35,7 @@ def main() -> None:
                     call()
                     seconds.append(time.perf_counter() - start)
                 answer = {"seconds": seconds}
-        except Exception as why:  # noqa: BLE001 - reported to the driver, which prints it
+        except Exception as why:
             answer = {"error": f"{type(why).__name__}: {why}"}
         out.write(json.dumps(answer) + "\n")
         out.flush()

@@ -18,7 +18,7 @@ _NAMES = {
     **dict.fromkeys(("arith", "cli", "codegen", "compat", "driver", "graph", "records", "rules",
                      "runtime", "schedule", "support", "te", "tir"), ""),
 }
-__all__ = ["__version__", *sorted(_NAMES)]
+__all__ = list(_NAMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -136,6 +136,30 @@ def first_wrong_pass(program: Program, func: PrimFunc) -> str:
     return ""
 
 
+def first_wrong_primitive(program: Program, actions: Sequence[Action]) -> str:
+    """The first of the actions after which the interpreter disagrees on the block form, or objects."""
+    sch = Schedule(program.function())
+    for action in ((), *actions):
+        try:
+            if action:
+                schedules.perform(sch, action)
+            wrong = interpret(program, plan_buffer_allocation(sch.func))
+        except Exception as why:
+            wrong = f"{type(why).__name__}: {str(why).splitlines()[0]}"
+        if wrong:
+            return f"{action}: {wrong}" if action else f"the program before any primitive: {wrong}"
+    return ""
+
+
+def located(program: Program, sch: Schedule, kind: str, actions: Sequence[Action]) -> str:
+    """Where it went wrong: the primitive, the pass, or code generation."""
+    if kind.startswith(("block form", "verify")):
+        return f"first wrong after {first_wrong_primitive(program, actions)}"
+    if kind.startswith(("flat form", "lower")):
+        return f"first wrong after {first_wrong_pass(program, sch.func)}"
+    return "every pass agrees: code generation is wrong" if kind.startswith("native") else ""
+
+
 def is_ragged(func: PrimFunc) -> bool:
     """True when some block runs under a condition."""
     return any(isinstance(n, BlockRealize) and not isinstance(n.predicate, IntImm) for n in walk(func.body))
@@ -175,7 +199,7 @@ def check_schedule(program: Program, sch: Schedule, report: Report, target: str)
     wrong = _guarded("flat form", lambda: interpret(program, flat))
     lap("flat form")
     if wrong:
-        raise Failure("flat form", f"{wrong}\nfirst wrong after {first_wrong_pass(program, func)}")
+        raise Failure("flat form", wrong)
     if not report.threads:
         report.native = True
         wrong = _guarded("native", lambda: execute(program, func, target))
@@ -259,6 +283,8 @@ def check_seed(seed: int) -> Report:
         report.seconds["replay"] = time.perf_counter() - clock
     except Failure as why:
         report.kind, report.detail = why.kind, why.detail
+        if sch is not None:
+            report.detail += f"\n{located(program, sch, why.kind, report.actions)}"
     except Exception as why:
         report.kind = "crash"
         report.detail = f"{type(why).__name__}: {why}\n{traceback.format_exc()}"

@@ -58,7 +58,8 @@ class Worker:
         self.errors.seek(0)
         self.errors.truncate()
         return {"seed": seed, "kind": kind, "detail": "\n".join([detail, *last]), "accepted": {}, "refused": {},
-                "reduction": False, "ragged": False, "symbolic": False, "threads": False, "native": False, "seconds": {}, "actions": []}
+                "reduction": False, "ragged": False, "symbolic": False,
+                "threads": False, "native": False, "seconds": {}, "actions": []}
 
     def close(self) -> None:
         if self.process is not None:

@@ -50,7 +50,7 @@ class Value:
         """How far a correct result may be from x."""
         assert self.magnitude is not None
         finite = np.where(np.isfinite(self.magnitude), self.magnitude, 0)
-        return 4 * self.weight * (finite + _TINY[self.dtype])
+        return 4 * self.weight * finite
 
 
 def integer(dtype: str, x: np.ndarray) -> Value:
@@ -76,10 +76,10 @@ def constant(dtype: str, value: float) -> Value:
 
 
 def rounded(dtype: str, x: np.ndarray, magnitude: np.ndarray, weight: float, bit: int | None, roundings: float = 1,
-            largest: np.ndarray | None = None) -> Value:
-    """The result of an operation of dtype; bit is None where it is never exact. Raises Reject near overflow.
+            largest: np.ndarray | None = None, smallest: np.ndarray | None = None) -> Value:
+    """The result of an operation of dtype; bit is None where it is never exact. Raises Reject near over- or underflow.
 
-    largest: the size that partial results may reach, where that is not the magnitude.
+    largest, smallest: the sizes that partial results may reach, where those are not the magnitude.
     """
     sizes = magnitude if largest is None else largest
     top = float(sizes[np.isfinite(sizes)].max(initial=0))
@@ -88,6 +88,9 @@ def rounded(dtype: str, x: np.ndarray, magnitude: np.ndarray, weight: float, bit
     whole = weight == 0.0 and bit is not None and bit <= _SMALLEST_BIT[dtype]
     if whole and top * 2.0 ** bit <= 2.0 ** PRECISION[dtype]:  # type: ignore[operator]
         return Value(dtype, x, magnitude, 0.0, bit)
+    small = magnitude if smallest is None else smallest
+    if float(small[small > 0].min(initial=1)) < _TINY[dtype]:
+        raise Reject("underflow")
     weight += roundings * EPS[dtype]
     if weight > 0.5:
         raise Reject("the bound says nothing")
@@ -257,8 +260,9 @@ def reduce(kind: str, a: Value, count: int, where: np.ndarray | None, start: Val
     if kind == "sum":
         return rounded(a.dtype, out, magnitude.sum(axis=axes) + begin, a.weight, max(a.bit, begin_bit), size + 1)
     larger = np.maximum(magnitude, 1).prod(axis=axes) * np.maximum(begin, 1)
+    smaller = np.where(magnitude > 0, np.minimum(magnitude, 1), 1).prod(axis=axes)
     return rounded(a.dtype, out, magnitude.prod(axis=axes) * begin, a.weight * size,
-                   a.bit * size + begin_bit, size + 1, larger)
+                   a.bit * size + begin_bit, size + 1, larger, smaller)
 
 
 def argmax(a: Value, count: int, where: np.ndarray | None) -> tuple[Value, Value]:

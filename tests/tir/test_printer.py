@@ -72,7 +72,7 @@ def test_matmul_in_block_form():
                     with T.init():
                         C[vi, vj] = T.float32(0)
                     C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-    """,  # noqa: E501
+    """,
     )
 
 

@@ -58,5 +58,30 @@ def scale_kernel():
     return tw.build(te.create_schedule(c.op), [a, c, factor], "llvm", name="scale")
 
 
+@functools.cache
+def shift_kernel():
+    """copy(A: float32[m], C: float32[n]): C[i] = A[i], the extents being different variables"""
+    n, m = te.var("n"), te.var("m")
+    a = te.placeholder((m,), name="A")
+    c = te.compute((n,), lambda i: a[i], name="C")
+    return tw.build(te.create_schedule(c.op), [a, c], "llvm", name="copy")
+
+
+@functools.cache
+def gather_kernel():
+    """gather(T: float32[4, 6], I: int32[3], C: float32[3, 6]): C[i, j] = T[I[i], j]"""
+    t, index = te.placeholder((4, 6), name="T"), te.placeholder((3,), "int32", name="I")
+    c = te.compute((3, 6), lambda i, j: t[index[i], j], name="C")
+    return tw.build(te.create_schedule(c.op), [t, index, c], "llvm", name="gather")
+
+
+@functools.cache
+def callback_kernel():
+    """fill(A: float32[4], C: float32[4]) calls the packed function wrong_uses.nobody"""
+    a = te.placeholder((4,), name="A")
+    c = te.extern((4,), [a], lambda ins, outs: te.call_packed("wrong_uses.nobody", ins[0], outs[0]), name="C")
+    return tw.build(te.create_schedule(c.op), [a, c], "llvm", name="fill")
+
+
 def zeros(*shape, dtype="float32"):
     return np.zeros(shape, dtype)

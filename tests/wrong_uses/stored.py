@@ -40,40 +40,46 @@ def environment(**variables):
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
 
 
-@FILES.wrong("`load_module` of a file that is not there", "")
+@FILES.wrong("`load_module` of a file that is not there",
+             r"load_module: there is no file nowhere\.so")
 def missing_file():
     tw.load_module("nowhere.so")
 
 
-@FILES.wrong("`load_module` of a folder", "")
+@FILES.wrong("`load_module` of a folder",
+             r"load_module: there is no file m\.so")
 def folder_as_module():
     with folder() as f:
         (f / "m.so").mkdir()
         tw.load_module("m.so")
 
 
-@FILES.wrong("`load_module` of an empty .so", "")
+@FILES.wrong("`load_module` of an empty .so",
+             r"load_module: m\.so was not written by Tilewright")
 def empty_library():
     with folder() as f:
         (f / "m.so").write_bytes(b"")
         tw.load_module("m.so")
 
 
-@FILES.wrong("`load_module` of text named .so", "")
+@FILES.wrong("`load_module` of text named .so",
+             r"load_module: m\.so was not written by Tilewright")
 def text_library():
     with folder() as f:
         (f / "m.so").write_text("hello")
         tw.load_module("m.so")
 
 
-@FILES.wrong("`load_module` of text named .o", "")
+@FILES.wrong("`load_module` of text named .o",
+             r"load_module: m\.o was not written by Tilewright")
 def text_object():
     with folder() as f:
         (f / "m.o").write_text("hello")
         tw.load_module("m.o")
 
 
-@FILES.wrong("`load_module` of half an object", "")
+@FILES.wrong("`load_module` of half an object",
+             r"load_module: m\.o is incomplete: it ends before its last section")
 def half_object():
     with folder() as f:
         matmul_kernel().save("m.o")
@@ -83,7 +89,8 @@ def half_object():
         tw.load_module("m.o")(*(zeros(16, 16) for _ in range(3)))
 
 
-@FILES.wrong("`load_module` of an object whose description is damaged", "")
+@FILES.wrong("`load_module` of an object whose description is damaged",
+             r"load_module: m\.o is damaged: the description of its functions does not parse")
 def damaged_description():
     with folder() as f:
         matmul_kernel().save("m.o")
@@ -92,7 +99,8 @@ def damaged_description():
         tw.load_module("m.o")
 
 
-@FILES.wrong("`load_module` of an object whose signature is damaged", "")
+@FILES.wrong("`load_module` of an object whose signature is damaged",
+             r"this is not a signature table of Tilewright \(or one of another version\)")
 def damaged_signature():
     with folder() as f:
         matmul_kernel().save("m.o")
@@ -102,43 +110,50 @@ def damaged_signature():
         tw.load_module("m.o")
 
 
-@FILES.wrong("`load_module(3)`", "")
+@FILES.wrong("`load_module(3)`",
+             r"load_module: 3 is not a path")
 def load_number():
     tw.load_module(3)
 
 
-@FILES.wrong("`m.save(\"m.txt\")`", "")
+@FILES.wrong("`m.save(\"m.txt\")`",
+             r"save\('m\.txt'\): unknown kind of file")
 def save_text():
     with folder():
         matmul_kernel().save("m.txt")
 
 
-@FILES.wrong("`m.save` to a folder that is not there", "")
+@FILES.wrong("`m.save` to a folder that is not there",
+             r"cannot write nowhere/m\.o: there is no folder nowhere")
 def save_nowhere():
     with folder():
         matmul_kernel().save("nowhere/m.o")
 
 
-@FILES.wrong("`m.save` over a folder", "")
+@FILES.wrong("`m.save` over a folder",
+             r"cannot write m\.o: Is a directory")
 def save_over_folder():
     with folder() as f:
         (f / "m.o").mkdir()
         matmul_kernel().save("m.o")
 
 
-@FILES.wrong("`m.export_library(\"m.so\", cc=\"no-such-linker\")`", "")
+@FILES.wrong("`m.export_library(\"m.so\", cc=\"no-such-linker\")`",
+             r"the linker cannot be started: \[Errno 2\] No such file or directory: 'no-such-linker'")
 def no_linker():
     with folder():
         matmul_kernel().export_library("m.so", cc="no-such-linker")
 
 
-@FILES.wrong("`m.export_library` with a linker that fails", "")
+@FILES.wrong("`m.export_library` with a linker that fails",
+             r"the linker failed \(1\): false -shared -o")
 def failing_linker():
     with folder():
         matmul_kernel().export_library("m.so", cc="false")
 
 
-@FILES.wrong("`m.export_library` with an empty linker", "")
+@FILES.wrong("`m.export_library` with an empty linker",
+             r"cc is '', not a command")
 def empty_linker():
     with folder():
         matmul_kernel().export_library("m.so", cc="")
@@ -149,56 +164,65 @@ def build():
     return tw.build(s, list(tensors), "llvm", name="settings")
 
 
-@SETTINGS.wrong("`TILEWRIGHT_NUM_THREADS=many`", "")
+@SETTINGS.wrong("`TILEWRIGHT_NUM_THREADS=many`",
+                r"TILEWRIGHT_NUM_THREADS='many' is not an integer from 0 to 1024 \(threads of a parallel region; 0: as")
 def threads_text():
     with environment(TILEWRIGHT_NUM_THREADS="many"):
         tw.get_num_threads()
 
 
-@SETTINGS.wrong("`TILEWRIGHT_NUM_THREADS=-2`", "")
+@SETTINGS.wrong("`TILEWRIGHT_NUM_THREADS=-2`",
+                r"TILEWRIGHT_NUM_THREADS='-2' is not an integer from 0 to 1024 \(threads of a parallel region; 0: as many")
 def threads_negative():
     with environment(TILEWRIGHT_NUM_THREADS="-2"):
         tw.get_num_threads()
 
 
-@SETTINGS.wrong("`TILEWRIGHT_NUM_THREADS=99999999999`", "")
+@SETTINGS.wrong("`TILEWRIGHT_NUM_THREADS=99999999999`",
+                r"TILEWRIGHT_NUM_THREADS='99999999999' is not an integer from 0 to 1024 \(threads of a parallel region;")
 def threads_huge():
     with environment(TILEWRIGHT_NUM_THREADS="99999999999"):
         tw.get_num_threads()
 
 
-@SETTINGS.wrong("`TILEWRIGHT_CACHE_SIZE_MB=big`", "")
+@SETTINGS.wrong("`TILEWRIGHT_CACHE_SIZE_MB=big`",
+                r"TILEWRIGHT_CACHE_SIZE_MB='big' is not an integer from 0 to 1073741824 \(size at which the oldest")
 def cache_size_text():
     with environment(TILEWRIGHT_CACHE_SIZE_MB="big"):
         object_cache()
 
 
-@SETTINGS.wrong("`TILEWRIGHT_CACHE_SIZE_MB=-1`", "")
+@SETTINGS.wrong("`TILEWRIGHT_CACHE_SIZE_MB=-1`",
+                r"TILEWRIGHT_CACHE_SIZE_MB='-1' is not an integer from 0 to 1073741824 \(size at which the oldest")
 def cache_size_negative():
     with environment(TILEWRIGHT_CACHE_SIZE_MB="-1"):
         object_cache()
 
 
-@SETTINGS.wrong("`TILEWRIGHT_CACHE=maybe`", "")
+@SETTINGS.wrong("`TILEWRIGHT_CACHE=maybe`",
+                r"TILEWRIGHT_CACHE='maybe' is neither yes nor no \(keep compiled objects on disk between processes\)")
 def cache_maybe():
     with environment(TILEWRIGHT_CACHE="maybe"):
         build()
 
 
-@SETTINGS.wrong("`TILEWRIGHT_VERIFY=perhaps`", "")
+@SETTINGS.wrong("`TILEWRIGHT_VERIFY=perhaps`",
+                r"TILEWRIGHT_VERIFY='perhaps' is neither yes nor no \(run the verifier after every pass\)")
 def verify_perhaps():
     with environment(TILEWRIGHT_VERIFY="perhaps", TILEWRIGHT_CACHE="0"):
         build()
 
 
-@SETTINGS.wrong("`TILEWRIGHT_DUMP` names a file", "")
+@SETTINGS.wrong("`TILEWRIGHT_DUMP` names a file",
+                r"TILEWRIGHT_DUMP='dump': 000_settings_00_start_empty_reductions\.py cannot be written: File exists")
 def dump_is_file():
     with folder() as f, environment(TILEWRIGHT_DUMP="dump"):
         (f / "dump").write_text("mine")
         build()
 
 
-@SETTINGS.wrong("an unknown setting: `TILEWRIGHT_NUM_THREAD=2`", "")
+@SETTINGS.wrong("an unknown setting: `TILEWRIGHT_NUM_THREAD=2`",
+                r"TILEWRIGHT_NUM_THREAD is no setting of Tilewright")
 def unknown_setting():
     with environment(TILEWRIGHT_NUM_THREAD="2"):
         build()

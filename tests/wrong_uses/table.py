@@ -2,44 +2,81 @@
 from __future__ import annotations
 
 import re
-import sys
-import traceback
 from pathlib import Path
 
+from tilewright.runtime.loader import host_triple
 from tilewright.support.errors import TilewrightError
 
-from . import block_schedules, building, calls, definitions, graphs, stages, stored
-from .wrong_use import WrongUse, changed
+from . import block_schedules, building, calls, commands, definitions, graphs, stages, stored
+from .wrong_use import Exit, WrongUse
 
 SECTIONS = (definitions.SECTION, stages.SECTION, block_schedules.SECTION, building.SECTION, calls.SECTION,
-            graphs.SECTION, stored.FILES, stored.SETTINGS)
+            graphs.SECTION, stored.FILES, stored.SETTINGS, commands.SECTION)
 ROWS = [row for section in SECTIONS for row in section.rows]
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 
+INTRODUCTION = """# Wrong uses and what they say
 
-def explore(names):
+Written by `python -m tests.wrong_uses.table` from the table in `tests/wrong_uses/`, every row of which is a test:
+the wrong use raises the error that stands here and nothing else, before anything is changed or written. All errors
+are subclasses of `tilewright.TilewrightError`; a `CallError` is also a `ValueError` or a `TypeError`. Python's own
+`TypeError` remains for a call that does not fit a signature, a keyword that there is not.
+
+The tables show the first line of each message and the hint at its end. Errors of schedules show the function in
+between, the guilty lines marked:
+
+```
+{example}
+```
+"""
+
+# What differs between machines and versions of libraries, and what stands for it.
+_VARIES = [
+    (r"\S*/(\w+\.py):\d+", r"\1:LINE"), (r"/tmp/\S*/", ""), (r"0x[0-9a-f]+", "0x..."), (re.escape(host_triple()), "THIS-MACHINE"),
+    (r"(is not an array of numbers): .*", r"\1: ..."), (r"could not convert string to float: .*", "..."),
+    (r"(index_map does not take 2 indices): .*", r"\1: ..."), (r"No available targets .*", "..."),
+]
+
+
+def raised(row: WrongUse) -> Exception:
+    """What the wrong use raises. Anything but an error of ours passes through; to be accepted is an error too."""
+    try:
+        row.do()
+    except (TilewrightError, Exit) as error:
+        return error
+    raise AssertionError(f"{row.name} was accepted: {row.title}")
+
+
+def page() -> str:
+    """The text of docs/errors.md."""
+    example = next(row for row in ROWS if row.do is block_schedules.parallel_reduction)
+    parts = [INTRODUCTION.format(example=str(raised(example)))]
     for section in SECTIONS:
-        print("=====", section.title)
-        for row in section.rows:
-            if names and row.name not in names:
-                continue
-            changed()
-            try:
-                row.do()
-            except TilewrightError as e:
-                ch = changed()
-                mark = "ok " + (" CHANGED" if ch else "")
-                text = str(e)
-                lines = text.split("\n\n")
-                if len(lines) > 2: lines = [lines[0], "...", lines[-1]]
-                text = "\n\n".join(lines)
-                print(f"{mark} {row.name}: {type(e).__name__}: {text}\n")
-            except BaseException as e:
-                tb = traceback.extract_tb(e.__traceback__)[-1]
-                print(f"!!! FOREIGN {row.name} ({row.title}): {type(e).__name__}: {str(e)[:600]}  [{tb.filename}:{tb.lineno}]\n")
-            else:
-                print(f"!!! ACCEPTED {row.name}: {row.title}\n")
+        parts.append(f"## {section.title}\n\n| wrong use | error | message | hint |\n| --- | --- | --- | --- |")
+        parts += [f"| {' | '.join(map(_cell, (row.title, *_texts(raised(row)))))} |" for row in section.rows]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _texts(error: Exception) -> tuple[str, str, str]:
+    """(class, first line of the message, hint)"""
+    text = str(error)
+    for pattern, replacement in _VARIES:
+        text = re.sub(pattern, replacement, text)
+    body, _, hint = text.partition("\n\nhint: ")
+    if isinstance(error, Exit):
+        message = "the usage, and what is wrong with it" if body.startswith("Usage:") else body
+        return f"exit status {error.status}", " ".join(message.split()), hint
+    lines = body.split("\n")
+    located = lines[0].startswith(("stages.py:", "building.py:")) and len(lines) > 1      # errors found in replay
+    return type(error).__name__, lines[1] if located else lines[0], hint
+
+
+def _cell(text: str) -> str:
+    escaped = text.replace("|", "\\|").replace("\n", " ")
+    return escaped if "`" in text else re.sub(r"([<>*_])", r"\\\1", escaped)
 
 
 if __name__ == "__main__":
-    explore(sys.argv[1:])
+    PAGE.write_text(page())
+    print(f"{PAGE}: {len(ROWS)} wrong uses")

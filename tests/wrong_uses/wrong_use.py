@@ -11,9 +11,17 @@ from tilewright.schedule import Schedule
 from tilewright.schedule.stages import StageSchedule
 
 
+class Exit(Exception):
+    """A command ended with a status other than 0 and a message."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message.strip())
+        self.status = status
+
+
 @dataclass(frozen=True)
 class WrongUse:
-    """`do` must raise a TilewrightError whose text matches `pattern`, and change nothing that it watches."""
+    """`do` must raise a TilewrightError (or Exit) whose text matches `pattern`, and change nothing that it watches."""
     title: str
     pattern: str
     do: Callable[[], Any]

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tilewright import te
 from tilewright.cli.data import Dataset, digits, mnist
-from tilewright.cli.plot import write_plot
+from tilewright.cli.plot import check_place, write_plot
 from tilewright.cli.training import Epoch, Model, Trainer, logistic_regression, mlp
 from tilewright.driver import lower, target
 from tilewright.rules import apply_rules
@@ -21,7 +21,8 @@ BATCH, RATE = {"MNIST": 1000, "digits": 100}, {"MNIST": 1e-3, "digits": 2e-3}
 
 
 @click.command()
-@click.option("--data", type=click.Path(exists=True, dir_okay=False), help="MNIST as .npz; default: scikit-learn's digits")
+@click.option("--data", type=click.Path(exists=True, dir_okay=False),
+              help="MNIST as .npz; default: scikit-learn's digits")
 @click.option("--model", type=click.Choice(["mlp", "logreg"]), default="mlp", show_default=True)
 @click.option("--epochs", type=click.IntRange(1, 10_000), default=10, show_default=True)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="of the initial weights")
@@ -32,6 +33,7 @@ BATCH, RATE = {"MNIST": 1000, "digits": 100}, {"MNIST": 1e-3, "digits": 2e-3}
 def demo(data: str | None, model: str, epochs: int, seed: int, plot_path: str, compare: bool) -> None:
     """Train a network on handwritten digits with kernels compiled from tensor expressions."""
     console = Console(highlight=False, soft_wrap=True)
+    check_place(Path(plot_path))
     try:
         run(console, mnist(data) if data else digits(), model, epochs, seed, Path(plot_path), compare)
     except TilewrightError as why:

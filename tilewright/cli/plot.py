@@ -1,10 +1,28 @@
 """The demo's picture: loss and accuracy over the epochs, and where a training step spends its time."""
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
 from tilewright.cli.training import Epoch
+
+
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def check_place(path: Path) -> None:
+    """Make the folder of the plot. Raises ClickException where it cannot be written, before any work is done."""
+    if path.suffix not in SUFFIXES:
+        raise click.ClickException(f"the plot {path} does not end in {', '.join(SUFFIXES)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.ClickException(f"the plot {path} cannot be written: {error.strerror}") from None
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.ClickException(f"the plot {path} cannot be written: permission denied")
 
 
 def write_plot(path: Path, title: str, history: Sequence[Epoch], times: Sequence[tuple[str, float]],
@@ -28,7 +46,8 @@ def write_plot(path: Path, title: str, history: Sequence[Epoch], times: Sequence
     right.invert_yaxis()
     right.tick_params(axis="y", labelsize=7)
     best = min(e.seconds for e in history)
-    note = f"an epoch takes {best:.3f} s" + (f", {default_seconds:.3f} s with default kernels" if default_seconds else "")
+    default = f", {default_seconds:.3f} s with default kernels" if default_seconds else ""
+    note = f"an epoch takes {best:.3f} s{default}"
     right.set(xlabel=f"microseconds in each kernel of a training step\n{note}", title="scheduled kernels")
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -47,7 +47,7 @@ def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float =
     np.testing.assert_allclose(actual, desired, rtol=rtol, atol=atol, verbose=True)
 
 
-def Schedule(mod: PrimFunc | IRModule, **_: Any) -> schedule.Schedule:  # noqa: N802 - TVM's name
+def Schedule(mod: PrimFunc | IRModule, **_: Any) -> schedule.Schedule:
     """A schedule of mod; TVM's debugging keywords are accepted and ignored."""
     return schedule.Schedule(mod)
 
@@ -62,6 +62,6 @@ def call_extern(dtype: str, name: str, *args: Any) -> Expr:
     return intrinsic("call_extern", name, *args, dtype=dtype)
 
 
-def MakeTarget(spec: Any, host: Any = None) -> Target:  # noqa: N802 - TVM's name
+def MakeTarget(spec: Any, host: Any = None) -> Target:
     """The Target for a string; the host target is always this machine's."""
     return target(spec)

@@ -1,7 +1,6 @@
 """Runs graphs: infers types, plans memory, compiles each kernel once, and executes a step in one native call."""
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,13 +10,14 @@ from tilewright import runtime
 from tilewright.driver import Target, target
 from tilewright.graph.memory import MemoryPlan
 from tilewright.graph.optimizers import Update
-from tilewright.graph.planner import KernelCache, plan_step
+from tilewright.graph.planner import KernelCache, nbytes, plan_step
 from tilewright.graph.step import Step
 from tilewright.graph.value import TensorType, Value, topological
 from tilewright.runtime import Tensor
 from tilewright.runtime.dtypes import dtype_string
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import ArgumentError, GraphError, described, with_hint
+from tilewright.support.locks import ForkSafeLock
 
 
 class Executor:
@@ -51,18 +51,19 @@ class Executor:
             if t.data is None:
                 raise GraphError(f"Executor: the update target {t!r} is not a parameter")
         self.kernels = KernelCache(_resolve(target), schedule)
-        order = topological([*self.outputs, *(u.value for u in self.updates)])
+        order = topological([*self.outputs, *(u.value for u in self.updates), *targets])
+        self._written = _require_apart(targets, [v for v in order if v.data is not None])
         self.placeholders = [v for v in order if v.op is None and v.data is None]
         self._steps: dict[tuple[TensorType, ...], Step] = {}
-        self._lock = threading.Lock()                      # a step has one arena, and parameters change in place
+        self._lock = ForkSafeLock()                        # a step has one arena, and parameters change in place
         self.step: Step | None = None                      # of the last run
 
     def run(self, feeds: Mapping[Value, Any] | None = None) -> list[Tensor]:
         """The outputs, as new tensors, for `feeds`: {placeholder: Tensor or array}. Updates are applied.
 
-        Feeds are read in place when they are contiguous (no copies). Runs from several threads wait for each
-        other. Raises GraphError for a missing or unknown feed, a dtype or shape that an operator refuses, or a
-        feed that is not contiguous.
+        Feeds are read in place, without a copy (but for one that lies in a parameter that the step updates). Runs
+        from several threads wait for each other. Raises GraphError for a missing or unknown feed, a dtype or shape
+        that an operator refuses, or a feed that is not contiguous.
         """
         arrays = self._arrays(_table("run", {} if feeds is None else feeds))
         types = tuple(TensorType(tuple(a.shape), str(a.dtype)) for a in arrays)
@@ -105,11 +106,35 @@ class Executor:
             if v not in feeds:
                 raise GraphError(with_hint(f"run: placeholder {v.name} is not fed", "feed " + ", ".join(
                     x.name for x in self.placeholders)))
-            arrays.append(_as_tensor(v, feeds.pop(v)))
+            fed = _as_tensor(v, feeds.pop(v))
+            if self._written:
+                first, end = _span(fed)
+                if any(first < b and a < end for a, b in self._written):
+                    fed = runtime.array(fed)
+            arrays.append(fed)
         if feeds:
             raise GraphError(f"run: {', '.join(getattr(v, 'name', repr(v)) for v in feeds)} "
                              "is fed but is no placeholder of this graph")
         return arrays
+
+
+def _span(t: Tensor) -> tuple[int, int]:
+    """(address of the first byte, of the one behind the last) of a compact tensor."""
+    return t.data_ptr, t.data_ptr + nbytes(TensorType(t.shape, t.dtype))
+
+
+def _require_apart(targets: Sequence[Value], parameters: Sequence[Value]) -> list[tuple[int, int]]:
+    """The memory of the update targets. Raises GraphError where a parameter shares some of it."""
+    written = {t: _span(t.data) for t in targets if t.data is not None}
+    for p in parameters:
+        assert p.data is not None
+        first, end = _span(p.data)
+        for t, (a, b) in written.items():
+            if t is not p and first < b and a < end:
+                raise GraphError(with_hint(
+                    f"Executor: parameter {p.name} shares memory with {t.name}, which is updated",
+                    "make one parameter and use it twice"))
+    return list(written.values())
 
 
 def _items(name: str, given: Any) -> tuple[Any, ...]:

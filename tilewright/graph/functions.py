@@ -1,19 +1,28 @@
 """Operators as functions: the graph's vocabulary for people who build models."""
 from __future__ import annotations
 
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any
+
 from tilewright.graph.operators import broadcast, conv, elementwise, linear, nn
 from tilewright.graph.value import Value
 from tilewright.support.errors import GraphError, described, with_hint
 from tilewright.tir import dtype as dt
 
 
-def _binary(op: elementwise.Elementwise, scalar: object, a: Value, b: Value | float) -> Value:
-    if isinstance(b, Value):
-        return op(a, b)
-    if isinstance(b, (int, float)) and not isinstance(b, bool):
-        return scalar(float(b))(a)  # type: ignore[operator]
-    raise GraphError(with_hint(f"{type(op).__name__}: {described(b)} is neither a graph value nor a number",
-                               "wrap an array with graph.parameter(name, array)"))
+def _number(operator: str, x: Any) -> float:
+    """A number of Python or NumPy as a float. Raises GraphError for anything else."""
+    if not isinstance(x, numbers.Real) or isinstance(x, bool):
+        raise GraphError(with_hint(f"{operator}: {described(x)} is neither a graph value nor a number",
+                                   "wrap an array with graph.parameter(name, array)"))
+    return float(x)
+
+
+def _binary(op: elementwise.Elementwise, scalar: Callable[[float], elementwise.Elementwise], a: Value,
+            b: Value | float) -> Value:
+    return op(a, b) if isinstance(b, Value) else scalar(_number(type(op).__name__, b))(a)
 
 
 def add(a: Value, b: Value | float) -> Value:
@@ -33,9 +42,20 @@ def multiply(a: Value, b: Value | float) -> Value:
 
 def divide(a: Value, b: Value | float) -> Value:
     """a / b, elementwise on equal shapes; b may be a number other than 0."""
-    if not isinstance(b, Value) and b == 0:
+    if not isinstance(b, Value) and _number("Div", b) == 0:
         raise GraphError("divide: division by the number 0")
-    return _binary(elementwise.Div(), lambda c: elementwise.MulConst(1.0 / c), a, b)
+    return _binary(elementwise.Div(), _division, a, b)
+
+
+def _division(c: float) -> elementwise.Elementwise:
+    """x / c; a product where 1 / c is exact, which is faster."""
+    exact = abs(math.frexp(c)[0]) == 0.5 and 2.0 ** -100 < abs(c) < 2.0 ** 100
+    return elementwise.MulConst(1.0 / c) if exact else elementwise.DivConst(c)
+
+
+def power(x: Value, exponent: float) -> Value:
+    """x to the power of a number, elementwise; NaN where x < 0 and the exponent is no integer."""
+    return elementwise.PowConst(_number("Pow", exponent))(x)
 
 
 def negative(x: Value) -> Value: return elementwise.Neg()(x)
@@ -98,6 +118,7 @@ def softmax_cross_entropy(logits: Value, labels: Value, reduction: str = "mean")
 for _name, _function in {
     "__add__": add, "__radd__": add, "__mul__": multiply, "__rmul__": multiply, "__sub__": subtract,
     "__rsub__": lambda b, a: add(negative(b), a), "__truediv__": divide,
-    "__rtruediv__": lambda b, a: elementwise.Reciprocal(float(a))(b), "__neg__": negative, "__matmul__": matmul,
+    "__rtruediv__": lambda b, a: elementwise.Reciprocal(_number("Div", a))(b), "__neg__": negative,
+    "__matmul__": matmul, "__rmatmul__": lambda b, a: matmul(a, b), "__pow__": power,
 }.items():
     setattr(Value, _name, _function)

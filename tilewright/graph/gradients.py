@@ -41,7 +41,8 @@ def gradients(loss: Value, wrt: Sequence[Value]) -> list[Value]:
     for v in order:
         if any(x in reaches for x in v.inputs):
             reaches.add(v)
-    missing = [x.name for x in wrt if x not in order]
+    used = set(order)
+    missing = [x.name for x in wrt if x not in used]
     if missing:
         raise GraphError(with_hint(f"gradients: {loss.name} does not depend on {', '.join(missing)}",
                                    "leave them out of the list"))

@@ -1,6 +1,7 @@
 """From a fused group of values to one kernel: its te program, its name, and where it may write in place."""
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,16 +14,35 @@ from tilewright.tir import PrimFunc
 
 @dataclass(frozen=True)
 class Kernel:
-    """A group as a function of blocks: params are the group's inputs in order, then the output.
+    """A group to be compiled, under a name that says what it computes.
 
     When `inplace` is a position in inputs, the output is written into that input, which is then the only
     parameter for both.
     """
     name: str
-    func: PrimFunc
-    inputs: tuple[Value, ...]
-    output: Value
+    group: Group
+    types: Mapping[Value, TensorType]
     inplace: int | None = None
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return self.group.inputs
+
+    @property
+    def output(self) -> Value:
+        return self.group.output
+
+    @functools.cached_property
+    def func(self) -> PrimFunc:
+        """The group as a function of blocks: params are its inputs in order, then the output."""
+        tensors: dict[Value, te.Tensor] = {}
+        for v in self.group.values:
+            for x in v.inputs:
+                if x not in tensors:
+                    t = self.types[x]
+                    tensors[x] = te.placeholder(t.shape, t.dtype, name=f"in{len(tensors)}")
+            tensors[v] = v.op.compute(*(tensors[x] for x in v.inputs))
+        return te.create_prim_func([tensors[v] for v in (*self.inputs, self.output)], name=self.name)
 
 
 def signature(group: Group, types: Mapping[Value, TensorType], inplace: int | None) -> str:
@@ -44,14 +64,7 @@ def make_kernel(group: Group, types: Mapping[Value, TensorType], inplace: int | 
     """The kernel of a group; its name has the operators and a digest of what it computes."""
     digest = hashlib.sha256(signature(group, types, inplace).encode()).hexdigest()[:10]
     name = "_".join([type(v.op).__name__.lower() for v in group.values][-4:] + [digest])
-    tensors: dict[Value, te.Tensor] = {}
-    for v in group.values:
-        for x in v.inputs:
-            if x not in tensors:
-                tensors[x] = te.placeholder(types[x].shape, types[x].dtype, name=f"in{len(tensors)}")
-        tensors[v] = v.op.compute(*(tensors[x] for x in v.inputs))
-    args = [tensors[x] for x in group.inputs] + [tensors[group.output]]
-    return Kernel(name, te.create_prim_func(args, name=name), group.inputs, group.output, inplace)
+    return Kernel(name, group, types, inplace)
 
 
 def inplace_candidates(group: Group) -> list[int]:

@@ -1,6 +1,8 @@
 """Static memory plan: where in one arena each value of a step lives."""
 from __future__ import annotations
 
+import bisect
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -51,21 +53,29 @@ def plan_memory(lifetimes: Sequence[Lifetime[T]]) -> MemoryPlan[T]:
         chains.setdefault(head[life.value], []).append(life)
     spans = [(max(aligned(x.nbytes) for x in c), min(x.first for x in c), max(x.last for x in c), key)
              for key, c in chains.items()]
-    placed: list[tuple[int, int, int, int]] = []              # offset, size, first, last
+    placed: list[tuple[int, int, int, int]] = []              # offset, size, first, last; sorted
     start: dict[T, int] = {}
     for size, first, last, key in sorted(spans, key=lambda s: (-s[0], s[1])):
         offset = 0
-        for other, length, a, b in sorted(placed):
+        for other, length, a, b in placed:
             if a <= last and first <= b:
                 if offset + size <= other:
                     break
                 offset = max(offset, other + length)
-        placed.append((offset, size, first, last))
+        bisect.insort(placed, (offset, size, first, last))
         start[key] = offset
-    steps = range(1 + max((x.last for x in lifetimes), default=-1))
-    alive = [sum(size for size, first, last, _ in spans if first <= t <= last) for t in steps]
     return MemoryPlan(
         offset={x.value: start[head[x.value]] for x in lifetimes},
         planned=max((o + size for o, size, _, _ in placed), default=0),
         unshared=sum(aligned(x.nbytes) for x in lifetimes),
-        lower_bound=max(alive, default=0))
+        lower_bound=_most_alive([(size, first, last) for size, first, last, _ in spans]))
+
+
+def _most_alive(spans: Sequence[tuple[int, int, int]]) -> int:
+    """The largest sum of sizes of (size, first, last) over the steps at which they live."""
+    changes: dict[int, int] = {}
+    for size, first, last in spans:
+        changes[first] = changes.get(first, 0) + size
+        changes[last + 1] = changes.get(last + 1, 0) - size
+    alive = itertools.accumulate(changes[t] for t in sorted(changes))
+    return max(alive, default=0)

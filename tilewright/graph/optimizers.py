@@ -10,9 +10,11 @@ import numpy as np
 from tilewright import te
 from tilewright.graph.gradients import gradients
 from tilewright.graph.operator import INJECTIVE, Operator
-from tilewright.graph.operators.elementwise import Elementwise
+from tilewright.graph.operators.accumulate import wide_dtype
+from tilewright.graph.operators.elementwise import Cast, Elementwise
 from tilewright.graph.value import TensorType, Value, parameter
 from tilewright.support.errors import GraphError, described
+from tilewright.tir import dtype as dt
 
 
 @dataclass(frozen=True)
@@ -41,21 +43,26 @@ class SecondMoment(Elementwise):
 
 @dataclass(frozen=True)
 class AdamStep(Operator):
-    """p' = p - lr * (m / (1 - b1)) / (sqrt(v / (1 - b2)) + eps); b1, b2: f32[1], beta1 and beta2 to the power of the step."""
+    """p' = p - lr * (m / (1 - b1)) / (sqrt(v / (1 - b2)) + eps).
+
+    b1, b2: [1], beta1 and beta2 to the power of the step. All but p have the dtype of the moments.
+    """
     learning_rate: float
     epsilon: float
     pattern = INJECTIVE
     inplace = (0,)
 
     def infer(self, *inputs: TensorType) -> TensorType:
-        return TensorType(inputs[0].shape, self.same_float(*inputs))
+        self.same_float(*inputs[1:])
+        return TensorType(inputs[0].shape, self.same_float(inputs[0]))
 
     def compute(self, *inputs: te.Tensor) -> te.Tensor:
         p, m, v, b1, b2 = inputs
 
         def step(*i: Any) -> Any:
             mean, variance = m(*i) / (1.0 - b1[0]), v(*i) / (1.0 - b2[0])
-            return p(*i) - mean * self.learning_rate / (te.sqrt(variance) + self.epsilon)
+            moved = p(*i).astype(m.dtype) - mean * self.learning_rate / (te.sqrt(variance) + self.epsilon)
+            return moved.astype(p.dtype)
         return te.compute(p.shape, step, name="adam")
 
 
@@ -76,9 +83,9 @@ def _check_rate(name: str, **values: float) -> None:
             raise GraphError(f"{name}: {key} is {value!r}, not {wanted}")
 
 
-def _zeros_like(p: Value, what: str) -> Value:
+def _zeros_like(p: Value, what: str, dtype: str | None = None) -> Value:
     assert p.data is not None
-    return parameter(f"{p.name}.{what}", np.zeros(p.data.shape, p.data.dtype))
+    return parameter(f"{p.name}.{what}", np.zeros(p.data.shape, dt.numpy_dtype(dtype or p.data.dtype)))
 
 
 class Optimizer:
@@ -91,7 +98,8 @@ class Optimizer:
                 raise GraphError(f"{type(self).__name__}: {described(p)} is not a parameter; make it with "
                                  "graph.parameter(name, array)")
             if p.data is None:
-                raise GraphError(f"{type(self).__name__}: {p!r} is not a parameter; make it with graph.parameter(name, array)")
+                raise GraphError(f"{type(self).__name__}: {p!r} is not a parameter; make it with "
+                                 "graph.parameter(name, array)")
         if len(set(params)) != len(params):
             raise GraphError(f"{type(self).__name__}: a parameter is listed twice")
         return self.updates(params, gradients(loss, params))
@@ -132,7 +140,10 @@ class Momentum(Optimizer):
 
 @dataclass(frozen=True)
 class Adam(Optimizer):
-    """Adam (Kingma and Ba, 2015, algorithm 1), with bias correction."""
+    """Adam (Kingma and Ba, 2015, algorithm 1), with bias correction.
+
+    The moments of 16-bit parameters are kept in float32, where their squares do not vanish.
+    """
     learning_rate: float = 1e-3
     beta1: float = 0.9
     beta2: float = 0.999
@@ -143,12 +154,27 @@ class Adam(Optimizer):
                     epsilon=self.epsilon)
 
     def updates(self, params: Sequence[Value], grads: Sequence[Value]) -> list[Update]:
-        powers = [parameter(f"adam.{name}", np.ones(1, "float32")) for name in ("beta1_power", "beta2_power")]
-        b1, b2 = (Scale(beta)(power) for beta, power in zip((self.beta1, self.beta2), powers))
-        out = [Update(power, value) for power, value in zip(powers, (b1, b2))]
+        out: list[Update] = []
+        powers: dict[str, tuple[Value, Value]] = {}
         for p, g in zip(params, grads):
-            m, v = _zeros_like(p, "mean"), _zeros_like(p, "variance")
+            assert p.data is not None
+            wide = wide_dtype(p.data.dtype)
+            if wide not in powers:
+                powers[wide] = self._powers(wide, out)
+            b1, b2 = powers[wide]
+            if wide != p.data.dtype:
+                g = Cast(wide)(g)
+            m, v = _zeros_like(p, "mean", wide), _zeros_like(p, "variance", wide)
             m2, v2 = Axpy(self.beta1, 1.0 - self.beta1)(m, g), SecondMoment(self.beta2)(v, g)
             out += [Update(m, m2), Update(v, v2),
                     Update(p, AdamStep(self.learning_rate, self.epsilon)(p, m2, v2, b1, b2))]
         return out
+
+    def _powers(self, dtype: str, out: list[Update]) -> tuple[Value, Value]:
+        """beta1 and beta2 to the power of the step; their updates are added to out."""
+        values = []
+        for name, beta in (("beta1_power", self.beta1), ("beta2_power", self.beta2)):
+            power = parameter(f"adam.{name}", np.ones(1, dtype))
+            values.append(Scale(beta)(power))
+            out.append(Update(power, values[-1]))
+        return values[0], values[1]

@@ -24,7 +24,7 @@ class Value:
     """A tensor of the graph: the result of `op` on `inputs`, or a leaf when op is None.
 
     A leaf is a placeholder (fed at every run) or a parameter (holds `data`, updated in place by optimizers).
-    `+ - * /` with a value or a number build elementwise operators; `@` is the matrix product.
+    `+ - * /` with a value or a number and `**` with a number build elementwise operators; `@` is the matrix product.
     """
     __slots__ = ("op", "inputs", "name", "_data")
     __array_ufunc__ = None               # array + value asks the value, which refuses arrays

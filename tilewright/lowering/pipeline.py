@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 from tilewright.lowering.carried_buffers import lift_carried_buffers
@@ -87,10 +86,5 @@ def lower(func: PrimFunc, target: object = None, simple_mode: bool = False) -> P
         if check:
             verify(func, stage=p.stage)
         if folder:
-            _write(Path(str(folder)), f"{number:03d}_{func.name}_{step:02d}_{p.name}.py", func)
+            config.dump(f"{number:03d}_{func.name}_{step:02d}_{p.name}.py", f"{func}\n")
     return func
-
-
-def _write(folder: Path, name: str, func: PrimFunc) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(f"{func}\n")

@@ -1,11 +1,25 @@
-"""The symbol table of an ELF object file, read only to say which symbol is missing."""
+"""What is read of ELF files: the symbol table, to say which symbol is missing, and whether the file is whole."""
 from __future__ import annotations
 
 import struct
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")      # name, type, flags, address, offset, size, link, info, align, entry
 _SYMBOL = struct.Struct("<IBBHQQ")           # name, info, other, section, value, size
-_SYMTAB = 2
+_SYMTAB, _NOBITS = 2, 8                      # a section of zeros has no bytes in the file
+
+
+def is_cut_off(data: bytes) -> bool:
+    """True for a 64-bit little-endian ELF file that ends before its section table: to map it would crash."""
+    if data[:6] != b"\x7fELF\x02\x01":
+        return False
+    if len(data) < 0x40:
+        return True
+    start, = struct.unpack_from("<Q", data, 0x28)
+    size, count = struct.unpack_from("<HH", data, 0x3A)
+    if start + size * count > len(data):
+        return True
+    sections = (_SECTION.unpack_from(data, start + i * size) for i in range(count))
+    return any(s[4] + s[5] > len(data) for s in sections if s[1] != _NOBITS)
 
 
 def symbols(data: bytes) -> tuple[set[str], set[str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from tilewright.runtime import native
+from tilewright.runtime import elf, native
 from tilewright.runtime.signature import Signature, decode, signatures_in
 from tilewright.support.errors import ArgumentError, CodegenError, with_hint
 
@@ -62,25 +63,30 @@ def has_linker(triple: str) -> bool:
 
 
 def _place(path: Path, data: bytes) -> None:
-    """Write a file, complete or not at all."""
+    """Write a file, complete or not at all. Raises ArgumentError where the file system refuses."""
     if not path.parent.is_dir():
         raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_bytes(data)
-    partial.chmod(0o755 if path.suffix in LIBRARY_SUFFIXES else 0o644)
-    partial.replace(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(data)
+        partial.chmod(0o755 if path.suffix in LIBRARY_SUFFIXES else 0o644)
+        partial.replace(path)
+    except OSError as error:
+        raise ArgumentError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def write_library(exported: Exported, path: str | Path, cc: str | None = None) -> None:
-    """A shared library."""
+    """A shared library. Raises ArgumentError for a path that does not end in .so or .dylib."""
+    if Path(path).suffix not in LIBRARY_SUFFIXES:
+        raise ArgumentError(with_hint(f"export_library({str(path)!r}): unknown kind of file", "use .so"))
     shared = ("-dynamiclib", "-undefined", "dynamic_lookup") if "darwin" in exported.triple else ("-shared",)
     _link(exported, Path(path), shared, cc)
 
 
 def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) -> None:
     """Write all objects to a folder and let the linker make one file of them, complete or not at all."""
-    if not path.parent.is_dir():
-        raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
     support = native.compile_support(exported.triple, exported=True)
     objects = [*exported.objects, support, _info_object(exported)]
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
@@ -89,12 +95,16 @@ def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) 
             names.append(str(Path(folder, f"{i}.o")))
             Path(names[-1]).write_bytes(data)
         result = str(Path(folder, f"result{path.suffix}"))
+        if not path.parent.is_dir():
+            raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
         command = [*linker(exported.triple, cc), *flags, "-o", result, *names]
         if "-r" in flags:
             command.insert(len(linker(exported.triple, cc)), "-nostdlib")
         else:
             command += ["-lm"]
         _run(command)
+        if not Path(result).is_file():
+            raise CodegenError(f"the linker wrote nothing: {' '.join(command)}")
         _place(path, Path(result).read_bytes())
 
 
@@ -114,6 +124,8 @@ def linker(triple: str, cc: str | None = None) -> list[str]:
     Raises CodegenError when there is none.
     """
     if cc is not None:
+        if not isinstance(cc, str) or not cc.split():
+            raise ArgumentError(with_hint(f"cc is {cc!r}, not a command", 'name a linker, e.g. cc="gcc"'))
         return cc.split()
     here = triple.split("-")[0] == llvm.get_process_triple().split("-")[0]
     cross = [f"{triple.split('-')[0]}-linux-gnu-gcc"] if "linux" in triple else []
@@ -150,11 +162,6 @@ def _info_object(exported: Exported) -> bytes:
     return machine.emit_object(module)
 
 
-def read_library_info(path: Path) -> Exported:
-    """The description in a shared library that is loaded already. Raises ArgumentError when it has none."""
-    return read_object_info(path.read_bytes(), path)
-
-
 def read_object_info(data: bytes, path: Path) -> Exported:
     """The description in the bytes of a file. Raises ArgumentError when it has none."""
     start, end = data.find(_BEGIN), data.find(_END)
@@ -163,8 +170,16 @@ def read_object_info(data: bytes, path: Path) -> Exported:
         return Exported((), found, next(iter(found)), llvm.get_process_triple())
     if start < 0 or end < start:
         raise ArgumentError(f"load_module: {path} was not written by Tilewright")
-    info: dict[str, Any] = json.loads(data[start + len(_BEGIN):end])
-    if info.get("version") != 1:
-        raise ArgumentError(f"load_module: {path} has format {info.get('version')}, this version reads 1")
-    signatures = {name: decode(base64.b64decode(text)) for name, text in info["functions"].items()}
-    return Exported((), signatures, info["entry"], info["triple"])
+    if elf.is_cut_off(data):
+        raise ArgumentError(f"load_module: {path} is incomplete: it ends before its last section")
+    try:
+        info: dict[str, Any] = json.loads(data[start + len(_BEGIN):end])
+        version = info.get("version")
+        tables = {name: base64.b64decode(text) for name, text in info["functions"].items()} if version == 1 else {}
+        entry, triple = info["entry"], info["triple"]
+    except (ValueError, KeyError, AttributeError, TypeError):
+        raise ArgumentError(f"load_module: {path} is damaged: the description of its functions does not "
+                            "parse") from None
+    if version != 1:
+        raise ArgumentError(f"load_module: {path} has format {version}, this version reads 1")
+    return Exported((), {name: decode(table) for name, table in tables.items()}, entry, triple)

@@ -140,18 +140,22 @@ def load_module(path: str | Path) -> Module:
 
     Raises ArgumentError when the file is not one that Tilewright wrote.
     """
+    if not isinstance(path, (str, Path)):
+        raise ArgumentError(f"load_module: {path!r} is not a path")
     path = Path(path)
     if not path.is_file():
         raise ArgumentError(f"load_module: there is no file {path}")
-    if path.suffix not in export.LIBRARY_SUFFIXES:
+    try:
         data = path.read_bytes()
-        info = export.read_object_info(data, path)
+    except OSError as error:
+        raise ArgumentError(f"load_module: {path} cannot be read: {error.strerror}") from None
+    info = export.read_object_info(data, path)             # before any code of the file can run
+    if path.suffix not in export.LIBRARY_SUFFIXES:
         return Module([data], info.signatures, info.entry_name, info.triple)
     try:
         loaded = ffi.load_library(str(_fresh(path.resolve())))
     except (RuntimeError, OSError) as error:
         raise ArgumentError(f"load_module: {path} cannot be loaded: {error}") from None
-    info = export.read_library_info(path)
     module = Module([], info.signatures, info.entry_name, info.triple)
     module._library = _Foreign(loaded)
     return module

@@ -35,7 +35,8 @@ MAGIC = int.from_bytes(_MAGIC_BYTES, "little")
 MAX_STACK = 16                               # of tw_check_args' expression evaluator
 _HEADER, _PARAM = struct.Struct("<10I"), struct.Struct("<8Ii3I")
 _DIM, _STEP = struct.Struct("<iIqq"), struct.Struct("<q")
-_WRITTEN, _SCALAR = 1, 1
+_SCALAR = 1
+_WRITTEN, _EXCLUSIVE, _POINTWISE = 1, 2, 4       # flags of a parameter
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,9 @@ class Param:
     """One parameter: a tensor, or a scalar when `shape` is None.
 
     `strides` (in elements) None means that the tensor must be compact row-major. `alignment` of the data is
-    in bytes (0: that of one element). `written` says that the kernel stores to it. `device` is DLPack's
-    device type.
+    in bytes (0: that of one element). `written` says that the kernel may store to it, `exclusive` that no other
+    argument may overlap its memory, except one that is `pointwise` and lies in exactly the same place: each of its
+    elements is read only to compute the element in that place. `device` is DLPack's device type.
     """
     name: str
     dtype: str
@@ -53,6 +55,8 @@ class Param:
     written: bool = False
     alignment: int = 0
     device: int = 1
+    exclusive: bool = False
+    pointwise: bool = False
 
     @property
     def is_buffer(self) -> bool:
@@ -138,6 +142,10 @@ def _names(dim: Dim) -> Iterator[str]:
         yield from _names(dim[2])
 
 
+def _flags(p: Param) -> int:
+    return p.written * _WRITTEN | p.exclusive * _EXCLUSIVE | p.pointwise * _POINTWISE
+
+
 class _Encoder:
     """Lays out header, parameter records, dim records, expression programs and NUL-terminated texts.
 
@@ -204,7 +212,7 @@ class _Encoder:
         strides = 0 if p.strides is None or not p.shape else self.dims(p.strides, f"{p.name}.strides")
         alignment = p.alignment or item_bytes(p.dtype)
         return _PARAM.pack(0, self.slots[p.name], self.text(p.name), word, len(p.shape or ()), shape, strides,
-                           alignment, p.device, _WRITTEN if p.written else 0, self.text(p.dtype), 0)
+                           alignment, p.device, _flags(p), self.text(p.dtype), 0)
 
     def dims(self, dims: tuple[Dim, ...], owner: str) -> int:
         records = [self.dim(d, f"{owner}[{i}]") for i, d in enumerate(dims)]
@@ -282,7 +290,7 @@ class _Decoder:
         strides = self.dims(r[6], r[4]) if r[6] else None
         alignment = 0 if r[7] == item_bytes(dtype) else r[7]
         return Param(self.text(r[2]), dtype, self.dims(r[5], r[4]), strides, bool(r[9] & _WRITTEN),
-                     alignment, r[8])
+                     alignment, r[8], bool(r[9] & _EXCLUSIVE), bool(r[9] & _POINTWISE))
 
     def dims(self, offset: int, count: int) -> tuple[Dim, ...]:
         records = [_DIM.unpack_from(self.data, offset + i * _DIM.size) for i in range(count)]

@@ -122,7 +122,8 @@ def _reaches(iv: IterVar, value: Expr, digits: Mapping[Expr, int], domains: Doma
 
 def reading_domain(sch: Schedule, realize: BlockRealize, region: BufferRegion) -> list[Interval | None]:
     """The box of a region of the block over all iterations that its loops run; None for an unknown dimension."""
-    domains = {iv.var: (iv.dom.min, iv.dom.extent) for iv in narrowed(sch, realize).iter_vars if iv.dom is not None}
+    domains = {iv.var: (iv.dom.min, iv.dom.extent) for iv in narrowed(sch, realize, to_move=False).iter_vars
+               if iv.dom is not None}
     analyzer = sch.analyzer_at(None)
     out: list[Interval | None] = []
     for r in region.region:
@@ -132,10 +133,11 @@ def reading_domain(sch: Schedule, realize: BlockRealize, region: BufferRegion) -
     return out
 
 
-def narrowed(sch: Schedule, realize: BlockRealize) -> Block:
+def narrowed(sch: Schedule, realize: BlockRealize, to_move: bool = True) -> Block:
     """The block with the domains of its data-parallel iter vars cut to the box that the loops around it run.
 
-    Wherever the block runs from now on, no more than that can be needed, and no more may find its inputs.
+    Wherever the block runs from now on, no more than that can be needed, and no more may find its inputs. So with
+    to_move the box must be known: the loops must be shown to reach the ends of the domains that are left.
     """
     loops = sch.index.loops_above(realize)
     place = Place(sch.analyzer_at(None), frozenset())
@@ -147,9 +149,19 @@ def narrowed(sch: Schedule, realize: BlockRealize) -> Block:
             hull = interval_of(values[iv.var], ranges, place.analyzer)
             ends = [] if hull is None else [("ge", hull[0]), ("lt", binary("add", *hull))]
             iv = cut(iv, [*ends, *_limits(realize.predicate, value)], variables, place.analyzer)
+            require(not to_move or hull is None or _reaches_ends(iv, hull, place.analyzer),
+                    f"block {realize.block.name} may run for a part of the domain of {iv.var.name} only, and which part "
+                    "is not known", realize)
         iter_vars.append(iv)
     same = all(a is b for a, b in zip(iter_vars, realize.block.iter_vars, strict=True))
     return realize.block if same else realize.block.replace(iter_vars=tuple(iter_vars))
+
+
+def _reaches_ends(iv: IterVar, hull: Interval, analyzer: Analyzer) -> bool:
+    """True when the interval hull is shown to hold the domain of iv."""
+    assert iv.dom is not None
+    end, last = binary("add", iv.dom.min, iv.dom.extent), binary("add", *hull)
+    return analyzer.prove(binary("le", hull[0], iv.dom.min)) and analyzer.prove(binary("ge", last, end))
 
 
 def _limits(predicate: Expr, value: Expr) -> Iterator[tuple[str, Expr]]:

@@ -153,32 +153,53 @@ def solve(block: Block, regions: Sequence[BufferRegion], boxes: Mapping[Buffer, 
     only in a way that is not understood, is left out: it keeps its whole domain. Every range has an extent that
     no loop changes, and holds all solutions (within=False).
     """
-    found: dict[Var, Interval] = {}
-    inner = {iv.var: _domain(iv) for iv in block.iter_vars if iv.iter_type != DATA_PARALLEL}
-    known = {iv.var: iv for iv in block.iter_vars}
+    found: dict[Var, Interval] | None = None
     for region in regions:
         box = boxes.get(region.buffer)
         if box is None:
             continue
-        single = True
-        for r, wanted in zip(region.region, box, strict=True):
-            variables = [n for n in walk(r.min) if n in known]
-            if not variables:
-                continue
-            if len(variables) > 1 and any(v in inner for v in variables) and isinstance(r.extent, IntImm):
-                window = interval_of(r.min, inner, place.analyzer)
-                low, size = window if window is not None else (r.min, r.extent)
-                size = place.analyzer.simplify(binary("add", size, r.extent.value - 1))
-            else:
-                low, size = r.min, r.extent
-            solution = _solve_one(low, size, wanted, known, place, within)
-            if solution is None:
-                single = False
-            else:
-                _keep(found, *solution)
-        if not single:
-            for var, interval in _solve_together(block, region, box, place).items():
+        one = _solve_region(block, region, box, place, within)
+        if found is None:
+            found = one
+        elif within:
+            for var, interval in one.items():
                 _keep(found, var, interval)
+        else:                                      # what one buffer needs, another may not
+            found = {v: hull for v in found if v in one and (hull := _both(found[v], one[v], place)) is not None}
+    return found or {}
+
+
+def _both(a: Interval, b: Interval, place: Place) -> Interval | None:
+    """An interval that holds both; None where its extent is not fixed."""
+    (least, extent), = union([[a], [b]], place.analyzer)
+    return (least, extent) if place.fixed(extent) else None
+
+
+def _solve_region(block: Block, region: BufferRegion, box: Sequence[Interval], place: Place,
+                  within: bool) -> dict[Var, Interval]:
+    """solve for one region."""
+    found: dict[Var, Interval] = {}
+    inner = {iv.var: _domain(iv) for iv in block.iter_vars if iv.iter_type != DATA_PARALLEL}
+    known = {iv.var: iv for iv in block.iter_vars}
+    single = True
+    for r, wanted in zip(region.region, box, strict=True):
+        variables = [n for n in walk(r.min) if n in known]
+        if not variables:
+            continue
+        if len(variables) > 1 and any(v in inner for v in variables) and isinstance(r.extent, IntImm):
+            window = interval_of(r.min, inner, place.analyzer)
+            low, size = window if window is not None else (r.min, r.extent)
+            size = place.analyzer.simplify(binary("add", size, r.extent.value - 1))
+        else:
+            low, size = r.min, r.extent
+        solution = _solve_one(low, size, wanted, known, place, within)
+        if solution is None:
+            single = False
+        else:
+            _keep(found, *solution)
+    if not single:
+        for var, interval in _solve_together(block, region, box, place).items():
+            _keep(found, var, interval)
     return found
 
 

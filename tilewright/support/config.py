@@ -4,6 +4,7 @@ from __future__ import annotations
 import difflib
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from tilewright.support.errors import ArgumentError, with_hint
 
@@ -54,6 +55,16 @@ def get(name: str) -> str | int | bool | None:
             raise ArgumentError(f"{_PREFIX}{name}={raw!r} is not an integer from 0 to {knob.most} ({knob.doc})")
         return int(text)
     return raw or knob.default
+
+
+def dump(name: str, text: str) -> None:
+    """Write text to the file `name` in the TILEWRIGHT_DUMP folder, which is made. Raises ArgumentError."""
+    folder = Path(str(get("DUMP")))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    except OSError as error:
+        raise ArgumentError(f"TILEWRIGHT_DUMP={str(folder)!r}: {name} cannot be written: {error.strerror}") from None
 
 
 def _refuse_unknown() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import Binary, Expr, IntImm, Range, binary, const
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, Range, binary, const
 from tilewright.tir.node import Node, walk
 
 
@@ -28,7 +28,8 @@ def _box(buffer: Buffer, points: Sequence[tuple[Expr, ...]]) -> BufferRegion:
 
 def _hull(extent: Expr, indices: Sequence[Expr]) -> Range:
     """The smallest known range that holds the indices; [0, extent) when nothing better is known."""
-    if any(isinstance(inner, Load) for e in indices for inner in walk(e)):
+    if any(isinstance(inner, Load) or isinstance(inner, Call) and inner.op == "checked_index"
+           for e in indices for inner in walk(e)):
         return Range(IntImm(0, extent.dtype), extent)
     parts = [_with_offset(e) for e in indices]
     base = parts[0][0]

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import llvmlite.binding as llvm
 
@@ -20,17 +19,15 @@ def compile_object(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = ""
     """
     text = llvm_ir(funcs, target, extra)
     module = optimize(text, target)
-    folder = config.get("DUMP")
-    if folder:
-        _dump(Path(str(folder)), funcs[0].name, text, module, target)
+    if config.get("DUMP"):
+        _dump(funcs[0].name, text, module, target)
     return target_machine(target).emit_object(module)
 
 
-def _dump(folder: Path, name: str, text: str, module: llvm.ModuleRef, target: CpuTarget) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.ll").write_text(text)
-    (folder / f"{name}.opt.ll").write_text(str(module))
-    (folder / f"{name}.s").write_text(target_machine(target).emit_assembly(module))
+def _dump(name: str, text: str, module: llvm.ModuleRef, target: CpuTarget) -> None:
+    config.dump(f"{name}.ll", text)
+    config.dump(f"{name}.opt.ll", str(module))
+    config.dump(f"{name}.s", target_machine(target).emit_assembly(module))
 
 
 def llvm_ir(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = "") -> str:

@@ -9,6 +9,7 @@ from tilewright.support.errors import CodegenError, with_hint
 from tilewright.support.names import NameSupply
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Var
 from tilewright.tir.stmt import PrimFunc, Store
 
@@ -43,15 +44,17 @@ def kernel_layout(func: PrimFunc) -> KernelLayout:
             if isinstance(extent, Var) and extent not in names:
                 names[extent] = supply.fresh(extent.name)
                 symbols[extent] = None
-    written = written_buffers(func)
-    params = [_param(func, p, names, written) for p in func.params]
+    written, stored = written_buffers(func), stored_buffers(func)
+    pointwise = pointwise_buffers(func, stored)
+    params = [_param(func, p, names, written, stored, pointwise) for p in func.params]
     signature = Signature(func.name, tuple(params), {names[s]: s.dtype for s in symbols})
     ordered = {names[s]: s for s in symbols}
     assert tuple(ordered) == signature.symbols, "the signature binds its symbols in another order"
     return KernelLayout(func.name, func.buffers, tuple(scalars), tuple(symbols), signature)
 
 
-def _param(func: PrimFunc, p: Var, names: dict[Var, str], written: set[Var]) -> Param:
+def _param(func: PrimFunc, p: Var, names: dict[Var, str], written: set[Var], stored: set[Var],
+           pointwise: set[Var]) -> Param:
     buffer = func.buffer_map.get(p)
     if buffer is None:
         if p.dtype == "handle" or dt.lanes_of(p.dtype) > 1:
@@ -60,7 +63,8 @@ def _param(func: PrimFunc, p: Var, names: dict[Var, str], written: set[Var]) -> 
         return Param(names[p], p.dtype)
     shape = tuple(_dim(func, e, names) for e in buffer.shape)
     strides = tuple(_dim(func, e, names) for e in buffer.strides) or None
-    return Param(names[p], buffer.dtype, shape, strides, buffer.data in written)
+    return Param(names[p], buffer.dtype, shape, strides, buffer.data in written,
+                 exclusive=buffer.data in stored, pointwise=buffer.data in pointwise)
 
 
 def _dim(func: PrimFunc, e: Expr, names: dict[Var, str]) -> Dim:
@@ -79,6 +83,41 @@ def _dim(func: PrimFunc, e: Expr, names: dict[Var, str]) -> Dim:
             "each variable must stand alone as one extent or be a parameter",
         )
     )
+
+
+def stored_buffers(func: PrimFunc) -> set[Var]:
+    """The data Vars of the arguments that the function itself stores to."""
+    mine = {b.data for b in func.buffers}
+    return {node.buffer.data for node in nodes(func.body) if isinstance(node, Store) and node.buffer.data in mine}
+
+
+def pointwise_buffers(func: PrimFunc, stored: set[Var]) -> set[Var]:
+    """The data Vars of arguments that may lie in the same memory as the one stored argument.
+
+    Every store to that one reads them at the index stored to, nothing else reads them, and the stored argument is
+    not read at all.
+    """
+    if len(stored) != 1:
+        return set()
+    target, = stored
+    candidates = {b.data for b in func.buffers} - stored
+    stores = [n for n in nodes(func.body) if isinstance(n, Store) and n.buffer.data is target]
+    here: dict[Var, int] = {}
+    for s in stores:
+        read: set[Var] = set()
+        for n in nodes(s.value):
+            if isinstance(n, Load) and n.buffer.data in candidates:
+                read.add(n.buffer.data)
+                here[n.buffer.data] = here.get(n.buffer.data, 0) + 1
+                if not structural_equal(n.indices[0], s.indices[0]):
+                    candidates.discard(n.buffer.data)
+        candidates &= read
+    everywhere: dict[Var, int] = {}
+    for n in nodes(func.body):
+        if isinstance(n, Load):
+            everywhere[n.buffer.data] = everywhere.get(n.buffer.data, 0) + 1
+    handed = written_buffers(func) - stored
+    return {v for v in candidates if target not in everywhere and v not in handed and here[v] == everywhere[v]}
 
 
 def written_buffers(func: PrimFunc) -> set[Var]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright import te
 from tilewright.graph.operator import INJECTIVE, REDUCTION, Operator
+from tilewright.graph.operators.accumulate import extents, narrow, widen
 from tilewright.graph.value import TensorType, Value
 
 
@@ -20,19 +21,20 @@ def repeat(x: te.Tensor, shape: tuple[Any, ...], name: str) -> te.Tensor:
     skip = len(shape) - len(x.shape)
 
     def element(*i: Any) -> Any:
-        return x(*(0 if int(n) == 1 else v for v, n in zip(i[skip:], x.shape)))
+        return x(*(0 if n == 1 else v for v, n in zip(i[skip:], extents(x))))
     return te.compute(shape, element, name=name)
 
 
 def sum_over(x: te.Tensor, axes: tuple[int, ...], shape: tuple[Any, ...], kept: tuple[int | None, ...],
              name: str) -> te.Tensor:
     """Sum of x over axes; output axis j runs over input axis kept[j] (None: an axis of extent 1)."""
+    dtype, x = x.dtype, widen(x)
     reduced = {a: te.reduce_axis((0, x.shape[a]), name=f"r{a}") for a in axes}
 
     def element(*i: Any) -> Any:
         index = dict(reduced) | {a: v for a, v in zip(kept, i) if a is not None}
         return te.sum(x(*(index[a] for a in range(len(x.shape)))), axis=list(reduced.values()))
-    return te.compute(shape, element, name=name)
+    return narrow(te.compute(shape, element, name=name), dtype)
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,7 @@ class SumLike(Operator):
     def compute(self, *inputs: te.Tensor) -> te.Tensor:
         x, like = inputs
         skip = len(x.shape) - len(like.shape)
-        kept = tuple(skip + j if int(like.shape[j]) == int(x.shape[skip + j]) else None
-                     for j in range(len(like.shape)))
+        kept = tuple(skip + j if n == extents(x)[skip + j] else None for j, n in enumerate(extents(like)))
         axes = tuple(a for a in range(len(x.shape)) if a not in kept)
         if not axes:
             return te.compute(x.shape, lambda *i: x(*i), name="sum_like")
@@ -111,7 +112,7 @@ class ReduceSum(Operator):
 
     def __post_init__(self) -> None:
         given = self.axis if isinstance(self.axis, tuple) else () if self.axis is None else (self.axis,)
-        self.require(all(isinstance(a, int) for a in given), "axis is neither an integer, nor a tuple of them, nor None")
+        self.require(all(isinstance(a, int) for a in given), "axis is no integer, tuple of integers or None")
 
     def axes(self, rank: int) -> tuple[int, ...]:
         """The axes summed, counted from the front."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright import te
 from tilewright.graph.operator import CONTRACTION, Operator
+from tilewright.graph.operators.accumulate import extents, narrow, wide_dtype
 from tilewright.graph.value import TensorType, Value
 
 
@@ -32,6 +33,15 @@ class _Conv(Operator):
         for name, value, least in (("stride", self.stride, 1), ("padding", self.padding, 0)):
             self.require(isinstance(value, int) and value >= least, f"{name} is {value!r}, not an integer >= {least}")
 
+    def total(self, shape: tuple[Any, ...], factors: Any, axes: list[Any], dtype: str, name: str) -> te.Tensor:
+        """The sum over axes of the product of the two factors(*index), rounded to dtype."""
+        wide = wide_dtype(dtype)
+
+        def element(*index: Any) -> Any:
+            a, b = factors(*index)
+            return te.sum(a.astype(wide) * b.astype(wide), axis=axes)
+        return narrow(te.compute(shape, element, name=name), dtype)
+
     def out_extent(self, size: int, kernel: int) -> int:
         return (size + 2 * self.padding - kernel) // self.stride + 1
 
@@ -54,15 +64,14 @@ class Conv2d(_Conv):
 
     def compute(self, *inputs: te.Tensor) -> te.Tensor:
         x, w = inputs
-        n, c, h, width = map(int, x.shape)
-        m, _, r, s = map(int, w.shape)
+        n, c, h, width = extents(x)
+        m, _, r, s = extents(w)
         data = padded(x, self.padding, "pad")
         rc, rr, rs = (te.reduce_axis((0, e), name=k) for e, k in ((c, "rc"), (r, "rr"), (s, "rs")))
         t = self.stride
-        return te.compute(
+        return self.total(
             (n, m, self.out_extent(h, r), self.out_extent(width, s)),
-            lambda b, f, i, j: te.sum(data[b, rc, i * t + rr, j * t + rs] * w[f, rc, rr, rs], axis=[rc, rr, rs]),
-            name="conv2d")
+            lambda b, f, i, j: (data[b, rc, i * t + rr, j * t + rs], w[f, rc, rr, rs]), [rc, rr, rs], x.dtype, "conv2d")
 
     def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
         x, w = y.inputs
@@ -83,12 +92,12 @@ class Conv2dInputGrad(_Conv):
 
     def compute(self, *inputs: te.Tensor) -> te.Tensor:
         dy, w, x = inputs
-        m, _, r, s = map(int, w.shape)
-        oh, ow = map(int, dy.shape[2:])
+        m, _, r, s = extents(w)
+        oh, ow = extents(dy)[2:]
         t, p = self.stride, self.padding
         # Zeros between and around dy's elements turn the gradient into a plain correlation with the flipped kernel.
         top, left = r - 1, s - 1
-        height, width = int(x.shape[2]) + 2 * p + r - 1, int(x.shape[3]) + 2 * p + s - 1
+        height, width = (extents(x)[axis] + 2 * p + size - 1 for axis, size in ((2, r), (3, s)))
 
         def spread(b: Any, f: Any, i: Any, j: Any) -> Any:
             a, e = i - top, j - left
@@ -99,11 +108,9 @@ class Conv2dInputGrad(_Conv):
 
         z = te.compute((x.shape[0], m, height, width), spread, name="spread")
         rm, rr, rs = (te.reduce_axis((0, e), name=k) for e, k in ((m, "rm"), (r, "rr"), (s, "rs")))
-        return te.compute(
-            tuple(x.shape),
-            lambda b, c, i, j: te.sum(z[b, rm, i + p + rr, j + p + rs] * w[rm, c, r - 1 - rr, s - 1 - rs],
-                                      axis=[rm, rr, rs]),
-            name="conv2d_input_grad")
+        return self.total(
+            x.shape, lambda b, c, i, j: (z[b, rm, i + p + rr, j + p + rs], w[rm, c, r - 1 - rr, s - 1 - rs]),
+            [rm, rr, rs], dy.dtype, "conv2d_input_grad")
 
 
 @dataclass(frozen=True)
@@ -122,7 +129,6 @@ class Conv2dWeightGrad(_Conv):
         data = padded(x, self.padding, "pad")
         rn, ri, rj = (te.reduce_axis((0, e), name=k) for e, k in zip((dy.shape[0], *dy.shape[2:]), ("rn", "ri", "rj")))
         t = self.stride
-        return te.compute(
-            tuple(w.shape),
-            lambda m, c, r, s: te.sum(dy[rn, m, ri, rj] * data[rn, c, ri * t + r, rj * t + s], axis=[rn, ri, rj]),
-            name="conv2d_weight_grad")
+        return self.total(
+            w.shape, lambda m, c, r, s: (dy[rn, m, ri, rj], data[rn, c, ri * t + r, rj * t + s]), [rn, ri, rj],
+            dy.dtype, "conv2d_weight_grad")

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright import te
 from tilewright.graph.operator import INJECTIVE, Operator
@@ -13,7 +13,7 @@ from tilewright.tir import dtype as dt
 class Elementwise(Operator):
     """y = f(x0, x1, ...) elementwise on equal shapes; subclasses give f as `scalar`."""
     pattern = INJECTIVE
-    inplace = (0, 1)
+    inplace: ClassVar[tuple[int, ...]] = (0, 1)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require(all(t.shape == inputs[0].shape for t in inputs), "shapes differ", *inputs,
@@ -79,6 +79,31 @@ class MulConst(Elementwise):
 
     def scalar(self, *x: Any) -> Any: return x[0] * self.c
     def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return (MulConst(self.c)(dy),)
+
+
+@dataclass(frozen=True)
+class DivConst(Elementwise):
+    """y = x / c."""
+    c: float
+
+    def scalar(self, *x: Any) -> Any: return x[0] / self.c
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return (DivConst(self.c)(dy),)
+
+
+@dataclass(frozen=True)
+class PowConst(Elementwise):
+    """y = x**c."""
+    c: float
+
+    def scalar(self, *x: Any) -> Any:
+        if self.c == 2:
+            return x[0] * x[0]
+        return te.sqrt(x[0]) if self.c == 0.5 else te.power(x[0], te.const(self.c, x[0].dtype))
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        if self.c == 0:
+            return (MulConst(0.0)(dy),)
+        return (MulConst(self.c)(Mul()(dy, PowConst(self.c - 1)(y.inputs[0]))),)
 
 
 @dataclass(frozen=True)

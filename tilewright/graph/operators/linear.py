@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright import te
 from tilewright.graph.operator import CONTRACTION, Operator
+from tilewright.graph.operators.accumulate import narrow, wide_dtype
 from tilewright.graph.value import TensorType, Value
 
 
@@ -30,10 +31,13 @@ class MatMul(Operator):
         k = te.reduce_axis((0, a.shape[0 if self.ta else 1]), name="k")
         shape = (a.shape[1 if self.ta else 0], b.shape[0 if self.tb else 1])
 
-        def dot(i: Any, j: Any) -> Any:
-            return te.sum((a[k, i] if self.ta else a[i, k]) * (b[j, k] if self.tb else b[k, j]), axis=k)
+        wide = wide_dtype(a.dtype)
 
-        return te.compute(shape, dot, name="matmul")
+        def dot(i: Any, j: Any) -> Any:
+            left, right = a[k, i] if self.ta else a[i, k], b[j, k] if self.tb else b[k, j]
+            return te.sum(left.astype(wide) * right.astype(wide), axis=k)
+
+        return narrow(te.compute(shape, dot, name="matmul"), a.dtype)
 
     def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
         a, b = y.inputs

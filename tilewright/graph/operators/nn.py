@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tilewright import te
 from tilewright.graph.operator import REDUCTION, Operator
+from tilewright.graph.operators.accumulate import extents, narrow, widen
 from tilewright.graph.operators.broadcast import BroadcastLike, ReduceSum
 from tilewright.graph.operators.elementwise import Mul, Neg, Sub
 from tilewright.graph.value import TensorType, Value
@@ -23,9 +24,8 @@ def row_sum(x: te.Tensor, name: str) -> te.Tensor:
     return te.compute((x.shape[0],), lambda i: te.sum(x[i, j], axis=j), name=name)
 
 
-def shifted_exp(x: te.Tensor) -> te.Tensor:
-    """e[i, j] = exp(x[i, j] - max_j x[i, j]): no overflow."""
-    m = row_max(x)
+def shifted_exp(x: te.Tensor, m: te.Tensor) -> te.Tensor:
+    """e[i, j] = exp(x[i, j] - m[i]): no overflow where m has the maxima of the rows."""
     return te.compute(x.shape, lambda i, j: te.exp(x[i, j] - m[i]), name="shifted_exp")
 
 
@@ -38,6 +38,18 @@ class RowWise(Operator):
         self.require(all(t.shape == inputs[0].shape for t in inputs), "shapes differ", *inputs)
         return TensorType(inputs[0].shape, self.same_float(*inputs))
 
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        return narrow(self.formula(*map(widen, inputs)), inputs[0].dtype)
+
+    def formula(self, *inputs: te.Tensor) -> te.Tensor:
+        """The result, in the dtype of sums."""
+        raise NotImplementedError
+
+
+def row_weight(x: te.Tensor, reduction: str) -> float:
+    """What a loss over the rows of x is multiplied by: one over their number for a mean."""
+    return 1.0 / max(extents(x)[0], 1) if reduction == "mean" else 1.0
+
 
 @dataclass(frozen=True)
 class Softmax(RowWise):
@@ -46,8 +58,8 @@ class Softmax(RowWise):
     def infer(self, *inputs: TensorType) -> TensorType:
         return self.rows(*inputs)
 
-    def compute(self, *inputs: te.Tensor) -> te.Tensor:
-        e = shifted_exp(inputs[0])
+    def formula(self, *inputs: te.Tensor) -> te.Tensor:
+        e = shifted_exp(inputs[0], row_max(inputs[0]))
         s = row_sum(e, "exp_sum")
         return te.compute(e.shape, lambda i, j: e[i, j] / s[i], name="softmax")
 
@@ -71,16 +83,16 @@ class SoftmaxCrossEntropy(RowWise):
     def infer(self, *inputs: TensorType) -> TensorType:
         return TensorType((1,), self.rows(*inputs).dtype)
 
-    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+    def formula(self, *inputs: te.Tensor) -> te.Tensor:
         x, p = inputs
         m = row_max(x)
-        e = te.compute(x.shape, lambda i, j: te.exp(x[i, j] - m[i]), name="shifted_exp")
+        e = shifted_exp(x, m)
         s = row_sum(e, "exp_sum")
         j = te.reduce_axis((0, x.shape[1]), name="j")
         log_s = te.compute(s.shape, lambda i: te.log(s[i]) + m[i], name="log_sum_exp")
         row = te.compute(s.shape, lambda i: te.sum(p[i, j] * (log_s[i] - x[i, j]), axis=j), name="row_loss")
         i = te.reduce_axis((0, x.shape[0]), name="i")
-        scale = 1.0 / max(int(x.shape[0]), 1) if self.reduction == "mean" else 1.0
+        scale = row_weight(x, self.reduction)
         return te.compute((1,), lambda _: te.sum(row[i] * scale, axis=i), name="loss")
 
     def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
@@ -101,9 +113,9 @@ class _PerRow(RowWise):
     def infer(self, *inputs: TensorType) -> TensorType:
         return self.rows(*inputs)
 
-    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+    def formula(self, *inputs: te.Tensor) -> te.Tensor:
         x = inputs[0]
-        return te.compute(x.shape, lambda i, j: x[i, j] * (1.0 / max(int(x.shape[0]), 1)), name="per_row")
+        return te.compute(x.shape, lambda i, j: x[i, j] * row_weight(x, "mean"), name="per_row")
 
 
 @dataclass(frozen=True)
@@ -113,10 +125,10 @@ class LogSoftmax(RowWise):
     def infer(self, *inputs: TensorType) -> TensorType:
         return self.rows(*inputs)
 
-    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+    def formula(self, *inputs: te.Tensor) -> te.Tensor:
         x = inputs[0]
         m = row_max(x)
-        e = te.compute(x.shape, lambda i, j: te.exp(x[i, j] - m[i]), name="shifted_exp")
+        e = shifted_exp(x, m)
         s = row_sum(e, "exp_sum")
         log_s = te.compute(s.shape, lambda i: te.log(s[i]) + m[i], name="log_sum_exp")
         return te.compute(x.shape, lambda i, j: x[i, j] - log_s[i], name="log_softmax")
@@ -134,9 +146,9 @@ class SoftmaxCrossEntropyGrad(RowWise):
     def infer(self, *inputs: TensorType) -> TensorType:
         return self.rows(*inputs)
 
-    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+    def formula(self, *inputs: te.Tensor) -> te.Tensor:
         x, p = inputs
-        e = shifted_exp(x)
+        e = shifted_exp(x, row_max(x))
         s, mass = row_sum(e, "exp_sum"), row_sum(p, "label_sum")
-        scale = 1.0 / max(int(x.shape[0]), 1) if self.reduction == "mean" else 1.0
+        scale = row_weight(x, self.reduction)
         return te.compute(x.shape, lambda i, j: (e[i, j] / s[i] * mass[i] - p[i, j]) * scale, name="logit_grad")

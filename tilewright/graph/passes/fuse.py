@@ -1,11 +1,14 @@
 """Fusion: which values are computed by one kernel."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.graph.operator import INJECTIVE
 from tilewright.graph.value import TensorType, Value
+
+MOST_VALUES = 32                 # of one kernel: longer expressions gain nothing and take long to compile
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,10 +20,11 @@ class Group:
     def output(self) -> Value:
         return self.values[-1]
 
-    @property
+    @functools.cached_property
     def inputs(self) -> tuple[Value, ...]:
         """Values read from memory, each once; those of which only the shape is used are left out."""
-        inside, found = set(self.values), {}
+        inside = set(self.values)
+        found: dict[Value, None] = {}
         for v in self.values:
             for k, x in enumerate(v.inputs):
                 if x not in inside and k not in v.op.shape_only:
@@ -34,14 +38,15 @@ def fuse(order: Sequence[Value], keep: Collection[Value], types: Mapping[Value, 
 
     An injective value joins the kernel of its only reader when that is injective or a plain reduction. An injective
     reader of the same shape joins the kernel of the contraction or reduction it reads (an epilogue); a group has
-    one contraction or reduction at most. With enabled=False every value is a group of its own.
+    one contraction or reduction at most, and at most MOST_VALUES values. With enabled=False every value is a group of
+    its own.
     """
     position = {v: k for k, v in enumerate(order)}
-    readers: dict[Value, list[Value]] = {v: [] for v in order}
+    readers: dict[Value, dict[Value, None]] = {v: {} for v in order}
     for v in order:
         for k, x in enumerate(v.inputs):
-            if k not in (v.op.shape_only if v.op else ()) and x.op is not None and v not in readers[x]:
-                readers[x].append(v)
+            if k not in v.op.shape_only:
+                readers[x][v] = None
     group: dict[Value, list[Value]] = {}
     for v in reversed(order):                       # a value meets its readers' group, already formed
         if v.op is None:
@@ -49,8 +54,8 @@ def fuse(order: Sequence[Value], keep: Collection[Value], types: Mapping[Value, 
         group[v] = [v]
         if not enabled or v in keep or len(readers[v]) != 1:
             continue
-        reader = readers[v][0]
-        if _joins(v, reader, group[reader], types):
+        reader, = readers[v]
+        if len(group[reader]) < MOST_VALUES and _joins(v, reader, group[reader], types):
             group[v] = group[reader]
             group[v].append(v)
     distinct = {id(g): sorted(g, key=position.__getitem__) for g in group.values()}

@@ -20,10 +20,11 @@ def order_groups(groups: Sequence[Group], writes: Mapping[Value, Value]) -> tupl
         for x in g.inputs:
             if x in producer:
                 after[producer[x]].add(k)
-    for value, parameter in writes.items():
-        for k, g in enumerate(groups):
-            if parameter in g.inputs and k != producer[value]:
-                after[k].add(producer[value])
+    updater = {parameter: producer[value] for value, parameter in writes.items()}
+    for k, g in enumerate(groups):
+        for x in g.inputs:
+            if x in updater and updater[x] != k:
+                after[k].add(updater[x])
     waiting = [0] * len(groups)
     for later in after:
         for k in later:

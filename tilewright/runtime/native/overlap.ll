@@ -1,5 +1,6 @@
-; Kernels are compiled on the promise that what they write overlaps no other argument. The check of it, on compact
-; tensors; those with declared strides may be interleaved and are left to the caller.
+; Kernels are compiled on the promise that what they write overlaps no other argument, except one that is read at the
+; very place that is written ("pointwise"). The check of it, on compact tensors; those with declared strides may be
+; interleaved and are left to the caller.
 
 define internal i32 @tw_check_overlap(ptr %args, i32 %n, ptr %table, ptr %slots) nounwind {
 entry:
@@ -14,8 +15,8 @@ outer.kind:
   %p = getelementptr %param, ptr %first, i64 %j
   %flags.at = getelementptr %param, ptr %p, i64 0, i32 9
   %flags = load i32, ptr %flags.at, align 4
-  %bit = and i32 %flags, 1
-  %written = icmp ne i32 %bit, 0
+  %bit = and i32 %flags, 2
+  %written = icmp ne i32 %bit, 0                         ; exclusive
   %jcompact = call i1 @tw_is_compact_buffer(ptr %p)
   %jlook = and i1 %written, %jcompact
   br i1 %jlook, label %outer.range, label %outer.step
@@ -49,7 +50,17 @@ inner.range:
   %meet = and i1 %before, %after
   %some = and i1 %some.i, %some.j
   %clash = and i1 %meet, %some
-  br i1 %clash, label %bad, label %inner.step
+  br i1 %clash, label %inner.same, label %inner.step
+inner.same:
+  %qflags.at = getelementptr %param, ptr %q, i64 0, i32 9
+  %qflags = load i32, ptr %qflags.at, align 4
+  %qbit = and i32 %qflags, 4
+  %pointwise = icmp ne i32 %qbit, 0
+  %same.low = icmp eq i64 %ilow, %jlow
+  %same.high = icmp eq i64 %ihigh, %jhigh
+  %same.place = and i1 %same.low, %same.high
+  %allowed = and i1 %same.place, %pointwise
+  br i1 %allowed, label %inner.step, label %bad
 inner.step:
   %i.next = add i64 %i, 1
   br label %inner

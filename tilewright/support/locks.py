@@ -1,0 +1,40 @@
+"""Locks that survive fork()."""
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any
+
+
+class ForkSafeLock:
+    """A lock, as a context manager. In a child made by fork() it is free, whoever held it in the parent.
+
+    What it guards must be in order after an interrupted critical section.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        _alive.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: Any) -> None:
+        self._lock.release()
+
+    def renew(self) -> None:
+        """Become free."""
+        self._lock = threading.Lock()
+
+
+_alive: weakref.WeakSet[ForkSafeLock] = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for lock in list(_alive):
+        lock.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)
