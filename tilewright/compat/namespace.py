@@ -25,7 +25,20 @@ INSTEAD = {
     "auto_scheduler": "write the schedule with te.create_schedule or tilewright.Schedule",
     "meta_schedule": "write the schedule with te.create_schedule or tilewright.Schedule",
     "rpc": "run the module on this machine; remote devices are not supported",
-    "contrib": "the vendor libraries of tvm.contrib are not called from here; write the operator in te",
+    "contrib": "write the operator in te; Module.save and Module.export_library write files",
+    "contrib.cc": "Module.export_library links by itself",
+    "contrib.util": "use tempfile",
+    "contrib.utils": "use tempfile",
+    "module": "tvm.runtime.load_module",
+    "module.load": "tvm.runtime.load_module",
+    "build_config": "the passes of Tilewright have no options",
+    "transform": "the passes of Tilewright have no options; look at them with TILEWRIGHT_DUMP",
+    "tir.transform": "the passes of Tilewright have no options; look at them with TILEWRIGHT_DUMP",
+    "ir_builder": "write the kernel in te",
+    "tir.ir_builder": "write the kernel in te",
+    "hybrid": "write the kernel in te",
+    "micro": "save an object for the device with Module.save",
+    "graph_executor": "run the model with tilewright.graph.Executor",
     "script": "write the kernel in te; the script parser is not there yet",
     "te.scan": "write the recurrence as one kernel per step",
     "te.hybrid": "write the kernel in te",
@@ -68,8 +81,11 @@ _EXPRESSIONS = {name: getattr(te, name) for name in (
     "placeholder", "compute", "reduce_axis", "thread_axis", "var", "size_var", "const", "sum", "max", "min",
     "all", "any", "comm_reducer", "extern", "if_then_else", "create_schedule",
     "exp", "log", "tanh", "sigmoid", "sqrt", "rsqrt", "erf", "sin", "cos", "power", "floor", "ceil",
-    "trunc", "round", "abs", "isnan", "truncdiv", "truncmod", "floordiv", "floormod",
+    "trunc", "round", "abs", "isnan", "truncdiv", "truncmod", "floordiv", "floormod", "select",
+    "call_packed", "call_extern",
 )}
+_EXPRESSIONS |= {"convert": tir.convert, "decl_buffer": tir.decl_buffer, "indexdiv": tir.floordiv,
+                 "indexmod": tir.floormod}
 _ERRORS = {
     "TVMError": errors.TilewrightError, "InternalError": errors.TensorExpressionError,
     "OpError": errors.GraphError,
@@ -85,6 +101,7 @@ _TIR = {
     **{name: getattr(te, name) for name in (
         "if_then_else", "exp", "log", "tanh", "sigmoid", "sqrt", "erf", "all", "any", "const", "max", "min",
         "truncdiv", "truncmod", "floordiv", "floormod")},
+    "indexdiv": tir.floordiv, "indexmod": tir.floormod,
     "BufferLoad": tir.Load, "BufferStore": tir.Store, "SeqStmt": tir.Seq, "Schedule": adapters.Schedule,
     "call_packed": adapters.call_packed, "call_extern": adapters.call_extern,
 }
@@ -139,8 +156,8 @@ class _MissingModules(importlib.abc.MetaPathFinder):
                   target: types.ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
         if fullname.startswith("tvm.") and isinstance(sys.modules.get("tvm"), Namespace):
             hint = INSTEAD.get(fullname.removeprefix("tvm."), f"the modules are {', '.join(sorted(MODULES))}")
-            raise ModuleNotFoundError(errors.with_hint(f"{fullname} does not exist in tilewright.compat.tvm", hint),
-                                      name=fullname)
+            # no `name`: with one, `from tvm import missing` would replace this error by a bare ImportError
+            raise ModuleNotFoundError(errors.with_hint(f"{fullname} does not exist in tilewright.compat.tvm", hint))
         return None
 
 

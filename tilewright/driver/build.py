@@ -178,7 +178,8 @@ def module(parts: Sequence[Part], target: Target) -> Module:
     sources = {"ll": lambda: llvm.llvm_ir(flat(), target), "s": lambda: llvm.assembly(flat(), target),
                "tir": lambda: "\n\n".join(map(show, flat()))}
     return Module([c.data for c in compiled], {c.signature.name: c.signature for c in compiled},
-                  compiled[0].signature.name, target.triple, sources)
+                  compiled[0].signature.name, target.triple, sources,
+                  lambda others: llvm.standalone_object(flat(), target, others))
 
 
 def compile_kernel(func: PrimFunc, target: Target, rules: bool, alias: Mapping[int, int]) -> bytes:

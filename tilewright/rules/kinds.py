@@ -4,9 +4,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tilewright.arith.linear import linear
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.support.target import Target
-from tilewright.tir import COMM_REDUCE, SERIAL, Block, Buffer, Call, For, IntImm, Load, Var, dtype, walk
+from tilewright.tir import COMM_REDUCE, SERIAL, Block, Buffer, Call, Expr, For, IntImm, Load, Var, dtype, walk
 from tilewright.tir.ops import INTRINSICS
 
 
@@ -64,13 +65,14 @@ class BlockFacts:
 
     @property
     def runs_along_last_axis(self) -> bool:
-        """A reduction whose last spatial axis is the last index of some operand, and no reduced axis is of any: then
-        neighbours in memory go to neighbouring results."""
+        """The operands that vary with the last spatial axis, one at least, vary with it in steps of one element."""
         if not self.spatial:
             return False
-        lasts = [x.indices[-1] for x in self.operands if x.indices]
-        return any(i is self.spatial_axes[-1] for i in lasts) and not any(
-            n in set(self.reduced_axes) for i in lasts for n in walk(i))
+        axis = self.spatial_axes[-1]
+        varying = [x for x in self.operands if uses(x, axis)]
+        return bool(varying) and all(
+            steps_by_one(x.indices[-1], axis) and not any(n is axis for i in x.indices[:-1] for n in walk(i))
+            for x in varying)
 
     def lanes(self, target: Target) -> int:
         """Elements of a vector register, of the widest type that the block touches."""
@@ -81,6 +83,12 @@ class BlockFacts:
 def uses(x: Load, v: Var) -> bool:
     """True when v occurs in the indices of x."""
     return any(n is v for i in x.indices for n in walk(i))
+
+
+def steps_by_one(index: Expr, v: Var) -> bool:
+    """True when index is v plus what does not depend on v."""
+    atoms, _ = linear(index)
+    return atoms.pop(v, 0) == 1 and not any(n is v for atom in atoms for n in walk(atom))
 
 
 def facts_of(sch: Schedule, rv: BlockRV) -> BlockFacts:

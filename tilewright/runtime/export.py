@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from tilewright.runtime import elf, native
-from tilewright.runtime.signature import Signature, decode, signatures_in
+from tilewright.runtime.signature import Signature, decode
 from tilewright.support.errors import ArgumentError, CodegenError, with_hint
 
 LIBRARY_SUFFIXES = (".so", ".dylib")
@@ -37,18 +37,19 @@ class Exported:
     signatures: Mapping[str, Signature]
     entry_name: str
     triple: str
+    merge: Callable[[Sequence[str]], bytes] | None = None     # the objects' code and other LLVM IR as one object
 
 
 def write_object(exported: Exported, path: str | Path, cc: str | None = None) -> None:
     """One relocatable object file. Raises ArgumentError for a path that does not end in .o.
 
-    On a machine without a linker a module of one object is written as that object, without the support code:
-    `load_module` supplies it, other programs must link it themselves.
+    On a machine without a linker the support code is merged with the kernels before they become an object.
     """
     if Path(path).suffix not in (".o", ".obj"):
         raise ArgumentError(with_hint(f"save({str(path)!r}): unknown kind of file", "use .o or .so"))
-    if len(exported.objects) == 1 and cc is None and not has_linker(exported.triple):
-        _place(Path(path), exported.objects[0])
+    if exported.merge is not None and cc is None and not has_linker(exported.triple):
+        support = native.support_ir(exported.triple, exported=True)
+        _place(Path(path), exported.merge([support, _info_ir(exported)]))
         return
     _link(exported, Path(path), ("-r",), cc)
 
@@ -81,6 +82,8 @@ def write_library(exported: Exported, path: str | Path, cc: str | None = None) -
     """A shared library. Raises ArgumentError for a path that does not end in .so or .dylib."""
     if Path(path).suffix not in LIBRARY_SUFFIXES:
         raise ArgumentError(with_hint(f"export_library({str(path)!r}): unknown kind of file", "use .so"))
+    if Path(path).suffix not in LIBRARY_SUFFIXES:
+        raise ArgumentError(f"export_library({str(path)!r}): a shared library ends in {' or '.join(LIBRARY_SUFFIXES)}")
     shared = ("-dynamiclib", "-undefined", "dynamic_lookup") if "darwin" in exported.triple else ("-shared",)
     _link(exported, Path(path), shared, cc)
 
@@ -148,16 +151,20 @@ def _zig_target(triple: str) -> str:
     return f"{machine}-linux-{'musl' if 'musl' in triple else 'gnu'}"
 
 
-def _info_object(exported: Exported) -> bytes:
-    """An object file with the description of the functions as its only constant."""
+def _info_ir(exported: Exported) -> str:
+    """LLVM IR with the description of the functions as its only constant."""
     tables = {name: base64.b64encode(s.encode()).decode() for name, s in exported.signatures.items()}
     text = json.dumps({"version": 1, "entry": exported.entry_name, "triple": exported.triple,
                        "functions": tables})
     data = _BEGIN + text.encode() + _END + b"\0"
     escaped = "".join(f"\\{b:02X}" for b in data)
+    return (f'target triple = "{exported.triple}"\n'
+            f'@{INFO_SYMBOL} = weak_odr constant [{len(data)} x i8] c"{escaped}"\n')
+
+
+def _info_object(exported: Exported) -> bytes:
     native.initialize_targets()
-    module = llvm.parse_assembly(f'target triple = "{exported.triple}"\n'
-                                 f'@{INFO_SYMBOL} = weak_odr constant [{len(data)} x i8] c"{escaped}"\n')
+    module = llvm.parse_assembly(_info_ir(exported))
     machine = llvm.Target.from_triple(exported.triple).create_target_machine(reloc="pic", codemodel="default")
     return machine.emit_object(module)
 
@@ -165,9 +172,6 @@ def _info_object(exported: Exported) -> bytes:
 def read_object_info(data: bytes, path: Path) -> Exported:
     """The description in the bytes of a file. Raises ArgumentError when it has none."""
     start, end = data.find(_BEGIN), data.find(_END)
-    found = {s.name: s for s in signatures_in(data)} if start < 0 else {}
-    if found:
-        return Exported((), found, next(iter(found)), llvm.get_process_triple())
     if start < 0 or end < start:
         raise ArgumentError(f"load_module: {path} was not written by Tilewright")
     if elf.is_cut_off(data):

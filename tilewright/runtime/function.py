@@ -114,7 +114,7 @@ class Function:
                 raise CallTypeError(with_hint(
                     f"{self.name}: argument {p.name} is {got}, expected a tensor of {p.dtype}"
                     f"\n\nexpected: {self.signature}",
-                    "tilewright.array(x) makes a tensor of a list or number" if arg is not None else ""))
+                    "tilewright.nd.array(x) makes a tensor of a list or number" if arg is not None else ""))
 
     def _refuse_gradients(self, args: tuple[Any, ...]) -> None:
         torch = _loaded["torch"]

@@ -29,11 +29,12 @@ class Module:
 
     def __init__(self, objects: Sequence[bytes], signatures: Mapping[str, Signature],
                  entry_name: str | None = None, triple: str | None = None,
-                 sources: Mapping[str, Callable[[], str]] | None = None) -> None:
+                 sources: Mapping[str, Callable[[], str]] | None = None,
+                 merge: Callable[[Sequence[str]], bytes] | None = None) -> None:
         self.objects, self.signatures = tuple(objects), dict(signatures)
         self.entry_name = entry_name or next(iter(self.signatures), "main")
         self.triple = triple or host_triple()
-        self._sources = dict(sources or {})
+        self._sources, self._merge = dict(sources or {}), merge
         self._functions: dict[str, Function] = {}
         self._library: Any = None
         self._lock = threading.Lock()
@@ -97,13 +98,16 @@ class Module:
                        min_repeat_ms: float = 0, cooldown_interval_ms: float = 0,
                        repeats_to_cooldown: int = 1) -> Callable[..., BenchmarkResult]:
         """A callable that measures the named function; see `timing.time_evaluator`."""
+        if dev is not None and dev.kind != "cpu":
+            raise TargetError(f"time_evaluator: {func_name} is code for the CPU, not for {dev!r}")
         return timing.time_evaluator(self[func_name], number, repeat, min_repeat_ms, cooldown_interval_ms,
                                      repeats_to_cooldown)
 
     def save(self, path: str | Path, cc: str | None = None) -> None:
         """Write one relocatable object file (.o) that stands alone, or for a path in .so a shared library.
 
-        Raises ArgumentError for another ending, CodegenError when linking fails.
+        Raises ArgumentError for another ending, CodegenError when linking fails. Without a linker on the machine
+        the code is merged before it becomes an object; a module that was loaded from a file then cannot be saved.
         """
         if Path(path).suffix in export.LIBRARY_SUFFIXES:
             self.export_library(path, cc)
@@ -119,7 +123,7 @@ class Module:
         export.write_library(self._exported(), path, cc)
 
     def _exported(self) -> export.Exported:
-        return export.Exported(self.objects, self.signatures, self.entry_name, self.triple)
+        return export.Exported(self.objects, self.signatures, self.entry_name, self.triple, self._merge)
 
     def __repr__(self) -> str:
         return f"<tilewright.Module {self.triple}: {', '.join(map(str, self.signatures.values()))}>"

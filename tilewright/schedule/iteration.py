@@ -150,8 +150,8 @@ def narrowed(sch: Schedule, realize: BlockRealize, to_move: bool = True) -> Bloc
             ends = [] if hull is None else [("ge", hull[0]), ("lt", binary("add", *hull))]
             iv = cut(iv, [*ends, *_limits(realize.predicate, value)], variables, place.analyzer)
             require(not to_move or hull is None or _reaches_ends(iv, hull, place.analyzer),
-                    f"block {realize.block.name} may run for a part of the domain of {iv.var.name} only, and which part "
-                    "is not known", realize)
+                    f"block {realize.block.name} may run for an unknown part only of the "
+                    f"domain of {iv.var.name}", realize)
         iter_vars.append(iv)
     same = all(a is b for a, b in zip(iter_vars, realize.block.iter_vars, strict=True))
     return realize.block if same else realize.block.replace(iter_vars=tuple(iter_vars))

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.schedule.scopes import SCOPES
 from tilewright.schedule.stages_records import Attachment, Call, Mark, Relation, call_site
+from tilewright.support.errors import described
 from tilewright.te.operation import ComputeOp, PlaceholderOp
 from tilewright.te.tensor import Operation, Tensor
 from tilewright.tir.expr import COMM_REDUCE, THREAD_INDEX, Expr, IntImm, IterVar, Var
@@ -340,10 +341,9 @@ def _size(call: Call, what: str, value: Any) -> int:
         value = value.value
     if isinstance(value, (bool, Expr)):
         call.refuse(f"{what} is {value}, not a constant integer")
-    try:
-        size = operator.index(value)
-    except TypeError:
-        call.refuse(f"{what} is {value!r}, not an integer")
+    size = operator.index(value) if hasattr(value, "__index__") else None
+    if size is None:
+        call.refuse(f"{what} is {described(value)}, not an integer")
     if size <= 0:
         call.refuse(f"{what} is {size}, which is not positive", f"{what} is at least 1")
     if size >= 1 << 63:

@@ -57,7 +57,7 @@ class Trace:
 
     def __str__(self) -> str:
         body = self.as_python() or ["pass"]
-        return "\n".join(["def apply_trace(sch: tir.Schedule) -> None:", *[f"  {line}" for line in body]])
+        return "\n".join(["def apply_trace(sch) -> None:", *[f"  {line}" for line in body]])
 
     __repr__ = __str__
 

@@ -9,6 +9,7 @@ from typing import Any
 from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.support.registry import hook
 from tilewright.te.bounds import checked_reads
+from tilewright.te.limits import check_size
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp
 from tilewright.te.reduction import NOT_TOP_LEVEL, Reduce, is_reduction_var
 from tilewright.te.tensor import Tensor, shape_text
@@ -98,6 +99,7 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     if several and not result:
         raise TensorExpressionError(f"{what}: the function gives an empty tuple")
     body = tuple(_body(e, what) for e in (result if several else (result,)))
+    check_size(body, what)
     _check_body(body, what)
     reduced = body[0].axis if isinstance(body[0], Reduce) else ()
     body = checked_reads(body, (*axis, *reduced), what)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from tilewright.codegen.llvm.types import suffix
 
+CHOSEN = "chosen"              # label of the block after an if_then_else
 LIKELY = '!{!"branch_weights", i32 2000, i32 1}'
 
 

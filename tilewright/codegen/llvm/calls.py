@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from tilewright.codegen.llvm.arithmetic import convert, reinterpret
+from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, constant_of, emits
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.mathlib import MATH, math_helper
@@ -122,7 +123,7 @@ def emit_if_then_else(fn: FunctionEmitter, e: Call) -> str:
         return _if_vector(fn, test, dt.lanes_of(condition.dtype), a, b, type_)
     if not reads_memory(a) and not reads_memory(b):
         return fn.select(test, "i1", fn.expr(a), fn.expr(b), type_)
-    then, otherwise, done = fn.new_label("then"), fn.new_label("else"), fn.new_label("chosen")
+    then, otherwise, done = fn.new_label("then"), fn.new_label("else"), fn.new_label(CHOSEN)
     fn.branch(test, then, otherwise)
     incoming = []
     for label, side in ((then, a), (otherwise, b)):

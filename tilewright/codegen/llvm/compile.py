@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import llvmlite.binding as llvm
 
+from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.emit import emit_module
 from tilewright.codegen.llvm.target import CpuTarget, feature_set, target_machine
 from tilewright.support import config
@@ -48,12 +49,12 @@ def optimize(text: str, target: CpuTarget) -> llvm.ModuleRef:
     level = int(target.opt_level)
     if level == 0:
         return module
-    _run_passes(module, target, level, vectorize=level >= 2)
+    _run_passes(module, target, level, vectorize=level >= 2, interleave=not _chooses_by_branches(text))
     try:
         module.verify()
     except RuntimeError:
         module = _parse(text, target)
-        _run_passes(module, target, level, vectorize=False)
+        _run_passes(module, target, level, vectorize=False, interleave=False)
         _verify(module)
     return module
 
@@ -76,9 +77,19 @@ def _verify(module: llvm.ModuleRef) -> None:
         raise CodegenError(f"the generated code is not well formed (a bug in Tilewright): {error}") from None
 
 
-def _run_passes(module: llvm.ModuleRef, target: CpuTarget, level: int, vectorize: bool) -> None:
+def _chooses_by_branches(text: str) -> bool:
+    """True when some value is the result of an if_then_else.
+
+    LLVM 22 may never end its search for an interleave count in a loop of several such choices whose conditions the
+    loop does not change.
+    """
+    return f"\n{CHOSEN}" in text
+
+
+def _run_passes(module: llvm.ModuleRef, target: CpuTarget, level: int, vectorize: bool, interleave: bool) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = options.slp_vectorization = vectorize
+    options.loop_interleaving = interleave
     builder = llvm.create_pass_builder(target_machine(target), options)
     builder.getModulePassManager().run(module, builder)
 
@@ -96,3 +107,13 @@ def assembly(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = "") -> s
 def optimized_ir(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = "") -> str:
     """The LLVM IR after optimisation."""
     return str(optimize(llvm_ir(funcs, target, extra), target))
+
+
+def standalone_object(funcs: Sequence[PrimFunc], target: CpuTarget, others: Sequence[str]) -> bytes:
+    """The functions and other LLVM IR modules (the runtime's support code) as one object, merged without a linker."""
+    module = optimize(llvm_ir(funcs, target), target)
+    for text in others:
+        other = llvm.parse_assembly(text)
+        other.triple, other.data_layout = module.triple, module.data_layout
+        module.link_in(other)
+    return target_machine(target).emit_object(module)

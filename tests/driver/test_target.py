@@ -1,0 +1,136 @@
+"""Target strings: what they mean, that they print and parse back, and what is wrong with the wrong ones."""
+import copy
+import pickle
+import threading
+
+import pytest
+
+from tilewright.support import cpus
+from tilewright.support.errors import TargetError
+from tilewright.support.target import Target, host_cpu, target
+
+
+def test_the_default_is_this_host():
+    cpu, features, triple = host_cpu()
+    assert (target().mcpu, target().features, target().triple) == (cpu, features, triple)
+    assert target().is_host and target("llvm -mcpu=native") == target() == Target() == Target("llvm")
+
+
+@pytest.mark.parametrize("text", [
+    "llvm", "llvm -mcpu=x86-64-v3", "llvm --mcpu x86-64-v3 -num-cores 3", "llvm -opt-level=1 -mattr=-avx512f",
+    "llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1", "llvm -keys=cpu,wide", "c", "cuda -arch=sm_90"])
+def test_targets_print_and_parse_back(text):
+    t = target(text)
+    assert str(t) == text and target(str(t)) == t and hash(target(str(t))) == hash(t)
+    assert pickle.loads(pickle.dumps(t)) == copy.deepcopy(t) == Target(t) == t
+
+
+def test_flags_are_read_in_every_spelling():
+    assert {target(f"llvm {flags}").num_cores for flags in (
+        "-num-cores=3", "--num-cores=3", "-num-cores 3", "--num-cores 3", "-num-cores=3 -num-cores=3")} == {3}
+    assert target("llvm -keys=cpu,wide").keys == ("cpu", "wide")
+    assert target("llvm -opt-level=0").opt_level == 0
+
+
+@pytest.mark.parametrize("cpu, width, features", [
+    ("generic", 16, {"sse2"}), ("x86-64-v2", 16, {"sse4.2", "popcnt"}), ("sandybridge", 32, {"avx"}),
+    ("haswell", 32, {"avx2", "fma", "f16c"}), ("znver3", 32, {"avx2", "fma"}), ("knl", 64, {"avx512f", "avx512cd"}),
+    ("skylake-avx512", 64, {"avx512f", "avx512dq", "avx512vl", "fma"}), ("znver5", 64, {"avx512bw"})])
+def test_what_x86_cpus_have(cpu, width, features):
+    t = target(f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu={cpu}")
+    assert t.vector_bytes == width and features <= t.feature_set and t.has_feature("sse2")
+    assert not t.has_feature("avx512vl") or width == 64 and cpu != "knl"
+
+
+@pytest.mark.parametrize("mattr, width, gone", [
+    ("-avx512f", 32, {"avx512f", "avx512vl", "avx512bw"}), ("-avx2", 32, {"avx2", "avx512f"}),
+    ("-avx", 16, {"avx", "avx2", "fma", "f16c", "avx512dq"}), ("-avx512vl", 64, {"avx512vl"}),
+    ("-avx2,+avx512f", 64, set()), ("+avx512f,-fma", 32, {"fma", "avx512f"})])
+def test_features_are_taken_away_with_all_that_needs_them(mattr, width, gone):
+    t = target(f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=znver4 -mattr={mattr}")
+    assert t.vector_bytes == width and not gone & t.feature_set
+
+
+def test_features_bring_what_they_need():
+    t = target("llvm -mtriple=x86_64-unknown-linux-gnu -mattr=+avx512vl")
+    assert {"avx512f", "avx2", "fma", "f16c", "sse4.2"} <= t.feature_set
+
+
+def test_other_architectures():
+    arm, old, risc = (target(f"llvm -mtriple={arch}-linux-gnu") for arch in ("aarch64", "armv7l", "riscv64"))
+    assert arm.has_feature("fma") and arm.has_feature("neon") and arm.vector_bytes == 16
+    assert not old.has_feature("fma") and risc.has_feature("fma")
+    assert not any(t.is_host for t in (arm, old, risc)) or host_cpu()[2].startswith("aarch64")
+
+
+def test_another_system_is_not_the_host():
+    arch = host_cpu()[2].split("-")[0]
+    systems = {s: target(f"llvm -mtriple={arch}-{s}").is_host for s in
+               ("unknown-linux-gnu", "pc-linux-gnu", "apple-darwin", "pc-windows-msvc")}
+    assert sum(systems.values()) in (1, 2) and systems["unknown-linux-gnu"] == systems["pc-linux-gnu"]
+
+
+def test_every_x86_cpu_of_the_table_is_one_of_llvm(capfd):
+    """LLVM says on stderr when it does not know a CPU or a feature."""
+    import llvmlite.binding as llvm
+    llvm.initialize_all_targets()
+    machine = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+    for cpu in cpus.X86_CPUS:
+        features = ",".join(f"+{f}" for f in sorted(cpus.resolve("x86_64", cpu, ())))
+        machine.create_target_machine(cpu=cpu, features=features)
+    for feature in cpus.X86_TUNING:
+        machine.create_target_machine(cpu="generic", features=f"+{feature}")
+    assert capfd.readouterr().err == ""
+
+
+def test_targets_nest_and_belong_to_a_thread():
+    seen = []
+    with Target("llvm -num-cores=3") as outer:
+        assert target() is outer
+        with Target("llvm -num-cores=5"):
+            assert target().num_cores == 5
+        worker = threading.Thread(target=lambda: seen.append(target()))
+        worker.start()
+        worker.join()
+        assert target().num_cores == 3
+    assert Target.current() is None and seen == [target("llvm")]
+
+
+WRONG = {
+    "": "unknown kind ''",
+    "opencl": "unknown kind 'opencl'",
+    "llvm -cpu=znver4": "'-cpu=znver4' is not a flag",
+    "llvm znver4": "'znver4' is not a flag",
+    "llvm -mcpu": "-mcpu needs a value",
+    "llvm -mcpu -num-cores=2": "-mcpu needs a value",
+    "llvm -mcpu=haswell -mcpu=znver4": "-mcpu is given twice",
+    "llvm -mtriple=x86_64-linux-gnu -mcpu=pentium9": "no x86-64 CPU 'pentium9'",
+    "llvm -mtriple=toaster-linux-gnu": "-mtriple=toaster-linux-gnu",
+    "llvm -mtriple=aarch64-linux-gnu -mcpu=native": "-mcpu=native is this machine",
+    "llvm -mattr=avx2": "-mattr item 'avx2'",
+    "llvm -mattr=+": "-mattr item '\\+'",
+    "llvm -mattr=,": "-mattr item ''",
+    "llvm -num-cores=0": "-num-cores=0 is not an integer from 1",
+    "llvm -num-cores=two": "-num-cores=two is not an integer",
+    "llvm -num-cores=²": "-num-cores=² is not an integer",
+    "llvm -opt-level=4": "-opt-level=4 is not an integer from 0 to 3",
+    "llvm -mcpu='znver4": "No closing quotation",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_wrong_targets(text):
+    with pytest.raises(TargetError, match=WRONG[text]):
+        target(text)
+
+
+@pytest.mark.skipif(not host_cpu()[2].startswith("x86_64"), reason="the names of features are the host's")
+def test_features_that_there_are_not():
+    with pytest.raises(TargetError, match="no feature 'warp'"):
+        target("llvm -mattr=+warp")
+
+
+@pytest.mark.parametrize("spec", [3, b"llvm", ["llvm"], object()])
+def test_what_is_no_target(spec):
+    with pytest.raises(TargetError, match="is not a target"):
+        target(spec)

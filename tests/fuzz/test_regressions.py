@@ -1,0 +1,157 @@
+"""What random programs have found, in its smallest form."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.lowering import lower
+from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
+from tilewright.schedule import Schedule
+from tilewright.support.errors import ScheduleError
+from tilewright.tir import interp
+
+
+def check(func, inputs, want, native=True):
+    """func gives `want` as its last argument, in block form, in flat form and (unless told) in native code."""
+    want = np.asarray(want)
+    forms = [plan_buffer_allocation(func), lower(func), lower(func, simple_mode=True)]
+    for form in forms:
+        out = np.full_like(want, 93)
+        interp.run(form, *[a.copy() for a in inputs], out)
+        np.testing.assert_array_equal(out, want)
+    if native:
+        out = np.full_like(want, 93)
+        tw.build(func, target="llvm -opt-level=1")[func.name](*inputs, out)
+        np.testing.assert_array_equal(out, want)
+
+
+def loops(sch, name):
+    return sch.get_loops(sch.get_block(name))
+
+
+def test_two_guards_of_one_loop_that_end_apart():
+    a = te.placeholder((23,), "int32", "a")
+    b = te.compute((23,), lambda i: a[i] * 2, name="b")
+    c = te.compute((24,), lambda i: te.if_then_else(i < 23, b[i], 1), name="c")
+    sch = Schedule(te.create_prim_func([a, c]))
+    sch.compute_at(sch.get_block("b"), loops(sch, "c")[0], preserve_unit_loops=True)
+    sch.split(loops(sch, "c")[0], [3, None, 16])
+    x = np.arange(23, dtype="int32")
+    check(sch.func, [x], np.append(x * 2, 1).astype("int32"))
+
+
+def test_lanes_that_leave_their_private_buffer_unwritten():
+    a = te.placeholder((2,), "int32", "a")
+    k = te.reduce_axis((0, 2), "k")
+    b = te.compute((2,), lambda i: te.max(a[i] + k, axis=k), name="b")
+    c = te.compute((3, 3), lambda i, j: te.if_then_else(j < 2, b[te.minimum(j, 1)], 5), name="c")
+    sch = Schedule(te.create_prim_func([a, c]))
+    sch.compute_at(sch.get_block("b"), loops(sch, "c")[1])
+    sch.vectorize(loops(sch, "c")[1])
+    x = np.array([3, 8], "int32")
+    check(sch.func, [x], np.tile(np.array([4, 9, 5], "int32"), (3, 1)))
+
+
+@pytest.mark.parametrize("extent", [0, 1, 5])
+@pytest.mark.parametrize("reducer, start", [("sum", 0), ("max", -2**31), ("min", 2**31 - 1), ("prod", 1)])
+def test_reductions_of_symbolic_extent_start_even_when_there_is_nothing_to_reduce(extent, reducer, start):
+    n = te.var("n")
+    a = te.placeholder((3, n), "int32", "a")
+    k = te.reduce_axis((0, n), "k")
+    b = te.compute((3,), lambda i: getattr(te, reducer)(a[i, k], axis=k), name="b")
+    x = np.arange(1, 3 * extent + 1, dtype="int32").reshape(3, extent)
+    want = getattr(np, reducer)(x, axis=1, initial=start).astype("int32")
+    check(te.create_prim_func([a, b]), [x], want)
+    sch = Schedule(te.create_prim_func([a, b]))
+    sch.fuse(*loops(sch, "b"))
+    check(sch.func, [x], want)
+    sch = Schedule(te.create_prim_func([a, b]))
+    ko, _ = sch.split(loops(sch, "b")[1], [None, 4])
+    sch.reorder(ko, loops(sch, "b")[0])
+    check(sch.func, [x], want)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_reductions_of_no_elements(fused):
+    a = te.placeholder((4, 0), "float32", "a")
+    k = te.reduce_axis((0, 0), "k")
+    b = te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="b")
+    c = te.compute((4,), lambda i: b[i] + 1.0, name="c")
+    sch = Schedule(te.create_prim_func([a, c]))
+    if fused:
+        sch.fuse(*loops(sch, "b"))
+    check(sch.func, [np.zeros((4, 0), "float32")], np.ones(4, "float32"))
+
+
+def test_loops_of_different_integer_types_fuse():
+    n = te.var("n", "int64")
+    a = te.placeholder((n, 6), "int32", "a")
+    b = te.compute((6, n), lambda i, j: a[j, i], name="b")
+    sch = Schedule(te.create_prim_func([a, b]))
+    sch.fuse(*loops(sch, "b"))
+    x = np.arange(30, dtype="int32").reshape(5, 6)
+    check(sch.func, [x], x.T.copy())
+
+
+def test_a_consumer_of_one_column_makes_its_producer_run_for_that_column_only():
+    a = te.placeholder((5, 13), "int8", "a")
+    b = te.compute((5, 13), lambda i, j: a[i, j] + te.const(1, "int8"), name="b")
+    c = te.compute((5,), lambda i: b[i, te.maximum(i - i - 3, 0)], name="c")
+    sch = Schedule(te.create_prim_func([a, c]))
+    sch.reverse_compute_inline(sch.get_block("c"))
+    x = np.arange(65, dtype="int8").reshape(5, 13)
+    check(sch.func, [x], x[:, 0] + np.int8(1))
+    with pytest.raises(ScheduleError, match="does not determine what is written"):
+        sch.cache_write(sch.get_block("b"), 0, "local")
+
+
+def test_nested_virtual_threads_are_different_threads():
+    a = te.placeholder((2, 2), "int32", "a")
+    b = te.compute((2, 2), lambda i, j: a[i, j] * 3, name="b")
+    sch = Schedule(te.create_prim_func([a, b]))
+    for loop in loops(sch, "b"):
+        sch.bind(loop, "vthread")
+    x = np.arange(4, dtype="int32").reshape(2, 2)
+    check(sch.func, [x], x * 3, native=False)
+
+
+def test_the_parts_of_a_tuple_may_be_needed_in_different_places():
+    a = te.placeholder((8, 4), "int32", "a")
+    k = te.reduce_axis((0, 4), "k")
+    pair = te.comm_reducer(lambda x, y: (x[0] + y[0], te.maximum(x[1], y[1])),
+                           lambda t, u: (te.const(0, t), te.min_value(u)), name="pair")
+    s, m = te.compute((8,), lambda i: pair((a[i, k], a[i, k]), axis=k), name="s")
+    c = te.compute((2,), lambda i: s[i] + m[7 - i], name="c")
+    sch = Schedule(te.create_prim_func([a, c]))
+    sch.compute_at(sch.get_block("s"), loops(sch, "c")[0])
+    x = np.arange(32, dtype="int32").reshape(8, 4)
+    check(sch.func, [x], x.sum(1)[:2].astype("int32") + x.max(1)[[7, 6]])
+
+
+def test_a_parallel_loop_knows_the_extents_that_its_checked_indices_need():
+    n = te.var("n")
+    a, p = te.placeholder((n + 1, 4), "int32", "a"), te.placeholder((n,), "uint8", "p")
+    b = te.compute((n,), lambda i: a[i, te.minimum(p[i].astype("int32"), 3)], name="b")
+    sch = Schedule(te.create_prim_func([a, p, b]))
+    sch.parallel(loops(sch, "b")[0])
+    x, at = np.arange(24, dtype="int32").reshape(6, 4), np.array([0, 9, 2, 3, 1], "uint8")
+    check(sch.func, [x, at], x[np.arange(5), np.minimum(at, 3)])
+
+
+def test_a_padded_layout_has_elements_that_nothing_writes():
+    a = te.placeholder((7, 3), "int32", "a")
+    k = te.reduce_axis((0, 3), "k")
+    b = te.compute((7,), lambda i: te.sum(a[i, k], axis=k), name="b")
+    c = te.compute((7,), lambda i: b[i] + 1, name="c")
+    sch = Schedule(te.create_prim_func([a, c]))
+    sch.reverse_compute_at(sch.get_block("c"), loops(sch, "b")[0])
+    sch.transform_layout(sch.get_block("b"), ("write", 0), lambda i: (i // 2, i % 2))
+    sch.split(loops(sch, "b")[0], [None, 16])
+    try:
+        sch.cache_read(sch.get_block("c"), 0, "local")
+    except ScheduleError:
+        pass
+    x = np.arange(21, dtype="int32").reshape(7, 3)
+    check(sch.func, [x], (x.sum(1) + 1).astype("int32"))

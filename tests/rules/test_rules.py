@@ -1,0 +1,396 @@
+"""The built-in rules: right on every shape and dtype, and what they schedule is what they promise."""
+from __future__ import annotations
+
+import itertools
+import random
+
+import ml_dtypes
+import numpy as np
+import pytest
+from fuzz import check as fuzz
+from fuzz import programs
+
+import tilewright as tw
+from tilewright import te
+from tilewright.rules import apply_rules, contraction
+from tilewright.rules.contraction import Tile, choose_tile
+from tilewright.rules.kinds import kernel_blocks
+from tilewright.rules.reduction import rows_in_flight
+from tilewright.schedule import Schedule
+from tilewright.support.errors import ArgumentError
+from tilewright.tir import For, walk
+
+TARGET = tw.target("llvm -num-cores=4 -opt-level=1")
+NUMPY = {"float64": np.float64, "float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16,
+         "int32": np.int32}
+EPSILON = {"float64": 2.0 ** -52, "float32": 2.0 ** -23, "float16": 2.0 ** -10, "bfloat16": 2.0 ** -7, "int32": 0.0}
+RANDOM = np.random.RandomState(11)
+
+
+def data(shape, dtype):
+    if dtype == "int32":
+        return RANDOM.randint(-9, 10, shape).astype(dtype)
+    return RANDOM.uniform(-1, 1, shape).astype(NUMPY[dtype])
+
+
+def wide(a):
+    return a.astype("int64" if a.dtype.kind == "i" else "float64")
+
+
+def run(func, inputs, shape, dtype):
+    """The result of func (inputs, then one output), compiled with the rules; the output starts as garbage."""
+    out = np.full(shape, 77, NUMPY[dtype])
+    kept = [a.copy() for a in inputs]
+    tw.compile(func, target=TARGET)(*inputs, out)
+    for a, b in zip(inputs, kept):
+        np.testing.assert_array_equal(a, b)
+    return out
+
+
+def close(got, want, terms, dtype):
+    """got is want, but for the rounding of `terms` additions of numbers of size 1."""
+    np.testing.assert_allclose(wide(got), want, rtol=4 * EPSILON[dtype], atol=2 * (terms + 4) * EPSILON[dtype])
+
+
+def kinds(sch):
+    """The kinds of loops around each block."""
+    return {b.rv.name: [sch.get(rv).kind for rv in sch.get_loops(b.rv)] for b in kernel_blocks(sch)}
+
+
+def scopes(sch):
+    return {b.written.name: b.written.scope for b in kernel_blocks(sch)}
+
+
+# ---- products of matrices
+
+def matmul(m, k, n, dtype="float32", ta=False, tb=False, epilogue=None):
+    """C = A @ B, A or B stored transposed; with an epilogue D = epilogue(C, i, j)."""
+    a = te.placeholder((k, m) if ta else (m, k), dtype, name="A")
+    b = te.placeholder((n, k) if tb else (k, n), dtype, name="B")
+    r = te.reduce_axis((0, k), name="k")
+    c = te.compute((m, n), lambda i, j: te.sum((a[r, i] if ta else a[i, r]) * (b[j, r] if tb else b[r, j]), axis=r),
+                   name="C")
+    if epilogue is not None:
+        c = te.compute((m, n), lambda i, j: epilogue(c, i, j), name="D")
+    return te.create_prim_func([a, b, c])
+
+
+SHAPES = [(0, 3, 4), (3, 0, 4), (3, 4, 0), (1, 1, 1), (1, 7, 5), (13, 1, 7), (5, 9, 1), (17, 19, 23), (33, 64, 7),
+          (8, 16, 128), (31, 2, 65)]
+
+
+@pytest.mark.parametrize("ta, tb", [(False, False), (False, True), (True, False), (True, True)])
+def test_products_of_every_shape(ta, tb):
+    for (m, k, n), dtype in zip(SHAPES, itertools.cycle(["float32", "float64", "int32", "float32"])):
+        a, b = data((k, m) if ta else (m, k), dtype), data((n, k) if tb else (k, n), dtype)
+        got = run(matmul(m, k, n, dtype, ta, tb), [a, b], (m, n), dtype)
+        close(got, wide(a.T if ta else a) @ wide(b.T if tb else b), k, dtype)
+
+
+@pytest.mark.parametrize("dtype", NUMPY)
+def test_products_of_every_dtype(dtype):
+    a, b = data((19, 37), dtype), data((37, 41), dtype)
+    close(run(matmul(19, 37, 41, dtype), [a, b], (19, 41), dtype), wide(a) @ wide(b), 37, dtype)
+
+
+def test_a_product_with_an_epilogue_that_reads_it_transposed():
+    n = 37
+    a, b = data((n, 8), "float32"), data((8, n), "float32")
+    got = run(matmul(n, 8, n, epilogue=lambda c, i, j: c[j, i] + 1.0), [a, b], (n, n), "float32")
+    close(got, (wide(a) @ wide(b)).T + 1, 8, "float32")
+
+
+def test_a_matrix_times_itself():
+    a = te.placeholder((20, 20), name="A")
+    k = te.reduce_axis((0, 20), name="k")
+    c = te.compute((20, 20), lambda i, j: te.sum(a[i, k] * a[k, j], axis=k), name="C")
+    x = data((20, 20), "float32")
+    close(run(te.create_prim_func([a, c]), [x], (20, 20), "float32"), wide(x) @ wide(x), 20, "float32")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_bad_tile_is_never_wrong(seed, monkeypatch):
+    rng = random.Random(seed)
+    tile = Tile(rng.choice([1, 2, 3, 5, 7, 20]), rng.choice([1, 3, 8, 16, 24, 100]), rng.choice([1, 2, 5, 50]))
+    monkeypatch.setattr(contraction, "choose_tile", lambda *_: tile)
+    m, k, n = (rng.choice([1, 6, 13, 32, 50]) for _ in range(3))
+    ta, tb = rng.random() < 0.5, rng.random() < 0.5
+    a, b = data((k, m) if ta else (m, k), "float32"), data((n, k) if tb else (k, n), "float32")
+    func = matmul(m, k, n, "float32", ta, tb, epilogue=lambda c, i, j: c[i, j] * 2.0)
+    tw.lower(apply_rules(func, TARGET).func)
+    want = 2 * (wide(a.T if ta else a) @ wide(b.T if tb else b))
+    close(run(func, [a, b], (m, n), "float32"), want, 2 * k, "float32")
+
+
+def test_the_tile_fits_the_registers():
+    for target in [tw.target(f"llvm -mcpu=x86-64{level}") for level in ("", "-v3", "-v4")]:
+        for m, n, k in itertools.product((1, 5, 64, 1000), (1, 10, 256, 1000), (1, 100)):
+            for itemsize in (1, 2, 4, 8):
+                tile = choose_tile(m, n, k, itemsize, target)
+                vectors = -(-tile.columns * itemsize // target.vector_bytes)
+                assert tile.rows * vectors < contraction.registers(target) and tile.strips >= 1
+
+
+def test_a_product_is_tiled_packed_and_parallel():
+    sch = apply_rules(matmul(128, 256, 512, tb=True, epilogue=lambda c, i, j: te.max(c[i, j], 0.0)), TARGET)
+    found = kinds(sch)
+    assert scopes(sch)["C"] == "local"
+    assert found["D"][0] == "parallel" and found["D"][-2:] == ["unroll", "vectorized"]
+    assert found["C_update"][-2:] == ["unroll", "vectorized"]
+    assert found["B_global"][-1] == "vectorized" and found["B_global"][0] == "parallel"
+    panels = sch.get(sch.get_block("B_global")).writes[0].buffer
+    assert len(panels.shape) == 3 and panels.shape[-1].value % 16 == 0
+
+
+def test_a_small_product_runs_on_one_thread():
+    assert "parallel" not in str(apply_rules(matmul(16, 16, 16), TARGET))
+
+
+# ---- sums
+
+def reduction(shape, axes, dtype="float32", reducer=te.sum, epilogue=None):
+    a = te.placeholder(shape, dtype, name="A")
+    reduced = {d: te.reduce_axis((0, shape[d]), name=f"k{d}") for d in axes}
+    kept = [d for d in range(len(shape)) if d not in axes]
+
+    def element(*i):
+        index = dict(zip(kept, i)) | reduced
+        return reducer(a[tuple(index[d] for d in range(len(shape)))], axis=list(reduced.values()))
+    b = te.compute([shape[d] for d in kept], element, name="S")
+    if epilogue is not None:
+        b = te.compute(b.shape, lambda *i: epilogue(b(*i)), name="T")
+    return te.create_prim_func([a, b])
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), (2,), (0, 2), (1, 2), (0, 1, 2)])
+def test_sums_over_every_axis(axes):
+    for shape, dtype in zip([(5, 7, 11), (1, 64, 33), (3, 1, 40), (2, 0, 3), (16, 3, 1)],
+                            ["float32", "float64", "int32", "float32", "float32"]):
+        a = data(shape, dtype)
+        got = run(reduction(shape, axes, dtype), [a], np.sum(a, axes).shape, dtype)
+        close(got, wide(a).sum(axes), a.size, dtype)
+
+
+@pytest.mark.parametrize("dtype", NUMPY)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sums_with_an_epilogue_in_every_dtype(dtype, axis):
+    a = data((37, 45), dtype)
+    got = run(reduction((37, 45), (axis,), dtype, epilogue=lambda x: x * 2 + 1), [a], (a.shape[1 - axis],), dtype)
+    close(got, wide(a).sum(axis) * 2 + 1, 4 * 45, dtype)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("reducer, reference", [(te.max, np.max), (te.min, np.min), (te.prod, np.prod)])
+def test_other_reductions(reducer, reference, axis):
+    a = data((9, 50), "float32")
+    got = run(reduction((9, 50), (axis,), reducer=reducer), [a], (a.shape[1 - axis],), "float32")
+    np.testing.assert_allclose(got, reference(wide(a), axis), rtol=1e-5, atol=1e-30)
+
+
+def test_sums_of_columns_are_vectors():
+    sch = apply_rules(reduction((1000, 100), (0,)), TARGET)
+    assert kinds(sch)["S_update"][-1] == "vectorized" and scopes(sch)["S_local"] == "local"
+    assert kinds(sch)["S_local"][0] == "parallel"
+
+
+def test_sums_of_rows_run_side_by_side():
+    sch = apply_rules(reduction((1000, 100), (1,), epilogue=lambda x: x + 1.0), TARGET)
+    assert kinds(sch)["S_update"] == ["parallel", "serial", "unroll"] and scopes(sch)["S"] == "local"
+    assert sch.get(sch.get_loops("S_update")[-1]).extent.value == 8
+
+
+def test_how_many_rows_run_side_by_side():
+    assert rows_in_flight(1000, (100,)) == 8 and rows_in_flight(100, (100,)) == 5
+    assert rows_in_flight(11, (8, 8)) == 8 and rows_in_flight(3, (100,)) == 3
+    assert rows_in_flight(1, (100,)) == 1 and rows_in_flight(1000, (10,)) == 1 and rows_in_flight(None, (None,)) == 8
+
+
+def test_a_costly_function_is_not_summed_without_vectors():
+    a = te.placeholder((64, 100), name="A")
+    e = te.compute((64, 100), lambda i, j: te.exp(a[i, j]), name="E")
+    k = te.reduce_axis((0, 100), name="k")
+    s = te.compute((64,), lambda i: te.sum(e[i, k], axis=k), name="S")
+    func = te.create_prim_func([a, s])
+    found = kinds(apply_rules(func, TARGET))
+    assert found["E"][-1] == "vectorized" and found["E"][0] == found["S"][0] == "parallel"
+    x = data((64, 100), "float32")
+    np.testing.assert_allclose(run(func, [x], (64,), "float32"), np.exp(wide(x)).sum(1), rtol=1e-5)
+
+
+# ---- elementwise
+
+@pytest.mark.parametrize("dtype", NUMPY)
+def test_elementwise_on_every_shape(dtype):
+    for shape in [(), (0,), (1,), (7,), (1000,), (13, 1), (3, 5, 7), (0, 4), (64, 130)]:
+        a = te.placeholder(shape, dtype, name="A")
+        b = te.compute(shape, lambda *i, a=a: a(*i) * 2, name="B")
+        c = te.compute(shape, lambda *i, b=b: b(*i) + 1, name="C")
+        x = data(shape, dtype)
+        close(run(te.create_prim_func([a, c]), [x], shape, dtype), wide(x) * 2 + 1, 4, dtype)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (17, 5), (64, 33), (0, 3)])
+def test_transposes_and_broadcasts(shape):
+    m, n = shape
+    a, b = te.placeholder((n, m), name="A"), te.placeholder((n,), name="B")
+    c = te.compute((m, n), lambda i, j: a[j, i] + b[j], name="C")
+    x, y = data((n, m), "float32"), data((n,), "float32")
+    close(run(te.create_prim_func([a, b, c]), [x, y], (m, n), "float32"), wide(x).T + wide(y), 2, "float32")
+
+
+def test_elementwise_is_fused_vectorized_and_parallel():
+    a = te.placeholder((300, 301), name="A")
+    b = te.compute((300, 301), lambda i, j: a[i, j] * 2.0, name="B")
+    c = te.compute((300, 301), lambda i, j: te.exp(b[i, j]), name="C")
+    sch = apply_rules(te.create_prim_func([a, c]), TARGET)
+    assert kinds(sch) == {"C": ["parallel", "vectorized"]}
+    assert not any(n.extent.value > 4 * TARGET.vector_bytes for n in walk(sch.func.body)
+                   if isinstance(n, For) and n.kind == "vectorized")
+
+
+def test_a_costly_value_that_is_read_often_is_kept():
+    a = te.placeholder((100,), name="A")
+    b = te.compute((100,), lambda i: te.exp(a[i]), name="B")
+    c = te.compute((98,), lambda i: b[i] + b[i + 1] + b[i + 2], name="C")
+    assert len(kernel_blocks(apply_rules(te.create_prim_func([a, c]), TARGET))) == 2
+
+
+# ---- rows
+
+def softmax(rows, columns, dtype="float32"):
+    x = te.placeholder((rows, columns), dtype, name="X")
+    j = te.reduce_axis((0, columns), name="j")
+    m = te.compute((rows,), lambda i: te.max(x[i, j], axis=j), name="M")
+    e = te.compute((rows, columns), lambda i, j: te.exp(x[i, j] - m[i]), name="E")
+    k = te.reduce_axis((0, columns), name="k")
+    s = te.compute((rows,), lambda i: te.sum(e[i, k], axis=k), name="S")
+    return te.create_prim_func([x, te.compute((rows, columns), lambda i, j: e[i, j] / s[i], name="Y")])
+
+
+@pytest.mark.parametrize("rows, columns, dtype", [
+    (1, 1, "float32"), (0, 5, "float32"), (7, 3, "float64"), (13, 32, "float32"), (1000, 10, "float32"),
+    (11, 100, "float16"), (24, 129, "float32"), (5, 64, "bfloat16")])
+def test_softmax(rows, columns, dtype):
+    x = data((rows, columns), dtype)
+    e = np.exp(wide(x) - wide(x).max(1, keepdims=True)) if x.size else wide(x)
+    got = run(softmax(rows, columns, dtype), [x], (rows, columns), dtype)
+    np.testing.assert_allclose(wide(got), e / e.sum(1, keepdims=True), rtol=(columns + 8) * EPSILON[dtype])
+
+
+def test_a_chain_is_computed_row_by_row():
+    sch = apply_rules(softmax(1000, 100), TARGET)
+    assert all(k[0] == "parallel" for k in kinds(sch).values())
+    assert kinds(sch)["E"][-1] == kinds(sch)["Y"][-1] == "vectorized" and kinds(sch)["S"][-1] == "unroll"
+    assert len({sch.get_loops(b.rv)[0].var for b in kernel_blocks(sch)}) == 1
+
+
+def test_a_product_before_a_chain_keeps_its_tile():
+    a, b = te.placeholder((40, 30), name="A"), te.placeholder((30, 50), name="B")
+    k, j = te.reduce_axis((0, 30), name="k"), te.reduce_axis((0, 50), name="j")
+    c = te.compute((40, 50), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    m = te.compute((40,), lambda i: te.max(c[i, j], axis=j), name="M")
+    d = te.compute((40, 50), lambda i, j: c[i, j] - m[i], name="D")
+    func = te.create_prim_func([a, b, d])
+    assert kinds(apply_rules(func, TARGET))["C_update"][-1] == "vectorized"
+    x, y = data((40, 30), "float32"), data((30, 50), "float32")
+    product = wide(x) @ wide(y)
+    close(run(func, [x, y], (40, 50), "float32"), product - product.max(1, keepdims=True), 60, "float32")
+
+
+# ---- extents known at the call
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 5, 7), (16, 64, 33), (0, 4, 5), (5, 0, 3)])
+def test_symbolic_extents(sizes):
+    m, k, n = (te.var(name) for name in "mkn")
+    rows, depth, columns = sizes
+    a, b = data((rows, depth), "float32"), data((depth, columns), "float32")
+    close(run(_symbolic_matmul, [a, b], (rows, columns), "float32"), wide(a) @ wide(b), depth, "float32")
+    close(run(_symbolic_columns, [a], (depth,), "float32"), wide(a).sum(0), rows, "float32")
+    close(run(_symbolic_rows, [a], (rows,), "float32"), wide(a).sum(1) + 1, depth, "float32")
+    if depth:
+        e = np.exp(wide(a) - wide(a).max(1, keepdims=True))
+        close(run(_symbolic_softmax, [a], (rows, depth), "float32"), e / e.sum(1, keepdims=True), depth, "float32")
+
+
+def _functions_of_symbols():
+    m, k, n = (te.var(name) for name in "mkn")
+    rows = reduction((m, n), (1,), epilogue=lambda x: x + 1.0)
+    return matmul(m, k, n), reduction((m, n), (0,)), rows, softmax(m, n)
+
+
+_symbolic_matmul, _symbolic_columns, _symbolic_rows, _symbolic_softmax = _functions_of_symbols()
+
+
+def test_symbolic_extents_are_vectorized_too():
+    assert kinds(apply_rules(_symbolic_matmul, TARGET))["C_update"][-1] == "vectorized"
+    assert kinds(apply_rules(_symbolic_columns, TARGET))["S_update"][-1] == "vectorized"
+
+
+# ---- what rules leave alone
+
+def test_opaque_blocks_and_tuples():
+    a = te.placeholder((20, 50), "int32", name="A")
+    k = te.reduce_axis((0, 50), name="k")
+    largest = te.comm_reducer(
+        lambda x, y: (te.if_then_else(x[1] >= y[1], x[0], y[0]), te.max(x[1], y[1])),
+        lambda t0, t1: (te.const(-1, t0), te.min_value(t1)))
+    index, value = te.compute((20,), lambda i: largest((k.var, a[i, k]), axis=k), name="argmax")
+    func = te.create_prim_func([a, index, value])
+    x = RANDOM.randint(-99, 99, (20, 50)).astype("int32")
+    found, most = np.zeros(20, "int32"), np.zeros(20, "int32")
+    tw.compile(func, target=TARGET)(x, found, most)
+    np.testing.assert_array_equal(found, x.argmax(1))
+    np.testing.assert_array_equal(most, x.max(1))
+
+
+def test_an_output_that_is_read_again():
+    a = te.placeholder((40, 50), name="A")
+    k = te.reduce_axis((0, 50), name="k")
+    s = te.compute((40,), lambda i: te.sum(a[i, k], axis=k), name="S")
+    d = te.compute((40, 50), lambda i, j: a[i, j] - s[i], name="D")
+    x, sums, out = data((40, 50), "float32"), np.zeros(40, "float32"), np.zeros((40, 50), "float32")
+    tw.compile(te.create_prim_func([a, s, d]), target=TARGET)(x, sums, out)
+    close(sums, wide(x).sum(1), 50, "float32")
+    close(out, wide(x) - wide(x).sum(1)[:, None], 50, "float32")
+
+
+@pytest.mark.parametrize("stride, h, w", [(1, 9, 34), (2, 8, 9), (1, 3, 3)])
+def test_convolutions(stride, h, w):
+    x, f = te.placeholder((2, 3, h, w), name="X"), te.placeholder((5, 3, 3, 3), name="F")
+    c, r, s = (te.reduce_axis((0, 3), name=n) for n in "crs")
+    oh, ow = (h - 3) // stride + 1, (w - 3) // stride + 1
+    y = te.compute((2, 5, oh, ow), lambda b, m, i, j: te.sum(
+        x[b, c, i * stride + r, j * stride + s] * f[m, c, r, s], axis=[c, r, s]), name="Y")
+    func = te.create_prim_func([x, f, y])
+    a, k = data((2, 3, h, w), "float32"), data((5, 3, 3, 3), "float32")
+    want = sum(np.einsum("bchw,mc->bmhw", wide(a[:, :, p:p + stride * (oh - 1) + 1:stride,
+                                                q:q + stride * (ow - 1) + 1:stride]), wide(k[:, :, p, q]))
+               for p in range(3) for q in range(3))
+    close(run(func, [a, k], (2, 5, oh, ow), "float32"), want, 27, "float32")
+    if (stride, w) == (1, 34):
+        assert kinds(apply_rules(func, TARGET))["Y_update"][-1] == "vectorized"
+
+
+def test_what_is_scheduled_already_is_refused():
+    sch = Schedule(matmul(8, 8, 8))
+    i, _, _ = sch.get_loops("C")
+    sch.split(i, [None, 4])
+    with pytest.raises(ArgumentError, match="block C have been scheduled already"):
+        apply_rules(sch.func, TARGET)
+    parallel = Schedule(matmul(8, 8, 8))
+    parallel.parallel(parallel.get_loops("C")[0])
+    with pytest.raises(ArgumentError, match=r"build\(...\) takes a schedule as it is"):
+        tw.compile(parallel)
+
+
+def test_the_trace_of_the_rules_replays():
+    for func in (matmul(30, 200, 300, tb=True), reduction((100, 100), (1,)), softmax(30, 70)):
+        sch, again = apply_rules(func, TARGET), Schedule(func)
+        sch.trace.apply_to_schedule(again)
+        assert str(again) == str(sch)
+
+
+def test_random_programs():
+    for seed in range(7000, 7030):
+        program = programs.program(seed)
+        fuzz.check_schedule(program, apply_rules(program.function(), TARGET), fuzz.Report(seed), str(TARGET))
