@@ -25,7 +25,7 @@ def package_imports(path):
         else:
             continue
         for name in names:
-            if name and name.startswith("tilewright."):
+            if name and name.startswith("tilewright.") and name != "tilewright.__version__":
                 yield name.split(".")[1], node.lineno, id(node) in top
 
 

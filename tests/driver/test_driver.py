@@ -9,7 +9,15 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.driver.build import Compiled, cache_key, compile_kernel, compile_text, flatten, generate, merge_parameters
+from tilewright.driver.build import (
+    Compiled,
+    cache_key,
+    compile_kernel,
+    compile_text,
+    flatten,
+    generate,
+    merge_parameters,
+)
 from tilewright.lowering import PASSES
 from tilewright.runtime.loader import load_objects
 from tilewright.schedule import Schedule

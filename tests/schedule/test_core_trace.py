@@ -22,7 +22,7 @@ def test_the_trace_prints_as_python():
     sch.fuse(i, j0, name="o")
     sch.decompose_reduction(block, r)
     assert str(sch.trace) == """
-def apply_trace(sch: tir.Schedule) -> None:
+def apply_trace(sch) -> None:
   b0 = sch.get_block(name='C')
   l1, l2, l3 = sch.get_loops(block=b0)
   l4, l5 = sch.split(loop=l2, factors=[None, 8])

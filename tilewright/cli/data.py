@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 import numpy as np
 
-
 _IMAGES, _LABELS = ("train_images", "x_train"), ("train_labels", "y_train")
 
 

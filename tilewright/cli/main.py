@@ -3,10 +3,12 @@ from __future__ import annotations
 
 import click
 
+from tilewright import __version__
 from tilewright.cli.demo import demo
 from tilewright.cli.tvm import tvm
 
 
+@click.version_option(__version__, prog_name="tilewright")
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Tilewright: tensor expressions and schedules to native code, with autodiff and training."""

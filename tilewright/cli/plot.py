@@ -9,7 +9,6 @@ import click
 
 from tilewright.cli.training import Epoch
 
-
 SUFFIXES = (".png", ".svg", ".pdf")
 
 

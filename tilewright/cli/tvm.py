@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+import types
 from pathlib import Path
 
 import click
@@ -18,4 +19,15 @@ def tvm(script: str, args: tuple[str, ...]) -> None:
     install()
     sys.argv = [script, *args]
     sys.path.insert(0, str(Path(script).resolve().parent))
-    runpy.run_path(script, run_name="__main__")
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except Exception as why:
+        sys.excepthook(type(why), why, _below(why.__traceback__, script))
+        sys.exit(1)
+
+
+def _below(trace: types.TracebackType | None, script: str) -> types.TracebackType | None:
+    """The part of a traceback that is the script's own: from its first frame on."""
+    while trace is not None and trace.tb_frame.f_code.co_filename != script:
+        trace = trace.tb_next
+    return trace

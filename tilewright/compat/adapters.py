@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from tilewright import runtime, schedule
-from tilewright.driver import Target, target
 from tilewright.runtime import Device, Tensor
 from tilewright.tir import Expr, IRModule, PrimFunc
 from tilewright.tir.expr import intrinsic
@@ -60,8 +59,3 @@ def call_packed(name: str, *args: Any) -> Expr:
 def call_extern(dtype: str, name: str, *args: Any) -> Expr:
     """A call of the C function `name` that returns dtype."""
     return intrinsic("call_extern", name, *args, dtype=dtype)
-
-
-def MakeTarget(spec: Any, host: Any = None) -> Target:
-    """The Target for a string; the host target is always this machine's."""
-    return target(spec)

@@ -5,6 +5,7 @@ says what to use instead.
 """
 from __future__ import annotations
 
+import difflib
 import importlib.abc
 import importlib.machinery
 import sys
@@ -47,9 +48,11 @@ INSTEAD = {
     "scan": "write the recurrence as one kernel per step",
     "decl_tensor_intrin": "vectorize the innermost axis instead",
     "hardware_intrin": "it is in no release of TVM",
-    "gpu": "tvm.cuda(0), once there is a CUDA back end; tvm.cpu(0) until then",
-    "transform.PassContext": "the passes of Tilewright have no options",
-    "topi.nn": "the operators of tilewright.graph have these compute rules",
+    "topi": "write it in te; the operators of tilewright.graph have compute rules to start from",
+    "ir_pass": "print(tvm.lower(s, args, simple_mode=True)) shows the loops",
+    "make": "build expressions with te and its operators",
+    "driver": "tvm.build and tvm.lower",
+    "schedule": "the methods of the stages of te.create_schedule",
 }
 
 
@@ -61,16 +64,28 @@ class Namespace(types.ModuleType):
         self.__dict__.update(names)
         self.__file__ = __file__
         self.__path__: list[str] = []
+        self.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)
-        full = f"{self.__name__}.{name}"
-        key = full.removeprefix("tvm.")
-        hint = INSTEAD.get(key) or INSTEAD.get(name, "")
-        near = [n for n in self.__dict__ if n.lower() == name.lower() and n != name]
-        hint = hint or (f"did you mean {near[0]}?" if near else "dir() of the module lists the names there are")
-        raise AttributeError(errors.with_hint(f"{full} does not exist in tilewright.compat.tvm", hint))
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        raise AttributeError(_missing(f"{self.__name__}.{name}"))
+
+    def __dir__(self) -> list[str]:
+        return sorted(n for n in self.__dict__ if not n.startswith("__"))
+
+
+def _missing(full: str) -> str:
+    """The message for a name that is not here: what to use instead, a name that is near, or where to look."""
+    parent, _, name = full.rpartition(".")
+    outer = full.split(".")[1]                                  # what became of the module says it for all in it
+    hint = INSTEAD.get(full.removeprefix("tvm.")) or INSTEAD.get(name) or INSTEAD.get(outer, "")
+    known = {n.lower(): n for n in dir(MODULES.get(parent, MODULES["tvm"]))}
+    near = difflib.get_close_matches(name.lower(), known, 1, 0.8)
+    if near and full.removeprefix("tvm.") not in INSTEAD:
+        hint = f"did you mean {known[near[0]]}?"
+    return errors.with_hint(f"{full} does not exist in tilewright.compat.tvm",
+                            hint or f"dir({parent}) lists the names there are")
 
 
 def _public(module: types.ModuleType) -> dict[str, Any]:
@@ -90,6 +105,7 @@ _ERRORS = {
     "TVMError": errors.TilewrightError, "InternalError": errors.TensorExpressionError,
     "OpError": errors.GraphError,
 }
+_FUNCTIONS = {"register_func": runtime.register_func, "get_global_func": runtime.get_global_func}
 _DEVICES = {"cpu": runtime.cpu, "device": adapters.device, "context": adapters.device, "cuda": adapters.cuda,
             "gpu": adapters.cuda}
 _ND = {"array": adapters.array, "empty": adapters.empty, "NDArray": runtime.Tensor, **_DEVICES}
@@ -118,7 +134,7 @@ def _modules() -> dict[str, Namespace]:
         "tvm.nd": make("tvm.nd", _ND, "Arrays."),
         "tvm.ndarray": make("tvm.ndarray", _ND, "Arrays."),
         "tvm.error": make("tvm.error", _ERRORS, "Errors."),
-        "tvm._ffi": make("tvm._ffi", {}, "The calling convention."),
+        "tvm._ffi": make("tvm._ffi", _FUNCTIONS, "The calling convention."),
         "tvm._ffi.base": make("tvm._ffi.base", _ERRORS, "Errors, 2018 spelling."),
         "tvm.ir": make("tvm.ir", {"IRModule": tir.IRModule, "Range": tir.Range,
                                   "structural_equal": tir.structural_equal,
@@ -126,7 +142,7 @@ def _modules() -> dict[str, Namespace]:
         "tvm.runtime": make("tvm.runtime", {
             "Module": runtime.Module, "enabled": adapters.enabled, "load_module": runtime.load_module,
             "NDArray": runtime.Tensor, **_DEVICES}, "Compiled modules."),
-        "tvm.target": make("tvm.target", {"Target": adapters.MakeTarget, "create": target}, "Targets."),
+        "tvm.target": make("tvm.target", {"Target": Target, "create": target}, "Targets."),
         "tvm.testing": make("tvm.testing", {"assert_allclose": adapters.assert_allclose}, "Checks."),
     }
     children: dict[str, dict[str, Any]] = {}
@@ -138,7 +154,7 @@ def _modules() -> dict[str, Namespace]:
     top = {
         **_EXPRESSIONS, **_DEVICES, **children["tvm"],
         "lower": lower, "build": build, "IRModule": tir.IRModule, "TVMError": errors.TilewrightError,
-        "register_func": runtime.register_func, "get_global_func": runtime.get_global_func,
+        **_FUNCTIONS,
         "Target": Target, "__version__": "0.0.0+tilewright",
     }
     modules["tvm"] = make("tvm", top, "TVM's names on Tilewright.")
@@ -155,9 +171,8 @@ class _MissingModules(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname: str, path: Sequence[str] | None = None,
                   target: types.ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
         if fullname.startswith("tvm.") and isinstance(sys.modules.get("tvm"), Namespace):
-            hint = INSTEAD.get(fullname.removeprefix("tvm."), f"the modules are {', '.join(sorted(MODULES))}")
             # no `name`: with one, `from tvm import missing` would replace this error by a bare ImportError
-            raise ModuleNotFoundError(errors.with_hint(f"{fullname} does not exist in tilewright.compat.tvm", hint))
+            raise ModuleNotFoundError(_missing(fullname))
         return None
 
 

@@ -13,7 +13,7 @@ from tilewright.graph.operator import INJECTIVE, Operator
 from tilewright.graph.operators.accumulate import wide_dtype
 from tilewright.graph.operators.elementwise import Cast, Elementwise
 from tilewright.graph.value import TensorType, Value, parameter
-from tilewright.support.errors import GraphError, described
+from tilewright.support.errors import GraphError, described, with_hint
 from tilewright.tir import dtype as dt
 
 
@@ -93,6 +93,9 @@ class Optimizer:
 
     def minimize(self, loss: Value, params: Sequence[Value]) -> list[Update]:
         """Updates that lower `loss` (its sum, where it has several elements). Raises GraphError for a non-parameter."""
+        if isinstance(params, Value):
+            raise GraphError(with_hint(f"{type(self).__name__}.minimize: the parameters are one value, {params!r}",
+                                       "pass a list: minimize(loss, [w])"))
         for p in params:
             if not isinstance(p, Value):
                 raise GraphError(f"{type(self).__name__}: {described(p)} is not a parameter; make it with "

@@ -13,7 +13,8 @@ from tilewright.graph.kernels import Kernel
 from tilewright.graph.memory import MemoryPlan
 from tilewright.graph.value import TensorType, Value
 from tilewright.runtime import Tensor
-from tilewright.runtime.loader import Library
+from tilewright.runtime.loader import Library, support_address
+from tilewright.support.errors import GraphError
 from tilewright.tir import dtype as dt
 
 
@@ -36,7 +37,10 @@ class Step:
     arena: Tensor               # keeps the memory of the plan alive
 
     def run(self, arrays: Sequence[Tensor]) -> list[Tensor]:
-        """Execute on the feeds, given in the order of `placeholders`; the outputs are new tensors."""
+        """Execute on the feeds, given in the order of `placeholders`; the outputs are new tensors.
+
+        Raises GraphError when a kernel got no memory for its workspace: its results are lost then.
+        """
         table, slots = self.table, self.slots
         for v, a in zip(self.placeholders, arrays):
             if v in slots:
@@ -48,6 +52,10 @@ class Step:
             table[slots[v]] = out.data_ptr
             results.append(out)
         self.entry(table)
+        refused = ctypes.c_int64.from_address(support_address("tw_refused"))
+        if refused.value:
+            size, refused.value = refused.value, 0
+            raise GraphError(f"run: there is no memory for a workspace of {size % 2**64} bytes")
         return results
 
     def calls(self) -> list[Callable[[], None]]:

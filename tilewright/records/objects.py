@@ -22,8 +22,8 @@ from tilewright.runtime.loader import use_object_cache
 from tilewright.support import config
 from tilewright.support.errors import ArgumentError
 
-_MAGIC = b"TWOBJ1\n"
-_HEAD = len(_MAGIC) + 32                         # then the SHA-256 of the data, then the data
+_MAGIC = b"TWOBJ2\n"
+_HEAD = len(_MAGIC) + 32                         # then the SHA-256 of key and data, then the data
 _KEY = re.compile(r"[0-9A-Za-z_-]{8,128}")
 _TRIM_EVERY = 64                                 # entries written between two looks at the size of the folder
 _STALE_SECONDS = 3600                            # age at which an unfinished file belongs to nobody
@@ -56,7 +56,7 @@ class ObjectCache:
         except OSError:
             return None
         data = content[_HEAD:]
-        if content[:len(_MAGIC)] != _MAGIC or hashlib.sha256(data).digest() != content[len(_MAGIC):_HEAD]:
+        if content[:len(_MAGIC)] != _MAGIC or _digest(key, data) != content[len(_MAGIC):_HEAD]:
             _remove(path)
             return None
         _touch(path)
@@ -72,7 +72,7 @@ class ObjectCache:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(_MAGIC + hashlib.sha256(data).digest() + data)
+                file.write(_MAGIC + _digest(key, data) + data)
             os.replace(partial, path)
         except OSError:                          # disk full, folder gone: the object is simply not kept
             _remove(partial)
@@ -130,6 +130,11 @@ class ObjectCache:
                     yield path, path.stat()
                 except OSError:                  # another process removed it
                     continue
+
+
+def _digest(key: str, data: bytes) -> bytes:
+    """The checksum of an entry, which belongs to its key alone."""
+    return hashlib.sha256(key.encode() + b"\0" + data).digest()
 
 
 def _children(folder: Path) -> list[Path]:

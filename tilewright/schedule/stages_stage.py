@@ -7,13 +7,22 @@ from typing import Any
 
 from tilewright.schedule.scopes import SCOPES
 from tilewright.schedule.stages_records import Attachment, Call, Mark, Relation, call_site
-from tilewright.support.errors import described
+from tilewright.support.errors import described, with_hint
 from tilewright.te.operation import ComputeOp, PlaceholderOp
 from tilewright.te.tensor import Operation, Tensor
 from tilewright.tir.expr import COMM_REDUCE, THREAD_INDEX, Expr, IntImm, IterVar, Var
 
 _DONE = {"vectorize": "vectorized", "parallel": "parallel", "unroll": "unrolled",
          "bind": "bound to a thread axis"}
+
+
+NOT_HERE = {                                   # of TE's stage methods
+    "tensorize": "vectorize the innermost axis", "double_buffer": "leave it out: it changes no result",
+    "storage_align": "leave it out: it changes no result", "prefetch": "leave it out: it changes no result",
+    "rolling_buffer": "compute the stage at its reader with compute_at",
+    "set_store_predicate": "guard the expression with te.if_then_else",
+    "env_threads": "bind the loops to thread axes one by one",
+}
 
 
 class Stage:
@@ -37,6 +46,12 @@ class Stage:
         self._leaves: list[IterVar] = [*op.axis, *op.reduce_axis]
         self._all: list[IterVar] = list(self._leaves)
         self._consumed: dict[int, str] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        hint = NOT_HERE.get(name)
+        if hint is None:
+            raise AttributeError(f"a stage has no attribute {name!r}")
+        raise AttributeError(with_hint(f"Stage.{name} does not exist", hint))
 
     # ---- what users read
 
@@ -175,7 +190,7 @@ class Stage:
         self._require_leaf(call, var)
         if var.iter_type == COMM_REDUCE and kind in ("vectorize", "parallel"):
             call.refuse(f"cannot {kind} the reduction axis {_name(var)}: its steps update the same element",
-                        f"{kind} a spatial axis of {self.op.name}, or rfactor the reduction first")
+                        f"{kind} a spatial axis of {self.op.name}, or write the reduction in two stages")
         if id(var) in self.marks:
             call.refuse(f"{_name(var)} is already {_DONE[self.marks[id(var)].kind]} "
                         f"({self.marks[id(var)].call.site})", "a loop runs in one way; split makes two of it")

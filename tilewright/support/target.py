@@ -38,6 +38,14 @@ def usable_cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+class TargetKind(str):
+    """The kind of a target: "llvm", "cuda", ...; `kind.name` is the same string."""
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+
 @dataclass(frozen=True, init=False)
 class Target:
     """What code is generated for. `mcpu`, `features` (+a,-b) and `triple` are LLVM's names, opt_level is 0 to 3.
@@ -45,7 +53,7 @@ class Target:
     Made from a string (see `target`); `str(t)` is that string, so `Target(str(t)) == t`. As a context manager it is
     the target of everything inside that names none.
     """
-    kind: str
+    kind: TargetKind
     mcpu: str
     features: str
     triple: str
@@ -194,7 +202,7 @@ def _parse(spec: str) -> Target:
         _check_features(spec, flags["mattr"], triple)
         features = ",".join(filter(None, [features, flags["mattr"]]))
     fields: dict[str, Any] = {
-        "kind": kind, "mcpu": cpu, "features": features, "triple": triple,
+        "kind": TargetKind(kind), "mcpu": cpu, "features": features, "triple": triple,
         "num_cores": _natural(spec, flags, "num-cores", usable_cores(), 1, 65536),
         "opt_level": _natural(spec, flags, "opt-level", 3, 0, 3),
         "keys": tuple(filter(None, flags.get("keys", "").split(","))) or (KINDS[kind],), "text": spec}

@@ -24,5 +24,6 @@ __all__ = [
     "kernel_layout",
     "llvm_ir",
     "optimized_ir",
+    "standalone_object",
     "target_machine",
 ]

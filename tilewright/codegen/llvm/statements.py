@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, annotation_flag, emits
+from tilewright.codegen.llvm.faults import readable, record_fault
 from tilewright.codegen.llvm.index import index, natural
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.parallel import emit_parallel
@@ -168,12 +169,24 @@ def emit_allocate(fn: FunctionEmitter, s: Allocate) -> None:
     )
     fn.pointers[buffer.data] = where
     fn.buffers[buffer.data] = buffer
-    fn.stmt(s.body)
+    got, bad, done = fn.new_label("memory"), fn.new_label("exhausted"), fn.new_label("freed")
+    fn.branch(fn.value(f"icmp ne ptr {where}, null"), got, bad, f", !prof {fn.module.metadata(LIKELY)}")
+    fn.start(bad)
+    extents = " x ".join(str(readable(e)) for e in buffer.shape)
+    record_fault(fn, f"{fn.name}: there is no memory for {buffer.name}, {extents} elements of {buffer.dtype}")
+    fn.jump(done)
+    fn.start(got)
+    with fn.region():
+        fn.stmt(s.body)
     fn.do(f"call void {free}(ptr {where})")
+    fn.jump(done)
+    fn.start(done)
 
 
 def _bytes(fn: FunctionEmitter, buffer: Buffer) -> str:
+    """Bytes of a buffer; more than 64 bits count, which tw_alloc refuses, become the most that they count."""
     total = str(dt.bytes_of(buffer.dtype))
     for extent in buffer.shape:
-        total = fn.value(f"mul nsw i64 {total}, {index(fn, extent)}")
+        natural = fn.call("smax", "i64", (("i64", index(fn, extent)), ("i64", "0")))
+        total = fn.call("umul.fix.sat", "i64", (("i64", total), ("i64", natural), ("i32", "0")))
     return total

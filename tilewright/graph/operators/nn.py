@@ -34,7 +34,9 @@ class RowWise(Operator):
     pattern = REDUCTION
 
     def rows(self, *inputs: TensorType) -> TensorType:
-        self.require(all(len(t.shape) == 2 for t in inputs), "needs rank 2", *inputs)
+        self.require(all(len(t.shape) == 2 for t in inputs), "needs rank 2", *inputs,
+                     hint="class numbers become rows with np.eye(classes, dtype=\"float32\")[labels]"
+                     if len(inputs) == 2 else "")
         self.require(all(t.shape == inputs[0].shape for t in inputs), "shapes differ", *inputs)
         return TensorType(inputs[0].shape, self.same_float(*inputs))
 

@@ -12,7 +12,7 @@ from tilewright.support.errors import TargetError, with_hint
 
 EXPORTS = ("tw_check_args", "tw_parallel", "tw_set_num_threads", "tw_num_threads", "tw_alloc", "tw_free")
 HELPERS = ("__tvm_ffi_tw_time",)                 # packed functions for Tilewright itself, in no exported library
-VARIABLES = ("tw_own_errors", "tw_quota")                 # set by Tilewright once the code is loaded
+VARIABLES = ("tw_own_errors", "tw_quota", "tw_refused")   # set or read by Tilewright once the code is loaded
 _FILES = ("check.ll", "overlap.ll", "scalar.ll", "refuse.ll", "pool.ll", "registry.ll", "alloc.ll")
 _LITERAL = re.compile(r'\$"((?:[^"\\]|\\.)*)"')
 _PAUSES = {

@@ -1,10 +1,11 @@
-; Workspace memory of kernels: tw_alloc(bytes) -> 64-aligned address, tw_free(address).
+; Workspace memory of kernels: tw_alloc(bytes) -> 64-aligned address, or null and the bytes in tw_refused; tw_free(address).
 ;
 ; Freed blocks wait for the next call in a few cells per size class (a class is a power of two), each taken and
 ; filled by one atomic exchange: no lock that a fork could leave taken, no per-thread state that an unloaded
 ; library would leave behind. A header of 64 bytes in front of a block holds its class. At most 1 GiB waits.
 
 @tw_cells = internal global [48 x [4 x ptr]] zeroinitializer, align 64
+@tw_refused = $VARIABLE global i64 0, align 8             ; bytes of the last request that could not be served
 @tw_waiting = internal global i64 0, align 64
 
 define $LINKAGE ptr @tw_alloc(i64 %bytes) nounwind {
@@ -38,7 +39,7 @@ fresh:
   store ptr null, ptr %out, align 8
   %small = icmp ult i64 %class, 30
   %wanted = select i1 %small, i64 %size, i64 %bytes
-  %whole = add i64 %wanted, 64
+  %whole = call i64 @llvm.uadd.sat.i64(i64 %wanted, i64 64)
   %status = call i32 @posix_memalign(ptr %out, i64 64, i64 %whole)
   %failed = icmp ne i32 %status, 0
   br i1 %failed, label %exhausted, label %header
@@ -47,10 +48,9 @@ header:
   store i64 %class, ptr %base, align 8
   %user = getelementptr i8, ptr %base, i64 64
   ret ptr %user
-exhausted:                                               ; a kernel cannot return an error from here
-  %said = call i32 (i32, ptr, ...) @dprintf(i32 2, ptr $"tilewright: no memory for a workspace of %ld bytes\n", i64 %bytes)
-  call void @abort()
-  unreachable
+exhausted:
+  store atomic i64 %bytes, ptr @tw_refused monotonic, align 8
+  ret ptr null
 }
 
 define $LINKAGE void @tw_free(ptr %block) nounwind {
