@@ -6,11 +6,13 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+PAUSE = 0.3          # seconds between engines: threads of the one before may go on spinning for a while
 
 
 class Worker:
@@ -66,6 +68,7 @@ def interleave(workers: Sequence[Worker], setup: Mapping[str, Any], rounds: int,
     samples: dict[str, list[float]] = {w.engine: [] for w, _ in ready}
     for _ in range(rounds):
         for w, inner in ready:
+            time.sleep(PAUSE)
             samples[w.engine].append(statistics.median(w.ask(run=inner)["seconds"]))
     return {name: statistics.median(values) for name, values in samples.items()}
 

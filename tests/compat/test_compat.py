@@ -111,6 +111,113 @@ def test_devices(tvm):
 
 
 def test_modules_are_found_under_every_name(tvm):
+    import tilewright.compat.tvm as full
     import topi
-    import tvm.te.create_prim_func if False else None  # noqa
-    assert topi is tvm.topi
+    import tvm.runtime
+    import tvm.testing
+    from tilewright.compat.tvm import te as inner
+    from tvm import nd, te, tir
+    assert full is tvm is ours and inner is te is tvm.te and topi is tvm.topi
+    assert nd.array is tvm.ndarray.array and tir.Select is not None and tvm.__file__
+    assert "placeholder" in dir(tvm.te) and not [n for n in dir(tvm) if n.startswith("_") and n != "_ffi"]
+
+
+# ---- names that are not there
+
+MISSING = {
+    "tvm.relay": "tilewright.graph", "tvm.te.scan": "one kernel per step", "tvm.scan": "one kernel per step",
+    "tvm.te.gradient": "tilewright.graph.gradients", "tvm.hardware_intrin": "in no release",
+    "tvm.plceholder": "did you mean placeholder", "tvm.te.Compute": "did you mean compute",
+    "tvm.nd.Array": "did you mean array", "tvm.topi.nn.conv2d": "write it in te", "tvm.foo": r"dir\(tvm\)",
+    "tvm.tir.transform.Simplify": "have no options", "tvm.error.Nothing": r"dir\(tvm.error\)",
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_a_missing_name_says_what_to_use(tvm, name):
+    with pytest.raises(AttributeError, match="does not exist in tilewright.compat.tvm") as caught:
+        eval(name)
+    assert caught.match(MISSING[name]) and not hasattr(tvm, "relay")
+
+
+@pytest.mark.parametrize("statement, hint", [
+    ("import tvm.relay", "tilewright.graph"), ("from tvm import relay", "tilewright.graph"),
+    ("from tvm import te, autotvm", "write the schedule"), ("from tvm.contrib import cblas", "write the operator"),
+    ("from tvm.script import tir as T", "write the kernel in te"), ("import tvm.te.hybrid", "write the kernel in te"),
+    ("import tvm.foo", r"dir\(tvm\)"), ("from tvm import plceholder", "did you mean placeholder"),
+])
+def test_an_import_of_what_is_missing_says_what_to_use(tvm, statement, hint):
+    with pytest.raises(ImportError, match="does not exist in tilewright.compat.tvm") as caught:
+        exec(statement, {})
+    assert caught.match(hint)
+
+
+def test_other_imports_are_left_alone(tvm):
+    with pytest.raises(ModuleNotFoundError, match="No module named 'tvmx'"):
+        __import__("tvmx")
+    assert getattr(tvm, "__nothing__", 3) == 3
+
+
+# ---- scripts
+
+SCRIPT = """
+    import os
+    import sys
+    import helper
+    import tvm
+    from tvm import te
+
+    print("args", sys.argv[1:], os.path.basename(sys.argv[0]), __name__, os.path.basename(__file__), helper.value)
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    f = tvm.build(te.create_schedule(B.op), [A, B], "llvm", name="f")
+    x, y = tvm.nd.array([1.0, 2.0, 3.0, 4.0]).numpy().astype("float32"), tvm.nd.empty((4,))
+    f(tvm.nd.array(x), y)
+    print(y.asnumpy().tolist())
+"""
+
+
+def test_a_script_gets_its_arguments_and_its_folder(tmp_path):
+    (tmp_path / "helper.py").write_text("value = 7\n")
+    done = script(tmp_path, SCRIPT, "--epochs", "3", "-h", "x y")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["args ['--epochs', '3', '-h', 'x y'] script.py __main__ script.py 7",
+                                        "[2.0, 3.0, 4.0, 5.0]"]
+
+
+@pytest.mark.parametrize("line, code, message", [
+    ("import sys; sys.exit(3)", 3, ""), ("raise SystemExit('no data')", 1, "no data\n"), ("exit()", 0, "")])
+def test_a_script_chooses_its_exit_code(tmp_path, line, code, message):
+    done = script(tmp_path, line)
+    assert (done.returncode, done.stderr) == (code, message)
+
+
+def test_a_script_that_fails_shows_its_own_traceback(tmp_path):
+    done = script(tmp_path, """
+        def work(n):
+            return 1 // n
+
+        work(0)
+    """)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1 and lines[0].startswith("Traceback") and lines[-1].startswith("ZeroDivisionError")
+    assert [line.split(", ")[0].strip() for line in lines if line.startswith("  File")] == [
+        f'File "{tmp_path / "script.py"}"'] * 2
+
+
+def test_a_script_that_is_not_python(tmp_path):
+    done = script(tmp_path, "def broken(:")
+    assert done.returncode == 1 and "SyntaxError" in done.stderr and "runpy" not in done.stderr
+
+
+def test_a_script_that_asks_for_what_is_missing(tmp_path):
+    done = script(tmp_path, "from tvm import relay")
+    assert done.returncode == 1
+    assert "ModuleNotFoundError: tvm.relay does not exist in tilewright.compat.tvm" in done.stderr
+    assert "hint: Relay left TVM in 0.20; build the model with tilewright.graph" in done.stderr
+
+
+def test_a_script_that_is_not_there(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "tilewright.cli.main", "tvm", "nowhere.py"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "nowhere.py" in done.stderr and "Traceback" not in done.stderr

@@ -23,7 +23,7 @@ from tilewright.tir.node import walk
 from tilewright.tir.stmt import BlockRealize, PrimFunc
 from tilewright.tir.verify import verify
 
-from . import programs, schedules, values
+from . import generate, schedules, values
 from .programs import Program
 from .schedules import Action, Unresolved
 
@@ -253,7 +253,7 @@ def check_seed(seed: int) -> Report:
     """The report of one seed."""
     report = Report(seed)
     clock = time.perf_counter()
-    program = programs.program(seed)
+    program = generate.program(seed)
     report.reduction, report.symbolic = program.has_reduction, program.is_symbolic
     report.seconds["program"] = time.perf_counter() - clock
     sch = None
@@ -293,7 +293,7 @@ def check_seed(seed: int) -> Report:
 
 def describe(seed: int) -> str:
     """The program, the schedule and the trace of a seed, for a failure's report."""
-    program = programs.program(seed)
+    program = generate.program(seed)
     text = [str(program.function()), f"sizes {program.bindings}"]
     sch = Schedule(program.function())
     try:

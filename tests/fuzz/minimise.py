@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 
 from tilewright.schedule import Schedule
 
-from . import check, programs, schedules
+from . import check, generate, schedules
 from .programs import Program
 from .schedules import Action
 
 
 def actions_of(seed: int) -> list[Action]:
     """The accepted actions of a seed, also of one in which the schedule raises (the action that raises is last)."""
-    program = programs.program(seed)
+    program = generate.program(seed)
     sch = Schedule(program.function())
     tried: list[Action] = []
     plain = schedules.perform
@@ -63,7 +63,7 @@ def minimise(actions: Sequence[Action], fails: Callable[[Sequence[Action]], bool
 
 def main() -> None:
     for seed in map(int, sys.argv[1:]):
-        program = programs.program(seed)
+        program = generate.program(seed)
         target = check.TARGETS[seed % len(check.TARGETS)]
         actions = actions_of(seed)
         kind = failure(program, actions, target)

@@ -15,7 +15,7 @@ from tilewright import te
 from tilewright.lowering import lower
 from tilewright.support.errors import ScheduleError
 
-from . import programs
+from . import generate
 
 Handles = dict[str, Any]
 
@@ -62,7 +62,9 @@ class Recorder:
 
     def record(self) -> None:
         rng = self.rng
-        names = [n for n, t in self.tensors.items() if isinstance(t.op, te.ComputeOp) and t in self.schedule]
+        first = {t.op: n for n, t in reversed(self.tensors.items())}          # one name for each stage
+        names = [n for n, t in self.tensors.items() if isinstance(t.op, te.ComputeOp) and t in self.schedule
+                 and first[t.op] == n]
         for name in list(names):
             if rng.random() < 0.25:
                 self.cache_write(name, names)
@@ -263,7 +265,7 @@ def _extensions(before: Sequence[set[int]], limit: int) -> Iterator[list[int]]:
 
 def recorded(seed: int) -> Recorder | None:
     """The stage schedule of a seed; None when the program has one stage only or the schedule is refused."""
-    program = programs.program(seed)
+    program = generate.program(seed)
     if len(program.stages) < 2:
         return None
     args, tensors = program.tensors()

@@ -155,3 +155,11 @@ def test_a_padded_layout_has_elements_that_nothing_writes():
         pass
     x = np.arange(21, dtype="int32").reshape(7, 3)
     check(sch.func, [x], (x.sum(1) + 1).astype("int32"))
+
+
+def test_a_comparison_of_data_keeps_to_sides_that_do_not_wrap():
+    a, b = te.placeholder((3,), "int64", "a"), te.placeholder((3,), "int32", "b")
+    c = te.compute((3,), lambda i: te.if_then_else(a[i] > b[i].astype("int64") * b[i].astype("int64") + 2, 1, 0),
+                   name="c")
+    x = np.array([-2**63, 2**63 - 1, 7], "int64")
+    check(te.create_prim_func([a, b, c]), [x, np.array([5, -3, 2], "int32")], np.array([0, 1, 1], "int32"))

@@ -17,7 +17,7 @@ DTYPES = {"float64": ("float64", 1e-12), "float32": ("float32", 1e-5), "float16"
           "bfloat16": (ml_dtypes.bfloat16, 3e-2)}
 
 
-def f32(*shape): return RANDOM.normal(0, 1, shape).astype("float32")
+def f32(*shape): return np.asarray(RANDOM.normal(0, 1, shape), "float32")
 
 
 def softmax(x):
@@ -90,6 +90,17 @@ def test_operators_on_nothing(build, shape):
     x = placeholder("x")
     y, = Executor([build(x)]).run({x: np.zeros(shape, "float32")})
     assert not y.numpy().any()
+
+
+def test_sums_over_no_axes_and_of_numbers():
+    x = placeholder("x")
+    outputs = [graph.reduce_sum(x, ()), graph.reduce_sum(x), graph.broadcast_to(x, (2, 2)), x * 2.0]
+    for array in (f32(), f32(2, 2)):
+        same, total, wide, twice = (t.numpy() for t in Executor(outputs).run({x: array}))
+        np.testing.assert_array_equal(same, array.reshape(same.shape))
+        np.testing.assert_allclose(total, [array.sum()], rtol=1e-6)
+        np.testing.assert_array_equal(wide, np.broadcast_to(array, (2, 2)))
+        np.testing.assert_array_equal(twice, 2 * array)
 
 
 # ---- values used in several ways

@@ -124,17 +124,18 @@ def _connective(ctx: Context, e: Binary) -> Expr:
 def _comparison(ctx: Context, e: Any) -> Expr:
     form = comparison_form(ctx, e)
     dtype = e.a.dtype
-    if form is None:
-        return Binary(e.op, ctx.simplify(e.a), ctx.simplify(e.b), e.type)
-    if e.op in ("eq", "ne"):
+    out: Expr | None = None
+    if form is not None and e.op in ("eq", "ne"):
         known = equals_zero(ctx, form)
         if known is not None:
             return boolean(known == (e.op == "eq"))
-        return _two_sided(ctx, form.divided(form.divisor()), e.op, dtype)
-    known = at_least_zero(ctx, form)
-    if known is not None:
-        return boolean(known)
-    return _two_sided(ctx, tightened(ctx, ctx.with_remainders(form)), "lt", dtype)
+        out = _two_sided(ctx, form.divided(form.divisor()), e.op, dtype)
+    elif form is not None:
+        known = at_least_zero(ctx, form)
+        if known is not None:
+            return boolean(known)
+        out = _two_sided(ctx, tightened(ctx, ctx.with_remainders(form)), "lt", dtype)
+    return Binary(e.op, ctx.simplify(e.a), ctx.simplify(e.b), e.type) if out is None else out
 
 
 def tightened(ctx: Context, form: Linear) -> Linear:
@@ -150,14 +151,20 @@ def tightened(ctx: Context, form: Linear) -> Linear:
     return form
 
 
-def _two_sided(ctx: Context, form: Linear, op: str, dtype: str) -> Expr:
-    """form >= 0 or form == 0 as a comparison without negative terms, the variable part on the left."""
+def _two_sided(ctx: Context, form: Linear, op: str, dtype: str) -> Expr | None:
+    """form >= 0 or form == 0 as a comparison without negative terms, the variable part on the left.
+
+    None where a side could wrap around: data may be anything.
+    """
     mixed = ctx.with_remainders(form)
     plus = {a: k for a, k in mixed.terms.items() if k > 0}
     minus = {a: -k for a, k in mixed.terms.items() if k < 0}
     const = mixed.const
 
-    def compare(op: str, left: Linear, right: Linear) -> Expr:
+    def compare(op: str, left: Linear, right: Linear) -> Expr | None:
+        least, most = dt.integer_range(dtype)
+        if not all(ctx.fits(side, dtype) and least <= side.const <= most for side in (left, right)):
+            return None
         return Binary(op, to_expr(ctx, left, dtype), to_expr(ctx, right, dtype), "bool")
 
     if op in ("eq", "ne"):

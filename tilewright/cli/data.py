@@ -65,8 +65,8 @@ def mnist(path: str) -> Dataset:
     """
     images, labels = _arrays(path)
     if images.ndim < 2 or labels.ndim != 1 or len(images) != len(labels) or len(images) < 2000:
-        raise click.ClickException(f"{path}: images of shape {images.shape} and labels of shape {labels.shape}; at least "
-                                   "2000 images and a label for each are needed")
+        raise click.ClickException(f"{path}: images of shape {images.shape} and labels of shape {labels.shape}; at "
+                                   "least 2000 images and a label for each are needed")
     for name, array, kinds in (("images", images, "uif"), ("labels", labels, "ui")):
         if array.dtype.kind not in kinds:
             raise click.ClickException(f"{path}: the {name} are {array.dtype}, not numbers that fit")

@@ -67,7 +67,7 @@ def run(console: Console, data: Dataset, model: str, epochs: int, seed: int, plo
         console.print(f"\nepoch with scheduled kernels {best:.3f} s")
     times = kernel_times(trainer)
     if write_plot(plot_path, data.name, history, times, default_seconds):
-        console.print(f"plot: {plot_path}")
+        console.print(f"plot: {plot_path}", markup=False)
     else:
         console.print("no plot: matplotlib is not installed (pip install 'tilewright[demo]')")
 

@@ -22,7 +22,8 @@ def tvm(script: str, args: tuple[str, ...]) -> None:
     try:
         runpy.run_path(script, run_name="__main__")
     except Exception as why:
-        sys.excepthook(type(why), why, _below(why.__traceback__, script))
+        why.__traceback__ = _below(why.__traceback__, script)
+        sys.excepthook(type(why), why, why.__traceback__)
         sys.exit(1)
 
 

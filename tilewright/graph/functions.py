@@ -91,6 +91,8 @@ def reduce_sum(x: Value, axis: int | tuple[int, ...] | None = None, keepdims: bo
 
 def broadcast_to(x: Value, shape: tuple[int, ...]) -> Value:
     """x repeated to shape by NumPy's rules."""
+    if not isinstance(shape, (list, tuple)):
+        raise GraphError(f"broadcast_to: the shape is {described(shape)}, not a tuple")
     return broadcast.BroadcastTo(tuple(shape))(x)
 
 

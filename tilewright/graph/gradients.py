@@ -1,7 +1,7 @@
 """Reverse-mode differentiation: the gradient of a graph is another graph."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tilewright import te
@@ -33,6 +33,9 @@ def gradients(loss: Value, wrt: Sequence[Value]) -> list[Value]:
     to a member of wrt are not differentiated. Raises GraphError where loss does not depend on a member of wrt,
     or an operator on the way has no gradient.
     """
+    if isinstance(wrt, Value) or not isinstance(wrt, Iterable):
+        raise GraphError(f"gradients: {described(wrt)} is not a list of graph values")
+    wrt = list(wrt)
     for v in (loss, *wrt):
         if not isinstance(v, Value):
             raise GraphError(f"gradients: {described(v)} is not a graph value")

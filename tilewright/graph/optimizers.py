@@ -96,6 +96,8 @@ class Optimizer:
         if isinstance(params, Value):
             raise GraphError(with_hint(f"{type(self).__name__}.minimize: the parameters are one value, {params!r}",
                                        "pass a list: minimize(loss, [w])"))
+        if not isinstance(params, (list, tuple)):
+            raise GraphError(f"{type(self).__name__}.minimize: the parameters are {described(params)}, not a list")
         for p in params:
             if not isinstance(p, Value):
                 raise GraphError(f"{type(self).__name__}: {described(p)} is not a parameter; make it with "

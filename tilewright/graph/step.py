@@ -51,11 +51,11 @@ class Step:
             out = runtime.empty(t.shape, t.dtype)
             table[slots[v]] = out.data_ptr
             results.append(out)
-        self.entry(table)
         refused = ctypes.c_int64.from_address(support_address("tw_refused"))
+        refused.value = 0
+        self.entry(table)
         if refused.value:
-            size, refused.value = refused.value, 0
-            raise GraphError(f"run: there is no memory for a workspace of {size % 2**64} bytes")
+            raise GraphError(f"run: there is no memory for a workspace of {refused.value % 2**64} bytes")
         return results
 
     def calls(self) -> list[Callable[[], None]]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.support.errors import TargetError, with_hint
+from tilewright.support.errors import TargetError, described, with_hint
 
 _TYPES = {"cpu": 1, "cuda": 2, "cuda_host": 3, "opencl": 4, "vulkan": 7, "metal": 8, "rocm": 10,
           "webgpu": 15, "hexagon": 16}
@@ -79,6 +79,8 @@ def cuda(index: int = 0) -> Device:
 
 def require_cpu(dev: Device, what: str) -> None:
     """Raises TargetError unless dev is a CPU: memory of other devices is not managed here."""
+    if not isinstance(dev, Device):
+        raise TargetError(with_hint(f"{what}: {described(dev)} is not a device", "use tilewright.cpu(0)"))
     if dev.kind != "cpu":
         raise TargetError(with_hint(f"{what} on {dev!r}: this build of Tilewright runs on cpu only",
                                     "use tilewright.cpu(0)"))

@@ -7,7 +7,7 @@ import re
 import ml_dtypes
 import numpy as np
 
-from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.support.errors import ArgumentError, described, with_hint
 
 INT, UINT, FLOAT, HANDLE, BFLOAT, BOOL = 0, 1, 2, 3, 4, 6        # DLDataTypeCode
 _CODES = {"int": INT, "uint": UINT, "float": FLOAT, "bfloat": BFLOAT}
@@ -67,6 +67,6 @@ def dtype_string(dtype: object) -> str:
         return "float32"
     try:
         name = np.dtype(dtype).name  # type: ignore[call-overload]
-    except TypeError:
-        raise ArgumentError(f"{dtype!r} is not a dtype") from None
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{described(dtype)} is not a dtype") from None
     return dtype_name(*dl_dtype(name))

@@ -22,7 +22,7 @@ import llvmlite.binding as llvm
 
 from tilewright.runtime import elf, native
 from tilewright.runtime.signature import Signature, decode
-from tilewright.support.errors import ArgumentError, CodegenError, with_hint
+from tilewright.support.errors import ArgumentError, CodegenError, described, with_hint
 
 LIBRARY_SUFFIXES = (".so", ".dylib")
 INFO_SYMBOL = "__tilewright_module"
@@ -38,6 +38,13 @@ class Exported:
     entry_name: str
     triple: str
     merge: Callable[[Sequence[str]], bytes] | None = None     # the objects' code and other LLVM IR as one object
+
+
+def as_path(method: str, path: object) -> Path:
+    """path as a Path. Raises ArgumentError, with the method's name, for something else."""
+    if not isinstance(path, (str, Path)) or not str(path) or "\0" in str(path):
+        raise ArgumentError(f"{method}: {described(path)} is not a path")
+    return Path(path)
 
 
 def write_object(exported: Exported, path: str | Path, cc: str | None = None) -> None:

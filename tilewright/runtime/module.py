@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.runtime import export, ffi, timing
-from tilewright.runtime.device import Device
+from tilewright.runtime.device import Device, require_cpu
 from tilewright.runtime.function import Function
 from tilewright.runtime.loader import Library, host_triple, load_objects
 from tilewright.runtime.signature import Signature, signatures_in
 from tilewright.runtime.timing import BenchmarkResult
-from tilewright.support.errors import ArgumentError, TargetError, with_hint
+from tilewright.support.errors import ArgumentError, TargetError, described, with_hint
 from tilewright.support.target import Target
 
 
@@ -59,19 +59,19 @@ class Module:
         return tuple(self.signatures)
 
     def __getitem__(self, name: str) -> Function:
-        found = self._functions.get(name)
+        found = self._functions.get(name) if type(name) is str else None
         return found if found is not None else self.get_function(name)
 
     def __call__(self, *args: Any) -> Any:
         return self[self.entry_name](*args)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.signatures
+        return isinstance(name, str) and name in self.signatures
 
     def get_function(self, name: str) -> Function:
         """The function of that name. Raises ArgumentError when there is none, TargetError for foreign code."""
-        if name not in self.signatures:
-            raise ArgumentError(f"the module has no function {name!r}; "
+        if name not in self:
+            raise ArgumentError(f"the module has no function {described(name)}; "
                                 f"it has {', '.join(self.names) or 'none'}")
         with self._lock:
             if self._library is None:
@@ -88,9 +88,9 @@ class Module:
 
     def get_source(self, form: str = "ll") -> str:
         """A readable form of the code: "ll" (LLVM IR), "s" (assembly), ... Raises ArgumentError for others."""
-        form = {"asm": "s", "": "ll"}.get(form, form)
-        if form not in self._sources:
-            raise ArgumentError(f"the module keeps no source {form!r}; "
+        form = {"asm": "s", "": "ll"}.get(form, form) if isinstance(form, str) else form
+        if not isinstance(form, str) or form not in self._sources:
+            raise ArgumentError(f"the module keeps no source {described(form)}; "
                                 f"it has {', '.join(self._sources) or 'none'}")
         return self._sources[form]()
 
@@ -98,8 +98,8 @@ class Module:
                        min_repeat_ms: float = 0, cooldown_interval_ms: float = 0,
                        repeats_to_cooldown: int = 1) -> Callable[..., BenchmarkResult]:
         """A callable that measures the named function; see `timing.time_evaluator`."""
-        if dev is not None and dev.kind != "cpu":
-            raise TargetError(f"time_evaluator: {func_name} is code for the CPU, not for {dev!r}")
+        if dev is not None:
+            require_cpu(dev, f"time_evaluator of {func_name}")
         return timing.time_evaluator(self[func_name], number, repeat, min_repeat_ms, cooldown_interval_ms,
                                      repeats_to_cooldown)
 
@@ -109,7 +109,8 @@ class Module:
         Raises ArgumentError for another ending, CodegenError when linking fails. Without a linker on the machine
         the code is merged before it becomes an object; a module that was loaded from a file then cannot be saved.
         """
-        if Path(path).suffix in export.LIBRARY_SUFFIXES:
+        path = export.as_path("save", path)
+        if path.suffix in export.LIBRARY_SUFFIXES:
             self.export_library(path, cc)
         else:
             export.write_object(self._exported(), path, cc)
@@ -120,7 +121,7 @@ class Module:
         The linker is `cc`, else the system's compiler or linker, else the one in the ziglang wheel.
         Raises CodegenError when there is none or it fails.
         """
-        export.write_library(self._exported(), path, cc)
+        export.write_library(self._exported(), export.as_path("export_library", path), cc)
 
     def _exported(self) -> export.Exported:
         return export.Exported(self.objects, self.signatures, self.entry_name, self.triple, self._merge)
@@ -144,9 +145,7 @@ def load_module(path: str | Path) -> Module:
 
     Raises ArgumentError when the file is not one that Tilewright wrote.
     """
-    if not isinstance(path, (str, Path)):
-        raise ArgumentError(f"load_module: {path!r} is not a path")
-    path = Path(path)
+    path = export.as_path("load_module", path)
     if not path.is_file():
         raise ArgumentError(f"load_module: there is no file {path}")
     try:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.runtime import ffi
 from tilewright.runtime.function import Function, wrap_result
-from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.support.errors import ArgumentError, described, with_hint
 
 
 def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None = None,
@@ -40,6 +40,8 @@ def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None =
 
 def get_global_func(name: str, allow_missing: bool = False) -> Function | None:
     """The function of that name in the table; without one, None if `allow_missing`, else ArgumentError."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"get_global_func: {described(name)} is not a name")
     found = ffi.get_global(name)
     if found is not None:
         return Function(found, name)

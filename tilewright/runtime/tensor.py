@@ -146,7 +146,7 @@ def _explained(tensor: Tensor, index: Any) -> Iterator[None]:
         yield
     except IndexError as error:
         raise ElementError(f"{index!r} of a tensor of shape {tensor.shape}: {error}") from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise ArgumentError(f"{index!r} of a tensor of shape {tensor.shape} and {tensor.dtype}: {error}") from None
 
 

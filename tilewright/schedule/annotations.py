@@ -128,7 +128,7 @@ def unannotate(sch: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str) -> 
     Legal when it is there.
     """
     old, notes = _annotations(sch, block_or_loop)
-    require(ann_key in notes, f"{block_or_loop!r} has no annotation {ann_key!r}", old,
+    require(isinstance(ann_key, str) and ann_key in notes, f"{block_or_loop!r} has no annotation {ann_key!r}", old,
             hint=f"its annotations are {', '.join(notes) or 'none'}")
     _set_annotations(sch, block_or_loop, {k: v for k, v in notes.items() if k != ann_key})
 

@@ -152,7 +152,7 @@ def get_block(sch: Schedule, name: str, func_name: str | None = None) -> BlockRV
 def get_blocks(sch: Schedule, func_name: str | None = None) -> list[BlockRV]:
     """All blocks of a function except the root, in program order."""
     name = sch.focus if func_name is None else func_name
-    require(name in sch.scheduled_functions(), f"the module has no kernel {name!r}",
+    require(isinstance(name, str) and name in sch.scheduled_functions(), f"the module has no kernel {name!r}",
             hint=f"its kernels are {', '.join(sch.scheduled_functions())}")
     return [BlockRV(b, name) for b in sch.block_names(name) if b != "root"]
 

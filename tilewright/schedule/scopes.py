@@ -27,7 +27,8 @@ def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, stor
     if isinstance(buffer_index, str):
         found = [b for b in written if b.name == buffer_index]
     else:
-        found = written[buffer_index:][:1] if 0 <= buffer_index < len(written) else []
+        inside = isinstance(buffer_index, int) and 0 <= buffer_index < len(written)
+        found = [written[int(buffer_index)]] if inside else []
     require(bool(found), f"block {realize.block.name} writes no buffer {buffer_index!r}", realize,
             hint=f"it writes {', '.join(b.name for b in written)}")
     old = found[0]
@@ -40,7 +41,8 @@ def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, stor
 
 def require_scope(scope: object, at: Node) -> None:
     """Refuse a scope that is none of SCOPES."""
-    require(scope in SCOPES, f"{scope!r} is not a storage scope", at, hint=f"the scopes are {', '.join(SCOPES)}")
+    require(isinstance(scope, str) and scope in SCOPES, f"{scope!r} is not a storage scope", at,
+            hint=f"the scopes are {', '.join(SCOPES)}")
 
 
 def replace_buffers(node: N, table: Mapping[Buffer, Buffer]) -> N:

@@ -69,7 +69,8 @@ class StageSchedule:
         return stage
 
     def __contains__(self, key: object) -> bool:
-        return (key.op if isinstance(key, Tensor) else key) in self._stage_of
+        op = key.op if isinstance(key, Tensor) else key
+        return isinstance(op, Operation) and op in self._stage_of
 
     def owner_of(self, iv: IterVar) -> Stage | None:
         """The stage that has the axis iv."""

@@ -11,7 +11,7 @@ from tilewright.schedule.stages_stage import Stage
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import ScheduleError, TilewrightError, with_hint
 from tilewright.te.operation import PlaceholderOp
-from tilewright.te.prim_func import lower_ops
+from tilewright.te.prim_func import argument_list, lower_ops
 from tilewright.te.tensor import Tensor
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import COMM_REDUCE, IterVar, Var, binary
@@ -23,7 +23,7 @@ class Replay:
 
     def __init__(self, stages: Any, args: Sequence[Tensor | Var], name: str) -> None:
         self._stages = stages
-        self._args = list(args)
+        self._args = argument_list(args)
         for a in self._args:
             if isinstance(a, Tensor) and a not in stages and not isinstance(a.op, PlaceholderOp):
                 raise ScheduleError(with_hint(f"argument {a.name} is not in this schedule",

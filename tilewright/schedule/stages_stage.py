@@ -340,8 +340,8 @@ class Stage:
 
 def require_scope_of(call: Call, scope: object) -> None:
     """Refuse a scope that is none of SCOPES."""
-    if scope not in SCOPES:
-        call.refuse(f"{scope!r} is not a storage scope", f"the scopes are {', '.join(SCOPES)}")
+    if not isinstance(scope, str) or scope not in SCOPES:
+        call.refuse(f"{described(scope)} is not a storage scope", f"the scopes are {', '.join(SCOPES)}")
 
 
 def _name(iv: Any) -> str:

@@ -140,9 +140,10 @@ class _Check:
         size = cast("int64", read.tensor.shape[k])
         simplify, prove = self.analyzer.simplify, self.analyzer.prove
         if prove(binary("lt", low, 0)) or prove(binary("ge", high, size)):
+            first, last = _plain(simplify(low)), _plain(simplify(high))
             raise TensorExpressionError(with_hint(
-                f"{self.what}: {read}: index {k} runs from {_plain(simplify(low))} to {_plain(simplify(high))}, outside "
-                f"of the shape {shape_text(read.tensor.shape)} of {read.tensor.name}",
+                f"{self.what}: {read}: index {k} runs from {first} to {last}, outside of the shape "
+                f"{shape_text(read.tensor.shape)} of {read.tensor.name}",
                 "shorten the axis, or guard the read: te.if_then_else(condition, A[...], 0.0)"))
 
 

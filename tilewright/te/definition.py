@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.support.registry import hook
 from tilewright.te.bounds import checked_reads
@@ -26,6 +28,8 @@ THREAD_TAGS = (*(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx", "vthread") 
 
 def var(name: str = "tindex", dtype: str = "int32") -> Var:
     """A new scalar: a symbolic extent, or a scalar argument."""
+    if not isinstance(name, str) or not name:
+        raise TensorExpressionError(f"the name {described(name)} of a variable is not a string with characters")
     return Var(name, dt.canonical(dtype))
 
 
@@ -41,8 +45,8 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
     """
     if isinstance(dom, str):
         dom, tag = None, dom
-    if tag not in THREAD_TAGS:
-        raise TensorExpressionError(with_hint(f"thread_axis: {tag!r} is not a thread axis",
+    if not isinstance(tag, str) or tag not in THREAD_TAGS:
+        raise TensorExpressionError(with_hint(f"thread_axis: {described(tag)} is not a thread axis",
                                               f"one of {', '.join(THREAD_TAGS)}"))
     if dom is not None and not isinstance(dom, Range):
         low, high = dom if isinstance(dom, (tuple, list)) else (0, dom)
@@ -58,7 +62,7 @@ def to_shape(shape: Any, what: str) -> tuple[Expr, ...]:
     dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     out = []
     for position, d in enumerate(dims):
-        plain = int(d) if hasattr(d, "__index__") and not isinstance(d, (Expr, bool)) else d
+        plain = int(d) if isinstance(d, np.integer) else d
         if not isinstance(plain, (int, Expr, IterVar)) and not hasattr(plain, "__tilewright_expr__"):
             raise TensorExpressionError(f"{what}: extent {position} of shape {shape!r} is {plain!r}, "
                                         "not an integer")
@@ -113,7 +117,11 @@ def _axis_names(fcompute: Callable[..., Any], extents: tuple[Expr, ...], what: s
         raise TensorExpressionError(with_hint(f"{what}: {fcompute!r} is not a function",
                                               "pass a lambda of the axes"))
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(fcompute).parameters.values()
+    try:
+        parameters = inspect.signature(fcompute).parameters.values()
+    except (TypeError, ValueError):
+        raise TensorExpressionError(with_hint(f"{what}: the parameters of {described(fcompute)} are not known",
+                                              "pass a lambda of the axes")) from None
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         return [f"i{n}" for n in range(len(extents))]
     names = [p.name for p in parameters if p.kind in positional]
@@ -190,6 +198,8 @@ def extern(shape: Any, inputs: Sequence[Tensor], fcompute: Callable[..., Any], n
         given = [next(iter(kinds), "float32")] * len(shapes)
     names = [name] if len(shapes) == 1 else [f"{name}.v{n}" for n in range(len(shapes))]
     outs = _buffers(out_buffers, list(zip(shapes, map(dt.canonical, given), names)), what)
+    if not callable(fcompute):
+        raise TensorExpressionError(f"{what}: {described(fcompute)} is not a function")
     body = fcompute(list(ins), list(outs))
     if isinstance(body, Expr):
         body = Evaluate(body)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp, post_order
+from tilewright.te.prim_func import argument_list
 from tilewright.te.reduction import CommReducer, Reduce
 from tilewright.te.tensor import Operation, Tensor, TensorRead
 from tilewright.tir.buffer import Buffer
@@ -17,6 +18,7 @@ def graph_text(args: Sequence[Tensor | Var], outputs: Iterable[Operation] = ()) 
 
     Names are part of it: they reach error messages and generated code.
     """
+    args = argument_list(args)
     ops = post_order([*(a.op for a in args if isinstance(a, Tensor)), *outputs])
     writer = _Writer(ops)
     lines = [writer.operation(op) for op in ops]

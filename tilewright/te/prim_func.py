@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tilewright.support.errors import TensorExpressionError, with_hint
+from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.support.names import NameSupply
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp, post_order
 from tilewright.te.reduction import Reduce
@@ -43,8 +43,7 @@ def lower_ops(args: Sequence[Tensor | Var], outputs: Iterable[Operation] = (),
 
     `outputs` are computed whether they are among args or not. Raises as create_prim_func does.
     """
-    args = list(args)
-    _check_args(args)
+    args = argument_list(args)
     ops = post_order([*outputs, *(a.op for a in args if isinstance(a, Tensor))])
     lowering = _Lowering(args, ops)
     nests = [lowering.nest(op) for op in ops if not isinstance(op, PlaceholderOp)]
@@ -57,13 +56,18 @@ def lower_ops(args: Sequence[Tensor | Var], outputs: Iterable[Operation] = (),
     return func, lowering.block_names
 
 
-def _check_args(args: Sequence[Any]) -> None:
+def argument_list(args: Any) -> list[Any]:
+    """The arguments of a function. Raises TensorExpressionError unless they are tensors and scalars, each once."""
+    if isinstance(args, Tensor) or not isinstance(args, Iterable):
+        raise TensorExpressionError(with_hint(f"the arguments are {described(args)}, not a list", "write [A, B, C]"))
+    args = list(args)
     for position, a in enumerate(args):
         if not isinstance(a, (Tensor, Var)):
-            raise TensorExpressionError(with_hint(f"argument {position} is {a!r} of type {type(a).__name__}",
+            raise TensorExpressionError(with_hint(f"argument {position} is {described(a)}",
                                                   "arguments are te tensors and te.var scalars"))
         if any(a is other for other in args[:position]):
             raise TensorExpressionError(f"{a.name} is given twice in the arguments")
+    return args
 
 
 class _Lowering:

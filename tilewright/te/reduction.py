@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.support.errors import TensorExpressionError, with_hint
+from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import (
     COMM_REDUCE,
@@ -83,6 +83,8 @@ def reduce_axis(dom: Range | Sequence[Any], name: str = "rv", thread_tag: str = 
 
     Raises TensorExpressionError when dom is not a pair of integers or end lies before begin.
     """
+    if not isinstance(name, str) or not name:
+        raise TensorExpressionError(f"reduce_axis: the name {described(name)} is not a string with characters")
     if isinstance(dom, Range):
         low, extent = dom.min, dom.extent
     else:

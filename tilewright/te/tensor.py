@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.support.errors import TensorExpressionError, with_hint
+from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Expr, ExprOps, IntImm, IterVar, convert
 from tilewright.tir.printer_expr import ExprPrinter, register_expr_printer
@@ -20,6 +20,11 @@ class Operation:
     reduce_axis: tuple[IterVar, ...] = ()
 
     def __init__(self, name: str, tag: str = "", attrs: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(name, str) or not name:
+            raise TensorExpressionError(f"the name {described(name)} of an operation is not a string with characters")
+        if not isinstance(tag, str) or not isinstance(attrs, (Mapping, type(None))):
+            raise TensorExpressionError(f"{name}: tag is a string and attrs a mapping, not {described(tag)} and "
+                                        f"{described(attrs)}")
         self.name = name
         self.tag = tag
         self.attrs: dict[str, Any] = dict(attrs or {})

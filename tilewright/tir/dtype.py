@@ -6,7 +6,7 @@ import functools
 import ml_dtypes
 import numpy as np
 
-from tilewright.support.errors import ArgumentError, IRError, with_hint
+from tilewright.support.errors import ArgumentError, IRError, described, with_hint
 
 _BITS = {
     "bool": 1, "handle": 64,
@@ -40,8 +40,8 @@ def canonical(dtype: object) -> str:
         return "float32"
     try:
         return canonical(np.dtype(dtype).name)  # type: ignore[call-overload]
-    except TypeError:
-        raise ArgumentError(f"{dtype!r} is not a dtype") from None
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{described(dtype)} is not a dtype") from None
 
 
 def element_of(dtype: str) -> str:

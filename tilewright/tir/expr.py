@@ -333,7 +333,9 @@ def const(value: Any, dtype: str | None = None) -> Expr:
             dtype = "int32" if -2**31 <= value < 2**31 else "int64"
         else:
             dtype = "float32"
-    element, lanes = dt.parse(dtype)
+    if type(value) not in (int, float) and not isinstance(value, (int, float, np.number, np.bool_)):
+        raise IRError(f"{described(value)} is not a number")
+    element, lanes = dt.parse(dtype if isinstance(dtype, str) else dt.canonical(dtype))
     if lanes > 1:
         return Broadcast(const(value, element), lanes)
     if dt.is_float(element):
@@ -588,11 +590,13 @@ def ceildiv(a: Any, b: Any) -> Expr:
 
 def min_value(dtype: str) -> Expr:
     """The smallest value of dtype; -inf for floats (the identity of max)."""
+    dtype = dt.canonical(dtype)
     return FloatImm(-math.inf, dtype) if dt.is_float(dtype) else IntImm(dt.integer_range(dtype)[0], dtype)
 
 
 def max_value(dtype: str) -> Expr:
     """The largest value of dtype; inf for floats (the identity of min)."""
+    dtype = dt.canonical(dtype)
     return FloatImm(math.inf, dtype) if dt.is_float(dtype) else IntImm(dt.integer_range(dtype)[1], dtype)
 
 

@@ -55,9 +55,14 @@ def report_unless(fn: FunctionEmitter, ok: str, text: str) -> None:
 
 def message(fn: FunctionEmitter, buffer: Buffer, at: Expr) -> str:
     """The error that the caller sees."""
-    size = " x ".join(str(readable(e)) for e in buffer.shape)
+    size = extents_text(buffer)
     origin = ", taken from data," if any(isinstance(n, Load) for n in nodes(at)) else ""
     return f"{fn.name}: the index {readable(at)} of {buffer.name}{origin} is outside of its {size} elements"
+
+
+def extents_text(buffer: Buffer) -> str:
+    """The extents of a buffer for a message: `n x 16`."""
+    return " x ".join(str(e.value) if isinstance(e, IntImm) else str(readable(e)) for e in buffer.shape)
 
 
 def readable(e: Expr) -> Expr:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, annotation_flag, emits
-from tilewright.codegen.llvm.faults import readable, record_fault
+from tilewright.codegen.llvm.faults import extents_text, record_fault
 from tilewright.codegen.llvm.index import index, natural
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.parallel import emit_parallel
@@ -172,8 +172,8 @@ def emit_allocate(fn: FunctionEmitter, s: Allocate) -> None:
     got, bad, done = fn.new_label("memory"), fn.new_label("exhausted"), fn.new_label("freed")
     fn.branch(fn.value(f"icmp ne ptr {where}, null"), got, bad, f", !prof {fn.module.metadata(LIKELY)}")
     fn.start(bad)
-    extents = " x ".join(str(readable(e)) for e in buffer.shape)
-    record_fault(fn, f"{fn.name}: there is no memory for {buffer.name}, {extents} elements of {buffer.dtype}")
+    wanted = f"{extents_text(buffer)} elements of {buffer.dtype}"
+    record_fault(fn, f"{fn.name}: there is no memory for {buffer.name}, {wanted}")
     fn.jump(done)
     fn.start(got)
     with fn.region():

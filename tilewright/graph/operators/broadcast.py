@@ -33,7 +33,8 @@ def sum_over(x: te.Tensor, axes: tuple[int, ...], shape: tuple[Any, ...], kept: 
 
     def element(*i: Any) -> Any:
         index = dict(reduced) | {a: v for a, v in zip(kept, i) if a is not None}
-        return te.sum(x(*(index[a] for a in range(len(x.shape)))), axis=list(reduced.values()))
+        value = x(*(index[a] for a in range(len(x.shape))))
+        return te.sum(value, axis=list(reduced.values())) if reduced else value
     return narrow(te.compute(shape, element, name=name), dtype)
 
 
@@ -91,8 +92,6 @@ class SumLike(Operator):
         skip = len(x.shape) - len(like.shape)
         kept = tuple(skip + j if n == extents(x)[skip + j] else None for j, n in enumerate(extents(like)))
         axes = tuple(a for a in range(len(x.shape)) if a not in kept)
-        if not axes:
-            return te.compute(x.shape, lambda *i: x(*i), name="sum_like")
         return sum_over(x, axes, like.shape, kept, "sum_like")
 
     def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:

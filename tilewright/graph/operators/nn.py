@@ -9,7 +9,7 @@ from tilewright.graph.operators.accumulate import extents, narrow, widen
 from tilewright.graph.operators.broadcast import BroadcastLike, ReduceSum
 from tilewright.graph.operators.elementwise import Mul, Neg, Sub
 from tilewright.graph.value import TensorType, Value
-from tilewright.support.errors import GraphError
+from tilewright.support.errors import GraphError, described
 
 
 def row_max(x: te.Tensor) -> te.Tensor:
@@ -79,8 +79,8 @@ class SoftmaxCrossEntropy(RowWise):
     reduction: str = "mean"
 
     def __post_init__(self) -> None:
-        if self.reduction not in ("mean", "sum"):
-            raise GraphError(f'reduction is {self.reduction!r}, expected "mean" or "sum"')
+        if not isinstance(self.reduction, str) or self.reduction not in ("mean", "sum"):
+            raise GraphError(f'reduction is {described(self.reduction)}, expected "mean" or "sum"')
 
     def infer(self, *inputs: TensorType) -> TensorType:
         return TensorType((1,), self.rows(*inputs).dtype)

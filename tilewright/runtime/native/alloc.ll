@@ -89,8 +89,7 @@ done:
 }
 
 declare i64 @llvm.umax.i64(i64, i64)
+declare i64 @llvm.uadd.sat.i64(i64, i64)
 declare i64 @llvm.ctlz.i64(i64, i1)
 declare i32 @posix_memalign(ptr, i64, i64)
 declare void @free(ptr)
-declare i32 @dprintf(i32, ptr, ...)
-declare void @abort()
