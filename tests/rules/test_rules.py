@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from fuzz import check as fuzz
-from fuzz import programs
+from fuzz.generate import program as random_program
 
 import tilewright as tw
 from tilewright import te
@@ -392,5 +392,5 @@ def test_the_trace_of_the_rules_replays():
 
 def test_random_programs():
     for seed in range(7000, 7030):
-        program = programs.program(seed)
+        program = random_program(seed)
         fuzz.check_schedule(program, apply_rules(program.function(), TARGET), fuzz.Report(seed), str(TARGET))

@@ -8,7 +8,7 @@ import textwrap
 import numpy as np
 import pytest
 from fuzz import check as fuzz
-from fuzz import programs
+from fuzz.generate import program as random_program
 
 from tilewright import te
 from tilewright.schedule import Schedule, replay
@@ -185,7 +185,7 @@ def test_random_maps_of_random_programs():
     done = 0
     for seed in range(9000, 9040):
         rng = random.Random(seed)
-        program = programs.program(seed)
+        program = random_program(seed)
         func = program.function()
         sch = Schedule(func)
         for name in sch.block_names("main")[1:]:

@@ -93,3 +93,4 @@ declare i64 @llvm.uadd.sat.i64(i64, i64)
 declare i64 @llvm.ctlz.i64(i64, i1)
 declare i32 @posix_memalign(ptr, i64, i64)
 declare void @free(ptr)
+declare void @abort()                                   ; by pool.ll
