@@ -85,6 +85,17 @@ def test_reductions_of_no_elements(fused):
     check(sch.func, [np.zeros((4, 0), "float32")], np.ones(4, "float32"))
 
 
+def test_a_reduction_of_unknown_extent_below_a_loop_that_never_runs():
+    n = te.var("n")
+    a = te.placeholder((n,), "int32", "a")
+    k = te.reduce_axis((0, n), "k")
+    b = te.compute((0, n), lambda i, j: te.sum(a[k] + i + j, axis=k), name="b")
+    sch = Schedule(te.create_prim_func([a, b]))
+    sch.fuse(*loops(sch, "b")[:2])
+    for extent in (0, 3):
+        check(sch.func, [np.zeros(extent, "int32")], np.zeros((0, extent), "int32"))
+
+
 def test_loops_of_different_integer_types_fuse():
     n = te.var("n", "int64")
     a = te.placeholder((n, 6), "int32", "a")

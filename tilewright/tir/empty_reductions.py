@@ -125,17 +125,19 @@ def _start(realize: BlockRealize, between: Sequence[For], loop_vars: set[Var], n
     driving = {loop.loop_var for loop in between if _never_runs(loop) or _drives_reduction(loop.loop_var, realize)}
     kept = [loop for loop in between if loop.loop_var not in driving
             and not any(n in driving for e in (loop.min, loop.extent) for n in walk(e))]
-    nest = _init_nest(realize, kept, {loop.loop_var for loop in between}, names)
+    never = any(_never_runs(loop) for loop in between)
+    nest = _init_nest(realize, kept, {loop.loop_var for loop in between}, never, names)
     return [nest if isinstance(empty, IntImm) else IfThenElse(empty, nest)]
 
 
-def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], names: NameSupply) -> Stmt:
-    """The init of a block for the output points that the loops `kept` drive; other axes run over their domains."""
+def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], never: bool, names: NameSupply) -> Stmt:
+    """The init of a block for the output points that the loops `kept` drive; other axes run over their domains.
+
+    never: some of the loops `inside` has no iterations, so constants need not be what the axes were bound to.
+    """
     block = realize.block
     fresh = {loop.loop_var: Var(loop.loop_var.name, loop.loop_var.dtype) for loop in kept}
     dropped = inside - set(fresh)
-    vanished = any(iv.dom is not None and isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value <= 0
-                   for iv in _reductions(block))
     iters, values, own, table = [], [], [], {}
     predicate = [c for c in _conjuncts(realize.predicate) if not any(n in dropped for n in walk(c))]
     for iv, value in zip(block.iter_vars, realize.iter_values, strict=True):
@@ -144,7 +146,7 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], nam
         assert iv.dom is not None
         table[iv.var] = Var(iv.var.name, iv.var.dtype)
         iters.append(IterVar(iv.dom, table[iv.var], iv.iter_type))
-        lost = vanished and isinstance(value, IntImm)      # of a loop that never runs every value is as good as 0
+        lost = never and isinstance(value, IntImm)         # of a loop that never runs every value is as good as 0
         if lost or any(n in dropped for n in walk(value)):
             var = Var(iv.var.name, iv.var.dtype)
             own.append((var, iv.dom.extent))
