@@ -23,9 +23,11 @@ from tilewright.tir.node import walk
 from tilewright.tir.stmt import BlockRealize, PrimFunc
 from tilewright.tir.verify import verify
 
-from . import generate, schedules, values
+from . import generate, moves, schedules, values
 from .programs import Program
 from .schedules import Action, Unresolved
+
+moves.load()
 
 TARGETS = ("llvm -opt-level=1", "llvm -opt-level=3", "llvm -opt-level=1 -mcpu=x86-64-v3", "llvm -opt-level=2",
            "llvm -opt-level=1 -mcpu=x86-64-v2")

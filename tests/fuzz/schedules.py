@@ -4,6 +4,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.schedule import LoopRV, Schedule
@@ -19,6 +20,27 @@ SCOPES = ("local", "shared", "global")
 MOST_COPIES = 64                                       # of a statement, through unrolled and vectorized loops
 
 Action = tuple[Any, ...]                               # (primitive, arguments...); a loop is (block name, position)
+
+
+@dataclass(frozen=True)
+class Move:
+    """How a primitive takes part in random schedules: weights of its draw early and late in a schedule, the draw
+    itself, and how an action is run: `run(sch, *arguments)`."""
+    early: float
+    late: float
+    draw: Callable[[Chooser, Schedule, list[str]], Action | None]
+    run: Callable[..., None]
+
+
+MOVES: dict[str, Move] = {}                            # filled by the modules of tests/fuzz/moves
+
+
+def move(name: str, early: float, late: float, run: Callable[..., None]) -> Callable[[Any], Any]:
+    """Decorator: draw(chooser, sch, names) -> Action | None draws arguments for the primitive `name`."""
+    def keep(draw: Callable[[Chooser, Schedule, list[str]], Action | None]) -> Any:
+        MOVES[name] = Move(early, late, draw, run)
+        return draw
+    return keep
 
 
 class Unresolved(Exception):
@@ -65,7 +87,9 @@ def layout_map(kind: str, amount: int, axis: int, shape: list[int]) -> Callable[
 def perform(sch: Schedule, action: Action) -> None:
     """Run an action. Raises ScheduleError where it is refused, Unresolved where it names what is not there."""
     name, *a = action
-    if name in ("fuse", "reorder"):
+    if name in MOVES:
+        MOVES[name].run(sch, *a)
+    elif name in ("fuse", "reorder"):
         getattr(sch, name)(*[find_loop(sch, where) for where in a[0]])
     elif name == "split":
         sch.split(find_loop(sch, a[0]), a[1], preserve_unit_iters=a[2])
@@ -117,7 +141,10 @@ class Chooser:
                 "reverse_compute_at": 1, "set_scope": 1.5, "cache_read": 0.3, "cache_write": 0.3,
                 "transform_layout": 1}
         weights = late if self.late else early
+        weights |= {name: m.late if self.late else m.early for name, m in MOVES.items()}
         primitive = rng.choices(list(weights), list(weights.values()))[0]
+        if primitive in MOVES:
+            return MOVES[primitive].draw(self, sch, names)
         return getattr(self, f"_{primitive}")(sch, names)
 
     def _block(self, sch: Schedule, names: list[str]) -> tuple[str, list[For]]:

@@ -1,6 +1,9 @@
 """Every error that Tilewright raises on purpose; anything else that escapes is a bug in Tilewright."""
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 
 class TilewrightError(Exception):
     """Base class: `except TilewrightError` catches every user error and no internal bug."""
@@ -59,9 +62,35 @@ class Illegal(Exception):
 
 
 def require(condition: bool, message: str, *at: object, hint: str = "") -> None:
-    """Legality check of a schedule primitive: `at` are the IR nodes to mark in the printed function."""
+    """A check of a primitive's arguments, and of the form of program without which its rewrite cannot be built.
+
+    `at` are the IR nodes to mark in the printed function.
+    """
     if not condition:
         raise Illegal(message, at, hint)
+
+
+_enforced = True
+
+
+def legal(condition: bool, message: str, *at: object, hint: str = "") -> None:
+    """A legality check of a primitive: without it the rewrite can be built, and may change what is computed.
+
+    `at` are the IR nodes to mark in the printed function.
+    """
+    if not condition and _enforced:
+        raise Illegal(message, at, hint)
+
+
+@contextlib.contextmanager
+def unchecked() -> Iterator[None]:
+    """Switch the checks of `legal` off, in this process: for tests that measure what the checks catch."""
+    global _enforced
+    before, _enforced = _enforced, False
+    try:
+        yield
+    finally:
+        _enforced = before
 
 
 def described(x: object) -> str:

@@ -17,7 +17,7 @@ class Buffer(Node):
 
     `strides` (in elements) is empty for a compact row-major buffer; `elem_offset` is the distance of element
     0 from `data` in elements; `scope` is "global", "local", "shared", "warp", ...; `data_alignment` is in
-    bytes.
+    bytes. `axis_separators` are the axes before which a new physical dimension starts (empty: one dimension).
     """
     name: str
     shape: tuple[Any, ...]
@@ -28,6 +28,7 @@ class Buffer(Node):
     data_alignment: int = 64
     offset_factor: int = 0
     data: Any = None                       # the pointer Var
+    axis_separators: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.data is None:
