@@ -15,7 +15,7 @@ _NAMES = {
     **dict.fromkeys(("Device", "Module", "Tensor", "cpu", "device", "load_module", "register_func", "get_global_func",
                      "set_num_threads", "get_num_threads", "nd"), "tilewright.runtime"),
     **dict.fromkeys(("TilewrightError",), "tilewright.support.errors"),
-    **dict.fromkeys(("arith", "cli", "codegen", "compat", "driver", "graph", "records", "rules",
+    **dict.fromkeys(("arith", "cli", "codegen", "compat", "driver", "graph", "records", "rules", "script",
                      "runtime", "schedule", "support", "te", "tir"), ""),
 }
 __all__ = list(_NAMES)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import values
+from . import scans, values
 from .expressions import (
     Axis,
     Binary,
@@ -31,6 +31,7 @@ from .expressions import (
 )
 from .programs import Input, Program, Stage, evaluate_stage, input_array
 from .values import Reject, Value, is_float
+from .windows import window_stage
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float32", "float64", "float16", "bfloat16")
@@ -44,6 +45,7 @@ class Generator:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
+        self.windows = random.Random(seed + 1)           # a stream of its own: other stages stay as they were
         self.p = Program(seed)
         self.counter = itertools.count()
         self.known: list[dict[str, Value]] = []
@@ -61,8 +63,14 @@ class Generator:
         reductions = rng.random() < 0.8
         while len(p.stages) < count:
             self._stage(reductions and (rng.random() < 0.5 or len(p.stages) == count - 1 and not p.has_reduction))
+        scans.add(self)
         self._outputs()
         return p
+
+    def after_scan(self) -> None:
+        """Add a stage that reads the last one."""
+        self.recent = True
+        self._stage(False)
 
     def _dims(self) -> None:
         rng, p = self.rng, self.p
@@ -112,6 +120,8 @@ class Generator:
 
     def _draw(self, reduces: bool, simple: bool) -> Stage:
         rng = self.rng
+        if self.p.stages and not simple and self.windows.random() < 0.15:
+            return window_stage(self.windows, self.p.stages[-1], f"T{len(self.p.stages)}", self.p.bindings)
         if self.p.stages and not reduces and rng.random() < 0.35:
             return self._elementwise()
         dtype = self.base if rng.random() < 0.75 else rng.choice((*INTEGERS, *FLOATS, "bool"))

@@ -35,6 +35,14 @@ class Stage:
         """(name, dtype) of each tensor that the stage makes."""
         return [(self.name, self.dtype), *([(f"{self.name}at", "int32")] if self.reducer == "argmax" else [])]
 
+    def build(self, variables: dict[str, Any], made: dict[str, Any]) -> Any:
+        """The stage in te: a tensor, or a tuple of them."""
+        return build_stage(self, variables, made)
+
+    def evaluate(self, sizes: dict[str, int], known: dict[str, Value], scalars: dict[str, Value]) -> dict[str, Value]:
+        """The reference values of its tensors. Raises Reject where they are not certain."""
+        return evaluate_stage(self, sizes, known, scalars)
+
 
 @dataclass(frozen=True)
 class Input:
@@ -88,7 +96,7 @@ class Program:
         for i in self.inputs:
             made[i.name] = te.placeholder([d.build(variables) for d in i.shape], i.dtype, i.name)
         for s in self.stages:
-            built = build_stage(s, variables, made)
+            built = s.build(variables, made)
             tensors = built if isinstance(built, tuple) else (built,)
             made |= {name: t for (name, _), t in zip(s.outputs(), tensors, strict=True)}
         args = [made[n] for n in self.argument_names()]
@@ -113,7 +121,7 @@ class Program:
             known[i.name] = values.of_array(i.dtype, arrays[i.name], i.bit)
         scalars = {n: values.constant(d, v) for n, (d, v) in self.scalars.items()}
         for s in self.stages:
-            known |= evaluate_stage(s, sizes, known, scalars)
+            known |= s.evaluate(sizes, known, scalars)
         args = [arrays[i.name] for i in self.inputs]
         for name in self.outputs:
             shape = [d.value(sizes) for d in self.shape_of(name)]

@@ -13,7 +13,7 @@ import click
 
 from .check import describe
 from .pool import check_seeds
-from .schedules import PRIMITIVES
+from .schedules import MOVES, PRIMITIVES
 
 
 class Summary:
@@ -50,7 +50,7 @@ class Summary:
                  ", ".join(f"{k} {self.share(k):.0%}" for k in shares),
                  f"accepted primitives per program: median {self.median:g}",
                  "primitive               accepted  refused"]
-        lines += [f"{p:24}{self.accepted[p]:8}{self.refused[p]:9}" for p in PRIMITIVES]
+        lines += [f"{p:24}{self.accepted[p]:8}{self.refused[p]:9}" for p in (*PRIMITIVES, *MOVES)]
         lines.append("seconds: " + ", ".join(f"{k} {v:.1f}" for k, v in self.seconds.items()))
         return "\n".join(lines)
 

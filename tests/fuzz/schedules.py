@@ -30,15 +30,16 @@ class Move:
     late: float
     draw: Callable[[Chooser, Schedule, list[str]], Action | None]
     run: Callable[..., None]
+    last: float = 0.0                                  # how likely it is to be tried when the schedule is done
 
 
 MOVES: dict[str, Move] = {}                            # filled by the modules of tests/fuzz/moves
 
 
-def move(name: str, early: float, late: float, run: Callable[..., None]) -> Callable[[Any], Any]:
+def move(name: str, early: float, late: float, run: Callable[..., None], last: float = 0.0) -> Callable[[Any], Any]:
     """Decorator: draw(chooser, sch, names) -> Action | None draws arguments for the primitive `name`."""
     def keep(draw: Callable[[Chooser, Schedule, list[str]], Action | None]) -> Any:
-        MOVES[name] = Move(early, late, draw, run)
+        MOVES[name] = Move(early, late, draw, run, last)
         return draw
     return keep
 
@@ -321,18 +322,27 @@ def random_actions(rng: random.Random, sch: Schedule, accepted: Counter[str], re
     for _ in range(6 * wanted):
         chooser.late = len(done) >= turn
         action = chooser.action(sch)
-        if action is None:
-            continue
-        try:
-            perform(sch, action)
-        except ScheduleError:
-            refused[action[0]] += 1
-            continue
-        done.append(action)
-        accepted[action[0]] += 1
-        if len(done) >= wanted:
-            break
+        if action is not None and _accepted(sch, action, accepted, refused):
+            done.append(action)
+            if len(done) >= wanted:
+                break
+    names = [b for b in sch.index.realizes if b != "root"]
+    for m in MOVES.values():
+        if names and rng.random() < m.last:
+            action = m.draw(chooser, sch, names)
+            if action is not None and _accepted(sch, action, accepted, refused):
+                done.append(action)
     return done
+
+
+def _accepted(sch: Schedule, action: Action, accepted: Counter[str], refused: Counter[str]) -> bool:
+    try:
+        perform(sch, action)
+    except ScheduleError:
+        refused[action[0]] += 1
+        return False
+    accepted[action[0]] += 1
+    return True
 
 
 def uses_threads(sch: Schedule) -> bool:

@@ -14,6 +14,7 @@ from tilewright.lowering.compact_buffers import compact_buffers
 from tilewright.lowering.flatten_buffers import flatten_buffers
 from tilewright.lowering.hoist_guards import hoist_guards
 from tilewright.lowering.lower_blocks import lower_blocks
+from tilewright.lowering.lower_match_buffer import lower_match_buffer
 from tilewright.lowering.partition_loops import partition_loops
 from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
 from tilewright.lowering.reduction_init import lower_reduction_init
@@ -188,7 +189,7 @@ def test_a_matched_region_becomes_its_source() -> None:
     source = BufferRegion(A, (Range(i, IntImm(1)), Range(IntImm(2), IntImm(4))))
     rows = loop(j, 4, Store(C, view[j] + 0.0, (i, j)))
     inner = Block("C", (), (), (), rows, match_buffers=(MatchBuffer(view, source),))
-    func = lower_blocks(function("f", (A, C), loop(i, 4, BlockRealize((), IntImm(1, "bool"), inner))))
+    func = lower_blocks(lower_match_buffer(function("f", (A, C), loop(i, 4, BlockRealize((), IntImm(1, "bool"), inner)))))
     assert "C[i, j] = A[i, 2 + j]" in str(func)
 
 

@@ -244,7 +244,7 @@ def test_random_nests_are_transformed_only_where_that_is_legal():
 
 def test_planted_bug_in_the_theorem_is_caught(monkeypatch):
     """The random nests notice when reorder takes any dependence for harmless."""
-    monkeypatch.setattr(legality, "_sign", lambda vector: 0)
+    monkeypatch.setattr(legality, "first_sign", lambda vector: 0)
     with pytest.raises(AssertionError):
         for seed in range(60):
             try_all(random_nest(random.Random(seed)), Counter())

@@ -132,3 +132,12 @@ def test_second_reduction_of_a_name_gets_its_own():
     assert sch.block_names("main") == ["root", "C_init", "C_update"]
     assert sch.fresh_block("C") == "C_1" and sch.fresh_block("C_init") == "C_init_1"
     assert sch.get_consumers(init) == [sch.get_block("C_update")]
+
+
+def test_the_init_of_an_empty_fused_loop_does_not_run():
+    func = matmul(0, 0, 3)
+    sch = Schedule(func)
+    i, j, _ = sch.get_loops("C")
+    sch.decompose_reduction("C", sch.fuse(i, j))
+    run(sch.func, [np.zeros((0, 3), "int32"), np.zeros((3, 0), "int32")], [np.zeros((0, 0), "int32")])
+    check_replay(sch, func)

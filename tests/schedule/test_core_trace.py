@@ -55,7 +55,7 @@ def test_a_trace_does_not_replay_on_another_structure():
     with pytest.raises(ScheduleError, match=r"get_loops gave 3 handle\(s\) here, the trace has 1"):
         replay(renamed, Schedule(matmul()))
     with pytest.raises(ScheduleError, match="the primitive 'warp', which does not exist"):
-        replay([1, [["warp", {}, []]]], Schedule(scale()))
+        replay([2, [["warp", {}, []]]], Schedule(scale()))
     with pytest.raises(ScheduleError, match="format 7"):
         replay([7, []], Schedule(scale()))
 

@@ -321,12 +321,6 @@ def test_external_functions_see_arrays():
         run(function(body, A, B), a, b)
 
 
-def test_barriers_are_refused():
-    body = loop(Var("t"), 4, Evaluate(intrinsic("sync", "shared")), "thread_binding", "threadIdx.x")
-    with pytest.raises(InterpreterError, match="cannot be ordered"):
-        run(function(body))
-
-
 def test_assumptions_are_checked():
     n = Var("n")
     f = function(seq([Evaluate(intrinsic("assume", binary("eq", n % 4, 0))), nothing()]), n)

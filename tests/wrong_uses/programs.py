@@ -7,6 +7,9 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import te
+from tilewright.script import from_source
+
+from .wrong_use import watch
 
 N = 16
 
@@ -40,6 +43,12 @@ def blocks(program=matmul):
     tensors = program()
     args = [t for t in tensors if t is tensors[-1] or not t.op.axis]
     return tw.Schedule(te.create_prim_func(args, name="main"))
+
+
+def script(body: str, arguments: str = "A: T.Buffer((8, 8), 'int32'), B: T.Buffer((8, 8), 'int32')"):
+    """The schedule of a function with this body, watched."""
+    lines = "\n".join(f"    {line}" for line in body.strip("\n").splitlines())
+    return watch(tw.Schedule(from_source(f"@T.prim_func\ndef main({arguments}):\n{lines}\n")))
 
 
 @functools.cache

@@ -8,14 +8,22 @@ from pathlib import Path
 
 import click
 
+from tilewright.compat.check import missing_names
 from tilewright.compat.namespace import install
+from tilewright.support.errors import TilewrightError
 
 
 @click.command(name="tvm", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--check", is_flag=True, help="List the names of TVM that SCRIPT uses and Tilewright lacks; run nothing.")
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-def tvm(script: str, args: tuple[str, ...]) -> None:
-    """Run SCRIPT with `import tvm` meaning tilewright.compat.tvm."""
+def tvm(check: bool, script: str, args: tuple[str, ...]) -> None:
+    """Run SCRIPT with `import tvm` meaning tilewright.compat.tvm.
+
+    With --check the exit status is 1 when a name is missing.
+    """
+    if check:
+        sys.exit(_check(script))
     install()
     sys.argv = [script, *args]
     sys.path.insert(0, str(Path(script).resolve().parent))
@@ -25,6 +33,19 @@ def tvm(script: str, args: tuple[str, ...]) -> None:
         why.__traceback__ = _below(why.__traceback__, script)
         sys.excepthook(type(why), why, why.__traceback__)
         sys.exit(1)
+
+
+def _check(script: str) -> int:
+    """Print what is missing, one use per line; the exit status."""
+    try:
+        missing = missing_names(Path(script).read_text(encoding="utf-8"), script)
+    except (TilewrightError, UnicodeDecodeError) as why:
+        raise click.ClickException(str(why)) from None
+    for use in missing:
+        click.echo(f"{script}:{use.line}: {use}")
+    names = {use.name for use in missing}
+    click.echo(f"{len(names)} name(s) of TVM are missing" if names else f"{script}: every name of TVM in it is here")
+    return int(bool(names))
 
 
 def _below(trace: types.TracebackType | None, script: str) -> types.TracebackType | None:

@@ -8,8 +8,7 @@ import numpy as np
 
 from tilewright import runtime, schedule
 from tilewright.runtime import Device, Tensor
-from tilewright.tir import Expr, IRModule, PrimFunc
-from tilewright.tir.expr import intrinsic
+from tilewright.tir import IRModule, PrimFunc
 
 
 def device(kind: Any = "cpu", index: int = 0) -> Device:
@@ -46,16 +45,6 @@ def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float =
     np.testing.assert_allclose(actual, desired, rtol=rtol, atol=atol, verbose=True)
 
 
-def Schedule(mod: PrimFunc | IRModule, **_: Any) -> schedule.Schedule:
-    """A schedule of mod; TVM's debugging keywords are accepted and ignored."""
-    return schedule.Schedule(mod)
-
-
-def call_packed(name: str, *args: Any) -> Expr:
-    """A call of the registered packed function `name`."""
-    return intrinsic("call_packed", name, *args)
-
-
-def call_extern(dtype: str, name: str, *args: Any) -> Expr:
-    """A call of the C function `name` that returns dtype."""
-    return intrinsic("call_extern", name, *args, dtype=dtype)
+def Schedule(mod: PrimFunc | IRModule, *, seed: int | None = None, **_: Any) -> schedule.Schedule:
+    """A schedule of mod; TVM's debugging keywords are accepted and ignored. Without a seed samples start from 0."""
+    return schedule.Schedule(mod, seed=0 if seed is None else seed)

@@ -14,46 +14,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright import runtime, te, tir
-from tilewright.compat import adapters
+from tilewright.compat import adapters, analyzer, nodes, passes, stmt_functor
+from tilewright.compat.instead import INSTEAD
 from tilewright.driver import Target, build, lower, target
+from tilewright.lowering.pass_context import PassContext, PrimFuncPass, build_config
+from tilewright.schedule.index_map import IndexMap
+from tilewright.schedule.stages import StageSchedule
+from tilewright.script import from_source, ir_module
+from tilewright.script import ir as script_ir
+from tilewright.script import tir as script_tir
 from tilewright.support import errors
-
-# What to say about names of TVM that are not here. Keys are full names without the leading "tvm.".
-INSTEAD = {
-    "relay": "Relay left TVM in 0.20; build the model with tilewright.graph",
-    "relax": "build the model with tilewright.graph",
-    "autotvm": "write the schedule with te.create_schedule or tilewright.Schedule",
-    "auto_scheduler": "write the schedule with te.create_schedule or tilewright.Schedule",
-    "meta_schedule": "write the schedule with te.create_schedule or tilewright.Schedule",
-    "rpc": "run the module on this machine; remote devices are not supported",
-    "contrib": "write the operator in te; Module.save and Module.export_library write files",
-    "contrib.cc": "Module.export_library links by itself",
-    "contrib.util": "use tempfile",
-    "contrib.utils": "use tempfile",
-    "module": "tvm.runtime.load_module",
-    "module.load": "tvm.runtime.load_module",
-    "build_config": "the passes of Tilewright have no options",
-    "transform": "the passes of Tilewright have no options; look at them with TILEWRIGHT_DUMP",
-    "tir.transform": "the passes of Tilewright have no options; look at them with TILEWRIGHT_DUMP",
-    "ir_builder": "write the kernel in te",
-    "tir.ir_builder": "write the kernel in te",
-    "hybrid": "write the kernel in te",
-    "micro": "save an object for the device with Module.save",
-    "graph_executor": "run the model with tilewright.graph.Executor",
-    "script": "write the kernel in te; the script parser is not there yet",
-    "te.scan": "write the recurrence as one kernel per step",
-    "te.hybrid": "write the kernel in te",
-    "te.gradient": "differentiate the model with tilewright.graph.gradients",
-    "te.decl_tensor_intrin": "vectorize the innermost axis instead",
-    "scan": "write the recurrence as one kernel per step",
-    "decl_tensor_intrin": "vectorize the innermost axis instead",
-    "hardware_intrin": "it is in no release of TVM",
-    "topi": "write it in te; the operators of tilewright.graph have compute rules to start from",
-    "ir_pass": "print(tvm.lower(s, args, simple_mode=True)) shows the loops",
-    "make": "build expressions with te and its operators",
-    "driver": "tvm.build and tvm.lower",
-    "schedule": "the methods of the stages of te.create_schedule",
-}
+from tilewright.tir import ir_builder
 
 
 class Namespace(types.ModuleType):
@@ -75,17 +46,25 @@ class Namespace(types.ModuleType):
         return sorted(n for n in self.__dict__ if not n.startswith("__"))
 
 
+def hint_for(full: str) -> str:
+    """What to use instead of a name that is not here, or a name that is near; "" where neither is known."""
+    parent, _, name = full.rpartition(".")
+    words = full.removeprefix("tvm.").split(".")             # what became of a module says it for all in it
+    if ".".join(words) in INSTEAD:
+        return INSTEAD[".".join(words)]
+    known = {n.lower(): n for n in (dir(MODULES[parent]) if parent in MODULES else ())}
+    near = difflib.get_close_matches(name.lower(), known, 1, 0.8)
+    if near:
+        return f"did you mean {known[near[0]]}?"
+    around = (".".join(words[:n]) for n in range(len(words) - 1, 0, -1))
+    return next((INSTEAD[key] for key in (name, *around) if key in INSTEAD), "")
+
+
 def _missing(full: str) -> str:
     """The message for a name that is not here: what to use instead, a name that is near, or where to look."""
-    parent, _, name = full.rpartition(".")
-    outer = full.split(".")[1]                                  # what became of the module says it for all in it
-    hint = INSTEAD.get(full.removeprefix("tvm.")) or INSTEAD.get(name) or INSTEAD.get(outer, "")
-    known = {n.lower(): n for n in dir(MODULES.get(parent, MODULES["tvm"]))}
-    near = difflib.get_close_matches(name.lower(), known, 1, 0.8)
-    if near and full.removeprefix("tvm.") not in INSTEAD:
-        hint = f"did you mean {known[near[0]]}?"
+    parent = full.rpartition(".")[0]
     return errors.with_hint(f"{full} does not exist in tilewright.compat.tvm",
-                            hint or f"dir({parent}) lists the names there are")
+                            hint_for(full) or f"dir({parent}) lists the names there are")
 
 
 def _public(module: types.ModuleType) -> dict[str, Any]:
@@ -94,13 +73,16 @@ def _public(module: types.ModuleType) -> dict[str, Any]:
 
 _EXPRESSIONS = {name: getattr(te, name) for name in (
     "placeholder", "compute", "reduce_axis", "thread_axis", "var", "size_var", "const", "sum", "max", "min",
-    "all", "any", "comm_reducer", "extern", "if_then_else", "create_schedule",
+    "all", "any", "comm_reducer", "extern", "if_then_else", "scan", "create_schedule", "decl_tensor_intrin",
     "exp", "log", "tanh", "sigmoid", "sqrt", "rsqrt", "erf", "sin", "cos", "power", "floor", "ceil",
     "trunc", "round", "abs", "isnan", "truncdiv", "truncmod", "floordiv", "floormod", "select",
     "call_packed", "call_extern",
 )}
-_EXPRESSIONS |= {"convert": tir.convert, "decl_buffer": tir.decl_buffer, "indexdiv": tir.floordiv,
-                 "indexmod": tir.floormod}
+_INDEXING = {"indexdiv": tir.floordiv, "indexmod": tir.floormod}
+_EXPRESSIONS |= {"convert": tir.convert, "decl_buffer": tir.decl_buffer, **_INDEXING, "div": te.div,
+                 "min_value": tir.min_value, "max_value": tir.max_value, "nearbyint": te.nearbyint,
+                 "tag_scope": te.tag_scope, "build_config": build_config, "popcount": te.popcount, "clz": te.clz,
+                 "fmod": te.fmod}
 _ERRORS = {
     "TVMError": errors.TilewrightError, "InternalError": errors.TensorExpressionError,
     "OpError": errors.GraphError,
@@ -108,19 +90,26 @@ _ERRORS = {
 _FUNCTIONS = {"register_func": runtime.register_func, "get_global_func": runtime.get_global_func}
 _DEVICES = {"cpu": runtime.cpu, "device": adapters.device, "context": adapters.device, "cuda": adapters.cuda,
             "gpu": adapters.cuda}
-_ND = {"array": adapters.array, "empty": adapters.empty, "NDArray": runtime.Tensor, **_DEVICES}
+_ND = {"array": adapters.array, "empty": adapters.empty, "from_dlpack": runtime.from_dlpack,
+       "NDArray": runtime.Tensor, **_DEVICES}
 _TIR = {
     **{name: getattr(tir, name) for name in (
         "Var", "IntImm", "FloatImm", "StringImm", "IterVar", "Buffer", "PrimFunc", "Select", "Cast", "Not",
         "Call", "Let", "Ramp", "Broadcast", "For", "Block", "BlockRealize", "IfThenElse", "Evaluate",
-        "decl_buffer", "min_value", "max_value", "Load", "Store", "Seq", "LetStmt", "While")},
-    **{name: getattr(te, name) for name in (
-        "if_then_else", "exp", "log", "tanh", "sigmoid", "sqrt", "erf", "all", "any", "const", "max", "min",
-        "truncdiv", "truncmod", "floordiv", "floormod")},
-    "indexdiv": tir.floordiv, "indexmod": tir.floormod,
+        "decl_buffer", "min_value", "max_value", "TensorIntrin", "Load", "Store", "Seq", "LetStmt", "While")},
+    **{name: f for name, f in _public(te).items()
+       if getattr(f, "__module__", "") in ("tilewright.te.math", "tilewright.te.reduction", "tilewright.tir.expr")},
+    **_INDEXING, **nodes.OPERATORS, **nodes.FUNCTIONS, **nodes.LITERALS, "Range": nodes.Range, "ForKind": nodes.ForKind,
+    "PrimExpr": tir.Expr, "Stmt": tir.Stmt, "IndexMap": IndexMap,
+    "BufferRegion": tir.BufferRegion, "stmt_seq": lambda *stmts: tir.seq(stmts), "SizeVar": tir.Var,
     "BufferLoad": tir.Load, "BufferStore": tir.Store, "SeqStmt": tir.Seq, "Schedule": adapters.Schedule,
-    "call_packed": adapters.call_packed, "call_extern": adapters.call_extern,
+    "call_packed": te.call_packed, "call_extern": te.call_extern,
+    "call_llvm_pure_intrin": te.call_llvm_pure_intrin, "call_llvm_intrin": te.call_llvm_intrin,
 }
+_IR_BUILDER = {"create": ir_builder.create, "IRBuilder": ir_builder.IRBuilder, "BufferVar": ir_builder.BufferVar}
+_PASSES = {"PassContext": PassContext, "Sequential": passes.Sequential, "module_pass": passes.module_pass}
+_HYBRID = {"script": te.hybrid.script}
+_SCRIPT = {"tir": script_tir, "ir": script_ir, "ir_module": ir_module, "from_source": from_source}
 
 
 def _modules() -> dict[str, Namespace]:
@@ -128,7 +117,19 @@ def _modules() -> dict[str, Namespace]:
         return Namespace(name, names, doc)
 
     modules = {
-        "tvm.te": make("tvm.te", {**_public(te)}, "Tensor expressions."),
+        "tvm.te": make("tvm.te", {**_public(te), **_INDEXING, "Schedule": StageSchedule}, "Tensor expressions."),
+        "tvm.te.hybrid": make("tvm.te.hybrid", _HYBRID, "Functions with loops as operations."),
+        "tvm.hybrid": make("tvm.hybrid", _HYBRID, "Functions with loops as operations."),
+        "tvm.transform": make("tvm.transform", _PASSES, "Passes."),
+        "tvm.ir.transform": make("tvm.ir.transform", _PASSES, "Passes."),
+        "tvm.tir.transform": make("tvm.tir.transform", {
+            "prim_func_pass": passes.prim_func_pass, "PrimFuncPass": PrimFuncPass}, "Passes over functions."),
+        "tvm.tir.stmt_functor": make("tvm.tir.stmt_functor", {name: getattr(stmt_functor, name) for name in (
+            "ir_transform", "post_order_visit", "pre_order_visit", "substitute")}, "Rewriting loops."),
+        "tvm.tir.ir_builder": make("tvm.tir.ir_builder", _IR_BUILDER, "Loops written imperatively."),
+        "tvm.ir_builder": make("tvm.ir_builder", _IR_BUILDER, "Loops written imperatively."),
+        "tvm.arith": make("tvm.arith", {"Analyzer": analyzer.Analyzer, "ConstIntBound": analyzer.ConstIntBound},
+                          "Simplification and proofs."),
         "tvm.tir": make("tvm.tir", _TIR, "The loop IR."),
         "tvm.topi": make("tvm.topi", {}, "Operators in te (none yet under TVM's names)."),
         "tvm.nd": make("tvm.nd", _ND, "Arrays."),
@@ -136,13 +137,22 @@ def _modules() -> dict[str, Namespace]:
         "tvm.error": make("tvm.error", _ERRORS, "Errors."),
         "tvm._ffi": make("tvm._ffi", _FUNCTIONS, "The calling convention."),
         "tvm._ffi.base": make("tvm._ffi.base", _ERRORS, "Errors, 2018 spelling."),
-        "tvm.ir": make("tvm.ir", {"IRModule": tir.IRModule, "Range": tir.Range,
-                                  "structural_equal": tir.structural_equal,
+        "tvm.ir": make("tvm.ir", {"IRModule": tir.IRModule, "Range": nodes.Range, "PrimExpr": tir.Expr,
+                                  "make_node": nodes.make_node,
+                                  "structural_equal": tir.structural_equal, "structural_hash": tir.structural_hash,
+                                  "IntImm": nodes.LITERALS["IntImm"],
                                   "assert_structural_equal": tir.assert_structural_equal}, "Modules."),
+        "tvm.ir.module": make("tvm.ir.module", {"IRModule": tir.IRModule}, "Modules."),
+        "tvm.script": make("tvm.script", _SCRIPT, "Scripts."),
+        "tvm.script.parser": make("tvm.script.parser", _SCRIPT, "Scripts."),
         "tvm.runtime": make("tvm.runtime", {
             "Module": runtime.Module, "enabled": adapters.enabled, "load_module": runtime.load_module,
-            "NDArray": runtime.Tensor, **_DEVICES}, "Compiled modules."),
-        "tvm.target": make("tvm.target", {"Target": Target, "create": target}, "Targets."),
+            "NDArray": runtime.Tensor, "convert": tir.convert, "const": te.const, "Device": runtime.Device,
+            "PackedFunc": runtime.Function, **_FUNCTIONS, **_DEVICES},
+            "Compiled modules."),
+        "tvm.target": make("tvm.target", {"Target": Target, "create": target, "build_config": build_config,
+                                          "current_target": Target.current},
+                           "Targets."),
         "tvm.testing": make("tvm.testing", {"assert_allclose": adapters.assert_allclose}, "Checks."),
     }
     children: dict[str, dict[str, Any]] = {}
@@ -153,7 +163,7 @@ def _modules() -> dict[str, Namespace]:
         module.__dict__.update(children.get(name, {}))
     top = {
         **_EXPRESSIONS, **_DEVICES, **children["tvm"],
-        "lower": lower, "build": build, "IRModule": tir.IRModule, "TVMError": errors.TilewrightError,
+        "lower": lower, "build": build, "compile": build, "IRModule": tir.IRModule, "TVMError": errors.TilewrightError,
         **_FUNCTIONS,
         "Target": Target, "__version__": "0.0.0+tilewright",
     }
@@ -179,6 +189,7 @@ class _MissingModules(importlib.abc.MetaPathFinder):
 def install() -> None:
     """Make `import tvm` and `import topi` mean this namespace, in this process."""
     sys.modules.update(MODULES)
-    sys.modules["topi"] = MODULES["tvm.topi"]
+    sys.modules |= {"topi": MODULES["tvm.topi"], "tvm.script.tir": script_tir, "tvm.script.ir": script_ir,
+                    "tvm.script.parser.tir": script_tir, "tvm.script.parser.ir": script_ir}
     if not any(isinstance(f, _MissingModules) for f in sys.meta_path):
         sys.meta_path.insert(0, _MissingModules())

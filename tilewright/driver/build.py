@@ -17,6 +17,7 @@ from tilewright import te
 from tilewright.codegen import llvm
 from tilewright.driver.lower import Input, check_name, check_target, functions
 from tilewright.lowering import lower as run_passes
+from tilewright.lowering.pass_context import Options, current_options
 from tilewright.records.objects import ObjectCache, object_cache
 from tilewright.rules import apply_rules
 from tilewright.runtime import Module
@@ -49,26 +50,34 @@ def _sources(folder: str, prefix: str = "") -> Iterator[tuple[str, int, int]]:
                 yield from _sources(entry.path, f"{prefix}{entry.name}/")
 
 
-def cache_key(what: bytes | str, target: Target) -> str:
-    """Name of the object in the cache: the program, the target and the compiler, hashed."""
+def cache_key(what: bytes | str, target: Target, options: Options | None = None) -> str | None:
+    """Name of the object in the cache: the program, the target, the options and the compiler, hashed.
+
+    None: the object depends on passes of the user, and is not kept.
+    """
+    settings = (current_options() if options is None else options).key
+    if settings is None:
+        return None
     h = hashlib.sha256(compiler_digest())
-    h.update(repr((target.triple, target.mcpu, target.features, target.opt_level, config.get("STRICT_MATH"))).encode())
+    h.update(repr((target.triple, target.mcpu, target.features, target.opt_level, config.get("STRICT_MATH"),
+                   settings)).encode())
     h.update(what if isinstance(what, bytes) else what.encode())
     return h.hexdigest()
 
 
-def cached(key: str, make: Callable[[], bytes]) -> bytes:
+def cached(key: str | None, make: Callable[[], bytes]) -> bytes:
     """The object under key, made and kept when it is not there.
 
     TILEWRIGHT_DUMP and TILEWRIGHT_VERIFY force it to be made: they are about what happens on the way.
     """
     usable = config.get("CACHE") and not config.get("DUMP") and not config.get("VERIFY")
     cache: ObjectCache | None = object_cache() if usable else None
-    found = cache.get(key) if cache else None
+    if key is None or cache is None:
+        return make()
+    found = cache.get(key)
     if found is None:
         found = make()
-        if cache:
-            cache.put(key, found)
+        cache.put(key, found)
     return found
 
 
@@ -89,20 +98,23 @@ class Compiled:
         return Compiled(decode(entry[4:4 + size]), entry[4 + size:])
 
 
-def generate(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = None) -> bytes:
+def generate(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = None,
+             options: Options | None = None) -> bytes:
     """The cache entry of one function in block form: its object and signature."""
-    flat = flatten(func, target, alias)
+    flat = flatten(func, target, alias, options)
     return Compiled(llvm.kernel_layout(flat).signature, llvm.compile_object([flat], target)).to_bytes()
 
 
-def flatten(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = None) -> PrimFunc:
+def flatten(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = None,
+            options: Options | None = None) -> PrimFunc:
     """The flat form of a function in block form, as code generation for a CPU takes it."""
-    bound = next((n for n in walk(func.body) if isinstance(n, For) and n.kind == THREAD_BINDING), None)
+    bound = next((n for n in walk(func.body) if isinstance(n, For) and n.kind == THREAD_BINDING
+                  and not n.thread_tag.startswith("vthread")), None)
     if bound is not None:
         raise LowerError(with_hint(
             f"{func.name}: loop {bound.loop_var.name} is bound to {bound.thread_tag}, but the target {target} has no "
             f"GPU threads\n\n{show(func, (bound,))}", "use parallel and vectorize on a CPU"))
-    return merge_parameters(run_passes(func, target), alias or {})
+    return merge_parameters(run_passes(func, target, options=options), alias or {})
 
 
 def merge_parameters(func: PrimFunc, alias: Mapping[int, int]) -> PrimFunc:
@@ -122,18 +134,21 @@ def merge_parameters(func: PrimFunc, alias: Mapping[int, int]) -> PrimFunc:
 
 
 def build(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | Target | None = None,
-          target_host: str | Target | None = None, name: str | None = None) -> Module:
+          target_host: str | Target | None = None, name: str | None = None, checked: bool | None = None) -> Module:
     """Machine code for exactly what is given: a schedule (with its args), a PrimFunc or an IRModule.
 
     name: of the function (default "default_function" for stages, the function's own otherwise). target_host is
-    accepted for old programs; host code is always for this machine. Raises the error of the stage that refuses.
+    accepted for old programs; host code is always for this machine. checked: compare every index with its extent
+    while the kernel runs, so that an access outside of its buffer raises CallError (default: TILEWRIGHT_CHECKED).
+    Raises the error of the stage that refuses.
     """
+    options = current_options(checked)
     resolved, name = check_target(target), check_name(name)
     if isinstance(inputs, StageSchedule) and args is not None:
         called = name or "default_function"
-        key = cache_key(inputs.fingerprint(args) + called.encode(), resolved)
-        return module([Part(key, lambda: functions(inputs, args, called)[called])], resolved)
-    return module([Part(cache_key(show(f), resolved), functools.partial(_as_given, f))
+        key = cache_key(inputs.fingerprint(args) + called.encode(), resolved, options)
+        return module([Part(key, lambda: functions(inputs, args, called)[called], options)], resolved)
+    return module([Part(cache_key(show(f), resolved, options), functools.partial(_as_given, f), options)
                    for f in functions(inputs, args, name).values()], resolved)
 
 
@@ -143,9 +158,9 @@ def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str 
 
     Raises ArgumentError where loops have been scheduled already: `build` takes those as they are.
     """
-    resolved = check_target(target)
-    return module([Part(cache_key(f"rules {resolved.num_cores}\n{show(f)}", resolved),
-                        functools.partial(_by_rules, f, resolved))
+    resolved, options = check_target(target), current_options()
+    return module([Part(cache_key(f"rules {resolved.num_cores}\n{show(f)}", resolved, options),
+                        functools.partial(_by_rules, f, resolved), options)
                    for f in functions(inputs, args, name).values()], resolved)
 
 
@@ -160,12 +175,13 @@ def _by_rules(func: PrimFunc, target: Target) -> PrimFunc:
 @dataclass(frozen=True)
 class Part:
     """A function of a module: where its object is kept, and how the scheduled function is made."""
-    key: str
+    key: str | None
     make: Callable[[], PrimFunc]
+    options: Options
 
     def compiled(self, target: Target) -> Compiled:
         """Its object, from the cache if it is there."""
-        return Compiled.from_bytes(cached(self.key, lambda: generate(self.make(), target)))
+        return Compiled.from_bytes(cached(self.key, lambda: generate(self.make(), target, options=self.options)))
 
 
 def module(parts: Sequence[Part], target: Target) -> Module:
@@ -173,7 +189,7 @@ def module(parts: Sequence[Part], target: Target) -> Module:
     compiled = [part.compiled(target) for part in parts]
 
     def flat() -> list[PrimFunc]:
-        return [flatten(part.make(), target) for part in parts]
+        return [flatten(part.make(), target, options=part.options) for part in parts]
 
     sources = {"ll": lambda: llvm.llvm_ir(flat(), target), "s": lambda: llvm.assembly(flat(), target),
                "tir": lambda: "\n\n".join(map(show, flat()))}

@@ -8,7 +8,7 @@ from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of, union
 from tilewright.lowering.walking import free_vars, uses_any
 from tilewright.tir.buffer import Load
-from tilewright.tir.expr import Expr, IntImm, Var, binary
+from tilewright.tir.expr import Expr, IntImm, Ramp, Var, binary
 from tilewright.tir.node import walk
 
 Hull = tuple[Expr, Expr]                               # (min, extent)
@@ -19,6 +19,11 @@ def hull_of(index: Expr, domains: Mapping[Var, Hull], analyzer: Analyzer) -> Hul
 
     The extent is constant where that can be had. An index read from memory has no hull.
     """
+    if isinstance(index, Ramp):
+        first = hull_of(index.base, domains, analyzer)
+        if first is None or not isinstance(index.stride, IntImm) or index.stride.value < 0:
+            return None
+        return first[0], binary("add", first[1], (index.lanes - 1) * index.stride.value)
     affine = _affine_hull(index, domains)
     if affine is not None:
         return affine

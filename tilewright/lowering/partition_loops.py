@@ -11,7 +11,7 @@ from tilewright.lowering.copying import fresh_copy, specialize
 from tilewright.lowering.guards import Guard, covers, first_false, guards_below, split_level, without_guards
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
-from tilewright.tir.expr import Call, Expr, IntImm, Var, binary, maximum, minimum
+from tilewright.tir.expr import Call, Expr, IntImm, Var, binary, cast, maximum, minimum
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import (
     NOP,
@@ -123,6 +123,9 @@ class _Partition:
     def part(self, s: For, start: Expr, end: Expr, tail: bool, again: bool) -> Stmt:
         """Iterations start, ..., end - 1 of s; `again`: look for other guards to split off at this loop."""
         extent = self.analyzer.simplify(binary("sub", end, start))
+        own = s.loop_var.type
+        if extent.dtype != own:                              # a guard of another width cut the loop, inside its range
+            start, extent = cast(own, start), cast(own, maximum(extent, 0))
         if isinstance(extent, IntImm) and extent.value <= 0:
             return NOP
         if isinstance(extent, IntImm) and extent.value == 1:

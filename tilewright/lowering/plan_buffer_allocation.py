@@ -8,7 +8,7 @@ from tilewright.lowering.walking import free_vars
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import DATA_PARALLEL, Expr, Var
 from tilewright.tir.node import Node, children, map_children, walk
-from tilewright.tir.stmt import Allocate, Block, BlockRealize, For, PrimFunc, Store
+from tilewright.tir.stmt import PARALLEL, Allocate, Block, BlockRealize, For, PrimFunc, Store, is_thread_axis
 
 Path = tuple[Node, ...]                       # the loops and blocks around a statement, outermost first
 
@@ -27,7 +27,8 @@ def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
 
     The place is a block, or the body of a loop, which then holds an Allocate. It stays outside of every
     loop that carries values of the buffer: a loop that drives a reduction (or ordered) axis of a block that
-    writes it. Buffers without an access vanish.
+    writes it, if the loop is not parallel. Shared memory stays outside of the threads that share it. Buffers
+    without an access vanish.
     """
     survey = _Survey()
     _visit(func.body, (), survey)
@@ -37,8 +38,17 @@ def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
     for buffer in survey.home:
         path = survey.path.get(buffer)
         if path is not None:
-            places.setdefault(id(path[-1]), []).append(buffer)
+            places.setdefault(id(_shared_place(buffer, path)), []).append(buffer)
     return func.replace(body=_place(func.body, places))
+
+
+def _shared_place(buffer: Buffer, path: Path) -> Node:
+    """The last of path, but for shared memory what stands around the loops over the threads of a block."""
+    if buffer.scope.startswith("shared"):
+        for k, node in enumerate(path):
+            if isinstance(node, For) and is_thread_axis(node.thread_tag):
+                return path[k - 1]
+    return path[-1]
 
 
 def _visit(node: Node, path: Path, survey: _Survey) -> None:
@@ -70,7 +80,7 @@ def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) ->
         depth = min((survey.depth.get(v, len(path)) for v in free_vars(value)), default=len(path))
         survey.depth[axis.var] = depth
         if axis.iter_type != DATA_PARALLEL:
-            carried = min(carried, depth)
+            carried = min(carried, max(depth, _parallel_depth(path)))
     for buffer in block.alloc_buffers:
         survey.home[buffer] = block
         survey.by_data[buffer.data] = buffer
@@ -89,6 +99,11 @@ def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) ->
     for stmt in walk(block.body) if carried < len(path) else ():
         if isinstance(stmt, Store):
             _meet(stmt.buffer, path[:carried], survey)
+
+
+def _parallel_depth(path: Path) -> int:
+    """How many of path it takes to be inside all its parallel loops: their iterations carry nothing to each other."""
+    return max((k + 1 for k, node in enumerate(path) if isinstance(node, For) and node.kind == PARALLEL), default=0)
 
 
 def _meet(buffer: Buffer, path: Path, survey: _Survey) -> None:
@@ -113,7 +128,11 @@ def _place(node: Node, places: dict[int, list[Buffer]]) -> Node:
     new = map_children(node, lambda child: _place(child, places))
     here = tuple(places.get(id(node), ()))
     if isinstance(new, Block):
-        return new.replace(alloc_buffers=here) if here or new.alloc_buffers else new
+        if not here and not new.alloc_buffers:
+            return new
+        # what a block allocates is no part of what it reads or writes
+        reads, writes = ([r for r in regions if r.buffer not in here] for regions in (new.reads, new.writes))
+        return new.replace(alloc_buffers=here, reads=tuple(reads), writes=tuple(writes))
     if isinstance(new, For) and here:
         body = new.body
         for buffer in reversed(here):

@@ -12,6 +12,7 @@ from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, PrimF
 
 MAX_STATEMENTS = 1024       # an unrolled loop that would hold more statements stays a loop
 MAX_TILE_STATEMENTS = 64
+AUTO_UNROLL = "pragma_auto_unroll_max_step"
 
 
 def unroll(func: PrimFunc) -> PrimFunc:
@@ -19,19 +20,24 @@ def unroll(func: PrimFunc) -> PrimFunc:
 
     The same happens to short serial loops of vector statements that address a small private buffer: its
     indices become constants, so that it can live in registers. A loop of symbolic extent or of too many
-    statements becomes serial.
+    statements becomes serial. Below a loop with the pragma auto_unroll_max_step, serial loops that make at
+    most so many statements are written out as well.
     """
-    return func.with_body(_visit(func.body, ()))
+    return func.with_body(_visit(func.body, (), 0))
 
 
-def _visit(stmt: Stmt, tiles: tuple[Buffer, ...]) -> Stmt:
+def _visit(stmt: Stmt, tiles: tuple[Buffer, ...], max_step: int) -> Stmt:
     if isinstance(stmt, Allocate) and is_small(stmt.buffer):
-        return map_stmts(stmt, lambda s: _visit(s, (*tiles, stmt.buffer)))
-    new = map_stmts(stmt, lambda s: _visit(s, tiles))
+        return map_stmts(stmt, lambda s: _visit(s, (*tiles, stmt.buffer), max_step))
+    if isinstance(stmt, For):
+        max_step = stmt.annotations.get(AUTO_UNROLL, max_step)
+    new = map_stmts(stmt, lambda s: _visit(s, tiles, max_step))
     if not isinstance(new, For):
         return new
     if new.kind == UNROLLED:
         return _written_out(new, MAX_STATEMENTS)
+    if new.kind == SERIAL and max_step:
+        return _written_out(new, max_step)
     if new.kind == SERIAL and tiles and _addresses_tile(new, tiles):
         return _written_out(new, MAX_TILE_STATEMENTS)
     return new

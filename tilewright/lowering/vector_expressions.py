@@ -24,6 +24,7 @@ from tilewright.tir.expr import (
     cast,
     const,
 )
+from tilewright.tir.llvm_intrinsics import LLVM_CALLS
 from tilewright.tir.node import children, walk
 from tilewright.tir.ops import INTRINSICS
 
@@ -169,10 +170,18 @@ class LaneExpressions:
             return self.expr(e.args[0])
         if INTRINSICS[e.op].kind == "effect" or e.op == "access_ptr":
             raise NotVectorizable
+        if e.op in LLVM_CALLS or dt.lanes_of(e.type) > 1 or any(dt.lanes_of(a.dtype) > 1 for a in e.args):
+            return self.whole_call(e)
         args = [self.expr(a) for a in e.args]
         if not any(is_vector(a) for a in args):
             return Call(e.op, tuple(args), e.type)
         return Call(e.op, tuple([broadcast(a, self.count) for a in args]), dt.with_lanes(e.type, self.count))
+
+    def whole_call(self, e: Call) -> Expr:
+        """A call on vectors, or whose name fixes the lanes: it has no form for several iterations at once."""
+        if self.varies(e):
+            raise NotVectorizable
+        return self.uniform(e)
 
     def choice(self, e: Call) -> Expr:
         cond, then, other = e.args

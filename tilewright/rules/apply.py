@@ -1,12 +1,18 @@
 """The rules for a function: looks at its blocks and schedules them with public primitives."""
 from __future__ import annotations
 
+import itertools
+
 from tilewright.rules.attempt import attempt
 from tilewright.rules.contraction import is_matrix_product, schedule_contraction
+from tilewright.rules.dot_product import choose_dot, dot_product, schedule_dot_product
 from tilewright.rules.elementwise import schedule_elementwise
-from tilewright.rules.kinds import BlockFacts, facts_of, is_unscheduled, kernel_blocks
+from tilewright.rules.kinds import BlockFacts, facts_of, is_step, is_unscheduled, kernel_blocks
 from tilewright.rules.reduction import schedule_plain_reduction, schedule_reduction
 from tilewright.rules.rows import schedule_rows, shares_rows
+from tilewright.rules.scan import schedule_step
+from tilewright.rules.signed_product import shift_signed_operands
+from tilewright.rules.total import is_total, schedule_total
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.support.errors import ArgumentError, with_hint
 from tilewright.support.target import Target
@@ -17,8 +23,9 @@ def apply_rules(func: PrimFunc, target: Target) -> Schedule:
     """A schedule of func (in block form, not scheduled yet) that is good on the target without tuning.
 
     Elementwise blocks are inlined into their readers; a contraction or reduction is tiled together with the
-    elementwise block that reads it; a chain over common rows is computed a few rows at a time; anything else runs
-    block after block. The primitives decide what is legal: where one refuses, a simpler rule takes the block.
+    elementwise block that reads it; a chain over common rows is computed a few rows at a time; anything else, and what
+    the steps of a scan compute, runs block after block. The primitives decide what is legal: where one refuses, a
+    simpler rule takes the block.
     Raises ArgumentError when loops of func have been scheduled already.
     """
     sch = Schedule(func)
@@ -26,6 +33,7 @@ def apply_rules(func: PrimFunc, target: Target) -> Schedule:
         if not is_unscheduled(sch, b.rv):
             raise ArgumentError(with_hint(f"{func.name}: the loops of block {b.rv.name} have been scheduled already",
                                           "build(...) takes a schedule as it is; compile(...) makes one"))
+    sch = Schedule(shift_signed_operands(func, target))
     inline_elementwise(sch)
     blocks = kernel_blocks(sch)
     while blocks:
@@ -38,6 +46,13 @@ def _schedule_first(sch: Schedule, blocks: list[BlockFacts], target: Target) -> 
     """Schedule the first block with as many of those behind it as belong to it; how many they were."""
     first = blocks[0]
     if first.is_opaque:
+        return 1
+    if is_step(sch, first.rv):
+        attempt(sch, lambda: schedule_step(sch, first, target))
+        return 1
+    blocks = list(itertools.takewhile(lambda b: not is_step(sch, b.rv), blocks))
+    if first.is_reduction and is_total(first) and shares_rows(sch, blocks) < 2 and attempt(
+            sch, lambda: schedule_total(sch, first, target)):
         return 1
     if first.is_reduction and len(blocks) > 1 and _is_epilogue(sch, first, blocks[1]):
         if _schedule_reduced(sch, first, blocks[1].rv, target):
@@ -54,6 +69,11 @@ def _schedule_first(sch: Schedule, blocks: list[BlockFacts], target: Target) -> 
 
 def _schedule_reduced(sch: Schedule, reduction: BlockFacts, epilogue: BlockRV | None, target: Target) -> bool:
     """Schedule a reduction with the block that reads it; False when no rule for both is legal."""
+    product = dot_product(reduction)
+    row = None if product is None else choose_dot(product, target)
+    if product is not None and row is not None:
+        if attempt(sch, lambda: schedule_dot_product(sch, product, row, epilogue, target)):
+            return True
     return (is_matrix_product(reduction) and attempt(
                 sch, lambda: schedule_contraction(sch, reduction, epilogue, target))
             or attempt(sch, lambda: schedule_reduction(sch, reduction, epilogue, target)))

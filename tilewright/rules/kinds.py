@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tilewright.arith.linear import linear
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.support.target import Target
-from tilewright.tir import COMM_REDUCE, SERIAL, Block, Buffer, Call, Expr, For, IntImm, Load, Var, dtype, walk
+from tilewright.tir import COMM_REDUCE, ORDERED, SERIAL, Block, Buffer, Call, Expr, For, IntImm, Load, Var, dtype, walk
 from tilewright.tir.ops import INTRINSICS
 
 
@@ -114,7 +114,15 @@ def is_unscheduled(sch: Schedule, rv: BlockRV) -> bool:
     realize, loops = sch.realize(rv), sch.loops_above(sch.realize(rv))
     if not isinstance(realize.predicate, IntImm) or len(loops) != len(realize.iter_values):
         return False
-    inside = [*(loop.body for loop in loops)]
+    shared = int(is_step(sch, rv))
+    own = loops[shared:]
     return (all(loop.kind == SERIAL and not loop.annotations for loop in loops)
-            and all(value is loop.loop_var for value, loop in zip(realize.iter_values, loops))
-            and all(a is b for a, b in zip(inside, [*loops[1:], realize])))
+            and all(value is loop.loop_var for value, loop in zip(realize.iter_values[shared:], own))
+            and all(loop.body is below for loop, below in zip(own, [*own[1:], realize])))
+
+
+def is_step(sch: Schedule, rv: BlockRV) -> bool:
+    """True when the block is computed in every step of a scan: its outermost loop runs a block in order."""
+    loops = sch.loops_above(sch.realize(rv))
+    return bool(loops) and any(iv.iter_type == ORDERED for s in walk(loops[0]) if isinstance(s, Block)
+                               for iv in s.iter_vars)

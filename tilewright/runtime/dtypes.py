@@ -9,9 +9,10 @@ import numpy as np
 
 from tilewright.support.errors import ArgumentError, described, with_hint
 
-INT, UINT, FLOAT, HANDLE, BFLOAT, BOOL = 0, 1, 2, 3, 4, 6        # DLDataTypeCode
+INT, UINT, FLOAT, HANDLE, BFLOAT, BOOL, E4M3FN, E5M2 = 0, 1, 2, 3, 4, 6, 10, 12        # DLDataTypeCode
 _CODES = {"int": INT, "uint": UINT, "float": FLOAT, "bfloat": BFLOAT}
 _WIDTHS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bfloat": (16,)}
+_EIGHT_BIT_FLOATS = {"float8_e4m3fn": E4M3FN, "float8_e5m2": E5M2}
 _PATTERN = re.compile(r"(bool|[a-z]+?)(\d*)(?:x(\d+))?")
 _ALIASES = {"int": "int32", "float": "float32", "double": "float64", "uint1": "bool"}
 
@@ -19,6 +20,9 @@ _ALIASES = {"int": "int32", "float": "float32", "double": "float64", "uint1": "b
 @functools.cache
 def dl_dtype(dtype: str) -> tuple[int, int, int]:
     """(code, bits, lanes) of "float32", "bool", "int8x4"; a bool takes 8 bits. Raises ArgumentError."""
+    element, _, lanes_text = dtype.partition("x")
+    if element in _EIGHT_BIT_FLOATS and (lanes_text.isdigit() or element == dtype):
+        return _EIGHT_BIT_FLOATS[element], 8, int(lanes_text or 1)
     match = _PATTERN.fullmatch(_ALIASES.get(dtype, dtype))
     if match:
         kind, bits, lanes = match[1], int(match[2] or 0), int(match[3] or 1)
@@ -35,6 +39,9 @@ def dtype_name(code: int, bits: int, lanes: int = 1) -> str:
     suffix = f"x{lanes}" if lanes > 1 else ""
     if code == BOOL:
         return f"bool{suffix}"
+    for name, number in _EIGHT_BIT_FLOATS.items():
+        if (code, bits) == (number, 8):
+            return f"{name}{suffix}"
     names = {number: name for name, number in _CODES.items()}
     return f"{names.get(code, f'dlpack code {code}, bits ')}{bits}{suffix}"
 
@@ -48,11 +55,12 @@ def item_bytes(dtype: str) -> int:
 
 @functools.cache
 def numpy_dtype(dtype: str) -> np.dtype:
-    """NumPy's dtype of a scalar dtype string (bfloat16: ml_dtypes'). Raises ArgumentError for vectors."""
+    """NumPy's dtype of a scalar dtype string (ml_dtypes' for bfloat16 and 8-bit floats). Raises ArgumentError."""
     code, bits, lanes = dl_dtype(dtype)
     if lanes != 1:
         raise ArgumentError(f"{dtype} is a vector type, which NumPy has not")
-    return np.dtype(ml_dtypes.bfloat16) if code == BFLOAT else np.dtype(dtype_name(code, bits))
+    name = dtype_name(code, bits)
+    return np.dtype(getattr(ml_dtypes, name) if code in (BFLOAT, E4M3FN, E5M2) else name)
 
 
 def dtype_string(dtype: object) -> str:

@@ -115,7 +115,7 @@ _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.p
 def retype(capsule: Any, dtype: str) -> Any:
     """The same unconsumed DLPack capsule, its elements read as another dtype of the same size.
 
-    NumPy knows no bfloat16 in DLPack, so such arrays travel as uint16.
+    NumPy knows no bfloat16 and no 8-bit floats in DLPack, so such arrays travel as unsigned integers.
     """
     header = DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     header.dtype_code, header.dtype_bits, header.dtype_lanes = dl_dtype(dtype)

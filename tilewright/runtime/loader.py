@@ -10,8 +10,9 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from tilewright.runtime import elf, ffi, native
+from tilewright.runtime import elf, ffi, native, perf
 from tilewright.runtime.cpus import group_cpus
+from tilewright.support import config
 from tilewright.support.errors import CodegenError, with_hint
 
 _lock = threading.RLock()
@@ -54,6 +55,7 @@ def load_objects(objects: Sequence[bytes]) -> Library:
     """The object files (for this host) linked into this process.
 
     They may use each other's symbols, the support functions, libtvm_ffi and every symbol of the process.
+    With TILEWRIGHT_PERF their addresses are written where `perf` looks for names.
     Raises CodegenError when an object is for another machine, or two define one symbol.
     """
     builder = llvm.JITLibraryBuilder()
@@ -62,7 +64,10 @@ def load_objects(objects: Sequence[bytes]) -> Library:
     with _lock:
         for name, address in _support_addresses().items():
             builder.import_symbol(name, address)
-        return _link(builder, objects)
+        library = _link(builder, objects)
+    if config.get("PERF"):
+        perf.write_names(objects, library.address)
+    return library
 
 
 def _link(builder: Any, objects: Sequence[bytes]) -> Library:
@@ -108,6 +113,8 @@ def _support() -> Library:
     data = _object_cache(native.support_key(triple), lambda: native.compile_support(triple))
     library = _link(llvm.JITLibraryBuilder().add_object_img(data), [data])
     _never_free(library)
+    if config.get("PERF"):
+        perf.write_names([data], library.address)
     ctypes.c_int32.from_address(library.address("tw_own_errors")).value = 1
     if quota := group_cpus():
         ctypes.c_int32.from_address(library.address("tw_quota")).value = quota

@@ -17,7 +17,9 @@ from tilewright.support.errors import ArgumentError, with_hint
 
 ALIGNMENT = 64                      # bytes: a cache line, and the widest vector register
 _CPU = cpu(0)
-_BFLOAT16 = numpy_dtype("bfloat16")
+# Floats that NumPy does not know in DLPack: their bits travel as unsigned integers.
+_AS_BITS = {name: numpy_dtype(name) for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2")}
+_NAME_OF = {dtype: name for name, dtype in _AS_BITS.items()}
 
 
 class Tensor:
@@ -84,10 +86,11 @@ class Tensor:
     def _view(self) -> np.ndarray:
         """The memory as a NumPy array (writable)."""
         require_cpu(self.device, "reading a tensor")
-        if self.dtype != "bfloat16":
+        if self.dtype not in _AS_BITS:
             return _writable(np.from_dlpack(self._held))
-        capsule = ffi.retype(self._held.__dlpack__(), "uint16")
-        return _writable(np.from_dlpack(ffi.Capsule(capsule, (1, 0)))).view(_BFLOAT16)
+        kind = _AS_BITS[self.dtype]
+        capsule = ffi.retype(self._held.__dlpack__(), _bits_of(kind))
+        return _writable(np.from_dlpack(ffi.Capsule(capsule, (1, 0)))).view(kind)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         view = self._view()
@@ -237,15 +240,21 @@ def as_numpy(source: Any) -> np.ndarray:
 
 
 def share(values: np.ndarray) -> Any:
-    """A tvm-ffi tensor over the memory of a NumPy array, read-only and bfloat16 arrays included.
+    """A tvm-ffi tensor over the memory of a NumPy array, read-only ones and all floats of 16 and 8 bits included.
 
     The caller sees to it that nothing writes to read-only memory. Raises BufferError for dtypes that DLPack
     has not.
     """
     values = _writable(values)
-    if values.dtype == _BFLOAT16:
-        return ffi.from_dlpack(ffi.retype(values.view("uint16").__dlpack__(), "bfloat16"))
+    name = _NAME_OF.get(values.dtype)
+    if name is not None:
+        return ffi.from_dlpack(ffi.retype(values.view(_bits_of(values.dtype)).__dlpack__(), name))
     return ffi.from_dlpack(values)
+
+
+def _bits_of(kind: np.dtype) -> str:
+    """The unsigned integer as wide as an element."""
+    return f"uint{8 * kind.itemsize}"
 
 
 class _Interface:
@@ -261,8 +270,8 @@ def _writable(values: np.ndarray) -> np.ndarray:
     """The same memory as an array without the read-only flag, which DLPack before 1.0 cannot express."""
     if values.flags.writeable:
         return values
-    if values.dtype == _BFLOAT16:
-        return _writable(values.view("uint16")).view(values.dtype)
+    if values.dtype in _NAME_OF:
+        return _writable(values.view(_bits_of(values.dtype))).view(values.dtype)
     return np.asarray(_Interface(values))
 
 

@@ -1,9 +1,39 @@
 """Schedules: one file per family of primitives on the one Schedule."""
-from tilewright.schedule import annotations, cache, compute_at, inline, layout, loops, reduction, scopes, stages
+from tilewright.schedule import (
+    annotations,
+    block_axes,
+    block_layout,
+    blockize,
+    cache,
+    cache_index,
+    cache_inplace,
+    compute_at,
+    einsum,
+    inline,
+    layout,
+    loops,
+    padding,
+    partition,
+    prefetch,
+    reduction,
+    reindex,
+    rfactor,
+    rolling,
+    sampling,
+    scopes,
+    stages,
+    storage,
+    tensorize,
+)
 from tilewright.schedule.primitive import PRIMITIVES, primitive, replay
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import BlockRV, LoopRV
+from tilewright.schedule.state import BlockRV, ExprRV, LoopRV
 from tilewright.schedule.trace import Entry, Trace
 
-__all__ = ["PRIMITIVES", "BlockRV", "Entry", "LoopRV", "Schedule", "Trace", "annotations", "cache", "compute_at",
-           "inline", "layout", "loops", "primitive", "reduction", "replay", "scopes", "stages"]
+__all__ = [
+    "PRIMITIVES", "BlockRV", "Entry", "ExprRV", "LoopRV", "Schedule", "Trace", "annotations", "block_axes",
+    "block_layout", "blockize", "cache", "cache_inplace", "cache_index", "compute_at",
+    "einsum", "inline", "layout", "loops", "padding", "partition",
+    "prefetch", "primitive",
+    "reduction", "replay", "reindex", "rfactor", "rolling", "sampling", "scopes", "stages", "storage", "tensorize",
+]

@@ -4,12 +4,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tilewright.schedule.handles import plain
 from tilewright.schedule.legality import require_independent
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, statements
-from tilewright.schedule.trace import plain
-from tilewright.support.errors import require
+from tilewright.support.errors import legal, require
 from tilewright.tir.expr import IntImm
 from tilewright.tir.stmt import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, For, Stmt
 
@@ -70,7 +70,7 @@ def bind(sch: Schedule, loop: LoopRV, thread_axis: str) -> None:
     old = _serial(sch, loop, THREAD_BINDING)
     require(tag in THREAD_TAGS, f"{tag!r} is not a thread axis", old,
             hint=f"the axes are {', '.join(THREAD_TAGS)}")
-    require_independent(sch, old, "bind")
+    require_independent(sch, old, "bind", tag)
     if not tag.startswith("vthread"):
         _check_same_axis(sch, old, tag)
     sch.replace(old, old.replace(kind=THREAD_BINDING, thread_tag=tag))
@@ -82,12 +82,12 @@ def _check_same_axis(sch: Schedule, loop: For, tag: str) -> None:
     for other in statements(outermost):
         if isinstance(other, For) and other.thread_tag == tag:
             mine, theirs = loop.loop_var.name, other.loop_var.name
-            require(analyzer.equal(loop.extent, other.extent),
-                    f"loop {mine} has extent {loop.extent}, and loop {theirs}, "
-                    f"bound to {tag} in the same kernel, has {other.extent}", loop, other,
-                    hint="loops of one thread axis share an extent: split to the same factor")
+            legal(analyzer.equal(loop.extent, other.extent),
+                  f"loop {mine} has extent {loop.extent}, and loop {theirs}, "
+                  f"bound to {tag} in the same kernel, has {other.extent}", loop, other,
+                  hint="loops of one thread axis share an extent: split to the same factor")
             nested = other in path or any(s is other for s in statements(loop))
-            require(not nested, f"loop {theirs} is bound to {tag}, and the loops are nested", loop, other)
+            legal(not nested, f"loop {theirs} is bound to {tag}, and the loops are nested", loop, other)
 
 
 def _serial(sch: Schedule, rv: LoopRV, kind: str) -> For:
@@ -107,7 +107,10 @@ def _require_constant(loop: For, verb: str) -> None:
 
 @primitive
 def annotate(sch: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: Any) -> None:
-    """Attach a value to a loop or block under a key: `annotations[ann_key] = ann_val`.
+    """Attach a value to a loop or block under a key.
+
+        for i in range(n): body     ->      for i in T.serial(n, annotations={"key": 1}): body
+        with block("C"): body       ->      with block("C"): T.block_attr({"key": 1}); body
 
     Legal when the key is a string that the loop or block does not carry yet, and the value is a number, a
     string, None, or a list or dict of those.
@@ -124,6 +127,8 @@ def annotate(sch: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_v
 @primitive
 def unannotate(sch: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str) -> None:
     """Remove the annotation ann_key of a loop or block.
+
+        for i in T.serial(n, annotations={"key": 1}): body      ->      for i in range(n): body
 
     Legal when it is there.
     """

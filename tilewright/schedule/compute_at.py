@@ -16,12 +16,12 @@ from tilewright.schedule.dataflow import (
 from tilewright.schedule.digits import Domains, domains_of
 from tilewright.schedule.iteration import narrowed, require_whole_iteration, runs_once
 from tilewright.schedule.nest import nest
-from tilewright.schedule.ordering import BEFORE, order, require_no_race, require_same_order
+from tilewright.schedule.ordering import BEFORE, order, precedes, require_no_race, require_same_order
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.required import Place, solve, touched
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV
-from tilewright.support.errors import require
+from tilewright.support.errors import legal, require
 from tilewright.tir.expr import COMM_REDUCE
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, seq
@@ -41,29 +41,34 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
 
     The block gets new loops, one for each iter var, of constant extents (the hull of what is needed) and a predicate
     where they run over its domain; with preserve_unit_loops also those of extent 1. index: -1 puts it as late as
-    possible in the body of loop, -2 as early as possible, n >= 0 before statement n.
+    possible in the body of loop, -2 as early as possible, n >= 0 before statement n. Where sample_compute_location gave
+    a place that is no loop, the block stays, or is inlined.
 
     Legal when all that use the block are below loop and all that it uses come before the place, the block's buffers
     are not outputs and no other block writes them, and no block that it would pass writes what it reads.
     """
+    if _place_without_loop(sch, loop):
+        return sch.compute_inline(block) if loop.place == "inlined" else None
     target, realize = sch.loop(loop), sch.realize(block)
     _require_one_function(block, loop)
     _require_movable(sch, realize, target)
     name = realize.block.name
     for region in realize.block.writes:
-        require(not is_output(sch, region.buffer),
-                f"block {name} writes {region.buffer.name}, an output of the function", realize,
-                hint="reverse_compute_at moves an output to its producers")
+        legal(not is_output(sch, region.buffer),
+              f"block {name} writes {region.buffer.name}, an output of the function", realize,
+              hint="reverse_compute_at moves an output to its producers")
     buffers = [r.buffer for r in realize.block.writes]
     consumers = _distinct(r for b in buffers for r in readers_of(sch, b) if r is not realize)
     require(bool(consumers), f"nothing reads what block {name} computes", realize)
     for consumer in consumers:
-        require(is_below(sch.index, consumer, target),
-                f"block {consumer.block.name} reads {name}'s result and is not below loop {target.loop_var.name}",
-                consumer, target, hint="choose a loop around all consumers")
+        legal(is_below(sch.index, consumer, target),
+              f"block {consumer.block.name} reads {name}'s result and is not below loop {target.loop_var.name}",
+              consumer, target, hint="choose a loop around all consumers")
     producers = _distinct(r for b in realize.block.reads for r in writers_of(sch, b.buffer))
     children = children_of(target)
-    at = _place(children, [p for p in producers if p is not realize], consumers, index, name, target)
+    # A producer that comes after the block gives values to later iterations only; require_same_order sees to those.
+    earlier = [p for p in producers if p is not realize and precedes(sch.index, p, realize)]
+    at = _place(children, earlier, consumers, index, name, target)
     place, inner_of = _scope(sch, target)
     boxes = touched(consumers, "reads", inner_of, place)
     moved = narrowed(sch, realize)
@@ -93,6 +98,8 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     the place, the parts of the block make up its domain, each point once, and no block that it would pass touches
     what it writes or writes what it reads.
     """
+    if _place_without_loop(sch, loop):
+        return sch.reverse_compute_inline(block) if loop.place == "inlined" else None
     target, realize = sch.loop(loop), sch.realize(block)
     _require_one_function(block, loop)
     _require_movable(sch, realize, target)
@@ -114,9 +121,9 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     loops = sch.loops_above(moved)
     _require_partition(sch, moved, realize, loops, target)
     for producer in below:
-        require(order(sch, sch.index, sch.realize(producer.block.name), moved) <= {BEFORE},
-                f"what block {name} reads of block {producer.block.name} is not all computed in one iteration of loop "
-                f"{target.loop_var.name}", producer, target, hint="choose an outer loop")
+        legal(order(sch, sch.index, sch.realize(producer.block.name), moved) <= {BEFORE},
+              f"what block {name} reads of block {producer.block.name} is not all computed in one iteration of loop "
+              f"{target.loop_var.name}", producer, target, hint="choose an outer loop")
     apart = {id(r) for r in (realize, *below)}
     require_same_order(sch, before, name, [p for p in blocks_of(before) if id(p) not in apart])
     require_no_race(sch, name)
@@ -124,6 +131,14 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
 
 def _distinct(realizes: Iterable[BlockRealize]) -> list[BlockRealize]:
     return list({id(r): r for r in realizes}.values())
+
+
+def _place_without_loop(sch: Schedule, loop: LoopRV) -> bool:
+    """True for what sample_compute_location gives where the block is to stay or to be inlined."""
+    if not (isinstance(loop, LoopRV) and loop.place):
+        return False
+    require(sch.trace.defines(loop), f"{loop} belongs to another schedule")
+    return True
 
 
 def _require_one_function(block: BlockRV | str, loop: LoopRV) -> None:
@@ -179,20 +194,20 @@ def _require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, lo
     used = {n for value in moved.iter_values for n in walk(value)}
     for loop in loops:
         unit = analyzer.prove(loop.extent.equal(1))
-        require(unit or loop.loop_var in used,
-                f"every iteration of loop {loop.loop_var.name} would run the same part of block {name}", loop, old,
-                hint=f"choose a loop outside {loop.loop_var.name}")
+        legal(unit or loop.loop_var in used,
+              f"every iteration of loop {loop.loop_var.name} would run the same part of block {name}", loop, old,
+              hint=f"choose a loop outside {loop.loop_var.name}")
     pairs = list(zip(moved.block.iter_vars, moved.iter_values, strict=True))
-    require(runs_once(pairs, loops, moved.predicate, analyzer),
-            f"the parts of block {name} that the iterations of loop {target.loop_var.name} would run overlap or leave "
-            "something out", old, target, hint="choose an outer loop")
+    legal(runs_once(pairs, loops, moved.predicate, analyzer),
+          f"the parts of block {name} that the iterations of loop {target.loop_var.name} would run overlap or leave "
+          "something out", old, target, hint="choose an outer loop")
     reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
     for iv, value in reductions:
         assert iv.dom is not None
         begins = analyzer.equal(substitute(value, {loop.loop_var: loop.min for loop in loops}), iv.dom.min)
-        require(begins, f"the reduction over {iv.var.name} would not begin at its first step {iv.dom.min}, where "
-                f"block {name} initialises", old, target)
+        legal(begins, f"the reduction over {iv.var.name} would not begin at its first step {iv.dom.min}, where "
+              f"block {name} initialises", old, target)
     for loop in loops:
         reduces = any(n is loop.loop_var for _, value in reductions for n in walk(value))
-        require(not reduces or loop.kind in (SERIAL, UNROLLED),
-                f"the {loop.kind} loop {loop.loop_var.name} would run a reduction of block {name}", loop, old)
+        legal(not reduces or loop.kind in (SERIAL, UNROLLED),
+              f"the {loop.kind} loop {loop.loop_var.name} would run a reduction of block {name}", loop, old)

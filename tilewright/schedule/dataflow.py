@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index, statements
-from tilewright.support.errors import require
+from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, Expr, IntImm, IterVar
 from tilewright.tir.node import Node, walk
@@ -98,9 +98,9 @@ def require_single_writer(sch: Schedule, realize: BlockRealize) -> None:
     name = realize.block.name
     for region in realize.block.writes:
         others = [r for r in writers_of(sch, region.buffer) if r is not realize]
-        require(not others, f"{region.buffer.name} is written by block {name} and by block "
-                f"{', '.join(r.block.name for r in others)}, so {name} alone does not give its values",
-                realize, *others, hint="do this before decompose_reduction")
+        legal(not others, f"{region.buffer.name} is written by block {name} and by block "
+              f"{', '.join(r.block.name for r in others)}, so {name} alone does not give its values",
+              realize, *others, hint="do this before decompose_reduction")
 
 
 def require_stage(sch: Schedule, realize: BlockRealize) -> None:
@@ -109,24 +109,24 @@ def require_stage(sch: Schedule, realize: BlockRealize) -> None:
     require_leaf(sch, realize)
     block = realize.block
     for iv in block.iter_vars:
-        require(iv.iter_type in (DATA_PARALLEL, COMM_REDUCE),
-                f"iteration {iv.var.name} of block {block.name} must run in order", realize)
+        legal(iv.iter_type in (DATA_PARALLEL, COMM_REDUCE),
+              f"iteration {iv.var.name} of block {block.name} must run in order", realize)
     require_single_writer(sch, realize)
     _require_own_elements(realize)
     reduces = is_reduction(block)
-    require(not reduces or block.init is not None, f"reduction block {block.name} does not initialise what it writes",
-            realize)
+    legal(not reduces or block.init is not None, f"reduction block {block.name} does not initialise what it writes",
+          realize)
     for region in block.writes:
         own = loads_of(block_statements(block), region.buffer)
         points = [s.indices for s in stores_of(block_statements(block), region.buffer)]
         fine = block.init is not None and all(same_indices(load.indices, p) for load in own for p in points)
-        require(not own or fine, f"block {block.name} reads {region.buffer.name}, which it also writes", realize)
+        legal(not own or fine, f"block {block.name} reads {region.buffer.name}, which it also writes", realize)
     if not reduces:
         return
     reduction_vars = {iv.var for iv in block.iter_vars if iv.iter_type == COMM_REDUCE}
     for store in stores_of(block_statements(block)):
-        require(not any(n in reduction_vars for i in store.indices for n in walk(i)),
-                f"a reduction axis of block {block.name} indexes {store.buffer.name}", realize)
+        legal(not any(n in reduction_vars for i in store.indices for n in walk(i)),
+              f"a reduction axis of block {block.name} indexes {store.buffer.name}", realize)
 
 
 def _require_own_elements(realize: BlockRealize) -> None:
@@ -135,9 +135,9 @@ def _require_own_elements(realize: BlockRealize) -> None:
     written = {n for region in block.writes for r in region.region for n in walk(r)}
     for iv in spatial(block):
         single = iv.dom is not None and isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value <= 1
-        require(single or iv.var in written,
-                f"iteration {iv.var.name} of block {block.name} does not determine what is written, so where the block "
-                "runs decides its value", realize)
+        legal(single or iv.var in written,
+              f"iteration {iv.var.name} of block {block.name} does not determine what is written, so where the block "
+              "runs decides its value", realize)
 
 
 def same_indices(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:

@@ -19,13 +19,13 @@ from tilewright.schedule.dataflow import (
 )
 from tilewright.schedule.digits import bindings, domains_of
 from tilewright.schedule.iteration import beyond_domain, require_whole_iteration
-from tilewright.schedule.ordering import order, place_in, require_no_race
+from tilewright.schedule.ordering import BEFORE, order, place_in, require_no_race, vectors
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.reads import with_reads
 from tilewright.schedule.required import is_dense, relaxed
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, Index
-from tilewright.support.errors import require
+from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Call, Expr, IntImm, Range, Var, all_of, binary, cast
 from tilewright.tir.node import Node, children, rewrite, substitute, walk
@@ -46,8 +46,8 @@ def compute_inline(sch: Schedule, block: BlockRV) -> None:
     realize = sch.realize(block)
     store = _only_store(sch, realize)
     buffer, name = store.buffer, realize.block.name
-    require(not is_output(sch, buffer), f"block {name} writes {buffer.name}, an output of the function", realize,
-            hint="an output cannot vanish; reverse_compute_inline dissolves its block into the producer")
+    legal(not is_output(sch, buffer), f"block {name} writes {buffer.name}, an output of the function", realize,
+          hint="an output cannot vanish; reverse_compute_inline dissolves its block into the producer")
     points = [Var(f"x{n}", e.dtype) for n, e in enumerate(store.indices)]
     inverse = _inverse(realize, store.indices, points, sch.analyzer_at(None))
     consumers = readers_of(sch, buffer)
@@ -92,9 +92,9 @@ def reverse_compute_inline(sch: Schedule, block: BlockRV) -> None:
     loads = loads_of([store], buffer)
     require(all(same_indices(loads[0].indices, load.indices) for load in loads),
             f"block {realize.block.name} reads more than one element of {buffer.name}", realize)
-    require(_always_loads(store.value, buffer) or _makes_all(sch, producer, realize, loads[0]),
-            f"block {realize.block.name} reads {buffer.name} only where a condition holds, and block "
-            f"{producer.block.name} is not shown to run for all its elements", realize, producer)
+    legal(_always_loads(store.value, buffer) or _makes_all(sch, producer, realize, loads[0]),
+          f"block {realize.block.name} reads {buffer.name} only where a condition holds, and block "
+          f"{producer.block.name} is not shown to run for all its elements", realize, producer)
     points = [Var(f"x{n}", e.dtype) for n, e in enumerate(loads[0].indices)]
     inverse = _inverse(realize, loads[0].indices, points, sch.analyzer_at(None), onto=True)
     inside = _inside(sch, producer.block)
@@ -272,15 +272,29 @@ def _require_inputs_kept(sch: Schedule, old: Index, gone: BlockRealize, consumer
     """What the vanished block read has the same values where consumer reads it now."""
     name = gone.block.name
     for region in gone.block.reads:
-        require(not any(w.buffer is region.buffer for w in consumer.block.writes),
-                f"block {consumer.block.name} writes {region.buffer.name}, which block {name} reads", gone, consumer)
+        legal(not any(w.buffer is region.buffer for w in consumer.block.writes)
+              or _reads_earlier_iterations(sch, old, gone, consumer, region.buffer),
+              f"block {consumer.block.name} writes {region.buffer.name}, which block {name} reads", gone, consumer)
         others = [b.buffer for b in consumer.block.reads + consumer.block.writes if b.buffer is not region.buffer]
-        for writer in writers_of(sch, region.buffer):
+        for writer in (w for w in writers_of(sch, region.buffer) if w is not consumer):
             was = order(sch, old, old.realizes[writer.block.name], gone)
             now = order(sch, sch.index, writer, consumer, others)
-            require(not was or (len(was) == 1 and now <= was),
-                    f"block {writer.block.name} writes {region.buffer.name} between block {name}, which reads it, "
-                    f"and block {consumer.block.name}", gone, old.realizes[writer.block.name])
+            legal(not was or (len(was) == 1 and now <= was),
+                  f"block {writer.block.name} writes {region.buffer.name} between block {name}, which reads it, "
+                  f"and block {consumer.block.name}", gone, old.realizes[writer.block.name])
+
+
+def _reads_earlier_iterations(sch: Schedule, old: Index, gone: BlockRealize, consumer: BlockRealize,
+                              buffer: Buffer) -> bool:
+    """True when, of the buffer, the vanished block read and consumer reads what earlier iterations of consumer wrote:
+    the states of a scan."""
+    writer = old.realizes[consumer.block.name]
+    touched = [r.buffer for block in (writer.block, gone.block) for r in (*block.reads, *block.writes)]
+    if not order(sch, old, writer, gone, ignore=[b for b in touched if b is not buffer]) <= {BEFORE}:
+        return False
+    pairs = [(w, r) for w in consumer.block.writes for r in consumer.block.reads if w.buffer is r.buffer is buffer]
+    distances = vectors(sch, sch.index, consumer, consumer, sch.index.loops_above(consumer), pairs)
+    return all(next((x for x in v if x), 0) > 0 for v in distances)
 
 
 def _require_consumer_order(sch: Schedule, old: Index, gone: BlockRealize, producer: BlockRealize) -> None:
@@ -293,6 +307,6 @@ def _require_consumer_order(sch: Schedule, old: Index, gone: BlockRealize, produ
             continue
         was = order(sch, old, partner, gone)
         now = order(sch, sch.index, sch.realize(partner.block.name), merged, others)
-        require(not was or (len(was) == 1 and now <= was),
-                f"block {partner.block.name} stands between block {producer.block.name} and block {gone.block.name} "
-                "and touches the same buffer", partner, gone)
+        legal(not was or (len(was) == 1 and now <= was),
+              f"block {partner.block.name} stands between block {producer.block.name} and block {gone.block.name} "
+              "and touches the same buffer", partner, gone)

@@ -10,7 +10,7 @@ from tilewright.arith.regions import interval_of
 from tilewright.schedule.digits import Domains, Interval, conjuncts, digits_of, domains_of, reach
 from tilewright.schedule.required import Place
 from tilewright.schedule.schedule import Schedule
-from tilewright.support.errors import require
+from tilewright.support.errors import legal
 from tilewright.tir.buffer import BufferRegion, Load
 from tilewright.tir.expr import (
     COMM_REDUCE,
@@ -24,6 +24,7 @@ from tilewright.tir.expr import (
     all_of,
     binary,
     cast,
+    is_const,
     maximum,
 )
 from tilewright.tir.node import substitute, walk
@@ -68,16 +69,16 @@ def require_whole_iteration(sch: Schedule, realize: BlockRealize) -> None:
     block, loops = realize.block, sch.index.loops_above(realize)
     analyzer = sch.analyzer_at(realize)
     extra = beyond_domain(realize, analyzer)
-    require(not extra, f"block {block.name} runs only where {extra[0] if extra else ''}; moved, it would lose that "
-            "condition", realize)
+    legal(not extra, f"block {block.name} runs only where {extra[0] if extra else ''}; moved, it would lose that "
+          "condition", realize)
     pairs = list(zip(block.iter_vars, realize.iter_values, strict=True))
     reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
     if not reductions or all(_plain(iv, value, loops) for iv, value in pairs):
         return
     used = {n for _, value in reductions for n in walk(value)}
     chosen = pairs if any(n in used for iv, v in pairs if iv.iter_type != COMM_REDUCE for n in walk(v)) else reductions
-    require(runs_once(chosen, loops, realize.predicate, analyzer),
-            f"the loops around block {block.name} are not shown to run its reduction exactly once", realize)
+    legal(runs_once(chosen, loops, realize.predicate, analyzer),
+          f"the loops around block {block.name} are not shown to run its reduction exactly once", realize)
 
 
 def _plain(iv: IterVar, value: Expr, loops: Sequence[For]) -> bool:
@@ -149,9 +150,9 @@ def narrowed(sch: Schedule, realize: BlockRealize, to_move: bool = True) -> Bloc
             hull = interval_of(values[iv.var], ranges, place.analyzer)
             ends = [] if hull is None else [("ge", hull[0]), ("lt", binary("add", *hull))]
             iv = cut(iv, [*ends, *_limits(realize.predicate, value)], variables, place.analyzer)
-            require(not to_move or hull is None or _reaches_ends(iv, hull, place.analyzer),
-                    f"block {realize.block.name} may run for an unknown part only of the "
-                    f"domain of {iv.var.name}", realize)
+            legal(not to_move or hull is None or _reaches_ends(iv, hull, place.analyzer),
+                  f"block {realize.block.name} may run for an unknown part only of the "
+                  f"domain of {iv.var.name}", realize)
         iter_vars.append(iv)
     same = all(a is b for a, b in zip(iter_vars, realize.block.iter_vars, strict=True))
     return realize.block if same else realize.block.replace(iter_vars=tuple(iter_vars))
@@ -160,8 +161,12 @@ def narrowed(sch: Schedule, realize: BlockRealize, to_move: bool = True) -> Bloc
 def _reaches_ends(iv: IterVar, hull: Interval, analyzer: Analyzer) -> bool:
     """True when the interval hull is shown to hold the domain of iv."""
     assert iv.dom is not None
-    end, last = binary("add", iv.dom.min, iv.dom.extent), binary("add", *hull)
-    return analyzer.prove(binary("le", hull[0], iv.dom.min)) and analyzer.prove(binary("ge", last, end))
+    extent = iv.dom.extent
+    if isinstance(extent, Binary) and extent.op == "max" and is_const(extent.b, 0):
+        extent = extent.a                                           # of an empty domain nothing is needed
+    end, last = binary("add", iv.dom.min, extent), binary("add", *hull)
+    with analyzer.constraint(binary("gt", extent, 0)):
+        return analyzer.prove(binary("le", hull[0], iv.dom.min)) and analyzer.prove(binary("ge", last, end))
 
 
 def _limits(predicate: Expr, value: Expr) -> Iterator[tuple[str, Expr]]:

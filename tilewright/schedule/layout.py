@@ -1,40 +1,60 @@
-"""Primitives that change how a buffer lies in memory: transform_layout."""
+"""The primitive that changes how a buffer lies in memory: transform_layout."""
 from __future__ import annotations
 
-import functools
-import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import interval_of
-from tilewright.schedule.index_map import IndexMap
-from tilewright.schedule.primitive import PRIMITIVES, primitive
+from tilewright.schedule.given import recorded_as_text
+from tilewright.schedule.index_map import IndexMap, PadValue, new_shape
+from tilewright.schedule.layout_padding import Change, give_padding
+from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
-from tilewright.support.errors import Illegal, require
+from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
 from tilewright.tir.expr import Call, Expr, IntImm, Range, Var
 from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import Block, Store
 
 
+def _as_text(given: dict[str, Any]) -> None:
+    """index_map and pad_value as texts, buffer as a position: a function in a trace could not be printed or stored."""
+    block = given["sch"].realize(given["block"]).block
+    old = chosen_buffer(block, given["buffer"])
+    if isinstance(given["buffer"], Buffer):
+        given["buffer"] = next((kind, n) for kind, regions in (("write", block.writes), ("read", block.reads))
+                               for n, r in enumerate(regions) if r.buffer is old)
+    mapped = given["index_map"] = IndexMap.of(given["index_map"], len(old.shape))
+    pad = given.get("pad_value")
+    if callable(pad) or isinstance(pad, float) and not math.isfinite(pad):
+        given["pad_value"] = PadValue.of(pad, mapped.rank)
+
+
+@recorded_as_text(_as_text)
 @primitive
-def transform_layout(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | str,
-                     index_map: Callable[..., Any] | str) -> None:
+def transform_layout(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | str | Buffer,
+                     index_map: Callable[..., Any] | str, pad_value: Any = None, *,
+                     assume_injective_transform: bool = False) -> None:
     """Store a buffer that the function allocates in another order, or with other dimensions.
 
         B_packed[k, j]
     ->
         B_packed[j // 32, k, j % 32]        # index_map: lambda k, j: (j // 32, k, j % 32)
 
-    buffer: ("read", n) or ("write", n) among the regions of block, or a name. index_map gives the new indices of the
-    element at the old ones; every access of the function is rewritten. Where a split does not divide an extent the new
-    buffer has elements that nothing uses.
+    buffer: ("read", n) or ("write", n) among the regions of block, a name, or the buffer itself. index_map gives the
+    new indices of the element at the old ones; every access of the function is rewritten. IndexMap.AXIS_SEPARATOR
+    among them starts a new physical dimension. Where a split does not divide an extent the new buffer has padding:
+    elements that nothing reads. pad_value, a number or a function of the new indices, is written to them: by the
+    block that makes the buffer, which then runs over the new shape, if that is all that its loops do; else by a new
+    block NAME_pad before the first use. assume_injective_transform: take index_map to be one to one without a proof.
+    An argument of the function keeps its layout, since its caller relies on it (TVM changes the signature instead).
 
-    Legal when the function allocates the buffer, only loads and stores of single elements (or of all of it) use it,
-    and index_map gives no two elements the same place.
+    Legal when the function allocates the buffer, only loads and stores of elements use it, what a block is said to
+    write of it is an exact box in the new layout as well, and index_map gives no two elements the same place.
     """
     realize = sch.realize(block)
     old = chosen_buffer(realize.block, buffer)
@@ -42,66 +62,44 @@ def transform_layout(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | st
             hint="cache_read or cache_write makes a copy whose layout may change")
     require(not old.strides, f"{old.name} has strides of its own", realize)
     mapped = IndexMap.of(index_map, len(old.shape))
-    axes = [Var(name, extent.dtype) for name, extent in zip(mapped.parameters, old.shape)]
-    new_indices = mapped.apply(axes)
+    axes = tuple(Var(name, extent.dtype) for name, extent in zip(mapped.parameters, old.shape))
+    indices = mapped.apply(axes)
     analyzer = sch.analyzer_at(realize)
     domains = {v: (IntImm(0, v.dtype), extent) for v, extent in zip(axes, old.shape)}
-    understood = detect_iter_map(new_indices, domains, None, analyzer)
-    require(understood is not None and understood.is_injective,
-            f"the map ({', '.join(map(str, axes))}) -> ({', '.join(map(str, new_indices))}) is not known to give every "
-            f"element of {old.name} a place of its own", realize,
-            hint="build it from axes, //, % by constants, and sums of multiples")
-    _require_plain_writes(sch, old, analyzer)
-    new = old.replace(shape=_new_shape(analyzer, new_indices, domains), data=None)
-    sch.set_body(rewrite(sch.func.body, _Transform(old, new, mapped, analyzer).step))
+    inverse = detect_iter_map(indices, domains, None, analyzer)
+    known = inverse is not None and inverse.is_injective
+    legal(known or assume_injective_transform is True,
+          f"the map ({', '.join(map(str, axes))}) -> ({', '.join(map(str, indices))}) is not known to give every "
+          f"element of {old.name} a place of its own", realize,
+          hint="build it from axes, //, % by constants, and sums of multiples")
+    new = old.replace(shape=new_shape(analyzer, indices, domains), data=None, axis_separators=mapped.axis_separators)
+    pad = None if pad_value is None else PadValue.of(pad_value, len(indices))
+    require(pad is None or known, f"the padding of {old.name} is not known: index_map is not shown to be one to one",
+            realize, hint="leave out pad_value")
+    transform = _Transform(old, new, mapped, analyzer)
+    _require_exact_writes(sch, transform)
+    change = Change(old, new, mapped, axes, domains, inverse)
+    before = sch.index
+    sch.set_body(rewrite(sch.func.body, transform.step))
+    if pad is not None:
+        give_padding(sch, before, change, pad)
 
 
-def _with_maps_as_text(recorded: Callable[..., None]) -> Callable[..., None]:
-    """The primitive, called with its index_map as text: a function in a trace could not be printed or stored."""
-    signature = inspect.signature(recorded)
-
-    @functools.wraps(recorded)
-    def call(*args: Any, **kwargs: Any) -> None:
-        try:
-            given = dict(signature.bind(*args, **kwargs).arguments)
-            rank = len(chosen_buffer(given["sch"].realize(given["block"]).block, given["buffer"]).shape)
-            given["index_map"] = IndexMap.of(given["index_map"], rank)
-        except (TypeError, Illegal):               # the primitive says what is wrong, with the program
-            return recorded(*args, **kwargs)
-        return recorded(**given)
-
-    return call
-
-
-Schedule.transform_layout = PRIMITIVES["transform_layout"] = transform_layout = _with_maps_as_text(transform_layout)
-
-
-def chosen_buffer(block: Block, which: tuple[str, int] | str) -> Buffer:
-    """The buffer of a block that ("read", n), ("write", n) or a name means. Refuses what means none."""
+def chosen_buffer(block: Block, which: tuple[str, int] | str | Buffer) -> Buffer:
+    """The buffer of a block that ("read", n), ("write", n), a name or a Buffer means. Refuses what means none."""
     regions: Mapping[str, Sequence[BufferRegion]] = {"read": block.reads, "write": block.writes}
-    if isinstance(which, str):
-        found = [r.buffer for r in (*block.writes, *block.reads) if r.buffer.name == which]
+    if isinstance(which, (str, Buffer)):
+        found = [r.buffer for r in (*block.writes, *block.reads) if r.buffer is which or r.buffer.name == which]
+        what = repr(which) if isinstance(which, str) else which.name
     else:
         pair = isinstance(which, (tuple, list)) and len(which) == 2 and which[0] in regions
         require(pair and type(which[1]) is int, f'the buffer is {which!r}, not ("read", n), ("write", n) or a name')
         found = [r.buffer for n, r in enumerate(regions[which[0]]) if n == which[1]]
-    require(bool(found), f"block {block.name} has no buffer {which!r}",
+        what = repr(which)
+    require(bool(found), f"block {block.name} has no buffer {what}",
             hint=f"it reads {', '.join(r.buffer.name for r in block.reads) or 'none'} and writes "
                  f"{', '.join(r.buffer.name for r in block.writes) or 'none'}")
     return found[0]
-
-
-def _new_shape(analyzer: Analyzer, indices: Sequence[Expr],
-               domains: Mapping[Var, tuple[Expr, Expr]]) -> tuple[Expr, ...]:
-    """The least extents that hold every new index."""
-    shape: list[Expr] = []
-    for e in indices:
-        hull = interval_of(e, domains, analyzer)
-        require(hull is not None and analyzer.prove(hull[0] >= 0),
-                f"the new index {e} is not known to start at 0 or later")
-        assert hull is not None
-        shape.append(analyzer.simplify(hull[0] + hull[1]))
-    return tuple(shape)
 
 
 def is_element(region: Sequence[Range]) -> bool:
@@ -109,14 +107,12 @@ def is_element(region: Sequence[Range]) -> bool:
     return all(isinstance(r.extent, IntImm) and r.extent.value == 1 for r in region)
 
 
-def _require_plain_writes(sch: Schedule, buffer: Buffer, analyzer: Analyzer) -> None:
-    """Every block writes one element of buffer, or all: what it is said to write must not grow."""
+def _require_exact_writes(sch: Schedule, transform: _Transform) -> None:
+    """What a block is said to write must not grow: others take it to be written."""
     for b in (n for n in walk(sch.func.body) if isinstance(n, Block)):
         for w in b.writes:
-            whole = all(analyzer.equal(r.min, IntImm(0, r.min.dtype)) and analyzer.equal(r.extent, d)
-                        for r, d in zip(w.region, w.buffer.shape))
-            require(w.buffer is not buffer or is_element(w.region) or whole,
-                    f"block {b.name} writes a part of {buffer.name} that is no single element", b)
+            legal(w.buffer is not transform.old or transform.keeps(w.region),
+                  f"block {b.name} writes a part of {transform.old.name} that is no box in the new layout", b)
 
 
 class _Transform:
@@ -128,11 +124,32 @@ class _Transform:
     def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         return tuple(self.analyzer.simplify(e) for e in self.mapped.apply(indices))
 
+    def _box(self, region: Sequence[Range]) -> tuple[list[Expr], dict[Var, tuple[Expr, Expr]]]:
+        """The new indices of a point of region, and the ranges of its coordinates."""
+        points = [Var(f"x{d}", r.min.dtype) for d, r in enumerate(region)]
+        return list(self.mapped.apply(points)), {x: (r.min, r.extent) for x, r in zip(points, region, strict=True)}
+
+    def keeps(self, region: Sequence[Range]) -> bool:
+        """True when region is an element, the whole buffer (which may gain padding), or exactly a box of the new."""
+        whole = all(self.analyzer.equal(r.min, IntImm(0, r.min.dtype)) and self.analyzer.equal(r.extent, d)
+                    for r, d in zip(region, self.old.shape, strict=True))
+        if whole or is_element(region):
+            return True
+        indices, domains = self._box(region)
+        found = detect_iter_map(indices, domains, None, self.analyzer)
+        return found is not None and found.is_bijective
+
     def region(self, region: Sequence[Range]) -> tuple[Range, ...]:
-        """That of an element is an element; that of anything larger the whole buffer."""
+        """The box that holds region in the new layout; the whole of a dimension where none is known."""
         if is_element(region):
             return tuple(Range(e, IntImm(1, e.dtype)) for e in self.at([r.min for r in region]))
-        return tuple(Range(IntImm(0, d.dtype), d) for d in self.new.shape)
+        indices, domains = self._box(region)
+        out = []
+        for e, dim in zip(indices, self.new.shape, strict=True):
+            hull = interval_of(e, domains, self.analyzer)
+            known = hull is not None and not any(n in domains for x in hull for n in walk(x))
+            out.append(Range(*hull) if hull is not None and known else Range(IntImm(0, dim.dtype), dim))
+        return tuple(out)
 
     def step(self, n: Node) -> Node | None:
         if isinstance(n, (Load, Store)) and n.buffer is self.old:
@@ -141,6 +158,7 @@ class _Transform:
             return BufferRegion(self.new, self.region(n.region))
         if isinstance(n, MatchBuffer):
             require(n.source.buffer is not self.new, f"{self.old.name} is viewed as another buffer")
+            require(n.buffer is not self.old, f"{self.old.name} is a view of {n.source.buffer.name}")
         if isinstance(n, Call) and n.op == "access_ptr":
             require(not any(isinstance(x, Load) and x.buffer is self.new for x in walk(n)),
                     f"{self.old.name} is passed by its address")

@@ -14,11 +14,11 @@ from tilewright.schedule.digits import conjuncts
 from tilewright.schedule.iteration import beyond_domain
 from tilewright.schedule.required import Place, inside, is_dense
 from tilewright.schedule.schedule import Schedule
-from tilewright.support.errors import Illegal
-from tilewright.tir.buffer import BufferRegion
+from tilewright.support.errors import legal
+from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, IntImm, Range, Var, all_of, binary
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, For, Stmt
+from tilewright.tir.stmt import SERIAL, UNROLLED, For, Stmt, is_thread_axis
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,13 @@ class Region:
         if a is b:
             fixed = self._determined_by(a)
             if fixed is not None:
-                return set(itertools.product(*((0,) if v in fixed else (-1, 0, 1) for v in self.vars)))
+                return set(itertools.product(*((0,) if v in fixed or self._runs_once_at_most(v) else (-1, 0, 1)
+                                               for v in self.vars)))
         return direction_vectors(a, b, self.vars, self.domains, self.analyzer)
+
+    def _runs_once_at_most(self, loop: Var) -> bool:
+        extent = self.domains[loop][1]
+        return isinstance(extent, IntImm) and extent.value <= 1
 
     def _determined_by(self, a: Access) -> set[Var] | None:
         """The loops whose variables follow from the element that a touches, if its index map shows all it uses.
@@ -133,7 +138,7 @@ def _init_comes_late(region: Region, t: Touch, places: Sequence[int]) -> bool:
               if iv.iter_type == COMM_REDUCE and iv.dom is not None]
     first = Access(point, all_of(instance.guard, *starts), instance.free)
     step = Access(point, instance.guard, instance.free)
-    return any(_sign(v) > 0 > _sign([v[p] for p in places]) for v in region.directions(first, step))
+    return any(first_sign(v) > 0 > first_sign([v[p] for p in places]) for v in region.directions(first, step))
 
 
 def _first_reversed(region: Region, group: Sequence[Touch], places: Sequence[int]) -> Clash | None:
@@ -141,25 +146,32 @@ def _first_reversed(region: Region, group: Sequence[Touch], places: Sequence[int
         for b in group[k:]:
             if (a.writes or b.writes) and not region.commutes(a, b):
                 for v in region.directions(a.access, b.access):
-                    if _sign(v) != _sign([v[p] for p in places]):
+                    if first_sign(v) != first_sign([v[p] for p in places]):
                         return Clash(a, b)
     return None
 
 
-def _sign(vector: Sequence[int]) -> int:
+def first_sign(vector: Sequence[int]) -> int:
+    """The sign of the first nonzero component; 0 when there is none."""
     return next((s for s in vector if s), 0)
 
 
-def carried_dependence(region: Region) -> Clash | None:
+def carried_dependence(region: Region, thread_tag: str = "") -> Clash | None:
     """Two accesses of different iterations that may touch one element, one of them a write, or None.
 
-    Buffers whose whole life is inside one iteration do not count.
+    Buffers whose whole life is inside one iteration do not count, but for shared memory where the loop is (to be)
+    bound to an axis of the threads of a block.
     """
     for group in region.by_buffer():
         clash = _first_carried(region, group)
-        if clash is not None and not _private(region, group):
+        if clash is not None and (shared_between(group[0].buffer, thread_tag) or not _private(region, group)):
             return clash
     return None
+
+
+def shared_between(buffer: Buffer, thread_tag: str) -> bool:
+    """True when the iterations of a loop bound to thread_tag see one and the same buffer, wherever it is used."""
+    return buffer.scope.startswith("shared") and is_thread_axis(thread_tag)
 
 
 def _first_carried(region: Region, group: Sequence[Touch]) -> Clash | None:
@@ -180,19 +192,20 @@ def ordered_axis(region: Region) -> tuple[str, str] | None:
     return None
 
 
-def require_independent(sch: Schedule, loop: For, primitive: str) -> None:
-    """Refuse, in the words of primitive, unless the iterations of loop may run at once."""
+def require_independent(sch: Schedule, loop: For, primitive: str, thread_tag: str = "") -> None:
+    """Refuse, in the words of primitive, unless the iterations of loop may run at once (as threads of thread_tag)."""
     name, region = loop.loop_var.name, Region(sch, [loop])
     ordered = ordered_axis(region)
     if ordered is not None:
         block, kind = ordered
-        raise Illegal(f"cannot {primitive} loop {name}: it carries the {kind} axis of block {block}", (loop,),
-                      f"{primitive} a loop of the output")
-    clash = carried_dependence(region)
+        steps = ", a scan: its steps run in order" if kind == "ordered" else ""
+        legal(False, f"cannot {primitive} loop {name}: it carries the {kind} axis of block {block}{steps}", loop,
+              hint=f"{primitive} a loop of the output")
+    clash = carried_dependence(region, thread_tag)
     if clash is not None:
-        raise Illegal(f"cannot {primitive} loop {name}: two of its iterations may touch the same element of "
-                      f"{clash.a.buffer.name}, which is written ({clash.who})", (loop, *clash.at),
-                      "choose a loop whose iterations write different elements")
+        legal(False, f"cannot {primitive} loop {name}: two of its iterations may touch the same element of "
+              f"{clash.a.buffer.name}, which is written ({clash.who})", loop, *clash.at,
+              hint="choose a loop whose iterations write different elements")
 
 
 def check_annotated_loops(sch: Schedule, among: Iterable[Var] | None = None) -> None:
@@ -203,7 +216,7 @@ def check_annotated_loops(sch: Schedule, among: Iterable[Var] | None = None) -> 
     wanted = None if among is None else set(among)
     for var, loop in sch.index.loops.items():
         if loop.kind not in (SERIAL, UNROLLED) and (wanted is None or var in wanted):
-            require_independent(sch, loop, _VERB[loop.kind])
+            require_independent(sch, loop, _VERB[loop.kind], loop.thread_tag)
 
 
 _VERB = {"parallel": "parallel", "vectorized": "vectorize", "thread_binding": "bind"}

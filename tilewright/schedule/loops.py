@@ -10,7 +10,7 @@ from tilewright.schedule.legality import check_annotated_loops, reversed_depende
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import LoopRV, bind_loop, simpler, substitute_loops
-from tilewright.support.errors import Illegal, require
+from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.dtype import promote
 from tilewright.tir.expr import Expr, IntImm, Var, binary, cast, ceildiv
 from tilewright.tir.node import walk
@@ -35,7 +35,8 @@ def split(sch: Schedule, loop: LoopRV, factors: Sequence[int | None], preserve_u
     Legal when the loop is serial without annotations, and the factors cover it: f0*f1*... >= n.
     """
     old = sch.loop(loop)
-    sizes = _factors(sch, old, factors)
+    require_plain(old, "split")
+    sizes = integers(old, factors)
     require(names is None or len(names) == len(sizes), f"{len(sizes)} factors, {len(names or ())} names", old)
     analyzer = sch.analyzer_at(old, keep_units=True)
     extents, exact = _extents(sch, old, sizes)
@@ -54,9 +55,8 @@ def split(sch: Schedule, loop: LoopRV, factors: Sequence[int | None], preserve_u
     return [LoopRV(part, sch.focus) for part in parts]
 
 
-def _factors(sch: Schedule, loop: For, factors: Sequence[Any]) -> list[int | None]:
-    """factors as Python integers; the checks of split that need no arithmetic on the extent."""
-    _require_plain(loop, "split")
+def integers(loop: For, factors: Sequence[Any]) -> list[int | None]:
+    """factors as Python integers; the checks of split and loop_partition that need no arithmetic on the extent."""
     require(isinstance(factors, (list, tuple)) and len(factors) > 0,
             f"factors is {factors!r}, not a list of integers", loop)
     sizes: list[int | None] = []
@@ -84,13 +84,14 @@ def _extents(sch: Schedule, loop: For, sizes: Sequence[int | None]) -> tuple[lis
         exact = analyzer.prove(binary("eq", binary("floormod", extent, IntImm(known, dtype)), 0))
         return [inferred if f is None else IntImm(f, dtype) for f in sizes], exact
     total = IntImm(known, dtype)
-    require(analyzer.prove(binary("ge", total, extent)),
-            f"the factors cover {known} iterations, loop {loop.loop_var.name} has {extent}", loop,
-            hint=f"{[None, *sizes[1:]]} infers the outer factor")
+    legal(analyzer.prove(binary("ge", total, extent)),
+          f"the factors cover {known} iterations, loop {loop.loop_var.name} has {extent}", loop,
+          hint=f"{[None, *sizes[1:]]} infers the outer factor")
     return [IntImm(int(f or 0), dtype) for f in sizes], analyzer.prove(binary("eq", total, extent))
 
 
-def _require_plain(loop: For, verb: str) -> None:
+def require_plain(loop: For, verb: str) -> None:
+    """Refuse, in the words of the primitive verb, a loop that is not serial or has annotations."""
     name = loop.loop_var.name
     kind = f"bound to {loop.thread_tag}" if loop.thread_tag else loop.kind
     done = _PARTICIPLE[verb]
@@ -100,7 +101,7 @@ def _require_plain(loop: For, verb: str) -> None:
             hint=f"call {verb} before annotate, or unannotate first")
 
 
-_PARTICIPLE = {"split": "split", "fuse": "fused"}
+_PARTICIPLE = {"split": "split", "fuse": "fused", "merge": "merged", "loop_partition": "partitioned"}
 
 
 @primitive
@@ -121,7 +122,7 @@ def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: 
     require(len(loops) > 0, "there is no loop to fuse")
     nest = [sch.loop(rv) for rv in loops]
     for loop in nest:
-        _require_plain(loop, "fuse")
+        require_plain(loop, "fuse")
     for outer, inner in zip(nest, nest[1:], strict=False):
         require(outer.body is inner,
                 f"loop {inner.loop_var.name} is not the whole body of loop {outer.loop_var.name}",
@@ -188,8 +189,8 @@ def reorder(sch: Schedule, *ordered_loops: LoopRV) -> None:
     clash = reversed_dependence(sch, nest, wanted)
     if clash is not None:
         names = ", ".join(loop.loop_var.name for loop in wanted)
-        raise Illegal(f"the order {names} breaks a dependence of {clash.who} on {clash.a.buffer.name}",
-                      clash.at, "iterations that depend on each other must keep their order")
+        legal(False, f"the order {names} breaks a dependence of {clash.who} on {clash.a.buffer.name}",
+              *clash.at, hint="iterations that depend on each other must keep their order")
     body: Stmt = nest[-1].body
     for loop in reversed(wanted):
         body = loop.replace(body=body)

@@ -7,10 +7,11 @@ from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.schedule.dataflow import is_output, is_reduction, readers_of, writers_of
 from tilewright.schedule.digits import Interval, bindings, domains_of
 from tilewright.schedule.iteration import beyond_domain
+from tilewright.schedule.legality import shared_between
 from tilewright.schedule.required import Place, inside, is_dense, relaxed
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index
-from tilewright.support.errors import require
+from tilewright.support.errors import legal
 from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, Var, binary
 from tilewright.tir.node import substitute, walk
@@ -146,9 +147,9 @@ def require_same_order(sch: Schedule, old: Index, name: str, partners: Iterable[
             continue
         before = order(sch, old, partner, was, ignore)
         after = order(sch, sch.index, there, now, ignore)
-        require(not before or (len(before) == 1 and after <= before),
-                f"moving block {name} could change whether it runs before or after block {partner.block.name}, "
-                f"and both touch {pairs[0][0].buffer.name}", was, partner)
+        legal(not before or (len(before) == 1 and after <= before),
+              f"moving block {name} could change whether it runs before or after block {partner.block.name}, "
+              f"and both touch {pairs[0][0].buffer.name}", was, partner)
 
 
 def require_no_race(sch: Schedule, name: str) -> None:
@@ -177,9 +178,9 @@ def _require_apart(sch: Schedule, here: BlockRealize, loops: Sequence[For]) -> N
             continue
         pairs = _shared_pairs(sch, index, partner, here, loop)
         reaching = {v for v in vectors(sch, index, partner, here, loops, pairs) if v[-1] and not any(v[:-1])}
-        require(not reaching, f"iterations of the {loop.kind} loop {loop.loop_var.name} would conflict in "
-                f"{pairs[0][0].buffer.name if pairs else ''} between blocks {partner.block.name} and {here.block.name}",
-                loop, here, hint=f"move blocks before {loop.loop_var.name} is made {loop.kind}")
+        legal(not reaching, f"iterations of the {loop.kind} loop {loop.loop_var.name} would conflict in "
+              f"{pairs[0][0].buffer.name if pairs else ''} between blocks {partner.block.name} and {here.block.name}",
+              loop, here, hint=f"move blocks before {loop.loop_var.name} is made {loop.kind}")
 
 
 def _shared_pairs(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize,
@@ -198,6 +199,6 @@ def _shared_pairs(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize,
 
 def _is_private(sch: Schedule, index: Index, buffer: Buffer, loop: For) -> bool:
     """True when buffer is used below loop only, so that each of its iterations can have one."""
-    return not is_output(sch, buffer) and all(
+    return not is_output(sch, buffer) and not shared_between(buffer, loop.thread_tag) and all(
         any(above is loop for above in index.loops_above(user))
         for user in (*writers_of(sch, buffer), *readers_of(sch, buffer)))

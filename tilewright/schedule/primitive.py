@@ -4,12 +4,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
+from tilewright.schedule.handles import RV, format_arguments, handles_in, handles_of, map_handles, plain
 from tilewright.schedule.schedule import Schedule, Snapshot
-from tilewright.schedule.state import BlockRV, Index, LoopRV, statements
-from tilewright.schedule.trace import RV, Entry, format_arguments, handles_of, plain, replay_json
+from tilewright.schedule.state import BlockRV, ExprRV, Index, LoopRV, statements
+from tilewright.schedule.trace import KINDS, Entry, Kind, Trace
 from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, require, with_hint
 from tilewright.tir.node import Node
 from tilewright.tir.printer import show
@@ -19,7 +19,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PRIMITIVES: dict[str, Callable[..., Any]] = {}
-_REST: dict[str, str] = {}                    # primitive -> its *args parameter, or ""
 
 
 def primitive(fn: Callable[P, R]) -> Callable[P, R]:
@@ -27,11 +26,28 @@ def primitive(fn: Callable[P, R]) -> Callable[P, R]:
 
     A call is recorded as one entry of the trace, also when fn calls other primitives. A failed `require` puts
     the schedule back as it was and is raised as a ScheduleError with the call, the marked IR and the hint.
+    fn gets integers for the handles of sampled integers; the trace keeps the handles.
     """
+    return _method(fn)
+
+
+def query(fn: Callable[P, R]) -> Callable[P, R]:
+    """A primitive that changes nothing: it gives handles."""
+    return _method(fn, is_pure=True)
+
+
+def sample(fn: Callable[P, R]) -> Callable[P, R]:
+    """A primitive that chooses at random, or takes its argument `decision`; it reports its choice to `sch.amend`."""
+    return _method(fn, is_pure=True, samples=True)
+
+
+def _method(fn: Callable[P, R], is_pure: bool = False, samples: bool = False) -> Callable[P, R]:
     signature = inspect.signature(fn)
-    name = fn.__name__
-    rest = next((p.name for p in signature.parameters.values() if p.kind is p.VAR_POSITIONAL), "")
-    defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
+    name, parameters = fn.__name__, signature.parameters.values()
+    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "")
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+    blocks = frozenset(p.name for p in parameters if "BlockRV" in str(p.annotation))
+    kind = KINDS[name] = Kind(name, rest, is_pure, samples, blocks)
 
     @functools.wraps(fn)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -45,72 +61,93 @@ def primitive(fn: Callable[P, R]) -> Callable[P, R]:
             if k in arguments and type(arguments[k]) is type(default) and arguments[k] == default:
                 del arguments[k]
         arguments = {k: plain(v) for k, v in arguments.items()}
-        return _run(sch, fn, args, kwargs, Entry(name, arguments, (), rest=rest))
+        given, named = tuple(args), dict(kwargs)
+        if any(isinstance(rv, ExprRV) for rv in handles_in(arguments.values())):
+            given = tuple(map_handles(a, _number) for a in args)
+            named = {k: map_handles(v, _number) for k, v in kwargs.items()}
+        return _run(sch, fn, given, named, kind, arguments)
 
-    PRIMITIVES[name], _REST[name] = call, rest
+    PRIMITIVES[name] = call
     setattr(Schedule, name, call)
     return call
 
 
-def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any],
-         entry: Entry) -> Any:
+def _number(rv: RV) -> Any:
+    return rv.value if isinstance(rv, ExprRV) else rv
+
+
+def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], kind: Kind,
+         arguments: dict[str, Any]) -> Any:
+    if sch.depth == 0 and sch.working_on is not None:
+        sch.focus = sch.working_on
     saved = sch.snapshot()
     sch.depth += 1
     try:
-        out = fn(*args, **kwargs)
         if sch.depth == 1:
-            sch.retire(saved, entry.primitive)
+            sch.amended = {}
+            for rv in handles_in(arguments.values()):
+                require(not sch.is_removed(rv), f"{_name_of(rv)} was removed by remove_rv")
+        out = fn(*args, **kwargs)
+        if sch.depth == 1 and not kind.is_pure:
+            sch.retire(saved, kind.name)
     except BaseException as why:
         sch.restore(saved)
         if isinstance(why, Illegal) and sch.depth == 1:
-            focus = next((a.func for a in _handles(entry.arguments) if a.func in saved[0]), sch.focus)
-            raise _rendered(saved[0][focus], entry, why) from None
+            owners = [rv.func for rv in handles_in(arguments.values()) if not isinstance(rv, ExprRV)]
+            focus = next((f for f in owners if f in saved[0]), sch.focus)
+            raise _rendered(saved[0][focus], kind, arguments, why) from None
         raise
     finally:
         sch.depth -= 1
     if sch.depth == 0:
-        _record(sch, saved, entry, out)
+        _record(sch, saved, kind, arguments | sch.amended, out)
     return out
 
 
-def _rendered(func: Any, entry: Entry, why: Illegal) -> ScheduleError:
-    def name_of(rv: RV) -> str:
-        return rv.var.name if isinstance(rv, LoopRV) else rv.name
+def _name_of(rv: RV) -> str:
+    return rv.var.name if isinstance(rv, LoopRV) else rv.name if isinstance(rv, BlockRV) else str(rv.value)
 
-    call = f"{entry.primitive}({format_arguments(entry.arguments, entry.rest, name_of)})"
+
+def _rendered(func: Any, kind: Kind, arguments: Mapping[str, Any], why: Illegal) -> ScheduleError:
+    call = f"{kind.name}({format_arguments(arguments, kind.rest, _name_of)})"
     program = show(func, [n for n in why.at if isinstance(n, Node)])
     return ScheduleError(with_hint(f"{call}: {why}\n\n{program}", why.hint))
 
 
-def _record(sch: Schedule, saved: Snapshot, entry: Entry, out: Any) -> None:
-    """Append the entry; a handle that no entry gave (made from a node) is introduced first."""
-    for rv in _handles(entry.arguments):
-        if not sch.trace.defines(rv):
-            sch.trace.entries += _introduction(saved, rv)
-    sch.trace.entries.append(replace(entry, outputs=handles_of(out), single=isinstance(out, RV)))
+def _record(sch: Schedule, saved: Snapshot, kind: Kind, arguments: dict[str, Any], out: Any) -> None:
+    """Append the entry; a handle that no entry gave (made from a node) is introduced first.
+
+    Where there are several functions, blocks that were given by name are recorded as handles: the name alone would
+    mean the block of whatever function an earlier query was about.
+    """
+    if len(sch.scheduled_functions()) > 1:
+        for k in kind.blocks & set(arguments):
+            arguments[k] = _as_handles(arguments[k], saved[3])
+    for rv in handles_in(arguments.values()):
+        if not isinstance(rv, ExprRV) and not sch.trace.defines(rv):
+            for entry in _introduction(saved, rv):
+                sch.trace.append(entry)
+    arguments = {k: map_handles(v, lambda rv: rv if sch.trace.defines(rv) else _number(rv))
+                 for k, v in arguments.items()}
+    sch.trace.append(Entry(kind.name, arguments, handles_of(out), isinstance(out, RV)))
+
+
+def _as_handles(value: Any, func: str) -> Any:
+    if isinstance(value, list):
+        return [_as_handles(v, func) for v in value]
+    return BlockRV(value, func) if isinstance(value, str) else value
 
 
 def _introduction(saved: Snapshot, rv: RV) -> list[Entry]:
     """The queries that give rv in the state before the call."""
     if isinstance(rv, BlockRV):
         return [Entry("get_block", {"name": rv.name, "func_name": rv.func}, (rv,), True)]
+    assert isinstance(rv, LoopRV)
     index = Index(saved[0][rv.func].body)
     block = next(s for s in statements(index.loops[rv.var]) if isinstance(s, BlockRealize))
     block_rv = BlockRV(block.block.name, rv.func)
     loops = tuple(LoopRV(loop.loop_var, rv.func) for loop in index.loops_above(block))
     return [*_introduction(saved, block_rv), Entry("get_loops", {"block": block_rv}, loops)]
-
-
-def _handles(arguments: Mapping[str, Any]) -> list[RV]:
-    found: list[RV] = []
-    stack: list[Any] = list(arguments.values())[::-1]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, RV):
-            found.append(top)
-        elif isinstance(top, (list, tuple)):
-            stack.extend(reversed(top))
-    return found
 
 
 def _readable(signature: inspect.Signature) -> str:
@@ -123,17 +160,19 @@ def replay(data: Sequence[Any], sch: Schedule) -> list[RV]:
 
     Raises ScheduleError where an entry is not legal there.
     """
-    return replay_json(data, sch, _REST)
+    return Trace.from_json(data).apply_to_schedule(sch)
 
 
 # ---- queries are recorded too, so that the handles they give can be replayed
 
-@primitive
+@query
 def get_block(sch: Schedule, name: str, func_name: str | None = None) -> BlockRV:
-    """The block called name, in function func_name (without it: the function scheduled last, or the only
-    one)."""
+    """The block called name, in function func_name (without it: the function that work_on chose, else the one
+    scheduled last, else the only one that has it)."""
     require(isinstance(name, str), f"a block is asked for by its name, not by {name!r}")
-    if func_name is None:
+    if func_name is None and sch.working_on is not None:
+        func_name = sch.working_on
+    elif func_name is None:
         owners = [f for f in sch.scheduled_functions() if name in sch.block_names(f)]
         func_name = sch.focus if sch.focus in owners or not owners else owners[0]
         require(len(owners) <= 1 or func_name == sch.focus,
@@ -145,31 +184,53 @@ def get_block(sch: Schedule, name: str, func_name: str | None = None) -> BlockRV
     require(name in names, f"function {func_name} has no block {name!r}",
             hint=f"it is called {now} now" if now != name else f"its blocks are {', '.join(names)}")
     sch.focus = func_name
+    _amend_function(sch, func_name)
     return BlockRV(name, func_name)
 
 
-@primitive
+def _amend_function(sch: Schedule, func_name: str) -> None:
+    """Record which of several functions a query is about, whatever earlier queries were about."""
+    if len(sch.scheduled_functions()) > 1:
+        sch.amend(func_name=func_name)
+
+
+@query
 def get_blocks(sch: Schedule, func_name: str | None = None) -> list[BlockRV]:
     """All blocks of a function except the root, in program order."""
     name = sch.focus if func_name is None else func_name
     require(isinstance(name, str) and name in sch.scheduled_functions(), f"the module has no kernel {name!r}",
             hint=f"its kernels are {', '.join(sch.scheduled_functions())}")
+    _amend_function(sch, name)
     return [BlockRV(b, name) for b in sch.block_names(name) if b != "root"]
 
 
-@primitive
+@query
 def get_loops(sch: Schedule, block: BlockRV | str) -> list[LoopRV]:
     """The loops around a block, outermost first."""
     return [sch.loop_rv(loop) for loop in sch.loops_above(sch.realize(block))]
 
 
-@primitive
+@query
 def get_producers(sch: Schedule, block: BlockRV | str) -> list[BlockRV]:
     """The blocks that write a buffer that block reads, in program order."""
     return [sch.block_rv(b) for b in sch.producers(sch.realize(block).block.name)]
 
 
-@primitive
+@query
 def get_consumers(sch: Schedule, block: BlockRV | str) -> list[BlockRV]:
     """The blocks that read a buffer that block writes, in program order."""
     return [sch.block_rv(b) for b in sch.consumers(sch.realize(block).block.name)]
+
+
+@primitive
+def enter_postproc(sch: Schedule) -> None:
+    """Mark the place in the trace from which on only postprocessors act; it changes no function.
+
+        sch.split(...); sch.enter_postproc(); sch.unroll(...)   ->   trace.simplified(remove_postproc=True): split
+
+    `Trace.simplified`, `with_decision`, `as_json` and `apply_to_schedule` with remove_postproc=True leave out what
+    comes after it.
+
+    Legal when the schedule has none yet.
+    """
+    require(all(entry.primitive != "enter_postproc" for entry in sch.trace), "the postprocessors have begun already")

@@ -8,11 +8,11 @@ from tilewright.schedule.legality import Region
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
-from tilewright.support.errors import require
-from tilewright.tir.buffer import BufferRegion
-from tilewright.tir.expr import COMM_REDUCE, Expr, IterVar, Var, all_of
+from tilewright.support.errors import legal, require
+from tilewright.tir.buffer import BufferRegion, Load
+from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, IterVar, Var, all_of
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, seq
+from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, seq
 
 
 @primitive
@@ -36,7 +36,10 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     old = realize.block
     require(old.init is not None, f"block {old.name} is not a reduction with an init", realize,
             hint="only a reduction that was not decomposed yet has one")
-    require(not old.match_buffers, f"block {old.name} has views of buffers (match_buffer)", realize)
+    views = {m.buffer for m in old.match_buffers}
+    assert old.init is not None
+    require(not any(isinstance(n, (Load, Store)) and n.buffer in views for n in walk(old.init)),
+            f"block {old.name} starts its reduction through views of buffers (match_buffer)", realize)
     above = sch.loops_above(realize)
     require(outer in above, f"loop {outer.loop_var.name} is not around block {old.name}", outer, realize,
             hint=f"its loops are {', '.join(a.loop_var.name for a in above)}")
@@ -45,7 +48,7 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     _check_untouched_before(sch, realize, outer)
     init = _init_nest(sch, realize, copied, {a.loop_var for a in above[:above.index(outer)]})
     name = sch.fresh_block(f"{old.name}_update")
-    update = old.replace(name=name, init=None, reads=_with_output(old))
+    update = old.replace(name=name, init=None, reads=reads_with_output(old))
     sch.rename_block(old.name, name)
     new_outer = _with_block(outer, old, update)
     sch.replace(outer, seq([init, new_outer]))
@@ -54,7 +57,7 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
 
 
 def _loops_to_copy(realize: BlockRealize, above: list[For], outer: For) -> list[For]:
-    """The loops from outer inwards that drive output axes of the block."""
+    """The loops from outer inwards that drive output axes of the block, or never run."""
     drives: dict[Var, set[int]] = {a.loop_var: set() for a in above}
     for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
         for node in walk(value):
@@ -63,23 +66,28 @@ def _loops_to_copy(realize: BlockRealize, above: list[For], outer: For) -> list[
     at = above.index(outer)
     for a in above[:at]:
         name = a.loop_var.name
-        require(COMM_REDUCE not in drives[a.loop_var],
-                f"loop {name}, outside of {outer.loop_var.name}, drives a reduction axis of block "
-                f"{realize.block.name}", outer, a, hint=f"decompose at {name}")
+        legal(COMM_REDUCE not in drives[a.loop_var],
+              f"loop {name}, outside of {outer.loop_var.name}, drives a reduction axis of block "
+              f"{realize.block.name}", outer, a, hint=f"decompose at {name}")
     for a in above[at:]:
         kinds = drives[a.loop_var]
-        require(COMM_REDUCE not in kinds or len(kinds) == 1,
-                f"loop {a.loop_var.name} drives output and reduction axes of block {realize.block.name}", a)
-    return [a for a in above[at:] if drives[a.loop_var] and COMM_REDUCE not in drives[a.loop_var]]
+        legal(COMM_REDUCE not in kinds or len(kinds) == 1,
+              f"loop {a.loop_var.name} drives output and reduction axes of block {realize.block.name}", a)
+    return [a for a in above[at:] if COMM_REDUCE not in drives[a.loop_var] and (drives[a.loop_var] or _is_empty(a))]
+
+
+def _is_empty(loop: For) -> bool:
+    """True for a loop that never runs: what it holds, bound to constants by fuse, must not run either."""
+    return isinstance(loop.extent, IntImm) and loop.extent.value == 0
 
 
 def _check_runs_once(sch: Schedule, realize: BlockRealize, loops: Sequence[For]) -> None:
     """Refuse when an iteration of loops repeats what another one does: one init would not do for both."""
     region = Region(sch, loops)
     instance = next(i for i in region.instances if i.realize is realize)
-    require(region.runs_once(instance),
-            f"the loops from {loops[0].loop_var.name} inwards run block {realize.block.name} more than once "
-            "for the same point", *loops, hint="decompose at an inner loop")
+    legal(region.runs_once(instance),
+          f"the loops from {loops[0].loop_var.name} inwards run block {realize.block.name} more than once "
+          "for the same point", *loops, hint="decompose at an inner loop")
 
 
 def _check_untouched_before(sch: Schedule, realize: BlockRealize, outer: For) -> None:
@@ -94,8 +102,8 @@ def _check_untouched_before(sch: Schedule, realize: BlockRealize, outer: For) ->
             start = region.touches[m]
             before = {v for v in region.directions(t.access, start.access) if v[0] > 0 or v[0] == 0 and k < m
                       } if start.buffer is t.buffer else set()
-            require(not before, f"{t.buffer.name} is touched below loop {outer.loop_var.name} before block "
-                    f"{realize.block.name} starts it", t.stmt, hint="decompose at an inner loop")
+            legal(not before, f"{t.buffer.name} is touched below loop {outer.loop_var.name} before block "
+                  f"{realize.block.name} starts it", t.stmt, hint="decompose at an inner loop")
 
 
 def _init_nest(sch: Schedule, realize: BlockRealize, copied: list[For], outside: set[Var]) -> Stmt:
@@ -127,13 +135,13 @@ def _output_part(realize: BlockRealize, kept: set[Var], loops: set[Var]) -> Expr
         if used <= kept:
             parts.append(condition)
         else:
-            require(not used & kept,
-                    f"the condition {condition} of block {realize.block.name} mixes output and reduction loops",
-                    realize)
+            legal(not used & kept,
+                  f"the condition {condition} of block {realize.block.name} mixes output and reduction loops",
+                  realize)
     return all_of(*parts)
 
 
-def _with_output(block: Block) -> tuple[BufferRegion, ...]:
+def reads_with_output(block: Block) -> tuple[BufferRegion, ...]:
     """The reads of the update: what is written is read first, then the rest."""
     read = {r.buffer for r in block.reads}
     return tuple(w for w in block.writes if w.buffer not in read) + block.reads

@@ -1,11 +1,13 @@
 """The schedule: functions in block form, a trace, and the helpers with which primitives rewrite them."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.schedule.state import BlockRV, Index, LoopRV, bind_loop, block_root, removed, replaced
+from tilewright.schedule.handles import RV
+from tilewright.schedule.session import Session
+from tilewright.schedule.state import BlockRV, ExprRV, Index, LoopRV, bind_loop, block_root, removed, replaced
 from tilewright.schedule.trace import Trace
 from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, require, with_hint
 from tilewright.support.names import NameSupply
@@ -17,71 +19,23 @@ from tilewright.tir.stmt import Block, BlockRealize, For, IRModule, PrimFunc, St
 Snapshot = tuple[dict[str, Any], dict[tuple[str, str], str], dict[Any, str], str, int]
 
 
-class Schedule:
+class Schedule(Session):
     """Loop transformations of a function, or of the functions of a module, each checked when it is asked for.
 
     A PrimFunc is scheduled as the function "main" of a module. `mod` is the current module, `trace` what was
-    done. Every primitive is legal, or raises ScheduleError and changes nothing.
+    done. Every primitive is legal, or raises ScheduleError and changes nothing. Sampling instructions draw from a
+    random state of the schedule's own, which starts at `seed`.
     """
-    # Primitives: each is defined, with its documentation, in the module of its family.
-    get_block: Callable[..., BlockRV]
-    get_blocks: Callable[..., list[BlockRV]]
-    get_loops: Callable[..., list[LoopRV]]
-    get_producers: Callable[..., list[BlockRV]]
-    get_consumers: Callable[..., list[BlockRV]]
-    split: Callable[..., list[LoopRV]]
-    fuse: Callable[..., LoopRV]
-    reorder: Callable[..., None]
-    parallel: Callable[..., None]
-    vectorize: Callable[..., None]
-    unroll: Callable[..., None]
-    bind: Callable[..., None]
-    annotate: Callable[..., None]
-    unannotate: Callable[..., None]
-    set_scope: Callable[..., None]
-    decompose_reduction: Callable[..., BlockRV]
-    compute_at: Callable[..., None]
-    reverse_compute_at: Callable[..., None]
-    compute_inline: Callable[..., None]
-    reverse_compute_inline: Callable[..., None]
-    cache_read: Callable[..., BlockRV]
-    cache_write: Callable[..., BlockRV]
-    transform_layout: Callable[..., None]
-    transform_block_layout: Callable[..., None]
-    get_child_blocks: Callable[..., list[BlockRV]]
-    get_output_blocks: Callable[..., list[BlockRV]]
-    merge: Callable[..., LoopRV]
-    loop_partition: Callable[..., list[LoopRV]]
-    reorder_block_iter_var: Callable[..., None]
-    add_unit_loop: Callable[..., LoopRV]
-    cache_index: Callable[..., list[BlockRV]]
-    cache_inplace: Callable[..., list[BlockRV]]
-    reindex: Callable[..., BlockRV]
-    reindex_cache_read: Callable[..., BlockRV]
-    reindex_cache_write: Callable[..., BlockRV]
-    rfactor: Callable[..., BlockRV]
-    decompose_padding: Callable[..., BlockRV]
-    pad_einsum: Callable[..., None]
-    rolling_buffer: Callable[..., None]
-    storage_align: Callable[..., None]
-    set_axis_separator: Callable[..., None]
-    blockize: Callable[..., BlockRV]
-    tensorize: Callable[..., None]
-    prefetch: Callable[..., None]
-    sample_categorical: Callable[..., Any]
-    sample_perfect_tile: Callable[..., list[Any]]
-    sample_partitioned_tile: Callable[..., list[Any]]
-    sample_compute_location: Callable[..., LoopRV]
 
-    def __init__(self, mod: PrimFunc | IRModule) -> None:
+    def __init__(self, mod: PrimFunc | IRModule, seed: int = 0) -> None:
         if not isinstance(mod, (PrimFunc, IRModule)):
             raise ArgumentError(f"Schedule takes a PrimFunc or an IRModule, not {type(mod).__name__}")
+        super().__init__(seed)
         self._functions: dict[str, Any] = {"main": mod} if isinstance(mod, PrimFunc) else dict(mod.functions)
         self._renamed: dict[tuple[str, str], str] = {}       # (function, old block name) -> new name
         self._gone: dict[Any, str] = {}                      # loop Var or (function, block name) -> primitive
         self._indexes: dict[str, Index] = {}
         self._shape_vars: dict[str, tuple[Any, list[Var]]] = {}
-        self.depth = 0                                       # of primitives called by primitives
         self.trace = Trace()
         names = self.scheduled_functions()
         if not names:
@@ -102,8 +56,12 @@ class Schedule:
         """The function that was scheduled last (the only one, for a schedule of a PrimFunc)."""
         return self._functions[self.focus]
 
-    def get(self, rv: LoopRV | BlockRV) -> For | Block:
-        """The loop or block behind a handle. Raises ScheduleError when a primitive has consumed it."""
+    def get(self, rv: RV) -> For | Block | int:
+        """The loop, block or integer behind a handle. Raises ScheduleError when a primitive has consumed it."""
+        if self.is_removed(rv):
+            raise ScheduleError(f"{rv} was removed by remove_rv")
+        if isinstance(rv, ExprRV):
+            return rv.value
         try:
             return self.loop(rv) if isinstance(rv, LoopRV) else self.realize(rv).block
         except Illegal as why:
@@ -114,11 +72,12 @@ class Schedule:
         other = Schedule(IRModule(dict(self._functions)))
         other.restore(self.snapshot())
         other.trace = self.trace.copy()
+        other.take_session(self)
         return other
 
     def show(self) -> None:
         """Print the module as TVMScript."""
-        print(self.mod if len(self._functions) > 1 else self.func)
+        (self.mod if len(self._functions) > 1 else self.func).show()
 
     def __str__(self) -> str:
         return str(self.mod if len(self._functions) > 1 else self.func)
@@ -133,7 +92,7 @@ class Schedule:
         """Go back to a snapshot of this schedule or of one that it was copied from."""
         functions, renamed, gone, self.focus, length = saved
         self._functions, self._renamed, self._gone = dict(functions), dict(renamed), dict(gone)
-        del self.trace.entries[length:]
+        self.trace.truncate(length)
 
     def retire(self, saved: Snapshot, primitive: str) -> None:
         """Note that the loops and blocks of saved that do not exist any more were consumed by primitive."""
@@ -240,6 +199,10 @@ class Schedule:
         """Replace the whole body of the current function."""
         self._functions[self.focus] = self.func.with_body(body)
 
+    def set_function(self, func: PrimFunc) -> None:
+        """Replace the current function."""
+        self._functions[self.focus] = func
+
     def add_alloc(self, *buffers: Buffer) -> None:
         """Allocate buffers in the root block."""
         root = self.root
@@ -256,11 +219,15 @@ class Schedule:
         """A new loop variable. Names may repeat (the printer tells loops apart); identity may not."""
         return Var(name, dtype)
 
-    def fresh_block(self, name: str) -> str:
-        """name, or name_1, name_2, ...: the first that no block of the current function has or had."""
+    def block_supply(self) -> NameSupply:
+        """Names that no block of the current function has or had, for several new blocks."""
         keys = [key for key in (*self._gone, *self._renamed) if isinstance(key, tuple)]
         retired = [name for func, name in keys if func == self.focus]
-        return NameSupply([*self.index.realizes, *retired]).fresh(name)
+        return NameSupply([*self.index.realizes, *retired])
+
+    def fresh_block(self, name: str) -> str:
+        """name, or name_1, name_2, ...: the first that no block of the current function has or had."""
+        return self.block_supply().fresh(name)
 
     def rename_block(self, old: str, new: str) -> None:
         """Note that handles to the block old now mean the block new of the current function."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tilewright.schedule.legality import check_annotated_loops
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
@@ -18,9 +19,12 @@ SCOPES = ("global", "local", "shared", "shared.dyn", "warp")
 def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, storage_scope: str) -> None:
     """Keep a buffer that a block writes in another memory, one of SCOPES.
 
+        B = T.alloc_buffer((16, 16))    ->    B = T.alloc_buffer((16, 16), scope="local")
+
     buffer_index: the place of the buffer among those that the block writes, or its name.
 
-    Legal when the buffer is allocated by the function (an argument stays where the caller put it).
+    Legal when the buffer is allocated by the function (an argument stays where the caller put it), and where no two
+    threads of a block would meet in an element of it, when that becomes shared memory.
     """
     realize = sch.realize(block)
     written = [w.buffer for w in realize.block.writes]
@@ -37,6 +41,8 @@ def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, stor
             f"{old.name} is an argument of the function", realize,
             hint="cache_read or cache_write makes a copy in the scope you want")
     sch.set_body(replace_buffers(sch.func.body, {old: old.replace(scope=storage_scope, data=None)}))
+    if storage_scope.startswith("shared"):
+        check_annotated_loops(sch)
 
 
 def require_scope(scope: object, at: Node) -> None:

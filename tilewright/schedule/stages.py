@@ -13,13 +13,17 @@ from tilewright.schedule.stages_dataflow import (
     copy_op,
     with_inputs,
 )
+from tilewright.schedule.stages_memory import request_line
 from tilewright.schedule.stages_records import Call, call_site
 from tilewright.schedule.stages_replay import Replay
+from tilewright.schedule.stages_rfactor import factor
+from tilewright.schedule.stages_scan import Scans, kind_of
 from tilewright.schedule.stages_stage import Stage, require_scope_of
 from tilewright.support.errors import ScheduleError, TensorExpressionError, with_hint
 from tilewright.support.registry import register_hook
 from tilewright.te.fingerprint import graph_text
-from tilewright.te.operation import ComputeOp, PlaceholderOp, post_order
+from tilewright.te.operation import ComputeOp, post_order
+from tilewright.te.scan import check_scans
 from tilewright.te.tensor import Operation, Tensor
 from tilewright.tir.expr import IterVar, Var
 
@@ -52,8 +56,10 @@ class StageSchedule:
 
     def __init__(self, outputs: Sequence[Operation]) -> None:
         self.outputs: tuple[Operation, ...] = tuple(outputs)
-        self.stages: list[Stage] = [Stage(self, op, f"{n:06d}", op in self.outputs)
-                                    for n, op in enumerate(post_order(outputs))]
+        ops = post_order(outputs)
+        check_scans(ops, outputs)
+        self.scans = Scans(ops)
+        self.stages: list[Stage] = [Stage(self, op, f"{n:06d}", op in self.outputs) for n, op in enumerate(ops)]
         self._stage_of: dict[Operation, Stage] = {stage.op: stage for stage in self.stages}
         self._rewrites: list[Dataflow] = []
 
@@ -156,9 +162,9 @@ class StageSchedule:
         require_scope_of(call, scope)
         op = stage.op
         if not isinstance(op, ComputeOp):
-            kind = "a placeholder" if isinstance(op, PlaceholderOp) else "an extern operation"
-            call.refuse(f"{op.name} is {kind}: nothing is computed",
+            call.refuse(f"{op.name} is {kind_of(op)}: nothing is computed",
                         f"s.cache_read makes a copy of {op.name}")
+        self.scans.require_free(call, stage)
         if len(op.outputs) > 1:
             call.refuse(f"{op.name} has {len(op.outputs)} outputs",
                         "cache_write takes operations with one output")
@@ -177,6 +183,20 @@ class StageSchedule:
         self._replace(stage, copy)
         self._rewrites.append(Dataflow("write", stage, 0, (), created, scope, call))
         return cache.output(0)
+
+    def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Tensor | list[Tensor]:
+        """Reduce each iteration of a reduction loop of tensor on its own; the new tensor (or tensors) of these parts.
+
+        The new tensor has one more axis, at factor_axis; the stage of tensor reduces it, over the only
+        `s[tensor].op.reduce_axis`. Raises ScheduleError when axis is no loop of the stage's reduction, or loops of the
+        output were scheduled before.
+        """
+        stage = self._tensor_stage("rfactor", tensor)
+        record, parts, final = factor(self, tensor, axis, factor_axis)
+        stage.restart(final, "factored")
+        self._stage_of[final] = stage
+        self._rewrites.append(record)
+        return list(parts.outputs) if len(parts.outputs) > 1 else parts.output(0)
 
     def _tensor_stage(self, method: str, tensor: Any) -> Stage:
         if not isinstance(tensor, Tensor):
@@ -199,6 +219,10 @@ class StageSchedule:
         self._stage_of[op] = stage
 
     # ---- use
+
+    def normalize(self) -> StageSchedule:
+        """This schedule. TE's normalize settles loop bounds for the passes after it; replay does that here."""
+        return self
 
     def rewrites(self) -> list[Dataflow]:
         """The changes of the dataflow in canonical order."""
@@ -229,7 +253,10 @@ class StageSchedule:
                 if id(iv) in stage.marks:
                     mark = stage.marks[id(iv)]
                     lines.append(f"{mark.kind} {stage.index_of(iv)} {mark.thread_tag} {mark.thread_extent}")
+            if stage.tensorized is not None:
+                lines.append(f"tensorize {stage.index_of(stage.tensorized.axis)} {stage.tensorized.text}")
             lines += [f"{what} {stage.index_of(iv)} {value!r}" for iv, what, value, _ in stage.pragmas]
+            lines += [request_line(stage, r) for r in stage.requests]
             at = stage.attachment
             if at is not None:
                 lines.append("inline" if at.stage is None or at.axis is None

@@ -15,9 +15,10 @@ from tilewright.tir.node import Node, rewrite
 
 @dataclass(frozen=True, eq=False)
 class Dataflow:
-    """One cache_read or cache_write.
+    """One cache_read, cache_write or rfactor.
 
-    kind "read": created copies source for readers; kind "write": created computes what source copies.
+    kind "read": created copies source for readers; kind "write": created computes what source copies; kind "rfactor":
+    created reduces parts, which source reduces.
     """
     kind: str
     source: Stage
@@ -36,7 +37,7 @@ class Dataflow:
         mine = {self.source, *self.readers}
         if earlier.created in mine:
             return True
-        if "write" in (self.kind, earlier.kind):
+        if (self.kind, earlier.kind) != ("read", "read"):
             return not mine.isdisjoint({earlier.source, *earlier.readers})
         return self.source is earlier.source and not set(self.readers).isdisjoint(earlier.readers)
 

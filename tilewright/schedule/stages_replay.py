@@ -6,12 +6,18 @@ from typing import Any
 
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.stages_dataflow import Dataflow
+from tilewright.schedule.stages_memory import grant
 from tilewright.schedule.stages_records import Call, Mark, Relation
+from tilewright.schedule.stages_rfactor import Factored
+from tilewright.schedule.stages_scan import loop_axes
 from tilewright.schedule.stages_stage import Stage
+from tilewright.schedule.stages_tensorize import is_whole
+from tilewright.schedule.stages_tensorize import run as run_tensorization
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import ScheduleError, TilewrightError, with_hint
 from tilewright.te.operation import PlaceholderOp
 from tilewright.te.prim_func import argument_list, lower_ops
+from tilewright.te.scan import ScanOp
 from tilewright.te.tensor import Tensor
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import COMM_REDUCE, IterVar, Var, binary
@@ -55,8 +61,9 @@ class Replay:
         alive = [s for s in reversed(computed) if s.attachment is None or s.attachment.stage is not None]
         for stage in alive:
             self._schedule(stage)
+        starts = {stage: self._decompose(stage) for stage in alive}
         for stage in alive:
-            self._decompose(stage)
+            self._tensorize(stage, starts[stage])
         return self._sch
 
     def _do(self, call: Call, primitive: Callable[..., Any], *args: Any, **more: Any) -> Any:
@@ -66,37 +73,61 @@ class Replay:
             raise ScheduleError(f"{call.site}: {call.text}\n{why}") from why
 
     def _dataflow(self, r: Dataflow) -> None:
+        if isinstance(r, Factored):
+            self._factor(r)
+            return
         if r.kind == "write":
             block = self._blocks[r.source]
             self._blocks[r.source] = self._do(r.call, self._sch.cache_write, block, 0, r.scope)
             self._blocks[r.created] = block
             return
-        buffer = self._params.get(r.source) or self._written(r.source, r.value_index)
+        buffer = self._buffer(r.source, r.value_index)
         readers = [self._blocks[stage] for stage in r.readers]
         regions = self._block(readers[0]).reads
         index = next(n for n, region in enumerate(regions) if region.buffer is buffer)
         self._blocks[r.created] = self._do(r.call, self._sch.cache_read, readers[0], index, r.scope, readers)
+
+    def _factor(self, r: Factored) -> None:
+        """The changes of the reduction's loops, rfactor, and the new block's loops in the order of its axes."""
+        block = self._blocks[r.source]
+        for iv, loop in zip(r.axes, self._sch.get_loops(block), strict=True):
+            self._loops[id(iv)] = self._named(loop, iv)
+        for relation in r.relations:
+            self._relate(relation)
+        self._blocks[r.created] = new = self._do(r.call, self._sch.rfactor, self._loops[id(r.factored)], r.factor_axis)
+        if list(r.order) != sorted(r.order):
+            loops = self._sch.get_loops(new)
+            self._do(r.call, self._sch.reorder, *[loops[n] for n in r.order])
 
     def _block(self, rv: BlockRV) -> Block:
         block = self._sch.get(rv)
         assert isinstance(block, Block)
         return block
 
-    def _written(self, stage: Stage, index: int) -> Buffer:
-        return self._block(self._blocks[stage]).writes[index].buffer
+    def _buffer(self, stage: Stage, index: int) -> Buffer:
+        """The buffer of an output of the stage; that of a scan is written by its update."""
+        state = self._stages.scans.state(stage)
+        op, index = state if state is not None else (stage.op, index)
+        if isinstance(op, ScanOp):
+            update = op.update[index]
+            stage, index = self._stages[update], update.value_index
+        return self._params.get(stage) or self._block(self._blocks[stage]).writes[index].buffer
 
     def _schedule(self, stage: Stage) -> None:
         """compute_at, then the stage's own loops, then how they run."""
         rv, at = self._blocks[stage], stage.attachment
-        if at is not None and at.stage is not None and at.axis is not None:
+        scan_op = self._stages.scans.around(stage)
+        if at is not None and at.stage is not None and at.axis is not None and (
+                scan_op is None or at.stage.op is not scan_op):
             if id(at.axis) not in self._loops:
                 raise ScheduleError(with_hint(
                     f"{at.call.site}: {at.call.text}: {at.stage.op.name} has no loop {at.axis.var.name}, "
                     "because it is inlined",
                     f"compute {stage.op.name} at a stage that reads {at.stage.op.name}"))
             self._do(at.call, self._sch.compute_at, rv, self._loops[id(at.axis)], preserve_unit_loops=True)
-        axes = [*stage.op.axis, *stage.op.reduce_axis]
-        loops = self._sch.get_loops(rv)
+        axes, loops = loop_axes(stage.op)[scan_op is not None:], self._sch.get_loops(rv)
+        if isinstance(stage.op, ScanOp):
+            loops = loops[:1]
         assert len(loops) >= len(axes), f"{stage.op.name}: {len(axes)} axes, {len(loops)} loops"
         for iv, loop in zip(axes, loops[len(loops) - len(axes):]):
             self._loops[id(iv)] = self._named(loop, iv)
@@ -110,6 +141,10 @@ class Replay:
                 self._mark(mark, self._loops[id(iv)])
         for iv, what, value, call in stage.pragmas:
             self._do(call, self._sch.annotate, self._loops[id(iv)], what, value)
+        for r in stage.requests:
+            t = r.tensor
+            read = None if t is None else self._buffer(self._stages[t], t.value_index)
+            self._do(r.call, grant, self._sch, rv, r, self._loops, read)
 
     def _mark(self, mark: Mark, rv: LoopRV) -> None:
         if mark.kind != "bind":
@@ -145,14 +180,24 @@ class Replay:
     def _split(self, loop: LoopRV, factors: Sequence[int | None], names: Sequence[str]) -> list[LoopRV]:
         return self._sch.split(loop, list(factors), names=names)
 
-    def _decompose(self, stage: Stage) -> None:
+    def _decompose(self, stage: Stage) -> BlockRV | None:
         """Give the initial values their own loops, before the outermost reduction loop.
 
-        A reduction across threads stays whole: its steps are not in one thread.
+        A reduction across threads stays whole: its steps are not in one thread; so does one that is tensorized whole.
         """
+        if stage.tensorized is not None and is_whole(stage.leaf_iter_vars, stage.tensorized.axis):
+            return None
         reduction = [iv for iv in stage.leaf_iter_vars if iv.iter_type == COMM_REDUCE]
         marks = [stage.marks[id(iv)] for iv in reduction if id(iv) in stage.marks]
         if reduction and not any(mark.kind == "bind" for mark in marks):
             outermost = self._loops[id(reduction[0])]
             call = stage.relations[-1].call if stage.relations else Call(f"s[{stage.op.name}]", "replay")
-            self._do(call, self._sch.decompose_reduction, self._blocks[stage], outermost)
+            start: BlockRV = self._do(call, self._sch.decompose_reduction, self._blocks[stage], outermost)
+            return start
+        return None
+
+    def _tensorize(self, stage: Stage, start: BlockRV | None) -> None:
+        record = stage.tensorized
+        if record is not None:
+            self._do(record.call, run_tensorization, self._sch, record, stage.leaf_iter_vars, self._blocks[stage],
+                     self._loops[id(record.axis)], start)

@@ -6,26 +6,25 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tilewright.schedule.scopes import SCOPES
+from tilewright.schedule.stages_memory import MemoryCalls, Request
 from tilewright.schedule.stages_records import Attachment, Call, Mark, Relation, call_site
+from tilewright.schedule.stages_scan import kind_of, loop_axes
+from tilewright.schedule.stages_tensorize import Tensorization, tensorization
 from tilewright.support.errors import described, with_hint
 from tilewright.te.operation import ComputeOp, PlaceholderOp
 from tilewright.te.tensor import Operation, Tensor
-from tilewright.tir.expr import COMM_REDUCE, THREAD_INDEX, Expr, IntImm, IterVar, Var
+from tilewright.tir.expr import COMM_REDUCE, ORDERED, THREAD_INDEX, Expr, IntImm, IterVar, Var
 
 _DONE = {"vectorize": "vectorized", "parallel": "parallel", "unroll": "unrolled",
          "bind": "bound to a thread axis"}
 
 
 NOT_HERE = {                                   # of TE's stage methods
-    "tensorize": "vectorize the innermost axis", "double_buffer": "leave it out: it changes no result",
-    "storage_align": "leave it out: it changes no result", "prefetch": "leave it out: it changes no result",
-    "rolling_buffer": "compute the stage at its reader with compute_at",
-    "set_store_predicate": "guard the expression with te.if_then_else",
-    "env_threads": "bind the loops to thread axes one by one",
+    "tensorize": "vectorize the innermost axis",
 }
 
 
-class Stage:
+class Stage(MemoryCalls):
     """The loops of one operation. Axis handles stay valid until they are split or fused.
 
     Every method checks what it can at the call and records the rest; nothing is transformed before `replay`.
@@ -42,8 +41,10 @@ class Stage:
         self.relations: list[Relation] = []
         self.marks: dict[int, Mark] = {}
         self.pragmas: list[tuple[IterVar, str, Any, Call]] = []
+        self.requests: list[Request] = []
         self.attachment: Attachment | None = None
-        self._leaves: list[IterVar] = [*op.axis, *op.reduce_axis]
+        self.tensorized: Tensorization | None = None
+        self._leaves: list[IterVar] = [*loop_axes(op)]
         self._all: list[IterVar] = list(self._leaves)
         self._consumed: dict[int, str] = {}
 
@@ -185,12 +186,27 @@ class Stage:
             call.refuse(f"the pragma {pragma_type!r} is not a string")
         self.pragmas.append((var, f"pragma_{pragma_type}", 1 if pragma_value is None else pragma_value, call))
 
+    def tensorize(self, var: IterVar, tensor_intrin: Any) -> None:
+        """Let a tensor intrinsic compute all below a loop (`te.decl_tensor_intrin`, or a name of `tir.TensorIntrin`).
+
+        Where no loop outside runs steps of the reduction, it is the intrinsic's whole computation; else its reset
+        starts the reduction and its update runs the steps.
+        """
+        call = self._call("tensorize", [var], getattr(tensor_intrin, "name", repr(tensor_intrin)))
+        self._require_leaf(call, var)
+        if self.tensorized is not None:
+            call.refuse(f"{self.op.name} is tensorized already ({self.tensorized.call.site})")
+        self.tensorized = tensorization(call, var, tensor_intrin)
+
     def _mark(self, kind: str, var: IterVar, call: Call | None = None, thread: IterVar | None = None) -> None:
         call = call or self._call(kind, [var])
         self._require_leaf(call, var)
         if var.iter_type == COMM_REDUCE and kind in ("vectorize", "parallel"):
             call.refuse(f"cannot {kind} the reduction axis {_name(var)}: its steps update the same element",
                         f"{kind} a spatial axis of {self.op.name}, or write the reduction in two stages")
+        if var.iter_type == ORDERED and kind != "unroll":
+            call.refuse(f"cannot {kind} the scan axis {_name(var)}: its steps run in order, each reads earlier ones",
+                        f"{kind} another axis of the update")
         if id(var) in self.marks:
             call.refuse(f"{_name(var)} is already {_DONE[self.marks[id(var)].kind]} "
                         f"({self.marks[id(var)].call.site})", "a loop runs in one way; split makes two of it")
@@ -218,6 +234,7 @@ class Stage:
                         "only intermediate tensors can be moved")
         if parent is self:
             call.refuse("a stage cannot be computed inside itself")
+        self._schedule.scans.require_group(call, self, parent)
         parent._require_leaf(call, scope)
         above: Stage | None = parent
         while above is not None and above.attachment is not None:
@@ -236,6 +253,7 @@ class Stage:
         if self.is_output:
             call.refuse(f"{self.op.name} is an output of the schedule",
                         "only intermediate tensors can be inlined")
+        self._schedule.scans.require_free(call, self)
         if self.op.reduce_axis:
             call.refuse(f"{self.op.name} is a reduction, which has no expression for one element",
                         "use compute_at instead")
@@ -255,6 +273,7 @@ class Stage:
         if isinstance(self.op, PlaceholderOp) or self.is_output:
             call.refuse(f"{self.op.name} is an argument of the function, its memory belongs to the caller",
                         f"s.cache_read or s.cache_write makes a copy in {scope!r}")
+        self._schedule.scans.require_free(call, self)
         self.scope, self.scope_call = scope, call
 
     # ---- for the schedule
@@ -266,6 +285,13 @@ class Stage:
         self.op = op
         self._leaves = [iv for iv in self._leaves if id(iv) not in gone]
         self._all = [iv for iv in self._all if id(iv) not in gone]
+
+    def restart(self, op: Operation, how: str) -> None:
+        """Let op be computed by this stage, with its own axes for loops."""
+        self._consumed.update((id(iv), how) for iv in self._leaves)
+        self.op, self.relations = op, []
+        self._leaves = [*loop_axes(op)]
+        self._all += [iv for iv in self._leaves if not self.has_axis(iv)]
 
     def has_axis(self, iv: IterVar) -> bool:
         return any(iv is own for own in self._all)
@@ -285,14 +311,14 @@ class Stage:
 
     def _require_computed(self, call: Call) -> None:
         if not isinstance(self.op, ComputeOp):
-            kind = "a placeholder" if isinstance(self.op, PlaceholderOp) else "an extern operation"
-            call.refuse(f"{self.op.name} is {kind}: there is no computation to move",
+            call.refuse(f"{self.op.name} is {kind_of(self.op)}: there is no computation to move",
                         f"s.cache_read makes a copy of {self.op.name} that can be moved")
 
     def _require_leaf(self, call: Call, iv: Any) -> None:
         if not isinstance(iv, IterVar):
             call.refuse(f"{_name(iv)} is not an axis", f"the axes are in s[{self.op.name}].op.axis and "
                         ".op.reduce_axis, and returned by split and fuse")
+        self._schedule.scans.require_axis(call, self, iv)
         if self.is_leaf(iv):
             return
         names = ", ".join(leaf.var.name for leaf in self._leaves) or "none"

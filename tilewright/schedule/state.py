@@ -11,11 +11,20 @@ from tilewright.tir.stmt import NOP, Block, BlockRealize, For, IfThenElse, PrimF
 
 
 class LoopRV:
-    """A handle to one loop of a schedule; it stays valid until a primitive consumes the loop."""
-    __slots__ = ("func", "var")
+    """A handle to one loop of a schedule; it stays valid until a primitive consumes the loop.
 
-    def __init__(self, var: Var, func: str) -> None:
-        self.var, self.func = var, func
+    `place` is "root" or "inlined" for the two places of a computation that are no loop: outside of all loops, and
+    in the expressions of its consumers. `sample_compute_location` gives such handles and `compute_at` takes them.
+    """
+    __slots__ = ("func", "place", "var")
+
+    def __init__(self, var: Var, func: str, place: str = "") -> None:
+        self.var, self.func, self.place = var, func, place
+
+    @staticmethod
+    def symbol(name: str) -> LoopRV:
+        """A handle of no schedule."""
+        return LoopRV(Var(name), "")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LoopRV) and other.var is self.var
@@ -24,7 +33,7 @@ class LoopRV:
         return id(self.var)
 
     def __repr__(self) -> str:
-        return f"loop {self.var.name}"
+        return f"loop {self.var.name}" if not self.place else f"place {self.place}"
 
 
 class BlockRV:
@@ -42,6 +51,17 @@ class BlockRV:
 
     def __repr__(self) -> str:
         return f"block {self.name}"
+
+
+class ExprRV:
+    """A handle to an integer that a sampling instruction chose; primitives take it wherever they take an integer."""
+    __slots__ = ("value",)
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"sampled {self.value}"
 
 
 # The fields through which a statement holds statements; every other type has `body` or none.

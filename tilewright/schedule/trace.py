@@ -1,28 +1,67 @@
 """The trace of a schedule: printable as Python, storable as JSON, replayable on another function."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from tilewright.schedule.state import BlockRV, LoopRV
+from tilewright.schedule.handles import (
+    RV,
+    HandleTable,
+    Names,
+    decode,
+    encode,
+    format_arguments,
+    handles_in,
+    handles_of,
+    map_handles,
+    symbol,
+)
 from tilewright.support.errors import ScheduleError
-from tilewright.tir.expr import FloatImm, IntImm, IterVar
 
-RV = LoopRV | BlockRV
-FORMAT = 1                                    # of as_json
+FORMAT = 2                                    # of as_json
+POSTPROC = "enter_postproc"
 
 
 @dataclass(frozen=True)
+class Kind:
+    """A primitive as traces know it. `rest` names the argument that is passed as *args, if any."""
+    name: str
+    rest: str = ""
+    is_pure: bool = False                     # it gives handles and changes nothing: dead when none is used
+    samples: bool = False                     # it takes a decision
+    blocks: frozenset[str] = frozenset()      # the arguments that may name a block
+
+
+KINDS: dict[str, Kind] = {}                   # filled by the decorators of primitives
+
+
+@dataclass(frozen=True, eq=False)
 class Entry:
-    """One call of a primitive. `rest` names the argument that is passed as *args, if any."""
+    """One call of a primitive; equal to itself only."""
     primitive: str
     arguments: Mapping[str, Any]
-    outputs: tuple[RV, ...]
+    outputs: tuple[RV, ...] = ()
     single: bool = False                      # the primitive returned one handle, not a list
-    rest: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.primitive]
+
+    @property
+    def inputs(self) -> list[RV]:
+        """The handles among the arguments."""
+        return list(handles_in(self.arguments.values()))
+
+    @property
+    def decision(self) -> Any:
+        """What a sampling instruction chose; None for any other primitive."""
+        return self.arguments.get("decision") if self.kind.samples else None
+
+    def decided(self, decision: Any) -> Entry:
+        """This sampling instruction with another decision (None: it draws when it is replayed)."""
+        rest = {k: v for k, v in self.arguments.items() if k != "decision"}
+        return replace(self, arguments=rest if decision is None else {**rest, "decision": decision})
 
 
 class Trace:
@@ -30,6 +69,7 @@ class Trace:
 
     def __init__(self, entries: Sequence[Entry] = ()) -> None:
         self.entries = list(entries)
+        self._defined = {rv for entry in entries for rv in entry.outputs}
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -37,19 +77,84 @@ class Trace:
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
 
+    @property
+    def insts(self) -> list[Entry]:
+        """The entries, by TVM's name."""
+        return list(self.entries)
+
+    @property
+    def decisions(self) -> dict[Entry, Any]:
+        """What each sampling instruction decided."""
+        return {entry: entry.decision for entry in self.entries if entry.decision is not None}
+
+    def get_decision(self, inst: Entry) -> Any:
+        """What the sampling instruction inst decided; None for other entries."""
+        return inst.decision
+
     def copy(self) -> Trace:
         return Trace(self.entries)
 
+    def append(self, inst: Entry, decision: Any = None) -> None:
+        """Add an entry at the end; with a decision when it is a sampling instruction."""
+        self.entries.append(inst if decision is None else inst.decided(decision))
+        self._defined.update(inst.outputs)
+
+    def pop(self) -> Entry | None:
+        """Take the last entry off and return it; None when there is none."""
+        if not self.entries:
+            return None
+        last = self.entries[-1]
+        self.truncate(len(self.entries) - 1)
+        return last
+
+    def truncate(self, length: int) -> None:
+        """Forget all entries but the first `length`."""
+        if length < len(self.entries):
+            del self.entries[length:]
+            self._defined = {rv for entry in self.entries for rv in entry.outputs}
+
     def defines(self, rv: RV) -> bool:
         """True when some entry gave the handle rv."""
-        return any(rv == out for entry in reversed(self.entries) for out in entry.outputs)
+        return rv in self._defined
+
+    def before_postproc(self) -> Trace:
+        """The entries before `enter_postproc`; all of them where there is none."""
+        names = [entry.primitive for entry in self.entries]
+        return Trace(self.entries[:names.index(POSTPROC)] if POSTPROC in names else self.entries)
+
+    def with_decision(self, inst: Entry, decision: Any, remove_postproc: bool = False) -> Trace:
+        """A trace in which the sampling instruction inst of this one has another decision.
+
+        Raises ScheduleError where inst is no sampling instruction of the trace.
+        """
+        if not any(entry is inst for entry in self.entries) or not inst.kind.samples:
+            raise ScheduleError(f"{inst.primitive} is not a sampling instruction of the trace")
+        kept = self.before_postproc() if remove_postproc else self
+        return Trace([entry.decided(decision) if entry is inst else entry for entry in kept])
+
+    def simplified(self, remove_postproc: bool = False) -> Trace:
+        """A trace that does the same without the queries and samples whose handles nothing uses."""
+        entries = (self.before_postproc() if remove_postproc else self).entries
+        giver: HandleTable[int] = HandleTable()
+        needs: list[set[int]] = []
+        for k, entry in enumerate(entries):
+            needs.append({giver[rv] for rv in entry.inputs})
+            for rv in entry.outputs:
+                giver[rv] = k
+        alive: set[int] = set()
+        for k in reversed(range(len(entries))):
+            if k in alive or not entries[k].kind.is_pure:
+                alive |= {k, *needs[k]}
+        return Trace([entry for k, entry in enumerate(entries) if k in alive])
+
+    # ---- as text and as data
 
     def as_python(self) -> list[str]:
         """One line of Python per entry, on a schedule named `sch`."""
-        names = _Names()
+        names = Names()
         lines = []
         for entry in self.entries:
-            call = f"sch.{entry.primitive}({format_arguments(entry.arguments, entry.rest, names.of)})"
+            call = f"sch.{entry.primitive}({format_arguments(entry.arguments, entry.kind.rest, names.__getitem__)})"
             outputs = [names.define(rv) for rv in entry.outputs]
             comma = "," if len(outputs) == 1 and not entry.single else ""
             lines.append(f"{', '.join(outputs)}{comma} = {call}" if outputs else call)
@@ -64,137 +169,79 @@ class Trace:
     def show(self) -> None:
         print(self)
 
-    def as_json(self) -> list[Any]:
-        """[format, [[primitive, arguments, outputs], ...]] of lists, dicts, strings, numbers and None."""
-        names = _Names()
+    def as_json(self, remove_postproc: bool = False) -> list[Any]:
+        """[format, [[primitive, arguments, outputs], ...]] of lists, dicts, strings, numbers and None.
+
+        outputs is one name where the primitive returned one handle, a list of names otherwise. Decisions are
+        arguments. Raises ScheduleError for an argument that has no such form.
+        """
+        names = Names()
         rows = []
-        for entry in self.entries:
-            arguments = {k: _encode(v, names) for k, v in entry.arguments.items()}
-            rows.append([entry.primitive, arguments, [names.define(rv) for rv in entry.outputs]])
+        for entry in self.before_postproc() if remove_postproc else self:
+            arguments = {k: encode(v, names) for k, v in entry.arguments.items()}
+            outputs = [names.define(rv) for rv in entry.outputs]
+            rows.append([entry.primitive, arguments, outputs[0] if entry.single else outputs])
         return [FORMAT, rows]
 
-    def apply_to_schedule(self, sch: Any) -> list[RV]:
+    @staticmethod
+    def from_json(data: Sequence[Any]) -> Trace:
+        """The trace that `as_json` stored.
+
+        Raises ScheduleError for another format, or a primitive that does not exist.
+        """
+        version, rows = data
+        if version != FORMAT:
+            raise ScheduleError(f"the trace has format {version}, this version reads {FORMAT}")
+        table: dict[str, RV] = {}
+        out = Trace()
+        for name, arguments, outputs in rows:
+            if name not in KINDS:
+                raise ScheduleError(f"the trace uses the primitive {name!r}, which does not exist")
+            decoded = {k: decode(v, table) for k, v in arguments.items()}
+            single = isinstance(outputs, str)
+            names = [outputs] if single else outputs
+            table.update((n, symbol(n)) for n in names)
+            out.append(Entry(name, decoded, tuple(table[n] for n in names), single))
+        return out
+
+    @staticmethod
+    def apply_json_to_schedule(data: Sequence[Any], sch: Any) -> list[RV]:
+        """Run a stored trace on sch: `from_json(data).apply_to_schedule(sch)`."""
+        return Trace.from_json(data).apply_to_schedule(sch)
+
+    # ---- replay
+
+    def apply_to_schedule(self, sch: Any, remove_postproc: bool = False,
+                          decision_provider: Callable[..., Any] | None = None) -> list[RV]:
         """Run every entry on sch (a Schedule); the handles that the last entry gave.
+
+        With remove_postproc the entries from `enter_postproc` on are left out. decision_provider(inst, inputs,
+        attrs, decision) may give a sampling instruction another decision: it gets the entry, the handles on sch that
+        it takes, its other arguments, and the decision of the trace.
 
         Raises ScheduleError where an entry is not legal there or gives a different number of handles.
         """
-        table: dict[RV, RV] = {}
-        outputs: list[RV] = []
-        for entry in self.entries:
-            arguments = {k: _map_handles(v, table) for k, v in entry.arguments.items()}
-            outputs = _call(sch, entry.primitive, entry.rest, arguments, len(entry.outputs))
-            table.update(zip(entry.outputs, outputs, strict=True))
-        return outputs
+        table: HandleTable[RV] = HandleTable()
+        outputs: tuple[RV, ...] = ()
+        for entry in self.before_postproc() if remove_postproc else self:
+            if decision_provider is not None and entry.kind.samples:
+                inputs = [table[rv] for rv in entry.inputs]
+                attrs = [v for k, v in entry.arguments.items() if k != "decision" and not handles_of(v)]
+                entry = entry.decided(decision_provider(entry, inputs, attrs, entry.decision))
+            arguments = {k: map_handles(v, table.__getitem__) for k, v in entry.arguments.items()}
+            outputs = _call(sch, entry, arguments)
+            for old, new in zip(entry.outputs, outputs, strict=True):
+                table[old] = new
+        return list(outputs)
 
 
-def replay_json(data: Sequence[Any], sch: Any, rest_of: Mapping[str, str]) -> list[RV]:
-    """Run a trace in the form of `Trace.as_json` on sch; rest_of names the *args argument of each primitive.
-
-    Raises ScheduleError for a format or a primitive that is not known.
-    """
-    version, rows = data
-    if version != FORMAT:
-        raise ScheduleError(f"the trace has format {version}, this version reads {FORMAT}")
-    table: dict[str, RV] = {}
-    outputs: list[RV] = []
-    for name, arguments, names in rows:
-        if name not in rest_of:
-            raise ScheduleError(f"the trace uses the primitive {name!r}, which does not exist")
-        decoded = {k: _decode(v, table) for k, v in arguments.items()}
-        outputs = _call(sch, name, rest_of[name], decoded, len(names))
-        table.update(zip(names, outputs, strict=True))
-    return outputs
-
-
-def _call(sch: Any, primitive: str, rest: str, arguments: Mapping[str, Any], count: int) -> list[RV]:
+def _call(sch: Any, entry: Entry, arguments: Mapping[str, Any]) -> tuple[RV, ...]:
+    rest = entry.kind.rest
     positional: Sequence[Any] = arguments.get(rest, ()) if rest else ()
     named = {k: v for k, v in arguments.items() if k != rest or not rest}
-    outputs = handles_of(getattr(sch, primitive)(*positional, **named))
+    outputs = handles_of(getattr(sch, entry.primitive)(*positional, **named))
+    count = len(entry.outputs)
     if len(outputs) != count:
-        raise ScheduleError(f"{primitive} gave {len(outputs)} handle(s) here, the trace has {count}: "
+        raise ScheduleError(f"{entry.primitive} gave {len(outputs)} handle(s) here, the trace has {count}: "
                             "the function has another structure than the one that was scheduled")
-    return list(outputs)
-
-
-def handles_of(result: Any) -> tuple[RV, ...]:
-    """The handles in what a primitive returned."""
-    if isinstance(result, RV):
-        return (result,)
-    return tuple(x for x in result if isinstance(x, RV)) if isinstance(result, (list, tuple)) else ()
-
-
-def plain(value: Any) -> Any:
-    """An argument as recorded: constants become Python numbers, tuples lists, thread axes their tags."""
-    if isinstance(value, (IntImm, FloatImm)):
-        return bool(value.value) if value.dtype == "bool" else value.value
-    if isinstance(value, IterVar):
-        return value.thread_tag
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, Mapping):
-        return {k: plain(v) for k, v in value.items()}
-    return value
-
-
-def format_arguments(arguments: Mapping[str, Any], rest: str, name_of: Any) -> str:
-    """`loop=l1, factors=[None, 8]`; handles are written by name_of."""
-    parts = []
-    for key, value in arguments.items():
-        if key == rest:
-            parts += [_format(v, name_of) for v in value]
-        else:
-            parts.append(f"{key}={_format(value, name_of)}")
-    return ", ".join(parts)
-
-
-def _format(value: Any, name_of: Any) -> str:
-    if isinstance(value, RV):
-        return name_of(value)
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_format(v, name_of) for v in value) + "]"
-    if hasattr(value, "same_as"):
-        return str(value)
-    # without the address that a function's repr shows
-    return getattr(value, "__name__", type(value).__name__) if callable(value) else repr(value)
-
-
-class _Names:
-    """b0, l1, l2, ...: the variables of a printed trace, numbered in order of definition."""
-
-    def __init__(self) -> None:
-        self._names: dict[RV, str] = {}
-        self._count = 0
-
-    def define(self, rv: RV) -> str:
-        self._names[rv] = f"{'l' if isinstance(rv, LoopRV) else 'b'}{self._count}"
-        self._count += 1
-        return self._names[rv]
-
-    def of(self, rv: RV) -> str:
-        return self._names[rv]
-
-
-def _map_handles(value: Any, table: Mapping[RV, RV]) -> Any:
-    if isinstance(value, RV):
-        return table[value]
-    return [_map_handles(v, table) for v in value] if isinstance(value, (list, tuple)) else value
-
-
-def _encode(value: Any, names: _Names) -> Any:
-    if isinstance(value, RV):
-        return {"$": names.of(value)}
-    if isinstance(value, (list, tuple)):
-        return [_encode(v, names) for v in value]
-    if isinstance(value, Mapping):
-        return {"$map": [[k, _encode(v, names)] for k, v in value.items()]}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    raise ScheduleError(f"the argument {value} of type {type(value).__name__} cannot be stored in a trace")
-
-
-def _decode(value: Any, table: Mapping[str, RV]) -> Any:
-    if isinstance(value, Mapping):
-        return table[value["$"]] if "$" in value else {k: _decode(v, table) for k, v in value["$map"]}
-    return [_decode(v, table) for v in value] if isinstance(value, list) else value
+    return outputs

@@ -25,6 +25,8 @@ KNOBS: dict[str, Knob] = {
     "CACHE_DIR": Knob(str, None, "folder of compiled objects; default: <user cache>/tilewright"),
     "CACHE_SIZE_MB": Knob(int, 512, "size at which the oldest compiled objects are removed, in MiB", most=1 << 30),
     "NUM_THREADS": Knob(int, 0, "threads of a parallel region; 0: as many as this process may use", most=1024),
+    "CHECKED": Knob(bool, False, "compare every index of a load or store with its extent while a kernel runs"),
+    "PERF": Knob(bool, False, "write the names of compiled functions to /tmp/perf-<process>.map, for Linux perf"),
     "STRICT_MATH": Knob(bool, False, "turn floating-point contraction (a * b + c as one FMA) off"),
 }
 

@@ -8,12 +8,15 @@ from collections.abc import Sequence
 _NEEDS = {
     "sse3": ("sse2",), "ssse3": ("sse3",), "sse4.1": ("ssse3",), "sse4.2": ("sse4.1",), "popcnt": (),
     "avx": ("sse4.2",), "f16c": ("avx",), "fma": ("avx",), "avx2": ("avx",), "bmi": (), "bmi2": (),
-    "avx512f": ("avx2", "f16c", "fma"),
+    "avx512f": ("avx2", "f16c", "fma"), "avxvnni": ("avx2",), "avx512vnni": ("avx512bw",), "avx512bf16": ("avx512bw",),
+    "dotprod": ("neon",), "i8mm": ("neon",),
 }
 _V2 = ("sse4.2", "popcnt")
 _AVX = (*_V2, "avx")
 _V3 = (*_AVX, "avx2", "fma", "f16c", "bmi", "bmi2")
 _V4 = (*_V3, "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl")
+_VNNI = (*_V4, "avx512vnni")
+_BF16 = (*_VNNI, "avx512bf16")
 _GROUPS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("sse2",), "generic x86-64 nocona core2 penryn bonnell k8 k8-sse3 opteron athlon64 amdfam10 barcelona btver1"),
     (_V2, "x86-64-v2 nehalem westmere silvermont goldmont tremont corei7"),
@@ -21,12 +24,20 @@ _GROUPS: tuple[tuple[tuple[str, ...], str], ...] = (
     ((*_AVX, "f16c"), "ivybridge core-avx-i btver2"),
     (_AVX, "bdver1"),
     ((*_AVX, "fma", "f16c", "bmi"), "bdver2 bdver3"),
-    (_V3, "x86-64-v3 haswell core-avx2 broadwell skylake alderlake raptorlake meteorlake arrowlake gracemont "
-          "sierraforest grandridge bdver4 znver1 znver2 znver3"),
+    (_V3, "x86-64-v3 haswell core-avx2 broadwell skylake bdver4 znver1 znver2 znver3"),
+    ((*_V3, "avxvnni"), "alderlake raptorlake meteorlake arrowlake gracemont sierraforest grandridge"),
     ((*_V3, "avx512f", "avx512cd"), "knl knm"),
-    (_V4, "x86-64-v4 skylake-avx512 cascadelake cooperlake cannonlake icelake-client icelake-server tigerlake "
-          "rocketlake sapphirerapids emeraldrapids graniterapids znver4 znver5"),
+    (_V4, "x86-64-v4 skylake-avx512 cannonlake"),
+    (_VNNI, "cascadelake icelake-client icelake-server tigerlake rocketlake"),
+    (_BF16, "cooperlake znver4"),
+    ((*_BF16, "avxvnni"), "sapphirerapids emeraldrapids graniterapids znver5"),
 )
+_ARM = {
+    "dotprod": "cortex-a76 cortex-a77 cortex-a78 cortex-x1 neoverse-n1 neoverse-v1 neoverse-n2 neoverse-v2 apple-m1 "
+               "apple-m2 apple-m3 apple-m4 grace",
+    "i8mm": "neoverse-v1 neoverse-n2 neoverse-v2 apple-m2 apple-m3 apple-m4 grace",
+}
+ARM_CPUS = {name: tuple(f for f, names in _ARM.items() if name in names.split()) for name in _ARM["dotprod"].split()}
 X86_CPUS = {name: features for features, names in _GROUPS for name in names.split()}
 
 # Features of LLVM that no CPU reports: they choose between ways to do the same.
@@ -47,6 +58,8 @@ def resolve(arch: str, cpu: str, changes: Sequence[str]) -> frozenset[str]:
     if arch in ("x86_64", "amd64"):
         for feature in X86_CPUS.get(cpu, ()):
             have |= _needed(feature)
+    elif arch in ("aarch64", "arm64"):
+        have.update(ARM_CPUS.get(cpu, ()))
     for change in changes:
         name = change.lstrip("+-")
         if change.startswith("+"):

@@ -15,6 +15,12 @@ class IRError(TilewrightError):
 
 class StructuralError(TilewrightError, ValueError):
     """Two pieces of IR were required to be equal and are not, or a function is not well formed."""
+    at: tuple[object, ...] = ()               # the nodes of the IR in question
+
+
+class ScriptError(TilewrightError):
+    """A script is not one that the parser reads; the message shows the line, with a caret, and a hint."""
+    placed = False                            # the message points into the source already
 
 
 class TensorExpressionError(TilewrightError):

@@ -108,9 +108,11 @@ class Target:
         self._stack.__dict__["targets"].pop()
 
     @classmethod
-    def current(cls) -> Target | None:
-        """The innermost `with Target(...)` of this thread, or None."""
+    def current(cls, allow_none: bool = True) -> Target | None:
+        """The innermost `with Target(...)` of this thread; without one None, or TargetError unless allow_none."""
         stack = cls._stack.__dict__.get("targets", [])
+        if not stack and not allow_none:
+            raise TargetError(with_hint("there is no target in force", 'write `with Target("llvm"):` around it'))
         return stack[-1] if stack else None
 
 

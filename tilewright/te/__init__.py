@@ -1,4 +1,6 @@
 """Tensor expressions: what to compute, element by element, without saying in which order."""
+from tilewright.te import hybrid
+from tilewright.te import math as _math
 from tilewright.te.definition import (
     compute,
     create_schedule,
@@ -69,7 +71,11 @@ from tilewright.te.reduction import (
     reduce_axis,
     sum,
 )
+from tilewright.te.scan import ScanOp, scan
+from tilewright.te.tag import tag_scope
 from tilewright.te.tensor import Operation, Tensor, TensorRead, TensorSlice
+from tilewright.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
+from tilewright.tir.axis_separator import AXIS_SEPARATOR
 from tilewright.tir.expr import (
     IterVar,
     Range,
@@ -90,17 +96,24 @@ from tilewright.tir.expr import (
     truncdiv,
     truncmod,
 )
+from tilewright.tir.llvm_intrinsics import call_llvm_intrin, call_llvm_pure_intrin
+from tilewright.tir.low_bit import pack_int4, saturate_cast, unpack_int4
 
 __all__ = [
-    "CommReducer", "ComputeOp", "ExternOp", "IterVar", "Operation", "PlaceholderOp", "Range",
-    "Reduce", "Reducer", "Select", "Tensor", "TensorRead", "TensorSlice", "Var", "abs", "acos",
-    "all", "any", "asin", "atan", "atan2", "call_extern", "call_packed", "cast", "ceil", "ceildiv",
-    "clz", "comm_reducer", "compute", "const", "copysign", "cos", "cosh", "create_prim_func",
-    "create_schedule", "div", "erf", "exp", "exp10", "exp2", "expm1", "extern", "floor", "floordiv",
-    "floormod", "fma", "fmod", "if_then_else", "infinity", "isfinite", "isinf", "isnan", "likely",
-    "log", "log10", "log1p", "log2", "logical_not", "lower_ops", "max", "max_value", "maximum",
-    "min", "min_value", "minimum", "nearbyint", "placeholder", "popcount", "post_order", "pow",
-    "power", "prod", "reduce_axis", "reinterpret", "round", "rsqrt", "select", "sigmoid", "sin",
-    "sinh", "size_var", "sqrt", "sum", "tan", "tanh", "thread_axis", "trunc", "truncdiv",
-    "truncmod", "var",
+    "AXIS_SEPARATOR",
+    "CommReducer", "ComputeOp", "ExternOp", "IterVar", "Operation", "PlaceholderOp", "Range", "Reduce",
+    "Reducer", "ScanOp", "Select", "Tensor", "TensorIntrin", "TensorRead", "TensorSlice", "Var", "abs", "acos", "all",
+    "any", "asin", "atan", "atan2", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "call_packed", "cast",
+    "ceil", "ceildiv", "clz", "comm_reducer", "compute", "const", "copysign", "cos", "cosh", "create_prim_func",
+    "create_schedule", "decl_tensor_intrin", "div", "erf", "exp", "exp10", "exp2", "expm1", "extern", "floor",
+    "floordiv", "floormod", "fma", "fmod", "if_then_else", "infinity", "isfinite", "isinf", "isnan", "likely", "log",
+    "log10", "log1p", "log2", "logical_not", "lower_ops", "max", "max_value", "maximum", "min", "min_value", "minimum",
+    "nearbyint", "pack_int4", "placeholder", "popcount", "post_order", "pow", "power", "prod", "reduce_axis",
+    "reinterpret", "round", "rsqrt", "saturate_cast", "scan", "select", "sigmoid", "sin", "sinh", "size_var",
+    "sqrt", "sum", "tag_scope", "tan", "tanh", "thread_axis", "trunc", "truncdiv", "truncmod", "unpack_int4", "var",
 ]
+
+# Functions of the operator table that have no line above.
+_MORE = {name: function for name, function in _math.FUNCTIONS.items() if name not in globals()}
+globals().update(_MORE)
+__all__ += list(_MORE)

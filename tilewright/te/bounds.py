@@ -29,26 +29,30 @@ class Guarded:
     guards: tuple[Guard, ...]
 
 
-def checked_reads(body: tuple[Expr, ...], axes: Sequence[IterVar], what: str) -> tuple[Expr, ...]:
+def checked_reads(body: tuple[Expr, ...], axes: Sequence[IterVar],
+                  what: str) -> tuple[tuple[Expr, ...], TensorExpressionError | None]:
     """body in which every read stays inside its tensor, or is checked while the kernel runs.
 
     A read that is proven inside stays as it is. One that is inside only because of a `te.select` around it makes
     that select an `if_then_else`, which evaluates only what it chooses. An index of which neither is known (extents
     that are different variables, indices that are no sums of axes) is wrapped in `checked_index`. Raises
     TensorExpressionError for an index that certainly leaves its tensor.
+
+    One such error comes back as the second part, since it is none in a scan, which gives the first steps otherwise: an
+    index that follows the first axis and is too small at its beginning only.
     """
     if any(iv.dom is not None and isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value == 0 for iv in axes):
-        return body
-    found = [g for e in body for g in _reads(e)]
+        return body, None
+    found = [g for e in body for g in guarded_reads(e)]
     if not found:
-        return body
+        return body, None
     check = _Check(axes, what)
     for g in found:
         check.read(g)
-    return tuple(_rebuilt(body, check)) if check.open or check.lazy else body
+    return tuple(_rebuilt(body, check)) if check.open or check.lazy else body, check.before_start
 
 
-def _reads(root: Expr) -> Iterator[Guarded]:
+def guarded_reads(root: Expr) -> Iterator[Guarded]:
     """Every read with its guards, each pair once."""
     stack: list[tuple[Node, tuple[Guard, ...]]] = [(root, ())]
     seen: set[tuple[int, tuple[int, ...]]] = set()
@@ -101,6 +105,8 @@ class _Check:
         self.open: dict[int, set[int]] = {}
         self.lazy: dict[int, Select] = {}
         self.kept: list[TensorRead] = []             # keeps the ids above valid
+        self.time = axes[0].var if axes else None
+        self.before_start: TensorExpressionError | None = None
 
     def read(self, g: Guarded) -> None:
         for k, (index, extent) in enumerate(zip(g.read.indices, g.read.tensor.shape)):
@@ -109,8 +115,12 @@ class _Check:
             if g.guards and self.proven(index, extent, g.guards):
                 self.lazy.update((id(c.node), c.node) for c in g.guards if isinstance(c.node, Select))
                 continue
-            if not g.guards:
-                self.refuse_certain(g.read, k)
+            error = None if g.guards else self.certain_error(g.read, k)
+            if error is not None:
+                if not self.misses_the_start(g.read, k):
+                    raise error
+                self.before_start = self.before_start or error
+                continue
             if k == 0 and any(isinstance(n, TensorRead) for n in walk(index)):
                 continue                             # code generation checks the whole address of such a read
             self.kept.append(g.read)
@@ -124,15 +134,21 @@ class _Check:
             prove, (x, n) = self.analyzer.prove, _same_width(index, extent)
             return prove(binary("ge", x, 0)) and prove(binary("lt", x, n))
 
-    def refuse_certain(self, read: TensorRead, k: int) -> None:
-        """Raise for a sum of axes whose first or last value lies outside."""
+    def misses_the_start(self, read: TensorRead, k: int) -> bool:
+        """True for an index that follows the first axis and stays below the end of the dimension."""
+        index, extent = read.indices[k], read.tensor.shape[k]
+        return any(n is self.time for n in walk(index)) and self.analyzer.prove(
+            binary("lt", *_same_width(index, extent)))
+
+    def certain_error(self, read: TensorRead, k: int) -> TensorExpressionError | None:
+        """The error for a sum of axes whose first or last value lies outside."""
         terms, shift = linear(read.indices[k])
         low: Expr = IntImm(shift, "int64")
         high = low
         for atom, factor in terms.items():
             start, extent = self.domains.get(atom, (None, None)) if isinstance(atom, Var) else (None, None)
             if start is None or extent is None:
-                return
+                return None
             ends = [binary("mul", cast("int64", e), IntImm(factor, "int64"))
                     for e in (start, binary("sub", binary("add", start, extent), 1))]
             ends = ends if factor > 0 else ends[::-1]
@@ -141,10 +157,11 @@ class _Check:
         simplify, prove = self.analyzer.simplify, self.analyzer.prove
         if prove(binary("lt", low, 0)) or prove(binary("ge", high, size)):
             first, last = _plain(simplify(low)), _plain(simplify(high))
-            raise TensorExpressionError(with_hint(
+            return TensorExpressionError(with_hint(
                 f"{self.what}: {read}: index {k} runs from {first} to {last}, outside of the shape "
                 f"{shape_text(read.tensor.shape)} of {read.tensor.name}",
                 "shorten the axis, or guard the read: te.if_then_else(condition, A[...], 0.0)"))
+        return None
 
 
 def _rebuilt(body: tuple[Expr, ...], check: _Check) -> Iterator[Expr]:
@@ -152,7 +169,7 @@ def _rebuilt(body: tuple[Expr, ...], check: _Check) -> Iterator[Expr]:
     def step(node: Node, old: Node) -> Node | None:
         if isinstance(node, TensorRead) and id(old) in check.open:
             chosen = check.open[id(old)]
-            indices = tuple(_checked(i, extent) if k in chosen else i
+            indices = tuple(checked_index(i, extent) if k in chosen else i
                             for k, (i, extent) in enumerate(zip(node.indices, node.tensor.shape)))
             return TensorRead(node.tensor, indices)
         if isinstance(node, Select) and id(old) in check.lazy:
@@ -191,7 +208,8 @@ def _plain(e: Expr) -> str:
                        if isinstance(n, IntImm) and -2**31 <= n.value < 2**31 else None))
 
 
-def _checked(index: Expr, extent: Expr) -> Expr:
+def checked_index(index: Expr, extent: Expr) -> Expr:
+    """index, which is checked while the kernel runs."""
     x, n = _same_width(index, extent)
     return Call("checked_index", (x, n), x.dtype)
 

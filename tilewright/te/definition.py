@@ -14,6 +14,7 @@ from tilewright.te.bounds import checked_reads
 from tilewright.te.limits import check_size
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp
 from tilewright.te.reduction import NOT_TOP_LEVEL, Reduce, is_reduction_var
+from tilewright.te.tag import tagged
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, decl_buffer
@@ -106,8 +107,10 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     check_size(body, what)
     _check_body(body, what)
     reduced = body[0].axis if isinstance(body[0], Reduce) else ()
-    body = checked_reads(body, (*axis, *reduced), what)
-    outputs = ComputeOp(name, axis, body, tag, attrs).outputs
+    body, before_start = checked_reads(body, (*axis, *reduced), what)
+    op = ComputeOp(name, axis, body, tagged(tag, what), attrs)
+    op.before_start = before_start
+    outputs = op.outputs
     return outputs if len(outputs) > 1 else outputs[0]
 
 
@@ -205,7 +208,7 @@ def extern(shape: Any, inputs: Sequence[Tensor], fcompute: Callable[..., Any], n
         body = Evaluate(body)
     if not isinstance(body, Stmt):
         raise TensorExpressionError(f"{what}: the function gives {described(body)}, not a statement or a call")
-    outputs = ExternOp(name, tensors, ins, outs, body, tag, attrs).outputs
+    outputs = ExternOp(name, tensors, ins, outs, body, tagged(tag, what), attrs).outputs
     return outputs if len(outputs) > 1 else outputs[0]
 
 

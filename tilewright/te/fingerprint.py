@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp, post_order
 from tilewright.te.prim_func import argument_list
 from tilewright.te.reduction import CommReducer, Reduce
+from tilewright.te.scan import ScanOp
 from tilewright.te.tensor import Operation, Tensor, TensorRead
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, FloatImm, IntImm, IterVar, Var
@@ -41,6 +42,8 @@ class _Writer:
             return f"{head} {self.text(op.axis)} {self.text(op.reduce_axis)} {self.text(op.body)}"
         if isinstance(op, ExternOp):
             return f"{head} {self.text((op.inputs, op.input_buffers, op.output_buffers, op.body))}"
+        if isinstance(op, ScanOp):
+            return f"{head} {self.text((op.scan_axis, op.init, op.update, op.state_placeholder))}"
         fields = {k: v for k, v in vars(op).items() if not k.startswith("_")}
         return f"{head} {self.text(fields)}"
 

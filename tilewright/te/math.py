@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.support.errors import TensorExpressionError
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.buffer import Buffer, pointer
 from tilewright.tir.expr import (
     Call,
     Expr,
@@ -22,26 +22,34 @@ from tilewright.tir.expr import (
     match_types,
     power,
 )
+from tilewright.tir.ops import INTRINSICS
+from tilewright.tir.verify_types import reinterpret_mismatch
 
 
-def _elementwise(name: str) -> Callable[[Any], Expr]:
-    def function(x: Any) -> Expr:
-        return intrinsic(name, x)
+def _function(name: str) -> Callable[..., Expr]:
+    def function(*args: Any) -> Expr:
+        return intrinsic(name, *args)
+    row = INTRINSICS[name]
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}(x) of a float."
+    function.__doc__ = f"{name}({', '.join('abcdefgh'[:row.arity])}) of {row.operands}s."
     return function
 
 
-exp, exp2, exp10 = _elementwise("exp"), _elementwise("exp2"), lambda x: power(10.0, x)
-expm1, log1p = _elementwise("expm1"), _elementwise("log1p")
-log, log2, log10 = _elementwise("log"), _elementwise("log2"), _elementwise("log10")
-sqrt, rsqrt = _elementwise("sqrt"), _elementwise("rsqrt")
-sin, cos, tan = _elementwise("sin"), _elementwise("cos"), _elementwise("tan")
-asin, acos, atan = _elementwise("asin"), _elementwise("acos"), _elementwise("atan")
-sinh, cosh, tanh = _elementwise("sinh"), _elementwise("cosh"), _elementwise("tanh")
-sigmoid, erf = _elementwise("sigmoid"), _elementwise("erf")
-isnan, isinf, isfinite = _elementwise("isnan"), _elementwise("isinf"), _elementwise("isfinite")
-popcount, clz = _elementwise("popcount"), _elementwise("clz")
+# Every function of numbers in the operator table. Those that programs mostly use are named below, for type checkers.
+FUNCTIONS = {name: _function(name) for name, row in INTRINSICS.items() if row.operands}
+
+exp, exp2, exp10 = FUNCTIONS["exp"], FUNCTIONS["exp2"], lambda x: power(10.0, x)
+expm1, log1p = FUNCTIONS["expm1"], FUNCTIONS["log1p"]
+log, log2, log10 = FUNCTIONS["log"], FUNCTIONS["log2"], FUNCTIONS["log10"]
+sqrt, rsqrt = FUNCTIONS["sqrt"], FUNCTIONS["rsqrt"]
+sin, cos, tan = FUNCTIONS["sin"], FUNCTIONS["cos"], FUNCTIONS["tan"]
+asin, acos, atan = FUNCTIONS["asin"], FUNCTIONS["acos"], FUNCTIONS["atan"]
+sinh, cosh, tanh = FUNCTIONS["sinh"], FUNCTIONS["cosh"], FUNCTIONS["tanh"]
+sigmoid, erf = FUNCTIONS["sigmoid"], FUNCTIONS["erf"]
+isnan, isinf, isfinite = FUNCTIONS["isnan"], FUNCTIONS["isinf"], FUNCTIONS["isfinite"]
+popcount, clz = FUNCTIONS["popcount"], FUNCTIONS["clz"]
+atan2, fmod, copysign, fma = FUNCTIONS["atan2"], FUNCTIONS["fmod"], FUNCTIONS["copysign"], FUNCTIONS["fma"]
+pow = power
 
 
 def _rounding(name: str) -> Callable[[Any], Expr]:
@@ -55,25 +63,6 @@ def _rounding(name: str) -> Callable[[Any], Expr]:
 
 floor, ceil, trunc = _rounding("floor"), _rounding("ceil"), _rounding("trunc")
 round, nearbyint = _rounding("round"), _rounding("nearbyint")
-
-
-def _two(name: str) -> Callable[[Any, Any], Expr]:
-    def function(a: Any, b: Any) -> Expr:
-        return intrinsic(name, *match_types(a, b))
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}(a, b) of floats."
-    return function
-
-
-atan2, fmod, copysign = _two("atan2"), _two("fmod"), _two("copysign")
-pow = power
-
-
-def fma(a: Any, b: Any, c: Any) -> Expr:
-    """a * b + c rounded once."""
-    x, y = match_types(a, b)
-    x, z = match_types(x, c)
-    return intrinsic("fma", *match_types(x, y), match_types(x, z)[1])
 
 
 def abs(x: Any) -> Expr:
@@ -108,18 +97,18 @@ def infinity(dtype: str = "float32") -> Expr:
 
 
 def reinterpret(dtype: str, x: Any) -> Expr:
-    """The bits of x read as dtype of the same size."""
+    """The bits of x read as dtype of the same size; the lanes may differ: four uint8 make an int32."""
     e, dtype = convert(x), dt.canonical(dtype)
-    if dt.bits_of(e.dtype) != dt.bits_of(dtype):
-        raise TensorExpressionError(f"reinterpret: {e.dtype} and {dtype} have different sizes")
+    wrong = reinterpret_mismatch(e.dtype, dtype)
+    if wrong:
+        raise TensorExpressionError(f"reinterpret: {wrong}")
     return Call("reinterpret", (e,), dtype)
 
 
 def _argument(x: Any) -> Expr:
     """A call argument; a buffer becomes access_ptr(its first element, its extents...)."""
     if isinstance(x, Buffer):
-        zeros = tuple(IntImm(0, d.dtype) for d in x.shape)
-        return Call("access_ptr", (Load(x, zeros), *x.shape), "handle")
+        return pointer(x)
     return convert(x)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tilewright.support.errors import TensorExpressionError
 from tilewright.te.reduction import Reduce
 from tilewright.te.tensor import Operation, Tensor, TensorRead
 from tilewright.tir.buffer import Buffer
@@ -24,8 +25,10 @@ class PlaceholderOp(Operation):
 class ComputeOp(Operation):
     """Output n at axis is body[n]; every output has one element per point of axis.
 
-    `body` holds plain expressions, or the components of one reduction over reduce_axis.
+    `body` holds plain expressions, or the components of one reduction over reduce_axis. `before_start` is the error
+    that a read at the beginning of the first axis is, unless a scan gives the first steps otherwise.
     """
+    before_start: TensorExpressionError | None = None
 
     def __init__(self, name: str, axis: tuple[IterVar, ...], body: tuple[Expr, ...], tag: str = "",
                  attrs: Mapping[str, Any] | None = None) -> None:

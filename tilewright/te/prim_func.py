@@ -6,14 +6,17 @@ from typing import Any
 
 from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.support.names import NameSupply
+from tilewright.te.bounds import checked_index
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp, post_order
 from tilewright.te.reduction import Reduce
 from tilewright.te.regions import regions_read
+from tilewright.te.scan import ScanOp, check_scans, time_index
 from tilewright.te.tensor import Operation, Tensor, TensorRead
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, decl_buffer
 from tilewright.tir.expr import (
     COMM_REDUCE,
     DATA_PARALLEL,
+    ORDERED,
     Expr,
     IntImm,
     IterVar,
@@ -44,9 +47,11 @@ def lower_ops(args: Sequence[Tensor | Var], outputs: Iterable[Operation] = (),
     `outputs` are computed whether they are among args or not. Raises as create_prim_func does.
     """
     args = argument_list(args)
-    ops = post_order([*outputs, *(a.op for a in args if isinstance(a, Tensor))])
+    results = [*outputs, *(a.op for a in args if isinstance(a, Tensor))]
+    ops = post_order(results)
+    check_scans(ops, results)
     lowering = _Lowering(args, ops)
-    nests = [lowering.nest(op) for op in ops if not isinstance(op, PlaceholderOp)]
+    nests = [nest for op in ops if not isinstance(op, PlaceholderOp) for nest in lowering.nests(op)]
     params = lowering.params
     _check_bound(lowering, nests)
     root = Block("root", (), (), (), seq(nests), alloc_buffers=tuple(lowering.allocated))
@@ -85,6 +90,11 @@ class _Lowering:
                 self.buffers[a] = decl_buffer(a.shape, a.dtype, unique)
                 self.params.append((Var(unique, "handle"), self.buffers[a]))
         self.allocated: list[Buffer] = []
+        self.scan_of: dict[Operation, ScanOp] = {}       # of each operation that is computed at its scan
+        self.states: set[Tensor] = set()
+        self.short: set[Operation] = set()               # inits that may give more steps than there are
+        for scan_op in (op for op in ops if isinstance(op, ScanOp)):
+            self._add_scan(scan_op, ops, names)
         for op in ops:
             for t in op.outputs:
                 if t in self.buffers:
@@ -99,34 +109,83 @@ class _Lowering:
         self._block_supply = NameSupply(["root"])
         self.block_names: dict[Operation, str] = {}
 
-    def nest(self, op: Operation) -> Stmt:
-        """The loops and the block of op."""
+    def _add_scan(self, scan_op: ScanOp, ops: Sequence[Operation], names: NameSupply) -> None:
+        """Let inits, updates and states be the buffers of the outputs; note what the scan itself will compute."""
+        for out, *parts in zip(scan_op.outputs, scan_op.init, scan_op.update, scan_op.state_placeholder):
+            if out not in self.buffers:
+                self.buffers[out] = decl_buffer(out.shape, out.dtype, names.fresh(out.name))
+                self.allocated.append(self.buffers[out])
+            self.buffers.update(dict.fromkeys(parts, self.buffers[out]))
+        self.states.update(scan_op.state_placeholder)
+        self.scan_of.update(dict.fromkeys(scan_op.body, scan_op))
+        for t in scan_op.init:
+            if not (isinstance(t.shape[0], IntImm) and isinstance(scan_op.output(0).shape[0], IntImm)):
+                self.short.add(t.op)
+            if not any(t.op in (i.op for i in op.input_tensors) for op in ops if op is not scan_op):
+                self.scan_of[t.op] = scan_op
+
+    def nests(self, op: Operation) -> list[Stmt]:
+        """The loops and the block of op; for a scan, those of all that it computes."""
+        if isinstance(op, ScanOp):
+            inits = dict.fromkeys(t.op for t in op.init if self.scan_of.get(t.op) is op)
+            return [*(self._nest(i) for i in inits), self._steps(op)]
+        return [] if op in self.scan_of else [self._nest(op)]
+
+    def _nest(self, op: Operation, time: Expr | None = None) -> Stmt:
+        """The loops and the block of op; `time` is the step that it computes in a scan."""
         self.block_names[op] = name = self._block_supply.fresh(op.name)
         if isinstance(op, ComputeOp):
-            return self._compute(op, name)
+            return self._compute(op, name, time)
         if isinstance(op, ExternOp):
             return self._extern(op, name)
         raise TensorExpressionError(f"{op.name}: a {type(op).__name__} cannot be lowered")
 
-    def _compute(self, op: ComputeOp, name: str) -> Stmt:
+    def _steps(self, op: ScanOp) -> Stmt:
+        """for scan_idx in range(m - k): what one step computes"""
+        domain = op.scan_axis.dom
+        assert domain is not None
+        index = Var(op.scan_axis.var.name, op.scan_axis.var.dtype)
+        time = binary("add", index, domain.min)
+        body = seq(self._nest(part, time) for part in op.body)
+        self.block_names[op] = self.block_names[op.update[0].op]
+        return loop(index, domain.extent, body)
+
+    def _compute(self, op: ComputeOp, name: str, time: Expr | None) -> Stmt:
         table: dict[Any, Node] = {}
-        iter_vars, loops = [], []
-        for iv, kind in [*((a, DATA_PARALLEL) for a in op.axis), *((k, COMM_REDUCE) for k in op.reduce_axis)]:
+        iter_vars, loops, values = [], [], []
+        axes = [*((a, DATA_PARALLEL) for a in op.axis), *((k, COMM_REDUCE) for k in op.reduce_axis)]
+        if time is not None:
+            step = self._step_axis(op)
+            iter_vars.append(step)
+            values.append(time)
+            table[op.axis[0].var] = step.var
+            del axes[0]
+        for iv, kind in axes:
             assert iv.dom is not None
             inner = Var(_iter_name(iv.var.name), iv.var.dtype)
             iter_vars.append(IterVar(Range(IntImm(0, inner.dtype), iv.dom.extent), inner, kind))
             loops.append((Var(iv.var.name, inner.dtype), iv.dom.extent))
+            values.append(loops[-1][0])
             table[iv.var] = binary("add", inner, iv.dom.min)
         point = tuple(iv.var for iv in iter_vars[:len(op.axis)])
         targets = [self.buffers[t] for t in op.outputs]
         init, body = self._statements(op, targets, point, table)
-        reads = regions_read([s for s in (init, body) if s is not None], exclude=targets)
+        reads = regions_read(_values_read([s for s in (init, body) if s is not None], targets, point))
         writes = tuple(BufferRegion(b, tuple(Range(v, IntImm(1, v.dtype)) for v in point)) for b in targets)
+        if op in self.short:
+            body = _with_checked_steps(body, targets)
         block = Block(name, tuple(iter_vars), reads, writes, body, init)
-        nest: Stmt = BlockRealize(tuple(v for v, _ in loops), TRUE, block)
+        nest: Stmt = BlockRealize(tuple(values), TRUE, block)
         for v, extent in reversed(loops):
             nest = loop(v, extent, nest)
         return nest
+
+    def _step_axis(self, op: ComputeOp) -> IterVar:
+        """The iter var of the steps of op: ordered where it writes the states that other steps read."""
+        scan_op = self.scan_of[op]
+        time = op.axis[0].var
+        kind = ORDERED if any(t.op is op for t in scan_op.update) else DATA_PARALLEL
+        return IterVar(scan_op.scan_axis.dom, Var(_iter_name(time.name), time.dtype), kind)
 
     def _statements(self, op: ComputeOp, targets: list[Buffer], point: tuple[Expr, ...],
                     table: Mapping[Any, Node]) -> tuple[Stmt | None, Stmt]:
@@ -160,6 +219,8 @@ class _Lowering:
 
     def _value(self, e: Expr, table: Mapping[Any, Node]) -> Expr:
         def lower(node: Node) -> Node | None:
+            if isinstance(node, TensorRead) and node.tensor in self.states:
+                return Load(self.buffers[node.tensor], (time_index(node), *node.indices[1:]))
             if isinstance(node, TensorRead):
                 return Load(self.buffers[node.tensor], node.indices)
             return table.get(node) if isinstance(node, Var) else None
@@ -175,6 +236,22 @@ class _Lowering:
         reads = tuple(_whole(self.buffers[t]) for t in op.input_tensors)
         writes = tuple(_whole(self.buffers[t]) for t in op.outputs)
         return BlockRealize((), TRUE, Block(name, (), reads, writes, rewrite(op.body, lower)))
+
+
+def _values_read(stmts: Iterable[Stmt], targets: Sequence[Buffer], point: tuple[Expr, ...]) -> list[Load]:
+    """The loads in stmts other than those of the element that a reduction updates."""
+    return [n for s in stmts for n in walk(s) if isinstance(n, Load) and not (
+        n.buffer in targets and len(n.indices) == len(point) and all(a is b for a, b in zip(n.indices, point)))]
+
+
+def _with_checked_steps(body: Stmt, targets: Sequence[Buffer]) -> Stmt:
+    """body with the first index of its stores to targets checked while it runs."""
+    def check(node: Node) -> Node | None:
+        if isinstance(node, Store) and node.buffer in targets:
+            first, extent = node.indices[0], node.buffer.shape[0]
+            return node.replace(indices=(checked_index(first, extent), *node.indices[1:]))
+        return None
+    return rewrite(body, check)
 
 
 def _iter_name(axis: str) -> str:

@@ -198,7 +198,16 @@ class Reducer:
                         f"{self.name}: the combiner turns component {n} of {d} into {r.dtype}")
             starts = tuple(_as_dtype(self.name, value, d) for value, d in zip(identity, dtypes))
             made = self._made[dtypes] = CommReducer(self.name, lhs, rhs, result, starts)
+            _MADE.setdefault(f"{dtypes} {', '.join(map(str, (*result, *starts)))}", made)
         return made
+
+
+_MADE: dict[str, CommReducer] = {}            # text -> combiner: one for all with the same definition
+
+
+def known_combiners(dtypes: tuple[str, ...]) -> list[CommReducer]:
+    """The combiners of these dtypes that reductions of this process use, in order of creation."""
+    return [c for c in _MADE.values() if tuple(v.dtype for v in c.lhs) == dtypes]
 
 
 def _as_dtype(name: str, value: Any, dtype: str) -> Expr:

@@ -51,6 +51,13 @@ from tilewright.tir.expr import (
     truncmod,
 )
 from tilewright.tir.interp import evaluate, run
+from tilewright.tir.llvm_intrinsics import (
+    call_llvm_intrin,
+    call_llvm_pure_intrin,
+    llvm_lookup_intrinsic_id,
+    register_llvm_intrinsic,
+)
+from tilewright.tir.low_bit import pack_int4, saturate_cast, unpack_int4
 from tilewright.tir.node import Node, children, map_children, rewrite, rewrite_top_down, substitute, walk
 from tilewright.tir.ops import BINARY, INTRINSICS
 from tilewright.tir.printer import show
@@ -79,6 +86,7 @@ from tilewright.tir.stmt import (
     range_of,
     seq,
 )
+from tilewright.tir.tensor_intrin import TensorIntrin
 from tilewright.tir.verify import verify
 
 __all__ = [
@@ -128,6 +136,7 @@ __all__ = [
     "Stmt",
     "Store",
     "StringImm",
+    "TensorIntrin",
     "Var",
     "While",
     "absolute",
@@ -136,6 +145,8 @@ __all__ = [
     "assert_structural_equal",
     "binary",
     "bitwise_not",
+    "call_llvm_intrin",
+    "call_llvm_pure_intrin",
     "cast",
     "ceildiv",
     "children",
@@ -150,6 +161,7 @@ __all__ = [
     "interp",
     "intrinsic",
     "is_const",
+    "llvm_lookup_intrinsic_id",
     "load",
     "logical_not",
     "loop",
@@ -160,11 +172,14 @@ __all__ = [
     "minimum",
     "negate",
     "numel",
+    "pack_int4",
     "power",
     "range_of",
+    "register_llvm_intrinsic",
     "rewrite",
     "rewrite_top_down",
     "run",
+    "saturate_cast",
     "select",
     "seq",
     "show",
@@ -173,6 +188,7 @@ __all__ = [
     "substitute",
     "truncdiv",
     "truncmod",
+    "unpack_int4",
     "verify",
     "walk",
 ]

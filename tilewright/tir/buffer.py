@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.support.errors import IRError
+from tilewright.support.errors import IRError, described
+from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Expr, IntImm, Ramp, Range, Var, binary, convert
+from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Range, Var, binary, convert
 from tilewright.tir.node import Node
+
+DIM_ALIGN = "buffer_dim_align"         # annotation of a block: [[buffer written, axis, factor, offset], ...]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -48,6 +51,25 @@ class Buffer(Node):
         if lanes > 1:
             index[-1] = Ramp(index[-1], IntImm(1, index[-1].dtype), lanes)
         return load(self, tuple(index))
+
+    def vstore(self, begin: Any, value: Any) -> Any:
+        """The statement that stores value, which may be a vector, from `begin` on along the last axis."""
+        e = convert(value)
+        index = [convert(i) for i in (begin if isinstance(begin, (tuple, list)) else (begin,))]
+        lanes = dt.lanes_of(e.dtype)
+        if lanes > 1:
+            index[-1] = Ramp(index[-1], IntImm(1, index[-1].dtype), lanes)
+        return hook("tir.store")(self, e, tuple(index))
+
+    def access_ptr(self, access_mask: str | int = "r") -> Expr:
+        """The address of element 0, for a call; a packed function gets a tensor of the buffer's shape and strides.
+
+        access_mask ("r", "w" or "rw", or 1, 2, 3) is for the reader: the block's regions say what is touched. Raises
+        IRError for another mask.
+        """
+        if access_mask not in ("r", "w", "rw", "wr", 1, 2, 3):
+            raise IRError(f'{self.name}.access_ptr: the access is "r", "w" or "rw", not {described(access_mask)}')
+        return pointer(self)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -105,6 +127,25 @@ def load(buffer: Buffer, indices: Sequence[Any]) -> Load:
         if not dt.is_integer(e.dtype):
             raise IRError(f"{buffer.name}: index {e} is {e.dtype}, not an integer")
     return Load(buffer, exprs)
+
+
+def pointer(buffer: Buffer) -> Expr:
+    """The address of a buffer's first element with its extents: the argument of an external call."""
+    zeros = tuple(IntImm(0, d.dtype) for d in buffer.shape)
+    return Call("access_ptr", (Load(buffer, zeros), *buffer.shape), "handle")
+
+
+def strided_pointer(first: Load, extents: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
+    """The address of an element, with extents and strides (in elements) of what lies there."""
+    return Call("access_ptr", (first, *extents, Call("strides", tuple(strides), "handle")), "handle")
+
+
+def pointer_layout(call: Call) -> tuple[tuple[Expr, ...], tuple[Expr, ...] | None]:
+    """(extents, strides) of an access_ptr; strides is None where the memory is compact."""
+    rest = call.args[1:]
+    if rest and isinstance(rest[-1], Call) and rest[-1].op == "strides":
+        return rest[:-1], rest[-1].args
+    return rest, None
 
 
 def numel(buffer: Buffer) -> Expr:

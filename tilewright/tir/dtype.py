@@ -1,7 +1,14 @@
-"""Scalar and vector types, written as strings: "float32", "int64", "bool", "float32x16", "handle"."""
+"""Scalar and vector types, written as strings: "float32", "int64", "bool", "float32x16", "handle".
+
+Floats of 16 and 8 bits are formats of storage: arithmetic on them is done in float32 and rounded to the format after
+every operation, to nearest, ties to even. What is too large becomes an infinity, or NaN in float8_e4m3fn, which has
+no infinity.
+"""
 from __future__ import annotations
 
 import functools
+import math
+from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
@@ -12,9 +19,51 @@ _BITS = {
     "bool": 1, "handle": 64,
     "int8": 8, "int16": 16, "int32": 32, "int64": 64,
     "uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64,
-    "float16": 16, "bfloat16": 16, "float32": 32, "float64": 64,
+    "float16": 16, "bfloat16": 16, "float32": 32, "float64": 64, "float8_e4m3fn": 8, "float8_e5m2": 8,
 }
 _ALIASES = {"int": "int32", "float": "float32", "double": "float64", "uint1": "bool"}
+_PACKED = "elements of 4 bits lie in pairs in uint8 tensors: te.unpack_int4(packed, i) reads one of them"
+
+
+@dataclass(frozen=True)
+class SmallFloat:
+    """A binary format of at most 16 bits: a sign, `exponent` bits and `mantissa` bits.
+
+    largest: its largest finite value. infinity, nan: the bits of these, without the sign; no infinity: None.
+    """
+    exponent: int
+    mantissa: int
+    largest: float
+    infinity: int | None
+    nan: int
+
+    @property
+    def bias(self) -> int:
+        return (1 << self.exponent - 1) - 1
+
+    @property
+    def least_normal(self) -> float:
+        """The smallest value that has all mantissa bits."""
+        return 2.0 ** (1 - self.bias)
+
+    def nearest(self, value: float) -> float:
+        """value rounded once to this format, ties to even; beyond the largest value: infinity, or NaN without one."""
+        if not math.isfinite(value) or not value:
+            return value if self.infinity is not None or not math.isinf(value) else math.nan
+        exponent = max(math.frexp(value)[1] - 1, 1 - self.bias)
+        quantum = 2.0 ** (exponent - self.mantissa)
+        rounded = round(value / quantum) * quantum               # Python's round has ties to even
+        if abs(rounded) <= self.largest:
+            return math.copysign(rounded, value)
+        return math.nan if self.infinity is None else math.copysign(math.inf, value)
+
+
+SMALL_FLOATS = {
+    "float16": SmallFloat(5, 10, 65504.0, 0x7C00, 0x7E00),
+    "bfloat16": SmallFloat(8, 7, 255 * 2.0**120, 0x7F80, 0x7FC0),
+    "float8_e4m3fn": SmallFloat(4, 3, 448.0, None, 0x7F),
+    "float8_e5m2": SmallFloat(5, 2, 57344.0, 0x7C, 0x7E),
+}
 
 
 @functools.cache
@@ -23,7 +72,8 @@ def parse(dtype: str) -> tuple[str, int]:
     element, _, count = dtype.partition("x") if not dtype.startswith("x") else (dtype, "", "")
     element = _ALIASES.get(element, element)
     if element not in _BITS or (_ and not count.isdigit()) or count == "0":
-        raise IRError(with_hint(f"{dtype!r} is not a dtype", f"the element types are {', '.join(_BITS)}"))
+        raise IRError(with_hint(f"{dtype!r} is not a dtype", _PACKED if element in ("int4", "uint4") else
+                                f"the element types are {', '.join(_BITS)}"))
     return element, int(count or 1)
 
 
@@ -91,10 +141,10 @@ def is_integer(dtype: str) -> bool:
 
 @functools.cache
 def numpy_dtype(dtype: str) -> np.dtype:
-    """The NumPy dtype of one element (bfloat16 through ml_dtypes)."""
+    """The NumPy dtype of one element (bfloat16 and the 8-bit floats through ml_dtypes)."""
     element = parse(dtype)[0]
-    if element == "bfloat16":
-        return np.dtype(ml_dtypes.bfloat16)
+    if element in SMALL_FLOATS and element != "float16":
+        return np.dtype(getattr(ml_dtypes, element))
     if element == "handle":
         return np.dtype("uint64")
     return np.dtype(element)
@@ -104,6 +154,13 @@ def integer_range(dtype: str) -> tuple[int, int]:
     """Smallest and largest value of an integer or bool element."""
     bits = bits_of(dtype)
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed(dtype) else (0, (1 << bits) - 1)
+
+
+def float_limits(dtype: str) -> tuple[float, float]:
+    """The identities of max and min: -inf and inf, or the largest finite values of a format that has no infinity."""
+    small = SMALL_FLOATS.get(element_of(dtype))
+    bound = small.largest if small is not None and small.infinity is None else math.inf
+    return -bound, bound
 
 
 def promote(a: str, b: str) -> str:

@@ -16,7 +16,7 @@ from tilewright.tir.expr import (
     any_of,
     binary,
 )
-from tilewright.tir.node import Node, map_children, substitute, walk
+from tilewright.tir.node import Node, map_children, rewrite, substitute, walk
 from tilewright.tir.stmt import (
     SERIAL,
     THREAD_BINDING,
@@ -158,7 +158,7 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], nev
                           binary("lt", value, binary("add", iv.dom.min, iv.dom.extent))]
     assert block.init is not None
     started = Block(names.fresh(f"{block.name}_empty"), tuple(iters), (),
-                    tuple(substitute(w, table) for w in block.writes), substitute(block.init, table))
+                    tuple(substitute(w, table) for w in block.writes), substitute(_copy(block.init, names), table))
     nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for v in values), substitute(all_of(*predicate), fresh),
                               started)
     for var, extent in reversed(own):
@@ -168,6 +168,24 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], nev
         nest = For(fresh[loop.loop_var], substitute(loop.min, fresh), substitute(loop.extent, fresh),
                    loop.kind if bound else SERIAL, nest, loop.thread_tag)
     return nest
+
+
+def _copy(init: Stmt, names: NameSupply) -> Stmt:
+    """init, which stays where it is, with loops, axes and blocks of its own."""
+    fresh: dict[Var, Var] = {}
+    for n in walk(init):
+        if isinstance(n, (For, IterVar)):
+            var = n.loop_var if isinstance(n, For) else n.var
+            fresh[var] = Var(var.name, var.dtype)
+
+    def own(n: Node) -> Node | None:
+        if isinstance(n, For):
+            return n.replace(loop_var=fresh[n.loop_var])
+        if isinstance(n, Block):
+            axes = tuple(iv.replace(var=fresh[iv.var]) for iv in n.iter_vars)
+            return n.replace(name=names.fresh(n.name), iter_vars=axes)
+        return None
+    return rewrite(substitute(init, fresh), own) if fresh else init
 
 
 def _conjuncts(condition: Expr) -> Iterator[Expr]:

@@ -17,7 +17,7 @@ from tilewright.tir.buffer import Buffer, MatchBuffer
 from tilewright.tir.expr import FloatImm, IterVar, Let, Var
 from tilewright.tir.node import Node, field_names
 from tilewright.tir.printer import show
-from tilewright.tir.stmt import Allocate, Block, For, LetStmt, PrimFunc, Stmt
+from tilewright.tir.stmt import Allocate, Block, For, LetStmt, PrimFunc, Seq, Stmt
 
 
 def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
@@ -58,6 +58,7 @@ class _Tokens:
         self.map_free = map_free_vars
         self.out: list[Any] = []
         self.number: dict[int, int] = {}
+        self.count = 0
         self.statements: list[tuple[int, Node]] = []  # (first token, statement)
 
     def of(self, node: Any) -> list[Any]:
@@ -70,7 +71,8 @@ class _Tokens:
         return tuple(inside[-1:])
 
     def define(self, thing: Any) -> None:
-        self.number[id(thing)] = len(self.number)
+        self.number[id(thing)] = self.count
+        self.count += 1
 
     def value(self, x: Any) -> None:
         if isinstance(x, Node):
@@ -97,6 +99,9 @@ class _Tokens:
             return
         if isinstance(x, Buffer):
             self.buffer(x)
+            return
+        if isinstance(x, Seq) and len(x.stmts) == 1:
+            self.node(x.stmts[0])               # a sequence of one is that one
             return
         if isinstance(x, (Stmt, Block)):
             self.statements.append((len(self.out), x))
@@ -134,7 +139,7 @@ class _Tokens:
         if known is not None:
             self.out.append(("var", known))
         elif defines or self.map_free:
-            self.out.append(("var", len(self.number)))
+            self.out.append(("var", self.count))
             self.definition(v)
         else:
             self.out.append(("free", id(v)))
@@ -158,6 +163,7 @@ class _Tokens:
             else:
                 self.value(e)
         self.out += [len(b.shape), len(b.strides), b.dtype, b.scope, b.data_alignment, b.offset_factor]
+        self.value(b.axis_separators)
         self.var(b.data, True)
 
     def block(self, x: Block) -> None:
@@ -183,6 +189,13 @@ class _Tokens:
         self.out.append(len(x.params))
         for p in x.params:
             self.definition(p)
-            if p in x.buffer_map:
+        for b in x.buffers:                     # an extent may be used by a buffer before the one that defines it
+            for e in (*b.shape, *b.strides, b.elem_offset):
+                if isinstance(e, Var):
+                    self.var(e, True)
+        for p in x.params:
+            self.out.append(p in x.buffer_map)
+            if p in x.buffer_map:               # a handle and the data behind it are one address
+                self.number.setdefault(id(x.buffer_map[p].data), self.number[id(p)])
                 self.buffer(x.buffer_map[p], True)
         self.fields(x, "attrs", "body")

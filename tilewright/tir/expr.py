@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -508,10 +507,6 @@ def power(a: Any, b: Any) -> Expr:
     return intrinsic("pow", x, y)
 
 
-_OF_FLOATS = ("isnan", "isinf", "isfinite")
-_OF_INTEGERS = ("popcount", "clz", "bitwise_not")
-
-
 def intrinsic(name: str, *args: Any, dtype: str | None = None) -> Expr:
     """name(*args) for a row of INTRINSICS. Math functions of integers are refused. Raises IRError."""
     row = INTRINSICS.get(name)
@@ -520,18 +515,18 @@ def intrinsic(name: str, *args: Any, dtype: str | None = None) -> Expr:
                                 f"the functions are {', '.join(sorted(INTRINSICS))}"))
     if row.arity >= 0 and len(args) != row.arity:
         raise IRError(f"{name} takes {row.arity} argument(s), {len(args)} given")
-    exprs = match_all(*args) if row.kind == "math" else tuple(convert(a) for a in args)
+    exprs = match_all(*args) if row.operands else tuple(convert(a) for a in args)
     types = ", ".join(e.dtype for e in exprs)
-    if (row.kind == "math" or name in _OF_FLOATS) and not all(dt.is_float(e.dtype) for e in exprs):
+    if row.operands == "float" and not all(dt.is_float(e.dtype) for e in exprs):
         raise IRError(with_hint(f"{name} of {types}", f'cast first: {name}(x.astype("float32"))'))
-    if name in _OF_INTEGERS and not dt.is_integer(exprs[0].dtype):
+    if row.operands == "integer" and not all(dt.is_integer(e.dtype) for e in exprs):
         raise IRError(f"{name} needs an integer, got {types}")
     return Call(name, exprs, dtype or result_type(name, exprs))
 
 
 def result_type(name: str, args: tuple[Expr, ...]) -> str:
     """The dtype that a call of intrinsic `name` has when none is given."""
-    if name in ("likely", "isnan", "isinf", "isfinite"):
+    if INTRINSICS[name].predicate:
         return dt.with_lanes("bool", dt.lanes_of(args[0].dtype))
     if INTRINSICS[name].kind == "effect" or not args:
         return "int32"
@@ -589,14 +584,16 @@ def ceildiv(a: Any, b: Any) -> Expr:
 
 
 def min_value(dtype: str) -> Expr:
-    """The smallest value of dtype; -inf for floats (the identity of max)."""
+    """The smallest value of dtype; -inf for floats that have one (the identity of max)."""
     dtype = dt.canonical(dtype)
-    return FloatImm(-math.inf, dtype) if dt.is_float(dtype) else IntImm(dt.integer_range(dtype)[0], dtype)
+    limits = dt.float_limits if dt.is_float(dtype) else dt.integer_range
+    return const(limits(dtype)[0], dtype)
 
 
 def max_value(dtype: str) -> Expr:
-    """The largest value of dtype; inf for floats (the identity of min)."""
+    """The largest value of dtype; inf for floats that have one (the identity of min)."""
     dtype = dt.canonical(dtype)
-    return FloatImm(math.inf, dtype) if dt.is_float(dtype) else IntImm(dt.integer_range(dtype)[1], dtype)
+    limits = dt.float_limits if dt.is_float(dtype) else dt.integer_range
+    return const(limits(dtype)[1], dtype)
 
 

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tilewright.runtime.printing import PRINT, print_values
 from tilewright.support.errors import InterpreterError
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Load
+from tilewright.tir.buffer import Load, pointer_layout
 from tilewright.tir.expr import COMM_REDUCE, Call, Expr, StringImm
 from tilewright.tir.interp_memory import MemoryCompiler
 from tilewright.tir.interp_plan import CONCURRENT, Plan, plan
 from tilewright.tir.interp_scalar import V, scalar_binary
+from tilewright.tir.interp_threads import group_source, has_barrier, is_thread_loop, lockstep
 from tilewright.tir.node import Node
 from tilewright.tir.stmt import (
     Allocate,
@@ -39,6 +41,8 @@ class Compiler(MemoryCompiler):
         self.func, self.check, self.externs = func, check, externs
         self.plan: Plan = plan(func)
         self.nest = 0
+        self.in_group = False  # inside a generator that is one thread of a block
+        self.globals["lockstep"] = lockstep
 
     # statements --------------------------------------------------------------------------------------------
     def stmt(self, s: Node) -> None:
@@ -92,16 +96,47 @@ class Compiler(MemoryCompiler):
         high = max(start.low, stop.high - 1)
         self.env[id(s.loop_var)] = V(var, start.low, high)
         domain = f"range({stop.text})" if start.text == "0" else f"range({start.text}, {stop.text})"
+        barrier = self.plan.barriers and has_barrier(s)
+        for b in self.plan.shared.get(id(s), ()):
+            self.allocate(b)
+        if barrier and is_thread_loop(s):
+            self.thread_group(s, var, domain)
+            return
         concurrent = s.kind in CONCURRENT
+        if barrier and concurrent and self.in_group:
+            raise InterpreterError(f"{self.func.name}: a barrier stands below the {s.kind} loop {s.loop_var.name} "
+                                   "of a single thread")
         self.nested(
             lambda: (
                 self.checked_loop(s, var, domain)
                 if concurrent and self.check
                 else self.plain_loop(s, f"for {var} in {domain}:")
-            )
+            ),
+            barrier,
         )
 
-    def nested(self, write: Callable[[], None]) -> None:
+    def thread_group(self, s: For, var: str, domain: str) -> None:
+        """The threads of a block as generators that run from barrier to barrier."""
+        name, site, outer_track, outer_nest = self.name("thread"), self.site(), dict(self.track), self.nest
+        shared = [m for data, m in self.owner.items() if data in self.plan.written[id(s)]] if self.check else []
+        names = [(self.name("mw"), self.name("mr")) for _ in shared]
+        self.globals[f"races_{name}"] = [
+            lambda sets, label=m.label: self.race(site, s.loop_var.name, s.thread_tag, label, sets) for m in shared
+        ]
+        self.globals[f"diverged_{name}"] = lambda waiting, count: self.fail(
+            site, f"a barrier is reached by {waiting} of the {count} threads of {s.thread_tag}")
+        before = [f"[{', '.join(f'({w}, {r})' for w, r in names)}] = s_", "if 0: yield"]
+        self.track |= {m.data: pair for m, pair in zip(shared, names, strict=True)}
+        around, self.in_group, self.nest = self.in_group, True, 1
+        self.line(f"def {name}({var}, s_):")
+        self.loop_body(s, before)
+        self.in_group, self.nest, self.track = around, outer_nest, outer_track
+        constants = {"races": f"races_{name}", "diverged": f"diverged_{name}"}
+        for text in group_source(name, domain, len(shared), [outer_track.get(m.data) for m in shared], constants):
+            self.line(text)
+        self.line(f"yield from group_{name}" if around else f"for _ in group_{name}: pass")
+
+    def nested(self, write: Callable[[], None], barrier: bool = False) -> None:
         """A loop written by `write`; deep nests continue in an inner Python function."""
         if self.nest < MAX_NEST:
             self.nest += 1
@@ -113,7 +148,7 @@ class Compiler(MemoryCompiler):
         self.line(f"def {name}():")
         with self.deeper():
             write()
-        self.line(f"{name}()")
+        self.line(f"yield from {name}()" if barrier and self.in_group else f"{name}()")
         self.nest = outer
 
     def plain_loop(self, s: For, head: str) -> None:
@@ -167,7 +202,7 @@ class Compiler(MemoryCompiler):
             self.line(f" if not {condition.text}: break")
             self.body(s.body)
 
-        self.nested(write)
+        self.nested(write, self.plan.barriers and has_barrier(s))
 
     def branch(self, s: IfThenElse) -> None:
         c = self.emit(s.condition)
@@ -194,7 +229,8 @@ class Compiler(MemoryCompiler):
             self.stmt(x)
 
     def alloc_stmt(self, s: Allocate) -> None:
-        self.allocate(s.buffer)
+        if id(s.buffer) not in self.plan.placed:
+            self.allocate(s.buffer)
         self.stmt(s.body)
 
     def evaluate(self, s: Evaluate) -> None:
@@ -257,13 +293,21 @@ class Compiler(MemoryCompiler):
             return self.pointer(e)
         if e.op in ("call_extern", "call_packed"):
             return self.external(e)
-        raise InterpreterError(
-            f"{self.func.name}: {e} cannot be ordered: the interpreter runs the threads of a block "
-            "one after the other"
-        )
+        if e.op == "sync":
+            return self.barrier(e)
+        raise InterpreterError(f"{self.func.name}: the interpreter has no rule for {e}")
+
+    def barrier(self, e: Call) -> V:
+        scope = e.args[0]
+        if not isinstance(scope, StringImm) or scope.value not in ("shared", "shared.dyn", "global"):
+            raise InterpreterError(f"{self.func.name}: {e}: the interpreter knows barriers of the threads of a block")
+        if not self.in_group:
+            raise InterpreterError(f"{self.func.name}: {e} stands outside of the threads of a block")
+        self.line("yield")
+        return V("0")
 
     def pointer(self, e: Call) -> V:
-        first, *extents = e.args
+        first, (extents, steps) = e.args[0], pointer_layout(e)
         if not isinstance(first, Load):
             raise InterpreterError(f"{e}: the first argument of access_ptr is an element")
         shape = [self.emit(x) for x in extents]
@@ -271,23 +315,28 @@ class Compiler(MemoryCompiler):
         at = m.offset
         for i, stride in zip(first.indices, m.strides, strict=True):
             at = scalar_binary("add", at, scalar_binary("mul", self.emit(i), stride, "int64"), "int64")
-        extent = "".join(n.text + ", " for n in shape)
-        sets, at = self.track.get(m.data), self.keep(at)
+        strides = m.strides if len(m.strides) == len(shape) else []
+        if steps is not None:
+            strides = [self.emit(x) for x in steps]
+        extent, step = ("".join(n.text + ", " for n in x) for x in (shape, strides))
+        sets, made = self.track.get(m.data), self.name("p")
+        self.line(f'{made} = Pointer({m.name}, {at.text}, ({extent}), "{m.dtype}", ({step}))')
         if sets is not None:
-            size = " * ".join(n.text for n in shape) or "1"
-            self.line(f"{sets[0]}.update(range({at.text}, {at.text} + {size}))")
-        return V(f'Pointer({m.name}, {at.text}, ({extent}), "{m.dtype}")')
+            self.line(f"{sets[0]}.update({made}.places)")
+        return V(made)
 
     def external(self, e: Call) -> V:
         symbol = e.args[0]
         assert isinstance(symbol, StringImm), "the first argument of an external call is its name"
-        if symbol.value not in self.externs:
+        printing = e.op == "call_packed" and symbol.value == PRINT
+        function = self.externs.get(symbol.value, print_values if printing else None)
+        if function is None:
             raise InterpreterError(
                 f"{self.func.name}: the external function {symbol.value!r} was not given to the "
                 f"interpreter; pass externs={{{symbol.value!r}: function}}"
             )
         name = self.name("k")
-        self.globals[name] = self.externs[symbol.value]
+        self.globals[name] = function
         args = "".join(f", {self.emit(a).text}" for a in e.args[1:])
         out = self.name("t")
         self.line(f"{out} = call_external({name}{args})")

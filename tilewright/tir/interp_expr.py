@@ -28,6 +28,7 @@ from tilewright.tir.expr import (
     Var,
 )
 from tilewright.tir.interp_scalar import V, literal, logical, scalar_binary, scalar_call, scalar_cast, wrap
+from tilewright.tir.llvm_intrinsics import LLVM_CALLS, evaluate
 from tilewright.tir.ops import INTRINSICS
 
 LONG = 160  # longer text goes into a variable of its own: Python limits nested parentheses
@@ -41,10 +42,8 @@ class ExprCompiler:
         self.indent = ""
         self.env: dict[int, V] = {}  # id(Var) -> its value
         self.globals: dict[str, Any] = {
-            "float16": np.float16,
-            "float32": np.float32,
-            "float64": np.float64,
-            "bfloat16": rt.to_bfloat16,
+            **rt.FLOATS,
+            "llvm_intrinsic": evaluate,
             "infinity": np.inf,
             **{
                 f.__name__: f
@@ -52,6 +51,7 @@ class ExprCompiler:
                     rt.to_int,
                     rt.wide_int_to_float,
                     rt.reinterpret,
+                    rt.regroup,
                     rt.minimum,
                     rt.maximum,
                     rt.floor_div,
@@ -215,12 +215,16 @@ class ExprCompiler:
     def call(self, e: Call) -> V:
         if e.op == "if_then_else":
             return self.if_then_else(*e.args)
+        if e.op in LLVM_CALLS:
+            return self.llvm_intrinsic(e)
+        if e.op == "reinterpret" and dt.lanes_of(e.args[0].dtype) != dt.lanes_of(e.type):
+            return self.regroup(e)
         if INTRINSICS[e.op].kind == "effect" or e.op == "access_ptr":
             return self.effect(e)
         args = [self.emit(a) for a in e.args]
         (source, lanes), (target, _) = dt.parse(e.args[-1].dtype), dt.parse(e.type)
-        if INTRINSICS[e.op].kind == "math":
-            self.globals[f"math_{e.op}_{source}"] = rt.math_function(e.op, source)
+        if INTRINSICS[e.op].evaluate is not None:
+            self.globals[f"{e.op}_{source}"] = rt.row_function(e.op, source)
         if lanes == 1:
             return scalar_call(
                 e.op, [self.keep(a) for a in args] if e.op in ("isnan", "checked_index") else args, source, target
@@ -231,6 +235,21 @@ class ExprCompiler:
         )
         lists = args[0].text if len(args) == 1 else f"zip({', '.join(a.text for a in args)})"
         return V(f"[{out.text} for {', '.join(letters)} in {lists}]", out.low, out.high)
+
+    def llvm_intrinsic(self, e: Call) -> V:
+        """By the table of meanings; an effect, if there is one, is none that the interpreter has."""
+        name, dtypes = e.args[0], tuple(a.dtype for a in e.args[1:])
+        assert isinstance(name, StringImm), "the first argument is the name"
+        args = "".join(f"{self.emit(a).text}, " for a in e.args[1:])
+        v = self.ranged(f"llvm_intrinsic({name.value!r}, {e.type!r}, {dtypes}, ({args}))", e.type)
+        return v
+
+    def regroup(self, e: Call) -> V:
+        """reinterpret as another number of lanes."""
+        return self.ranged(f'regroup({self.emit(e.args[0]).text}, "{e.args[0].dtype}", "{e.type}")', e.type)
+
+    def ranged(self, text: str, dtype: str) -> V:
+        return V(text, *dt.integer_range(dtype)) if dt.is_integer(dtype) else V(text)
 
     def effect(self, e: Call) -> V:
         raise InterpreterError(f"{e.op} has an effect; it cannot be evaluated here")

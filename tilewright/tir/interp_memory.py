@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from tilewright.support.errors import InterpreterError
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load, MatchBuffer
-from tilewright.tir.expr import Expr
+from tilewright.tir.expr import Expr, IntImm, Ramp
 from tilewright.tir.interp_expr import ExprCompiler, expression_rule
 from tilewright.tir.interp_scalar import V, literal, scalar_binary
 from tilewright.tir.node import Node
@@ -150,7 +150,11 @@ class MemoryCompiler(ExprCompiler):
         offset = self.keep(offset)
         strides = source.strides[len(source.strides) - len(m.buffer.shape) :]
         for e, v in [*zip(m.buffer.strides, strides), (m.buffer.elem_offset, offset)]:
-            if e is not None and id(e) not in self.env:
+            if isinstance(e, IntImm):
+                if v.low == v.high != e.value and e is not m.buffer.elem_offset:
+                    raise InterpreterError(f"{self.title}: view {m.buffer.name} is declared with the stride {e}, its "
+                                           f"region has the stride {v.text}")
+            elif e is not None and id(e) not in self.env:
                 self.env[id(e)] = v
         shape = [self.keep(self.emit(d)) for d in m.buffer.shape]
         made = Memory(
@@ -206,8 +210,9 @@ class MemoryCompiler(ExprCompiler):
                 )
         if last.low < 0 or last.high >= extents[-1].low:
             last = self.keep(last)
+            limit = self.run_on(m, outer) if isinstance(indices[-1], Ramp) else extents[-1]
             self.line(
-                f"if lanes_outside({last.text}, {extents[-1].text}, {mask}): "
+                f"if lanes_outside({last.text}, {limit.text}, {mask}): "
                 f"outside({self.site()}, {b.name!r}, ({last.text},), ({extents[-1].text},))"
             )
         flat = m.offset
@@ -218,6 +223,20 @@ class MemoryCompiler(ExprCompiler):
             flat = self.keep(flat)
             last = V(f"[{flat.text} + x * {step.text} for x in {last.text}]", last.low, last.high)
         return m, last
+
+    def run_on(self, m: Memory, outer: Sequence[V]) -> V:
+        """How many elements follow the start of row `outer`, this row's included, without a gap.
+
+        A vector access along the last axis may run on into the next rows of a compact box, as TVM's vload does.
+        """
+        count = size = m.shape[-1]
+        for i, extent, stride in reversed(list(zip(outer, m.shape, m.strides, strict=False))):
+            if m.strides[-1].text != "1" or not size.low == size.high == stride.low == stride.high:
+                break
+            rows = scalar_binary("sub", scalar_binary("sub", extent, literal(1), "int64"), i, "int64")
+            count = scalar_binary("add", count, scalar_binary("mul", rows, stride, "int64"), "int64")
+            size = scalar_binary("mul", extent, stride, "int64")
+        return count
 
     def load(self, e: Load) -> V:
         """b[indices]: bounds, unwritten elements and (inside concurrent loops) races are seen to."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call
+from tilewright.tir.interp_threads import is_thread_loop
 from tilewright.tir.node import Node, child_names, walk
 from tilewright.tir.stmt import (
     PARALLEL,
@@ -29,13 +30,16 @@ CONCURRENT = (PARALLEL, VECTORIZED, THREAD_BINDING)
 class Plan:
     """`at[id(loop)]`: buffers that are born at each iteration of the loop; `written[id(loop)]`: the data Vars
     (by id) that iterations of a concurrent loop write and share; `stored`: the data Vars that the function
-    writes.
+    writes; `shared[id(loop)]`: shared memory allocated inside a loop over threads, which exists once for all of
+    them; `barriers`: whether there are any.
     """
 
     at: dict[int, list[Buffer]] = field(default_factory=dict)
     written: dict[int, set[int]] = field(default_factory=dict)
     stored: set[int] = field(default_factory=set)
     placed: set[int] = field(default_factory=set)
+    shared: dict[int, list[Buffer]] = field(default_factory=dict)
+    barriers: bool = False
 
 
 def plan(func: PrimFunc) -> Plan:
@@ -57,10 +61,19 @@ class _Planner:
         self.views: dict[int, int] = {}  # data of a view -> data of its source
         self.loops: dict[int, For] = {}
         self.stores: set[int] = set()
+        self.shared: dict[int, Buffer] = {}  # data -> shared memory
+        self.barriers = False
 
     def run(self, func: PrimFunc) -> Plan:
         self.statement(func.body, ())
-        out = Plan()
+        out = Plan(barriers=self.barriers)
+        for data, buffer in self.shared.items():
+            threads = [f for f in self.born[data] if is_thread_loop(f)]
+            if threads:
+                out.shared.setdefault(id(threads[0]), []).append(buffer)
+                out.placed.add(id(buffer))
+                self.born[data] = self.born[data][: self.born[data].index(threads[0])]
+                self.buffers.pop(data, None)
         for data, buffer in self.buffers.items():
             common = self.paths.get(data, ())[len(self.born[data]) :]
             if buffer.scope.startswith("shared"):
@@ -88,10 +101,14 @@ class _Planner:
             self.access(s.buffer, loops, True)
         elif isinstance(s, Allocate):
             self.born[id(s.buffer.data)] = loops
+            if s.buffer.scope.startswith("shared"):
+                self.shared[id(s.buffer.data)] = s.buffer
         elif isinstance(s, Block):
             for b in s.alloc_buffers:
                 self.born[id(b.data)] = loops
                 self.buffers[id(b.data)] = b
+                if b.scope.startswith("shared"):
+                    self.shared[id(b.data)] = b
             for m in s.match_buffers:
                 self.views[id(m.buffer.data)] = self.source(m.source.buffer)
         for name in child_names(type(s)):
@@ -106,6 +123,8 @@ class _Planner:
         for n in walk(e):
             if isinstance(n, Load):
                 self.access(n.buffer, loops, False)
+            elif isinstance(n, Call) and n.op == "sync":
+                self.barriers = True
             elif isinstance(n, Call) and n.op == "access_ptr":
                 for a in n.args:
                     if isinstance(a, Load):

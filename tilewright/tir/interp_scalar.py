@@ -170,12 +170,10 @@ def scalar_call(op: str, args: list[V], source: str, target: str) -> V:
     target.
     """
     text = ", ".join(a.text for a in args)
-    if INTRINSICS[op].kind == "math":
-        return V(f"math_{op}_{source}({text})")
-    x = args[0]
-    bits = 0 if dt.is_float(source) else dt.bits_of(source)
-    mask = hex((1 << bits) - 1)
     low, high = (0, 0) if not dt.is_integer(target) else dt.integer_range(target)
+    if INTRINSICS[op].evaluate is not None:
+        return V(f"{op}_{source}({text})", low, high)
+    x = args[0]
     match op:
         case "abs" if dt.is_float(source):
             return V(f"abs({x.text})")
@@ -187,15 +185,11 @@ def scalar_call(op: str, args: list[V], source: str, target: str) -> V:
             return V(f"(abs({x.text}) == infinity)")
         case "isfinite":
             return V(f"(abs({x.text}) < infinity)")
-        case "popcount":
-            return V(f'bin({x.text} & {mask}).count("1")', 0, bits)
-        case "clz":
-            return V(f"({bits} - ({x.text} & {mask}).bit_length())", 0, bits)
         case "bitwise_not":
             return (
                 V(f"(~{x.text})", ~x.high, ~x.low)
                 if dt.is_signed(source)
-                else V(f"({mask} - {x.text})", low, high)
+                else V(f"({hex(high)} - {x.text})", low, high)
             )
         case "reinterpret":
             return V(f'reinterpret({x.text}, "{source}", "{target}")', low, high)

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from tilewright.support.errors import InterpreterError
@@ -27,32 +26,24 @@ def to_int(x: Any, low: int, high: int) -> int:
     return high if y >= high else low if y <= low else int(y)
 
 
-def to_bfloat16(x: Any) -> Any:
-    """x, exact as float64, rounded once to bfloat16 (through float32 rounded to odd: Boldo and Melquiond,
-    2008).
-    """
-    wide = float(x)
-    near = np.float32(wide)
-    if math.isfinite(near) and float(near) != wide:
-        bits = int(near.view(np.uint32))
-        if abs(float(near)) > abs(wide):
-            bits -= 1
-        near = np.uint32(bits | 1).view(np.float32)
-    return ml_dtypes.bfloat16(near)
+def _small_float(name: str) -> Callable[[Any], Any]:
+    form, kind = dt.SMALL_FLOATS[name], dt.numpy_dtype(name).type
+    return lambda x: kind(form.nearest(float(x)))
 
 
 FLOATS: dict[str, Callable[[Any], Any]] = {
     "float16": np.float16,
     "float32": np.float32,
     "float64": np.float64,
-    "bfloat16": to_bfloat16,
+    **{name: _small_float(name) for name in dt.SMALL_FLOATS if name != "float16"},
 }
 
 
 def wide_int_to_float(x: int, dtype: str) -> Any:
     """An integer beyond 2**53 as a float, rounded once."""
-    if dtype == "bfloat16":
-        return to_bfloat16(float(x))
+    if dtype in dt.SMALL_FLOATS:
+        large = abs(x) > 1 << 53                       # rounded to odd, so that rounding again does no harm
+        return FLOATS[dtype](float(x & ~2047 | 2048 if large and x & 2047 else x))
     return np.array(x, "int64" if x < 2**63 else "uint64").astype(dtype)[()]
 
 
@@ -60,6 +51,14 @@ def reinterpret(x: Any, source: str, target: str) -> Any:
     """The bits of x as another dtype of the same width."""
     out = np.array(x, dt.numpy_dtype(source)).view(dt.numpy_dtype(target))[()]
     return out if dt.is_float(target) else out.item()
+
+
+def regroup(x: Any, source: str, target: str) -> Any:
+    """The bits of a scalar or of lanes as another number of lanes; the first lane is in the lowest bits."""
+    given = [x] if dt.lanes_of(source) == 1 else list(x)
+    out = np.array(given, dt.numpy_dtype(source)).view(dt.numpy_dtype(target))
+    values = list(out) if dt.is_float(target) else out.tolist()
+    return values if dt.lanes_of(target) > 1 else values[0]
 
 
 def minimum(a: Any, b: Any) -> Any:
@@ -97,31 +96,16 @@ def shift_right(a: int, b: int, bits: int) -> int:
     return a >> b if 0 <= b < bits else (-1 if a < 0 else 0)
 
 
-def _np_sigmoid(x: Any) -> Any:
-    return 1 / (1 + np.exp(-x))
-
-
-_EDGES: dict[str, Callable[..., Any]] = {  # what math.* refuses, by NumPy on float64
-    "sigmoid": _np_sigmoid,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "pow": np.power,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "round": np.round,
-    "nearbyint": np.rint,
-    "erf": lambda x: x,
-    "fma": lambda a, b, c: a * b + c,
-    "atan2": np.arctan2,
-}
-
-
 @functools.cache
-def math_function(name: str, dtype: str) -> Callable[..., Any]:
-    """Intrinsic `name` on elements of dtype: computed in float64 and rounded once."""
-    plain, rounded = INTRINSICS[name].evaluate, FLOATS[dtype]
-    edge: Callable[..., Any] = _EDGES[name] if name in _EDGES else getattr(np, name)
+def row_function(name: str, dtype: str) -> Callable[..., Any]:
+    """Intrinsic `name` on elements of dtype: exact on integers, on floats computed in float64 and rounded once."""
+    row = INTRINSICS[name]
+    plain = row.evaluate
     assert plain is not None, f"{name} has no evaluation rule"
+    if not dt.is_float(dtype):
+        return functools.partial(plain, dtype)
+    edge: Callable[..., Any] = row.special or getattr(np, name, plain)
+    rounded = FLOATS[dtype]
 
     def apply(*args: Any) -> Any:
         values = [float(a) for a in args]
@@ -136,7 +120,7 @@ def math_function(name: str, dtype: str) -> Callable[..., Any]:
         except FAILURES:
             return rounded(edge(np.float64(x)))
 
-    return apply_one if INTRINSICS[name].arity == 1 else apply
+    return apply_one if row.arity == 1 else apply
 
 
 def gather(
@@ -192,14 +176,20 @@ def lanes_outside(index: Iterable[int], extent: int, mask: Sequence[bool] | None
 
 
 class Pointer:
-    """The argument that access_ptr gives an external function: elements memory[offset:] seen as shape."""
+    """The argument that access_ptr gives an external function: memory[offset + sum(index * stride)] seen as an
+    array of shape; compact without strides.
+    """
 
-    def __init__(self, memory: list[Any], offset: int, shape: tuple[int, ...], dtype: str) -> None:
+    def __init__(self, memory: list[Any], offset: int, shape: tuple[int, ...], dtype: str,
+                 strides: tuple[int, ...] = ()) -> None:
         size = math.prod(shape)
-        if offset < 0 or offset + size > len(memory):
-            raise InterpreterError(f"access_ptr: {size} elements from element {offset} of {len(memory)}")
-        self.memory, self.offset, self.size = memory, offset, size
-        self.initial = memory[offset : offset + size]
+        grid = np.indices(shape).reshape(len(shape), size)
+        steps = np.asarray(strides, "int64") @ grid if strides else np.arange(size)
+        self.places: list[int] = (offset + steps).tolist()
+        if any(not 0 <= at < len(memory) for at in self.places):
+            raise InterpreterError(f"access_ptr: elements {min(self.places)} to {max(self.places)} of {len(memory)}")
+        self.memory = memory
+        self.initial = [memory[at] for at in self.places]
         filled = [0 if v is None else v for v in self.initial]
         self.array = np.array(filled, dt.numpy_dtype(dtype)).reshape(shape)
 
@@ -210,10 +200,8 @@ class Pointer:
         flat = self.array.ravel()
         values = flat.tolist() if flat.dtype.kind in "iub" else list(flat)
         before = [0 if v is None else v for v in self.initial]
-        self.memory[self.offset : self.offset + self.size] = [
-            old if old is not None and new == was else new
-            for old, was, new in zip(self.initial, before, values, strict=True)
-        ]
+        for at, old, was, new in zip(self.places, self.initial, before, values, strict=True):
+            self.memory[at] = old if old is not None and new == was else new
 
 
 def call_external(function: Callable[..., Any], *args: Any) -> Any:

@@ -7,6 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from tilewright.tir import dtype as dt
+
 
 @dataclass(frozen=True)
 class BinaryOp:
@@ -74,43 +78,84 @@ BINARY: dict[str, BinaryOp] = {
 
 @dataclass(frozen=True)
 class Intrinsic:
-    """A function called by name: T.<name>(...).
+    """A function called by name: T.<name>(...), and te.<name>(...) for those that take numbers only.
 
-    `kind`: "math" takes and gives floats elementwise; "pure" is any other function without effects;
-    "effect" must be kept and kept in order. `evaluate` gives the value on Python floats for "math" functions.
+    kind: "math" takes and gives floats elementwise; "pure" is any other function without effects;
+    "effect" must be kept and kept in order.
+    evaluate: what the interpreter computes. Of floats: evaluate(*args) on Python floats, rounded once to the dtype.
+    Of integers: evaluate(dtype, *args) on Python ints, with a result that the dtype holds.
+    special: the value on NumPy float64 where `evaluate` raises (a domain, an overflow); None: NumPy's function of
+    that name, if it has one.
+    llvm: the intrinsic of LLVM that computes it, then the constant operands that follow the arguments.
+    expansion: expansion(f, *args) is the function in terms of others, f.<name>; code generation uses it where there is
+    neither `llvm` nor a rule of its own. Floats of 16 and 8 bits are expanded in float32 and rounded once.
     """
     arity: int                              # -1: any
     kind: str = "math"
     evaluate: Callable[..., Any] | None = None
+    special: Callable[..., Any] | None = None
+    operands: str = ""                      # "float" or "integer": other arguments are refused
+    predicate: bool = False                 # gives a bool
+    llvm: tuple[str, ...] = ()
+    expansion: Callable[..., Any] | None = None
+
+
+def _math(evaluate: Callable[..., Any], special: Callable[..., Any] | None = None, arity: int = 1, llvm: str = "",
+          expansion: Callable[..., Any] | None = None) -> Intrinsic:
+    """A function of floats."""
+    return Intrinsic(arity, "math", evaluate, special, "float", llvm=(llvm,) if llvm else (), expansion=expansion)
+
+
+def _bits(evaluate: Callable[..., Any], *llvm: str, arity: int = 1) -> Intrinsic:
+    """A function of integers."""
+    return Intrinsic(arity, "pure", evaluate, operands="integer", llvm=llvm)
+
+
+def _predicate() -> Intrinsic:
+    """A question about a float."""
+    return Intrinsic(1, "pure", operands="float", predicate=True)
 
 
 def _sigmoid(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x)) if x >= 0 else math.exp(x) / (1.0 + math.exp(x))
 
 
-_MATH: dict[str, Callable[[float], Any]] = {
-    "exp": math.exp, "exp2": lambda x: 2.0 ** x, "expm1": math.expm1,
-    "log": math.log, "log2": math.log2, "log10": math.log10, "log1p": math.log1p,
-    "sqrt": math.sqrt, "rsqrt": lambda x: 1.0 / math.sqrt(x),
-    "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos,
-    "atan": math.atan, "sinh": math.sinh, "cosh": math.cosh, "tanh": math.tanh, "sigmoid": _sigmoid,
-    "erf": math.erf, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc,
-    "round": round, "nearbyint": round,                              # ties to even
-}
-INTRINSICS: dict[str, Intrinsic] = {name: Intrinsic(1, "math", fn) for name, fn in _MATH.items()}
-INTRINSICS |= {
-    "pow": Intrinsic(2, "math", math.pow), "atan2": Intrinsic(2, "math", math.atan2),
-    "fmod": Intrinsic(2, "math", math.fmod), "copysign": Intrinsic(2, "math", math.copysign),
-    "fma": Intrinsic(3, "math", lambda a, b, c: a * b + c),
-    "abs": Intrinsic(1, "pure"), "isnan": Intrinsic(1, "pure"), "isinf": Intrinsic(1, "pure"),
-    "isfinite": Intrinsic(1, "pure"), "popcount": Intrinsic(1, "pure"), "clz": Intrinsic(1, "pure"),
-    "bitwise_not": Intrinsic(1, "pure"), "reinterpret": Intrinsic(1, "pure"),
-    "likely": Intrinsic(1, "pure"),            # the condition itself; marks a guard that mostly holds
+def _unsigned(x: int, dtype: str) -> int:
+    """The bits of an element as a number that is not negative."""
+    return x & ((1 << dt.bits_of(dtype)) - 1)
+
+
+INTRINSICS: dict[str, Intrinsic] = {
+    "exp": _math(math.exp), "exp2": _math(lambda x: 2.0 ** x), "expm1": _math(math.expm1),
+    "log": _math(math.log), "log2": _math(math.log2), "log10": _math(math.log10), "log1p": _math(math.log1p),
+    "sqrt": _math(math.sqrt, llvm="sqrt"),
+    "rsqrt": _math(lambda x: 1.0 / math.sqrt(x), lambda x: 1 / np.sqrt(x), expansion=lambda f, x: 1.0 / f.sqrt(x)),
+    "sin": _math(math.sin), "cos": _math(math.cos), "tan": _math(math.tan),
+    "asin": _math(math.asin, np.arcsin), "acos": _math(math.acos, np.arccos), "atan": _math(math.atan),
+    "sinh": _math(math.sinh), "cosh": _math(math.cosh), "tanh": _math(math.tanh),
+    "sigmoid": _math(_sigmoid, lambda x: 1 / (1 + np.exp(-x))), "erf": _math(math.erf),
+    "floor": _math(math.floor, llvm="floor"), "ceil": _math(math.ceil, llvm="ceil"),
+    "trunc": _math(math.trunc, llvm="trunc"),
+    "round": _math(round, llvm="roundeven"),                         # ties to even
+    "nearbyint": _math(round, np.rint, llvm="roundeven"),
+    "pow": _math(math.pow, np.power, arity=2), "atan2": _math(math.atan2, arity=2),
+    "fmod": _math(math.fmod, arity=2), "copysign": _math(math.copysign, arity=2, llvm="copysign"),
+    "fma": _math(lambda a, b, c: a * b + c, arity=3, llvm="fma"),
+    "isnan": _predicate(), "isinf": _predicate(), "isfinite": _predicate(),
+    "popcount": _bits(lambda dtype, x: _unsigned(x, dtype).bit_count(), "ctpop"),
+    "clz": _bits(lambda dtype, x: dt.bits_of(dtype) - _unsigned(x, dtype).bit_length(), "ctlz", "i1 false"),
+    "abs": Intrinsic(1, "pure"),
+    "bitwise_not": Intrinsic(1, "pure", operands="integer"), "reinterpret": Intrinsic(1, "pure"),
+    "likely": Intrinsic(1, "pure", predicate=True),   # the condition itself; marks a guard that mostly holds
     "checked_index": Intrinsic(2, "pure"),     # (i, extent): i where 0 <= i < extent, else an index of no element
     "if_then_else": Intrinsic(3, "pure"),          # (condition, a, b): only the branch taken is evaluated
     "call_extern": Intrinsic(-1, "effect"),        # (StringImm symbol, args...): a C function
     "call_packed": Intrinsic(-1, "effect"),        # (StringImm name, args...): a registered packed function
+    "call_llvm_pure_intrin": Intrinsic(-1, "pure"),   # (StringImm name, args...): an intrinsic function of LLVM
+    "call_llvm_intrin": Intrinsic(-1, "effect"),
     "access_ptr": Intrinsic(-1, "pure"),
+    "strides": Intrinsic(-1, "pure"),              # (strides...): the last argument of access_ptr to memory that is
+                                                   # not compact
     "assume": Intrinsic(1, "effect"),
     "prefetch": Intrinsic(1, "effect"),            # (Load,): bring the element's line near
     "sync": Intrinsic(1, "effect"),                # (StringImm scope,): barrier of a thread block

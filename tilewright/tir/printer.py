@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tilewright.support.names import identifier
 from tilewright.support.registry import register_hook
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import Var
+from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.node import Node, walk
 from tilewright.tir.printer_expr import is_expression, symbols, type_text
 from tilewright.tir.printer_stmt import StmtPrinter
@@ -41,6 +42,8 @@ class _Printer(StmtPrinter):
         self.line("@I.ir_module")
         self.line("class Module:")
         self.indent = "    "
+        if not m.functions:
+            self.line("pass")
         for k, (name, func) in enumerate(m.functions.items()):
             if k:
                 self.lines.append("")
@@ -66,18 +69,21 @@ class _Printer(StmtPrinter):
                 matched.append((p, b))
             else:
                 text = self.names.define(b, b.name)
-                self.names.alias(p, text)
+                self.names.alias(p, f"{text}.data")
                 params.append(f"{text}: T.Buffer({self.buffer_args(b, always_dtype=True)})")
             if b is not None:
                 self.names.alias(b.data, f"{self.names.of(b)}.data")
-        self.line("@T.prim_func")
+        name = identifier(name)
+        self.line("@T.prim_func" if "global_symbol" in func.attrs else "@T.prim_func(private=True)")
         self.line(f"def {name}({', '.join(params)}):", func)
         outer, self.indent = self.indent, self.indent + "    "
         attrs = {k: v for k, v in func.attrs.items() if not (k == "global_symbol" and v == name)}
         if attrs:
             self.line(f"T.func_attr({self.value(attrs)})")
         self.match_params(matched)
-        self.aliases(func)
+        self.collect_views(func)
+        for b in func.buffers:
+            self.views(b)
         if _is_root(func.body):
             self.line('# with T.block("root"):', func.body, func.body.block)  # type: ignore[attr-defined]
             self.block_body(func.body.block, root=True)  # type: ignore[attr-defined]
@@ -97,21 +103,14 @@ class _Printer(StmtPrinter):
                 f"{self.buffer_args(b, always_dtype=True)})"
             )
 
-    def aliases(self, func: PrimFunc) -> None:
-        """Declare the buffers that see an argument's memory in another shape (the flat form has one per
-        argument).
-        """
-        if not self.flat:
-            return
-        owners = {id(b.data): b for b in func.buffers}
+    def collect_views(self, func: PrimFunc) -> None:
+        """Note the buffers of the body by their memory (the flat form has one view of each argument)."""
+        seen: set[int] = set()
         for n in walk(func.body):
             b = getattr(n, "buffer", None)
-            if isinstance(b, Buffer) and id(b.data) in owners and not self.names.knows(b):
-                data = self.names.of(b.data)
-                self.line(
-                    f"{self.names.define(b, b.name)} = "
-                    f"T.Buffer({self.buffer_args(b, always_dtype=True)}, data={data})"
-                )
+            if isinstance(b, Buffer) and id(b) not in seen:
+                seen.add(id(b))
+                self.sharing.setdefault(id(b.data), []).append(b)
 
 
 def _is_symbolic(b: Buffer) -> bool:
@@ -119,12 +118,14 @@ def _is_symbolic(b: Buffer) -> bool:
 
 
 def _is_root(s: Stmt) -> bool:
-    return (
-        isinstance(s, BlockRealize)
-        and s.block.name == "root"
-        and not s.iter_values
-        and (s.block.init is None and not s.block.match_buffers)
-    )
+    """True for a root block that need not be written: the parser puts one around blocks and what only one has."""
+    if not isinstance(s, BlockRealize) or s.block.name != "root" or s.iter_values:
+        return False
+    b = s.block
+    if b.init is not None or b.match_buffers or not (isinstance(s.predicate, IntImm) and s.predicate.value):
+        return False
+    implied = b.alloc_buffers or b.annotations or b.reads or b.writes
+    return bool(implied) or any(isinstance(n, BlockRealize) for n in walk(b.body))
 
 
 def _all(node: Node) -> Iterator[Node]:

@@ -28,16 +28,18 @@ from tilewright.tir.expr import (
     Select,
     StringImm,
     Var,
-    binary,
     result_type,
 )
+from tilewright.tir.extents import stop_of
 from tilewright.tir.node import Node
 from tilewright.tir.ops import BINARY, INTRINSICS, NOT_PRECEDENCE
 
 ATOM = 100  # precedence of names, literals and calls
-_RESERVED = {"T", "I", "R", "range"}
+_RESERVED = {"T", "I", "R", "range", "float"}
+_DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 _ITER_TYPES = ("DataPar", "ThreadIndex", "CommReduce", "Ordered", "Opaque")
-_DTYPE_FIRST = {"call_extern", "reinterpret"}  # T.call_extern("int32", "symbol", ...)
+# T.call_extern("int32", "symbol", ...)
+DTYPE_FIRST = {"call_extern", "reinterpret", "call_llvm_pure_intrin", "call_llvm_intrin"}
 
 
 class Names:
@@ -112,9 +114,8 @@ class ExprPrinter:
         """The text between the brackets of an access: vectors of constant stride print as slices."""
         parts = []
         for i in indices:
-            stride = i.stride if isinstance(i, Ramp) else None
-            if isinstance(stride, IntImm) and stride.value > 0:
-                assert isinstance(i, Ramp)
+            stride = i.stride if isinstance(i, Ramp) and i.lanes > 1 else None
+            if isinstance(i, Ramp) and isinstance(stride, IntImm) and stride.value > 0:
                 stop = stop_of(i.base, IntImm(i.lanes * stride.value, stride.type))
                 parts.append(
                     f"{self.expr(i.base)}:{self.expr(stop)}"
@@ -148,12 +149,18 @@ class ExprPrinter:
             parts.append(f'scope="{b.scope}"')
         if b.data_alignment != 64:
             parts.append(f"align={b.data_alignment}")
-        if b.offset_factor not in (0, 1):
+        if b.offset_factor != 0:
             parts.append(f"offset_factor={b.offset_factor}")
+        if b.axis_separators:
+            parts.append(f"axis_separators={list(b.axis_separators)}")
         return ", ".join(parts)
 
     def value(self, x: Any) -> str:
-        """An attribute or annotation value as Python."""
+        """An attribute or annotation value as Python: constants of the IR keep their type."""
+        if isinstance(x, IntImm) and x.type == "int32":
+            return f"T.int32({x.value})"
+        if isinstance(x, StringImm):
+            return f"T.StringImm({quote(x.value)})"
         if isinstance(x, Node):
             return self.expr(x)
         if isinstance(x, dict) or hasattr(x, "items"):
@@ -161,9 +168,11 @@ class ExprPrinter:
         if isinstance(x, (list, tuple)):
             inner = ", ".join(self.value(v) for v in x)
             return f"[{inner}]" if isinstance(x, list) else f"({inner},)" if len(x) == 1 else f"({inner})"
-        if isinstance(x, str) or not (x is None or isinstance(x, (bool, int, float))):
-            return quote(str(x))
-        return repr(x)
+        if isinstance(x, float):
+            return float.__repr__(x) if math.isfinite(x) else f'float("{float(x)}")'
+        if x is None or isinstance(x, (bool, int)):
+            return repr(x)
+        return quote(str(x))
 
 
 def quote(text: str) -> str:
@@ -173,29 +182,12 @@ def quote(text: str) -> str:
     return '"' + repr(f'{text}"')[1:-2] + '"'
 
 
-def stop_of(low: Expr, extent: Expr) -> Expr:
-    """low + extent, with the constant last and in one piece."""
-    if isinstance(low, IntImm):
-        return binary("add", extent, low)
-    if (
-        isinstance(low, Binary)
-        and low.op == "add"
-        and isinstance(low.b, IntImm)
-        and isinstance(extent, IntImm)
-    ):
-        return binary("add", low.a, binary("add", low.b, extent))
-    return binary("add", low, extent)
-
-
 def _float(x: FloatImm) -> str:
-    if math.isnan(x.value):
-        return f'T.{x.type}("nan")'
-    if math.isinf(x.value):
-        return f'T.{x.type}("{"inf" if x.value > 0 else "-inf"}")'
-    whole = (
-        x.value.is_integer() and abs(x.value) < 1e15 and not (x.value == 0 and math.copysign(1, x.value) < 0)
-    )
-    return f"T.{x.type}({int(x.value) if whole else repr(x.value)})"
+    value = float(x.value)
+    if not math.isfinite(value):
+        return f'T.{x.type}("{value}")'
+    whole = value.is_integer() and abs(value) < 1e15 and not (value == 0 and math.copysign(1, value) < 0)
+    return f"T.{x.type}({int(value) if whole else repr(value)})"
 
 
 def _int(x: IntImm) -> str:
@@ -206,15 +198,21 @@ def _int(x: IntImm) -> str:
 
 def _binary(p: ExprPrinter, e: Binary) -> tuple[str, int]:
     row = BINARY[e.op]
-    if not row.infix:
-        return f"{row.symbol}({p.expr(e.a)}, {p.expr(e.b)})", ATOM
     left = row.precedence + (1 if row.compares else 0)  # a < b < c would be a chain
-    return f"{p.expr(e.a, left)} {row.symbol} {p.expr(e.b, row.precedence + 1)}", row.precedence
+    if isinstance(e.a, IntImm) and isinstance(e.b, IntImm) and e.a.type == "int32":
+        a = f"T.int32({e.a.value})"  # two bare numbers would be one number
+    else:
+        a = p.expr(e.a, left if row.infix else 0)
+    if isinstance(e.b, IntImm) and e.b.value == 0 and e.b.type == "int32" and e.op in _DIVISIONS:
+        b = "T.int32(0)"  # the parser refuses a bare zero
+    else:
+        b = p.expr(e.b, row.precedence + 1 if row.infix else 0)
+    return (f"{a} {row.symbol} {b}", row.precedence) if row.infix else (f"{row.symbol}({a}, {b})", ATOM)
 
 
 def _call(p: ExprPrinter, e: Call) -> tuple[str, int]:
     args = [p.expr(a) for a in e.args]
-    if e.op in _DTYPE_FIRST:
+    if e.op in DTYPE_FIRST:
         args.insert(0, f'"{e.type}"')
     elif e.op not in INTRINSICS or e.type != result_type(e.op, e.args):
         args.append(f'dtype="{e.type}"')

@@ -7,9 +7,10 @@ from typing import Any
 
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, ORDERED, Call, Expr, IntImm, IterVar, Var
+from tilewright.tir.extents import stop_of
 from tilewright.tir.node import Node, children, walk
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.printer_expr import ExprPrinter, quote, stop_of, symbols, type_text
+from tilewright.tir.printer_expr import ExprPrinter, quote, symbols, type_text
 from tilewright.tir.stmt import (
     SERIAL,
     THREAD_BINDING,
@@ -27,7 +28,7 @@ from tilewright.tir.stmt import (
 )
 
 _AXIS = {DATA_PARALLEL: "spatial", COMM_REDUCE: "reduce", ORDERED: "scan"}
-_REMAP = {DATA_PARALLEL: "S", COMM_REDUCE: "R", ORDERED: "O"}
+_REMAP = {DATA_PARALLEL: "S", COMM_REDUCE: "R"}
 _KIND = {"parallel": "T.parallel", "vectorized": "T.vectorized", "unroll": "T.unroll"}
 
 
@@ -40,6 +41,7 @@ class StmtPrinter(ExprPrinter):
         self.lines: list[str] = []
         self.indent = ""
         self.loops: dict[Var, For] = {}
+        self.sharing: dict[int, list[Buffer]] = {}  # id of a data Var -> the buffers that the body accesses through it
 
     # lines -------------------------------------------------------------------------------------------------
     def line(self, text: str, *nodes: Node | None) -> None:
@@ -57,10 +59,11 @@ class StmtPrinter(ExprPrinter):
             self.is_marked(c) for c in children(node) if not isinstance(c, (Stmt, Block))
         )
 
-    def body(self, s: Node) -> None:
-        """s, one level deeper, in a scope of its own."""
+    def body(self, s: Node, owner: Node | None = None) -> None:
+        """s, one level deeper, in a scope of its own, below the views of the buffer `owner`."""
         outer, self.indent = self.indent, self.indent + "    "
         self.names.push()
+        self.views(owner)
         self.stmt(s)
         self.names.pop()
         self.indent = outer
@@ -71,6 +74,16 @@ class StmtPrinter(ExprPrinter):
             self.definition(s, last)
         else:
             _STMT[type(s)](self, s)
+
+    def views(self, owner: Node | None) -> None:
+        """Declare the buffers that see the memory of `owner` in another shape."""
+        if not isinstance(owner, Buffer):
+            return
+        for b in self.sharing.get(id(owner.data), ()):
+            if not self.names.knows(b):
+                data = self.names.of(b.data)
+                args = self.buffer_args(b, always_dtype=True)
+                self.line(f"{self.names.define(b, b.name)} = T.Buffer({args}, data={data})")
 
     # statements --------------------------------------------------------------------------------------------
     def store(self, s: Store) -> None:
@@ -85,7 +98,7 @@ class StmtPrinter(ExprPrinter):
             )
 
     def loop(self, s: For) -> None:
-        if self.flat and s.kind == THREAD_BINDING:
+        if self.flat and s.kind == THREAD_BINDING and is_zero(s.min) and not s.annotations:
             extent = self.expr(s.extent)
             self.names.push()
             name = self.names.define(s.loop_var, s.thread_tag)
@@ -152,10 +165,11 @@ class StmtPrinter(ExprPrinter):
             self.names.alias(thing.data, f"{name}.data")
         if last:
             self.line(f"{name}{kind} = {value}", s)
+            self.views(thing)
             self.stmt(s.body)
         else:
             self.line(f"with {scoped} as {name}:", s)
-            self.body(s.body)
+            self.body(s.body, thing)
             self.names.pop()
 
     def sequence(self, s: Seq) -> None:
@@ -234,6 +248,7 @@ class StmtPrinter(ExprPrinter):
             name = self.names.define(b, b.name)
             self.line(f"{name} = T.alloc_buffer({self.buffer_args(b)})", b)
             self.names.alias(b.data, f"{name}.data")
+            self.views(b)
         for m in block.match_buffers:
             source = self.region(m.source)
             self.names.alias(m.buffer.data, f"{self.names.define(m.buffer, m.buffer.name)}.data")
@@ -243,6 +258,7 @@ class StmtPrinter(ExprPrinter):
             self.line(
                 f"{self.names.of(m.buffer)} = T.match_buffer({source}, {self.buffer_args(m.buffer)})", m
             )
+            self.views(m.buffer)
         if block.init is not None:
             self.line("with T.init():")
             self.body(block.init)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.support.errors import IRError
+from tilewright.support.registry import hook, register_hook
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
 from tilewright.tir.expr import Expr, IntImm, IterVar, Range, Var
 from tilewright.tir.node import Node
@@ -42,6 +43,11 @@ class For(Stmt):
     body: Stmt
     thread_tag: str = ""
     annotations: Mapping[str, Any] = field(default_factory=dict)
+
+
+def is_thread_axis(tag: str) -> bool:
+    """True for the axes of the threads of one block, real or virtual: they see one copy of memory in shared scope."""
+    return tag.startswith(("threadIdx", "vthread"))
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -144,14 +150,23 @@ class PrimFunc(Node):
         """This function as TVMScript."""
         return str(self)
 
-    def show(self) -> None:
-        print(self)
+    def show(self, style: str | None = None) -> None:
+        """Print, with colours in a terminal or a notebook; `style` names those of Pygments."""
+        hook("tir.show")(self, style)
+
+    def _repr_html_(self) -> str:
+        return hook("tir.html")(self)
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class IRModule(Node):
     """Named functions."""
     functions: Mapping[str, PrimFunc] = field(default_factory=dict)
+
+    @staticmethod
+    def from_expr(func: PrimFunc) -> IRModule:
+        """The module of one function, under its name."""
+        return IRModule({func.name: func})
 
     def __getitem__(self, name: str) -> PrimFunc:
         if name not in self.functions:
@@ -162,8 +177,17 @@ class IRModule(Node):
     def script(self) -> str:
         return str(self)
 
-    def show(self) -> None:
-        print(self)
+    def show(self, style: str | None = None) -> None:
+        """Print, with colours in a terminal or a notebook; `style` names those of Pygments."""
+        hook("tir.show")(self, style)
+
+    def _repr_html_(self) -> str:
+        return hook("tir.html")(self)
+
+
+@register_hook("tir.store")
+def _store(buffer: Buffer, value: Expr, indices: tuple[Expr, ...]) -> Store:
+    return Store(buffer, value, indices)
 
 
 def seq(stmts: Iterable[Stmt]) -> Stmt:

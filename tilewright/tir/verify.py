@@ -58,7 +58,9 @@ class _Verifier:
         self.here: Node = func
 
     def fail(self, message: str, *at: Node) -> NoReturn:
-        raise StructuralError(f"{self.func.name}: {message}\n\n{show(self.func, at or (self.here,))}")
+        error = StructuralError(f"{self.func.name}: {message}\n\n{show(self.func, at or (self.here,))}")
+        error.at = (*at, self.here)
+        raise error
 
     def check(self, condition: bool, message: str, *at: Node) -> None:
         if not condition:
@@ -111,7 +113,8 @@ class _Verifier:
     def buffer(self, b: Buffer) -> None:
         for e in (*b.shape, *b.strides):
             self.expr(e)
-            self.check(dt.is_integer(e.dtype), f"{b.name}: the extent {e} is {e.dtype}")
+            if not dt.is_integer(e.dtype):
+                self.fail(f"{b.name}: the extent {e} is {e.dtype}")
         if b.elem_offset is not None:
             self.expr(b.elem_offset)
         self.check(
@@ -148,11 +151,11 @@ class _Verifier:
             self.check(len(indices) == 1 and not b.strides, f"{b.name} is not flat: {len(indices)} index(es)")
         for i in indices:
             self.expr(i)
-            self.check(dt.is_integer(i.dtype), f"{b.name}: index {i} is {i.dtype}, not an integer")
+            if not dt.is_integer(i.dtype):              # a message is written only where it is needed
+                self.fail(f"{b.name}: index {i} is {i.dtype}, not an integer")
         for i in indices[:-1]:
-            self.check(
-                dt.lanes_of(i.dtype) == 1, f"{b.name}: only the last index may be a vector, {i} is {i.dtype}"
-            )
+            if dt.lanes_of(i.dtype) != 1:
+                self.fail(f"{b.name}: only the last index may be a vector, {i} is {i.dtype}")
         lanes = dt.lanes_of(indices[-1].dtype) if indices else 1
         if predicate is not None:
             self.expr(predicate)
@@ -186,7 +189,8 @@ class _Verifier:
 
     def condition(self, s: Any) -> None:
         self.expr(s.condition)
-        self.check(s.condition.dtype == "bool", f"the condition {s.condition} is {s.condition.dtype}")
+        if s.condition.dtype != "bool":
+            self.fail(f"the condition {s.condition} is {s.condition.dtype}")
 
     def while_(self, s: While) -> None:
         self.condition(s)
@@ -223,12 +227,11 @@ class _Verifier:
         )
         for iv, value in zip(block.iter_vars, s.iter_values, strict=True):
             self.expr(value)
-            self.check(
-                value.dtype == iv.var.type,
-                f"axis {iv.var.name} is {iv.var.type}, its value {value} is {value.dtype}",
-            )
+            if value.dtype != iv.var.type:
+                self.fail(f"axis {iv.var.name} is {iv.var.type}, its value {value} is {value.dtype}")
         self.expr(s.predicate)
-        self.check(s.predicate.dtype == "bool", f"the predicate {s.predicate} is {s.predicate.dtype}")
+        if s.predicate.dtype != "bool":
+            self.fail(f"the predicate {s.predicate} is {s.predicate.dtype}")
         self.block(block)
 
     def block(self, b: Block) -> None:
@@ -250,11 +253,11 @@ class _Verifier:
                         self.visible.setdefault(id(e), "match")
                 self.define(m.buffer, "view", b)
                 self.buffer(m.buffer)
-            for r in (*b.reads, *b.writes):
-                self.region(r)
-            for part in (b.init, b.body):
+            for part in (b.init, b.body):               # before the regions: a statement tells more than they do
                 if part is not None:
                     self.stmt(part)
+            for r in (*b.reads, *b.writes):
+                self.region(r)
             self.regions_name_all(b)
         self.visible = before
 
@@ -269,10 +272,13 @@ class _Verifier:
 
     def regions_name_all(self, b: Block) -> None:
         """A block that holds no other block names every buffer that it touches in reads or writes."""
-        nodes = [n for part in (b.init, b.body) if part is not None for n in walk(part)]
-        if any(isinstance(n, BlockRealize) for n in nodes):
-            return
-        inside = {id(x) for x in (*b.alloc_buffers, *[m.buffer for m in b.match_buffers])}
+        nodes: list[Node] = []
+        for n in (n for part in (b.init, b.body) if part is not None for n in walk(part)):
+            if isinstance(n, BlockRealize):             # as soon as it is met: the root block holds the whole function
+                return
+            nodes.append(n)
+        made = [n.buffer for n in nodes if isinstance(n, Allocate)]
+        inside = {id(x) for x in (*b.alloc_buffers, *[m.buffer for m in b.match_buffers], *made)}
         writes = {id(r.buffer) for r in b.writes} | inside
         reads = {id(r.buffer) for r in b.reads} | writes
         sources = {id(m.buffer): id(m.source.buffer) for m in b.match_buffers}

@@ -17,6 +17,7 @@ from tilewright.tir.expr import (
     Select,
     StringImm,
 )
+from tilewright.tir.llvm_intrinsics import LLVM_CALLS
 from tilewright.tir.node import Node
 from tilewright.tir.ops import BINARY, INTRINSICS
 
@@ -80,6 +81,17 @@ def _choice(condition: Expr, a: Expr, b: Expr) -> str:
     )
 
 
+def reinterpret_mismatch(source: str, target: str) -> str:
+    """What is wrong with reading the bits of one dtype as another, or an empty string."""
+    widths = [dt.bits_of(t) * dt.lanes_of(t) for t in (source, target)]
+    if any(dt.is_bool(t) or dt.element_of(t) == "handle" for t in (source, target)) or widths[0] != widths[1]:
+        return f"{source} and {target} have different sizes"
+    return ""
+
+
+_TAKES = {"float": dt.is_float, "integer": dt.is_integer}
+
+
 def _call(e: Call) -> str:
     row = INTRINSICS.get(e.op)
     if row is None:
@@ -91,6 +103,12 @@ def _call(e: Call) -> str:
     if row.kind == "math":
         types = {a.dtype for a in e.args} | {e.type}
         return "" if len(types) == 1 and dt.is_float(e.type) else f"the types are {', '.join(sorted(types))}"
+    if row.operands and not all(_TAKES[row.operands](a.dtype) for a in e.args):
+        return f"{e.op} takes {row.operands}s, not {', '.join(a.dtype for a in e.args)}"
+    if e.op == "reinterpret":
+        return reinterpret_mismatch(e.args[0].dtype, e.type)
+    if e.op in LLVM_CALLS:
+        return "" if e.args and isinstance(e.args[0], StringImm) else f"the first argument of {e.op} is no name"
     if e.op in ("likely", "assume") and not dt.is_bool(e.args[0].dtype):
         return f"the argument is {e.args[0].dtype}, not a bool"
     return ""

@@ -8,11 +8,12 @@ from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, consta
 from tilewright.codegen.llvm.index import index, is_pure_index, natural
 from tilewright.codegen.llvm.mathlib import math_helper
 from tilewright.codegen.llvm.queries import depends_on_data, reads_memory
-from tilewright.codegen.llvm.small_floats import from_memory, round_small, to_memory
-from tilewright.codegen.llvm.types import SMALL_FLOATS, memory_type, register_type, with_element
+from tilewright.codegen.llvm.small_floats import round_small
+from tilewright.codegen.llvm.types import register_type, splat, with_element
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, IntImm, Let, Not, Ramp, Select
+from tilewright.tir.dtype import SMALL_FLOATS
+from tilewright.tir.expr import Binary, Broadcast, Cast, IntImm, Let, Not, Ramp, Select
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "bitand": "and", "bitor": "or", "bitxor": "xor"}
@@ -242,13 +243,31 @@ def convert(fn: FunctionEmitter, x: str, source: str, target: str) -> str:
             return _resize_float(fn, x, source, target)
         return _saturate(fn, x, source, target)
     if dt.is_float(target):
-        opcode = "sitofp" if dt.is_signed(source) else "uitofp"
-        return round_small(fn, fn.value(f"{opcode} {from_} {x} to {to}"), target)
+        return _float_of_integer(fn, x, source, target)
     narrow, wide = dt.bits_of(target), dt.bits_of(source)
     if narrow == wide:
         return x
     opcode = "trunc" if narrow < wide else ("sext" if dt.is_signed(source) else "zext")
     return fn.value(f"{opcode} {from_} {x} to {to}")
+
+
+def _float_of_integer(fn: FunctionEmitter, x: str, source: str, target: str) -> str:
+    """The nearest float; to a small one through a float64 that holds the integer, or is rounded to odd."""
+    from_, to = register_type(source), register_type(target)
+    opcode = "sitofp" if dt.is_signed(source) else "uitofp"
+    if dt.element_of(target) not in SMALL_FLOATS or dt.bits_of(source) <= 16:
+        return round_small(fn, fn.value(f"{opcode} {from_} {x} to {to}"), target)
+    if dt.bits_of(source) == 64:
+        high = fn.value(f"and {from_} {x}, {splat(from_, '-2048')}")
+        rest = fn.value(f"icmp ne {from_} {high}, {x}")
+        odd = fn.value(f"or {from_} {high}, {splat(from_, '2048')}")
+        shifted = fn.value(f"add {from_} {x}, {splat(from_, str(1 << 53))}") if dt.is_signed(source) else x
+        large = fn.value(f"icmp ugt {from_} {shifted}, {splat(from_, str(1 << 53 + dt.is_signed(source)))}")
+        mask = with_element(from_, "i1")
+        x = fn.select(fn.value(f"and {mask} {rest}, {large}"), mask, odd, x, from_)
+    double = with_element(from_, "double")
+    return _resize_float(fn, fn.value(f"{opcode} {from_} {x} to {double}"),
+                         dt.with_lanes("float64", dt.lanes_of(source)), target)
 
 
 def _resize_float(fn: FunctionEmitter, x: str, source: str, target: str) -> str:
@@ -309,15 +328,6 @@ def _saturate(fn: FunctionEmitter, x: str, source: str, target: str) -> str:
 
 
 def source_compute(dtype: str) -> str:
-    """The dtype in which values of dtype are held in registers: float32 for the 16-bit floats."""
+    """The dtype in which values of dtype are held in registers: float32 for those of 16 and 8 bits."""
     element, lanes = dt.parse(dtype)
     return dt.with_lanes("float32", lanes) if element in SMALL_FLOATS else dtype
-
-
-def reinterpret(fn: FunctionEmitter, e: Expr, target: str) -> str:
-    """The bits of e as another dtype of the same width."""
-    x, source = fn.expr(e), e.dtype
-    if dt.bits_of(source) != dt.bits_of(target) or dt.is_bool(source):
-        raise CodegenError(f"{fn.name}: reinterpret from {source} to {target} changes the width")
-    stored, from_, to = to_memory(fn, x, source), memory_type(source), memory_type(target)
-    return from_memory(fn, stored if from_ == to else fn.value(f"bitcast {from_} {stored} to {to}"), target)

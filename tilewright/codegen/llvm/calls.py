@@ -1,7 +1,7 @@
 """Calls: functions of the operator table, C functions, packed functions, hints."""
 from __future__ import annotations
 
-from tilewright.codegen.llvm.arithmetic import convert, reinterpret
+from tilewright.codegen.llvm.arithmetic import convert
 from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, constant_of, emits
 from tilewright.codegen.llvm.index import index
@@ -13,28 +13,23 @@ from tilewright.codegen.llvm.types import register_type
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Load
+from tilewright.tir.expansion import expanded
 from tilewright.tir.expr import Call, Expr, StringImm
-
-_NATIVE = {
-    "sqrt": "sqrt",
-    "floor": "floor",
-    "ceil": "ceil",
-    "trunc": "trunc",
-    "round": "roundeven",
-    "nearbyint": "roundeven",
-    "fma": "fma",
-    "copysign": "copysign",
-}
+from tilewright.tir.ops import INTRINSICS
 
 
 @emits(EXPRESSIONS, Call)
 def emit_call(fn: FunctionEmitter, e: Call) -> str:
-    """A call of any row of tir.ops.INTRINSICS."""
+    """A call of any row of tir.ops.INTRINSICS: by its rule in CALLS, or as the row says."""
     emit = CALLS.get(e.op)
     if emit is not None:
         return emit(fn, e)
+    if INTRINSICS[e.op].llvm:
+        return _native(fn, e, *INTRINSICS[e.op].llvm)
     if e.op in MATH:
         return _math(fn, e)
+    if INTRINSICS[e.op].expansion is not None:
+        return fn.expr(expanded(e))
     raise CodegenError(f"{fn.name}: the function {e.op} has no machine code for a CPU")
 
 
@@ -46,11 +41,15 @@ def _math(fn: FunctionEmitter, e: Call) -> str:
     return round_small(fn, fn.value(f"call {type_} {symbol}({arguments})"), e.dtype)
 
 
-@emits(CALLS, *_NATIVE)
-def emit_native(fn: FunctionEmitter, e: Call) -> str:
-    """Functions that are single instructions; round and nearbyint round ties to even."""
-    type_ = register_type(e.dtype)
-    return round_small(fn, fn.call(_NATIVE[e.op], type_, tuple((type_, fn.expr(a)) for a in e.args)), e.dtype)
+def _native(fn: FunctionEmitter, e: Call, name: str, *constants: str) -> str:
+    """LLVM's intrinsic `name` of the arguments and the constants ("i1 false"), all of the arguments' type."""
+    source = e.args[0].dtype
+    type_ = register_type(source)
+    operands = [(type_, fn.expr(a)) for a in e.args]
+    value = fn.call(name, type_, (*operands, *((c.split()[0], c.split()[1]) for c in constants)))
+    if dt.is_float(source):
+        return round_small(fn, value, e.dtype)
+    return value if source == e.dtype else convert(fn, value, source, e.dtype)
 
 
 @emits(CALLS, "abs")
@@ -87,25 +86,9 @@ def emit_checked_index(fn: FunctionEmitter, e: Call) -> str:
     return fn.select(inside, register_type(dt.with_lanes("bool", dt.lanes_of(e.dtype))), i, nowhere, type_)
 
 
-@emits(CALLS, "popcount", "clz")
-def emit_bits(fn: FunctionEmitter, e: Call) -> str:
-    source = e.args[0].dtype
-    type_, x = register_type(source), fn.expr(e.args[0])
-    if e.op == "popcount":
-        count = fn.call("ctpop", type_, ((type_, x),))
-    else:
-        count = fn.call("ctlz", type_, ((type_, x), ("i1", "false")))
-    return count if source == e.dtype else convert(fn, count, source, e.dtype)
-
-
 @emits(CALLS, "bitwise_not")
 def emit_bitwise_not(fn: FunctionEmitter, e: Call) -> str:
     return fn.value(f"xor {register_type(e.dtype)} {fn.expr(e.args[0])}, {constant_of(e.dtype, -1)}")
-
-
-@emits(CALLS, "reinterpret")
-def emit_reinterpret(fn: FunctionEmitter, e: Call) -> str:
-    return reinterpret(fn, e.args[0], e.dtype)
 
 
 @emits(CALLS, "likely")
@@ -188,12 +171,12 @@ def emit_string(fn: FunctionEmitter, e: StringImm) -> str:
 
 @emits(CALLS, "call_extern")
 def emit_extern(fn: FunctionEmitter, e: Call) -> str:
-    """A C function: arguments by their dtypes (bool as i8, 16-bit floats are refused), the result e.dtype."""
+    """A C function: arguments by their dtypes (bool as i8, floats of 16 and 8 bits are refused), the result e.dtype."""
     if not e.args or not isinstance(e.args[0], StringImm):
         raise CodegenError(f"{fn.name}: call_extern takes the symbol as its first argument")
     symbol, arguments = e.args[0].value, e.args[1:]
     for a in (e, *arguments):
-        if a.dtype in ("float16", "bfloat16") or dt.lanes_of(a.dtype) > 1:
+        if a.dtype in dt.SMALL_FLOATS or dt.lanes_of(a.dtype) > 1:
             raise CodegenError(f"{fn.name}: {symbol}: {a.dtype} cannot be passed to a C function")
     types = [_c_type(a.dtype) for a in arguments]
     operands = [_to_c(fn, a) for a in arguments]
@@ -221,13 +204,3 @@ def _to_c(fn: FunctionEmitter, e: Expr) -> str:
 @emits(CALLS, "sync")
 def emit_sync(fn: FunctionEmitter, e: Call) -> str:
     raise CodegenError(f"{fn.name}: a barrier of a thread block has no machine code for a CPU")
-
-
-@emits(CALLS, "rsqrt")
-def emit_rsqrt(fn: FunctionEmitter, e: Call) -> str:
-    """1 / sqrt(x), both correctly rounded."""
-    type_ = register_type(e.dtype)
-    root = fn.call("sqrt", type_, ((type_, fn.expr(e.args[0])),))
-    element = "float64" if "double" in type_ else "float32"
-    one = constant_of(dt.with_lanes(element, dt.lanes_of(e.dtype)), 1.0)
-    return round_small(fn, fn.value(f"fdiv {type_} {one}, {root}"), e.dtype)

@@ -3,7 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.codegen.llvm import arithmetic, calls, memory, packed_calls, statements  # noqa: F401  (they fill the tables)
+from tilewright.codegen.llvm import (  # noqa: F401  (they fill the tables)
+    arithmetic,
+    calls,
+    intrinsics,
+    memory,
+    packed_calls,
+    statements,
+)
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.layout import KernelLayout, kernel_layout

@@ -6,13 +6,20 @@ packed entry finds the message after the call and raises it.
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.queries import depends_on_data, nodes
+from tilewright.codegen.llvm.types import register_type
+from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Ramp
-from tilewright.tir.node import Node, rewrite
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Ramp, Var
+from tilewright.tir.node import Node, children, rewrite
+
+TEXT_BYTES = 1024            # of a message with values, the end of the text included
 
 
 def fault_global(fn: FunctionEmitter) -> str:
@@ -33,24 +40,154 @@ def inside(fn: FunctionEmitter, buffer: Buffer, at: Expr, first: str, last: str 
     """
     if not depends_on_data(at, fn.dependent):
         return None
+    size = number_of_elements(fn, buffer)
+    ok = fn.value(f"icmp ult i64 {first}, {size}")
+    if last is not None:
+        ok = fn.value(f"and i1 {ok}, {fn.value(f'icmp ult i64 {last}, {size}')}")
+    checks = []
+    for i, extent in checked_dimensions(at):
+        value, n = index(fn, i), index(fn, extent)
+        within = fn.value(f"icmp ult i64 {value}, {n}")
+        ok = fn.value(f"and i1 {ok}, {within}")
+        checks.append(Check(within, value, n, dimension_message(fn, buffer, i, extent)))
+    report_unless(fn, ok, message(fn, buffer, at), checks)
+    return ok
+
+
+def number_of_elements(fn: FunctionEmitter, buffer: Buffer) -> str:
+    """The product of the extents, an i64 operand."""
     size = "1"
     for extent in buffer.shape:
         n = index(fn, extent)
         size = n if size == "1" else fn.value(f"mul nsw i64 {size}, {n}")
-    ok = fn.value(f"icmp ult i64 {first}, {size}")
-    if last is not None:
-        ok = fn.value(f"and i1 {ok}, {fn.value(f'icmp ult i64 {last}, {size}')}")
-    report_unless(fn, ok, message(fn, buffer, at))
+    return size
+
+
+@dataclass(frozen=True)
+class Check:
+    """The comparison of one index: whether it is inside (i1), both sides (i64), and the format of the message."""
+    ok: str
+    index: str
+    extent: str
+    message: str
+
+
+def checked_dimensions(at: Expr) -> list[tuple[Expr, Expr]]:
+    """(index, extent) of every `checked_index` in an index, those of nested loads left to these."""
+    found, stack = [], [at]
+    while stack:
+        e = stack.pop()
+        if isinstance(e, Call) and e.op == "checked_index":
+            found.append((e.args[0], e.args[1]))
+        elif not isinstance(e, Load):
+            stack.extend(c for c in children(e) if isinstance(c, Expr))
+    return found[::-1]
+
+
+def checked_lanes(fn: FunctionEmitter, buffer: Buffer, at: Expr, mask: str | None, lanes: int) -> str | None:
+    """mask without the lanes whose index, taken from data, lies outside of the buffer; those are
+    recorded as a fault.
+    """
+    if not depends_on_data(at, fn.dependent):
+        return mask
+    type_, wide = f"<{lanes} x i1>", f"<{lanes} x i64>"
+    size = fn.broadcast(number_of_elements(fn, buffer), "i64", lanes)
+    ok = fn.value(f"icmp ult {wide} {_wide_lanes(fn, at, lanes)}, {size}")
+    dimensions = []
+    for i, extent in checked_dimensions(at):
+        value, n = _wide_lanes(fn, i, lanes), _wide_lanes(fn, extent, lanes)
+        within = fn.value(f"icmp ult {wide} {value}, {n}")
+        ok = fn.value(f"and {type_} {ok}, {within}")
+        dimensions.append((within, value, n, dimension_message(fn, buffer, i, extent)))
+    outside = fn.value(f"xor {type_} {ok}, splat (i1 true)")
+    if mask is not None:
+        outside = fn.value(f"and {type_} {outside}, {mask}")
+        ok = fn.value(f"and {type_} {ok}, {mask}")
+    clean = fn.value(f"xor i1 {any_of(fn, f'{type_} {outside}')}, true")
+    checks = [_first_failure(fn, d, outside, lanes) for d in dimensions]
+    report_unless(fn, clean, message(fn, buffer, at), checks)
     return ok
 
 
-def report_unless(fn: FunctionEmitter, ok: str, text: str) -> None:
+def _wide_lanes(fn: FunctionEmitter, e: Expr, lanes: int) -> str:
+    """An integer expression, a vector or a scalar for all lanes, as a vector of i64."""
+    if dt.lanes_of(e.dtype) == 1:
+        return fn.broadcast(index(fn, e), "i64", lanes)
+    operand = fn.expr(e)
+    if dt.bits_of(e.dtype) == 64:
+        return operand
+    opcode = "sext" if dt.is_signed(e.dtype) else "zext"
+    return fn.value(f"{opcode} {register_type(e.dtype)} {operand} to <{lanes} x i64>")
+
+
+def _first_failure(fn: FunctionEmitter, dimension: tuple[str, str, str, str], outside: str, lanes: int) -> Check:
+    """The comparison of one dimension in the first of the lanes `outside` that fails it."""
+    within, value, extent, text = dimension
+    type_ = f"<{lanes} x i1>"
+    failed = fn.value(f"and {type_} {outside}, {fn.value(f'xor {type_} {within}, splat (i1 true)')}")
+    bits = fn.value(f"bitcast {type_} {failed} to i{lanes}")
+    ok = fn.value(f"icmp eq i{lanes} {bits}, 0")
+    lane = fn.call("cttz", f"i{lanes}", ((f"i{lanes}", bits), ("i1", "false")))
+    shown = [fn.value(f"extractelement <{lanes} x i64> {v}, i{lanes} {lane}") for v in (value, extent)]
+    return Check(ok, shown[0], shown[1], text)
+
+
+def any_of(fn: FunctionEmitter, mask: str) -> str:
+    """True when a lane of the mask (`type operand`) is."""
+    lanes = mask.split(" ")[0][1:]
+    bits = fn.value(f"bitcast {mask} to i{lanes}")
+    return fn.value(f"icmp ne i{lanes} {bits}, 0")
+
+
+def dimension_message(fn: FunctionEmitter, buffer: Buffer, i: Expr, extent: Expr) -> str:
+    """A format for the value of the index and that of the extent."""
+    size = readable(extent)
+    value = "" if isinstance(size, IntImm) else " = %2$lld"
+    written = readable(i)
+    if not any(isinstance(n, (Var, Load)) for n in nodes(written)):
+        start = f"{_escaped(fn.name)}: the index %1$lld"
+    elif dt.lanes_of(i.dtype) > 1:
+        start = _escaped(f"{fn.name}: in a vector from {written} on, the index ") + "%1$lld"
+    else:
+        start = _escaped(f"{fn.name}: the index {written}") + " = %1$lld"
+    return start + _escaped(f" of {buffer.name} is outside of its extent {size}") + value
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def report_unless(fn: FunctionEmitter, ok: str, text: str, checks: Sequence[Check] = ()) -> None:
+    """Leave the message of the first check that fails, else `text`, where ok is false."""
     bad, done = fn.new_label("fault"), fn.new_label("checked")
     fn.branch(ok, done, bad, f", !prof {fn.module.metadata(LIKELY)}")
     fn.start(bad)
-    record_fault(fn, text)
-    fn.jump(done)
+    if checks:
+        _record_values(fn, text, checks, done)
+    else:
+        record_fault(fn, text)
+        fn.jump(done)
     fn.start(done)
+
+
+def _record_values(fn: FunctionEmitter, text: str, checks: Sequence[Check], done: str) -> None:
+    """Format a message into `@NAME__fault_text`, unless there is a fault already; jumps to done."""
+    form, value, extent = fn.module.c_string(_escaped(text)), "0", "0"
+    with fn.region():
+        for c in reversed(checks):
+            form = fn.value(f"select i1 {c.ok}, ptr {form}, ptr {fn.module.c_string(c.message)}")
+            value = fn.value(f"select i1 {c.ok}, i64 {value}, i64 {c.index}")
+            extent = fn.value(f"select i1 {c.ok}, i64 {extent}, i64 {c.extent}")
+    buffer = fn.module.global_data(f"{fn.name}__fault_text", f"internal global [{TEXT_BYTES} x i8] zeroinitializer")
+    pair = fn.effect(f"cmpxchg ptr {fault_global(fn)}, ptr null, ptr {buffer} monotonic monotonic, align 8")
+    first = fn.effect(f"extractvalue {{ ptr, i1 }} {pair}, 1")
+    write = fn.new_label("describe")
+    fn.branch(first, write, done)
+    fn.start(write)
+    symbol = fn.module.declare("snprintf", "i32", "ptr, i64, ptr, ...")
+    fn.effect(f"call i32 (ptr, i64, ptr, ...) {symbol}(ptr {buffer}, i64 {TEXT_BYTES}, ptr {form}, i64 {value}, "
+              f"i64 {extent})")
+    fn.jump(done)
 
 
 def message(fn: FunctionEmitter, buffer: Buffer, at: Expr) -> str:

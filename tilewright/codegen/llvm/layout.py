@@ -60,9 +60,15 @@ def _param(func: PrimFunc, p: Var, names: dict[Var, str], written: set[Var], sto
         if p.dtype == "handle" or dt.lanes_of(p.dtype) > 1:
             raise CodegenError(with_hint(f"{func.name}: parameter {p.name} is a {p.dtype} without a buffer",
                                          "give it a Buffer in buffer_map"))
+        if dt.is_float(p.dtype) and dt.bits_of(p.dtype) == 8:
+            raise CodegenError(with_hint(f"{func.name}: the scalar parameter {p.name} is a {p.dtype}, a format of "
+                                         "tensors only", "pass a float32 and cast it inside"))
         return Param(names[p], p.dtype)
     shape = tuple(_dim(func, e, names) for e in buffer.shape)
     strides = tuple(_dim(func, e, names) for e in buffer.strides) or None
+    if isinstance(buffer.elem_offset, IntImm) and buffer.elem_offset.value:
+        raise CodegenError(with_hint(f"{func.name}: parameter {buffer.name} has the elem_offset {buffer.elem_offset}, "
+                                     "but a call gives the address of element 0", "leave it out, or use a variable"))
     return Param(names[p], buffer.dtype, shape, strides, buffer.data in written,
                  exclusive=buffer.data in stored, pointwise=buffer.data in pointwise)
 

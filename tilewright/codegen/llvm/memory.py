@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tilewright.codegen.llvm.arithmetic import with_zero
 from tilewright.codegen.llvm.context import EXPRESSIONS, STATEMENTS, FunctionEmitter, emits
-from tilewright.codegen.llvm.faults import inside, message, report_unless
+from tilewright.codegen.llvm.faults import any_of, checked_lanes, inside
 from tilewright.codegen.llvm.index import as_ramp, index
 from tilewright.codegen.llvm.queries import depends_on_data
 from tilewright.codegen.llvm.small_floats import from_memory, to_memory
@@ -102,30 +102,6 @@ def _load_ramp(
     return from_memory(fn, _gather(fn, buffer, at, mask, ramp.lanes), dtype)
 
 
-def checked_lanes(fn: FunctionEmitter, buffer: Buffer, at: Expr, mask: str | None, lanes: int) -> str | None:
-    """mask without the lanes whose index, taken from data, lies outside of the buffer; those are
-    recorded as a fault.
-    """
-    if not depends_on_data(at, fn.dependent):
-        return mask
-    size, type_ = "1", f"<{lanes} x i1>"
-    for extent in buffer.shape:
-        n = index(fn, extent)
-        size = n if size == "1" else fn.value(f"mul nsw i64 {size}, {n}")
-    wide, operand = f"<{lanes} x i64>", fn.expr(at)
-    if dt.bits_of(at.dtype) < 64:
-        opcode = "sext" if dt.is_signed(at.dtype) else "zext"
-        operand = fn.value(f"{opcode} {register_type(at.dtype)} {operand} to {wide}")
-    ok = fn.value(f"icmp ult {wide} {operand}, {fn.broadcast(size, 'i64', lanes)}")
-    outside = fn.value(f"xor {type_} {ok}, splat (i1 true)")
-    if mask is not None:
-        outside = fn.value(f"and {type_} {outside}, {mask}")
-        ok = fn.value(f"and {type_} {ok}, {mask}")
-    clean = fn.value(f"xor i1 {any_of(fn, f'{type_} {outside}')}, true")
-    report_unless(fn, clean, message(fn, buffer, at))
-    return ok
-
-
 def _load_scalar(fn: FunctionEmitter, buffer: Buffer, at: Expr, predicate: Expr | None) -> str:
     """A scalar load, behind a branch when a predicate or the mask of a vector branch guards it."""
     condition = None if predicate is None else fn.expr(predicate)
@@ -166,13 +142,6 @@ def _choose(fn: FunctionEmitter, dtype: str, condition: str, make: Callable[[], 
     fn.start(done)
     zero = "false" if type_ == "i1" else with_zero(type_)
     return fn.effect(f"phi {type_} [ {zero}, %{before} ], [ {value}, %{after} ]")
-
-
-def any_of(fn: FunctionEmitter, mask: str) -> str:
-    """True when a lane of the mask (`type operand`) is."""
-    lanes = mask.split(" ")[0][1:]
-    bits = fn.value(f"bitcast {mask} to i{lanes}")
-    return fn.value(f"icmp ne i{lanes} {bits}, 0")
 
 
 def _load_broadcast(fn: FunctionEmitter, buffer: Buffer, at: Broadcast, mask: str | None) -> str:

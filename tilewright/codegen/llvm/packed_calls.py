@@ -6,11 +6,13 @@ from tilewright.codegen.llvm.context import CALLS, FunctionEmitter, emits
 from tilewright.codegen.llvm.faults import fault_global, record_fault
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.memory import address, flat_index
-from tilewright.codegen.llvm.types import register_type
+from tilewright.codegen.llvm.small_floats import to_memory
+from tilewright.codegen.llvm.types import memory_type, register_type
 from tilewright.runtime.dtypes import dl_dtype
-from tilewright.support.errors import CodegenError, with_hint
+from tilewright.runtime.printing import PRINT
+from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Load
+from tilewright.tir.buffer import Load, pointer_layout
 from tilewright.tir.expr import Call, Expr, StringImm
 
 # TVMFFIAny: i32 type index, i32 padding, 8 bytes of value
@@ -26,7 +28,7 @@ MANAGED_BYTES = 64
 @emits(CALLS, "call_packed")
 def emit_call_packed(fn: FunctionEmitter, e: Call) -> str:
     """Looks the function up by name, calls it with tensors (access_ptr), numbers and strings, and
-    converts the result.
+    converts the result. A vector arrives as a tensor of its lanes; `print` gets every float with its dtype.
 
     When it is missing or raises, the result is 0, later packed calls are skipped, and the kernel's
     packed entry raises.
@@ -139,8 +141,8 @@ def _argument(fn: FunctionEmitter, e: Expr, name: str) -> tuple[int, str]:
         return TENSOR, f"ptr {_tensor(fn, e)}"
     if e.dtype == "handle":
         return POINTER, f"ptr {fn.expr(e)}"
-    if dt.lanes_of(e.dtype) > 1:
-        raise CodegenError(with_hint(f"{fn.name}: {name} cannot take a {e.dtype}", "pass a buffer"))
+    if dt.lanes_of(e.dtype) > 1 or name == PRINT and dt.is_float(e.dtype) and e.dtype != "float64":
+        return TENSOR, f"ptr {_value_tensor(fn, e)}"
     value, type_ = fn.expr(e), register_type(e.dtype)
     if dt.is_float(e.dtype):
         return FLOAT, f"double {value if type_ == 'double' else fn.value(f'fpext {type_} {value} to double')}"
@@ -157,37 +159,56 @@ def _tensor(fn: FunctionEmitter, e: Call) -> str:
 
     A bare DLTensor would do for C, but a Python function that gets one cannot use it as a tensor.
     """
-    first, extents = e.args[0], e.args[1:]
+    first, (extents, steps) = e.args[0], pointer_layout(e)
     if not isinstance(first, Load):
         raise CodegenError(f"{fn.name}: access_ptr takes an element of a buffer first, got {first}")
     data = address(fn, first.buffer, index(fn, flat_index(fn, first.buffer, first.indices)))
-    rank = len(extents)
-    allocate = fn.module.declare("malloc", "ptr", "i64")
-    tensor = fn.effect(f"call ptr {allocate}(i64 {MANAGED_BYTES + 16 * rank})")
     sizes = [index(fn, x) for x in extents]
+    strides = None if steps is None else [index(fn, x) for x in steps]
+    return _wrapped(fn, _allocated(fn, len(sizes)), data, sizes, first.buffer.dtype, strides)
+
+
+def _value_tensor(fn: FunctionEmitter, e: Expr) -> str:
+    """A new Tensor object that holds the lanes of a vector, or a scalar with its dtype (no dimension)."""
+    lanes, element = dt.lanes_of(e.dtype), dt.element_of(e.dtype)
+    rank = int(lanes > 1)
+    value = to_memory(fn, fn.expr(e), e.dtype)
+    tensor = _allocated(fn, rank, lanes * dt.bytes_of(element))
+    data = fn.value(f"getelementptr inbounds i8, ptr {tensor}, i64 {MANAGED_BYTES + 16 * rank}")
+    fn.do(f"store {memory_type(e.dtype)} {value}, ptr {data}, align {dt.bytes_of(element)}")
+    return _wrapped(fn, tensor, data, [str(lanes)] * rank, element)
+
+
+def _allocated(fn: FunctionEmitter, rank: int, size: int = 0) -> str:
+    """Memory for a DLManagedTensor, its extents and strides, and `size` bytes of data after them."""
+    allocate = fn.module.declare("malloc", "ptr", "i64")
+    return fn.effect(f"call ptr {allocate}(i64 {MANAGED_BYTES + 16 * rank + size})")
+
+
+def _compact_strides(fn: FunctionEmitter, sizes: list[str]) -> list[str]:
     stride, strides = "1", []
     for size in reversed(sizes):
         strides.append(stride)
         stride = size if stride == "1" else fn.value(f"mul nsw i64 {stride}, {size}")
+    return strides[::-1]
+
+
+def _wrapped(fn: FunctionEmitter, tensor: str, data: str, sizes: list[str], dtype: str,
+             strides: list[str] | None = None) -> str:
+    """The Tensor object of a DLManagedTensor that is filled in here; compact without strides."""
+    rank = len(sizes)
+    strides = strides or _compact_strides(fn, sizes)
     dims = fn.value(f"getelementptr inbounds i8, ptr {tensor}, i64 {MANAGED_BYTES}")
-    for k, number in enumerate([*sizes, *reversed(strides)]):
+    for k, number in enumerate([*sizes, *strides]):
         fn.do(
             f"store i64 {number}, ptr {fn.value(f'getelementptr inbounds i64, ptr {dims}, i64 {k}')}, align 8"
         )
     second = fn.value(f"getelementptr inbounds i64, ptr {dims}, i64 {rank}")
-    code, bits, lanes = dl_dtype(first.buffer.dtype)
+    code, bits, lanes = dl_dtype(dtype)
     deleter = fn.module.helper("tw.delete_tensor", lambda: _deleter(fn))
     fields = (
-        f"ptr {data}",
-        "i32 1",
-        "i32 0",
-        f"i32 {rank}",
-        f"i32 {code | bits << 8 | lanes << 16}",
-        f"ptr {dims}",
-        f"ptr {second}",
-        "i64 0",
-        "ptr null",
-        f"ptr {deleter}",
+        f"ptr {data}", "i32 1", "i32 0", f"i32 {rank}", f"i32 {code | bits << 8 | lanes << 16}",
+        f"ptr {dims}", f"ptr {second}", "i64 0", "ptr null", f"ptr {deleter}",
     )
     for k, field in enumerate(fields):
         where = fn.value(f"getelementptr inbounds {MANAGED}, ptr {tensor}, i64 0, i32 {k}")

@@ -2,30 +2,29 @@
 from __future__ import annotations
 
 import functools
+import math
 import struct
 
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
+from tilewright.tir.dtype import SMALL_FLOATS
 
-# float16 and bfloat16 are stored in 16 bits and computed in float32, rounded after every operation.
+# Floats of 16 and 8 bits are computed in float32, rounded after every operation.
 _REGISTER = {
     "bool": "i1",
-    "float16": "float",
-    "bfloat16": "float",
+    **dict.fromkeys(SMALL_FLOATS, "float"),
     "float32": "float",
     "float64": "double",
     "handle": "ptr",
 }
 _MEMORY = {
     "bool": "i8",
-    "float16": "i16",
-    "bfloat16": "i16",
+    **{name: f"i{dt.bits_of(name)}" for name in SMALL_FLOATS},
     "float32": "float",
     "float64": "double",
     "handle": "ptr",
 }
 _SUFFIX = {"float": "f32", "double": "f64", "half": "f16", "ptr": "p0"}
-SMALL_FLOATS = ("float16", "bfloat16")
 
 
 def _vector(element: str, lanes: int) -> str:
@@ -34,14 +33,14 @@ def _vector(element: str, lanes: int) -> str:
 
 @functools.cache
 def register_type(dtype: str) -> str:
-    """LLVM type of a value of dtype in a register: i1 for bool, float for the 16-bit floats."""
+    """LLVM type of a value of dtype in a register: i1 for bool, float for the floats of 16 and 8 bits."""
     element, lanes = dt.parse(dtype)
     return _vector(_REGISTER.get(element) or f"i{dt.bits_of(element)}", lanes)
 
 
 @functools.cache
 def memory_type(dtype: str) -> str:
-    """LLVM type of dtype in memory: i8 for bool, i16 for the 16-bit floats."""
+    """LLVM type of dtype in memory: i8 for bool, an integer for the floats of 16 and 8 bits."""
     element, lanes = dt.parse(dtype)
     return _vector(_MEMORY.get(element) or f"i{dt.bits_of(element)}", lanes)
 
@@ -68,30 +67,19 @@ def lanes_of_type(llvm_type: str) -> int:
     return int(llvm_type[1:].split(" ")[0]) if llvm_type.startswith("<") else 1
 
 
-def round_to_bfloat16(value: float) -> float:
-    """value rounded to the nearest bfloat16, ties to even."""
-    bits = struct.unpack("<I", struct.pack("<f", value))[0]
-    if value != value:
-        return value
-    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
-    return struct.unpack("<f", struct.pack("<I", bits & 0xFFFFFFFF))[0]
-
-
-def _to_format(value: float, fmt: str) -> float:
+def _to_single(value: float) -> float:
     try:
-        return struct.unpack(fmt, struct.pack(fmt, value))[0]
+        return struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+        return math.copysign(math.inf, value)
 
 
 def float_literal(value: float, element: str) -> str:
     """The constant in LLVM's hexadecimal form, rounded to the element type first."""
-    if element != "float64":
-        value = _to_format(value, "<f")
-    if element == "float16":
-        value = _to_format(value, "<e")
-    elif element == "bfloat16" and abs(value) != float("inf"):
-        value = round_to_bfloat16(value)
+    if element in SMALL_FLOATS:
+        value = SMALL_FLOATS[element].nearest(value)
+    elif element != "float64":
+        value = _to_single(value)
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 

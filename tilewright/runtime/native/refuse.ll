@@ -75,7 +75,9 @@ entry:
                                    i32 1, label %uint
                                    i32 2, label %float
                                    i32 4, label %bfloat
-                                   i32 6, label %bool ]
+                                   i32 6, label %bool
+                                   i32 10, label %e4m3fn
+                                   i32 12, label %e5m2 ]
 int:
   call void @tw_count(ptr %m, ptr $"int%ld", i64 %bitsx, i64 0)
   br label %vector
@@ -90,6 +92,12 @@ bfloat:
   br label %vector
 bool:
   call void @tw_say(ptr %m, ptr $"bool", ptr null)
+  br label %vector
+e4m3fn:
+  call void @tw_say(ptr %m, ptr $"float8_e4m3fn", ptr null)
+  br label %vector
+e5m2:
+  call void @tw_say(ptr %m, ptr $"float8_e5m2", ptr null)
   br label %vector
 other:
   call void @tw_count(ptr %m, ptr $"(dtype code %ld, %ld bits)", i64 %codex, i64 %bitsx)

@@ -1,0 +1,104 @@
+"""`tilewright tvm --check`: the names of TVM that a script uses and we lack, found without running it."""
+import textwrap
+
+import pytest
+from click.testing import CliRunner
+
+from tilewright.cli.main import main
+from tilewright.compat.check import missing_names
+from tilewright.support.errors import ArgumentError
+
+
+def found(text):
+    return [(m.line, m.name) for m in missing_names(textwrap.dedent(text))]
+
+
+def test_a_script_of_known_names_lacks_nothing():
+    assert found("""
+        import numpy as np, tvm
+        from tvm import te
+        from tvm.te import compute as make
+        from tvm.tir import ir_builder
+        n = te.var("n")
+        A = te.placeholder((n,), name="A")
+        B = make(A.shape, lambda i: te.exp(A[i]) + tvm.tir.const(1, A.dtype), name="B")
+        s = te.create_schedule(B.op)
+        xo, xi = s[B].split(B.op.axis[0], factor=4)
+        s[B].vectorize(xi)
+        with tvm.target.Target("llvm"), tvm.transform.PassContext(opt_level=3) as ctx:
+            f = tvm.build(s, [A, B], name="f")
+        x = tvm.nd.array(np.zeros(4, "float32"), tvm.cpu(0))
+        f(x, x); f.time_evaluator("f", tvm.cpu()); x.asnumpy().anything
+        ib = ir_builder.create()
+        p = ib.allocate("float32", (4,)); p.dtype
+        A.op.name; np.missing; ctx.config
+    """) == []
+
+
+def test_modules_functions_and_methods_that_are_missing():
+    assert found("""
+        import tvm
+        import tvm.contrib.cblas as blas
+        from tvm import te, relay as R
+        A = te.placeholder((4,))
+        B = te.compute(A.shape, lambda i: te.sinc(A[i]) + tvm.tir.wave(1))
+        s = te.create_schedule(B.op)
+        s[B].vectorise(s[B].op.axis[0])
+        s.anything()
+        R.build(3)
+        blas.matmul(A, B)
+        f = tvm.build(s, [A, B])
+        f.evaluator
+        sch = tvm.tir.Schedule(f)
+        sch.magic(sch.split)
+        tvm.nd.array([1]).tolistt()
+    """) == [
+        (3, "tvm.contrib.cblas"), (4, "tvm.relay"), (6, "tvm.te.sinc"), (6, "tvm.tir.wave"), (8, "Stage.vectorise"),
+        (9, "Schedule.anything"), (10, "tvm.relay.build"), (11, "tvm.contrib.cblas.matmul"), (13, "Module.evaluator"),
+        (15, "tir.Schedule.magic"), (16, "NDArray.tolistt")]
+
+
+def test_a_chain_is_reported_once_and_in_full():
+    assert found("import tvm\ntvm.topi.vision.nms(1)(2)\n") == [(2, "tvm.topi.vision.nms")]
+    assert found("import topi\ntopi.vision.nms\n") == [(2, "tvm.topi.vision.nms")]
+
+
+def test_a_name_that_means_something_else_is_left_alone():
+    assert found("""
+        from tvm import te
+        class Other: pass
+        def f(te):
+            return te.nothing
+        te2 = te
+        te2.missing
+        te = Other()
+        te.anything
+        lambda te2: te2.missing
+        from mine import tvm
+    """) == [(7, "tvm.te.missing")]
+
+
+def test_hints_are_those_of_the_names():
+    hints = {m.name: m.hint for m in missing_names(
+        "import tvm\ntvm.relay.nn.dense\ntvm.te.Compute\ntvm.te.create_schedule(1)[2].vectorise\ntvm.foo")}
+    assert "tilewright.graph" in hints["tvm.relay.nn.dense"] and hints["tvm.te.Compute"] == "did you mean compute?"
+    assert hints["Stage.vectorise"] == "did you mean vectorize?" and hints["tvm.foo"] == ""
+
+
+def test_text_that_is_not_python():
+    with pytest.raises(ArgumentError, match="script is not Python"):
+        missing_names("def")
+
+
+def test_the_command(tmp_path):
+    path = tmp_path / "old.py"
+    path.write_text("import tvm\nprint(1)\ntvm.relay.build()\ntvm.foo\n")
+    result = CliRunner().invoke(main, ["tvm", "--check", str(path)])
+    assert result.exit_code == 1 and result.output.splitlines() == [
+        f"{path}:3: tvm.relay.build: Relay left TVM in 0.20; build the model with tilewright.graph",
+        f"{path}:4: tvm.foo", "2 name(s) of TVM are missing"]
+    path.write_text("import tvm\nprint(tvm.te)\n")
+    result = CliRunner().invoke(main, ["tvm", "--check", str(path)])
+    assert (result.exit_code, result.output) == (0, f"{path}: every name of TVM in it is here\n")
+    path.write_text("def\n")
+    assert CliRunner().invoke(main, ["tvm", "--check", str(path)]).exit_code == 1

@@ -1,0 +1,102 @@
+"""The rule for reductions to one element or a few: right against NumPy, in vectors and on threads, reproducible."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.rules import apply_rules
+from tilewright.rules.kinds import kernel_blocks
+from tilewright.rules.total import is_total
+from tilewright.schedule import Schedule
+from tilewright.tir import For, walk
+
+TARGET = tw.target("llvm -num-cores=4 -opt-level=1")
+
+
+def reduced(shape, axes, reduce=te.sum, dtype="float32", mean=False):
+    """f(A, B): B = the reduction of A over some axes (its mean, if asked)."""
+    a = te.placeholder(shape, dtype, name="A")
+    over = {d: te.reduce_axis((0, shape[d]), name=f"k{d}") for d in axes}
+    rest = [d for d in range(len(shape)) if d not in over]
+
+    def element(*point):
+        at = {**over, **dict(zip(rest, point))}
+        return reduce(a[tuple(at[d] for d in range(len(shape)))], axis=list(over.values()))
+    out = [shape[d] for d in rest]
+    b = te.compute(out, element, name="B")
+    if mean:
+        total, count = b, float(np.prod([shape[d] for d in axes]))
+        b = te.compute(out, lambda *i: total[i] / count, name="M")
+    return te.create_prim_func([a, b], name="f"), tuple(out)
+
+
+def loop_kinds(sch):
+    return [n.kind for n in walk(sch.func.body) if isinstance(n, For)]
+
+
+@pytest.mark.parametrize("shape, axes", [((300,), (0,)), ((70001,), (0,)), ((300, 500), (0, 1)), ((4, 70000), (1,)),
+                                         ((2, 300, 77), (1, 2)), ((1, 1000), (1,)), ((8, 256), (1,))])
+def test_sums(shape, axes):
+    func, out = reduced(shape, axes)
+    assert is_total(kernel_blocks(Schedule(func))[0])
+    sch = apply_rules(func, TARGET)
+    assert any("_rf" in b for b in sch.block_names("main"))
+    assert "vectorized" in loop_kinds(sch)
+    a = np.random.default_rng(0).uniform(-1, 1, shape).astype("float32")
+    got = np.zeros(out, "float32")
+    tw.build(sch.func, target=TARGET)["f"](a, got)
+    bound = np.abs(a.astype("float64")).sum(axis=axes) * 2.0 ** -20
+    assert np.all(np.abs(got - a.sum(axis=axes, dtype="float64")) <= bound)
+
+
+@pytest.mark.parametrize("dtype, reduce, reference", [
+    ("int32", te.sum, np.sum), ("float32", te.max, np.max), ("float32", te.min, np.min), ("int64", te.max, np.max)])
+def test_exact_reductions(dtype, reduce, reference):
+    func, _ = reduced((40003,), (0,), reduce, dtype)
+    a = np.random.default_rng(0).integers(-999, 999, 40003).astype(dtype)
+    got = np.zeros((), dtype)
+    tw.compile(func, target=TARGET)["f"](a, got)
+    assert got == reference(a)
+
+
+def test_a_mean():
+    func, _ = reduced((256, 256), (0, 1), mean=True)
+    a, got = np.random.default_rng(0).random((256, 256)).astype("float32"), np.zeros((), "float32")
+    tw.compile(func, target=TARGET)["f"](a, got)
+    np.testing.assert_allclose(got, a.mean(dtype="float64"), rtol=1e-6)
+
+
+def test_large_sums_run_on_threads():
+    assert "parallel" in loop_kinds(apply_rules(reduced((1 << 18,), (0,))[0], TARGET))
+    assert "parallel" not in loop_kinds(apply_rules(reduced((1 << 12,), (0,))[0], TARGET))
+
+
+def test_the_number_of_threads_changes_no_bit():
+    func, _ = reduced((300007,), (0,))
+    a = np.random.default_rng(0).random(300007).astype("float32")
+    found = set()
+    for cores in (1, 2, 4):
+        got = np.zeros((), "float32")
+        tw.compile(func, target=f"llvm -num-cores={cores} -opt-level=1")["f"](a, got)
+        found.add(got.tobytes())
+    assert len(found) == 1
+
+
+def test_strict_mathematics_keep_the_order(monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_STRICT_MATH", "1")
+    assert not is_total(kernel_blocks(Schedule(reduced((1000,), (0,))[0]))[0])
+    assert is_total(kernel_blocks(Schedule(reduced((1000,), (0,), te.max)[0]))[0])
+
+
+@pytest.mark.parametrize("shape, axes", [((70, 300), (1,)), ((300, 3), (0,)), ((20,), (0,)), ((300, 2, 77), (0, 2))])
+def test_other_rules_keep_their_blocks(shape, axes):
+    assert not is_total(kernel_blocks(Schedule(reduced(shape, axes)[0]))[0])
+
+
+def test_the_trace_replays():
+    func, _ = reduced((50001,), (0,))
+    sch, again = apply_rules(func, TARGET), Schedule(func)
+    sch.trace.apply_to_schedule(again)
+    assert str(again) == str(sch)

@@ -1,0 +1,195 @@
+"""blockize: print, meaning, nested blocks under other primitives and in lowering, replay."""
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.lowering.pipeline import lower
+from tilewright.schedule import Schedule
+from tilewright.te.prim_func import create_prim_func
+from tilewright.tir import interp
+from tilewright.tir.verify import verify
+
+from .compute_support import body_text, check, refuses
+from .core_support import check_replay, matmul, scale
+
+
+def product(a, b):
+    return a @ b
+
+
+def tiled(n=12, m=8, k=16, steps=8):
+    """The schedule of a product in tiles of 4 by 4 by steps, its block and its loops."""
+    func = matmul(n, m, k)
+    sch = Schedule(func)
+    block = sch.get_block("C")
+    i, j, r = sch.get_loops(block)
+    parts = [*sch.split(i, [None, 4]), *sch.split(j, [None, 4]), *sch.split(r, [None, steps])]
+    sch.reorder(*parts[::2], *parts[1::2])
+    return func, sch, block, parts[::2] + parts[1::2]
+
+
+def check_matmul(sch, func, n=12, m=8, k=16):
+    """Block form, flat form, machine code and replay all give the product."""
+    check(sch, func, product, (n, k), (k, m))
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(-9, 9, (n, k)).astype("int32"), rng.integers(-9, 9, (k, m)).astype("int32")
+    for run in (lambda *x: interp.run(lower(sch.func), *x), tw.build(sch.func, target="llvm")):
+        c = np.full((n, m), 77, "int32")
+        run(a, b, c)
+        np.testing.assert_array_equal(c, a @ b)
+    check_replay(sch, func)
+
+
+def test_a_loop_becomes_a_block():
+    func = scale(16)
+    sch = Schedule(func)
+    i, = sch.get_loops(sch.get_block("B"))
+    _, inner = sch.split(i, [None, 4])
+    outer = sch.blockize(inner)
+    assert outer.name == "B_o"
+    assert textwrap.dedent("\n".join(str(sch.func).split("\n")[4:])) == textwrap.dedent("""\
+        for i_0 in range(4):
+            with T.block("B_o"):
+                vi_o = T.axis.spatial(4, i_0)
+                T.reads(A[vi_o * 4:vi_o * 4 + 4])
+                T.writes(B[vi_o * 4:vi_o * 4 + 4])
+                for i_1 in range(4):
+                    with T.block("B"):
+                        vi_i = T.axis.spatial(4, i_1)
+                        T.reads(A[vi_o * 4 + vi_i])
+                        T.writes(B[vi_o * 4 + vi_i])
+                        B[vi_o * 4 + vi_i] = A[vi_o * 4 + vi_i] * 3""")
+    check(sch, func, lambda a: 3 * a, (16,))
+    check_replay(sch, func)
+
+
+def test_the_new_block_starts_a_reduction_that_it_does_not_finish():
+    func, sch, block, loops = tiled()
+    outer = sch.blockize(loops[3])
+    assert textwrap.dedent(body_text(sch)) == textwrap.dedent("""\
+        for i_0, j_0, r_0 in T.grid(3, 2, 2):
+            with T.block("C_o"):
+                vi_o, vj_o, vr_o = T.axis.remap("SSR", [i_0, j_0, r_0])
+                with T.init():
+                    for i_1_init, j_1_init in T.grid(4, 4):
+                        with T.block("C_init"):
+                            vi_i_init, vj_i_init = T.axis.remap("SS", [i_1_init, j_1_init])
+                            C[vi_o * 4 + vi_i_init, vj_o * 4 + vj_i_init] = 0
+                for i_1, j_1, r_1 in T.grid(4, 4, 8):
+                    with T.block("C"):
+                        vi_i, vj_i, vr_i = T.axis.remap("SSR", [i_1, j_1, r_1])
+                        C[vi_o * 4 + vi_i, vj_o * 4 + vj_i] = C[vi_o * 4 + vi_i, vj_o * 4 + vj_i] + """
+                                                                   """A[vi_o * 4 + vi_i, vr_o * 8 + vr_i] * """
+                                                                   """B[vr_o * 8 + vr_i, vj_o * 4 + vj_i]""")
+    assert [rv.var.name for rv in sch.get_loops(outer)] == ["i_0", "j_0", "r_0"]
+    assert [rv.var.name for rv in sch.get_loops(block)] == ["i_1", "j_1", "r_1"]
+    check_matmul(sch, func)
+
+
+@pytest.mark.parametrize("units", [True, False])
+@pytest.mark.parametrize(("sizes", "steps"), [((12, 8, 8), 8), ((10, 7, 16), 8), ((10, 7, 11), 4)])
+def test_whole_and_ragged_reductions(sizes, steps, units):
+    func, sch, _, loops = tiled(*sizes, steps)
+    sch.blockize(loops[3], preserve_unit_iters=units)
+    check_matmul(sch, func, *sizes)
+
+
+def test_other_primitives_work_inside_and_outside():
+    func, sch, block, loops = tiled()
+    outer = sch.blockize(loops[3])
+    start = sch.decompose_reduction(outer, loops[2])
+    sch.parallel(loops[0])
+    i, j, r = sch.get_loops(block)
+    sch.reorder(r, i, j)
+    j0, j1 = sch.split(j, [2, 2])
+    sch.vectorize(j1)
+    sch.unroll(j0)
+    sch.fuse(*sch.get_loops("C_init"))
+    assert start.name == "C_o_init" and sch.get(outer).name == "C_o_update"
+    check_matmul(sch, func)
+
+
+def test_blocks_nest_twice():
+    func, sch, block, loops = tiled()
+    sch.blockize(loops[3])
+    sch.blockize(sch.get_loops(block)[2])
+    assert [b.name for b in sch.get_blocks()] == ["C_o", "C_init", "C_o_1", "C"]
+    check_matmul(sch, func)
+
+
+def test_several_blocks_in_one():
+    a = te.placeholder((6, 5), "int32", name="A")
+    b = te.compute((6, 5), lambda i, j: a[i, j] * 3, name="B")
+    c = te.compute((6, 5), lambda i, j: b[i, j] - j, name="C")
+    func = create_prim_func([a, c])
+    sch = Schedule(func)
+    sch.compute_at("B", sch.get_loops("C")[0])
+    both = sch.blockize([sch.get_block("B"), sch.get_block("C")])
+    assert [rv.var.name for rv in sch.get_loops(both)] == ["i"]
+    assert [r.buffer.name for r in sch.get(both).writes] == ["B", "C"]
+    check(sch, func, lambda x: x * 3 - np.arange(5), (6, 5))
+    got = np.full((6, 5), 7, "int32")
+    x = np.arange(30, dtype="int32").reshape(6, 5)
+    tw.build(sch.func, target="llvm")(x, got)
+    np.testing.assert_array_equal(got, x * 3 - np.arange(5))
+
+
+def test_symbolic_extents():
+    n = te.var("n")
+    func = scale(n)
+    sch = Schedule(func)
+    i, = sch.get_loops("B")
+    _, inner = sch.split(i, [None, 4])
+    sch.blockize(inner)
+    verify(sch.func)
+    for size in (1, 4, 7, 16):
+        a, b = np.arange(size, dtype="int32"), np.zeros(size, "int32")
+        interp.run(sch.func, a, b)
+        np.testing.assert_array_equal(b, 3 * a)
+        tw.build(sch.func, target="llvm")(a, b)
+        np.testing.assert_array_equal(b, 3 * a)
+
+
+def test_an_axis_that_does_not_divide_is_refused():
+    sch = Schedule(scale(12))
+    i, = sch.get_loops("B")
+    i0, i1 = sch.split(i, [3, 4])
+    sch.reorder(i1, i0)
+    refuses(sch, lambda: sch.blockize(i0), "axis vi is", "no outer*c + inner")
+
+
+@pytest.mark.parametrize("order", ["reduction outside", "reduction inside"])
+def test_reductions_of_symbolic_extent_may_be_empty(order):
+    n = te.var("k")
+    a, k = te.placeholder((8, n), "int32", name="A"), te.reduce_axis((0, n), name="k")
+    c = te.compute((8,), lambda i: te.sum(a[i, k], axis=k), name="C")
+    func = create_prim_func([a, c])
+    sch = Schedule(func)
+    i, r = sch.get_loops("C")
+    i0, i1 = sch.split(i, [None, 4])
+    if order == "reduction outside":
+        r0, r1 = sch.split(r, [None, 4])
+        sch.reorder(i0, r0, i1, r1)
+    sch.blockize(i1)
+    verify(sch.func)
+    built = tw.build(sch.func, target="llvm")
+    for size in (0, 1, 4, 7):
+        data = np.arange(8 * size, dtype="int32").reshape(8, size)
+        for run in (lambda *x: interp.run(sch.func, *x), lambda *x: interp.run(lower(sch.func), *x), built):
+            got = np.full(8, 7, "int32")
+            run(data, got)
+            np.testing.assert_array_equal(got, data.sum(1))
+
+
+def test_digits_of_one_value_do_not_count():
+    func = scale(7)
+    sch = Schedule(func)
+    i, = sch.get_loops("B")
+    sch.blockize(sch.split(i, [1, 7, 1])[1])
+    assert sch.get(sch.get_block("B")).iter_vars[0].dom.extent.value == 7
+    check(sch, func, lambda a: 3 * a, (7,))

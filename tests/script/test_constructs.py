@@ -1,0 +1,363 @@
+"""Every construct of the script language, parsed and printed."""
+from __future__ import annotations
+
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+from tests.script.round_trip import assert_round_trip
+from tilewright.script import from_source
+from tilewright.tir import COMM_REDUCE, DATA_PARALLEL, OPAQUE, ORDERED, interp, walk
+from tilewright.tir.stmt import Block, For, PrimFunc
+
+
+def parse(body: str, params: str = "A: T.Buffer((8, 8), 'float32'), n: T.int32") -> PrimFunc:
+    text = f"@T.prim_func\ndef f({params}):\n" + "".join(f"    {line}\n" for line in dedent(body).strip().split("\n"))
+    func = from_source(text)
+    assert_round_trip(func)
+    return func
+
+
+def body_of(func: PrimFunc) -> str:
+    """The printed body, below the signature and the remark about the root block."""
+    lines = [line[4:] for line in str(func).split("\n")[2:]]
+    return "\n".join(line for line in lines if not line.startswith('# with T.block("root")'))
+
+
+def check(source: str, printed: str | None = None, **kwargs: str) -> PrimFunc:
+    """source prints as `printed`, or as it is."""
+    func = parse(source, **kwargs)
+    assert body_of(func) == dedent(printed if printed is not None else source).strip()
+    return func
+
+
+def test_loops_of_every_kind():
+    func = check("""
+        for i in range(8):
+            for j in range(2, n + 2):
+                A[i, j] = T.float32(0)
+        for i in T.parallel(8):
+            for j in T.unroll(8):
+                A[i, j] = T.float32(1)
+        for i in T.serial(8, annotations={"pragma_auto_unroll": 16, "names": ["a", "b"], "on": True, "x": 0.5}):
+            for j in T.vectorized(8):
+                A[i, j] = T.float32(2)
+        for i in T.thread_binding(8, thread="blockIdx.x", annotations={"note": None}):
+            A[i, 0] = T.float32(3)
+        with T.launch_thread("threadIdx.x", n) as threadIdx_x:
+            A[threadIdx_x, 0] = T.float32(4)
+    """)
+    loops = [s for s in walk(func.body) if isinstance(s, For)]
+    assert [s.kind for s in loops] == ["serial", "serial", "parallel", "unroll", "serial", "vectorized",
+                                       "thread_binding", "thread_binding"]
+    assert str(loops[1].min) == "2" and str(loops[1].extent) == "n"
+    assert loops[4].annotations == {"pragma_auto_unroll": 16, "names": ["a", "b"], "on": True, "x": 0.5}
+
+
+def test_spellings_of_loops():
+    check("""
+        for i, j in T.grid(8, n):
+            A[i, j] = 0
+        for i in T.serial(1, 5):
+            A[i, i] = 0.5
+        for i in T.thread_binding(0, 4, "threadIdx.x"):
+            A[i, 0] = 1
+        i = T.launch_thread("blockIdx.x", 4)
+        A[i, i] = 2
+    """, """
+        for i in range(8):
+            for j in range(n):
+                A[i, j] = T.float32(0)
+        for i in range(1, 5):
+            A[i, i] = T.float32(0.5)
+        with T.launch_thread("threadIdx.x", 4) as threadIdx_x:
+            A[threadIdx_x, 0] = T.float32(1)
+        with T.launch_thread("blockIdx.x", 4) as blockIdx_x:
+            A[blockIdx_x, blockIdx_x] = T.float32(2)
+    """)
+
+
+def test_the_dtype_of_a_loop_is_that_of_its_bounds():
+    func = check("""
+        for i in range(T.int64(8)):
+            for j in T.parallel(T.int64(1), T.int64(3)):
+                A[i, j] = T.float32(0)
+    """)
+    assert [s.loop_var.dtype for s in walk(func.body) if isinstance(s, For)] == ["int64", "int64"]
+
+
+def test_axes_of_every_kind():
+    func = check("""
+        for i, j, k, r in T.grid(8, 8, 4, n):
+            with T.block("b"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                vk = T.axis.scan((1, 5), k + 1)
+                vo = T.axis.opaque(n, r)
+                vx = T.axis.spatial(T.int64(9), T.Cast("int64", i + 1))
+                T.where(i + j < 7 and r > 0)
+                T.reads(A[0:8, vj])
+                T.writes(A[vi, vk:vk + 3])
+                T.block_attr({"a": 1, "b": T.int32(4), "c": ["x", (1, 2)]})
+                with T.init():
+                    A[vi, vk] = T.float32(0)
+                A[vi, vk] = A[vi, vj]
+    """)
+    block = next(s for s in walk(func.body) if isinstance(s, Block) and s.name == "b")
+    assert [iv.iter_type for iv in block.iter_vars] == [DATA_PARALLEL, COMM_REDUCE, ORDERED, OPAQUE, DATA_PARALLEL]
+    assert str(block.iter_vars[2].dom.extent) == "4" and block.iter_vars[4].var.dtype == "int64"
+
+
+def test_blocks_get_names_of_their_own():
+    check("""
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.S(8, i)
+                A[v, 0] = 0
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.R(8, i)
+                A[v, 0] += 1
+    """, """
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                T.reads()
+                T.writes(A[v, 0])
+                A[v, 0] = T.float32(0)
+        for i in range(8):
+            with T.block("B_1"):
+                v = T.axis.reduce(8, i)
+                T.reads(A[v, 0])
+                T.writes(A[v, 0])
+                A[v, 0] = A[v, 0] + T.float32(1)
+    """)
+
+
+def test_branches_and_while():
+    check("""
+        if n > 3 and not n == 5:
+            A[0, 0] = T.float32(0)
+        else:
+            if T.likely(n < 2):
+                A[0, 0] = T.float32(1)
+        while A[0, 0] < T.float32(3):
+            A[0, 0] = A[0, 0] + T.float32(1)
+        if 0 <= n and n < 8:
+            pass
+    """)
+    check("""
+        if 0 <= n < 8:
+            A[0, 0] = 1.0
+        elif n == 9:
+            A[0, 0] = 2.0
+    """, """
+        if 0 <= n and n < 8:
+            A[0, 0] = T.float32(1)
+        else:
+            if n == 9:
+                A[0, 0] = T.float32(2)
+    """)
+
+
+def test_variables():
+    check("""
+        x: T.int32 = n + 1
+        with T.LetStmt(x * 2) as y:
+            A[0, 0] = T.Cast("float32", y)
+        A[x, 0] = T.Let(z * z, where={z: A[x, x]})
+    """)
+    check("""
+        x = n + 1
+        y = x
+        B = A
+        m = T.meta_var(4)
+        a, b = x, 3
+        B[a, b] = m
+        x = x + 1
+        A[x, y] = 0
+    """, """
+        x: T.int32 = n + 1
+        y: T.int32 = x
+        a: T.int32 = x
+        b: T.int32 = 3
+        A[a, b] = T.float32(4)
+        x_1: T.int32 = x + 1
+        A[x_1, y] = T.float32(0)
+    """)
+
+
+def test_buffers_with_everything():
+    check("""
+        B = T.alloc_buffer((4, n), "int64", strides=(n, 1), elem_offset=2, scope="local", align=128, offset_factor=8, axis_separators=[1])
+        C = T.alloc_buffer((8,))
+        with T.block("b"):
+            T.reads()
+            T.writes(B[0, 0], C[0])
+            B[0, 0] = T.int64(1)
+            C[0] = T.float32(1)
+    """)  # noqa: E501
+    check("""
+        B = T.decl_buffer((4, 4), "int32", scope="shared", annotations={"padded": True})
+        V = T.Buffer((16,), "int32", data=B.data)
+        B[0, 0] = 1
+        V[3] = V[4]
+        with T.decl_buffer((2,)) as C:
+            C[0] = T.float32(1)
+        T.evaluate(0)
+    """)
+
+
+def test_old_allocate():
+    check("""
+        p = T.allocate([16], "float32", "local")
+        B = T.Buffer((4, 4), "float32", data=p, scope="local")
+        B[0, 1] = A[0, 1]
+    """, """
+        p = T.decl_buffer((16,), scope="local")
+        B = T.Buffer((4, 4), "float32", scope="local", data=p.data)
+        B[0, 1] = A[0, 1]
+    """)
+
+
+def test_symbolic_shapes_and_views():
+    func = check("""
+        m = T.int32()
+        s = T.int64()
+        B = T.match_buffer(var_B, (m, n), "float16", strides=(s, T.int64(1)), elem_offset=s)
+        for i, j in T.grid(m, n):
+            with T.block("b"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads(B[vi:vi + 4, 0:n])
+                T.writes()
+                s0 = T.int32()
+                o = T.int32()
+                V = T.match_buffer(B[vi:vi + 4, 0:n], (4, n), "float16", strides=(s0, 1), elem_offset=o)
+                T.evaluate(V[0, 0])
+    """, params="var_B: T.handle, n: T.int32")
+    assert [b.name for b in func.buffers] == ["B"]
+
+
+def test_predicated_vectors():
+    check("""
+        A[0, 0:8] = A[1, 0:16:2] * T.Broadcast(T.float32(2), 8)
+        A.vstore([n, T.Ramp(n * 8, 1, 4)], A.vload([1, T.Ramp(n, 1, 4)], predicate=T.Ramp(0, 1, 4) < T.Broadcast(n, 4)), predicate=T.Ramp(0, 1, 4) < T.Broadcast(n, 4))
+        A[0, n * 2 + 3:n * 2 + 7] = A[0, T.Ramp(n, -1, 4)]
+    """)  # noqa: E501
+    check("A[0, 0:8] = 1", "A[0, 0:8] = T.Broadcast(T.float32(1), 8)")
+
+
+def test_literals_of_every_type():
+    check("""
+        T.evaluate(T.int8(-3))
+        T.evaluate(T.uint64(18446744073709551615))
+        T.evaluate(T.bool(True))
+        T.evaluate(T.float64(0.1))
+        T.evaluate(T.float16(0.5))
+        T.evaluate(T.bfloat16(1.5))
+        T.evaluate(T.float32("nan"))
+        T.evaluate(T.float32("-inf"))
+        T.evaluate(T.float32(-0.0))
+        T.evaluate(T.float64(1e+300))
+        T.evaluate(-3)
+        T.evaluate(T.int64(5000000000))
+    """)
+    check("T.evaluate(5000000000)", "T.evaluate(T.int64(5000000000))")
+    check('A[0, 0] = -T.infinity("float32")', 'A[0, 0] = T.float32("-inf")')
+    check('A[0, 0] = T.min_value("float32")', 'A[0, 0] = T.float32("-inf")')
+
+
+@pytest.mark.parametrize("text", [
+    "n * 1 + 0", "T.int32(2) * 3 + n", "T.max(T.int32(1), 2)", "0 - n", "n // 4 % 3", "n - (n - 1)", "n << 2 >> n",
+    "n & 3 | n ^ 1", "T.truncdiv(n, 3)", "T.truncmod(n, 3)", "T.min(n, 3)", "T.abs(n)", "T.clz(n)", "T.popcount(n)",
+    "T.bitwise_not(n)", "T.Select(n > 3, n, 4)", "T.if_then_else(n > 3, n, 4)", 'T.Cast("int64", n)',
+    'T.Cast("int32", n)', 'T.Cast("float32", 3)', "T.exp(A[0, 0])", "T.pow(A[0, 0], A[1, 1])",
+    "T.atan2(A[0, 0], A[0, 1])",
+    "T.fma(A[0, 0], A[0, 0], A[0, 0])", 'T.reinterpret("float32", n)', "T.isnan(A[0, 0])", "(n < 3) == (n > 1)",
+    "n < 3 or n > 5 and not n == 4", "T.bool(True) and n < 3", "not T.bool(False)", "T.checked_index(n, 8)",
+    "A[0, 0] / A[0, 1]", 'T.access_ptr(A[0, 0], dtype="handle")', 'T.access_ptr(A[0, 0], 8, 8, dtype="handle")',
+    "n % T.int32(0)", 'T.call_packed("f", n, "text", A[0, 0])', "T.sigmoid(A[0, 0] + T.float32(1))",
+])
+def test_expressions_come_back_as_they_are(text):
+    effect = "T.call_packed" in text
+    check(text if effect else f"T.evaluate({text})")
+
+
+@pytest.mark.parametrize("text, printed", [
+    ("2 * 3 + n", "6 + n"), ("max(2, 3)", "3"), ("max(n, 3)", "T.max(n, 3)"), ("abs(n)", "T.abs(n)"),
+    ("n if n > 3 else 4", "T.if_then_else(n > 3, n, 4)"), ("1 if 3 > 2 else n", "1"), ("-n", "0 - n"), ("+n", "n"),
+    ("~n", "T.bitwise_not(n)"), ("T.cast(n, 'int64')", 'T.Cast("int64", n)'),
+    ("n.astype('int64')", 'T.Cast("int64", n)'),
+    ("T.float32(n)", 'T.Cast("float32", n)'), ("A[0, 0] * 2", "A[0, 0] * T.float32(2)"),
+    ("A[0, 0] + n", 'A[0, 0] + T.Cast("float32", n)'),
+    ("T.ceildiv(n, 4)", "(n + 3) // 4"), ("T.power(A[0, 0], 2)", "T.pow(A[0, 0], T.float32(2))"),
+    ("A[0, 0] ** 2", "T.pow(A[0, 0], T.float32(2))"), ("T.all(n > 1, n < 3)", "n > 1 and n < 3"),
+    ("T.any(n > 1, n < 3)", "n > 1 or n < 3"), ("(n > 1) & (n < 3)", "n > 1 and n < 3"), ("T.floordiv(n, 3)", "n // 3"),
+    ("T.indexmod(n, 3)", "n % 3"), ("T.shift_left(n, 1)", "n << 1"),
+    ("T.address_of(A[0, 1])", 'T.access_ptr(A[0, 1], dtype="handle")'),
+    ('A.access_ptr("r")', 'T.access_ptr(A[0, 0], 8, 8, dtype="handle")'), ("A.shape[0]", "8"), ("len(A.shape)", "2"),
+    ("T.call_extern('puts', 'x', dtype='int32')", 'T.evaluate(T.call_extern("int32", "puts", "x"))'),
+    ("T.EQ(n, 3)", "n == 3"), ("T.Not(n > 3)", "not n > 3"), ("float('inf')", 'T.float32("inf")'),
+])
+def test_spellings_of_expressions(text, printed):
+    printed = printed.removeprefix("T.evaluate(") if "call_extern" in printed else f"T.evaluate({printed})"
+    check(f"T.evaluate({text})", printed.removesuffix(")") if "call_extern" in printed else printed)
+
+
+def test_regions():
+    check("""
+        with T.block("b"):
+            T.reads([A[:, 2:5], A])
+            T.writes(A[n, :], A[0:n + 1, n + 1:n + 3])
+            A[n, 0] = A[0, 0]
+    """, """
+        with T.block("b"):
+            T.reads(A[0:8, 2:5], A[0:8, 0:8])
+            T.writes(A[n, 0:8], A[0:n + 1, n + 1:n + 3])
+            A[n, 0] = A[0, 0]
+    """)
+
+
+def test_attributes_and_calls():
+    func = parse("""
+        "what it does"
+        T.func_attr({"tir.noalias": True, "target": "llvm", "level": 2})
+        T.call_extern("int32", "puts", "text")
+        T.call_packed("show", A.access_ptr("rw"), n)
+        T.assume(n > 3)
+        A[0, 0] += 1
+        A[0, 0] *= A[0, 1]
+    """)
+    assert func.attrs == {"global_symbol": "f", "tir.noalias": True, "target": "llvm", "level": 2}
+    assert 'T.call_packed("show", T.access_ptr(A[0, 0], 8, 8, dtype="handle"), n)' in str(func)
+
+
+def test_constants_above_the_function():
+    func = from_source("""
+        from tvm.script import tir as T
+        N = 2 * 4
+        shape = (N, N)
+
+        @T.prim_func
+        def f(A: T.Buffer(shape, "float32"), B: T.Buffer[(N,), "float32"]) -> None:
+            for i in range(N - 1):
+                B[i] = A[i, N // 2]
+    """)
+    assert str(func.buffers[0].shape) == "(8, 8)" and "range(7)" in str(func)
+
+
+def test_what_it_means():
+    func = from_source("""
+        @T.prim_func
+        def f(A: T.Buffer((6, 4), "float32"), B: T.Buffer((6,), "float32")):
+            for i, k in T.grid(6, 4):
+                with T.block("sum"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        B[vi] = 0
+                    B[vi] += T.exp(A[vi, vk]) if vk > 0 else 1.0
+    """)
+    a = np.random.default_rng(0).random((6, 4), "float32")
+    b = np.empty(6, "float32")
+    interp.run(func, a, b)
+    np.testing.assert_allclose(b, 1 + np.exp(a[:, 1:].astype("float64")).sum(1), rtol=1e-6)

@@ -1,0 +1,137 @@
+"""Wrong uses of stages that are about memory, caches, places and tensor intrinsics."""
+from __future__ import annotations
+
+from tilewright import te
+
+from ..programs import N, chain, placeholders, staged
+from ..stages import matmul_stages
+from ..wrong_use import Section, watch
+
+SECTION = Section("Stages: memory, places and tensor intrinsics")
+wrong = SECTION.wrong
+
+
+def chain_stages():
+    """s, B, C of B = A + 1, C = B * 2, watched"""
+    s, (_, b, c) = staged(chain)
+    return watch(s), b, c
+
+
+def two_outputs():
+    """s, the two results of one operation, and a reader of both"""
+    a, b = placeholders()
+    x, y = te.compute((N, N), lambda i, j: (a[i, j] + 1.0, b[i, j] + 2.0), name="X")
+    z = te.compute((N, N), lambda i, j: x[i, j] + y[i, j], name="Z")
+    return watch(te.create_schedule(z.op)), x, y
+
+
+@wrong("`cache_write` of one of two outputs", r"s\.cache_write\(\w+[.\w]*, 'local'\): X has 2 outputs")
+def cache_write_of_two():
+    s, x, _ = two_outputs()
+    s.cache_write(x, "local")
+
+
+@wrong("`compute_inline` of an operation with two outputs", r"s\[X\]\.compute_inline\(\): X has 2 outputs")
+def inline_of_two():
+    s, x, _ = two_outputs()
+    s[x].compute_inline()
+
+
+@wrong("`cache_write` where another stage is computed at the reduction",
+       r"s\.cache_write\(C, 'local'\): B is computed at k \(.*\), which moves to the cache")
+def cache_write_below():
+    a, _ = placeholders()
+    b = te.compute((N, N), lambda i, j: a[i, j] + 1.0, name="B")
+    k = te.reduce_axis((0, N), name="k")
+    c = te.compute((N,), lambda i: te.sum(b[i, k], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    s[b].compute_at(s[c], k)
+    watch(s).cache_write(c, "local")
+
+
+@wrong("`vectorize` of an axis of no stage", r"s\[C\]\.vectorize\(q\): q is not an axis of C")
+def unknown_axis():
+    s, c, _, _, _ = matmul_stages()
+    s[c].vectorize(te.reduce_axis((0, 4), name="q"))
+
+
+@wrong("`split` of an axis with a pragma", r"s\[C\]\.split\(i, factor=4\): i has a pragma \(")
+def split_pragma():
+    s, c, i, _, _ = matmul_stages()
+    s[c].pragma(i, "auto_unroll_max_step", 16)
+    watch(s)[c].split(i, factor=4)
+
+
+@wrong("`split` of an axis at which a stage is computed",
+       r"s\[C\]\.split\(i, factor=4\): B is computed at i \(")
+def split_place():
+    s, b, c = chain_stages()
+    s[b].compute_at(s[c], s[c].op.axis[0])
+    watch(s)[c].split(s[c].op.axis[0], factor=4)
+
+
+@wrong("`compute_at` of a stage inside itself", r"s\[B\]\.compute_at\(s\[B\], i\): a stage cannot be computed inside")
+def at_itself():
+    s, b, _ = chain_stages()
+    s[b].compute_at(s[b], s[b].op.axis[0])
+
+
+@wrong("`compute_at` of two stages inside one another",
+       r"s\[X\]\.compute_at\(s\[B\], i\): B is computed inside X, so this would be a cycle")
+def at_cycle():
+    a, _ = placeholders()
+    b = te.compute((N, N), lambda i, j: a[i, j] + 1.0, name="B")
+    x = te.compute((N, N), lambda i, j: b[i, j] * 2.0, name="X")
+    c = te.compute((N, N), lambda i, j: x[i, j] - 1.0, name="C")
+    s = te.create_schedule(c.op)
+    s[b].compute_at(s[x], s[x].op.axis[0])
+    watch(s)[x].compute_at(s[b], s[b].op.axis[0])
+
+
+# ---- memory
+
+@wrong("`storage_align` of a loop that is not an axis of the operation",
+       r"s\[C\]\.storage_align\(i\.outer, 32, 0\): i\.outer is not an axis of the operation C")
+def align_loop():
+    s, c, i, _, _ = matmul_stages()
+    outer, _ = s[c].split(i, factor=4)
+    watch(s)[c].storage_align(outer, 32, 0)
+
+
+@wrong("`storage_align(i, 4, 4)`: the offset is not below the factor",
+       r"s\[C\]\.storage_align\(i, 4, 4\): factor is 4 and offset 4, not integers with 0 <= offset < factor")
+def align_offset():
+    s, c, i, _, _ = matmul_stages()
+    s[c].storage_align(i, 4, 4)
+
+
+@wrong("`prefetch` of a tensor that the stage does not read", r"s\[C\]\.prefetch\(C, i, 1\): C does not read C")
+def prefetch_stranger():
+    s, c, i, _, _ = matmul_stages()
+    s[c].prefetch(c, i, 1)
+
+
+@wrong("`prefetch(A, i, 0)`: no iteration ahead",
+       r"s\[C\]\.prefetch\(A, i, 0\): the offset 0 is not a positive number of iterations")
+def prefetch_now():
+    s, c, i, _, _ = matmul_stages()
+    s[c].prefetch(c.op.input_tensors[0], i, 0)
+
+
+@wrong("`set_store_predicate`", r"s\[C\]\.set_store_predicate\(.*\): where the predicate is false, elements of C would")
+def store_predicate():
+    s, c, i, _, _ = matmul_stages()
+    s[c].set_store_predicate(i.var.equal(0))
+
+
+@wrong("`env_threads(i)`: a loop in place of a thread axis", r"s\[C\]\.env_threads\(i\): .* is not a thread axis")
+def threads_of_loop():
+    s, c, i, _, _ = matmul_stages()
+    s[c].env_threads(i)
+
+
+@wrong("`env_threads` of a thread axis that no loop is bound to",
+       r"s\[C\]\.env_threads\(threadIdx\.x\): no loop is bound to threadIdx\.x")
+def threads_unbound():
+    s, c, _, _, _ = matmul_stages()
+    s[c].env_threads([te.thread_axis("threadIdx.x")])

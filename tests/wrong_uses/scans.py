@@ -1,0 +1,112 @@
+"""Wrong scans: refused where they are written, or where a part of one is asked to leave it."""
+from __future__ import annotations
+
+import tilewright as tw
+from tilewright import te
+
+from .wrong_use import Section, watch
+
+SECTION = Section("Scans (`te.scan`)")
+wrong = SECTION.wrong
+
+
+def scan(read):
+    """The scan over S whose step is read(S, t, i), after one step of zeros"""
+    m, n = te.var("m"), te.var("n")
+    s = te.placeholder((m, n), name="S")
+    init = te.compute((1, n), lambda t, i: 0.0, name="init")
+    return te.scan(init, te.compute((m, n), lambda t, i: read(s, t, i), name="update"), s)
+
+
+def stages():
+    """s, the stage s1 of the steps, the update, the output, and a reader of it"""
+    m, n = te.var("m"), te.var("n")
+    s = te.placeholder((m, n), name="S")
+    s1 = te.compute((m, n), lambda t, i: s[t - 1, i] * 2.0, name="s1")
+    update = te.compute((m, n), lambda t, i: s1[t, i] + 1.0, name="update")
+    y = te.scan(te.compute((1, n), lambda t, i: 0.0, name="init"), update, s)
+    z = te.compute((m, n), lambda t, i: y[t, i] * 3.0, name="Z")
+    return watch(te.create_schedule(z.op)), s1, update, y, z
+
+
+@wrong("a step that reads its own state: `S[t, i]`",
+       r"scan scan: update reads state S at step t, which is not before step t")
+def own_step():
+    scan(lambda s, t, i: s[t, i])
+
+
+@wrong("a step that reads further back than the init reaches: `S[t - 2, i]` after an init of one step",
+       r"scan scan: update reads state S at step t - 2, and init gives no more than the first 1 step\(s\)")
+def before_the_init():
+    scan(lambda s, t, i: s[t - 2, i])
+
+
+@wrong("fewer updates than states",
+       r"scan scan: 1 init\(s\), 0 update\(s\) and 1 state placeholder\(s\)")
+def counts():
+    m, n = te.var("m"), te.var("n")
+    te.scan([te.compute((1, n), lambda t, i: 0.0)], [], [te.placeholder((m, n))])
+
+
+@wrong("an init of another type than the state",
+       r"scan scan: init is int32\(1, n\), its state S is float32\(m, n\): they may differ in the number of steps only")
+def other_dtype():
+    m, n = te.var("m"), te.var("n")
+    s = te.placeholder((m, n), name="S")
+    te.scan(te.compute((1, n), lambda t, i: 0, name="init"), te.compute((m, n), lambda t, i: s[t - 1, i]), s)
+
+
+@wrong("a read before the first row, outside of a scan: `A[i - 1, j]`",
+       r"compute B: A\[i - 1, j\]: index 0 runs from -1 to m - 2, outside of the shape \(m, n\) of A")
+def no_scan():
+    a = te.placeholder((te.var("m"), te.var("n")), name="A")
+    te.create_schedule(te.compute(a.shape, lambda i, j: a[i - 1, j], name="B").op)
+
+
+@wrong("a stage of the steps as a result",
+       r"update is a part of scan scan and cannot be a result")
+def part_as_result():
+    _, _, update, y, _ = stages()
+    te.create_prim_func([update, y])
+
+
+@wrong("a stage of the steps read outside of them",
+       r"out reads s1, which exists only in the steps of scan scan")
+def part_outside():
+    _, s1, _, y, _ = stages()
+    te.create_schedule(te.compute(y.shape, lambda i, j: y[i, j] + s1[i, j], name="out").op)
+
+
+@wrong("`compute_at` of a stage of the steps at a reader of the scan",
+       r"s\[s1\]\.compute_at\(s\[Z\], t\): s1 is computed in every step of scan scan, and Z is")
+def leaves_the_group():
+    s, s1, _, _, z = stages()
+    s[s1].compute_at(s[z], z.op.axis[0])
+
+
+@wrong("`compute_inline` of an update",
+       r"s\[update\]\.compute_inline\(\): update gives scan scan its values and stays at the scan")
+def inlined_update():
+    s, _, update, _, _ = stages()
+    s[update].compute_inline()
+
+
+@wrong("splitting the first axis of an update",
+       r"s\[update\]\.split\(t, factor=2\): t is the axis of the steps of scan scan")
+def axis_of_the_steps():
+    s, _, update, _, _ = stages()
+    s[update].split(update.op.axis[0], factor=2)
+
+
+@wrong("`parallel` on the scan axis",
+       r"s\[scan\]\.parallel\(scan\.idx\): cannot parallel the scan axis scan\.idx: its steps run in order")
+def parallel_steps():
+    s, _, _, y, _ = stages()
+    s[y].parallel(y.op.scan_axis)
+
+
+@wrong("`parallel` on the loop over the steps of a block schedule",
+       r"cannot parallel loop scan\.idx: it carries the ordered axis of block update, a scan: its steps run in order")
+def parallel_block_steps():
+    sch = watch(tw.Schedule(te.create_prim_func([scan(lambda s, t, i: s[t - 1, i])])))
+    sch.parallel(sch.get_loops(sch.get_block("update"))[0])

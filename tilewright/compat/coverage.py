@@ -1,0 +1,99 @@
+"""Which of TVM's names there are: docs/tvm.md. `python -m tilewright.compat.coverage FILE` writes it."""
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tilewright import runtime, te, tir
+from tilewright.compat import analyzer, namespace, tvm_names
+from tilewright.compat.check import has
+from tilewright.lowering.pass_context import BUILD_CONFIG, CONFIG, DISABLED, PassContext
+from tilewright.schedule import Schedule
+from tilewright.schedule.stages import StageSchedule
+from tilewright.schedule.stages_stage import Stage
+from tilewright.tir.ir_builder import IRBuilder
+
+CLASSES: dict[str, type] = {
+    "te.Schedule": StageSchedule, "te.Stage": Stage, "te.Tensor": te.Tensor, "tir.Buffer": tir.Buffer,
+    "tir.Schedule": Schedule, "tir.ir_builder.IRBuilder": IRBuilder, "arith.Analyzer": analyzer.Analyzer,
+    "runtime.Module": runtime.Module, "nd.NDArray": runtime.Tensor, "IRModule": tir.IRModule,
+    "transform.PassContext": PassContext, "target.Target": namespace.Target,
+}
+
+_HEAD = """# TVM's names in Tilewright
+
+Written by `python -m tilewright.compat.coverage docs/tvm.md` from the table of names in
+`tilewright/compat/tvm_names.py`; a test compares the two. `tilewright tvm SCRIPT` runs a script in which `import tvm`
+means `tilewright.compat.tvm`; `tilewright tvm --check SCRIPT` lists the names in it that are missing. How programs move
+is in [migration.md](migration.md).
+
+A name that is here has TVM's meaning for code on a CPU. That says nothing of every argument: what a function does not
+take, it refuses. Relay, Relax, NNVM, topi, AutoTVM, the auto-scheduler, RPC and the contributed libraries are not in
+the table: they are missing.
+"""
+
+
+def page() -> str:
+    """The text of docs/tvm.md."""
+    rows, details = [], []
+    for title, here, missing in sections():
+        rows.append(f"| `{title}` | {len(here)} of {len(here) + len(missing)} | {_list(missing)} |")
+        if here:
+            details.append(f"- `{title}`: {_list(here)}")
+    parts = [_HEAD, "## Coverage\n", "| where | here | missing |", "| --- | --- | --- |", *rows, "",
+             "## What to use instead\n", "| name | instead |", "| --- | --- |",
+             *(f"| `{name}` | {hint} |" for name, hint in hints()), "", "## Options of old programs\n",
+             "`PassContext(config={...})` takes these keys and refuses any other:\n", "| key | here |", "| --- | --- |",
+             *(f"| `{key}` | {meaning} |" for key, meaning in CONFIG.items()), "",
+             f"`build_config` of TVM 0.6 takes {_list(sorted(BUILD_CONFIG))}; each becomes one of the keys above.\n",
+             f"`disabled_pass` takes, with or without `tir.`, {_list(sorted(n for n, o in DISABLED.items() if o))}, "
+             f"which leave one of our passes out, and {_list(sorted(n for n, o in DISABLED.items() if o is None))}, "
+             "which name passes that there are not here.\n", "## Names that are here\n", *details, ""]
+    return "\n".join(parts)
+
+
+def sections() -> Iterator[tuple[str, list[str], list[str]]]:
+    """(module or class, names that are here, names that are missing), in the order of the table."""
+    for title, text in tvm_names.MODULES.items():
+        yield title, *_parted(text, namespace.MODULES.get(title) or _module(title))
+    for title, text in tvm_names.CLASSES.items():
+        yield title, *_parted(text, CLASSES[title])
+
+
+def hints() -> Iterator[tuple[str, str]]:
+    """(name, what to use instead) of the missing names of which we know it."""
+    for name, hint in sorted(namespace.INSTEAD.items()):
+        parent, _, last = f"tvm.{name}".rpartition(".")
+        if parent not in namespace.MODULES or not _there(namespace.MODULES[parent], last):
+            yield f"tvm.{name}", hint
+
+
+def _module(title: str) -> Any:
+    parent, _, name = title.rpartition(".")
+    home = namespace.MODULES.get(parent)
+    return None if home is None else home.__dict__.get(name)
+
+
+def _parted(text: str, where: Any) -> tuple[list[str], list[str]]:
+    names = sorted(text.split(), key=lambda n: (n.lower(), n))
+    present = [n for n in names if _there(where, n)]
+    return present, [n for n in names if n not in present]
+
+
+def _there(where: Any, name: str) -> bool:
+    if isinstance(where, namespace.Namespace):
+        return name in where.__dict__
+    if isinstance(where, types.ModuleType):
+        return hasattr(where, name)
+    return isinstance(where, type) and has(where, name)
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(f"`{n}`" for n in names)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page())

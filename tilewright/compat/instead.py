@@ -1,0 +1,36 @@
+"""What to say about names of TVM that `tilewright.compat.tvm` does not have."""
+from __future__ import annotations
+
+# Keys are full names without the leading "tvm.".
+INSTEAD = {
+    "relay": "Relay left TVM in 0.20; build the model with tilewright.graph",
+    "relax": "build the model with tilewright.graph",
+    "autotvm": "write the schedule with te.create_schedule or tilewright.Schedule",
+    "auto_scheduler": "write the schedule with te.create_schedule or tilewright.Schedule",
+    "meta_schedule": "write the schedule with te.create_schedule or tilewright.Schedule",
+    "rpc": "run the module on this machine; remote devices are not supported",
+    "contrib": "write the operator in te; Module.save and Module.export_library write files",
+    "contrib.cc": "Module.export_library links by itself",
+    "contrib.util": "use tempfile",
+    "contrib.utils": "use tempfile",
+    "module": "tvm.runtime.load_module",
+    "module.load": "tvm.runtime.load_module",
+    "tir.transform": "tvm.lower runs every pass; look at them with TILEWRIGHT_DUMP",
+    "transform": "tvm.lower runs every pass; look at them with TILEWRIGHT_DUMP",
+    "ir.transform": "tvm.lower runs every pass; look at them with TILEWRIGHT_DUMP",
+    "te.hybrid.build": "tvm.build(te.create_schedule(op), args)",
+    "te.hybrid.parse": "call the function of te.hybrid.script with tensors",
+    "tir.AttrStmt": "annotations of For and Block",
+    "tir.analysis": "tilewright.tir.verify and str(func)",
+    "micro": "save an object for the device with Module.save",
+    "graph_executor": "run the model with tilewright.graph.Executor",
+    "script.relax": "build the model with tilewright.graph",
+    "te.autodiff": "differentiate the model with tilewright.graph.gradients",
+    "te.gradient": "differentiate the model with tilewright.graph.gradients",
+    "hardware_intrin": "it is in no release of TVM",
+    "topi": "write it in te; the operators of tilewright.graph have compute rules to start from",
+    "ir_pass": "print(tvm.lower(s, args, simple_mode=True)) shows the loops",
+    "make": "build expressions with te and its operators",
+    "driver": "tvm.build and tvm.lower",
+    "schedule": "the methods of the stages of te.create_schedule",
+}

@@ -1,0 +1,120 @@
+"""TVM's node classes whose form differs from ours: operators as classes, ranges by their ends, kinds of loops."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright import te, tir
+from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.tir import Binary, Expr, Node, binary, convert
+
+
+class Kind(type):
+    """A class that builds nodes of ours and recognises them: `isinstance(e, tvm.tir.Add)`."""
+    make: Callable[..., Any]
+    holds: Callable[[Any], bool]
+
+    def __call__(cls, *args: Any, **keywords: Any) -> Any:
+        return cls.make(*args, **keywords)
+
+    def __instancecheck__(cls, node: Any) -> bool:
+        return cls.holds(node)
+
+
+def _kind(name: str, make: Callable[..., Any], holds: Callable[[Any], bool], **members: Any) -> Kind:
+    return Kind(name, (), {"make": staticmethod(make), "holds": staticmethod(holds), **members})
+
+
+def _operator(name: str, op: str) -> Kind:
+    def make(a: Any, b: Any, span: object = None) -> Expr:
+        return binary(op, a, b)
+    return _kind(name, make, lambda e: isinstance(e, Binary) and e.op == op)
+
+
+OPERATORS = {name: _operator(name, op) for name, op in {
+    "Add": "add", "Sub": "sub", "Mul": "mul", "FloorDiv": "floordiv", "FloorMod": "floormod", "Mod": "truncmod",
+    "Min": "min", "Max": "max", "EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge", "And": "and",
+    "Or": "or"}.items()}
+
+
+def _divide(a: Any, b: Any, span: object = None) -> Expr:
+    x = convert(a)
+    return binary("div" if tir.dtype.is_float(x.dtype) else "truncdiv", x, b)
+
+
+OPERATORS["Div"] = _kind("Div", _divide, lambda e: isinstance(e, Binary) and e.op in ("div", "truncdiv"))
+
+
+def _range(begin: Any, end: Any = None, span: object = None) -> tir.Range:
+    """Range(begin, end), or Range(end) from 0."""
+    low, high = (0, begin) if end is None else (begin, end)
+    return tir.Range(convert(low), binary("sub", convert(high), convert(low)))
+
+
+def call_intrin(dtype: str, name: str, *args: Any) -> Expr:
+    """The function `name` of the table of intrinsics, with or without TVM's prefix "tir."."""
+    return tir.intrinsic(name.removeprefix("tir."), *args, dtype=dtype)
+
+
+def _function(op: str) -> Callable[..., Expr]:
+    def make(a: Any, b: Any, span: object = None) -> Expr:
+        return binary(op, a, b)
+    return make
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {name: _function(op) for name, op in {
+    "add": "add", "subtract": "sub", "multiply": "mul", "bitwise_and": "bitand", "bitwise_or": "bitor",
+    "bitwise_xor": "bitxor", "shift_left": "shl", "shift_right": "shr"}.items()}
+FUNCTIONS |= {"bitwise_not": tir.bitwise_not, "call_intrin": call_intrin, "call_pure_extern": te.call_extern,
+              "MatchBufferRegion": tir.MatchBuffer,
+              "stmt_list": lambda s: list(s.stmts if isinstance(s, tir.Seq) else [s])}
+
+
+def _call(dtype: str, op: Any, args: Any, span: object = None) -> Expr:
+    """Call(dtype, "tir.exp", [x])."""
+    return call_intrin(dtype, str(getattr(op, "name", op)), *args)
+
+
+# TVM's constructors take the dtype first.
+LITERALS = {
+    "IntImm": _kind("IntImm", lambda dtype, value, span=None: tir.IntImm(int(value), tir.dtype.canonical(dtype)),
+                    lambda e: isinstance(e, tir.IntImm)),
+    "FloatImm": _kind(
+        "FloatImm", lambda dtype, value, span=None: tir.FloatImm(float(value), tir.dtype.canonical(dtype)),
+        lambda e: isinstance(e, tir.FloatImm)),
+    "Cast": _kind("Cast", lambda dtype, value, span=None: tir.cast(tir.dtype.canonical(dtype), value),
+                  lambda e: isinstance(e, tir.Cast)),
+    "Call": _kind("Call", _call, lambda e: isinstance(e, tir.Call)),
+}
+
+Range = _kind("Range", _range, lambda x: isinstance(x, tir.Range),
+              from_min_extent=staticmethod(lambda low, extent, span=None: tir.Range(convert(low), convert(extent))))
+
+
+class ForKind:
+    """Kinds of loops under TVM's names."""
+    SERIAL, PARALLEL, VECTORIZED, UNROLLED = tir.SERIAL, tir.PARALLEL, tir.VECTORIZED, tir.UNROLLED
+    THREAD_BINDING = tir.THREAD_BINDING
+
+
+
+
+_MADE: dict[str, Callable[..., Any]] = {
+    "IntImm": LITERALS["IntImm"],
+    "FloatImm": LITERALS["FloatImm"],
+    "StringImm": lambda value, **_: tir.StringImm(value),
+    "Range": lambda min, extent, **_: tir.Range(convert(min), convert(extent)),
+    "tir.Var": lambda name, dtype="int32", **_: tir.Var(name, dtype),
+    **{f"tir.{name}": kind for name, kind in OPERATORS.items()},
+}
+
+
+def make_node(type_key: str, **fields: Any) -> Node:
+    """A node by TVM's name for its type and its fields. Raises ArgumentError for another type, or other fields."""
+    make = _MADE.get(type_key)
+    if make is None:
+        raise ArgumentError(with_hint(f"make_node({type_key!r}) is not known here", f"one of {', '.join(_MADE)}"))
+    try:
+        return make(**fields)
+    except TypeError as why:
+        raise ArgumentError(f"make_node({type_key!r}): {str(why).replace('<lambda>', type_key)}") from None

@@ -1,0 +1,101 @@
+"""The public names of TVM 0.6 to 0.19 that programs of tensor expressions and loops use, by where they stand.
+
+Read from TVM's own listings of its Python packages; names of one back end or of the graph compilers are left out.
+"""
+from __future__ import annotations
+
+MODULES: dict[str, str] = {
+    "tvm": """
+        IRModule TVMError Target all any arith build build_config call_extern call_packed ceil clz comm_reducer
+        compile compute const convert cpu create_schedule cuda decl_buffer decl_tensor_intrin device div error exp
+        extern floor floordiv floormod fmod get_global_func gpu if_then_else indexdiv indexmod ir log lower max
+        max_value min min_value nd nearbyint placeholder popcount power reduce_axis register_func round runtime scan
+        script sigmoid size_var sqrt sum tag_scope tanh target te testing thread_axis tir topi transform trunc
+        truncdiv truncmod var""",
+    "tvm.te": """
+        Schedule Tensor TensorSlice abs all any atan ceil comm_reducer compute const cos create_prim_func
+        create_schedule decl_tensor_intrin div erf exp extern extern_primfunc floor floordiv floormod fmod hybrid
+        if_then_else indexdiv indexmod isnan log max max_value min min_value nearbyint placeholder popcount power
+        reduce_axis round rsqrt scan sigmoid sin size_var sqrt sum tag_scope tanh thread_axis trunc truncdiv truncmod
+        var""",
+    "tvm.te.hybrid": "build decorate parse script",
+    "tvm.tir": """
+        Add Allocate AllocateConst And AssertStmt AttrStmt Block BlockRealize Broadcast Buffer BufferLoad BufferRegion
+        BufferStore Call Cast CommReducer DeclBuffer Div EQ Evaluate FloatImm FloorDiv FloorMod For ForKind GE GT
+        IfThenElse IndexMap IntImm IterVar LE LT Let LetStmt MatchBufferRegion Max Min Mod Mul NE Not Or PrimExpr
+        PrimFunc ProducerLoad Ramp Reduce Schedule ScheduleError Select SeqStmt Shuffle SizeVar Stmt StringImm Sub
+        TensorIntrin Var While abs acos acosh add address_of all analysis any asin asinh assume atan atan2 atanh
+        bitwise_and bitwise_not bitwise_or bitwise_xor call_cpacked call_extern call_intrin call_llvm_intrin
+        call_llvm_pure_intrin call_packed call_pure_extern ceil ceildiv clz comm_reducer const copysign cos cosh
+        decl_buffer div erf exp exp10 exp2 floor floordiv floormod fmod hypot if_then_else indexdiv indexmod infinity
+        ir_builder isfinite isinf isnan ldexp likely log log10 log1p log2 max max_value min min_value multiply
+        nearbyint nextafter popcount pow power q_multiply_shift reinterpret ret round rsqrt schedule shift_left
+        shift_right sigmoid sin sinh sqrt stmt_functor stmt_list stmt_seq subtract sum tan tanh transform trunc
+        truncdiv truncmod undef vectorcombine vectorhigh vectorlow""",
+    "tvm.tir.ir_builder": "BufferVar IRBuilder create",
+    "tvm.tir.stmt_functor": "ir_transform post_order_visit pre_order_visit renew_defs substitute",
+    "tvm.tir.transform": """
+        Apply LoopPartition LowerInitBlock PrimFuncPass RemoveNoOp Simplify StorageRewrite UnrollLoop VectorizeLoop
+        prim_func_pass""",
+    "tvm.tir.analysis": """
+        calculate_workspace_bytes estimate_tir_flops expr_deep_equal verify_gpu_code verify_memory""",
+    "tvm.arith": """
+        Analyzer ConstIntBound IntSet IterMapExpr ModularSet detect_clip_bound detect_iter_map detect_linear_equation
+        estimate_region_lower_bound normalize_iter_map_to_expr solve_linear_equations""",
+    "tvm.ir": """
+        Array GlobalVar IRModule IntImm Map Op PrimExpr Range Span assert_structural_equal load_json make_node
+        save_json structural_equal structural_hash transform""",
+    "tvm.transform": "Pass PassContext PassInfo PrintIR Sequential module_pass",
+    "tvm.target": "Target arm_cpu build_config create cuda current_target",
+    "tvm.runtime": """
+        Device Module NDArray Object PackedFunc const convert cpu cuda device enabled load_module load_param_dict
+        ndarray save_param_dict system_lib""",
+    "tvm.nd": """
+        NDArray array context cpu cuda device empty from_dlpack gpu metal numpyasarray opencl rocm vulkan""",
+    "tvm.testing": """
+        assert_allclose enabled_targets main parameter parametrize_targets requires_gpu requires_llvm""",
+    "tvm.error": "InternalError OpError TVMError",
+    "tvm.script": "from_source ir ir_module parse_module tir",
+    "tvm.script.tir": """
+        Broadcast Buffer Cast Let Ramp Select Shuffle alloc_buffer allocate assume attr axis bfloat16 block block_attr
+        bool buffer_store call_extern call_llvm_pure_intrin call_packed cast ceil ceildiv comm_reducer const cos
+        decl_buffer env_thread erf evaluate exp float16 float32 float64 floor floordiv floormod func_attr func_name
+        func_ret grid handle if_then_else index_map init int16 int32 int64 int8 isnan launch_thread let likely log
+        match_buffer max max_value min min_value parallel popcount pow power preflattened_buffer prim_func ptr reads
+        realize reinterpret round rsqrt serial sigmoid sin sqrt tanh target thread_binding trunc truncdiv truncmod
+        tvm_access_ptr tvm_storage_sync tvm_thread_allreduce type_annotation uint16 uint32 uint64 uint8 undef unroll
+        vectorized where writes""",
+}
+CLASSES: dict[str, str] = {
+    "te.Schedule": "cache_read cache_write create_group normalize outputs rfactor stages",
+    "te.Stage": """
+        bind compute_at compute_inline compute_root double_buffer env_threads fuse parallel pragma prefetch reorder
+        rolling_buffer set_scope set_store_predicate split storage_align tensorize tile transform_layout unroll
+        vectorize""",
+    "te.Tensor": "axis dtype ndim op shape value_index",
+    "tir.Buffer": """
+        access_ptr data dtype elem_offset get_flattened_buffer offset_of scope shape strides vload vstore""",
+    "tir.Schedule": """
+        add_unit_loop annotate annotate_buffer_access bind blockize cache_index cache_inplace cache_read cache_write
+        can_decompose_padding compute_at compute_inline copy decompose_padding decompose_reduction enter_postproc
+        fork_seed func_working_on fuse get get_block get_child_blocks get_consumers get_loops get_output_blocks
+        get_producers get_sref loop_partition merge mod pad_einsum parallel reindex reindex_cache_read
+        reindex_cache_write remove_rv reorder reorder_block_iter_var reverse_compute_at reverse_compute_inline rfactor
+        rolling_buffer sample_categorical sample_compute_location sample_partitioned_tile sample_perfect_tile seed
+        set_axis_separator set_scope show split state storage_align tensorize trace transform_block_layout
+        transform_layout unannotate unroll unsafe_hide_buffer_access unsafe_set_dtype vectorize work_on""",
+    "tir.ir_builder.IRBuilder": """
+        allocate buffer_ptr else_scope emit for_range get if_scope let likely new_scope pointer scope_attr
+        while_loop""",
+    "arith.Analyzer": """
+        bind can_prove can_prove_equal canonical_simplify const_int_bound constraint_scope int_set modular_set
+        rewrite_simplify simplify update""",
+    "runtime.Module": """
+        entry_name export_library get_function get_source import_module imported_modules save time_evaluator""",
+    "nd.NDArray": "asnumpy copyfrom copyto device dtype numpy same_as shape to_dlpack",
+    "IRModule": """
+        attrs from_expr functions get_global_var get_global_vars script show update update_func with_attr""",
+    "transform.PassContext": """
+        config current disabled_pass instruments list_configs opt_level override_instruments""",
+    "target.Target": "arch attrs canon_target current export features from_device keys kind libs list_kinds",
+}

@@ -1,0 +1,68 @@
+"""Gives buffers the strides that storage_align asked for."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.lowering.copying import Copier
+from tilewright.lowering.walking import statements
+from tilewright.support.errors import LowerError, with_hint
+from tilewright.tir.buffer import DIM_ALIGN, Buffer, Load
+from tilewright.tir.expr import Call, Expr, IntImm, binary
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import Allocate, Block, PrimFunc, Stmt
+
+
+def alignments(func: PrimFunc) -> dict[Buffer, list[list[int]]]:
+    """[axis, factor, offset] for each dimension of a buffer that the blocks of func want aligned.
+
+    Axes count from the last, -1: passes that give a buffer another version put a dimension in front.
+    """
+    out: dict[Buffer, dict[int, list[int]]] = {}
+    for block in (n for n in walk(func.body) if isinstance(n, Block) and DIM_ALIGN in n.annotations):
+        for position, axis, factor, offset in block.annotations[DIM_ALIGN]:
+            buffer = block.writes[position].buffer
+            place = axis - buffer.ndim
+            out.setdefault(buffer, {})[place] = [place, factor, offset]
+    return {buffer: list(rows.values()) for buffer, rows in out.items()}
+
+
+def align_strides(func: PrimFunc) -> PrimFunc:
+    """Each allocation that is to be aligned has strides: that of an aligned axis is the least s that holds the
+    dimensions inside it with s % factor == offset.
+
+    Raises LowerError where the address of such an allocation is passed on: who gets it has its strides already.
+    """
+    if not any(isinstance(s, Allocate) and DIM_ALIGN in s.annotations for s in statements(func.body)):
+        return func
+    return func.with_body(_Alignment()(func.body))
+
+
+class _Alignment(Copier):
+    def allocate(self, s: Allocate) -> Stmt:
+        rows = s.annotations.get(DIM_ALIGN)
+        if rows is None or s.buffer.strides:
+            return super().allocate(s)
+        for call in (n for n in walk(s.body) if isinstance(n, Call) and n.op == "access_ptr"):
+            if any(n is s.buffer.data or isinstance(n, Load) and n.buffer is s.buffer for n in walk(call)):
+                raise LowerError(with_hint(f"{s.buffer.name} is aligned by storage_align, and its address is passed on",
+                                           "align a copy that only loads and stores use"))
+        buffer = s.buffer.replace(strides=aligned_strides(s.buffer.shape, {r[0]: (r[1], r[2]) for r in rows}))
+        self.buffers[s.buffer] = buffer
+        rest = {k: v for k, v in s.annotations.items() if k != DIM_ALIGN}
+        return Allocate(buffer, self(s.body), rest)
+
+
+def aligned_strides(shape: Sequence[Expr], rows: Mapping[int, tuple[int, int]]) -> tuple[Expr, ...]:
+    """The strides of a row-major buffer of this shape; rows: axis, counted from the last -> (factor, offset)."""
+    analyzer = Analyzer()
+    strides: list[Expr] = []
+    stride: Expr = IntImm(1, shape[-1].dtype) if shape else IntImm(1)
+    for axis in range(-1, -len(shape) - 1, -1):
+        if axis in rows:
+            factor, offset = rows[axis]
+            short = binary("floormod", binary("sub", offset, stride), factor)
+            stride = analyzer.simplify(binary("add", stride, short))
+        strides.append(stride)
+        stride = analyzer.simplify(binary("mul", stride, shape[axis]))
+    return tuple(reversed(strides))

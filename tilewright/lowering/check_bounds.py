@@ -1,0 +1,115 @@
+"""Asks for a check of every index that is not proven to lie inside its buffer, for the checked build."""
+from __future__ import annotations
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.lowering.conditions import conjuncts
+from tilewright.lowering.scopes import analyzer_for, loop_scope
+from tilewright.lowering.walking import map_stmts
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, Ramp, Select, binary, cast, logical_not
+from tilewright.tir.node import Node, map_children
+from tilewright.tir.stmt import For, IfThenElse, PrimFunc, Stmt, Store, While
+
+_ADDRESSES = ("access_ptr", "prefetch")          # take the place of an element, which is not touched
+
+
+def check_bounds(func: PrimFunc) -> PrimFunc:
+    """Every index of a load or store is `checked_index(i, extent)`, or proven to be in [0, extent).
+
+    Expects loops over N-dimensional accesses: each dimension is compared with its own extent.
+    """
+    return func.with_body(_Checking(analyzer_for(func)).stmt(func.body))
+
+
+class _Checking:
+    def __init__(self, analyzer: Analyzer) -> None:
+        self.analyzer = analyzer
+
+    def stmt(self, s: Stmt) -> Stmt:
+        match s:
+            case For(var, low, extent):
+                ends = self.expr(low), self.expr(extent)
+                with loop_scope(self.analyzer, var, low, extent):
+                    return s.replace(min=ends[0], extent=ends[1], body=self.stmt(s.body))
+            case IfThenElse(condition, then, other):
+                checked = self.expr(condition)
+                with self.analyzer.constraint(_plain(condition)):
+                    new = self.stmt(then)
+                if other is not None:
+                    with self.analyzer.constraint(logical_not(_plain(condition))):
+                        other = self.stmt(other)
+                return s.replace(condition=checked, then_case=new, else_case=other)
+            case While(condition, body):
+                return s.replace(condition=self.expr(condition), body=self.stmt(body))
+            case Store():
+                predicate = None if s.predicate is None else self.expr(s.predicate)
+                return s.replace(value=self.expr(s.value), indices=self.indices(s.buffer, s.indices),
+                                 predicate=predicate)
+        below = map_stmts(s, self.stmt)
+        return map_children(below, lambda n: self.expr(n) if isinstance(n, Expr) else n)
+
+    def expr(self, e: Expr) -> Expr:
+        out = self.visit(e)
+        assert isinstance(out, Expr)
+        return out
+
+    def visit(self, e: Node) -> Node:
+        match e:
+            case Load():
+                predicate = None if e.predicate is None else self.expr(e.predicate)
+                return Load(e.buffer, self.indices(e.buffer, e.indices), predicate)
+            case Call(op="if_then_else", args=(condition, a, b)):
+                return e.replace(args=(self.expr(condition), self.under(condition, a),
+                                       self.under(logical_not(condition), b)))
+            case Select(condition, a, b):
+                return e.replace(condition=self.expr(condition), a=self.expr(a), b=self.expr(b))
+            case Binary(op="and", a=a, b=b):
+                return e.replace(a=self.expr(a), b=self.under(a, b))
+            case Call() if e.op in _ADDRESSES and e.args and isinstance(e.args[0], Load):
+                first = map_children(e.args[0], self.visit)
+                return e.replace(args=(first, *map(self.expr, e.args[1:])))
+        return map_children(e, self.visit)
+
+    def under(self, condition: Expr, e: Expr) -> Expr:
+        """e, which is evaluated only where condition holds."""
+        if dt.lanes_of(condition.dtype) > 1:
+            return self.expr(e)
+        with self.analyzer.constraint(_plain(condition)):
+            return self.expr(e)
+
+    def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(self.checked(i, n) for i, n in zip(indices, buffer.shape, strict=True))
+
+    def checked(self, index: Expr, extent: Expr) -> Expr:
+        inner = self.expr(index)
+        small = all(dt.element_of(e.dtype) == "int32" or dt.bits_of(e.dtype) < 32 for e in (index, extent))
+        lanes, element = dt.lanes_of(index.dtype), "int32" if small else "int64"
+        if lanes == 1 and self.inside(cast(element, index), cast(element, extent)):
+            return inner
+        if isinstance(index, Call) and index.op == "checked_index":
+            return inner
+        if isinstance(index, Ramp) and self.ramp_inside(index, cast(dt.element_of(index.dtype), extent)):
+            return inner
+        n = cast(element, extent)
+        wide = inner if dt.element_of(inner.dtype) == element else Cast(dt.with_lanes(element, lanes), inner)
+        return Call("checked_index", (wide, Broadcast(n, lanes) if lanes > 1 else n), wide.dtype)
+
+    def inside(self, index: Expr, extent: Expr) -> bool:
+        prove = self.analyzer.prove
+        return prove(binary("ge", index, 0)) and prove(binary("lt", index, extent))
+
+    def ramp_inside(self, ramp: Ramp, extent: Expr) -> bool:
+        last = binary("add", ramp.base, binary("mul", ramp.stride, ramp.lanes - 1))
+        return self.inside(ramp.base, extent) and self.inside(last, extent)
+
+
+def _plain(condition: Expr) -> Expr:
+    """The condition without `likely`, as the analyzer takes it."""
+    terms = conjuncts(condition)
+    if not terms:
+        return condition
+    out = terms[0]
+    for term in terms[1:]:
+        out = binary("and", out, term)
+    return out

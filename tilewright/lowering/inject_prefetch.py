@@ -1,0 +1,96 @@
+"""Writes out the prefetches that loops are annotated with."""
+from __future__ import annotations
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.lowering.conditions import guard
+from tilewright.lowering.hulls import Hull, hull_of, join_hulls
+from tilewright.lowering.scopes import analyzer_for, loop_scope
+from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import Expr, IntImm, Var, binary, intrinsic
+from tilewright.tir.node import substitute, walk
+from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, PrimFunc, Stmt, seq
+
+PREFETCH = "prefetch"
+LINE_BYTES = 64
+MOST_LINES = 4096           # of one request; more would only push out what is needed
+
+
+def inject_prefetches(func: PrimFunc) -> PrimFunc:
+    """No loop is annotated with "prefetch": each iteration starts by asking for what a later one reads.
+
+    The annotation is a list of [buffer name, offset]: the region of the buffer that is read `offset` iterations later,
+    one request per cache line, at most MOST_LINES (the first ones along the inner dimensions). A dimension along
+    which the region has no constant extent is asked for at its first index. Requests are hints: none is made where
+    other rewrites have left nothing to ask for (the buffer is read in a copy now, or its index comes from memory).
+    """
+    if not any(isinstance(s, For) and PREFETCH in s.annotations for s in statements(func.body)):
+        return func
+    analyzer = analyzer_for(func)
+
+    def visit(stmt: Stmt) -> Stmt:
+        if not isinstance(stmt, For):
+            return map_stmts(stmt, visit)
+        with loop_scope(analyzer, stmt.loop_var, stmt.min, stmt.extent):
+            new = map_stmts(stmt, visit)
+            return _with_prefetches(new, analyzer) if isinstance(new, For) and PREFETCH in new.annotations else new
+
+    return func.with_body(visit(func.body))
+
+
+def _with_prefetches(loop: For, analyzer: Analyzer) -> For:
+    ahead: list[Stmt] = []
+    inside = {s.buffer for s in statements(loop.body) if isinstance(s, Allocate)}
+    for name, offset in loop.annotations[PREFETCH] if loop.kind in (SERIAL, UNROLLED) else ():
+        accesses: dict[Buffer, list[tuple[Expr, ...]]] = {}
+        for s in statements(loop.body):
+            for e in expressions(s):
+                for n in walk(e):
+                    if isinstance(n, Load) and n.buffer.name == name:
+                        accesses.setdefault(n.buffer, []).append(n.indices)
+        for b, found in accesses.items():
+            ahead += _requests(loop, b, found, offset, analyzer) if b not in inside else []
+    notes = {k: v for k, v in loop.annotations.items() if k != PREFETCH}
+    return loop.replace(body=seq([*ahead, loop.body]), annotations=notes)
+
+
+def _requests(loop: For, buffer: Buffer, accesses: list[tuple[Expr, ...]], offset: int,
+              analyzer: Analyzer) -> list[Stmt]:
+    """Requests for the box that the accesses cover `offset` iterations later, where there is such an iteration."""
+    domains = {s.loop_var: (s.min, s.extent) for s in statements(loop.body) if isinstance(s, For)}
+    box = [_side([a[d] for a in accesses], domains, analyzer) for d in range(buffer.ndim)]
+    if not box or any(side is None for side in box):
+        return []
+    sides = [side for side in box if side is not None]
+    counts, steps = _lines([extent for _, extent in sides], buffer)
+    later = binary("add", loop.loop_var, IntImm(offset, loop.loop_var.dtype))
+    counters = [Var(f"line_{d}", low.dtype) for d, (low, _) in enumerate(sides)]
+    at = tuple(analyzer.simplify(binary("add", substitute(low, {loop.loop_var: later}), binary("mul", c, IntImm(step))))
+               for (low, _), c, step in zip(sides, counters, steps, strict=True))
+    out: Stmt = Evaluate(intrinsic("prefetch", Load(buffer, at)))
+    for c, count in reversed(list(zip(counters, counts, strict=True))):
+        out = For(c, IntImm(0, c.dtype), IntImm(count, c.dtype), SERIAL, out)
+    return [guard(binary("lt", later, binary("add", loop.min, loop.extent)), out)]
+
+
+def _lines(extents: list[int], buffer: Buffer) -> tuple[list[int], list[int]]:
+    """(number of requests, elements from one to the next) per dimension."""
+    steps = [1] * (len(extents) - 1) + [max(1, LINE_BYTES // dt.bytes_of(buffer.dtype))]
+    counts, left = [], MOST_LINES
+    for extent, step in zip(reversed(extents), reversed(steps), strict=True):
+        counts.append(min(-(-extent // step), left))
+        left //= counts[-1]
+    return counts[::-1], steps
+
+
+def _side(indices: list[Expr], domains: dict[Var, Hull], analyzer: Analyzer) -> tuple[Expr, int] | None:
+    """(first index, number of indices) that are touched along one dimension; None where that is not known."""
+    hulls = [hull_of(i, domains, analyzer) for i in indices]
+    known = [h for h in hulls if h is not None]
+    if len(known) < len(hulls):
+        return None
+    low, extent = join_hulls(known, analyzer)
+    if uses_any(low, domains) or isinstance(extent, IntImm) and extent.value <= 0:
+        return None
+    return low, extent.value if isinstance(extent, IntImm) else 1

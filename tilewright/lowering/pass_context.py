@@ -1,0 +1,197 @@
+"""`PassContext`: what old programs ask of the passes, and what becomes of it here."""
+from __future__ import annotations
+
+import difflib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.support import config
+from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.tir.stmt import IRModule, PrimFunc
+
+# What a key of TVM's PassContext(config=...) does here. An entry that has no effect says why it needs none.
+CONFIG: dict[str, str] = {
+    "tir.disable_vectorize": "True: vectorised loops run serially",
+    "tir.instrument_bound_checkers": "True: the checked build, as TILEWRIGHT_CHECKED=1",
+    "tir.add_lower_pass": "[(phase, pass)]: own passes; 0: before buffers are flattened, 1: after, 2, 3: at the end",
+    "tir.disable_assert": "no effect: arguments are always checked before a kernel runs",
+    "tir.disable_storage_rewrite": "no effect: buffers are placed where their first user stands",
+    "tir.disable_cse_tir": "no effect: LLVM removes common subexpressions",
+    "tir.enable_equiv_terms_in_cse_tir": "no effect: LLVM removes common subexpressions",
+    "tir.enable_debug": "no effect: TILEWRIGHT_DUMP shows every pass",
+    "tir.debug_keep_trivial_loop": "no effect: a loop of one iteration becomes its body",
+    "tir.detect_global_barrier": "no effect: there is no GPU back end",
+    "tir.is_entry_func": "no effect: the first function of a module is its entry",
+    "tir.noalias": "no effect: the function attribute of that name decides",
+    "tir.usmp.enable": "no effect: the memory plan of a graph is always made",
+    "tir.merge_static_smem": "no effect: there is no GPU back end",
+    "tir.use_async_copy": "no effect: there is no GPU back end",
+    "tir.ptx_ldg32": "no effect: there is no GPU back end",
+    "tir.UnrollLoop": "no effect: loops marked unroll are unrolled, LLVM decides about the others",
+    "tir.LoopPartition": "no effect: ragged loops are always split into a body and a tail",
+    "tir.HoistIfThenElse": "no effect: guards are always hoisted",
+    "tir.Simplify": "no effect: the simplifier has no options",
+    "tir.InjectDoubleBuffer": "no effect: the schedule says what is buffered twice",
+    "tir.RemoveNoOp": "no effect: empty statements always go",
+    "relay.backend.use_auto_scheduler": "no effect: the rules of `compile` schedule what a graph computes",
+    "relay.backend.use_meta_schedule": "no effect: the rules of `compile` schedule what a graph computes",
+    "relay.FuseOps.max_depth": "no effect: kernels of a graph are fused by their reads",
+}
+# The arguments of tvm.build_config (0.6) and the keys above that they became.
+BUILD_CONFIG: dict[str, str] = {
+    "disable_vectorize": "tir.disable_vectorize", "instrument_bound_checkers": "tir.instrument_bound_checkers",
+    "add_lower_pass": "tir.add_lower_pass", "disable_assert": "tir.disable_assert",
+    "detect_global_barrier": "tir.detect_global_barrier", "auto_unroll_max_step": "tir.UnrollLoop",
+    "auto_unroll_max_depth": "tir.UnrollLoop", "auto_unroll_max_extent": "tir.UnrollLoop",
+    "unroll_explicit": "tir.UnrollLoop", "partition_const_loop": "tir.LoopPartition",
+    "double_buffer_split_loop": "tir.InjectDoubleBuffer", "restricted_func": "tir.noalias",
+    "data_alignment": "tir.noalias", "offset_factor": "tir.noalias", "dump_pass_ir": "tir.enable_debug",
+    "disable_select_rewriting": "tir.Simplify",
+}
+# TVM's names of passes and ours, or None where a pass of a graph is meant, which does not exist here.
+DISABLED: dict[str, str | None] = {
+    "VectorizeLoop": "vectorize", "UnrollLoop": "unroll", "LoopPartition": "partition_loops",
+    "HoistIfThenElse": "hoist_guards",
+    **dict.fromkeys(("AlterOpLayout", "FoldConstant", "FuseOps", "SimplifyInference", "EliminateCommonSubexpr",
+                     "CombineParallelConv2D", "CanonicalizeOps", "FastMath", "ToMixedPrecision", "StorageRewrite",
+                     "CommonSubexprElimTIR", "InjectDoubleBuffer", "RemoveNoOp", "RewriteUnsafeSelect",
+                     "BF16Legalize", "InstrumentBoundCheckers")),
+}
+NEEDED = ("vectorize", "unroll")                 # their loops run serially when the pass is left out
+_stack = threading.local()
+
+
+@dataclass(frozen=True)
+class PrimFuncPass:
+    """A named rewrite of functions; called with a PrimFunc or an IRModule."""
+    function: Callable[[PrimFunc, IRModule, Any], PrimFunc]
+    name: str = ""
+    opt_level: int = 0
+
+    def __call__(self, what: PrimFunc | IRModule) -> Any:
+        if isinstance(what, IRModule):
+            return what.replace(functions={k: self.run(f, what) for k, f in what.functions.items()})
+        return self.run(what, IRModule({what.name: what}))
+
+    def run(self, func: PrimFunc, module: IRModule) -> PrimFunc:
+        """The rewritten function. Raises ArgumentError when the pass gives something else."""
+        out = self.function(func, module, PassContext.current())
+        if not isinstance(out, PrimFunc):
+            raise ArgumentError(f"the pass {self.name or 'of the context'} gives {described(out)}, not a PrimFunc")
+        return out
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the passes of one function depend on. `passes`: (phase, pass) of the user; `skipped`: ours left out."""
+    checked: bool = False
+    skipped: tuple[str, ...] = ()
+    passes: tuple[tuple[int, PrimFuncPass], ...] = ()
+
+    def phase(self, *numbers: int) -> list[PrimFuncPass]:
+        """The user's passes of these phases, in their order."""
+        return [p for n, p in self.passes if n in numbers]
+
+    @property
+    def key(self) -> str | None:
+        """What distinguishes compiled objects; None: the object must not be kept, for passes have no name."""
+        return None if self.passes else f"checked={self.checked} skipped={self.skipped}"
+
+
+class PassContext:
+    """The options of every lowering inside the `with`.
+
+    `opt_level` and `required_pass` select passes of TVM's graph compiler and change nothing. `config` takes the keys
+    of CONFIG, `disabled_pass` the names of DISABLED. Raises ArgumentError for any other.
+    """
+
+    def __init__(self, opt_level: int = 2, required_pass: Sequence[str] | None = None,
+                 disabled_pass: Sequence[str] | None = None, instruments: Sequence[Any] | None = None,
+                 config: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(opt_level, int) or isinstance(opt_level, bool) or not 0 <= opt_level <= 4:
+            raise ArgumentError(f"PassContext: opt_level={described(opt_level)} is not an integer from 0 to 4")
+        if instruments:
+            raise ArgumentError(with_hint("PassContext: instruments are not supported",
+                                          "TILEWRIGHT_DUMP=folder writes the function after each pass"))
+        self.opt_level, self.config = opt_level, dict(config or {})
+        self.required_pass, self.disabled_pass = list(required_pass or ()), list(disabled_pass or ())
+        for key in self.config:
+            _known("config", key, CONFIG)
+        for name in self.disabled_pass:
+            _known("disabled_pass", name, DISABLED, name.removeprefix("tir.") if isinstance(name, str) else name)
+        self.options = _options(self.config, self.disabled_pass)
+
+    def __enter__(self) -> PassContext:
+        _stack.__dict__.setdefault("contexts", []).append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _stack.contexts.pop()
+
+    @classmethod
+    def current(cls) -> PassContext:
+        """The innermost context of this thread, or one with the defaults."""
+        stack = _stack.__dict__.get("contexts")
+        return stack[-1] if stack else cls()
+
+    @staticmethod
+    def list_configs() -> dict[str, str]:
+        """The keys of `config` and what each does."""
+        return dict(CONFIG)
+
+
+def build_config(**arguments: Any) -> PassContext:
+    """The context of TVM 0.6's `build_config`. Raises ArgumentError for an argument that it did not have."""
+    for key in arguments:
+        _known("build_config", key, BUILD_CONFIG)
+    taken = {key: value for key, value in arguments.items() if not CONFIG[BUILD_CONFIG[key]].startswith("no effect")}
+    return PassContext(config={BUILD_CONFIG[key]: value for key, value in taken.items()})
+
+
+def current_options(checked: bool | None = None) -> Options:
+    """The options in force: of the context, and of TILEWRIGHT_CHECKED. `checked` overrules both."""
+    if not (checked is None or isinstance(checked, bool)):
+        raise ArgumentError(f"checked={described(checked)} is neither True nor False")
+    options = PassContext.current().options
+    wanted = options.checked or bool(config.get("CHECKED")) if checked is None else checked
+    return Options(wanted, options.skipped, options.passes)
+
+
+def _known(what: str, key: Any, names: Mapping[str, Any], plain: Any = None) -> None:
+    if (key if plain is None else plain) in names:
+        return
+    near = difflib.get_close_matches(str(key), names, 1, 0.7)
+    raise ArgumentError(with_hint(f"PassContext: {what} has no {key!r} here",
+                                  f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"))
+
+
+def _options(settings: Mapping[str, Any], disabled: Sequence[str]) -> Options:
+    skipped = [ours for name in disabled if (ours := DISABLED[name.removeprefix("tir.")])]
+    if _truth(settings, "tir.disable_vectorize"):
+        skipped.append("vectorize")
+    passes = settings.get("tir.add_lower_pass", ())
+    if not isinstance(passes, (list, tuple)):
+        raise ArgumentError(f"PassContext: tir.add_lower_pass is {described(passes)}, not a list of (phase, pass)")
+    return Options(_truth(settings, "tir.instrument_bound_checkers"), tuple(sorted(set(skipped))),
+                   tuple(map(_lower_pass, passes)))
+
+
+def _truth(settings: Mapping[str, Any], key: str) -> bool:
+    value = settings.get(key, False)
+    if not isinstance(value, (bool, int)):
+        raise ArgumentError(f"PassContext: {key} is {described(value)}, not True or False")
+    return bool(value)
+
+
+def _lower_pass(item: Any) -> tuple[int, PrimFuncPass]:
+    """(phase, pass) of an entry of tir.add_lower_pass. Raises ArgumentError."""
+    if isinstance(item, (list, tuple)) and len(item) == 2 and item[0] in (0, 1, 2, 3):
+        if isinstance(item[1], PrimFuncPass):
+            return item[0], item[1]
+        if callable(item[1]):
+            function = item[1]
+            return item[0], PrimFuncPass(lambda f, module, context: function(f), getattr(function, "__name__", ""))
+    raise ArgumentError(with_hint(f"PassContext: tir.add_lower_pass has {described(item)}, not a phase and a pass",
+                                  "[(1, p)], where p is made by @tvm.tir.transform.prim_func_pass(opt_level=0)"))

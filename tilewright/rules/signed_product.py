@@ -1,0 +1,144 @@
+"""Products of signed bytes for targets whose instruction takes unsigned ones: A is shifted by 128 once and for all.
+
+    C[i, j] = sum over k of A[i, k] * B[k, j]
+->
+    A_shifted[i, k] = A[i, k] + 128                                     as uint8
+    B_sum[j] = sum over k of B[k, j]
+    C_dot[i, j] = sum over k of A_shifted[i, k] * B[k, j]
+    C[i, j] = C_dot[i, j] - 128 * B_sum[j]
+
+Exact: int32 arithmetic wraps, so distributivity holds in it whatever the sums are. (oneDNN's compensation for int8
+does the same.)
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tilewright.rules.dot_product import DotProduct, choose_dot, dot_product
+from tilewright.rules.kinds import kernel_blocks
+from tilewright.schedule import Schedule
+from tilewright.support.target import Target
+from tilewright.tir import (
+    COMM_REDUCE,
+    DATA_PARALLEL,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferRegion,
+    Call,
+    Expr,
+    IntImm,
+    IterVar,
+    Load,
+    PrimFunc,
+    Range,
+    Stmt,
+    Store,
+    Var,
+    binary,
+    cast,
+    const,
+    loop,
+    rewrite,
+    seq,
+    walk,
+)
+
+_TYPES = ("int8", "int8", "int32")
+
+
+def shift_signed_operands(func: PrimFunc, target: Target) -> PrimFunc:
+    """func with each product of signed bytes that the target computes faster so rewritten as above."""
+    for facts in kernel_blocks(Schedule(func)):
+        product = dot_product(facts)
+        if product is None or product.types != _TYPES:
+            continue
+        row = choose_dot(product, target)
+        if row is not None and row.shifts:
+            func = _shifted(func, product)
+    return func
+
+
+def _shifted(func: PrimFunc, product: DotProduct) -> PrimFunc:
+    root = func.body
+    assert isinstance(root, BlockRealize)
+    new, buffers = _statements(product, {b.name for b in _names(func)})
+    nest = next(s for s in walk(root.block.body) if isinstance(s, Stmt) and not isinstance(s, Block)
+                and _is_nest_of(s, product.facts.block))
+    body = rewrite(root.block.body, lambda s: new if s is nest else None)
+    block = root.block.replace(body=body, alloc_buffers=root.block.alloc_buffers + buffers)
+    return func.with_body(root.replace(block=block))
+
+
+def _names(func: PrimFunc) -> list[Buffer | Block]:
+    blocks = [n for n in walk(func.body) if isinstance(n, Block)]
+    return [*func.buffers, *(b for n in blocks for b in n.alloc_buffers), *blocks]
+
+
+def _is_nest_of(s: Stmt, block: Block) -> bool:
+    """True for the loops around the block and nothing else."""
+    while not isinstance(s, BlockRealize):
+        inner = getattr(s, "body", None)
+        if not isinstance(inner, Stmt):
+            return False
+        s = inner
+    return s.block is block
+
+
+def _statements(product: DotProduct, taken: set[str]) -> tuple[Stmt, tuple[Buffer, ...]]:
+    a, b, c = product.a.buffer, product.b.buffer, product.facts.written
+    (m, n), (k,) = product.facts.spatial, product.facts.reduced
+    assert m is not None and n is not None and k is not None
+
+    def fresh(base: str) -> str:
+        name, count = base, 0
+        while name in taken:
+            count += 1
+            name = f"{base}_{count}"
+        taken.add(name)
+        return name
+
+    def buffer(base: str, shape: Sequence[int], kind: str) -> Buffer:
+        return Buffer(fresh(base), tuple(IntImm(e) for e in shape), kind)
+
+    shifted, sums = buffer(f"{a.name}_shifted", (m, k), "uint8"), buffer(f"{b.name}_sum", (n,), "int32")
+    dot = buffer(f"{c.name}_dot", (m, n), "int32")
+
+    def of_b(j: Expr, r: Expr) -> Expr:
+        return cast("int32", b[j, r] if product.transposed else b[r, j])
+
+    def shift(i: Expr, r: Expr) -> Store:
+        return Store(shifted, binary("bitxor", Call("reinterpret", (a[i, r],), "uint8"), const(128, "uint8")), (i, r))
+
+    def add_up(j: Expr, r: Expr) -> Store:
+        return Store(sums, sums[j] + of_b(j, r), (j,))
+
+    def multiply(i: Expr, j: Expr, r: Expr) -> Store:
+        return Store(dot, dot[i, j] + cast("int32", shifted[i, r]) * of_b(j, r), (i, j))
+
+    def compensate(i: Expr, j: Expr) -> Store:
+        return Store(c, dot[i, j] - sums[j] * 128, (i, j))
+
+    stmts = [_nest(shifted.name, (m, k), 2, shift), _nest(sums.name, (n, k), 1, add_up),
+             _nest(dot.name, (m, n, k), 2, multiply), _nest(product.facts.block.name, (m, n), 2, compensate)]
+    return seq(stmts), (shifted, sums, dot)
+
+
+def _nest(name: str, extents: Sequence[int], spatial: int, body: Callable[..., Store]) -> Stmt:
+    """Loops around a block over its own axes; the axes after the first `spatial` are reduced, from zero."""
+    axes = [IterVar(Range(IntImm(0), IntImm(n)), Var("ijk"[p] if p < spatial else "r"),
+                    DATA_PARALLEL if p < spatial else COMM_REDUCE) for p, n in enumerate(extents)]
+    store = body(*(x.var for x in axes))
+    reads = tuple(_element(x.buffer, x.indices) for x in walk(store.value)
+                  if isinstance(x, Load) and x.buffer is not store.buffer)
+    init = Store(store.buffer, const(0, store.buffer.dtype), store.indices) if spatial < len(extents) else None
+    block = Block(name, tuple(axes), reads, (_element(store.buffer, store.indices),), store, init)
+    loops = [Var(f"{x.var.name}_{name}") for x in axes]
+    stmt: Stmt = BlockRealize(tuple(loops), const(1, "bool"), block)
+    for var, extent in reversed(list(zip(loops, extents, strict=True))):
+        stmt = loop(var, extent, stmt)
+    return stmt
+
+
+def _element(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
+    return BufferRegion(buffer, tuple(Range(e, IntImm(1)) for e in indices))

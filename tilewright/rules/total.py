@@ -1,0 +1,79 @@
+"""The schedule of a reduction to one element or a few: parts of it side by side, in vectors and on all threads.
+
+The parts are rfactored (Suriana, Adams and Kamil, Parallel associative reductions in Halide, CGO 2017). How many there
+are depends on the extents and the vector length only, so a result does not depend on the number of threads.
+"""
+from __future__ import annotations
+
+import math
+
+from tilewright.rules.elementwise import PARALLEL_POINTS, VECTORS_IN_FLIGHT
+from tilewright.rules.kinds import BlockFacts
+from tilewright.schedule import Schedule
+from tilewright.schedule.reducers import reduction_of
+from tilewright.support import config
+from tilewright.support.target import Target
+from tilewright.tir import dtype
+
+MOST_RESULTS = 8                 # results from which on their number gives enough to do side by side
+SHORTEST = 256                   # terms below which splitting them costs more than it saves
+MOST_CHUNKS = 64                 # of the terms, for threads
+EXACT = ("max", "min", "bitand", "bitor", "bitxor", "and", "or")
+
+
+def is_total(facts: BlockFacts) -> bool:
+    """True for a reduction of many terms to few results whose terms may be combined in any order: integers and
+    extrema always, floating-point sums and products unless TILEWRIGHT_STRICT_MATH is set."""
+    results = _results(facts)
+    if facts.is_opaque or not 0 < results <= MOST_RESULTS or facts.points < SHORTEST * results:
+        return False
+    found = reduction_of(facts.block)
+    kind = facts.written.dtype
+    if found is None or 0 in facts.reduced or results > 1 and not _terms_lie_together(facts):
+        return False
+    exact = found.combiner.name in EXACT or dtype.is_integer(kind)
+    return exact or kind in ("float32", "float64") and not config.get("STRICT_MATH")
+
+
+def _results(facts: BlockFacts) -> int:
+    """How many elements are written; 0 where that is not known."""
+    return math.prod(0 if e is None else e for e in facts.spatial)
+
+
+def _terms_lie_together(facts: BlockFacts) -> bool:
+    """True when the last indices of every operand are the reduction axes in order: the terms of a result follow each
+    other in memory."""
+    axes = facts.reduced_axes
+    return all(len(x.indices) >= len(axes) and all(i is v for i, v in zip(x.indices[-len(axes):], axes))
+               for x in facts.operands)
+
+
+def schedule_total(sch: Schedule, facts: BlockFacts, target: Target) -> None:
+    """Reduce vectors of parts in each chunk of the terms, then the chunks, then the lanes."""
+    loops = sch.get_loops(facts.rv)
+    reduced = loops[len(facts.spatial):]
+    terms = sch.fuse(*reduced) if len(reduced) > 1 else reduced[0]
+    lanes = facts.lanes(target) * VECTORS_IN_FLIGHT
+    chunks = min(MOST_CHUNKS, facts.points // PARALLEL_POINTS)
+    lane = sch.split(terms, [chunks, None, lanes] if chunks > 1 else [None, lanes])[-1]
+    partial = sch.rfactor(lane, -1)
+    if chunks > 1:
+        by_lane, partial = partial, sch.rfactor(sch.get_loops(partial)[len(facts.spatial)], 0)
+        *_, chunk, lane = sch.get_loops(by_lane)
+        sch.vectorize(lane)
+        sch.decompose_reduction(by_lane, chunk)
+    copy = sch.cache_write(partial, 0, "local")
+    *outer, lane = sch.get_loops(copy)
+    sch.vectorize(lane)
+    if outer:
+        sch.compute_at(partial, outer[-1], preserve_unit_loops=True)
+        *_, lane, steps = sch.get_loops(partial)
+        sch.reorder(steps, lane)
+    else:
+        steps, lane = sch.get_loops(partial)
+    sch.vectorize(lane)
+    sch.decompose_reduction(partial, steps)
+    last = sch.get_loops(facts.rv)
+    sch.decompose_reduction(facts.rv, last[len(facts.spatial)])
+    if chunks > 1 and target.num_cores > 1:
+        sch.parallel(outer[0])

@@ -1,0 +1,42 @@
+"""Names of compiled functions for Linux `perf`: the map file that it reads for code without an object file.
+
+One line per function, `START SIZE name` in hexadecimal (Linux: tools/perf/Documentation/jit-interface.txt).
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from tilewright.runtime import elf
+from tilewright.support.errors import ArgumentError
+
+
+def map_file() -> Path:
+    """Where `perf` looks for the names of this process."""
+    return Path(f"/tmp/perf-{os.getpid()}.map")
+
+
+def write_names(objects: Sequence[bytes], address: Callable[[str], int]) -> None:
+    """Append the functions of loaded objects to the map file; address: of an exported symbol.
+
+    Raises ArgumentError where the file cannot be written.
+    """
+    lines = [f"{start:x} {size:x} {name}\n" for data in objects for name, start, size in _placed(data, address)]
+    try:
+        with map_file().open("a") as file:
+            file.writelines(lines)
+    except OSError as error:
+        raise ArgumentError(f"TILEWRIGHT_PERF=1: {map_file()} cannot be written: {error.strerror}") from None
+
+
+def _placed(data: bytes, address: Callable[[str], int]) -> Iterator[tuple[str, int, int]]:
+    """(name, address, bytes) of each function: a local one lies where its section does, which an exported one tells."""
+    found = elf.functions(data)
+    base: dict[int, int] = {}
+    for f in found:
+        if f.exported and f.section not in base:
+            base[f.section] = address(f.name) - f.offset
+    for f in found:
+        if f.section in base:
+            yield f.name, base[f.section] + f.offset, f.size

@@ -1,0 +1,197 @@
+"""Blocks of a script: axes, regions, predicate, init, attributes; stores and calls as statements."""
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from tilewright.script.frames import BlockFrame
+from tilewright.script.operators import is_number
+from tilewright.script.regions import infer
+from tilewright.script.stores import Stores
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer, BufferRegion
+from tilewright.tir.expr import (
+    COMM_REDUCE,
+    DATA_PARALLEL,
+    OPAQUE,
+    ORDERED,
+    Expr,
+    IntImm,
+    IterVar,
+    Range,
+    Var,
+    binary,
+    const,
+    convert,
+)
+from tilewright.tir.stmt import Block, BlockRealize, Stmt
+
+AXES = {"spatial": DATA_PARALLEL, "S": DATA_PARALLEL, "reduce": COMM_REDUCE, "R": COMM_REDUCE, "scan": ORDERED,
+        "opaque": OPAQUE}
+_LETTERS = {"S": DATA_PARALLEL, "R": COMM_REDUCE}
+
+
+class Blocks(Stores):
+    def with_(self, node: ast.With) -> Stmt:
+        return self.context(node, 0)
+
+    def context(self, node: ast.With, position: int) -> Stmt:
+        """The statement of the items of a `with` from `position` on."""
+        if position == len(node.items):
+            return self.suite(node.body)
+        item = node.items[position]
+        form = self.form(item.context_expr)
+        rule = self.contexts.get(form)
+        if rule is None:
+            what = f"T.{form}" if form else ast.unparse(item.context_expr)
+            self.fail(item.context_expr, f"`with {what}` is not part of the script language",
+                      self.usage(form) if form else "with T.block(...), T.init(), T.launch_thread(...), T.LetStmt(...)")
+        with self.names.scope():
+            if form in ("block", "init"):
+                if item.optional_vars is not None:
+                    self.fail(item.optional_vars, f"T.{form} gives no value")
+                return rule(self, item.context_expr, lambda: self.context(node, position + 1))
+            around = rule(self, item.context_expr, item.optional_vars)
+            body = self.context(node, position + 1)
+            return body if around is None else self.at(node, around.wrap(body))
+
+    def block(self, node: ast.Call, body_of: Any) -> Stmt:
+        """with T.block("name"): ..."""
+        given = self.bound(node, ("name_hint", "no_realize"), 0)
+        name = self.value(given["name_hint"]) if "name_hint" in given else "block"
+        if not isinstance(name, str):
+            self.fail(node, "the name of a block is a string")
+        outer, frame = self.frame, BlockFrame(self.block_names.fresh(name or "block"))
+        self.frame = frame
+        try:
+            body = body_of()
+        finally:
+            self.frame = outer
+        return BlockRealize(tuple(frame.values), frame.predicate, self.at(node, self.finished(frame, body)))  # type: ignore[arg-type]
+
+    def finished(self, frame: BlockFrame, body: Stmt) -> Block:
+        """The block of a frame; regions that it does not state are inferred."""
+        block = Block(frame.name, tuple(frame.iter_vars), frame.reads or (), frame.writes or (), body, frame.init,
+                      tuple(frame.allocated), tuple(frame.matched), frame.annotations)
+        if frame is self.root or (frame.reads is not None and frame.writes is not None):
+            return block
+        reads, writes = infer(block)
+        return block.replace(reads=reads if frame.reads is None else frame.reads,
+                             writes=writes if frame.writes is None else frame.writes)
+
+    def init(self, node: ast.Call, body_of: Any) -> None:
+        """with T.init(): what runs before the first step of a reduction."""
+        self.bound(node, (), 0)
+        self.needs_block(node)
+        if self.frame.init is not None:
+            self.fail(node, "the block has an init already")
+        self.frame.init = body_of()
+
+    def needs_block(self, node: ast.AST) -> None:
+        if self.frame is self.root:
+            self.fail(node, f"{ast.unparse(node)[:60]} stands outside every block", 'with T.block("name"):')
+
+    # axes --------------------------------------------------------------------------------------------------
+    def axis(self, node: ast.Call, target: ast.AST, kind: int) -> None:
+        """v = T.axis.spatial(extent, value), T.axis.reduce((low, stop), value), ..."""
+        self.needs_block(node)
+        given = self.bound(node, ("dom", "binding", "dtype"), 2)
+        value = self.expr(given["binding"])
+        if not dt.is_integer(value.dtype):
+            self.fail(given["binding"], f"the value of an axis is {value.dtype}, not an integer")
+        self.add_axis(self.target(target), kind, self.axis_domain(given["dom"], value.dtype), value)
+
+    def axis_domain(self, node: ast.expr, dtype: str) -> Range:
+        dom = self.value(node)
+        if isinstance(dom, (tuple, list)):
+            if len(dom) != 2:
+                self.fail(node, "the domain of an axis is an extent or a pair (low, stop)")
+            return self.range(node, *[convert(x, dtype) if is_number(x) else x for x in dom])
+        if is_number(dom):
+            dom = const(dom, dtype)
+        return self.range(node, dom)
+
+    def add_axis(self, name: str, kind: int, domain: Range, value: Expr) -> None:
+        v = Var(name, value.dtype)
+        self.frame.iter_vars.append(IterVar(domain, v, kind))
+        self.frame.values.append(value)
+        self.names.define(name, v)
+
+    def remap(self, node: ast.Call, target: ast.AST) -> None:
+        """vi, vj = T.axis.remap("SR", [i, j]): axes that are loop variables as they stand."""
+        self.needs_block(node)
+        given = self.bound(node, ("kinds", "bindings"), 2)
+        kinds, values = self.value(given["kinds"]), self.value(given["bindings"])
+        names = self.loop_names(target)
+        if not isinstance(kinds, str) or not isinstance(values, (list, tuple)) or len(kinds) != len(values):
+            self.fail(node, "T.axis.remap takes one letter for each loop variable", 'T.axis.remap("SR", [i, j])')
+        if len(names) != len(values):
+            self.fail(target, f"{len(names)} name(s) for the {len(values)} axes of T.axis.remap")
+        for letter, name, v in zip(kinds, names, values, strict=True):
+            if letter not in _LETTERS:
+                self.fail(given["kinds"], f"{letter!r} is no kind of axis", '"S" is spatial, "R" is reduce; '
+                          "T.axis.scan and T.axis.opaque make the others")
+            if not isinstance(v, Var) or v not in self.domains:
+                self.fail(given["bindings"], f"{v} is no loop variable",
+                          "T.axis.spatial(extent, value) binds any value")
+            self.add_axis(name, _LETTERS[letter], self.domains[v], v)
+
+    # parts of a block --------------------------------------------------------------------------------------
+    def reads(self, node: ast.Call) -> None:
+        self.frame.reads = self.regions(node)
+
+    def writes(self, node: ast.Call) -> None:
+        self.frame.writes = self.regions(node)
+
+    def regions(self, node: ast.Call) -> tuple[BufferRegion, ...]:
+        args = node.args
+        if len(args) == 1 and isinstance(args[0], (ast.List, ast.Tuple)):
+            args = args[0].elts
+        return tuple(self.region_of(a) for a in args)
+
+    def region_of(self, node: ast.expr) -> BufferRegion:
+        if isinstance(node, ast.Subscript):
+            return self.region(node)
+        buffer = self.value(node)
+        if not isinstance(buffer, Buffer):
+            self.fail(node, "a region is part of a buffer", "T.reads(A[0:8, j])")
+        return self.whole(buffer)
+
+    def region(self, node: ast.Subscript) -> BufferRegion:
+        """A[low:stop, i] as a box."""
+        buffer = self.value(node.value)
+        if not isinstance(buffer, Buffer):
+            self.fail(node, "a region is part of a buffer")
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if len(parts) != len(buffer.shape):
+            self.fail(node, f"{buffer.name} has {len(buffer.shape)} dimension(s), its region {len(parts)}")
+        return BufferRegion(buffer, tuple(self.interval(p, d) for p, d in zip(parts, buffer.shape, strict=True)))
+
+    def interval(self, node: ast.expr, extent: Expr) -> Range:
+        if not isinstance(node, ast.Slice):
+            point = self.expr(node)
+            return Range(point, IntImm(1, point.dtype))
+        if node.step is not None:
+            self.fail(node.step, "a region has no stride")
+        low: Any = 0 if node.lower is None else self.value(node.lower)
+        stop = extent if node.upper is None else self.value(node.upper)
+        return self.range(node, low, stop)
+
+    def whole(self, b: Buffer) -> BufferRegion:
+        return BufferRegion(b, tuple(Range(IntImm(0, d.dtype), d) for d in b.shape))
+
+    def where(self, node: ast.Call) -> None:
+        """T.where(condition): the block runs where it holds."""
+        self.needs_block(node)
+        given = self.bound(node, ("predicate",), 1)["predicate"]
+        c = self.expr(given)
+        if c.dtype != "bool":
+            self.fail(given, f"the condition is {c.dtype}, not a bool", "compare: x != 0")
+        before = self.frame.predicate
+        self.frame.predicate = c if isinstance(before, IntImm) else binary("and", before, c)
+
+    def block_attr(self, node: ast.Call) -> None:
+        self.frame.annotations |= self.annotations(self.bound(node, ("attrs",), 1)["attrs"])
+
+    def func_attr(self, node: ast.Call) -> None:
+        self.attrs |= self.annotations(self.bound(node, ("attrs",), 1)["attrs"])

@@ -1,0 +1,177 @@
+"""The doors of the parser: decorators on Python functions and classes, and text."""
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import types
+from collections.abc import Callable
+from typing import Any, overload
+
+from tilewright.script.environment import Environment, captured
+from tilewright.script.errors import Source
+from tilewright.script.expressions import Expressions
+from tilewright.script.namespace import NAMES, lookup
+from tilewright.script.parser import parse_function
+from tilewright.script.values import Form
+from tilewright.support.errors import ScriptError, described, with_hint
+from tilewright.tir.stmt import IRModule, PrimFunc
+
+
+@overload
+def prim_func(func: Callable[..., Any]) -> PrimFunc: ...
+@overload
+def prim_func(func: None = None, *, private: bool = False, check_well_formed: bool = True) -> \
+    Callable[[Callable[..., Any]], PrimFunc]: ...
+
+
+def prim_func(func: Any = None, *, private: bool = False, check_well_formed: bool = True) -> Any:
+    """Decorator: the PrimFunc that a Python function describes. The function itself never runs.
+
+    Names that the body does not define are those of the function's globals and closure: numbers, dtypes, variables.
+    `private`: the function gets no "global_symbol". Raises ScriptError, which points into the source.
+    """
+    if func is None:
+        return lambda f: prim_func(f, private=private, check_well_formed=check_well_formed)
+    if not isinstance(func, types.FunctionType):
+        raise ScriptError(f"@T.prim_func stands on a function, not on {described(func)}")
+    source, node = _source_of(func)
+    return parse_function(source, node, captured(func), func.__annotations__, private=private,
+                          check_well_formed=check_well_formed)
+
+
+def ir_module(cls: Any = None, *, check_well_formed: bool = True) -> Any:
+    """Decorator: the IRModule of the functions that a class holds, each under @T.prim_func."""
+    if cls is None:
+        return ir_module
+    if not isinstance(cls, type):
+        raise ScriptError(f"@I.ir_module stands on a class, not on {described(cls)}")
+    functions = {}
+    for name, member in cls.__dict__.items():
+        if isinstance(member, PrimFunc):
+            functions[name] = member
+        elif not name.startswith("__"):
+            raise ScriptError(with_hint(f"class {cls.__name__}: {name} is {described(member)}, not a PrimFunc",
+                                        "put @T.prim_func on each function"))
+    return IRModule(functions)
+
+
+def _source_of(func: types.FunctionType) -> tuple[Source, ast.FunctionDef]:
+    """The text of a function, and its syntax tree."""
+    try:
+        lines, first = inspect.getsourcelines(func)
+    except (OSError, TypeError):
+        raise ScriptError(with_hint(f"the source of {func.__name__} is not to be found",
+                                    "functions typed at a prompt have none: use script.from_source(text)")) from None
+    text = "".join(lines)
+    cut = textwrap.dedent(text)
+    source = Source(func.__code__.co_filename, tuple(lines), first, len(lines[0]) - len(lines[0].lstrip()))
+    node = ast.parse(cut).body[0]
+    assert isinstance(node, ast.FunctionDef)
+    return source, node
+
+
+def from_source(text: str, *, check_well_formed: bool = True) -> PrimFunc | IRModule:
+    """The function or module that a text describes, as print(func) writes it. Nothing in the text is executed.
+
+    Known names are T, I and tir, and constants that the text assigns above the function. Raises ScriptError.
+    """
+    if not isinstance(text, str):
+        raise ScriptError(f"from_source takes a text, not {described(text)}")
+    cut = textwrap.dedent(text)
+    source = Source("<script>", tuple(cut.splitlines()))
+    try:
+        tree = ast.parse(cut)
+    except SyntaxError as why:
+        at = ast.Pass(lineno=why.lineno or 1, col_offset=max(0, (why.offset or 1) - 1))
+        raise source.error(at, f"this is not Python: {why.msg}") from None
+    return _Text(source, check_well_formed).read(tree)
+
+
+class _Modules:
+    """What a text can import: T, I, and the packages around them."""
+
+    def __init__(self, members: dict[str, Any]) -> None:
+        self.__dict__.update(members)
+
+
+class _T:
+    def __getattr__(self, name: str) -> Any:
+        value = self.__dict__[name] = lookup(name)
+        return value
+
+
+_TIR = _T()
+_IR = _Modules({"ir_module": Form("ir_module")})
+_SCRIPT = _Modules({"tir": _TIR, "ir": _IR, "ir_module": Form("ir_module"), "prim_func": NAMES["prim_func"]})
+_IMPORTS: dict[str, Any] = {"T": _TIR, "I": _IR, "tir": _TIR, "tvm": _Modules({"script": _SCRIPT}),
+                            "tilewright": _Modules({"script": _SCRIPT})}
+
+
+class _Text:
+    """The definitions of a text, in order."""
+
+    def __init__(self, source: Source, check: bool) -> None:
+        self.source, self.check = source, check
+        self.names: dict[str, Any] = dict(_IMPORTS)
+        self.found: list[PrimFunc | IRModule] = []
+
+    def read(self, tree: ast.Module) -> PrimFunc | IRModule:
+        for node in tree.body:
+            self.statement(node)
+        if len(self.found) != 1:
+            raise ScriptError(with_hint(f"the text defines {len(self.found)} functions and modules, not one",
+                                        "put several functions into a class under @I.ir_module"))
+        return self.found[0]
+
+    def expressions(self) -> Expressions:
+        return Expressions(self.source, Environment(self.names))
+
+    def statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.FunctionDef):
+            self.found.append(self.function(node))
+        elif isinstance(node, ast.ClassDef):
+            self.found.append(self.module(node))
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            self.imports(node)
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            self.names[node.targets[0].id] = self.expressions().value(node.value)
+        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            raise self.source.error(node, "a text defines constants and one function or module, nothing else")
+
+    def imports(self, node: ast.Import | ast.ImportFrom) -> None:
+        for a in node.names:
+            home = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            full = (home + a.name).replace("tvm.", "tilewright.", 1)
+            known = {"tilewright.script": _SCRIPT, "tilewright.script.tir": _TIR, "tilewright.script.ir": _IR,
+                     "tvm": _IMPORTS["tvm"], "tilewright": _IMPORTS["tilewright"]}
+            if full not in known and home != "__future__.":
+                raise self.source.error(node, f"a text imports nothing but T and I, not {full}",
+                                        "from tilewright.script import tir as T, ir as I")
+            if full in known:
+                self.names[a.asname or a.name.split(".")[-1]] = known[full]
+
+    def decorated(self, node: ast.FunctionDef | ast.ClassDef, form: str) -> dict[str, bool]:
+        """The keywords of the decorator, which is T.prim_func or I.ir_module."""
+        for d in node.decorator_list:
+            call = d if isinstance(d, ast.Call) else None
+            fn = self.expressions().value(call.func if call else d)
+            if isinstance(fn, Form) and fn.name == form:
+                return {str(k.arg): bool(self.expressions().value(k.value)) for k in call.keywords} if call else {}
+        raise self.source.error(node, f"{node.name} is not under @{'T' if form == 'prim_func' else 'I'}.{form}")
+
+    def function(self, node: ast.FunctionDef) -> PrimFunc:
+        options = self.decorated(node, "prim_func")
+        return parse_function(self.source, node, self.names, private=options.get("private", False),
+                              check_well_formed=self.check and options.get("check_well_formed", True))
+
+    def module(self, node: ast.ClassDef) -> IRModule:
+        self.decorated(node, "ir_module")
+        functions = {}
+        for member in node.body:
+            if isinstance(member, ast.FunctionDef):
+                functions[member.name] = self.function(member)
+            elif not isinstance(member, ast.Pass) and not (isinstance(member, ast.Expr)
+                                                           and isinstance(member.value, ast.Constant)):
+                raise self.source.error(member, "a module holds functions under @T.prim_func, nothing else")
+        return IRModule(functions)

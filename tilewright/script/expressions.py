@@ -1,0 +1,292 @@
+"""Expressions of a script, evaluated by walking Python's syntax tree: nothing is handed to `eval`."""
+from __future__ import annotations
+
+import ast
+import functools
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from tilewright.script.environment import Environment
+from tilewright.script.errors import Source, nearest
+from tilewright.script.operators import apply, as_written, choice, inverted, is_expression, is_number, logical, negation
+from tilewright.script.values import BufferSyntax, DType, Form, Fresh, Function, Group, Meta
+from tilewright.support.errors import ScriptError, TilewrightError, described
+from tilewright.tir.buffer import Buffer, Load, load
+from tilewright.tir.expr import Call, Expr, IntImm, Let, Ramp, Var, convert, negate
+from tilewright.tir.extents import extent_of
+
+# what our constructors raise on purpose, and Python's operators on values that do not fit them
+ERRORS = (TilewrightError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError)
+_FOLDING: dict[str, Callable[..., Any]] = {f.__name__: f for f in (
+    min, max, len, abs, int, float, bool, round, sum, tuple, list, str)}
+_WORDS: dict[type, str] = {
+    ast.Lambda: "a lambda", ast.ListComp: "a comprehension", ast.GeneratorExp: "a comprehension",
+    ast.SetComp: "a comprehension", ast.DictComp: "a comprehension", ast.Await: "await", ast.Yield: "yield",
+    ast.NamedExpr: "`:=`", ast.JoinedStr: "an f-string", ast.Set: "a set", ast.Slice: "a slice",
+}
+
+
+class Expressions:
+    """Values of expressions under an environment; errors point into the source."""
+
+    def __init__(self, source: Source, names: Environment) -> None:
+        self.source, self.names = source, names
+
+    def fail(self, node: ast.AST, message: str, hint: str = "") -> NoReturn:
+        raise self.source.error(node, message, hint)
+
+    def value(self, node: ast.AST) -> Any:
+        """What node stands for: a number, an expression, a buffer, a name of T, a tuple, ..."""
+        rule = _VALUES.get(type(node))
+        if rule is None:
+            self.fail(node, f"{_WORDS.get(type(node), type(node).__name__)} is not part of the script language",
+                      "compute it outside the function and use the result by its name")
+        try:
+            return rule(self, node)
+        except ERRORS as why:
+            raise self.located(node, why) from None
+
+    def located(self, node: ast.AST, why: Exception) -> ScriptError:
+        """why as an error at node, unless it points into the source already."""
+        if isinstance(why, ScriptError) and why.placed:
+            return why
+        return self.source.error(node, str(why) or type(why).__name__)
+
+    def guard(self, node: ast.AST, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """fn(...); what it raises on purpose, or by Python's own operators, becomes an error at node."""
+        try:
+            return fn(*args, **kwargs)
+        except ERRORS as why:
+            raise self.located(node, why) from None
+
+    def expr(self, node: ast.AST, dtype: str | None = None) -> Expr:
+        """node as an expression; a number takes dtype."""
+        x = self.value(node)
+        if isinstance(x, Expr):
+            return x
+        if not is_number(x):
+            self.fail(node, f"{_kind(x)} is not an expression",
+                      "expected a number, a variable or an element of a buffer")
+        return self.guard(node, convert, x, dtype)
+
+    def items(self, nodes: Sequence[ast.expr]) -> list[Any]:
+        """The values of nodes; `*x` gives those of x."""
+        out: list[Any] = []
+        for n in nodes:
+            if isinstance(n, ast.Starred):
+                out += self.guard(n, list, self.value(n.value))
+            else:
+                out.append(self.value(n))
+        return out
+
+    def arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+        """Evaluated (args, kwargs)."""
+        kwargs: dict[str, Any] = {}
+        for k in node.keywords:
+            kwargs |= {k.arg: self.value(k.value)} if k.arg else dict(self.value(k.value))
+        return self.items(node.args), kwargs
+
+    # names -------------------------------------------------------------------------------------------------
+    def name(self, node: ast.Name) -> Any:
+        try:
+            return self.names.find(node.id)
+        except KeyError:
+            if node.id in _FOLDING:
+                return Function(node.id, functools.partial(_fold, node.id))
+            self.fail(node, f"the name {node.id!r} is not defined here", nearest(node.id, self.names.known()))
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        x = self.value(node.value)
+        if isinstance(x, Group):
+            if node.attr not in x.members:
+                self.fail(node, f"T.{x.name} has no name {node.attr!r}", nearest(node.attr, x.members, f"T.{x.name}."))
+            return x.members[node.attr]
+        if isinstance(x, Buffer):
+            return self.buffer_attribute(node, x)
+        if isinstance(x, Expr):
+            known = {"dtype": lambda: x.dtype, "astype": lambda: Function("astype", x.astype)}
+            if node.attr not in known:
+                self.fail(node, f"an expression has no attribute {node.attr!r}", nearest(node.attr, known))
+            return known[node.attr]()
+        if node.attr.startswith("__"):
+            self.fail(node, f"the attribute {node.attr} is not part of the script language")
+        return getattr(x, node.attr)
+
+    def buffer_attribute(self, node: ast.Attribute, b: Buffer) -> Any:
+        if node.attr in ("data", "shape", "strides", "elem_offset", "dtype"):
+            return getattr(b, node.attr)
+        methods: dict[str, Callable[..., Any]] = {
+            "vload": functools.partial(_vload, b), "access_ptr": functools.partial(_access_ptr, b),
+            "scope": lambda: b.scope,
+        }
+        if node.attr == "vstore":
+            return Form("vstore")
+        if node.attr not in methods:
+            self.fail(node, f"a buffer has no attribute {node.attr!r}", nearest(node.attr, methods))
+        return Function(node.attr, methods[node.attr])
+
+    # calls -------------------------------------------------------------------------------------------------
+    def call(self, node: ast.Call) -> Any:
+        fn = self.value(node.func)
+        if isinstance(fn, Form):
+            if fn.name == "Let":
+                return self.let_expression(node)
+            self.fail(node, f"{ast.unparse(node.func)} is a statement of its own, it has no value here")
+        args, kwargs = self.arguments(node)
+        if isinstance(fn, DType):
+            if not args and not kwargs:
+                return Fresh(fn.name)
+            return fn.of(*args, **kwargs)
+        if isinstance(fn, (Function, BufferSyntax)):
+            return fn(*args, **kwargs)
+        self.fail(node, f"{ast.unparse(node.func)} cannot be called in a script",
+                  "call functions of T; compute the rest outside the function and use the result by its name")
+
+    def let_expression(self, node: ast.Call) -> Expr:
+        """T.Let(body, where={name: value})."""
+        where = next((k.value for k in node.keywords if k.arg == "where"), None)
+        if len(node.args) != 1 or not isinstance(where, ast.Dict) or len(where.keys) != 1 \
+                or not isinstance(where.keys[0], ast.Name):
+            self.fail(node, "T.Let takes a body and one name with its value", "T.Let(x + x, where={x: A[0]})")
+        value = self.expr(where.values[0])
+        v = Var(where.keys[0].id, value.dtype)
+        with self.names.scope():
+            self.names.define(v.name, v)
+            return Let(v, value, self.expr(node.args[0]))
+
+    # elements ----------------------------------------------------------------------------------------------
+    def subscript(self, node: ast.Subscript) -> Any:
+        x = self.value(node.value)
+        if isinstance(x, Buffer):
+            return load(x, self.indices(node, x))
+        if isinstance(x, BufferSyntax):
+            return x[self.value(node.slice)]
+        if isinstance(x, (Expr, Function, Form, DType)):
+            self.fail(node, f"{_kind(x)} has no elements")
+        if isinstance(node.slice, ast.Slice):
+            ends = [None if n is None else self.value(n) for n in (node.slice.lower, node.slice.upper, node.slice.step)]
+            return x[slice(*ends)]
+        return x[self.value(node.slice)]
+
+    def indices(self, node: ast.Subscript, b: Buffer) -> list[Expr]:
+        """The indices of an access; a slice is a vector."""
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if len(parts) != len(b.shape) and not any(isinstance(p, ast.Starred) for p in parts):
+            self.fail(node, f"{b.name} has {len(b.shape)} dimension(s), {len(parts)} index(es) given")
+        out: list[Expr] = []
+        for p in parts:
+            if isinstance(p, ast.Slice):
+                out.append(self.vector(p))
+            elif isinstance(p, ast.Starred):
+                out += [convert(i) for i in self.value(p.value)]
+            else:
+                out.append(self.expr(p))
+        return out
+
+    def vector(self, node: ast.Slice) -> Ramp:
+        """low:stop:stride with a constant distance, as the indices low, low + stride, ..."""
+        if node.lower is None or node.upper is None:
+            self.fail(node, "a vector needs both ends", "A[0:8] is the vector of A[0] to A[7]")
+        low = self.expr(node.lower)
+        stop = self.expr(node.upper, low.dtype)
+        stride = 1 if node.step is None else self.value(node.step)
+        width = self.guard(node, extent_of, low, stop)
+        if not isinstance(width, IntImm) or not isinstance(stride, int) or stride < 1 or width.value < 1:
+            self.fail(node, "a vector has a constant number of lanes and a positive constant stride",
+                      "write the stop as the start plus a number: A[i * 8:i * 8 + 8]")
+        if width.value % stride:
+            self.fail(node, f"the length {width.value} is not a multiple of the stride {stride}")
+        return Ramp(low, IntImm(stride, low.dtype), width.value // stride)
+
+    # operators ---------------------------------------------------------------------------------------------
+    def unary(self, node: ast.UnaryOp) -> Any:
+        x = self.value(node.operand)
+        if isinstance(node.op, ast.Not):
+            return negation(x)
+        if isinstance(node.op, ast.Invert):
+            return inverted(x)
+        if isinstance(node.op, ast.UAdd):
+            return x
+        return negate(x) if is_expression(x) else -x
+
+    def compare(self, node: ast.Compare) -> Any:
+        """a < b; a < b < c means both."""
+        values = [self.value(n) for n in (node.left, *node.comparators)]
+        tests = []
+        for op, a, b in zip(node.ops, values, values[1:], strict=False):
+            if isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
+                tests.append(_membership(op, a, b))
+            else:
+                tests.append(apply(type(op), a, b))
+        return tests[0] if len(tests) == 1 else logical("and", tests)
+
+    def conditional(self, node: ast.IfExp) -> Any:
+        """`a if c else b`: chosen now where c is known now."""
+        c = self.value(node.test)
+        if not is_expression(c):
+            return self.value(node.body if c else node.orelse)
+        return choice(c, self.value(node.body), self.value(node.orelse))
+
+
+def _membership(op: ast.cmpop, a: Any, b: Any) -> bool:
+    if is_expression(a) or is_expression(b):
+        raise ScriptError("`in` and `is` ask for values that are known only when the kernel runs")
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        return (a is b) == isinstance(op, ast.Is)
+    return (a in b) == isinstance(op, ast.In)
+
+
+def _fold(name: str, *args: Any) -> Any:
+    """Python's min, len, int, ...: of values known now; min, max and abs of expressions too."""
+    if not any(is_expression(a) for a in args):
+        return _FOLDING[name](*args)
+    if name in ("min", "max") and len(args) > 1:
+        return functools.reduce(lambda a, b: as_written(name, a, b), args)
+    if name == "abs":
+        return abs(*args)
+    raise ScriptError(f"{name}() of a value that is known only when the kernel runs")
+
+
+def _vload(b: Buffer, begin: Any, dtype: str | None = None, predicate: Any = None) -> Load:
+    index = tuple(convert(i) for i in (begin if isinstance(begin, (list, tuple)) else (begin,)))
+    element = b.vload(index, dtype) if dtype else load(b, index)
+    return element if predicate is None else element.replace(predicate=convert(predicate))
+
+
+def _access_ptr(b: Buffer, access_mask: str = "r", ptr_type: str = "handle", content_lanes: int = 1, offset: Any = 0,
+                extent: Any = None) -> Expr:
+    """The pointer to a buffer's first element, with its extents: the argument of an external call."""
+    if access_mask not in ("r", "w", "rw", "wr", 1, 2, 3):
+        raise ScriptError(f'access_ptr: the access is "r", "w" or "rw", not {described(access_mask)}')
+    if content_lanes != 1 or not (isinstance(offset, int) and offset == 0) or extent is not None:
+        raise ScriptError("access_ptr: content_lanes, offset and extent are not supported; match the part as a buffer")
+    return Call("access_ptr", (Load(b, tuple(IntImm(0, d.dtype) for d in b.shape)), *b.shape), "handle")
+
+
+def _kind(x: Any) -> str:
+    if isinstance(x, (Form, Function, Group, DType)):
+        return f"the name T.{x.name}"
+    if isinstance(x, Buffer):
+        return f"the buffer {x.name} as a whole"
+    if isinstance(x, (Meta, Fresh)):
+        return "a new variable without a name"
+    return f"a {type(x).__name__}" if isinstance(x, types.ModuleType) else described(x)
+
+
+_VALUES: dict[type, Callable[[Expressions, Any], Any]] = {
+    ast.Constant: lambda p, n: n.value,
+    ast.Name: Expressions.name,
+    ast.Attribute: Expressions.attribute,
+    ast.Call: Expressions.call,
+    ast.Subscript: Expressions.subscript,
+    ast.BinOp: lambda p, n: apply(type(n.op), p.value(n.left), p.value(n.right)) if type(n.op) is not ast.MatMult
+    else p.fail(n, "`@` is not part of the script language"),
+    ast.UnaryOp: Expressions.unary,
+    ast.BoolOp: lambda p, n: logical("and" if isinstance(n.op, ast.And) else "or", [p.value(v) for v in n.values]),
+    ast.Compare: Expressions.compare,
+    ast.IfExp: Expressions.conditional,
+    ast.Tuple: lambda p, n: tuple(p.items(n.elts)),
+    ast.List: lambda p, n: p.items(n.elts),
+    ast.Dict: lambda p, n: {p.value(k): p.value(v) for k, v in zip(n.keys, n.values, strict=True)},
+}

@@ -1,0 +1,116 @@
+"""Operators of a script: numbers of Python fold as in Python, expressions stay as they are written.
+
+`2 * 3` is 6, `x * 1` is `x * 1`: a function that was printed comes back node for node, with nothing simplified.
+"""
+from __future__ import annotations
+
+import ast
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright.support.errors import IRError, with_hint
+from tilewright.tir import dtype as dt
+from tilewright.tir.expr import (
+    Binary,
+    Call,
+    Expr,
+    IntImm,
+    IterVar,
+    Not,
+    Select,
+    binary,
+    bitwise_not,
+    convert,
+    match_types,
+    power,
+)
+
+OPERATORS: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("add", operator.add), ast.Sub: ("sub", operator.sub), ast.Mult: ("mul", operator.mul),
+    ast.Div: ("div", operator.truediv), ast.FloorDiv: ("floordiv", operator.floordiv),
+    ast.Mod: ("floormod", operator.mod), ast.BitAnd: ("bitand", operator.and_),
+    ast.BitOr: ("bitor", operator.or_), ast.BitXor: ("bitxor", operator.xor),
+    ast.LShift: ("shl", operator.lshift), ast.RShift: ("shr", operator.rshift), ast.Pow: ("pow", operator.pow),
+    ast.Eq: ("eq", operator.eq), ast.NotEq: ("ne", operator.ne), ast.Lt: ("lt", operator.lt),
+    ast.LtE: ("le", operator.le), ast.Gt: ("gt", operator.gt), ast.GtE: ("ge", operator.ge),
+}
+
+
+DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
+
+
+def is_expression(x: Any) -> bool:
+    """True for what is computed when the kernel runs; False for what is known while it is parsed."""
+    return isinstance(x, (Expr, IterVar))
+
+
+def as_written(op: str, a: Any, b: Any) -> Expr:
+    """`a op b` after the checks of tir.binary, but not simplified."""
+    x, y = match_types(a, b)
+    if op in DIVISIONS and isinstance(b, IntImm) and b.value == 0:
+        return Binary(op, x, y)                        # a division that does not happen: T.int32(0) says it is meant
+    checked = binary(op, x, y)
+    if isinstance(checked, Binary) and checked.a is x and checked.b is y:
+        return checked
+    if dt.is_bool(x.dtype):
+        op = {"bitand": "and", "bitor": "or"}.get(op, op)
+    return Binary(op, x, y)
+
+
+def apply(kind: type, a: Any, b: Any) -> Any:
+    """`a op b` of a script, for a node class of ast."""
+    op, python = OPERATORS[kind]
+    if not is_expression(a) and not is_expression(b):
+        return python(a, b)
+    return power(a, b) if op == "pow" else as_written(op, a, b)
+
+
+def logical(op: str, values: list[Any]) -> Any:
+    """`a and b and ...` or `a or b or ...`, from the left. Raises IRError for what is neither bool nor number."""
+    if not any(is_expression(v) for v in values):
+        return functools.reduce((lambda a, b: a and b) if op == "and" else (lambda a, b: a or b), values)
+    return functools.reduce(lambda a, b: as_written(op, a, b), values)
+
+
+def negation(a: Any) -> Any:
+    """`not a`."""
+    if not is_expression(a):
+        return not a
+    e = convert(a)
+    if not dt.is_bool(e.dtype):
+        raise IRError(with_hint(f"`not` needs a bool, got {e.dtype}", "compare first: x == 0"))
+    return Not(e)
+
+
+def inverted(a: Any) -> Any:
+    """`~a`."""
+    if not is_expression(a):
+        return ~a
+    e = convert(a)
+    return Not(e) if dt.is_bool(e.dtype) else bitwise_not(e)
+
+
+def choice(condition: Any, a: Any, b: Any) -> Expr:
+    """T.if_then_else(condition, a, b)."""
+    c, x, y = _parts("T.if_then_else", condition, a, b)
+    return Call("if_then_else", (c, x, y), x.dtype)
+
+
+def selection(condition: Any, a: Any, b: Any) -> Expr:
+    """T.Select(condition, a, b)."""
+    return Select(*_parts("T.Select", condition, a, b))
+
+
+def _parts(what: str, condition: Any, a: Any, b: Any) -> tuple[Expr, Expr, Expr]:
+    c = convert(condition)
+    if not dt.is_bool(c.dtype):
+        raise IRError(with_hint(f"{what}: the condition is {c.dtype}", "compare first: x != 0"))
+    return (c, *match_types(a, b))
+
+
+def is_number(x: Any) -> bool:
+    return isinstance(x, (bool, int, float, np.number, np.bool_))

@@ -1,0 +1,124 @@
+"""A function of a script: parameters, body, root block."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from tilewright.script.blocks import AXES, Blocks
+from tilewright.script.environment import Environment
+from tilewright.script.errors import Source
+from tilewright.script.values import BufferType, DType
+from tilewright.support.errors import StructuralError
+from tilewright.tir.buffer import Buffer
+from tilewright.tir.expr import IntImm, Var
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import BlockRealize, PrimFunc, Stmt
+from tilewright.tir.verify import verify
+
+
+def parse_function(source: Source, node: ast.FunctionDef, outer: Mapping[str, Any],
+                   annotations: Mapping[str, Any] | None = None, *, private: bool = False,
+                   check_well_formed: bool = True) -> PrimFunc:
+    """The PrimFunc that node describes, in an environment of names. Raises ScriptError.
+
+    `annotations` are those of parameters that Python has evaluated already.
+    """
+    return _Function(source, Environment(outer)).function(node, annotations or {}, private, check_well_formed)
+
+
+class _Function(Blocks):
+    def function(self, node: ast.FunctionDef, annotations: Mapping[str, Any], private: bool, check: bool) -> PrimFunc:
+        self.params: dict[Var, Buffer | None] = {}
+        a = node.args
+        for wrong in (a.vararg, a.kwarg, *a.kwonlyargs, *a.defaults):
+            if wrong is not None:
+                self.fail(wrong, "a kernel takes positional parameters without defaults")
+        for arg in (*a.posonlyargs, *a.args):
+            self.parameter(arg, annotations.get(arg.arg))
+        body = self.suite(node.body)
+        root = self.root
+        top_is_root = isinstance(body, BlockRealize) and body.block.name == "root"
+        if not top_is_root and (root.says_something or any(isinstance(n, BlockRealize) for n in walk(body))):
+            block = self.finished(root, body)
+            body = BlockRealize((), IntImm(1, "bool"), block)
+        attrs = ({} if private else {"global_symbol": node.name}) | self.attrs
+        func = PrimFunc(tuple(self.params), body, {p: b for p, b in self.params.items() if b is not None}, attrs)
+        if check:
+            self.check(node, func, body)
+        return func
+
+    def parameter(self, arg: ast.arg, known: Any) -> None:
+        if known is None or isinstance(known, str):
+            if arg.annotation is None:
+                self.fail(arg, f"the parameter {arg.arg} has no type", f'{arg.arg}: T.Buffer((16,), "float32"), '
+                          f"{arg.arg}: T.int32 or {arg.arg}: T.handle")
+            annotation = arg.annotation
+            if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+                annotation = self.quoted(annotation, annotation.value)
+            known = self.value(annotation)
+        buffer = None
+        if isinstance(known, BufferType):
+            buffer = self.guard(arg, known.named, arg.arg)
+            param = Var(arg.arg, "handle")
+        elif isinstance(known, DType):
+            param = Var(arg.arg, known.name)
+        else:
+            self.fail(arg, f"the parameter {arg.arg} is annotated with no type of T",
+                      'T.Buffer((16,), "float32"), T.int32, T.handle')
+        self.params[param] = buffer
+        self.names.define(arg.arg, param if buffer is None else buffer)
+
+    def quoted(self, node: ast.AST, text: str) -> ast.expr:
+        """The expression in an annotation that is a string; it stands where the string stands."""
+        try:
+            inner = ast.parse(text, mode="eval").body
+        except SyntaxError:
+            self.fail(node, f"{text!r} is no type")
+        for n in ast.walk(inner):
+            ast.copy_location(n, node)
+        return inner
+
+    def match_parameter(self, node: ast.AST, param: Any, buffer: Buffer) -> None:
+        """A = T.match_buffer(a, ...) for a parameter a: T.handle."""
+        if not isinstance(param, Var) or self.params.get(param, buffer) is not None or param.dtype != "handle":
+            self.fail(node, "T.match_buffer takes a parameter of type T.handle that has no buffer yet, or a region")
+        self.params[param] = buffer
+
+    def block(self, node: ast.Call, body_of: Any) -> Stmt:
+        first = node.args[0] if node.args else None
+        if self.frame is self.root and isinstance(first, ast.Constant) and first.value == "root" and not self.origin:
+            return BlockRealize((), self.root.predicate, self.finished(self.root, body_of()))
+        return super().block(node, body_of)
+
+    def check(self, node: ast.FunctionDef, func: PrimFunc, body: Stmt) -> None:
+        """Raise ScriptError, at the statement in question, unless the function is well formed."""
+        try:
+            verify(func, "block" if isinstance(body, BlockRealize) else "loop")
+        except StructuralError as why:
+            where = next((self.origin[id(n)][1] for n in why.at if id(n) in self.origin), node)
+            message = str(why).split("\n\n")[0].removeprefix(f"{func.name}: ")
+            raise self.source.error(where, message) from None
+
+
+_Function.rules = {
+    ast.Assign: _Function.assign, ast.AnnAssign: _Function.annotated, ast.AugAssign: _Function.update,
+    ast.Expr: _Function.expression, ast.For: _Function.loop, ast.While: _Function.repeat, ast.If: _Function.branch,
+    ast.With: _Function.with_, ast.Pass: _Function.nothing,
+}
+_Function.forms = {
+    "reads": _Function.reads, "writes": _Function.writes, "where": _Function.where,
+    "block_attr": _Function.block_attr, "func_attr": _Function.func_attr, "evaluate": _Function.evaluate,
+    "vstore": _Function.vstore, "launch_thread": _Function.launched,
+}
+_Function.definitions = {
+    "alloc_buffer": _Function.alloc_buffer, "decl_buffer": _Function.allocation, "allocate": _Function.allocate,
+    "match_buffer": _Function.match_buffer, "launch_thread": _Function.launched, "axis.remap": _Function.remap,
+    "let": lambda p, node, target: p.let(target, p.target(target), p.let_value(node)),
+    **{f"axis.{name}": lambda p, node, target, kind=kind: p.axis(node, target, kind) for name, kind in AXES.items()},
+}
+_Function.contexts = {
+    "block": _Function.block, "init": _Function.init, "launch_thread": _Function.launch,
+    "LetStmt": _Function.let_context, "let": _Function.let_context, "decl_buffer": _Function.allocation,
+    "allocate": _Function.allocate,
+}

@@ -1,0 +1,141 @@
+"""What the names of T stand for, and the values that only a parser sees."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.support.errors import ScriptError, described, with_hint
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer, decl_buffer
+from tilewright.tir.expr import Cast, Expr, FloatImm, Var, cast, const, convert
+
+
+@dataclass(frozen=True)
+class Form:
+    """A name of T that shapes statements (`T.grid`, `T.block`, `T.reads`); it means nothing elsewhere."""
+    name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise ScriptError(with_hint(f"T.{self.name} was called outside a script",
+                                    "it stands in the body of a function under @T.prim_func"))
+
+
+@dataclass(frozen=True)
+class Group:
+    """A name of T with names below it: T.axis."""
+    name: str
+    members: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A name of T that gives an expression."""
+    name: str
+    fn: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.fn(*args, **kwargs)
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """A new variable that has no name yet: the value of `T.int32()`."""
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Meta:
+    """T.meta_var(x): x itself, where an assignment would otherwise bind a variable to it."""
+    value: Any
+
+
+@dataclass(frozen=True)
+class DType:
+    """T.int32: a parameter's annotation, the constructor of constants, a cast of expressions."""
+    name: str
+
+    def __call__(self, value: Any = None) -> Expr:
+        """A constant or a cast; a new variable without a value."""
+        return Var("v", self.name) if value is None else self.of(value)
+
+    def of(self, value: Any) -> Expr:
+        """value as this type: numbers and "nan", "inf" become constants, expressions are cast."""
+        if isinstance(value, Expr):
+            return cast(self.name, value)
+        if isinstance(value, str):
+            if not dt.is_float(self.name) or value.lstrip("+-") not in ("nan", "inf"):
+                raise ScriptError(with_hint(f"T.{self.name}({value!r}) is no constant",
+                                            'the texts are "nan", "inf" and "-inf", of the float types'))
+            return FloatImm(float(value), self.name)
+        return const(value, self.name)
+
+
+@dataclass(frozen=True)
+class BufferType:
+    """T.Buffer(...): everything about a buffer but its name."""
+    shape: tuple[Any, ...]
+    dtype: str = "float32"
+    data: Any = None
+    strides: tuple[Any, ...] = ()
+    elem_offset: Any = None
+    scope: str = "global"
+    align: int = 64
+    offset_factor: int = 0
+    axis_separators: tuple[int, ...] = ()
+
+    def named(self, name: str) -> Buffer:
+        """A new buffer of this type."""
+        shape = [_extent(e, f"{name}_d{k}") for k, e in enumerate(self.shape)]
+        strides = [_extent(e, f"{name}_s{k}") for k, e in enumerate(self.strides)]
+        offset = _extent(self.elem_offset, f"{name}_elem_offset")
+        buffer = decl_buffer(shape, self.dtype, name, strides=strides, elem_offset=offset, scope=self.scope,
+                             data_alignment=self.align, offset_factor=self.offset_factor)
+        data = self.data.data if isinstance(self.data, Buffer) else self.data
+        extra = {"axis_separators": self.axis_separators} if self.axis_separators else {}
+        return buffer.replace(data=buffer.data if data is None else data, **extra)
+
+
+def _extent(e: Any, name: str) -> Any:
+    """An extent, stride or offset; a new variable for Fresh and for a text, which is its name."""
+    if isinstance(e, Fresh):
+        return Var(name, e.dtype)
+    return Var(e, "int32") if isinstance(e, str) else e
+
+
+def buffer_type(shape: Any, dtype: Any = "float32", data: Any = None, strides: Any = None, elem_offset: Any = None,
+                scope: str = "global", align: int = 64, offset_factor: int = 0, buffer_type: str = "",
+                axis_separators: Sequence[int] | None = None) -> BufferType:
+    """The arguments of T.Buffer, T.alloc_buffer, T.match_buffer and T.decl_buffer."""
+    if buffer_type not in ("", "default"):
+        raise ScriptError(f"buffer_type={buffer_type!r} is not supported")
+    return BufferType(_as_tuple(shape, "shape"), dtype.name if isinstance(dtype, DType) else dt.canonical(dtype), data,
+                      _as_tuple(strides or (), "strides"), elem_offset, scope or "global", align if align > 0 else 64,
+                      offset_factor, tuple(int(a) for a in axis_separators or ()))
+
+
+def _as_tuple(x: Any, what: str) -> tuple[Any, ...]:
+    items = tuple(x) if isinstance(x, (tuple, list)) else (x,)
+    for item in items:
+        if not isinstance(item, (Fresh, str)):
+            if not dt.is_integer(convert(item).dtype):
+                raise ScriptError(f"{described(item)} in {what} is not an integer")
+    return items
+
+
+class BufferSyntax:
+    """T.Buffer: `T.Buffer((4, 4), "int64")` and `T.Buffer[(4, 4), "int64"]`."""
+    name = "Buffer"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> BufferType:
+        return buffer_type(*args, **kwargs)
+
+    def __getitem__(self, item: Any) -> BufferType:
+        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], (str, DType)):
+            return buffer_type(*item)
+        return buffer_type(item)
+
+
+def cast_as_written(dtype: Any, value: Any) -> Expr:
+    """T.Cast(dtype, value): the node itself, also where the types are equal or the value is a constant."""
+    return Cast(dtype.name if isinstance(dtype, DType) else dt.canonical(dtype), convert(value))

@@ -1,0 +1,162 @@
+"""Definitions of a script: variables, views and allocations."""
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from tilewright.script.environment import LET
+from tilewright.script.frames import Around
+from tilewright.script.operators import is_expression, is_number
+from tilewright.script.suites import ONE_ELEMENT, Suites
+from tilewright.script.values import BufferType, DType, Fresh, Meta, buffer_type
+from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
+from tilewright.tir.expr import Expr, Var, convert
+from tilewright.tir.stmt import Allocate, LetStmt, Stmt
+
+
+class Variables(Suites):
+    def assign(self, node: ast.Assign) -> Stmt | Around | None:
+        if len(node.targets) != 1:
+            self.fail(node, "one assignment has one target")
+        target, form = node.targets[0], self.form(node.value)
+        if form:
+            rule = self.definitions.get(form)
+            if rule is None:
+                self.fail(node.value, f"T.{form} has no value to assign", self.usage(form))
+            return rule(self, node.value, target)
+        if isinstance(target, ast.Subscript):
+            return self.store(target, self.value(node.value))
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return self.several(node, target)
+        return self.bind(target, self.value(node.value))
+
+    def store(self, target: ast.Subscript, value: Any) -> Stmt:
+        raise NotImplementedError
+
+    def several(self, node: ast.Assign, target: ast.Tuple | ast.List) -> Around | None:
+        """a, b = x, y."""
+        values = self.value(node.value)
+        if not isinstance(values, (tuple, list)) or len(values) != len(target.elts):
+            count = len(values) if isinstance(values, (tuple, list)) else 1
+            self.fail(node, f"{len(target.elts)} names on the left, {count} value(s) on the right")
+        around = [w for t, x in zip(target.elts, values, strict=True) if (w := self.bind(t, x)) is not None]
+
+        def wrap(body: Stmt) -> Stmt:
+            for w in reversed(around):
+                body = self.at(node, w.wrap(body))
+            return body
+        return Around(wrap, node) if around else None
+
+    def annotated(self, node: ast.AnnAssign) -> Around | None:
+        """x: T.int32 = e."""
+        dtype = self.value(node.annotation)
+        if not isinstance(dtype, DType):
+            self.fail(node.annotation, "the annotation of a variable is its type", "x: T.int32 = ...")
+        if node.value is None:
+            return self.bind(node.target, Fresh(dtype.name))
+        value = self.expr(node.value, dtype.name)
+        if value.dtype != dtype.name:
+            self.fail(node.value, f"the variable is {dtype.name}, its value is {value.dtype}",
+                      f'T.Cast("{dtype.name}", ...)')
+        return self.bind(node.target, value)
+
+    def target(self, node: ast.AST | None) -> str:
+        """The name that a definition gives."""
+        if not isinstance(node, ast.Name):
+            self.fail(node or ast.Pass(), "a definition gives one name")
+        return node.id
+
+    def bind(self, node: ast.AST, x: Any) -> Around | None:
+        """name = x: a new variable for a value, another name for anything else."""
+        name = self.target(node)
+        if isinstance(x, Fresh):
+            self.names.define(name, Var(name, x.dtype))
+        elif isinstance(x, Meta):
+            self.names.define(name, x.value)
+        elif isinstance(x, BufferType):
+            if x.data is None:
+                self.fail(node, f"nothing says where the memory of {name} is", "T.alloc_buffer(...) allocates; "
+                          "T.Buffer(..., data=A.data) is another view of A")
+            self.names.define(name, self.guard(node, x.named, name))
+        elif is_expression(x) or is_number(x):
+            if self.names.is_outer_variable(name):
+                self.fail(node, f"the variable {name} is bound outside; to bind it here would not change it there",
+                          ONE_ELEMENT)
+            return self.let(node, name, self.guard(node, convert, x))
+        else:
+            self.names.define(name, x)
+        return None
+
+    def let(self, node: ast.AST, name: str, value: Expr) -> Around:
+        v = Var(name, value.dtype)
+        self.names.define(name, v, LET)
+        return Around(lambda body: LetStmt(v, value, body), node)
+
+    # forms -------------------------------------------------------------------------------------------------
+    def let_value(self, node: ast.Call) -> Expr:
+        """T.LetStmt(value)."""
+        return self.expr(self.bound(node, ("value",), 1)["value"])
+
+    def buffer_arguments(self, node: ast.Call) -> tuple[BufferType, dict[str, Any]]:
+        """The type in T.alloc_buffer(...), T.decl_buffer(...), and the annotations."""
+        args, kwargs = self.arguments(node)
+        annotations = kwargs.pop("annotations", None) or {}
+        return self.guard(node, buffer_type, *args, **kwargs), annotations
+
+    def alloc_buffer(self, node: ast.Call, target: ast.AST) -> None:
+        """name = T.alloc_buffer(...): memory of the block around."""
+        name = self.target(target)
+        kind, annotations = self.buffer_arguments(node)
+        if annotations:
+            self.fail(node, "T.alloc_buffer takes no annotations")
+        buffer = self.guard(node, kind.named, name)
+        self.frame.allocated.append(buffer)
+        self.names.define(name, buffer)
+
+    def allocation(self, node: ast.Call, target: ast.AST | None) -> Around | None:
+        """name = T.decl_buffer(...): memory from here on; with data=, another view of memory that there is."""
+        name = self.target(target)
+        kind, annotations = self.buffer_arguments(node)
+        buffer = self.guard(node, kind.named, name)
+        self.names.define(name, buffer)
+        if kind.data is not None:
+            return None
+        return Around(lambda body: Allocate(buffer, body, annotations), node)
+
+    def allocate(self, node: ast.Call, target: ast.AST | None) -> Around:
+        """name = T.allocate([extents], dtype, scope): memory that T.Buffer(..., data=name) gives a shape."""
+        name = self.target(target)
+        given = self.bound(node, ("extents", "dtype", "scope", "condition", "annotations"), 2)
+        if "condition" in given:
+            self.fail(given["condition"], "T.allocate under a condition is not supported")
+        scope = self.value(given["scope"]) if "scope" in given else "global"
+        annotations = self.value(given["annotations"]) if "annotations" in given else {}
+        kind = self.guard(node, buffer_type, self.value(given["extents"]), self.value(given["dtype"]), scope=scope)
+        buffer = self.guard(node, kind.named, name)
+        self.names.define(name, buffer)
+        return Around(lambda body: Allocate(buffer, body, annotations), node)
+
+    def match_buffer(self, node: ast.Call, target: ast.AST) -> None:
+        """name = T.match_buffer(x, shape, ...): the buffer behind a parameter, or a view of a region."""
+        name = self.target(target)
+        if not node.args:
+            self.fail(node, "T.match_buffer starts with a parameter or a region", "A = T.match_buffer(a, (16, 16))")
+        first, rest = node.args[0], ast.copy_location(ast.Call(node.func, node.args[1:], node.keywords), node)
+        source = self.region(first) if isinstance(first, ast.Subscript) else self.value(first)
+        buffer = self.guard(node, self.buffer_arguments(rest)[0].named, name)
+        if isinstance(source, (Buffer, BufferRegion)):
+            if isinstance(source, Buffer):
+                source = self.whole(source)
+            self.frame.matched.append(MatchBuffer(buffer, source))
+        else:
+            self.match_parameter(first, source, buffer)
+        self.names.define(name, buffer)
+
+    def match_parameter(self, node: ast.AST, param: Any, buffer: Buffer) -> None:
+        raise NotImplementedError
+
+    def region(self, node: ast.Subscript) -> BufferRegion:
+        raise NotImplementedError
+
+    def whole(self, b: Buffer) -> BufferRegion:
+        raise NotImplementedError

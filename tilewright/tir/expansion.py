@@ -1,0 +1,34 @@
+"""Functions of the operator table that are written in terms of others."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.tir import dtype as dt
+from tilewright.tir.expr import Call, Expr, Let, Var, binary, cast, convert, intrinsic, match_types, select
+from tilewright.tir.ops import BINARY, INTRINSICS
+
+
+class Functions:
+    """The functions that an expansion calls: f.<name>(...) for rows of INTRINSICS and BINARY, f.select(c, a, b)."""
+    select = staticmethod(select)
+
+    def __getattr__(self, name: str) -> Callable[..., Expr]:
+        if name in BINARY:
+            return lambda a, b: binary(name, *match_types(a, b))
+        return lambda *args: intrinsic(name, *args)
+
+
+FUNCTIONS = Functions()
+
+
+def expanded(e: Call) -> Expr:
+    """e by the expansion of its row, every argument computed once, small floats in float32 and rounded at the end."""
+    expansion = INTRINSICS[e.op].expansion
+    assert expansion is not None, f"{e.op} has no expansion"
+    element, lanes = dt.parse(e.args[0].dtype)
+    working = dt.with_lanes("float32" if element in dt.SMALL_FLOATS else element, lanes)
+    variables = [Var(f"{e.op}_{k}", working) for k in range(len(e.args))]
+    out = cast(e.type, convert(expansion(FUNCTIONS, *variables)))
+    for var, arg in reversed(list(zip(variables, e.args, strict=True))):
+        out = Let(var, cast(working, arg), out)
+    return out

@@ -1,0 +1,79 @@
+"""Conversions for low-bit data: casts that saturate, and integers of 4 bits that lie in pairs in bytes."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.support.errors import IRError, with_hint
+from tilewright.tir import dtype as dt
+from tilewright.tir.expr import Expr, binary, cast, const, convert, maximum, minimum
+
+
+def saturate_cast(dtype: str, value: Any) -> Expr:
+    """value in dtype, or the nearest end of dtype's range where it lies beyond.
+
+    A plain cast wraps integers into a narrower integer type and rounds floats beyond the range to an infinity (to NaN
+    where the format has none); from float to integer it saturates already. Infinities saturate too, NaN gives 0 in an
+    integer type and stays NaN in a float type. Within the range the result is that of the plain cast.
+    """
+    e, dtype = convert(value), dt.canonical(dtype)
+    source, target = dt.element_of(e.dtype), dt.element_of(dtype)
+    if dt.is_bool(source) or dt.is_bool(target) or (dt.is_float(source) and dt.is_integer(target)):
+        return cast(dtype, e)
+    if dt.is_float(source):
+        wide = "float64" if "float64" in (source, target) else "float32"
+        return cast(dtype, _clamped(cast(dt.with_lanes(wide, dt.lanes_of(e.dtype)), e), *_finite_range(target)))
+    if dt.is_float(target):
+        low, high = (int(v) for v in _finite_range(target))
+    else:
+        low, high = dt.integer_range(target)
+    return cast(dtype, _clamped(e, low, high))
+
+
+def _finite_range(dtype: str) -> tuple[float, float]:
+    small = dt.SMALL_FLOATS.get(dtype)
+    largest = float(np.finfo(dtype).max) if small is None else small.largest
+    return -largest, largest
+
+
+def _clamped(e: Expr, low: float, high: float) -> Expr:
+    """e brought into [low, high], by the ends that its type reaches beyond."""
+    if dt.is_integer(e.dtype):
+        least, most = dt.integer_range(e.dtype)
+        if low > least:
+            e = maximum(e, const(int(low), e.dtype))
+        return minimum(e, const(int(high), e.dtype)) if high < most else e
+    return minimum(maximum(e, const(low, e.dtype)), const(high, e.dtype))
+
+
+def pack_int4(low: Any, high: Any) -> Expr:
+    """The byte (uint8) that holds two integers of 4 bits: `low` in bits 0 to 3, `high` in bits 4 to 7.
+
+    Signed or unsigned; bits above the fourth are dropped, as a cast to a narrower integer does.
+    """
+    a, b = (binary("bitand", cast("uint8", x), const(15, "uint8")) for x in (low, high))
+    return binary("bitor", a, binary("shl", b, const(4, "uint8")))
+
+
+def unpack_int4(packed: Any, *indices: Any, signed: bool = True) -> Expr:
+    """Element `indices` of an array of 4-bit integers whose pairs along the last axis lie in the bytes of `packed`.
+
+    packed: a uint8 or int8 tensor or buffer of shape [..., n // 2]; element i of the last axis is in bits 0 to 3 of
+    byte i // 2 for an even i, in bits 4 to 7 for an odd one. Result: int8, -8 to 7; with signed=False uint8, 0 to 15.
+    Raises IRError for elements of another type.
+    """
+    if not indices:
+        raise IRError("unpack_int4 takes the indices of an element after the packed tensor")
+    *outer, last = (convert(i) for i in indices)
+    at = (*outer, last // 2)
+    byte = convert(packed[at])
+    if dt.element_of(byte.dtype) not in ("uint8", "int8"):
+        raise IRError(with_hint(f"unpack_int4: the elements are {byte.dtype}", "two 4-bit integers lie in a uint8"))
+    if dt.element_of(byte.dtype) == "int8":
+        byte = cast(dt.with_lanes("uint8", dt.lanes_of(byte.dtype)), byte)
+    shift = cast(dt.with_lanes("uint8", dt.lanes_of(last.dtype)), last % 2 * 4)
+    nibble = binary("bitand", binary("shr", byte, shift), 15)
+    if not signed:
+        return nibble
+    return cast(dt.with_lanes("int8", dt.lanes_of(nibble.dtype)), binary("bitxor", nibble, 8)) - 8
