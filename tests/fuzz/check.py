@@ -13,7 +13,6 @@ import numpy as np
 
 import tilewright as tw
 from tilewright.lowering.pipeline import PASSES, lower
-from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
 from tilewright.rules import apply_rules
 from tilewright.schedule import Schedule
 from tilewright.support.errors import ScheduleError
@@ -145,7 +144,7 @@ def first_wrong_primitive(program: Program, actions: Sequence[Action]) -> str:
         try:
             if action:
                 schedules.perform(sch, action)
-            wrong = interpret(program, plan_buffer_allocation(sch.func))
+            wrong = interpret(program, sch.func)
         except Exception as why:
             wrong = f"{type(why).__name__}: {str(why).splitlines()[0]}"
         if wrong:
@@ -192,7 +191,7 @@ def check_schedule(program: Program, sch: Schedule, report: Report, target: str)
         verify(func)
     except Exception as why:
         raise Failure("verify", str(why)) from None
-    wrong = _guarded("block form", lambda: interpret(program, plan_buffer_allocation(func)))
+    wrong = _guarded("block form", lambda: interpret(program, func))
     lap("block form")
     if wrong:
         raise Failure("block form", wrong)

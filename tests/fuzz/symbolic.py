@@ -3,7 +3,8 @@
 An element's value is a term, one object per structure. Sums, products, minima and the like are multisets, so that the
 order of a reduction does not count. Two functions of constant extents whose outputs are the same terms compute the
 same, up to rounding. Concurrent loops are compared iteration by iteration: `Conflict` is raised where two of them touch
-an element and one writes it. Nothing here comes from the interpreter, which this judges.
+an element and one writes it. Products with 0 are 0 and constants are folded, so NaN and infinities are not told apart.
+Nothing here comes from the interpreter, which this judges.
 """
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ class Conflict(Exception):
 
 
 class Outside(Exception):
-    """A store out of bounds."""
+    """A store out of bounds, or an access that leaves the regions of its block."""
 
 
 @dataclass(eq=False)
@@ -112,6 +113,12 @@ class Terms:
         if not isinstance(a, Term) and not isinstance(b, Term):
             compares = op in ("eq", "ne", "lt", "le", "gt", "ge")
             return NUMBERS[op](a, b) if compares else wrapped(NUMBERS[op](a, b), dtype)
+        if all(isinstance(x, Term) and x.op == "float" for x in (a, b)) and op in ("add", "sub", "mul", "div"):
+            if op != "div" or b.args[1]:
+                value = a.args[1] / b.args[1] if op == "div" else NUMBERS[op](a.args[1], b.args[1])
+                return self.make("float", dtype, value)
+        if op == "mul" and any(isinstance(x, Term) and x.op == "float" and not x.args[1] for x in (a, b)):
+            return self.make("float", dtype, 0.0)
         if op in COUNTED or op in MERGED:
             return self._gathered(op, dtype, a, b)
         if op in ("eq", "ne"):
@@ -135,7 +142,7 @@ class Terms:
         if op in MERGED:
             items = Counter(dict.fromkeys(items, 1))
         if not items:
-            return NEUTRAL[op] if number is not None else self.make("float", dtype, NEUTRAL[op])
+            return NEUTRAL[op] if number is not None else self.make("float", dtype, float(NEUTRAL[op]))
         (first, count), *others = items.items()
         return first if not others and count == 1 else self.make(op, dtype, frozenset(items.items()))
 
@@ -179,6 +186,11 @@ class Machine:
         self.memory: dict[Any, Cells] = {}              # data Var -> memory
         self.frames = [Touched()]
         self.in_threads = False
+        self.boxes: dict[bool, list[tuple[Buffer, list[range]]]] | None = None    # what the block may read, write
+        self.leaves: dict[int, bool] = {}
+        self.of_blocks: set[Any] = set()
+        self.uses = Counter(map(id, _accessed(func.body)))
+        self.private: dict[int, list[Buffer]] = {}      # concurrent loop -> buffers that each iteration has for itself
         self.outputs: dict[int, Cells] = {}
         for k, p in enumerate(func.params):
             if p in func.buffer_map:
@@ -216,26 +228,29 @@ class Machine:
     def allocate(self, b: Buffer) -> None:
         self.memory[b.data] = Cells(b.name, [None] * self.size(b), len(self.frames) - 1)
 
-    def element(self, b: Buffer, index: Sequence[int]) -> int | None:
-        """Where b[index] lies, or None out of bounds."""
+    def element(self, b: Buffer, index: Sequence[int], writes: bool) -> int | None:
+        """Where b[index] lies, or None out of bounds. Raises Outside beyond the regions of the block."""
+        mine = [box for buffer, box in self.boxes[writes] if buffer is b] if self.boxes else []
+        if mine and not any(all(i in r for i, r in zip(index, box)) for box in mine):
+            raise Outside(f"{b.name}{list(index)} is in no region of the block")
         shape = self.shape(b)
         if any(not 0 <= i < n for i, n in zip(index, shape)):
             return None
         return self.offset(b) + sum(i * s for i, s in zip(index, self.strides(b)))
 
-    def places(self, b: Buffer, indices: tuple[Expr, ...]) -> Any:
+    def places(self, b: Buffer, indices: tuple[Expr, ...], writes: bool = False) -> Any:
         """The element of an access, or a list of one per lane; a vector runs on along the last axis."""
         at = [self.index(i) for i in indices]
         if not at or not isinstance(at[-1], list):
-            return self.element(b, at)
-        row = self.element(b, [*at[:-1], 0])
+            return self.element(b, at, writes)
+        row = self.element(b, [*at[:-1], 0], writes)
         step, size = self.strides(b)[-1], self.size(b)
         reached = [None if row is None else row + i * step for i in at[-1]]
         return [None if n is None or not 0 <= n < size else n for n in reached]
 
     def load(self, e: Load) -> Any:
         zero = 0 if dt.is_integer(e.buffer.dtype) or dt.is_bool(e.buffer.dtype) else self.terms.make(
-            "float", e.buffer.dtype, 0)
+            "float", e.buffer.dtype, 0.0)
         mask = True if e.predicate is None else self.expr(e.predicate)
         return lanewise(lambda at, on: self.fetch(e.buffer, at) if self.truth(on) else zero,
                         self.places(e.buffer, e.indices), mask)
@@ -264,7 +279,7 @@ class Machine:
             written.add(at)
             self.frames[-1].written.add((cells, at))
             cells.values[at] = value
-        lanewise(put, self.places(s.buffer, s.indices), value, mask)
+        lanewise(put, self.places(s.buffer, s.indices, True), value, mask)
 
     # expressions
 
@@ -291,7 +306,7 @@ class Machine:
             case IntImm():
                 return bool(e.value) if dt.is_bool(e.type) else e.value
             case FloatImm():
-                return t.make("float", e.type, e.value)
+                return t.make("float", e.type, float(e.value))
             case Var():
                 if e not in self.env:
                     raise Unsupported(f"{e.name} has no value")
@@ -391,6 +406,8 @@ class Machine:
                 self.stmt(s.body)
                 continue
             self.frames.append(Touched())
+            for b in self.own(s):
+                self.allocate(b)
             self.stmt(s.body)
             mine = Touched()
             mine.include(self.frames.pop(), depth)
@@ -409,11 +426,41 @@ class Machine:
         if block.match_buffers:
             raise Unsupported("match_buffer")
         for b in block.alloc_buffers:
+            self.of_blocks.add(b.data)
             if not (self.in_threads and b.scope.startswith("shared")):
                 self.allocate(b)
+        outer, self.boxes = self.boxes, self.regions(block)
         if block.init is not None and first:
             self.stmt(block.init)
         self.stmt(block.body)
+        self.boxes = outer
+
+    def regions(self, block: Block) -> dict[bool, list[tuple[Buffer, list[range]]]] | None:
+        """The boxes that the block may read (False) and write (True); None where it holds other blocks."""
+        if id(block) not in self.leaves:
+            parts = [p for p in (block.init, block.body) if p is not None]
+            self.leaves[id(block)] = not any(isinstance(n, BlockRealize) for p in parts for n in walk(p))
+        if not self.leaves[id(block)] or not (block.reads or block.writes):
+            return None
+        boxes = {kind: [(r.buffer, [range(low := self.number(x.min), low + self.number(x.extent)) for x in r.region])
+                        for r in regions if not any(isinstance(n, Load) for n in walk(r))]
+                 for kind, regions in ((False, (*block.reads, *block.writes)), (True, block.writes))}
+        return boxes
+
+    def own(self, loop: For) -> list[Buffer]:
+        """The buffers of blocks around the loop that only the loop uses: each of its iterations has one."""
+        if id(loop) not in self.private:
+            inside = Counter(map(id, _accessed(loop.body)))
+            found = {id(b): b for b in _accessed(loop.body)}
+            self.private[id(loop)] = [
+                b for k, b in found.items() if b.data in self.of_blocks and inside[k] == self.uses[k]
+                and not (b.scope.startswith("shared") and is_thread_axis(loop.thread_tag))]
+        return self.private[id(loop)]
+
+
+def _accessed(s: Node) -> list[Buffer]:
+    """The buffer of every load and store in s."""
+    return [n.buffer for n in walk(s) if isinstance(n, (Load, Store))]
 
 
 def outputs(func: PrimFunc, terms: Terms) -> dict[int, list[Any]]:

@@ -236,3 +236,9 @@ def concrete(impl):
         return n.replace(buffer=found[n.buffer]) if getattr(n, "buffer", None) in found else None
     body = tw.tir.rewrite(impl.body, step)
     return impl.replace(body=body, buffer_map={p: found[b] for p, b in impl.buffer_map.items()})
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_target_of_several_cores_gets_the_instruction(transposed):
+    code = tw.compile(product(64, 64, 64, U8, transposed), target=ZEN4.replace("cores=1", "cores=4")).get_source("s")
+    assert "vpdpbusd" in code

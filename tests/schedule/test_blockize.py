@@ -193,3 +193,14 @@ def test_digits_of_one_value_do_not_count():
     sch.blockize(sch.split(i, [1, 7, 1])[1])
     assert sch.get(sch.get_block("B")).iter_vars[0].dom.extent.value == 7
     check(sch, func, lambda a: 3 * a, (7,))
+
+
+def test_an_axis_that_starts_above_zero_in_a_unit_loop():
+    a = te.placeholder((6,), "int32", name="A")
+    c = te.compute((1,), lambda i: a[i + 3] * 2, name="C")
+    func = create_prim_func([a, c])
+    sch = Schedule(func)
+    cache = sch.cache_read("C", 0, "local")
+    sch.compute_at(cache, sch.get_loops("C")[0], preserve_unit_loops=True)
+    sch.blockize(sch.get_loops(cache)[-1])
+    check(sch, func, lambda x: 2 * x[3:4], (6,))

@@ -66,7 +66,8 @@ def test_rows_that_are_not_packed_are_refused(row):
         scheduled(row, packed=False)
 
 
-@pytest.mark.parametrize("dtype, rows, columns", [("int8", 4, 16), ("uint8", 2, 8), ("bfloat16", 2, 32), ("int8", 4, 32)])
+@pytest.mark.parametrize("dtype, rows, columns", [
+    ("int8", 4, 16), ("uint8", 2, 8), ("bfloat16", 2, 32), ("int8", 4, 32)])
 def test_interleaving(dtype, rows, columns):
     a = te.placeholder((3 * rows, 2 * columns), dtype, name="A")
     b = te.compute((3, 2 * columns, rows), lambda p, j, q: a[p * rows + q, j], name="B")

@@ -16,8 +16,9 @@ from tilewright.support.errors import TilewrightError
 from .programs import N, blocks, chain, matmul, matmul_kernel, zeros
 
 Named = tuple[str, Callable[..., Any]]
-_INTERNAL = {"CommReducer", "ComputeOp", "ExternOp", "Operation", "PlaceholderOp", "Reduce", "Reducer", "Tensor",
-             "TensorRead", "TensorSlice", "IterVar", "Range", "Select", "Var", "lower_ops", "post_order"}
+_INTERNAL = {"CommReducer", "ComputeOp", "ExternOp", "Operation", "PlaceholderOp", "Reduce", "Reducer", "ScanOp",
+             "Tensor", "TensorIntrin", "TensorRead", "TensorSlice", "IterVar", "Range", "Select", "Var", "lower_ops",
+             "post_order"}
 
 
 def bag() -> list[Any]:
@@ -36,7 +37,7 @@ def bag() -> list[Any]:
 
 def expressions() -> Iterator[Named]:
     for name in te.__all__:
-        if name not in _INTERNAL:
+        if name not in _INTERNAL and callable(getattr(te, name)):
             yield name, getattr(te, name)
 
 
@@ -46,9 +47,10 @@ def stages() -> Iterator[Named]:
     s = te.create_schedule(d.op)
     for t in (c, d):
         for name in ("split", "tile", "fuse", "reorder", "vectorize", "parallel", "unroll", "bind", "pragma",
-                     "compute_at", "compute_inline", "compute_root", "set_scope"):
+                     "compute_at", "compute_inline", "compute_root", "set_scope", "tensorize", "double_buffer",
+                     "rolling_buffer", "storage_align", "prefetch", "set_store_predicate", "env_threads"):
             yield name, getattr(s[t], name)
-    for name in ("cache_read", "cache_write", "__getitem__", "__contains__", "replay", "fingerprint"):
+    for name in ("cache_read", "cache_write", "rfactor", "__getitem__", "__contains__", "replay", "fingerprint"):
         yield name, getattr(s, name)
 
 

@@ -1,4 +1,8 @@
-"""Every legality check of the schedule package refuses in some row of the table of wrong uses."""
+"""Every check of the schedule package refuses in some row of the table of wrong uses.
+
+`python -m tests.wrong_uses.test_every_check_fires` lists those that never do, and the refusals of te, script and the
+lowering that no row comes to.
+"""
 from __future__ import annotations
 
 import ast
@@ -7,23 +11,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import tilewright.schedule
+import tilewright
 from tilewright.schedule.stages_records import Call
-from tilewright.support.errors import Illegal
+from tilewright.support.errors import Illegal, LowerError, ScriptError, TensorExpressionError
 
 from .table import ROWS, raised
 
-FOLDER = Path(tilewright.schedule.__file__).parent
-Site = tuple[str, int]                                 # (file, line)
+PACKAGE = Path(tilewright.__file__).parent
+CHECKS = ("require", "legal", "refuse", "Illegal")
+OTHERS = (("te", TensorExpressionError), ("script", ScriptError), ("lowering", LowerError))
+Site = tuple[str, int]                                 # (path from the package, line)
 
 
-def checks() -> dict[Site, int]:
-    """First and last line of every call of require, legal and refuse, and of every `raise Illegal`, in the package."""
+def checks(folder: str = "schedule", names: tuple[str, ...] = CHECKS) -> dict[Site, int]:
+    """First and last line of every call of one of the names in a folder of the package."""
     found: dict[Site, int] = {}
-    for path in sorted(FOLDER.glob("*.py")):
+    for path in sorted((PACKAGE / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and _name(node.func) in ("require", "legal", "refuse", "Illegal"):
-                found[path.name, node.lineno] = node.end_lineno or node.lineno
+            if isinstance(node, ast.Call) and _name(node.func) in names:
+                found[str(path.relative_to(PACKAGE)), node.lineno] = node.end_lineno or node.lineno
     return found
 
 
@@ -33,47 +39,70 @@ def _name(func: ast.expr) -> str:
 
 @contextmanager
 def recorded() -> Iterator[set[Site]]:
-    """The lines of the package from which a check refuses, while the block runs."""
+    """The lines of the package at which an error was made, or a check refused, while the block runs."""
     fired: set[Site] = set()
 
-    def note(depth: int) -> None:
-        frame = sys._getframe(depth)
+    def note() -> None:
+        frame = sys._getframe(2)
         while frame.f_back is not None and frame.f_code.co_filename.endswith("support/errors.py"):
             frame = frame.f_back
-        fired.add((Path(frame.f_code.co_filename).name, frame.f_lineno))
+        path = Path(frame.f_code.co_filename)
+        if path.is_relative_to(PACKAGE):
+            fired.add((str(path.relative_to(PACKAGE)), frame.f_lineno))
 
-    illegal, refuse = Illegal.__init__, Call.refuse
+    refuse = Call.refuse
+    made = {error: error.__init__ for error in (Illegal, *(error for _, error in OTHERS))}
 
-    def make(self: Illegal, *args: object, **more: object) -> None:
-        note(2)
-        illegal(self, *args, **more)  # type: ignore[arg-type]
+    def noting(before):
+        def make(self: object, *args: object, **more: object) -> None:
+            note()
+            before(self, *args, **more)
+        return make
 
-    def decline(self: Call, *args: object, **more: object) -> None:
-        note(2)
-        refuse(self, *args, **more)  # type: ignore[arg-type]
-
-    Illegal.__init__, Call.refuse = make, decline  # type: ignore[method-assign,assignment]
+    Call.refuse = noting(refuse)                       # type: ignore[method-assign,assignment]
+    for error, before in made.items():
+        error.__init__ = noting(before)                # type: ignore[method-assign]
     try:
         yield fired
     finally:
-        Illegal.__init__, Call.refuse = illegal, refuse  # type: ignore[method-assign]
+        Call.refuse = refuse                           # type: ignore[method-assign]
+        for error, before in made.items():
+            if before is Exception.__init__:
+                del error.__init__
+            else:
+                error.__init__ = before                # type: ignore[method-assign]
 
 
-def never_fired() -> list[str]:
-    """The checks that no row of the table makes refuse."""
+def fired_by_rows() -> set[Site]:
+    """The lines at which the rows of the table were refused."""
     with recorded() as fired:
         for row in ROWS:
             raised(row)
-    return [f"{file}:{first}" for (file, first), last in checks().items()
-            if not any((file, line) in fired for line in range(first, last + 1))]
+    return fired
+
+
+def never_fired(fired: set[Site], found: dict[Site, int]) -> list[str]:
+    """The checks in found that are not among the fired ones, with their source."""
+    silent = [(file, first) for (file, first), last in found.items()
+              if not any((file, line) in fired for line in range(first, last + 1))]
+    return [f"{file}:{line}: {(PACKAGE / file).read_text().splitlines()[line - 1].strip()}" for file, line in silent]
 
 
 def test_every_check_fires() -> None:
     assert len(checks()) > 100
-    assert never_fired() == []
+    assert never_fired(fired_by_rows(), checks()) == []
 
 
 def test_a_check_that_never_fires_is_found() -> None:
     with recorded() as fired:
         pass
-    assert not fired and len(checks()) > 100
+    silent = never_fired(fired, checks())
+    assert len(silent) == len(checks()) and any("legal(" in text for text in silent)
+
+
+if __name__ == "__main__":
+    rows = fired_by_rows()
+    for folder, names in (("schedule", CHECKS), *((folder, (error.__name__,)) for folder, error in OTHERS)):
+        sites = checks(folder, names)
+        silent = never_fired(rows, sites)
+        print(f"{folder}: {len(sites)} refusals, {len(silent)} that no row comes to", *silent, sep="\n    ")

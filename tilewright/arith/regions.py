@@ -17,6 +17,7 @@ from tilewright.tir.expr import Expr, Var
 from tilewright.tir.node import walk
 
 Interval = tuple[Expr, Expr]
+_WIDEST = dt.integer_range("int32")[1]           # what is known of an index of which nothing is known
 Ends = tuple[Linear, Linear]                     # least and greatest value, inclusive
 
 
@@ -37,11 +38,13 @@ def interval_of(e: Expr, domains: Mapping[Var, Interval], analyzer: Analyzer) ->
         ends = _Hull(analyzer, ranges).of(form)
     if ends is None:
         return None
-    low_form, width = ends[0], ends[1].plus(ends[0], -1)
+    low_form, width, widest = ends[0], ends[1].plus(ends[0], -1), dt.integer_range(e.dtype)[1]
     if width.terms:
         most = analyzer.bounds_of(width)[1]
-        if most is not None:
+        if most is not None and most < widest:
             width = Linear({}, most)
+    elif width.const >= widest:
+        return None
     return to_expr(analyzer, low_form, e.dtype), to_expr(analyzer, width.shifted(1), e.dtype)
 
 
@@ -82,7 +85,7 @@ class _Hull:
             if atom.kind in ("opaque", "cast") and (lo, hi) == _type_range(atom):
                 return None                      # no more than its type is known
             if lo is not None and hi is not None and (ends is None or ends[0].terms or ends[1].terms):
-                if ends is None or not self._small(ends, hi - lo):
+                if ends is None or hi - lo < _WIDEST and not self._small(ends, hi - lo):
                     return Linear({}, lo), Linear({}, hi)
         return ends
 

@@ -10,6 +10,7 @@ from tilewright.lowering.align_strides import align_strides
 from tilewright.lowering.carried_buffers import lift_carried_buffers
 from tilewright.lowering.check_bounds import check_bounds
 from tilewright.lowering.compact_buffers import compact_buffers
+from tilewright.lowering.cross_thread_reduction import lower_cross_thread_reductions
 from tilewright.lowering.double_buffer import lower_double_buffers
 from tilewright.lowering.flatten_buffers import flatten_buffers
 from tilewright.lowering.hoist_guards import hoist_guards
@@ -48,6 +49,7 @@ class Pass(NamedTuple):
 PASSES: tuple[Pass, ...] = (
     Pass("lower_match_buffer", lower_match_buffer, "block"),
     Pass("start_empty_reductions", start_empty_reductions, "block"),
+    Pass("lower_cross_thread_reductions", lower_cross_thread_reductions, "block"),
     Pass("plan_buffer_allocation", plan_buffer_allocation, "block"),
     Pass("lower_double_buffers", lower_double_buffers, "block"),
     Pass("lower_reduction_init", lower_reduction_init, "block"),
@@ -75,6 +77,7 @@ PASSES: tuple[Pass, ...] = (
 SIMPLE_PASSES: tuple[Pass, ...] = (
     Pass("lower_match_buffer", lower_match_buffer, "block"),
     Pass("start_empty_reductions", start_empty_reductions, "block"),
+    Pass("lower_cross_thread_reductions", lower_cross_thread_reductions, "block"),
     Pass("plan_buffer_allocation", plan_buffer_allocation, "block"),
     Pass("lower_reduction_init", lower_reduction_init, "block"),
     Pass("lower_blocks", lower_blocks, "loop"),

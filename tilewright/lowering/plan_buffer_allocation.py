@@ -18,7 +18,7 @@ class _Survey:
     """What one walk over the function found out about its allocated buffers."""
     home: dict[Buffer, Block] = field(default_factory=dict)       # the block that allocates it
     path: dict[Buffer, Path] = field(default_factory=dict)        # the common path of its accesses
-    depth: dict[Var, int] = field(default_factory=dict)     # of the outermost loop that drives a variable
+    driving: dict[Var, frozenset[int]] = field(default_factory=dict)     # the depths of the loops that drive a variable
     by_data: dict[Var, Buffer] = field(default_factory=dict)
 
 
@@ -54,7 +54,7 @@ def _shared_place(buffer: Buffer, path: Path) -> Node:
 def _visit(node: Node, path: Path, survey: _Survey) -> None:
     match node:
         case For(var):
-            survey.depth[var] = len(path)
+            survey.driving[var] = frozenset((len(path),))
             _visit(node.min, path, survey)
             _visit(node.extent, path, survey)
             _visit(node.body, (*path, node), survey)
@@ -77,10 +77,9 @@ def _visit(node: Node, path: Path, survey: _Survey) -> None:
 def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) -> None:
     carried = len(path)
     for axis, value in zip(block.iter_vars, values, strict=True):
-        depth = min((survey.depth.get(v, len(path)) for v in free_vars(value)), default=len(path))
-        survey.depth[axis.var] = depth
+        depths = survey.driving[axis.var] = frozenset(d for v in free_vars(value) for d in survey.driving.get(v, ()))
         if axis.iter_type != DATA_PARALLEL:
-            carried = min(carried, max(depth, _parallel_depth(path)))
+            carried = min((carried, *(d for d in depths if not _is_parallel(path[d]))))
     for buffer in block.alloc_buffers:
         survey.home[buffer] = block
         survey.by_data[buffer.data] = buffer
@@ -101,9 +100,9 @@ def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) ->
             _meet(stmt.buffer, path[:carried], survey)
 
 
-def _parallel_depth(path: Path) -> int:
-    """How many of path it takes to be inside all its parallel loops: their iterations carry nothing to each other."""
-    return max((k + 1 for k, node in enumerate(path) if isinstance(node, For) and node.kind == PARALLEL), default=0)
+def _is_parallel(node: Node) -> bool:
+    """True for a loop whose iterations carry nothing to each other."""
+    return isinstance(node, For) and node.kind == PARALLEL
 
 
 def _meet(buffer: Buffer, path: Path, survey: _Survey) -> None:

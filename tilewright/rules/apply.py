@@ -25,7 +25,8 @@ def apply_rules(func: PrimFunc, target: Target) -> Schedule:
     Elementwise blocks are inlined into their readers; a contraction or reduction is tiled together with the
     elementwise block that reads it; a chain over common rows is computed a few rows at a time; anything else, and what
     the steps of a scan compute, runs block after block. The primitives decide what is legal: where one refuses, a
-    simpler rule takes the block.
+    simpler rule takes the block. A product of signed bytes may be rewritten as one of unsigned bytes first; the
+    schedule is then one of the function rewritten so.
     Raises ArgumentError when loops of func have been scheduled already.
     """
     sch = Schedule(func)
@@ -33,7 +34,9 @@ def apply_rules(func: PrimFunc, target: Target) -> Schedule:
         if not is_unscheduled(sch, b.rv):
             raise ArgumentError(with_hint(f"{func.name}: the loops of block {b.rv.name} have been scheduled already",
                                           "build(...) takes a schedule as it is; compile(...) makes one"))
-    sch = Schedule(shift_signed_operands(func, target))
+    shifted = shift_signed_operands(func, target)
+    if shifted is not func:
+        sch = Schedule(shifted)
     inline_elementwise(sch)
     blocks = kernel_blocks(sch)
     while blocks:

@@ -128,6 +128,7 @@ def _packed(sch: Schedule, product: DotProduct, width: int, group: int) -> Block
 def _schedule_pack(sch: Schedule, pack: BlockRV, product: DotProduct, width: int, group: int, target: Target) -> None:
     """Panel after panel: rows are interleaved by shuffles; of a transposed operand, and of panels too narrow for a
     shuffle, groups are moved one by one."""
+    points = facts_of(sch, pack).points                   # asked for here: tensorize consumes the block
     first, second = sch.get_loops(pack)
     columns, depth = (first, second) if product.transposed else (second, first)
     steps, inside = sch.split(depth, [None, group])
@@ -141,5 +142,5 @@ def _schedule_pack(sch: Schedule, pack: BlockRV, product: DotProduct, width: int
         sch.reorder(panels, steps, part, inside, column)
         sch.unroll(part)
         sch.tensorize(inside, interleave_name(product.b.buffer.dtype, group, taken))
-    if target.num_cores > 1 and facts_of(sch, pack).points >= PARALLEL_COPY:
+    if target.num_cores > 1 and points >= PARALLEL_COPY:
         sch.parallel(panels)

@@ -49,6 +49,10 @@ _TYPES = ("int8", "int8", "int32")
 
 def shift_signed_operands(func: PrimFunc, target: Target) -> PrimFunc:
     """func with each product of signed bytes that the target computes faster so rewritten as above."""
+    root = func.body
+    assert isinstance(root, BlockRealize)
+    if not any(b.dtype == "int8" for b in (*func.buffers, *root.block.alloc_buffers)):
+        return func
     for facts in kernel_blocks(Schedule(func)):
         product = dot_product(facts)
         if product is None or product.types != _TYPES:

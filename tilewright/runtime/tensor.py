@@ -159,7 +159,7 @@ def empty(shape: int | Sequence[int], dtype: Any = "float32", device: Device | N
     Raises ArgumentError for a bad extent or dtype, or where there is not enough memory, TargetError for a
     device other than the CPU.
     """
-    require_cpu(device or _CPU, "allocating a tensor")
+    require_cpu(_CPU if device is None else device, "allocating a tensor")
     try:
         given = (shape,) if isinstance(shape, (int, np.integer)) else shape
         extents = tuple(map(operator.index, given))

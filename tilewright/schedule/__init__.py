@@ -10,6 +10,7 @@ from tilewright.schedule import (
     compute_at,
     einsum,
     inline,
+    intrinsics,
     layout,
     loops,
     padding,
@@ -33,7 +34,7 @@ from tilewright.schedule.trace import Entry, Trace
 __all__ = [
     "PRIMITIVES", "BlockRV", "Entry", "ExprRV", "LoopRV", "Schedule", "Trace", "annotations", "block_axes",
     "block_layout", "blockize", "cache", "cache_inplace", "cache_index", "compute_at",
-    "einsum", "inline", "layout", "loops", "padding", "partition",
+    "einsum", "inline", "intrinsics", "layout", "loops", "padding", "partition",
     "prefetch", "primitive",
     "reduction", "replay", "reindex", "rfactor", "rolling", "sampling", "scopes", "stages", "storage", "tensorize",
 ]

@@ -36,7 +36,7 @@ def vectorize(sch: Schedule, loop: LoopRV) -> None:
 
         for i in range(n): body   ->   for i in T.vectorized(n): body
 
-    Legal when parallel is, and the extent is a constant.
+    Legal when parallel would be, and the extent is a constant.
     """
     old = _serial(sch, loop, VECTORIZED)
     _require_constant(old, "vectorize")
@@ -63,8 +63,11 @@ def bind(sch: Schedule, loop: LoopRV, thread_axis: str) -> None:
 
         for i in range(n): body   ->   for i in T.thread_binding(n, thread="threadIdx.x"): body
 
-    Legal when parallel is, and every other loop of the kernel that is bound to this axis has the same extent
-    and is not nested with this one.
+    Legal when parallel would be, and every other loop of the kernel that is bound to this axis has the same extent
+    and is not nested with this one. Threads of one block share its "shared" memory: there no two iterations of a loop
+    that is bound to threadIdx may meet in an element. They may share the steps of a reduction (the lowering combines
+    the parts of the threads) where the loop drives no output axis, the reduction is whole and by a known combiner, and
+    the other loops that drive it are inside.
     """
     tag = getattr(thread_axis, "thread_tag", thread_axis)
     old = _serial(sch, loop, THREAD_BINDING)
@@ -130,7 +133,7 @@ def unannotate(sch: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str) -> 
 
         for i in T.serial(n, annotations={"key": 1}): body      ->      for i in range(n): body
 
-    Legal when it is there.
+    Legal when the loop or block carries it.
     """
     old, notes = _annotations(sch, block_or_loop)
     require(isinstance(ann_key, str) and ann_key in notes, f"{block_or_loop!r} has no annotation {ann_key!r}", old,

@@ -77,7 +77,7 @@ def add_unit_loop(sch: Schedule, block_or_loop: BlockRV | LoopRV) -> LoopRV:
 
     Returns the new loop, which can be bound, or be the place of a compute_at.
 
-    Legal when it is not the root block.
+    Legal when the block is not the root block.
     """
     old: Stmt = sch.loop(block_or_loop) if isinstance(block_or_loop, LoopRV) else sch.realize(block_or_loop)
     require(old is not sch.root, "the root block has no loops", hint="name a block inside it")

@@ -34,7 +34,7 @@ def transform_block_layout(sch: Schedule, block: BlockRV, index_map: Callable[..
 
         for i, j in grid(16, 8): B[i, j] = f(i, j)
     ->
-        for i_j in range(128): B[i_j // 8, i_j % 8] = f(i_j // 8, i_j % 8)     # index_map: lambda i, j: (i * 8 + j,)
+        for ax0 in range(128): B[ax0 // 8, ax0 % 8] = f(ax0 // 8, ax0 % 8)     # index_map: lambda i, j: (i * 8 + j,)
 
     index_map takes the block's iteration variables and gives the new ones, outermost first: sums of multiples, //
     and % by constants. A new variable that is an old one keeps its name; the others are v0, v1, ... The loops are

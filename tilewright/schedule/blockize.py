@@ -33,8 +33,8 @@ def blockize(sch: Schedule, target: LoopRV | Sequence[BlockRV], preserve_unit_it
     value. A reduction whose steps run in several instances of the new block is started by the new block. Returns
     the new block, NAME_o.
 
-    Legal when, for a loop: one block is below it, and each of its axes is `outer*c + inner`, where inner runs
-    through 0, 1, ..., c-1 in the loops below and outer stays the same. For blocks: no other block is among them.
+    Legal when one block is below the loop, and each of its axes is `outer*c + inner`, where inner runs through
+    0, 1, ..., c-1 in the loops below and outer stays the same; of blocks, when no other block is among them.
     """
     if isinstance(target, LoopRV):
         return sch.block_rv(blockize_loop(sch, sch.loop(target), preserve_unit_iters))

@@ -11,7 +11,7 @@ from tilewright.schedule.covering import covering
 from tilewright.schedule.digits import Interval, conjuncts, domains_of, is_number
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import statements
-from tilewright.support.errors import Illegal, require
+from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.buffer import BufferRegion
 from tilewright.tir.expr import COMM_REDUCE, Binary, Expr, IntImm, IterVar, Range, Var, all_of, binary, cast
 from tilewright.tir.node import substitute, walk
@@ -47,7 +47,24 @@ def blockize_loop(sch: Schedule, top: For | BlockRealize, preserve_unit_iters: b
     analyzer = sch.analyzer_at(realize)
     parts = [_divide(iv, value, around, inside, analyzer)
              for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)]
+    _require_in_domain(sch, top, realize, parts, inside)
     return _Blockized(sch, top, realize, parts, around, inside, preserve_unit_iters, start_outside).build()
+
+
+def _require_in_domain(sch: Schedule, top: Stmt, realize: BlockRealize, parts: Sequence[_Part],
+                       inside: Sequence[For]) -> None:
+    """The axes of the new block stay in their domains where the loops inside, which are to be in it, never run."""
+    inner = {a.loop_var for a in inside}
+    analyzer = sch.analyzer_at(top)
+    outer = [c for c in conjuncts(realize.predicate) if not any(n in inner for n in walk(c))]
+    with analyzer.constraint(all_of(*outer)):
+        for part in parts:
+            dom = part.axis.dom
+            if part.outside and dom is not None:
+                end = binary("add", dom.min, dom.extent)
+                legal(analyzer.prove(binary("ge", part.outer, dom.min)) and analyzer.prove(binary(
+                    "lt", part.outer, end)), f"axis {part.axis.var.name} of block {realize.block.name} is {part.outer} "
+                    f"around the loops, which is not known to be in its domain where they never run", top, realize)
 
 
 def _require_nest(top: Stmt, realize: BlockRealize) -> None:
@@ -148,7 +165,8 @@ class _Blockized:
         iv = part.axis
         assert iv.dom is not None
         if part.outside:
-            return iv.dom
+            never = isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value == 0
+            return Range(part.outer, IntImm(1, iv.var.dtype)) if never and isinstance(part.outer, IntImm) else iv.dom
         if isinstance(part.outer, IntImm):
             return Range(IntImm(0, iv.var.dtype), IntImm(1, iv.var.dtype))
         hull = interval_of(part.outer, domains_of(self.around), self.sch.analyzer_at(None))

@@ -52,8 +52,8 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
     use the copy; all that do not write the buffer, if None. The copy stands before the first of them, and covers the
     box that they read. Returns the copying block, named like the new buffer: the old one's name, `_`, scope.
 
-    Legal when no consumer writes the buffer, and all writers have finished before the copy or start after the last
-    consumer.
+    Legal when no consumer writes the buffer, every element that the copy reads has been written by then (the elements
+    of an argument are), and no writer comes between the copy and a consumer.
     """
     realize = sch.realize(block)
     require_leaf(sch, realize)

@@ -39,13 +39,14 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
             for i in range(4): B[io*4 + i] = f(io*4 + i)
             for ii in range(4): C[io*4 + ii] = B[io*4 + ii]
 
-    The block gets new loops, one for each iter var, of constant extents (the hull of what is needed) and a predicate
-    where they run over its domain; with preserve_unit_loops also those of extent 1. index: -1 puts it as late as
-    possible in the body of loop, -2 as early as possible, n >= 0 before statement n. Where sample_compute_location gave
-    a place that is no loop, the block stays, or is inlined.
+    The block gets new loops, one for each iter var, over the box of what is needed, and a predicate where that reaches
+    beyond its domain. preserve_unit_loops: also make the loops of one iteration. index: the place in the body of loop,
+    -1 as late as possible, -2 as early as possible, n >= 0 before statement n. Where sample_compute_location gave a
+    place that is no loop, the block stays, or is inlined.
 
-    Legal when all that use the block are below loop and all that it uses come before the place, the block's buffers
-    are not outputs and no other block writes them, and no block that it would pass writes what it reads.
+    Legal when the block computes each element from its inputs alone, whole reductions, for buffers that are no outputs
+    and that no other block writes; when all its consumers are below loop and all its producers come before the place;
+    and when no block that it would pass writes what it reads.
     """
     if _place_without_loop(sch, loop):
         return sch.compute_inline(block) if loop.place == "inlined" else None
@@ -92,11 +93,11 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
             for ii in range(4): B[io*4 + ii] = f(io*4 + ii)
             for i in range(4): C[io*4 + i] = B[io*4 + i]
 
-    Loops and index are as in compute_at.
+    The new loops, preserve_unit_loops, index and places that are no loop are as in compute_at.
 
-    Legal when all producers of the block that are not finished before loop are below it, their parts are complete at
-    the place, the parts of the block make up its domain, each point once, and no block that it would pass touches
-    what it writes or writes what it reads.
+    Legal when every producer is below loop or finished before it; when what the block reads of those below is complete
+    at the place; when the parts of the block make up its domain, each point once; when no other block writes what it
+    writes; and when no block that it would pass touches what it writes or writes what it reads.
     """
     if _place_without_loop(sch, loop):
         return sch.reverse_compute_inline(block) if loop.place == "inlined" else None

@@ -36,6 +36,7 @@ from tilewright.tir.expr import (
     is_const,
     max_value,
     min_value,
+    minimum,
 )
 from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.ops import INTRINSICS
@@ -231,10 +232,18 @@ def _padded(sch: Schedule, buffer: Buffer, indices: Sequence[Expr], extents: Map
 
 def _pad(buffer: Buffer, padded: Buffer, indices: Sequence[Expr], block: Block, extents: Mapping[Var, Expr],
          fill: Expr, analyzer: Analyzer) -> Stmt:
-    """padded[i, ...] = buffer[i, ...] where i is in the block's domain, else fill."""
+    """padded[i, ...] = buffer[i, ...] where i is in the block's domain and in buffer, else fill."""
     iter_vars, fresh = _axes(block, indices, extents)
-    conditions = [binary("lt", fresh[iv.var], iv.dom.extent) for iv in block.iter_vars if iv.var in fresh
-                  and iv.dom is not None and not analyzer.equal(iv.dom.extent, extents[iv.var])]
+    size = dict(zip(indices, buffer.shape, strict=True))
+    conditions = []
+    for iv in block.iter_vars:
+        if iv.var not in fresh or iv.dom is None:
+            continue
+        end = iv.dom.extent
+        if not analyzer.prove(binary("le", end, size[iv.var])):          # the block reads under a condition of its own
+            end = minimum(end, size[iv.var])
+        if not analyzer.equal(end, extents[iv.var]):
+            conditions.append(binary("lt", fresh[iv.var], analyzer.simplify(end)))
     at = tuple(substitute(i, fresh) for i in indices)
     value = if_then_else(all_of(*conditions), Load(buffer, at), fill)
     return _copy(padded.name, iter_vars, buffer, padded, at, value, analyzer)

@@ -92,6 +92,8 @@ def reverse_compute_inline(sch: Schedule, block: BlockRV) -> None:
     loads = loads_of([store], buffer)
     require(all(same_indices(loads[0].indices, load.indices) for load in loads),
             f"block {realize.block.name} reads more than one element of {buffer.name}", realize)
+    legal(not any(isinstance(n, Load) for i in loads[0].indices for n in walk(i)),
+          f"which element of {buffer.name} block {realize.block.name} reads depends on data", realize)
     legal(_always_loads(store.value, buffer) or _makes_all(sch, producer, realize, loads[0]),
           f"block {realize.block.name} reads {buffer.name} only where a condition holds, and block "
           f"{producer.block.name} is not shown to run for all its elements", realize, producer)

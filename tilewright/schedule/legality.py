@@ -14,6 +14,7 @@ from tilewright.schedule.digits import conjuncts
 from tilewright.schedule.iteration import beyond_domain
 from tilewright.schedule.required import Place, inside, is_dense
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.shared_reductions import shared_reduction
 from tilewright.support.errors import legal
 from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, IntImm, Range, Var, all_of, binary
@@ -156,14 +157,14 @@ def first_sign(vector: Sequence[int]) -> int:
     return next((s for s in vector if s), 0)
 
 
-def carried_dependence(region: Region, thread_tag: str = "") -> Clash | None:
+def carried_dependence(region: Region, thread_tag: str = "", shared: Sequence[Instance] = ()) -> Clash | None:
     """Two accesses of different iterations that may touch one element, one of them a write, or None.
 
     Buffers whose whole life is inside one iteration do not count, but for shared memory where the loop is (to be)
-    bound to an axis of the threads of a block.
+    bound to an axis of the threads of a block; nor do the steps of the reductions `shared` by its threads.
     """
     for group in region.by_buffer():
-        clash = _first_carried(region, group)
+        clash = _first_carried(region, group, shared)
         if clash is not None and (shared_between(group[0].buffer, thread_tag) or not _private(region, group)):
             return clash
     return None
@@ -174,34 +175,42 @@ def shared_between(buffer: Buffer, thread_tag: str) -> bool:
     return buffer.scope.startswith("shared") and is_thread_axis(thread_tag)
 
 
-def _first_carried(region: Region, group: Sequence[Touch]) -> Clash | None:
+def _first_carried(region: Region, group: Sequence[Touch], shared: Sequence[Instance] = ()) -> Clash | None:
     for k, a in enumerate(group):
         for b in group[k:]:
             if (a.writes or b.writes) and not region.directions(a.access, b.access) <= {(0,)}:
-                return Clash(a, b)
+                if not (any(a.instance is i for i in shared) and region.commutes(a, b)):
+                    return Clash(a, b)
     return None
 
 
-def ordered_axis(region: Region) -> tuple[str, str] | None:
-    """(a block's name, "reduction" or "ordered") for an axis of the block that the loop drives, or None."""
+def ordered_axes(region: Region) -> list[tuple[Instance, str]]:
+    """(instance of a block, "reduction" or "ordered") for each block of which the loop drives such an axis."""
     var, = region.vars
-    for instance in region.instances:
-        for iv in instance.realize.block.iter_vars:
-            if iv.iter_type != DATA_PARALLEL and any(n is var for n in walk(instance.values[iv.var])):
-                return instance.realize.block.name, "reduction" if iv.iter_type == COMM_REDUCE else "ordered"
-    return None
+    return [(instance, "reduction" if iv.iter_type == COMM_REDUCE else "ordered")
+            for instance in region.instances for iv in instance.realize.block.iter_vars
+            if iv.iter_type != DATA_PARALLEL and any(n is var for n in walk(instance.values[iv.var]))]
 
 
 def require_independent(sch: Schedule, loop: For, primitive: str, thread_tag: str = "") -> None:
-    """Refuse, in the words of primitive, unless the iterations of loop may run at once (as threads of thread_tag)."""
+    """Refuse, in the words of primitive, unless the iterations of loop may run at once (as threads of thread_tag).
+
+    The threads of a block may share the steps of a reduction: the lowering combines their parts.
+    """
     name, region = loop.loop_var.name, Region(sch, [loop])
-    ordered = ordered_axis(region)
-    if ordered is not None:
-        block, kind = ordered
-        steps = ", a scan: its steps run in order" if kind == "ordered" else ""
+    shared: list[Instance] = []
+    for instance, kind in ordered_axes(region):
+        block, why = instance.realize.block.name, ""
+        if kind == "reduction" and thread_tag.startswith("threadIdx"):
+            found = shared_reduction(instance.realize, sch.index.loops_above(instance.realize), loop)
+            if not isinstance(found, str):
+                shared.append(instance)
+                continue
+            why = f", whose steps threads cannot share: {found}"
+        steps = ", a scan: its steps run in order" if kind == "ordered" else why
         legal(False, f"cannot {primitive} loop {name}: it carries the {kind} axis of block {block}{steps}", loop,
               hint=f"{primitive} a loop of the output")
-    clash = carried_dependence(region, thread_tag)
+    clash = carried_dependence(region, thread_tag, shared)
     if clash is not None:
         legal(False, f"cannot {primitive} loop {name}: two of its iterations may touch the same element of "
               f"{clash.a.buffer.name}, which is written ({clash.who})", loop, *clash.at,

@@ -18,10 +18,12 @@ def prefetch(sch: Schedule, block: BlockRV | str, read_buffer_index: int, loop: 
             T.prefetch(A[f(i + offset)])          # one request per cache line, while i + offset < n
             B[...] = A[f(i)]
 
-    The requests are written out when the function is lowered, for the whole region of the buffer that an iteration of
-    the loop reads. They have no effect on what is computed.
+    read_buffer_index: the position among the buffers that block reads. offset: how many iterations later. The requests
+    are written out when the function is lowered, for the whole region of the buffer that an iteration of the loop
+    reads. They have no effect on what is computed.
 
-    Legal when the loop is serial or unrolled and stands around the block, and the offset is positive.
+    Legal when the loop is serial or unrolled and stands around the block, and the offset is positive and not asked for
+    already.
     """
     realize = sch.realize(block)
     reads = realize.block.reads

@@ -167,8 +167,11 @@ def replay(data: Sequence[Any], sch: Schedule) -> list[RV]:
 
 @query
 def get_block(sch: Schedule, name: str, func_name: str | None = None) -> BlockRV:
-    """The block called name, in function func_name (without it: the function that work_on chose, else the one
-    scheduled last, else the only one that has it)."""
+    """The block called name.
+
+    func_name: the function that it is in. Without it: the one that work_on chose, else the one scheduled last, else
+    the only one that has such a block.
+    """
     require(isinstance(name, str), f"a block is asked for by its name, not by {name!r}")
     if func_name is None and sch.working_on is not None:
         func_name = sch.working_on
@@ -196,7 +199,10 @@ def _amend_function(sch: Schedule, func_name: str) -> None:
 
 @query
 def get_blocks(sch: Schedule, func_name: str | None = None) -> list[BlockRV]:
-    """All blocks of a function except the root, in program order."""
+    """All blocks of a function except the root, in program order.
+
+    func_name: the function; the one scheduled last without it.
+    """
     name = sch.focus if func_name is None else func_name
     require(isinstance(name, str) and name in sch.scheduled_functions(), f"the module has no kernel {name!r}",
             hint=f"its kernels are {', '.join(sch.scheduled_functions())}")
@@ -212,13 +218,13 @@ def get_loops(sch: Schedule, block: BlockRV | str) -> list[LoopRV]:
 
 @query
 def get_producers(sch: Schedule, block: BlockRV | str) -> list[BlockRV]:
-    """The blocks that write a buffer that block reads, in program order."""
+    """The blocks that write a buffer that block reads, in program order, among those in the same enclosing block."""
     return [sch.block_rv(b) for b in sch.producers(sch.realize(block).block.name)]
 
 
 @query
 def get_consumers(sch: Schedule, block: BlockRV | str) -> list[BlockRV]:
-    """The blocks that read a buffer that block writes, in program order."""
+    """The blocks that read a buffer that block writes, in program order, among those in the same enclosing block."""
     return [sch.block_rv(b) for b in sch.consumers(sch.realize(block).block.name)]
 
 
@@ -231,6 +237,6 @@ def enter_postproc(sch: Schedule) -> None:
     `Trace.simplified`, `with_decision`, `as_json` and `apply_to_schedule` with remove_postproc=True leave out what
     comes after it.
 
-    Legal when the schedule has none yet.
+    Legal when the trace has no such mark yet.
     """
     require(all(entry.primitive != "enter_postproc" for entry in sch.trace), "the postprocessors have begun already")

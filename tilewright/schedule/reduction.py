@@ -7,12 +7,13 @@ from tilewright.schedule.digits import conjuncts
 from tilewright.schedule.legality import Region
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.shared_reductions import reduces_over
 from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import BufferRegion, Load
-from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, IterVar, Var, all_of
+from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, IterVar, Var, all_of, is_const
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, seq
+from tilewright.tir.stmt import THREAD_BINDING, Block, BlockRealize, For, Stmt, Store, seq
 
 
 @primitive
@@ -43,6 +44,9 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     above = sch.loops_above(realize)
     require(outer in above, f"loop {outer.loop_var.name} is not around block {old.name}", outer, realize,
             hint=f"its loops are {', '.join(a.loop_var.name for a in above)}")
+    threads = [a for a in above if a.kind == THREAD_BINDING and reduces_over(realize, a.loop_var)]
+    legal(not threads, f"threads share the reduction of block {old.name}: each has a start of its own", *threads,
+          hint="decompose only where one thread runs all steps")
     copied = _loops_to_copy(realize, above, outer)
     _check_runs_once(sch, realize, above[above.index(outer):])
     _check_untouched_before(sch, realize, outer)
@@ -73,12 +77,29 @@ def _loops_to_copy(realize: BlockRealize, above: list[For], outer: For) -> list[
         kinds = drives[a.loop_var]
         legal(COMM_REDUCE not in kinds or len(kinds) == 1,
               f"loop {a.loop_var.name} drives output and reduction axes of block {realize.block.name}", a)
-    return [a for a in above[at:] if COMM_REDUCE not in drives[a.loop_var] and (drives[a.loop_var] or _is_empty(a))]
+    starts = _sums_nothing(realize.block)
+    for a in above[at:] if starts else ():
+        legal(bool(drives[a.loop_var]) or not is_const(a.extent, 0) or not _has_fixed_axis(realize),
+              f"loop {a.loop_var.name} never runs, so it does not tell which elements block {realize.block.name} is to "
+              "start", a, hint="call decompose_reduction before fuse")
+    return [a for a in above[at:] if COMM_REDUCE not in drives[a.loop_var]
+            and (drives[a.loop_var] or is_const(a.extent, 0) and not starts)]
 
 
-def _is_empty(loop: For) -> bool:
-    """True for a loop that never runs: what it holds, bound to constants by fuse, must not run either."""
-    return isinstance(loop.extent, IntImm) and loop.extent.value == 0
+def _has_fixed_axis(realize: BlockRealize) -> bool:
+    """True when an output axis is bound to a constant though it has several values."""
+    return any(iv.iter_type != COMM_REDUCE and isinstance(value, IntImm) and iv.dom is not None
+               and not is_const(iv.dom.extent, 1)
+               for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
+
+
+def _sums_nothing(block: Block) -> bool:
+    """True for a reduction over no elements of outputs that exist: its init runs, though its loops do not.
+
+    Of other blocks below a loop that never runs, bound to constants by fuse, the init must not run either.
+    """
+    empty = {iv.iter_type == COMM_REDUCE for iv in block.iter_vars if iv.dom is not None and is_const(iv.dom.extent, 0)}
+    return empty == {True}
 
 
 def _check_runs_once(sch: Schedule, realize: BlockRealize, loops: Sequence[For]) -> None:

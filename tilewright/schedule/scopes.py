@@ -17,11 +17,12 @@ SCOPES = ("global", "local", "shared", "shared.dyn", "warp")
 
 @primitive
 def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, storage_scope: str) -> None:
-    """Keep a buffer that a block writes in another memory, one of SCOPES.
+    """Keep a buffer that a block writes in another memory.
 
         B = T.alloc_buffer((16, 16))    ->    B = T.alloc_buffer((16, 16), scope="local")
 
-    buffer_index: the place of the buffer among those that the block writes, or its name.
+    buffer_index: the position among the buffers that block writes, or a name. storage_scope: "global", "local",
+    "shared", "shared.dyn" or "warp"; code for a CPU treats all alike.
 
     Legal when the buffer is allocated by the function (an argument stays where the caller put it), and where no two
     threads of a block would meet in an element of it, when that becomes shared memory.

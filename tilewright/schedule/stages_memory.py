@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.stages_records import Call
+from tilewright.schedule.stages_records import Call, Mark
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import described
 from tilewright.te.tensor import Operation, Tensor
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import THREAD_INDEX, Expr, IterVar
+from tilewright.tir.expr import COMM_REDUCE, THREAD_INDEX, Expr, IterVar, Var, convert
+from tilewright.tir.node import walk
 from tilewright.tir.stmt import Block
 
 
@@ -30,6 +31,8 @@ class MemoryCalls:
     op: Operation
     _schedule: Any
     requests: list[Request]
+    marks: dict[int, Mark]
+    leaf_iter_vars: Any
 
     def _call(self, method: str, axes: Iterable[Any], more: str = "") -> Call:
         raise NotImplementedError
@@ -85,15 +88,20 @@ class MemoryCalls:
         self.requests.append(Request("prefetch", (offset,), call, var, tensor))
 
     def set_store_predicate(self, predicate: Expr) -> None:
-        """Refused: it would leave elements of the result unwritten.
+        """Accept that only some of the threads that share this stage's reduction store its result.
 
-        TE's use of it, to let one thread store what a reduction across threads gives all of them, needs no predicate
-        here: such a reduction stores once.
+        Such a reduction stores once whatever the predicate says, so nothing is recorded. Raises ScheduleError for a
+        predicate that speaks of anything else than thread axes to which reduction axes of this stage are bound:
+        elements would keep what the memory held before.
         """
-        self._call("set_store_predicate", [], str(predicate)).refuse(
-            f"where the predicate is false, elements of {self.op.name} would keep what the memory held before",
-            "leave it out after a reduction across threads, which stores once; else write te.if_then_else into the "
-            "expression")
+        call = self._call("set_store_predicate", [], str(predicate))
+        shared = {mark.thread_var for key, mark in self.marks.items()
+                  if any(id(iv) == key for iv in self.leaf_iter_vars if iv.iter_type == COMM_REDUCE)}
+        named = {n for n in walk(convert(predicate)) if isinstance(n, Var)}
+        if not named or not named <= shared:
+            call.refuse(f"where the predicate is false, elements of {self.op.name} would keep what the memory held "
+                        "before", "bind a reduction axis to the thread axis first; or write te.if_then_else into the "
+                        "expression")
 
     def env_threads(self, threads: Any) -> None:
         """Accept thread axes that loops of the schedule are bound to: they are launched once, around the stage.

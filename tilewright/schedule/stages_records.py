@@ -47,6 +47,7 @@ class Mark:
     call: Call
     thread_tag: str = ""
     thread_extent: Expr | None = None       # None: that of the loop
+    thread_var: Any = None                  # of the thread axis as the user made it
 
 
 @dataclass(frozen=True, eq=False)

@@ -214,7 +214,7 @@ class Stage(MemoryCalls):
             self.marks[id(var)] = Mark(kind, call)
         else:
             extent = None if thread.dom is None else thread.dom.extent
-            self.marks[id(var)] = Mark(kind, call, thread.thread_tag, extent)
+            self.marks[id(var)] = Mark(kind, call, thread.thread_tag, extent, thread.var)
 
     # ---- where the stage is computed
 

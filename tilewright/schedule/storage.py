@@ -25,8 +25,8 @@ def storage_align(sch: Schedule, block: BlockRV | str, buffer_index: int, axis: 
     is annotated with "buffer_dim_align", and lowering gives the buffer its strides after it was shrunk to the region
     that is used. A second call for an axis replaces the first.
 
-    Legal when the function allocates the buffer: indices do not change, and what is stored in which element does
-    not either.
+    Legal when the function allocates the buffer, without strides of its own, and 0 <= offset < factor. Indices do not
+    change.
     """
     realize = sch.realize(block)
     old, written = realize.block, [w.buffer for w in realize.block.writes]

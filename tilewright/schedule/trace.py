@@ -92,6 +92,7 @@ class Trace:
         return inst.decision
 
     def copy(self) -> Trace:
+        """A trace of the same entries that grows on its own."""
         return Trace(self.entries)
 
     def append(self, inst: Entry, decision: Any = None) -> None:
@@ -167,6 +168,7 @@ class Trace:
     __repr__ = __str__
 
     def show(self) -> None:
+        """Print the trace as Python."""
         print(self)
 
     def as_json(self, remove_postproc: bool = False) -> list[Any]:

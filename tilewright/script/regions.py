@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.boxes import hull
 from tilewright.arith.regions import Interval, interval_of
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Range, Var, const
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Range, Var
 from tilewright.tir.extents import same
 from tilewright.tir.node import Node, child_names, substitute, walk
 from tilewright.tir.stmt import Allocate, Block, BlockRealize, For, LetStmt, Store
@@ -111,7 +112,7 @@ def _same_box(a: Sequence[Range], b: Sequence[Range]) -> bool:
 def _box(buffer: Buffer, accesses: Sequence[Access]) -> BufferRegion:
     axes = []
     for d, extent in enumerate(buffer.shape):
-        axes.append(_hull(extent, [_relaxed(box[d], domains) for box, domains in accesses]))
+        axes.append(hull(extent, [_relaxed(box[d], domains) for box, domains in accesses]))
     return BufferRegion(buffer, tuple(axes))
 
 
@@ -132,41 +133,3 @@ def _relaxed(r: Range, domains: Mapping[Var, Interval]) -> Range | None:
     if isinstance(r.extent, IntImm) and r.extent.value == 1:
         return Range(*low)
     return Range(low[0], analyzer.simplify(Binary("add", low[1], r.extent) - 1))
-
-
-def _hull(extent: Expr, parts: Sequence[Range | None]) -> Range:
-    """The smallest known range that holds the parts; [0, extent) when nothing better is known."""
-    whole = Range(IntImm(0, extent.dtype), extent)
-    known = [p for p in parts if p is not None]
-    if len(known) < len(parts):
-        return whole
-    if all(same(p.min, known[0].min) and same(p.extent, known[0].extent) for p in known):
-        return known[0]
-    rest, shifts = [], []
-    for p in known:
-        base, shift = _with_offset(p.min)
-        if not isinstance(p.extent, IntImm):
-            return whole
-        rest.append(base)
-        shifts.append((shift, shift + p.extent.value, p.min))
-    if not all(same(rest[0], r) for r in rest):
-        return whole
-    low, _, first = min(shifts, key=lambda s: s[0])
-    return Range(first, const(max(high for _, high, _ in shifts) - low, first.dtype))
-
-
-def _with_offset(e: Expr) -> tuple[Expr, int]:
-    """(rest, c) with e = rest + c for a constant c."""
-    total = 0
-    while isinstance(e, Binary) and e.op in ("add", "sub"):
-        if isinstance(e.b, IntImm):
-            total += e.b.value if e.op == "add" else -e.b.value
-            e = e.a
-        elif isinstance(e.a, IntImm) and e.op == "add":
-            total += e.a.value
-            e = e.b
-        else:
-            break
-    if isinstance(e, IntImm):
-        return IntImm(0, e.dtype), total + e.value
-    return e, total

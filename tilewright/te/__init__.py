@@ -1,5 +1,5 @@
 """Tensor expressions: what to compute, element by element, without saying in which order."""
-from tilewright.te import hybrid
+from tilewright.te import hybrid as hybrid
 from tilewright.te import math as _math
 from tilewright.te.definition import (
     compute,

@@ -11,7 +11,6 @@ from tilewright.tir.expr import (
     Call,
     Expr,
     FloatImm,
-    IntImm,
     StringImm,
     absolute,
     all_of,

@@ -71,6 +71,8 @@ def decl_tensor_intrin(op: Operation, fcompute: Callable[..., Any], name: str = 
     for t in op.input_tensors:
         if not isinstance(t.op, PlaceholderOp):
             raise TensorExpressionError(f"decl_tensor_intrin: {op.name} reads {t.name}, which is no placeholder")
+    if not callable(fcompute):
+        raise TensorExpressionError(f"decl_tensor_intrin: {described(fcompute)} is no function of inputs and outputs")
     buffers = _buffers(op, binds or {}, default_buffer_params or {})
     inputs, outputs = [buffers[t] for t in op.input_tensors], [buffers[t] for t in op.outputs]
     scalars = list(scalar_params or ())

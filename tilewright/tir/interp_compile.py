@@ -13,6 +13,7 @@ from tilewright.tir.buffer import Load, pointer_layout
 from tilewright.tir.expr import COMM_REDUCE, Call, Expr, StringImm
 from tilewright.tir.interp_memory import MemoryCompiler
 from tilewright.tir.interp_plan import CONCURRENT, Plan, plan
+from tilewright.tir.interp_regions import declared
 from tilewright.tir.interp_scalar import V, scalar_binary
 from tilewright.tir.interp_threads import group_source, has_barrier, is_thread_loop, lockstep
 from tilewright.tir.node import Node
@@ -75,7 +76,7 @@ class Compiler(MemoryCompiler):
         if lanes == 1:
             if s.predicate is not None:
                 raise InterpreterError(f"{s}: a scalar access has no predicate")
-            m, at = self.place(s.buffer, s.indices)
+            m, at = self.place(s.buffer, s.indices, writes=True)
             sets = self.track.get(m.data)
             if sets is not None:
                 at = self.keep(at)
@@ -172,7 +173,8 @@ class Compiler(MemoryCompiler):
         before, after, joined = [], [], []
         outer_track = dict(self.track)
         site = self.site()
-        shared = [m for data, m in self.owner.items() if data in self.plan.written[id(s)]]
+        shared = [m for data, m in self.owner.items()
+                  if data in self.plan.written[id(s)] - self.plan.reduced.get(id(s), set())]
         for m in shared:
             data, k = m.data, self.name("")
             total, mine = (f"w_{k}", f"r_{k}"), (f"mw_{k}", f"mr_{k}")
@@ -273,6 +275,7 @@ class Compiler(MemoryCompiler):
                 self.allocate(b)
         for m in block.match_buffers:
             self.view(m)
+        outer, self.declared = self.declared, declared(block) if self.check else None
         if block.init is not None:
             if first.text == "True":
                 self.stmt(block.init)
@@ -280,6 +283,7 @@ class Compiler(MemoryCompiler):
                 self.line(f"if {first.text}:")
                 self.body(block.init)
         self.stmt(block.body)
+        self.declared = outer
 
     # effects -----------------------------------------------------------------------------------------------
     def effect(self, e: Call) -> V:

@@ -14,6 +14,7 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load, MatchBuffer
 from tilewright.tir.expr import Expr, IntImm, Ramp
 from tilewright.tir.interp_expr import ExprCompiler, expression_rule
+from tilewright.tir.interp_regions import Declared, outside_of
 from tilewright.tir.interp_scalar import V, literal, scalar_binary
 from tilewright.tir.node import Node
 from tilewright.tir.printer import show
@@ -44,10 +45,12 @@ class MemoryCompiler(ExprCompiler):
         self.memory: dict[int, Memory] = {}  # id(Buffer) -> where it is
         self.owner: dict[int, Memory] = {}  # id(data Var) -> the memory behind it
         self.track: dict[int, tuple[str, str]] = {}  # data -> names of the sets (written, read)
+        self.declared: Declared | None = None          # the regions of the block that is being compiled
         self.sites: list[Node] = []
         self.here = root
         self.globals |= {
             "outside": self.outside,
+            "undeclared": self.undeclared,
             "unwritten": self.unwritten,
             "race": self.race,
             "compress": compress,
@@ -73,6 +76,9 @@ class MemoryCompiler(ExprCompiler):
         self.fail(
             site, f"{name}[{at}] is out of bounds: the shape is ({extents}{',' if len(shape) == 1 else ''})"
         )
+
+    def undeclared(self, site: int, block: str, name: str, index: Sequence[Any]) -> NoReturn:
+        self.fail(site, f"block {block} touches {name}[{', '.join(map(str, index))}], which its regions leave out")
 
     def unwritten(self, site: int, name: str, at: int) -> NoReturn:
         self.fail(site, f"{name} is read at element {at}, which nothing has written")
@@ -177,8 +183,8 @@ class MemoryCompiler(ExprCompiler):
                 self.memory[id(b)] = m  # made of constants only, so it holds everywhere
         return m
 
-    def place(self, b: Buffer, indices: tuple[Expr, ...]) -> tuple[Memory, V]:
-        """(memory, element) of b[indices], after a check of the bounds that are not certain."""
+    def place(self, b: Buffer, indices: tuple[Expr, ...], writes: bool = False) -> tuple[Memory, V]:
+        """(memory, element) of b[indices], after the checks of bounds and of the block's regions that may fail."""
         m = self.find(b)
         at = [self.emit(i) for i in indices]
         doubtful = [
@@ -192,6 +198,10 @@ class MemoryCompiler(ExprCompiler):
                 f"outside({self.site()}, {b.name!r}, ({' '.join(i.text + ',' for i in at)}), "
                 f"({' '.join(n.text + ',' for n in m.shape)}))"
             )
+        undeclared = self.declared and outside_of(self.declared.of(b, writes), at, self.emit)
+        if undeclared and self.declared:
+            index = " ".join(i.text + "," for i in at)
+            self.line(f"if {undeclared}: undeclared({self.site()}, {self.declared.block!r}, {b.name!r}, ({index}))")
         flat = m.offset
         for i, stride in zip(at, m.strides, strict=True):
             flat = scalar_binary("add", flat, scalar_binary("mul", i, stride, "int64"), "int64")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Call
+from tilewright.tir.expr import COMM_REDUCE, Call
 from tilewright.tir.interp_threads import is_thread_loop
 from tilewright.tir.node import Node, child_names, walk
 from tilewright.tir.stmt import (
@@ -17,6 +17,7 @@ from tilewright.tir.stmt import (
     VECTORIZED,
     Allocate,
     Block,
+    BlockRealize,
     For,
     PrimFunc,
     Stmt,
@@ -31,7 +32,8 @@ class Plan:
     """`at[id(loop)]`: buffers that are born at each iteration of the loop; `written[id(loop)]`: the data Vars
     (by id) that iterations of a concurrent loop write and share; `stored`: the data Vars that the function
     writes; `shared[id(loop)]`: shared memory allocated inside a loop over threads, which exists once for all of
-    them; `barriers`: whether there are any.
+    them; `barriers`: whether there are any; `reduced[id(loop)]`: data Vars that the iterations of a loop over threads
+    reduce into together, which is no race (the lowering combines the parts of the threads).
     """
 
     at: dict[int, list[Buffer]] = field(default_factory=dict)
@@ -40,6 +42,7 @@ class Plan:
     placed: set[int] = field(default_factory=set)
     shared: dict[int, list[Buffer]] = field(default_factory=dict)
     barriers: bool = False
+    reduced: dict[int, set[int]] = field(default_factory=dict)
 
 
 def plan(func: PrimFunc) -> Plan:
@@ -50,6 +53,12 @@ def plan(func: PrimFunc) -> Plan:
     block of threads.
     """
     return _Planner().run(func)
+
+
+def _reduces_over(s: BlockRealize, loop: For) -> bool:
+    """True when the loop drives a reduction axis of the block."""
+    return any(iv.iter_type == COMM_REDUCE and any(n is loop.loop_var for n in walk(value))
+               for iv, value in zip(s.block.iter_vars, s.iter_values, strict=True))
 
 
 class _Planner:
@@ -63,6 +72,9 @@ class _Planner:
         self.stores: set[int] = set()
         self.shared: dict[int, Buffer] = {}  # data -> shared memory
         self.barriers = False
+        self.reduced: dict[int, set[int]] = {}  # loop over threads -> what reductions across it write
+        self.touched: dict[int, set[int]] = {}  # loop over threads -> what anything else below it touches
+        self.across: dict[int, set[int]] = {}  # loops over threads that share the reduction around -> what it writes
 
     def run(self, func: PrimFunc) -> Plan:
         self.statement(func.body, ())
@@ -86,6 +98,7 @@ class _Planner:
         for key, written in self.writes.items():
             inside = {d for d in written if any(f is self.loops[key] for f in self.born.get(d, ()))}
             out.written[key] = written - inside
+        out.reduced = {key: data - self.touched.get(key, set()) for key, data in self.reduced.items()}
         out.stored = self.stores
         return out
 
@@ -111,6 +124,18 @@ class _Planner:
                     self.shared[id(b.data)] = b
             for m in s.match_buffers:
                 self.views[id(m.buffer.data)] = self.source(m.source.buffer)
+        if isinstance(s, BlockRealize):
+            before, written = self.across, {self.source(w.buffer) for w in s.block.writes}
+            self.across = {id(f): written for f in loops if s.block.init is not None and is_thread_loop(f)
+                           and _reduces_over(s, f)}
+            for key in self.across:
+                self.reduced.setdefault(key, set()).update(written)
+            self.below(s, loops)
+            self.across = before
+            return
+        self.below(s, loops)
+
+    def below(self, s: Node, loops: tuple[For, ...]) -> None:
         for name in child_names(type(s)):
             value = getattr(s, name)
             for child in value if isinstance(value, tuple) else (value,):
@@ -144,6 +169,10 @@ class _Planner:
             while common < min(len(seen), len(loops)) and seen[common] is loops[common]:
                 common += 1
             self.paths[data] = loops[:common]
+        for f in loops:
+            if is_thread_loop(f):
+                if data not in self.across.get(id(f), ()):
+                    self.touched.setdefault(id(f), set()).add(data)
         if write:
             self.stores.add(data)
             for f in loops:

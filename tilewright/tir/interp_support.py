@@ -104,7 +104,7 @@ def row_function(name: str, dtype: str) -> Callable[..., Any]:
     assert plain is not None, f"{name} has no evaluation rule"
     if not dt.is_float(dtype):
         return functools.partial(plain, dtype)
-    edge: Callable[..., Any] = row.special or getattr(np, name, plain)
+    edge = row.special if row.special is not None else getattr(np, name, plain)
     rounded = FLOATS[dtype]
 
     def apply(*args: Any) -> Any:

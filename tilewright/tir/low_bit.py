@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.support.errors import IRError, with_hint
+from tilewright.support.errors import IRError, described, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Expr, binary, cast, const, convert, maximum, minimum
 
@@ -65,6 +65,8 @@ def unpack_int4(packed: Any, *indices: Any, signed: bool = True) -> Expr:
     """
     if not indices:
         raise IRError("unpack_int4 takes the indices of an element after the packed tensor")
+    if not (isinstance(getattr(packed, "dtype", None), str) and hasattr(packed, "__getitem__")):
+        raise IRError(f"unpack_int4: {described(packed)} is not a tensor or buffer")
     *outer, last = (convert(i) for i in indices)
     at = (*outer, last // 2)
     byte = convert(packed[at])

@@ -1,6 +1,8 @@
 """Wrong uses of stages that are about memory, caches, places and tensor intrinsics."""
 from __future__ import annotations
 
+import functools
+
 from tilewright import te
 
 from ..programs import N, chain, placeholders, staged
@@ -135,3 +137,48 @@ def threads_of_loop():
 def threads_unbound():
     s, c, _, _, _ = matmul_stages()
     s[c].env_threads([te.thread_axis("threadIdx.x")])
+
+
+# ---- tensor intrinsics
+
+@functools.cache
+def row_sum():
+    """y[i] = sum of x[i, k] over 4 steps, 4 rows, without an update"""
+    x = te.placeholder((4, 4), name="x")
+    k = te.reduce_axis((0, 4), name="k")
+    y = te.compute((4,), lambda i: te.sum(x[i, k], axis=k), name="y")
+    return te.decl_tensor_intrin(y.op, lambda ins, outs: te.call_packed("f", ins[0], outs[0]), name="rows")
+
+
+@wrong("`tensorize` of one stage twice", r"s\[C\]\.tensorize\(j, rows\): C is tensorized already \(")
+def tensorize_twice():
+    s, c, i, j, _ = matmul_stages()
+    s[c].tensorize(i, row_sum())
+    watch(s)[c].tensorize(j, row_sum())
+
+
+@wrong("`tensorize(i, 3)`", r"s\[C\]\.tensorize\(i, 3\): 3 is no tensor intrinsic")
+def tensorize_number():
+    s, c, i, _, _ = matmul_stages()
+    s[c].tensorize(i, 3)
+
+
+@wrong("`tensorize(i, \"missing\")`: a name that is not registered",
+       r"s\[C\]\.tensorize\(i, 'missing'\): no tensor intrinsic 'missing' is registered")
+def tensorize_unknown():
+    s, c, i, _, _ = matmul_stages()
+    s[c].tensorize(i, "missing")
+
+
+@wrong("`tensorize` inside a loop of the reduction, by an intrinsic without an update",
+       r"loops outside of i\.inner run steps of the reduction, and rows has no update")
+def tensorize_steps():
+    a = te.placeholder((N, N), name="A")
+    k = te.reduce_axis((0, N), name="k")
+    c = te.compute((N,), lambda i: te.sum(a[i, k], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    io, ii = s[c].split(c.op.axis[0], factor=4)
+    ko, ki = s[c].split(k, factor=4)
+    s[c].reorder(io, ko, ii, ki)
+    s[c].tensorize(ii, row_sum())
+    watch(s).replay([a, c])

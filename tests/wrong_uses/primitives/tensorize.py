@@ -139,6 +139,15 @@ def blockize_mixed_condition():
     sch.blockize(sch.get_loops("C")[2])
 
 
+@wrong("`blockize(i_j)` of a loop that never runs, around an axis that has no values",
+       r"axis vi of block C is 0 around the loops, which is not known to be in its domain where they never run")
+def blockize_nothing():
+    a = te.placeholder((0, 4), "int32", name="A")
+    sch = Schedule(te.create_prim_func([a, te.compute((0, 4), lambda i, j: a[i, j] + 1, name="C")]))
+    fused = sch.fuse(*sch.get_loops("C"))
+    watch(sch).blockize(fused)
+
+
 @wrong("`blockize([root])`", r"the root block cannot be put into a block")
 def blockize_root():
     sch = watch(blocks(chain))

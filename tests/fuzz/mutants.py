@@ -1,0 +1,157 @@
+"""How many wrong functions the oracle lets pass: `python -m tests.fuzz.mutants --mutants 300 --seed 0`.
+
+Random programs under random schedules, in the block form and lowered, are changed by one mutation. A mutant is caught
+when the verifier or the interpreter objects or the outputs are not those of the NumPy reference. One that is not caught
+is compared with the original over symbolic elements: it is equivalent, and does not count, or it was missed.
+"""
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+
+import click
+
+from tilewright.lowering.pipeline import lower
+from tilewright.schedule import Schedule
+from tilewright.support.errors import InterpreterError, StructuralError
+from tilewright.tir.stmt import PrimFunc
+from tilewright.tir.verify import verify
+
+from . import generate, schedules
+from .check import interpret
+from .mutations import OPERATORS, accepts, mutations
+from .programs import Program
+from .symbolic import equivalent
+from .values import Reject
+
+FORMS = ("block", "flat", "flat", "simple")
+DRAWS = 8                                              # of the program's inputs
+EACH = 4                                               # mutants of one program
+VERDICTS = ("verifier", "bounds", "unwritten", "race", "region", "other check", "result", "equivalent", "missed")
+KINDS = {"out of bounds": "bounds", "outside its domain": "bounds", "which nothing has written": "unwritten",
+         "iterations of the": "race", "two lanes": "race", "its regions": "region"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    seed: int
+    form: str
+    operator: str
+    text: str
+    verdict: str
+
+
+def scheduled(seed: int) -> tuple[Program, Schedule] | None:
+    """A program of constant extents under a random schedule, or None where the seed gives none that is judged here."""
+    program = generate.program(seed)
+    if program.is_symbolic or any(s.reducer == "argmax" for s in program.stages):
+        return None                                    # sizes without end; a choice that depends on the order
+    sch = Schedule(program.function())
+    schedules.random_actions(random.Random(seed), sch, Counter(), Counter())
+    return program, sch
+
+
+def in_form(func: PrimFunc, form: str) -> PrimFunc:
+    """func as it is, lowered, or lowered to the form that is meant for reading."""
+    return func if form == "block" else lower(func, simple_mode=form == "simple")
+
+
+def draws(program: Program) -> Iterator[Program]:
+    """The program with its own data, and with other data for which the reference values are certain: every second time
+    few small numbers, so that conditions on elements go both ways.
+    """
+    yield program
+    for k in range(1, DRAWS):
+        small = [replace(i, top=min(i.top, 2), bit=min(i.bit, 1)) for i in program.inputs]
+        other = replace(program, seed=program.seed + 7919 * k, inputs=small if k % 2 else program.inputs)
+        try:
+            other.data(0)
+        except Reject:
+            continue
+        yield other
+
+
+def judge(program: Program, func: PrimFunc, mutant: PrimFunc, form: str) -> str:
+    """The verdict of the oracle on a mutant of func, or of the comparison where it has no objection."""
+    try:
+        verify(mutant, stage="block" if form == "block" else "flat")
+        if any(interpret(drawn, mutant) for drawn in draws(program)):
+            return "result"
+    except StructuralError:
+        return "verifier"
+    except InterpreterError as why:
+        return next((kind for text, kind in KINDS.items() if text in str(why).split("\n")[0]), "other check")
+    return "equivalent" if equivalent(func, mutant) else "missed"
+
+
+def mutants_of(seed: int) -> list[Mutant]:
+    """Up to EACH mutants of the program of a seed."""
+    found = scheduled(seed)
+    if found is None:
+        return []
+    program, sch = found
+    rng, out = random.Random(seed + 1), []
+    for _ in range(EACH):
+        form = rng.choice(FORMS)
+        func = in_form(sch.func, form)
+        if not accepts(func):
+            continue
+        operators = rng.sample(list(OPERATORS), len(OPERATORS))
+        choices = next((c for c in (mutations(func, o) for o in operators) if c), [])
+        if choices:
+            m = rng.choice(choices)
+            out.append(Mutant(seed, form, m.operator, m.text, judge(program, func, m.apply(), form)))
+    return out
+
+
+def run_mutants(wanted: int, seed: int, jobs: int) -> list[Mutant]:
+    """Mutants of the programs from seed on, until `wanted` of them are not equivalent."""
+    out: list[Mutant] = []
+
+    def enough() -> bool:
+        return sum(m.verdict != "equivalent" for m in out) >= wanted
+
+    with ProcessPoolExecutor(jobs) as pool:
+        while not enough():
+            for found in pool.map(mutants_of, range(seed, seed + 16)):
+                for m in found:
+                    if not enough():
+                        out.append(m)
+            seed += 16
+    return out
+
+
+def table(mutants: list[Mutant]) -> Iterator[str]:
+    """One line per operator, and the sum."""
+    yield f"{'operator':26}{'made':>6}" + "".join(f"{v:>13}" for v in VERDICTS)
+    for name in (*OPERATORS, "all"):
+        mine = [m for m in mutants if name in (m.operator, "all")]
+        counts = Counter(m.verdict for m in mine)
+        yield f"{name:26}{len(mine):6}" + "".join(f"{counts[v]:13}" for v in VERDICTS)
+
+
+@click.command()
+@click.option("--mutants", default=300, show_default=True, help="Mutants that are not equivalent.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the first program; the others follow.")
+@click.option("--jobs", default=2, show_default=True, help="Processes.")
+def main(mutants: int, seed: int, jobs: int) -> None:
+    """Count the mutants that the oracle catches; exit status 1 when it missed one."""
+    start = time.time()
+    made = run_mutants(mutants, seed, jobs)
+    print("\n".join(table(made)))
+    missed = [m for m in made if m.verdict == "missed"]
+    counted = sum(m.verdict != "equivalent" for m in made)
+    print(f"{len(made)} mutants of {len({m.seed for m in made})} programs from seed {seed}: {counted} not equivalent, "
+          f"{counted - len(missed)} caught, {len(missed)} missed, {time.time() - start:.0f} s")
+    for m in missed:
+        print(f"missed: seed {m.seed}, {m.form} form, {m.operator}: {m.text}")
+    sys.exit(bool(missed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Every row of the operator table is complete: names, evaluation, code; expansions mean what rows evaluate."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tilewright import te
+from tilewright.codegen.llvm import emit  # noqa: F401  (fills the table of rules)
+from tilewright.codegen.llvm.context import CALLS
+from tilewright.codegen.llvm.mathlib import MATH
+from tilewright.script import tir as T
+from tilewright.script.namespace import lookup
+from tilewright.tir import dtype as dt
+from tilewright.tir import evaluate, ops
+from tilewright.tir.expansion import expanded
+from tilewright.tir.expr import Cast, Let, Var, intrinsic
+from tilewright.tir.ops import INTRINSICS, Intrinsic
+from tilewright.tir.verify_types import type_mismatch
+
+NUMBERS = [name for name, row in INTRINSICS.items() if row.operands]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_function_of_numbers_is_complete(name):
+    row = INTRINSICS[name]
+    assert name in te.__all__ and te.math.FUNCTIONS[name].__doc__
+    assert lookup(name) is getattr(T, name)
+    assert row.kind != "math" or (row.evaluate is not None and row.operands == "float")
+    assert name in CALLS or row.llvm or name in MATH or row.expansion is not None
+    assert not (row.llvm and name in CALLS), "two ways to become code"
+    wrong = "int32" if row.operands == "float" else "float32"
+    call = intrinsic(name, *[Var("x", "float32" if wrong == "int32" else "int32")] * row.arity)
+    assert not type_mismatch(call)
+    assert type_mismatch(call.replace(args=tuple([Var("x", wrong)] * row.arity)))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("name", [name for name in NUMBERS if INTRINSICS[name].expansion is not None])
+def test_an_expansion_means_what_the_row_evaluates(name, dtype):
+    arity, rng = INTRINSICS[name].arity, np.random.default_rng(0)
+    variables = [Var(f"x{k}", dtype) for k in range(arity)]
+    call = intrinsic(name, *variables)
+    special = [0.0, -0.0, 1.0, math.inf, -math.inf, math.nan, 1e30, 1e-30]
+    for values in [*([v] * arity for v in special), *rng.normal(0, 4, (50, arity))]:
+        env = {x: dt.numpy_dtype(dtype).type(v) for x, v in zip(variables, values)}
+        got, want = (float(evaluate(e, env)) for e in (expanded(call), call))
+        np.testing.assert_allclose(got, want, rtol={"float64": 4e-16, "float32": 3e-7, "bfloat16": 0}[dtype])
+
+
+def test_an_expansion_computes_each_argument_once(monkeypatch):
+    row = Intrinsic(2, "math", math.hypot, operands="float", expansion=lambda f, x, y: f.sqrt(x * x + y * y))
+    monkeypatch.setitem(ops.INTRINSICS, "length", row)
+    x = Var("x", "float16")
+    out = expanded(intrinsic("length", x + 1, x))
+    assert isinstance(out, Let) and isinstance(out.body, Let) and isinstance(out.body.body, Cast)
+    assert out.var.dtype == "float32" and out.dtype == "float16"
+    assert evaluate(out, {x: np.float16(3)}) == 5

@@ -1,0 +1,126 @@
+"""Writes out the reductions whose steps the threads of a block share: parts, shared memory, a tree."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tilewright.lowering.conditions import conjuncts, guard, likely
+from tilewright.schedule.reducers import stores
+from tilewright.schedule.shared_reductions import SharedReduction, is_block_thread, reduces_over, shared_reduction
+from tilewright.schedule.state import map_sub_statements
+from tilewright.support.errors import LowerError, with_hint
+from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.expr import Expr, IntImm, Range, binary, intrinsic
+from tilewright.tir.node import substitute, walk
+from tilewright.tir.stmt import (
+    THREAD_BINDING,
+    Block,
+    BlockRealize,
+    Evaluate,
+    For,
+    IfThenElse,
+    PrimFunc,
+    Seq,
+    Stmt,
+    seq,
+)
+
+BARRIER = Evaluate(intrinsic("sync", "shared"))
+
+
+def lower_cross_thread_reductions(func: PrimFunc) -> PrimFunc:
+    """No reduction axis is driven by a loop that is bound to the threads of a block.
+
+    Each thread reduces its steps into a part of its own; the parts meet in shared memory, where they are combined
+    pairwise, half as many threads at work after each barrier (Harris, "Optimizing parallel reduction in CUDA", 2007);
+    the first thread stores the result, once. Raises LowerError where the loops do not lie so that this can be done.
+    """
+    if not any(isinstance(n, For) and is_block_thread(n) for n in walk(func.body)):
+        return func
+    made: list[Buffer] = []
+    body = _visit(func.body, (), made)
+    if not made:
+        return func
+    assert isinstance(body, BlockRealize)
+    whole = tuple(BufferRegion(b, tuple(Range(IntImm(0, d.dtype), d) for d in b.shape)) for b in func.buffers)
+    root = body.block.replace(alloc_buffers=(*body.block.alloc_buffers, *made), reads=whole, writes=whole)
+    return func.with_body(body.replace(block=root))
+
+
+def _visit(node: Any, above: tuple[For, ...], made: list[Buffer]) -> Any:
+    if isinstance(node, For) and node.kind == THREAD_BINDING:
+        return node.replace(body=_visit(node.body, (*above, node), made))
+    if isinstance(node, (For, BlockRealize)):
+        shared = list(_shared_below(node, above))
+        if shared:
+            for s in shared:
+                node = _written_out(node, s, above, made)
+            return node
+    if isinstance(node, For):
+        return node.replace(body=_visit(node.body, (*above, node), made))
+    inside = () if isinstance(node, Block) else above
+    return map_sub_statements(node, lambda s: _visit(s, inside, made))
+
+
+def _shared_below(stmt: Stmt, above: tuple[For, ...]) -> Iterator[SharedReduction]:
+    """The shared reductions below stmt whose steps in one thread start at stmt."""
+    if isinstance(stmt, Seq):
+        for s in stmt.stmts:
+            yield from _shared_below(s, above)
+    elif isinstance(stmt, For) and stmt.kind != THREAD_BINDING:
+        yield from (s for s in _shared_below(stmt.body, (*above, stmt)) if stmt in s.serial)
+    elif isinstance(stmt, BlockRealize) and any(
+            is_block_thread(loop) and reduces_over(stmt, loop.loop_var) for loop in above):
+        found = shared_reduction(stmt, above)
+        if isinstance(found, str):
+            raise LowerError(with_hint(f"threads cannot share the reduction of block {stmt.block.name}: {found}",
+                                       "rfactor makes a block of each thread's part"))
+        yield found
+
+
+def _written_out(stmt: Stmt, shared: SharedReduction, above: tuple[For, ...], made: list[Buffer]) -> Stmt:
+    """stmt, which runs one thread's steps, between the start of its part and the tree over all parts."""
+    r, block = shared.reduction, shared.realize.block
+    values = dict(zip([iv.var for iv in block.iter_vars], shared.realize.iter_values, strict=True))
+    terms = tuple(substitute(t, values) for t in r.terms)
+    point = tuple(substitute(i, values) for i in r.point)
+    threads = [loop for loop in above if is_block_thread(loop)]
+    zero = (IntImm(0),)
+    parts = tuple(Buffer(f"{b.name}_part", (IntImm(1),), b.dtype, scope="local") for b in r.targets)
+    meeting = tuple(Buffer(f"{b.name}_parts", tuple(loop.extent for loop in threads), b.dtype, scope="shared")
+                    for b in r.targets)
+    made += [*parts, *meeting]
+    step = guard(likely(conjuncts(shared.realize.predicate)), r.step(parts, zero, terms))
+    own = [binary("sub", loop.loop_var, loop.min) for loop in threads]
+    return seq([
+        stores(parts, r.combiner.identity, zero),
+        _replaced(stmt, shared.realize, step),
+        stores(meeting, [Load(b, zero) for b in parts], tuple(own)),
+        BARRIER,
+        *_tree(shared, meeting, threads, own),
+        guard(likely([*shared.condition, *(binary("eq", i, 0) for i, t in zip(own, threads) if t in shared.threads)]),
+              stores(r.targets, [Load(b, tuple(own)) for b in meeting], point)),
+        BARRIER,
+    ])
+
+
+def _tree(shared: SharedReduction, meeting: tuple[Buffer, ...], threads: Sequence[For],
+          own: Sequence[Expr]) -> list[Stmt]:
+    """Combine pairs of parts along one axis of threads after the other, until that of thread 0 is the result."""
+    out: list[Stmt] = []
+    for axis, loop in enumerate(threads):
+        if loop not in shared.threads:
+            continue
+        assert isinstance(loop.extent, IntImm)
+        left = loop.extent.value
+        while left > 1:
+            half = (left + 1) // 2
+            other = tuple(binary("add", i, half) if n == axis else i for n, i in enumerate(own))
+            pair = shared.reduction.step(meeting, tuple(own), tuple(Load(b, other) for b in meeting))
+            out += [IfThenElse(binary("lt", own[axis], left - half), pair), BARRIER]
+            left = half
+    return out
+
+
+def _replaced(stmt: Any, old: Stmt, new: Stmt) -> Any:
+    return new if stmt is old else map_sub_statements(stmt, lambda s: _replaced(s, old, new))
