@@ -1,14 +1,16 @@
 """Products of int8 and bfloat16 matrices by the rules of `compile`, beside the instruction's peak and PyTorch.
 
-    python benchmarks/low_bit_matmul.py --peers /tmp/peers/bin/python [--rounds 9] [--sizes 512 1024]
+    python benchmarks/low_bit_matmul.py --peers /tmp/peers/bin/python [--rounds 9] [--sizes 512 1000x784x256T]
 
-One thread; each call packs its operands. Prints Gop/s (multiplications and additions; medians of interleaved rounds),
+A size is MxNxK, or N for NxNxN; T: B lies transposed, as the weights of a linear layer do. One thread; each call packs
+its operands. Prints Gop/s (multiplications and additions; medians of interleaved rounds),
 the fraction of the peak measured beside each case, and the ratio to PyTorch: `_int_mm` of int8 (it takes no uint8) and
 `mm` of bfloat16.
 """
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from typing import Any
 
 import harness
@@ -18,9 +20,33 @@ import numpy as np
 CASES = {
     "s8 x s8 -> s32": ("int8", "int8", "int32", "int32"),
     "u8 x s8 -> s32": ("uint8", "int8", "int32", "int32"),
+    "s8 x u8 -> s32": ("int8", "uint8", "int32", "int32"),
     "bf16 -> f32": ("bfloat16", "bfloat16", "float32", "float32"),
     "bf16 -> bf16": ("bfloat16", "bfloat16", "float32", "bfloat16"),
 }
+
+
+@dataclass(frozen=True)
+class Size:
+    """A: [m, k]; B: [k, n], or [n, k] where it is transposed."""
+    m: int
+    n: int
+    k: int
+    transposed: bool
+
+    @staticmethod
+    def parse(text: str) -> Size:
+        extents = [int(e) for e in text.removesuffix("T").split("x")]
+        m, n, k = extents * 3 if len(extents) == 1 else extents
+        return Size(m, n, k, text.endswith("T"))
+
+    @property
+    def of_a(self) -> tuple[int, int]:
+        return self.m, self.k
+
+    @property
+    def of_b(self) -> tuple[int, int]:
+        return (self.n, self.k) if self.transposed else (self.k, self.n)
 
 
 def integers(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
@@ -47,73 +73,73 @@ def check(got: np.ndarray, a: np.ndarray, b: np.ndarray, exact: bool, rounding: 
 # ---- Tilewright
 
 
-def product(n: int, a_type: str, b_type: str, sum_type: str, result: str) -> Any:
-    """The function of an n x n x n product."""
+def product(size: Size, a_type: str, b_type: str, sum_type: str, result: str) -> Any:
+    """The function of a product."""
     from tilewright import te
-    a, b = te.placeholder((n, n), a_type, name="A"), te.placeholder((n, n), b_type, name="B")
-    r = te.reduce_axis((0, n), name="k")
-    c = te.compute((n, n), lambda i, j: te.sum(a[i, r].astype(sum_type) * b[r, j].astype(sum_type), axis=r), name="C")
+    a, b = te.placeholder(size.of_a, a_type, name="A"), te.placeholder(size.of_b, b_type, name="B")
+    r = te.reduce_axis((0, size.k), name="k")
+    c = te.compute((size.m, size.n), lambda i, j: te.sum(
+        a[i, r].astype(sum_type) * (b[j, r] if size.transposed else b[r, j]).astype(sum_type), axis=r), name="C")
     if result != sum_type:
-        c = te.compute((n, n), lambda i, j, c=c: c[i, j].astype(result), name="D")
+        c = te.compute((size.m, size.n), lambda i, j, c=c: c[i, j].astype(result), name="D")
     return te.create_prim_func([a, b, c], name="matmul")
 
 
-def prepare_tilewright(threads: int, n: int, case: str) -> Any:
+def prepare_tilewright(threads: int, size: str, case: str) -> Any:
     import tilewright as tw
-    a_type, b_type, sum_type, result = CASES[case]
+    of, (a_type, b_type, sum_type, result) = Size.parse(size), CASES[case]
     tw.set_num_threads(threads)
-    module = tw.compile(product(n, a_type, b_type, sum_type, result), target=f"llvm -num-cores={threads}")
+    module = tw.compile(product(of, a_type, b_type, sum_type, result), target=f"llvm -num-cores={threads}")
     exact = sum_type == "int32"
-    if exact:
-        x, y = (tw.nd.array(integers(t, (n, n), s)) for t, s in ((a_type, 0), (b_type, 1)))
-    else:
-        x, y = (tw.nd.array(floats((n, n), s), dtype=t) for t, s in ((a_type, 0), (b_type, 1)))
-    z, f = tw.nd.empty((n, n), result), module["matmul"]
+    given = ((a_type, of.of_a, 0), (b_type, of.of_b, 1))
+    x, y = (tw.nd.array(integers(t, shape, s) if exact else floats(shape, s), dtype=t) for t, shape, s in given)
+    z, f = tw.nd.empty((of.m, of.n), result), module["matmul"]
     f(x, y, z)
-    check(z.numpy(), x.numpy(), y.numpy(), exact, 2.0**-8 if result == "bfloat16" else 0.0)
+    b = y.numpy().T if of.transposed else y.numpy()
+    check(z.numpy(), x.numpy(), b, exact, 2.0**-8 if result == "bfloat16" else 0.0)
     return lambda: f(x, y, z), {}
 
 
 def prepare_tilewright_peak(threads: int, case: str) -> Any:
-    from dot_peak import prepare
-    return prepare("int8" if "s8" in case else "bfloat16")
+    from peak import prepare
+    return prepare("int8" if "8" in case else "bfloat16", threads)
 
 
 # ---- the peer
 
 
-def prepare_torch(threads: int, n: int, case: str) -> Any:
+def prepare_torch(threads: int, size: str, case: str) -> Any:
     import torch
     torch.set_num_threads(threads)
-    if "s8" in case:
-        x, y = (torch.from_numpy(integers("int8", (n, n), s)) for s in (0, 1))
-        out = torch.empty(n, n, dtype=torch.int32)
-        return lambda: torch._int_mm(x, y, out=out), {}
-    x, y = (torch.from_numpy(floats((n, n), s)).to(torch.bfloat16) for s in (0, 1))
-    out = torch.empty(n, n, dtype=torch.bfloat16)
-    return lambda: torch.mm(x, y, out=out), {}
+    of, exact = Size.parse(size), "8" in case
+    made = (integers("int8", shape, s) if exact else floats(shape, s) for shape, s in ((of.of_a, 0), (of.of_b, 1)))
+    x, y = (t if exact else t.to(torch.bfloat16) for t in map(torch.from_numpy, made))
+    y = y.T if of.transposed else y
+    out = torch.empty(of.m, of.n, dtype=torch.int32 if exact else torch.bfloat16)
+    return (lambda: torch._int_mm(x, y, out=out)) if exact else (lambda: torch.mm(x, y, out=out)), {}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--peers", help="Python of an environment with benchmarks/peers.txt")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[512, 1024])
+    parser.add_argument("--sizes", nargs="+", default=["512", "1024", "500", "1000x784x256", "1000x784x256T"])
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
     options = parser.parse_args()
     workers = harness.start("low_bit_matmul", ["tilewright", "torch"], 1, options.peers)
     peak_worker = harness.Worker(harness.sys.executable, "low_bit_matmul", "tilewright_peak", 1)
     print("1 thread, Gop/s; peak measured beside each case")
-    print(f"{'case':22s} {'peak':>6s} {'tilewright':>11s} {'torch':>8s}   of peak   of torch")
+    print(f"{'case':30s} {'peak':>6s} {'tilewright':>11s} {'torch':>8s}   of peak   of torch")
     for case in options.cases:
         operations = peak_worker.ask(setup={"case": case})["operations"]
-        for n in options.sizes:
+        for size in options.sizes:
+            of = Size.parse(size)
             before = min(peak_worker.ask(run=5)["seconds"])
-            seconds = harness.interleave(workers, {"n": n, "case": case}, options.rounds)
+            seconds = harness.interleave(workers, {"size": size, "case": case}, options.rounds)
             peak = operations / min(before, min(peak_worker.ask(run=5)["seconds"]))
-            speed = {e: 2.0 * n**3 / s for e, s in seconds.items()}
+            speed = {e: 2.0 * of.m * of.n * of.k / s for e, s in seconds.items()}
             ours, peer = speed.get("tilewright", 0.0), speed.get("torch")
-            print(f"{case + f' {n}':22s} {peak / 1e9:6.0f} {ours / 1e9:11.0f} "
+            print(f"{case + f' {size}':30s} {peak / 1e9:6.0f} {ours / 1e9:11.0f} "
                   + (f"{peer / 1e9:8.0f}   {ours / peak:7.2f}   {ours / peer:8.2f}" if peer else
                      f"{'-':>8s}   {ours / peak:7.2f}"), flush=True)
     harness.close([*workers, peak_worker])

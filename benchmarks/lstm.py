@@ -143,8 +143,8 @@ def prepare_tilewright(threads: int, steps: int, batch: int, width: int) -> Any:
 
 
 def prepare_tilewright_peak(threads: int) -> Any:
-    from peak import prepare_tilewright_peak as prepare
-    return prepare(threads)
+    from peak import prepare
+    return prepare("float32", threads)
 
 
 def prepare_torch(threads: int, steps: int, batch: int, width: int, grad: bool = False) -> Any:
@@ -190,7 +190,7 @@ def measure(options: Any, threads: int) -> None:
     """Print one line: milliseconds of every engine, the share of the peak and the ratios to PyTorch."""
     workers = harness.start("lstm", ENGINES, threads, options.peers)
     peak_worker = harness.Worker(harness.sys.executable, "lstm", "tilewright_peak", threads)
-    flops = peak_worker.ask(setup={})["flops"]
+    flops = peak_worker.ask(setup={})["operations"]
     before = min(peak_worker.ask(run=5)["seconds"])
     case = {"steps": options.steps, "batch": options.batch, "width": options.width}
     seconds = harness.interleave(workers, case, options.rounds, 0.3)

@@ -103,8 +103,8 @@ def prepare_tilewright_seed(threads: int, m: int, k: int, n: int, ta: bool, tb: 
 
 
 def prepare_tilewright_peak(threads: int) -> Any:
-    from peak import prepare_tilewright_peak as prepare
-    return prepare(threads)
+    from peak import prepare
+    return prepare("float32", threads)
 
 
 # ---- peers
@@ -160,7 +160,7 @@ def main() -> None:
     for threads in options.threads:
         workers = harness.start("matmul", options.engines, threads, options.peers)
         peak_worker = harness.Worker(harness.sys.executable, "matmul", "tilewright_peak", threads)
-        flops = peak_worker.ask(setup={})["flops"]
+        flops = peak_worker.ask(setup={})["operations"]
         print(f"\n{threads} thread(s), GFLOP/s; peak measured beside each case")
         print(f"{'case':20s} {'peak':>6s} " + " ".join(f"{w.engine.replace('tilewright', 'tw'):>11s}" for w in workers)
               + "   of peak   of best peer")

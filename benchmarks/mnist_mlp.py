@@ -162,8 +162,8 @@ def prepare_jax_scan(threads: int, batch: int, data: str | None) -> Any:
 
 
 def prepare_tilewright_peak(threads: int) -> Any:
-    from peak import prepare_tilewright_peak as prepare
-    return prepare(threads)
+    from peak import prepare
+    return prepare("float32", threads)
 
 
 def main() -> None:
@@ -176,7 +176,7 @@ def main() -> None:
     parser.add_argument("--engines", nargs="+", default=ENGINES)
     options = parser.parse_args()
     peak_worker = harness.Worker(harness.sys.executable, "mnist_mlp", "tilewright_peak", options.threads)
-    peak_flops = peak_worker.ask(setup={})["flops"]
+    peak_flops = peak_worker.ask(setup={})["operations"]
     for batch in options.batches:
         workers = harness.start("mnist_mlp", options.engines, options.threads, options.peers)
         before = min(peak_worker.ask(run=5)["seconds"])

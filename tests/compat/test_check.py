@@ -102,3 +102,17 @@ def test_the_command(tmp_path):
     assert (result.exit_code, result.output) == (0, f"{path}: every name of TVM in it is here\n")
     path.write_text("def\n")
     assert CliRunner().invoke(main, ["tvm", "--check", str(path)]).exit_code == 1
+
+
+@pytest.mark.parametrize("content, message", [
+    (b"\x7fELF\xff\xfe", "old.py is not Python"), (b"import tvm\0", "null bytes"),
+    (b"x = " + b"-" * 50_000 + b"1", "nested too deeply"), (b"# coding: foo\n", "old.py is not Python: unknown encoding"),
+])
+def test_files_that_are_no_script(content, message):
+    with pytest.raises(ArgumentError, match=message):
+        missing_names(content, "old.py")
+
+
+def test_files_are_read_as_python_reads_them():
+    for content in (b"# coding: latin-1\nimport tvm # \xe9\ntvm.nope", b"\xef\xbb\xbfimport tvm\ntvm.nope"):
+        assert [m.name for m in missing_names(content)] == ["tvm.nope"]

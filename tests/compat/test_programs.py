@@ -272,9 +272,8 @@ def test_a_pass_of_the_program(tvm):
                 return None
             outer, inner = tvm.tir.Var(op.loop_var.name + ".outer", "int32"), tvm.tir.Var("inner", "int32")
             body = tvm.tir.stmt_functor.substitute(op.body, {op.loop_var: outer * 8 + inner})
-            kinds, zero = tvm.tir.ForKind, tvm.tir.const(0)
-            body = tvm.tir.For(inner, zero, tvm.tir.const(8), kinds.VECTORIZED, body)
-            return tvm.tir.For(outer, zero, tvm.tir.const(op.extent.value // 8), kinds.SERIAL, body)
+            body = tvm.tir.For(inner, 0, 8, tvm.tir.ForKind.VECTORIZED, body)
+            return tvm.tir.For(outer, 0, op.extent.value // 8, tvm.tir.ForKind.SERIAL, body)
 
         tvm.tir.stmt_functor.post_order_visit(func.body, find)
         return func.with_body(tvm.tir.stmt_functor.ir_transform(func.body, None, change, ["tir.For"]))
@@ -288,6 +287,24 @@ def test_a_pass_of_the_program(tvm):
     assert len(seen) == 2 and "T.vectorized(8)" in text
     x = f32(16)
     np.testing.assert_array_equal(ran(tvm, f, x, shape=16), x * np.float32(3))
+
+
+def test_nodes_of_python_numbers(tvm):
+    """Numbers and lists in the fields of nodes become constants and tuples, of the dtype that the field has."""
+    tir = tvm.tir
+    x, y, z = (tir.Var(name, "int64") for name in "xyz")
+    handle = tir.Var("h", "handle")
+    b = tir.decl_buffer((8,), "float32", name="b")
+    some = tir.IfThenElse(x < 3, tir.BufferStore(b, 1, [x]), tir.BufferStore(b, tir.Select(x < 5, 2.0, b[x]), [x]))
+    loop = tir.For(x, 0, 6, tir.ForKind.SERIAL, tir.SeqStmt([tir.Evaluate(0), some]), annotations={"key": 1})
+    last = tir.LetStmt(y, 7, tir.BufferStore(b, tir.BufferLoad(b, [5]) + tir.Let(z, 1, z + 2).astype("float32"), [y]))
+    wide = tir.BufferStore(b, tir.Broadcast(4.0, 2), [tir.Ramp(6, 1, 2)])
+    assert loop.min.dtype == "int64" and isinstance(loop, tir.For) and isinstance(some, tir.IfThenElse)
+    axis = tir.IterVar((0, 8), "i", tir.IterVar.CommReduce)
+    assert (axis.var.name, axis.dom.extent.value, axis.iter_type) == ("i", 8, 2)
+    out = np.zeros(8, "float32")
+    tvm.build(tir.PrimFunc([handle], tir.SeqStmt([wide, loop, last]), {handle: b}))(out)
+    np.testing.assert_array_equal(out, [1, 1, 1, 2, 2, 0, 4, 3])
 
 
 def test_options_of_old_programs(tvm):

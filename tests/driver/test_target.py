@@ -130,7 +130,15 @@ def test_features_that_there_are_not():
         target("llvm -mattr=+warp")
 
 
-@pytest.mark.parametrize("spec", [3, b"llvm", ["llvm"], object()])
+def test_the_forms_of_tvm():
+    assert Target(target="llvm -mcpu=znver4", host="llvm") == target("llvm -mcpu=znver4")
+    fields = {"kind": "llvm", "mcpu": "znver4", "mattr": ["+avx2", "-sse4a"], "num-cores": 4}
+    assert Target(fields) == target("llvm -mcpu=znver4 -mattr=+avx2,-sse4a -num-cores=4")
+    with pytest.raises(TargetError, match="'-mcp=x' is not a flag"):
+        target({"kind": "llvm", "mcp": "x"})
+
+
+@pytest.mark.parametrize("spec", [3, b"llvm", ["llvm"], object(), {}, {"mcpu": "znver4"}, {"kind": 3}])
 def test_what_is_no_target(spec):
     with pytest.raises(TargetError, match="is not a target"):
         target(spec)

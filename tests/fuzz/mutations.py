@@ -7,9 +7,21 @@ from typing import Any
 
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
-from tilewright.tir.expr import Binary, Call, Expr, IntImm, IterVar, Range, Select, Var, all_of, binary
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, IterVar, Let, Range, Select, Var, all_of, binary
 from tilewright.tir.node import Node, rewrite, walk
-from tilewright.tir.stmt import PARALLEL, SERIAL, Allocate, Block, BlockRealize, For, IfThenElse, PrimFunc, Seq, Store
+from tilewright.tir.stmt import (
+    PARALLEL,
+    SERIAL,
+    Allocate,
+    Block,
+    BlockRealize,
+    For,
+    IfThenElse,
+    LetStmt,
+    PrimFunc,
+    Seq,
+    Store,
+)
 
 
 @dataclass(frozen=True)
@@ -168,8 +180,12 @@ OPERATORS: dict[str, Callable[[PrimFunc], Changes]] = {
 }
 
 
+APART = ("sync", "access_ptr", "call_extern", "call_packed", "call_llvm_intrin", "call_llvm_pure_intrin")
+
+
 def accepts(func: PrimFunc) -> bool:
-    """True where no index and no branch depends on data, and no view stands for a part of a buffer."""
+    """True where no index and no branch depends on data, no view stands for a part of a buffer, nothing is called."""
+    given = {p for p in func.params if p not in func.buffer_map}
     for n in walk(func.body):
         decides: tuple[Any, ...] = ()
         if isinstance(n, (Load, Store)):
@@ -182,6 +198,10 @@ def accepts(func: PrimFunc) -> bool:
             decides = (n.predicate, *n.iter_values)
         elif isinstance(n, Block) and n.match_buffers or isinstance(n, IterVar) and n.dom is None:
             return False
-        if any(isinstance(m, Load) for e in decides if e is not None for m in walk(e)):
+        elif isinstance(n, Call) and n.op in APART:
+            return False
+        elif isinstance(n, (Let, LetStmt)) and any(isinstance(m, Load) or m in given for m in walk(n.value)):
+            return False
+        if any(isinstance(m, Load) or m in given for e in decides if e is not None for m in walk(e)):
             return False
     return True

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import statistics
 import sys
 import time
@@ -82,7 +83,9 @@ def main(programs: int, seed: int, jobs: int, limit: float, details: bool, out: 
     for r in summary.failures if details else ():
         print(f"\n==== seed {r['seed']}: {r['kind']}\n{r['detail']}\n\n{describe(r['seed'])}")
     print(summary.text())
-    print(f"{time.time() - start:.0f} s")
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = spent.ru_utime + spent.ru_stime
+    print(f"{time.time() - start:.0f} s; {cpu:.0f} s of CPU, {cpu / max(programs, 1):.3f} a program")
     sys.exit(bool(summary.failures))
 
 

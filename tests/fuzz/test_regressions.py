@@ -7,7 +7,6 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.lowering import lower
-from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
 from tilewright.schedule import Schedule
 from tilewright.support.errors import ScheduleError
 from tilewright.tir import interp
@@ -16,7 +15,7 @@ from tilewright.tir import interp
 def check(func, inputs, want, native=True):
     """func gives `want` as its last argument, in block form, in flat form and (unless told) in native code."""
     want = np.asarray(want)
-    forms = [plan_buffer_allocation(func), lower(func), lower(func, simple_mode=True)]
+    forms = [func, lower(func), lower(func, simple_mode=True)]
     for form in forms:
         out = np.full_like(want, 93)
         interp.run(form, *[a.copy() for a in inputs], out)
@@ -174,3 +173,112 @@ def test_a_comparison_of_data_keeps_to_sides_that_do_not_wrap():
                    name="c")
     x = np.array([-2**63, 2**63 - 1, 7], "int64")
     check(te.create_prim_func([a, b, c]), [x, np.array([5, -3, 2], "int32")], np.array([0, 1, 1], "int32"))
+
+
+def test_an_index_of_any_size_bounds_nothing():
+    n = te.var("n", "int64")
+    a, c = te.placeholder((32,), "int32", "a"), te.placeholder((n,), "int32", "c")
+    b = te.compute((n,), lambda i: te.if_then_else(i < 32, a[i], 0) + c[i], name="b")
+    sch = Schedule(te.create_prim_func([a, c, b]))
+    copy = sch.cache_read(sch.get_block("b"), 0, "global")
+    sch.cache_write(copy, 0, "shared")
+    for extent in (5, 40):
+        x, z = np.arange(32, dtype="int32"), np.arange(extent, dtype="int32")
+        check(sch.func, [x, z], np.resize(np.append(x, np.zeros(8, "int32")), extent) + z)
+
+
+@pytest.mark.parametrize("divisor", [-2, -1, -3])
+def test_the_least_integer_has_no_opposite(divisor):
+    a = te.placeholder((4,), "int32", "a")
+    q = te.compute((4,), lambda i: te.floordiv(a[i] * 2 + a[i], divisor) ^ te.floormod(a[i], divisor), name="q")
+    x = np.array([-2**31, 2**31 - 1, -7, 6], "int32")
+    with np.errstate(over="ignore"):
+        want = ((x * 3 // divisor) ^ (x % divisor)).astype("int32")
+    check(te.create_prim_func([a, q]), [x], want)
+
+
+def test_a_circular_buffer_outlives_the_parallel_loops_inside_the_one_that_carries_it():
+    a = te.placeholder((6, 4), "int32", "a")
+    b = te.compute((6, 4), lambda i, j: a[i, j] * 3, name="b")
+    c = te.compute((3, 1), lambda i, j: b[i, j] + b[i + 1, j + 3] + b[i + 3, j + 1], name="c")
+    sch = Schedule(te.create_prim_func([a, c]))
+    sch.compute_at(sch.get_block("b"), loops(sch, "c")[1])
+    sch.rolling_buffer(sch.get_block("b"), 0)
+    sch.parallel(loops(sch, "b")[-1])
+    x = np.arange(24, dtype="int32").reshape(6, 4)
+    check(sch.func, [x], np.stack([3 * (x[i, :1] + x[i + 1, 3:] + x[i + 3, 1:2]) for i in range(3)]))
+
+
+def window():
+    """c[i] = b[i] + b[i - 1], with b's and c's loops merged: b lives longer than an iteration."""
+    a = te.placeholder((5, 4), "int32", "a")
+    b = te.compute((5, 4), lambda i, j: a[i, j] * 3, name="b")
+    c = te.compute((5, 4), lambda i, j: b[i, j] + te.if_then_else(i > 0, b[i - 1, j], 0), name="c")
+    sch = Schedule(te.create_prim_func([a, c]))
+    sch.merge(loops(sch, "b")[0], loops(sch, "c")[0])
+    return sch
+
+
+def test_values_of_the_previous_iteration_of_merged_loops():
+    sch = window()
+    x = np.arange(20, dtype="int32").reshape(5, 4)
+    want = 3 * x + np.concatenate([np.zeros((1, 4), "int32"), 3 * x[:-1]])
+    check(sch.func, [x], want)
+    sch.merge(loops(sch, "b")[1], loops(sch, "c")[1])
+    check(sch.func, [x], want)
+    with pytest.raises(ScheduleError, match="reads what an earlier iteration of a loop around it left there"):
+        sch.parallel(loops(sch, "b")[1])
+
+
+def test_the_padding_of_an_einsum_that_reads_under_a_condition():
+    a, b = te.placeholder((3,), "int32", "a"), te.placeholder((6,), "int32", "b")
+    c = te.compute((2, 6), lambda i, j: te.if_then_else(j < 3, a[j], 0) * b[j], name="c")
+    sch = Schedule(te.create_prim_func([a, b, c]))
+    sch.pad_einsum(sch.get_block("c"), [2, 8])
+    x, y = np.arange(1, 4, dtype="int32"), np.arange(1, 7, dtype="int32")
+    check(sch.func, [x, y], np.tile(np.append(x, [0, 0, 0]) * y, (2, 1)).astype("int32"))
+
+
+def test_a_block_around_a_reduction_whose_loops_are_outside_starts_it():
+    a = te.placeholder((3, 4), "int32", "a")
+    k = te.reduce_axis((0, 4), "k")
+    c = te.compute((3,), lambda i: te.sum(a[i, k], axis=k), name="c")
+    sch = Schedule(te.create_prim_func([a, c]))
+    sch.blockize([sch.get_block("c")])
+    x = np.arange(12, dtype="int32").reshape(3, 4)
+    check(sch.func, [x], x.sum(1).astype("int32"))
+
+
+def test_a_block_around_a_loop_with_a_unit_digit_in_its_condition():
+    a = te.placeholder((3, 2), "int32", "a")
+    k = te.reduce_axis((0, 2), "k")
+    c = te.compute((3,), lambda i: te.sum(a[i, k], axis=k), name="c")
+    sch = Schedule(te.create_prim_func([a, c]))
+    sch.reorder(loops(sch, "c")[1], loops(sch, "c")[0])
+    sch.split(loops(sch, "c")[1], [4, None])
+    sch.blockize(loops(sch, "c")[1])
+    x = np.arange(6, dtype="int32").reshape(3, 2)
+    check(sch.func, [x], x.sum(1).astype("int32"))
+
+
+def test_a_copy_of_more_than_was_written():
+    a = te.placeholder((3,), "int32", "a")
+    s = te.placeholder((16,), "int32", "s")
+    init = te.compute((3,), lambda t: a[t], name="init")
+    step = te.compute((16,), lambda t: s[t - 3] + 1, name="step")
+    out = te.scan(init, step, s, name="out")
+    sch = Schedule(te.create_prim_func([a, te.compute((16,), lambda i: out[i] * 2, name="c")]))
+    sch.split(loops(sch, "init")[0], [None, 16])
+    with pytest.raises(ScheduleError, match="written"):
+        sch.cache_inplace(sch.get_block("step"), 0, "local")
+
+
+def test_padding_that_ends_at_a_wider_symbol():
+    n = te.var("n", "int64")
+    a = te.placeholder((n,), "int32", "a")
+    b = te.compute((7,), lambda i: te.if_then_else(i.astype("int64") < n, a[i.astype("int64")], 0), name="b")
+    sch = Schedule(te.create_prim_func([a, b]))
+    sch.decompose_padding(sch.get_block("b"), loops(sch, "b")[0])
+    for extent in (0, 3, 7, 20):
+        x = np.arange(1, extent + 1, dtype="int32")
+        check(sch.func, [x], np.resize(np.append(x, np.zeros(7, "int32")), 7) if extent < 7 else x[:7])

@@ -189,7 +189,8 @@ def test_a_matched_region_becomes_its_source() -> None:
     source = BufferRegion(A, (Range(i, IntImm(1)), Range(IntImm(2), IntImm(4))))
     rows = loop(j, 4, Store(C, view[j] + 0.0, (i, j)))
     inner = Block("C", (), (), (), rows, match_buffers=(MatchBuffer(view, source),))
-    func = lower_blocks(lower_match_buffer(function("f", (A, C), loop(i, 4, BlockRealize((), IntImm(1, "bool"), inner)))))
+    realize = BlockRealize((), IntImm(1, "bool"), inner)
+    func = lower_blocks(lower_match_buffer(function("f", (A, C), loop(i, 4, realize))))
     assert "C[i, j] = A[i, 2 + j]" in str(func)
 
 

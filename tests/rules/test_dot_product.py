@@ -7,6 +7,23 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tests.rules.products import (
+    ALDERLAKE,
+    BF,
+    HASWELL,
+    HOST,
+    NEOVERSE,
+    NEOVERSE_V1,
+    S8,
+    SU,
+    U8,
+    UU,
+    ZEN4,
+    compiled,
+    extremes,
+    multiplied,
+    product,
+)
 from tilewright import te
 from tilewright.codegen.llvm import assembly
 from tilewright.lowering import lower
@@ -16,42 +33,6 @@ from tilewright.rules.kinds import kernel_blocks
 from tilewright.schedule.intrinsics import DOTS
 from tilewright.support import config
 from tilewright.tir import TensorIntrin, run, verify
-
-HOST = tw.Target("llvm -num-cores=1")
-ZEN4 = "llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=znver4 -num-cores=1"
-ALDERLAKE = "llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=alderlake -num-cores=1"
-HASWELL = "llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=haswell -num-cores=1"
-NEOVERSE = "llvm -mtriple=aarch64-unknown-linux-gnu -mcpu=neoverse-n1 -num-cores=1"
-NEOVERSE_V1 = "llvm -mtriple=aarch64-unknown-linux-gnu -mcpu=neoverse-v1 -num-cores=1"
-S8, U8, BF = ("int8", "int8", "int32"), ("uint8", "int8", "int32"), ("bfloat16", "bfloat16", "float32")
-
-
-def product(m, n, k, types, transposed=False, epilogue=None, result=None):
-    a_type, b_type, c_type = types
-    a, b = te.placeholder((m, k), a_type, name="A"), te.placeholder((n, k) if transposed else (k, n), b_type, name="B")
-    r = te.reduce_axis((0, k), name="k")
-    c = te.compute((m, n), lambda i, j: te.sum(
-        a[i, r].astype(c_type) * (b[j, r] if transposed else b[r, j]).astype(c_type), axis=r), name="C")
-    if epilogue is not None:
-        c = te.compute((m, n), lambda i, j, c=c: epilogue(c[i, j]), name="D")
-    return te.create_prim_func([a, b, c])
-
-
-def extremes(dtype, shape, seed=0):
-    info = np.iinfo(dtype)
-    return np.random.default_rng(seed).choice(np.array([info.min, info.max, info.min, info.max, 1, 0], dtype), shape)
-
-
-def multiplied(a, b):
-    return a.astype("int64") @ b.astype("int64")
-
-
-def compiled(func, *args, target=HOST):
-    shape, dtype = func.buffers[-1].shape, func.buffers[-1].dtype
-    out = np.zeros([int(d) for d in shape], tw.tir.dtype.numpy_dtype(dtype))
-    tw.compile(func, target=target)(*args, out)
-    return out
-
 
 # ---- exact results
 
@@ -66,13 +47,13 @@ def test_integers_are_exact(types, m, n, k, transposed):
     np.testing.assert_array_equal(got, multiplied(a, b.T if transposed else b))
 
 
-@pytest.mark.parametrize("types, low", [(S8, -128), (U8, 255)])
-def test_the_largest_sums(types, low):
+@pytest.mark.parametrize("types, low, high", [(S8, -128, -128), (U8, 255, -128), (SU, -128, 255), (UU, 255, 255)])
+def test_the_largest_sums(types, low, high):
     """All elements at the end of their range: pairs beyond int16, where pmaddubsw would saturate."""
     k = 1024
-    a, b = np.full((16, k), low, types[0]), np.full((k, 32), -128, "int8")
+    a, b = np.full((16, k), low, types[0]), np.full((k, 32), high, types[1])
     for target in (HOST, "llvm -mattr=-avx512vnni,-avxvnni -num-cores=1", "llvm -mattr=-avx512f -num-cores=1"):
-        np.testing.assert_array_equal(compiled(product(16, 32, k, types), a, b, target=target), low * -128 * k)
+        np.testing.assert_array_equal(compiled(product(16, 32, k, types), a, b, target=target), low * high * k)
 
 
 def test_sums_wrap():
@@ -99,7 +80,7 @@ def test_an_epilogue(types):
 
 
 @pytest.mark.parametrize("result", ["float32", "bfloat16"])
-@pytest.mark.parametrize("m, n, k", [(16, 64, 128), (6, 32, 30), (5, 7, 9)])
+@pytest.mark.parametrize("m, n, k", [(16, 64, 128), (6, 32, 30), (5, 7, 9), (31, 100, 127)])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_bfloat16(result, m, n, k, transposed):
     """Within k roundings of float32 of the sum in float64, and one of the result's format."""
@@ -143,7 +124,8 @@ def chosen(func, target):
     (U8, ZEN4, "dot_16x4_vnni"), (S8, ZEN4, "dot_16x4_i8i8_vnni"), (BF, ZEN4, "dot_16x2_bf16"),
     (U8, ALDERLAKE, "dot_8x4_avxvnni"), (S8, HASWELL, "dot_8x2_i8i8_avx2"), (BF, HASWELL, None),
     (S8, NEOVERSE, "dot_4x4_i8i8s32_sdot"), (("uint8", "uint8", "uint32"), NEOVERSE, "dot_4x4_u8u8u32_udot"),
-    (U8, NEOVERSE, None), (U8, NEOVERSE_V1, "dot_4x4_u8i8s32_usdot"),
+    (U8, NEOVERSE, None), (U8, NEOVERSE_V1, "dot_4x4_u8i8s32_usdot"), (SU, NEOVERSE_V1, "dot_4x4_i8u8s32_usdot"),
+    (SU, ZEN4, "dot_16x4_i8u8_vnni"), (SU, ALDERLAKE, "dot_8x4_i8u8_avxvnni"), (UU, ZEN4, "dot_8x2_u8u8_avx2"),
     (S8, "llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64", None)])
 def test_features_choose_the_instruction(types, target, name):
     assert chosen(product(64, 64, 64, types), target) == name
@@ -157,9 +139,9 @@ def test_strict_arithmetic_keeps_the_order_of_sums(monkeypatch):
 
 def test_tiles_divide_the_result():
     zen4, haswell = tw.Target(ZEN4), tw.Target(HASWELL)
-    assert choose_tile(512, 512, 16, zen4) == (4, 4) and choose_tile(1, 16, 16, zen4) == (1, 1)
-    for m, n in ((512, 512), (7, 48), (30, 16)):
-        rows, vectors = choose_tile(m, n, 8, haswell)
+    assert choose_tile(512, 512, 16, 1, zen4) == (4, 4) and choose_tile(1, 16, 16, 1, zen4) == (1, 1)
+    for m, n in ((512, 512), (30, 16)):
+        rows, vectors = choose_tile(m, n, 8, 1, haswell)
         assert m % rows == 0 and n % (8 * vectors) == 0 and rows * vectors + vectors + 2 <= 16
 
 

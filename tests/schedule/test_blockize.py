@@ -10,6 +10,8 @@ import tilewright as tw
 from tilewright import te
 from tilewright.lowering.pipeline import lower
 from tilewright.schedule import Schedule
+from tilewright.script import from_source
+from tilewright.script import tir as T
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
 from tilewright.tir.verify import verify
@@ -204,3 +206,37 @@ def test_an_axis_that_starts_above_zero_in_a_unit_loop():
     sch.compute_at(cache, sch.get_loops("C")[0], preserve_unit_loops=True)
     sch.blockize(sch.get_loops(cache)[-1])
     check(sch, func, lambda x: 2 * x[3:4], (6,))
+
+
+@T.prim_func
+def triangle(a: T.handle, d: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, n), "int32")
+    D = T.match_buffer(d, (n,), "int32")
+    for i in range(n):
+        for j in range(i + 1):
+            with T.block("D"):
+                vi = T.axis.spatial(n, i)
+                vj = T.axis.reduce(n, j)
+                with T.init():
+                    D[vi] = 0
+                D[vi] = D[vi] + A[vi, vj]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("steps, bound", [(1, "vi_o + 1"), (2, "vi_o // 2 + 1")])
+def test_a_loop_as_long_as_one_around_says(steps, bound, keep):
+    """The bounds of the loops inside are told by the axes of the new block."""
+    sch = Schedule(triangle)
+    loop = sch.get_loops("D")[1]
+    if steps > 1:
+        loop, _ = sch.split(loop, [None, steps])
+    sch.blockize(loop, preserve_unit_iters=keep)
+    assert f"({bound}" in str(sch.func)
+    assert from_source(sch.func.script()).script() == sch.func.script()
+    x = np.arange(81, dtype="int32").reshape(9, 9)
+    for run in (lambda *args: interp.run(sch.func, *args), tw.build(sch.func)):
+        y = np.full(9, 77, "int32")
+        run(x, y)
+        np.testing.assert_array_equal(y, np.tril(x).sum(1))
+    check_replay(sch, triangle)

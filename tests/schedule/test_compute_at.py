@@ -217,7 +217,7 @@ def test_incomplete_sums_are_not_read():
     i, j, k = sch.get_loops(sch.get_block("C"))
     sch.reorder(i, k, j)
     refuses(sch, lambda: sch.reverse_compute_at(sch.get_block("D"), k), "reverse_compute_at(block=D, loop=r)",
-            "every iteration of loop r would run the same part of block D", "# <-- here", "hint:")
+            "what block D reads of block C is not all computed in one iteration of loop r", "# <-- here", "hint:")
 
 
 def test_overlapping_parts_are_refused():
@@ -250,7 +250,7 @@ def test_refusals_of_compute_at():
     refuses(sch, lambda: sch.compute_at(c, i), "block C is below loop i already")
     refuses(sch, lambda: sch.reverse_compute_at(c, di), "no producer of block C is below loop i")
     sch.decompose_reduction(c, i)
-    refuses(sch, lambda: sch.compute_at(c, di), "written by block C_update and by block C_init", "decompose_reduction")
+    refuses(sch, lambda: sch.compute_at(c, di), "reduction block C_update does not initialise what it writes")
 
 
 def test_every_consumer_must_be_below():
@@ -284,3 +284,36 @@ def test_a_parallel_loop_keeps_what_its_iterations_had_for_themselves():
     sch.parallel(j)
     g_i = sch.get_loops(sch.get_block("G"))[0]
     refuses(sch, lambda: sch.compute_at(sch.get_block("F"), g_i), "parallel loop j", "conflict in E")
+
+
+# ---- what other blocks write as well, and work done again
+
+def test_an_elementwise_consumer_runs_again_in_each_iteration():
+    """Where the producer runs again and again, so may its consumer: nothing changes."""
+    sch = Schedule(matmul_bias())
+    i, _ = sch.get_loops(sch.get_block("D"))
+    sch.compute_at(sch.get_block("C"), i)
+    loops = sch.get_loops(sch.get_block("C"))
+    assert len(loops) == 3
+
+
+def test_a_block_moves_away_from_another_that_writes_other_elements():
+    a = te.placeholder((16,), "int32", name="A")
+    b = te.compute((16,), lambda i: a[i] * 3, name="B")
+    c = te.compute((16,), lambda i: b[i] + 1, name="C")
+    func = create_prim_func([a, c])
+    sch = Schedule(func)
+    for block in ("B", "C"):
+        sch.loop_partition(sch.get_loops(block)[0], [8, None])
+    sch.reverse_compute_at("C_i1", sch.get_loops("B_i1")[0])
+    check(sch, func, lambda a: a * 3 + 1, (16,))
+
+
+def test_an_output_moves_to_a_consumer_of_all_of_it():
+    a = te.placeholder((16,), "int32", name="A")
+    b = te.compute((16,), lambda i: a[i] * 3, name="B")
+    c = te.compute((16,), lambda i: b[i] + 1, name="C")
+    func = create_prim_func([a, b, c])
+    sch = Schedule(func)
+    sch.compute_at("B", sch.get_loops("C")[0])
+    assert len(sch.get_loops("B")) == 1

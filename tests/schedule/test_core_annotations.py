@@ -14,7 +14,7 @@ from tilewright.te.prim_func import create_prim_func
 def test_a_reduction_does_not_run_at_once(primitive):
     sch = Schedule(matmul())
     r = sch.get_loops("C")[2]
-    extra = ("threadIdx.x",) if primitive == "bind" else ()
+    extra = ("blockIdx.x",) if primitive == "bind" else ()
     text = refused(f"cannot {primitive} loop r: it carries the reduction axis of block C",
                    getattr(sch, primitive), r, *extra)
     assert "for r in range(5):  # <-- here" in text

@@ -7,6 +7,7 @@ import pytest
 from tests.schedule.core_support import check, check_replay, matmul, matmul_relu, run, scale
 from tilewright import te
 from tilewright.schedule import Schedule
+from tilewright.script import from_source
 from tilewright.support.errors import ArgumentError, ScheduleError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir.expr import IntImm
@@ -279,3 +280,17 @@ def test_fuse_of_empty_and_unit_loops(n, m):
     sch.split(fused, [None, 2])
     sch.fuse(*sch.get_loops("B"))
     check(sch, func, triple, (n, m), size=(n, m))
+
+
+def test_fuse_counts_in_64_bits_where_32_do_not_reach():
+    sch = Schedule(from_source("""
+        @T.prim_func
+        def f(A: T.Buffer((65536, 65537), "int8")):
+            for i, j in T.grid(65536, 65537):
+                with T.block("S"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    A[vi, vj] = T.int8(1)
+    """))
+    loop = sch.get(sch.fuse(*sch.get_loops("S")))
+    assert loop.loop_var.dtype == "int64" and loop.extent.value == 65536 * 65537
+    assert "T.Cast(\"int32\", i_j_fused // T.int64(65537))" in str(sch.func)

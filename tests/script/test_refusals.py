@@ -1,6 +1,7 @@
 """What is no script is refused with the line, a caret under the column, what is wrong and what to do."""
 from __future__ import annotations
 
+import sys
 from textwrap import dedent
 
 import pytest
@@ -128,6 +129,17 @@ ROWS = [
      "i is used, but nothing defines it here (a block's body uses the block's axes", ""),
     ("with T.block('b'):\n    T.reads()\n    T.writes()\n    A[0, 0] = 1.0", "A[0, 0] = 1.0",
      "write regions leave out", ""),
+    # constants, annotations and axes that no kernel has
+    ("A[9**9**9, 0] = 1.0", "9**9**9", "larger than any kernel needs", "at most 16384 bits"),
+    ("x = 1 << 10**9", "1 << 10**9", "larger than any kernel needs", ""),
+    ("x = [0] * 10**12", "[0] * 10**12", "larger than any kernel needs", ""),
+    ("x = '%999999999d' % 1", "'%999999999d' % 1", "formatting a text", ""),
+    ("for i in T.serial(*A):\n    A[i, 0] = 1.0", "*A", "A is not a sequence", "read an element"),
+    ("A[0, 0] = T.max(A[0, 0])", "T.max(A[0, 0])", "T.max(a, b): missing a required argument: 'b'", ""),
+    ("for i in T.serial(8, annotations={'x': T.exp}):\n    A[i, 0] = 1.0", "{'x': T.exp}", "the annotation x is", ""),
+    ("for i in T.thread_binding(8, thread='core.x'):\n    A[i, 0] = 1.0", "T.thread_binding(8, thread='core.x')",
+     "'core.x' is not a thread axis", "threadIdx.x"),
+    ("T.evaluate(T.StringImm(4))", "T.StringImm(4)", "T.StringImm takes a text, not 4", ""),
 ]
 
 
@@ -198,3 +210,35 @@ def test_forms_mean_nothing_outside_a_script():
         class Module:
             def f(): pass
     assert issubclass(ScriptError, TilewrightError)
+
+
+@pytest.mark.parametrize("body", ["A[0, 0] = " + "+".join(["A[0, 0]"] * n) for n in (900, 100_000)] + [
+    "A[0, 0] = " + "-" * 500 + "A[0, 0]",
+    f"for {','.join(f'i{k}' for k in range(999))} in T.grid({'2,' * 999}):\n  pass"],
+                         ids=["sum", "text", "signs", "loops"])
+def test_a_script_without_bound_is_refused(body):
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)                            # Python's own, which other tests may have raised
+    try:
+        text = message(body)
+    finally:
+        sys.setrecursionlimit(before)
+    assert "nested too deeply" in text
+
+
+def test_more_texts_and_functions_that_are_no_script():
+    with pytest.raises(ScriptError, match="lone surrogate"):
+        from_source("# \ud800")
+    with pytest.raises(ScriptError, match="the decorator does not take these arguments"):
+        from_source("@T.prim_func(bogus=1)\ndef f(A: T.int32):\n    T.evaluate(A)\n")
+    function = "    @T.prim_func\n    def f(A: T.int32):\n        T.evaluate(A)\n"
+    with pytest.raises(ScriptError, match="the module has a function f already"):
+        from_source(f"@I.ir_module\nclass M:\n{function}{function}")
+    with pytest.raises(ScriptError, match="no function definition stands here"):
+        T.prim_func(lambda A: A)
+
+
+@pytest.mark.parametrize("dtype", ["float32x70000", "float32x\u00b2", "float32x-1"])
+def test_lanes_that_no_vector_has(dtype):
+    with pytest.raises(TilewrightError, match="1 to 65535 lanes"):
+        T.Buffer((4,), dtype)

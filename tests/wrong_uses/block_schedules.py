@@ -177,11 +177,11 @@ def parallel_reduction():
     sch.parallel(k)
 
 
-@wrong("`bind` of a reduction loop to threads",
-       r"bind\(loop=k, thread_axis='threadIdx\.x'\): cannot bind loop k: it carries the reduction axis of block C")
+@wrong("`bind` of a reduction loop to blocks of threads, which cannot share it",
+       r"bind\(loop=k, thread_axis='blockIdx\.x'\): cannot bind loop k: it carries the reduction axis of block C")
 def bind_reduction():
     sch, _, _, _, k = product()
-    sch.bind(k, "threadIdx.x")
+    sch.bind(k, "blockIdx.x")
 
 
 @wrong("`unroll` of a parallel loop",

@@ -110,3 +110,82 @@ def parallel_steps():
 def parallel_block_steps():
     sch = watch(tw.Schedule(te.create_prim_func([scan(lambda s, t, i: s[t - 1, i])])))
     sch.parallel(sch.get_loops(sch.get_block("update"))[0])
+
+
+def parts(update=None, init=None, state=None, first=1):
+    """A scan of 8 steps of 4 elements, with other parts"""
+    s = te.placeholder((8, 4), name="S") if state is None else state
+    start = te.compute((first, 4), lambda t, i: 0.0, name="init") if init is None else init
+    step = te.compute((8, 4), lambda t, i: s[t - 1, i], name="update") if update is None else update
+    return te.scan(start, step, s)
+
+
+@wrong("`te.scan(init, 3, S)`", r"scan scan: .*3, not a tensor")
+def update_number():
+    parts(update=3)
+
+
+@wrong("a computed tensor as the state", r"scan scan: the state B is computed, not a placeholder")
+def computed_state():
+    parts(state=te.compute((8, 4), lambda t, i: 1.0, name="B"))
+
+
+@wrong("a state without dimensions", r"scan scan: the state S has no dimension for the steps")
+def flat_state():
+    s = te.placeholder((), name="S")
+    te.scan(te.compute((1,), lambda t: 0.0), te.compute((8,), lambda t: 1.0), s)
+
+
+@wrong("one state given twice", r"scan scan: S is given for two states")
+def state_twice():
+    s = te.placeholder((8, 4), name="S")
+    init = [te.compute((1, 4), lambda t, i: 0.0) for _ in range(2)]
+    te.scan(init, [te.compute((8, 4), lambda t, i: s[t - 1, i]) for _ in range(2)], [s, s])
+
+
+@wrong("external code as the update", r"scan scan: the update E is no te\.compute")
+def extern_update():
+    s = te.placeholder((8, 4), name="S")
+    parts(update=te.extern((8, 4), [s], lambda ins, outs: te.call_packed("f"), name="E"), state=s)
+
+
+@wrong("an update of more steps than the state", r"scan scan: update has 9 steps, another one has 8")
+def other_steps():
+    s = te.placeholder((8, 4), name="S")
+    parts(update=te.compute((9, 4), lambda t, i: s[t - 1, i], name="update"), state=s)
+
+
+@wrong("an init of more steps than there are", r"scan scan: init gives the first 9 steps of 8")
+def long_init():
+    parts(first=9)
+
+
+@wrong("external code between state and update",
+       r"scan scan: E, which reads a state, is no te\.compute")
+def extern_step():
+    s = te.placeholder((8, 4), name="S")
+    e = te.extern((8, 4), [s], lambda ins, outs: te.call_packed("f"), name="E")
+    parts(update=te.compute((8, 4), lambda t, i: e[t, i], name="update"), state=s)
+
+
+@wrong("a stage of the steps without an axis for them",
+       r"scan scan: B reads a state and has no axis for the steps, of extent 8, as its first")
+def stage_without_steps():
+    s = te.placeholder((8, 4), name="S")
+    b = te.compute((4,), lambda i: s[0, i], name="B")
+    parts(update=te.compute((8, 4), lambda t, i: b[i], name="update"), state=s)
+
+
+@wrong("a stage of the steps read at another step: `B[t - 1, i]`",
+       r"scan scan: update reads B\[t - 1, i\], which another step computes")
+def other_step():
+    s = te.placeholder((8, 4), name="S")
+    b = te.compute((8, 4), lambda t, i: s[t - 1, i], name="B")
+    parts(update=te.compute((8, 4), lambda t, i: te.if_then_else(t > 1, b[t - 1, i], 0.0), name="update"), state=s)
+
+
+@wrong("an init that is the init of another scan, too", r"init is a part of \w+ and of another scan, \w+")
+def shared_init():
+    init = te.compute((1, 4), lambda t, i: 0.0, name="init")
+    x, y = parts(init=init), parts(init=init)
+    te.create_schedule(te.compute((8, 4), lambda t, i: x[t, i] + y[t, i]).op)

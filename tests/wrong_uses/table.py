@@ -7,12 +7,27 @@ from pathlib import Path
 from tilewright.runtime.loader import host_triple
 from tilewright.support.errors import TilewrightError
 
-from . import block_schedules, building, calls, commands, definitions, graphs, primitives, scans, stages, stored, tools
+from . import (
+    block_schedules,
+    building,
+    calls,
+    commands,
+    definitions,
+    graphs,
+    lowering,
+    operations,
+    primitives,
+    scans,
+    scripts,
+    stages,
+    stored,
+    tools,
+)
 from .wrong_use import Exit, WrongUse
 
-SECTIONS = (definitions.SECTION, scans.SECTION, stages.SECTION, block_schedules.SECTION, *primitives.SECTIONS,
-            building.SECTION, calls.SECTION, graphs.SECTION, tools.SECTION, stored.FILES, stored.SETTINGS,
-            commands.SECTION)
+SECTIONS = (definitions.SECTION, operations.SECTION, scans.SECTION, scripts.SECTION, stages.SECTION,
+            block_schedules.SECTION, *primitives.SECTIONS, building.SECTION, lowering.SECTION, calls.SECTION,
+            graphs.SECTION, tools.SECTION, stored.FILES, stored.SETTINGS, commands.SECTION)
 ROWS = [row for section in SECTIONS for row in section.rows]
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 

@@ -19,17 +19,27 @@ from .table import ROWS, raised
 
 PACKAGE = Path(tilewright.__file__).parent
 CHECKS = ("require", "legal", "refuse", "Illegal")
-OTHERS = (("te", TensorExpressionError), ("script", ScriptError), ("lowering", LowerError))
+OTHERS = {                                             # folder -> its error, the calls that make it
+    "te": (TensorExpressionError, ("TensorExpressionError",)),
+    "script": (ScriptError, ("ScriptError", "fail", "error")),
+    "lowering": (LowerError, ("LowerError",)),
+}
+MAKERS = ("require", "legal", "fail", "error")         # functions that raise for their callers
 Site = tuple[str, int]                                 # (path from the package, line)
 
 
 def checks(folder: str = "schedule", names: tuple[str, ...] = CHECKS) -> dict[Site, int]:
-    """First and last line of every call of one of the names in a folder of the package."""
+    """First and last line of every call of one of the names in a folder of the package, outside of MAKERS."""
     found: dict[Site, int] = {}
+
+    def visit(node: ast.AST, path: Path) -> None:
+        if isinstance(node, ast.Call) and _name(node.func) in names:
+            found[str(path.relative_to(PACKAGE)), node.lineno] = node.end_lineno or node.lineno
+        for below in ast.iter_child_nodes(node):
+            if not (isinstance(below, ast.FunctionDef) and below.name in MAKERS):
+                visit(below, path)
     for path in sorted((PACKAGE / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and _name(node.func) in names:
-                found[str(path.relative_to(PACKAGE)), node.lineno] = node.end_lineno or node.lineno
+        visit(ast.parse(path.read_text()), path)
     return found
 
 
@@ -44,14 +54,14 @@ def recorded() -> Iterator[set[Site]]:
 
     def note() -> None:
         frame = sys._getframe(2)
-        while frame.f_back is not None and frame.f_code.co_filename.endswith("support/errors.py"):
+        while frame.f_back is not None and frame.f_code.co_name in MAKERS:
             frame = frame.f_back
         path = Path(frame.f_code.co_filename)
         if path.is_relative_to(PACKAGE):
             fired.add((str(path.relative_to(PACKAGE)), frame.f_lineno))
 
     refuse = Call.refuse
-    made = {error: error.__init__ for error in (Illegal, *(error for _, error in OTHERS))}
+    made = {error: error.__init__ for error in (Illegal, *(error for error, _ in OTHERS.values()))}
 
     def noting(before):
         def make(self: object, *args: object, **more: object) -> None:
@@ -102,7 +112,7 @@ def test_a_check_that_never_fires_is_found() -> None:
 
 if __name__ == "__main__":
     rows = fired_by_rows()
-    for folder, names in (("schedule", CHECKS), *((folder, (error.__name__,)) for folder, error in OTHERS)):
+    for folder, names in (("schedule", CHECKS), *((folder, names) for folder, (_, names) in OTHERS.items())):
         sites = checks(folder, names)
         silent = never_fired(rows, sites)
         print(f"{folder}: {len(sites)} refusals, {len(silent)} that no row comes to", *silent, sep="\n    ")

@@ -54,6 +54,7 @@ class Context:
         self.values: dict[Atom, Linear] = {}                # variables known to equal something else
         self.multiples: dict[Atom, tuple[Atom, int]] = {}   # quotient q -> (x, c) where x == c * q exactly
         self.known: dict[Any, tuple[Expr, bool]] = {}       # truth of conditions that are no comparisons, by key
+        self.divisions: dict[tuple[Atom, Atom, Atom], tuple[Linear, Linear] | None] = {}        # see _division
         self.forget()
 
     def forget(self) -> None:
@@ -219,8 +220,9 @@ class Context:
 
 
 def _with_one_remainder(ctx: Context, form: Linear) -> Linear | None:
+    quotients = [p for p in form.terms if p.kind == "div"]
     for term, k in form.terms.items():
-        for num, den in _divisions(ctx, term, form):
+        for num, den in _divisions(ctx, term, quotients) if term.kind in ("div", "product") else ():
             count = _remainders_in(form, num, k, _scale(den)) if num.terms else 0
             if count:
                 rest = form.plus(num, -count).plus(Linear({term: 1}), count * _scale(den))
@@ -233,28 +235,34 @@ def _scale(den: Linear) -> int:
     return next(iter(den.terms.values()), den.const)
 
 
-def _divisions(ctx: Context, term: Atom, form: Linear) -> list[tuple[Linear, Linear]]:
+def _divisions(ctx: Context, term: Atom, quotients: list[Atom]) -> list[tuple[Linear, Linear]]:
     """(y, d), d a constant or one term, with term * (coefficient of d) == d * (y // d).
 
-    y is the numerator of a quotient in term, or x // a + s where form has x // a and the quotient is of x + s*a.
+    y is the numerator of a quotient in term, or x // a + s where x // a is among quotients and that in term is of
+    x + s*a.
     """
     out = []
     for q in term.args if term.kind == "product" else (term,):
         if q.kind != "div" or q in ctx.multiples:
             continue
-        num, den = q.args
-        others = list(term.args) if term.kind == "product" else [q]
-        others.remove(q)
-        inside = _factors(den)
-        if inside is None:
-            continue
-        for p in form.terms:
-            if p.kind == "div" and p is not q and (part := _quotient_of(ctx, num, den, p)) is not None:
-                if _factors(part[1]) == others:
-                    out.append(part)
-        if inside == others:
-            out.append((num, den))
+        for p in (*[p for p in quotients if p is not q], q):
+            if (term, q, p) not in ctx.divisions:
+                ctx.divisions[term, q, p] = _division(ctx, term, q, p)
+            part = ctx.divisions[term, q, p]
+            if part is not None:
+                out.append(part)
     return out
+
+
+def _division(ctx: Context, term: Atom, q: Atom, p: Atom) -> tuple[Linear, Linear] | None:
+    """What _divisions gives for the quotients q, in term, and p; for p the same as q, q's own (numerator, divisor)."""
+    others = list(term.args) if term.kind == "product" else [q]
+    others.remove(q)
+    num, den = q.args
+    if p is q:
+        return (num, den) if _factors(den) == others else None
+    part = None if _factors(den) is None else _quotient_of(ctx, num, den, p)
+    return part if part is not None and _factors(part[1]) == others else None
 
 
 def _factors(den: Linear) -> list[Atom] | None:

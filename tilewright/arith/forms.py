@@ -68,6 +68,8 @@ def _division(law: Rule, truncates: bool) -> Callable[[Context, Any], Linear]:
             return _opaque(ctx, e)
         if truncates and not (nonneg(ctx, pair[0]) and positive(ctx, pair[1])):
             return _opaque(ctx, e)
+        if not pair[1].terms and pair[1].const < 0 and not ctx.fits(pair[0].times(-1), e.type):
+            return _opaque(ctx, e)                     # by -c it is -x // c, and -x may wrap around
         return law(ctx, *pair)
     return build
 

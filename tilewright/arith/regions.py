@@ -17,42 +17,53 @@ from tilewright.tir.expr import Expr, Var
 from tilewright.tir.node import walk
 
 Interval = tuple[Expr, Expr]
-_WIDEST = dt.integer_range("int32")[1]           # what is known of an index of which nothing is known
+_WIDEST = dt.integer_range("int32")[1] - 1       # what is known of an index of which nothing is known
 Ends = tuple[Linear, Linear]                     # least and greatest value, inclusive
 
 
-def interval_of(e: Expr, domains: Mapping[Var, Interval], analyzer: Analyzer) -> Interval | None:
+def interval_of(e: Expr, domains: Mapping[Var, Interval], analyzer: Analyzer, widen: bool = True) -> Interval | None:
     """(min, extent) of an interval that holds every value of e while the variables of domains range freely.
 
-    Other variables are symbols. The extent is constant wherever that can be had, if need be by widening.
+    Other variables are symbols. The extent is constant wherever that can be had, if need be by widening (with `widen`).
     None when e is not bounded (it reads memory, say).
     """
+    return intervals_of([e], domains, analyzer, widen)[0]
+
+
+def intervals_of(exprs: Sequence[Expr], domains: Mapping[Var, Interval], analyzer: Analyzer,
+                 widen: bool = True) -> list[Interval | None]:
+    """interval_of each of exprs; the domains are taken up once."""
+    if not exprs:
+        return []
     with analyzer.scope():
         for v, (low, extent) in domains.items():
             analyzer.bind(v, low, extent)
-        form = form_of(analyzer, e)
+        forms = [form_of(analyzer, e) for e in exprs]
         ranges = {}
         for v, (low, extent) in domains.items():
             first = form_of(analyzer, low)
             ranges[analyzer.var_atom(v)] = first, first.plus(form_of(analyzer, extent)).shifted(-1)
-        ends = _Hull(analyzer, ranges).of(form)
-    if ends is None:
-        return None
-    low_form, width, widest = ends[0], ends[1].plus(ends[0], -1), dt.integer_range(e.dtype)[1]
-    if width.terms:
+        hulls = [_Hull(analyzer, ranges, widen).of(form) for form in forms]
+    return [None if ends is None else _interval(ends, e.dtype, analyzer, widen)
+            for ends, e in zip(hulls, exprs, strict=True)]
+
+
+def _interval(ends: Ends, dtype: str, analyzer: Analyzer, widen: bool) -> Interval | None:
+    low_form, width, widest = ends[0], ends[1].plus(ends[0], -1), dt.integer_range(dtype)[1]
+    if width.terms and widen:
         most = analyzer.bounds_of(width)[1]
         if most is not None and most < widest:
             width = Linear({}, most)
-    elif width.const >= widest:
+    elif not width.terms and width.const >= widest:
         return None
-    return to_expr(analyzer, low_form, e.dtype), to_expr(analyzer, width.shifted(1), e.dtype)
+    return to_expr(analyzer, low_form, dtype), to_expr(analyzer, width.shifted(1), dtype)
 
 
 class _Hull:
     """Ends of forms, for given ends of some variables."""
 
-    def __init__(self, analyzer: Analyzer, ranges: Mapping[Atom, Ends]) -> None:
-        self.analyzer, self.ranges = analyzer, ranges
+    def __init__(self, analyzer: Analyzer, ranges: Mapping[Atom, Ends], widen: bool) -> None:
+        self.analyzer, self.ranges, self.widen = analyzer, ranges, widen
 
     def varies(self, atom: Atom) -> bool:
         """True when atom depends on a ranging variable."""
@@ -85,7 +96,7 @@ class _Hull:
             if atom.kind in ("opaque", "cast") and (lo, hi) == _type_range(atom):
                 return None                      # no more than its type is known
             if lo is not None and hi is not None and (ends is None or ends[0].terms or ends[1].terms):
-                if ends is None or hi - lo < _WIDEST and not self._small(ends, hi - lo):
+                if ends is None or self.widen and hi - lo < _WIDEST and not self._small(ends, hi - lo):
                     return Linear({}, lo), Linear({}, hi)
         return ends
 

@@ -38,8 +38,8 @@ def tvm(check: bool, script: str, args: tuple[str, ...]) -> None:
 def _check(script: str) -> int:
     """Print what is missing, one use per line; the exit status."""
     try:
-        missing = missing_names(Path(script).read_text(encoding="utf-8"), script)
-    except (TilewrightError, UnicodeDecodeError) as why:
+        missing = missing_names(Path(script).read_bytes(), script)
+    except (TilewrightError, OSError) as why:
         raise click.ClickException(str(why)) from None
     for use in missing:
         click.echo(f"{script}:{use.line}: {use}")

@@ -64,18 +64,20 @@ _METHODS = {(StageSchedule, "cache_read"): te.Tensor, (StageSchedule, "cache_wri
 _NAMED = {StageSchedule: "Schedule", Schedule: "tir.Schedule", runtime.Tensor: "NDArray", runtime.Module: "Module"}
 
 
-def missing_names(source: str, file: str = "script") -> list[Missing]:
+def missing_names(source: str | bytes, file: str = "script") -> list[Missing]:
     """The uses of names that we lack, in the order of lines, each name once per line.
 
     Aliases of imports and of assignments are followed, and the methods of values whose class the call that makes them
-    tells (schedules, stages, tensors, modules). Raises ArgumentError for a script that is not Python.
+    tells (schedules, stages, tensors, modules). Bytes are read as Python reads a file, by their coding line. Raises
+    ArgumentError for a script that is not Python, or is nested too deeply to be read.
     """
+    visitor = _Uses()
     try:
-        tree = ast.parse(source, file)
+        visitor.visit(ast.parse(source, file))
     except (SyntaxError, ValueError) as why:
         raise ArgumentError(f"{file} is not Python: {why}") from None
-    visitor = _Uses()
-    visitor.visit(tree)
+    except (RecursionError, MemoryError):
+        raise ArgumentError(f"{file} is nested too deeply to be read") from None
     return sorted(set(visitor.found))
 
 

@@ -94,15 +94,15 @@ _ND = {"array": adapters.array, "empty": adapters.empty, "from_dlpack": runtime.
        "NDArray": runtime.Tensor, **_DEVICES}
 _TIR = {
     **{name: getattr(tir, name) for name in (
-        "Var", "IntImm", "FloatImm", "StringImm", "IterVar", "Buffer", "PrimFunc", "Select", "Cast", "Not",
-        "Call", "Let", "Ramp", "Broadcast", "For", "Block", "BlockRealize", "IfThenElse", "Evaluate",
-        "decl_buffer", "min_value", "max_value", "TensorIntrin", "Load", "Store", "Seq", "LetStmt", "While")},
+        "Var", "IntImm", "FloatImm", "StringImm", "Buffer", "PrimFunc", "Cast", "Call", "Block", "BlockRealize",
+        "decl_buffer", "min_value", "max_value", "TensorIntrin", "Load", "Store", "Seq")},
     **{name: f for name, f in _public(te).items()
        if getattr(f, "__module__", "") in ("tilewright.te.math", "tilewright.te.reduction", "tilewright.tir.expr")},
-    **_INDEXING, **nodes.OPERATORS, **nodes.FUNCTIONS, **nodes.LITERALS, "Range": nodes.Range, "ForKind": nodes.ForKind,
+    **_INDEXING, **nodes.OPERATORS, **nodes.FUNCTIONS, **nodes.LITERALS, **nodes.NODES, "Range": nodes.Range,
+    "ForKind": nodes.ForKind,
     "PrimExpr": tir.Expr, "Stmt": tir.Stmt, "IndexMap": IndexMap,
     "BufferRegion": tir.BufferRegion, "stmt_seq": lambda *stmts: tir.seq(stmts), "SizeVar": tir.Var,
-    "BufferLoad": tir.Load, "BufferStore": tir.Store, "SeqStmt": tir.Seq, "Schedule": adapters.Schedule,
+    "Schedule": adapters.Schedule,
     "call_packed": te.call_packed, "call_extern": te.call_extern,
     "call_llvm_pure_intrin": te.call_llvm_pure_intrin, "call_llvm_intrin": te.call_llvm_intrin,
 }

@@ -1,7 +1,7 @@
 """TVM's node classes whose form differs from ours: operators as classes, ranges by their ends, kinds of loops."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilewright import te, tir
@@ -89,6 +89,60 @@ LITERALS = {
 
 Range = _kind("Range", _range, lambda x: isinstance(x, tir.Range),
               from_min_extent=staticmethod(lambda low, extent, span=None: tir.Range(convert(low), convert(extent))))
+
+
+def _value(x: Any, dtype: str) -> Expr:
+    """x; a Python number becomes a constant of dtype."""
+    return x if isinstance(x, Node) else tir.const(x, dtype)
+
+
+def _for(loop_var: tir.Var, min: Any, extent: Any, kind: str, body: tir.Stmt, thread_binding: tir.IterVar | None = None,
+         annotations: Mapping[str, Any] | None = None, span: object = None) -> tir.For:
+    tag = thread_binding.thread_tag if thread_binding is not None else ""
+    low, count = (_value(x, loop_var.dtype) for x in (min, extent))
+    return tir.For(loop_var, low, count, kind, body, tag, dict(annotations or {}))
+
+
+def _select(condition: Any, true_value: Any, false_value: Any, span: object = None) -> Expr:
+    a, b = convert(true_value), convert(false_value)
+    if not isinstance(true_value, Node):
+        a = _value(true_value, b.dtype)
+    elif not isinstance(false_value, Node):
+        b = _value(false_value, a.dtype)
+    return tir.Select(convert(condition), a, b)
+
+
+def _iter_var(dom: Any, var: Any, iter_type: int = tir.DATA_PARALLEL, thread_tag: str = "",
+              span: object = None) -> tir.IterVar:
+    limits = _range(*dom) if isinstance(dom, (tuple, list)) else dom
+    return tir.IterVar(limits, tir.Var(var, "int32") if isinstance(var, str) else var, iter_type, thread_tag)
+
+
+def _node(cls: type[Node], make: Callable[..., Node], **members: Any) -> Kind:
+    return _kind(cls.__name__, make, lambda x: isinstance(x, cls), **members)
+
+
+# Nodes whose fields TVM fills from Python numbers and lists.
+NODES = {
+    "For": _node(tir.For, _for),
+    "While": _node(tir.While, lambda condition, body, span=None: tir.While(convert(condition), body)),
+    "IfThenElse": _node(tir.IfThenElse, lambda condition, then_case, else_case=None, span=None: tir.IfThenElse(
+        convert(condition), then_case, else_case)),
+    "LetStmt": _node(tir.LetStmt, lambda var, value, body, span=None: tir.LetStmt(var, _value(value, var.dtype), body)),
+    "Let": _node(tir.Let, lambda var, value, body, span=None: tir.Let(var, _value(value, var.dtype), convert(body))),
+    "Evaluate": _node(tir.Evaluate, lambda value, span=None: tir.Evaluate(convert(value))),
+    "SeqStmt": _node(tir.Seq, lambda seq, span=None: tir.Seq(tuple(seq))),
+    "Select": _node(tir.Select, _select),
+    "Ramp": _node(tir.Ramp, lambda base, stride, lanes, span=None: tir.Ramp(
+        convert(base), _value(stride, convert(base).dtype), int(lanes))),
+    "Broadcast": _node(tir.Broadcast, lambda value, lanes, span=None: tir.Broadcast(convert(value), int(lanes))),
+    "Not": _node(tir.Not, lambda a, span=None: tir.Not(convert(a))),
+    "BufferLoad": _node(tir.Load, lambda buffer, indices, span=None: tir.Load(buffer, tuple(map(convert, indices)))),
+    "BufferStore": _node(tir.Store, lambda buffer, value, indices, span=None: tir.Store(
+        buffer, _value(value, buffer.dtype), tuple(map(convert, indices)))),
+    "IterVar": _node(tir.IterVar, _iter_var, DataPar=tir.DATA_PARALLEL, ThreadIndex=tir.THREAD_INDEX,
+                     CommReduce=tir.COMM_REDUCE, Ordered=tir.ORDERED, Opaque=tir.OPAQUE),
+}
 
 
 class ForKind:

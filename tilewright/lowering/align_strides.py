@@ -41,8 +41,12 @@ def align_strides(func: PrimFunc) -> PrimFunc:
 class _Alignment(Copier):
     def allocate(self, s: Allocate) -> Stmt:
         rows = s.annotations.get(DIM_ALIGN)
-        if rows is None or s.buffer.strides:
+        if rows is None:
             return super().allocate(s)
+        if s.buffer.strides:
+            raise LowerError(with_hint(
+                f"{s.buffer.name} is aligned by storage_align, and its strides are settled by a view that names them or an "
+                "address that is passed on", "align a copy that only loads and stores use"))
         for call in (n for n in walk(s.body) if isinstance(n, Call) and n.op == "access_ptr"):
             if any(n is s.buffer.data or isinstance(n, Load) and n.buffer is s.buffer for n in walk(call)):
                 raise LowerError(with_hint(f"{s.buffer.name} is aligned by storage_align, and its address is passed on",

@@ -14,6 +14,7 @@ from tilewright.tir.expr import Expr, IntImm, Range, binary, intrinsic
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import (
     THREAD_BINDING,
+    Allocate,
     Block,
     BlockRealize,
     Evaluate,
@@ -84,15 +85,15 @@ def _written_out(stmt: Stmt, shared: SharedReduction, above: tuple[For, ...], ma
     values = dict(zip([iv.var for iv in block.iter_vars], shared.realize.iter_values, strict=True))
     terms = tuple(substitute(t, values) for t in r.terms)
     point = tuple(substitute(i, values) for i in r.point)
-    threads = [loop for loop in above if is_block_thread(loop)]
+    threads = [loop for loop in above if is_block_thread(loop) or _is_virtual(loop)]
     zero = (IntImm(0),)
     parts = tuple(Buffer(f"{b.name}_part", (IntImm(1),), b.dtype, scope="local") for b in r.targets)
     meeting = tuple(Buffer(f"{b.name}_parts", tuple(loop.extent for loop in threads), b.dtype, scope="shared")
                     for b in r.targets)
-    made += [*parts, *meeting]
+    made += meeting
     step = guard(likely(conjuncts(shared.realize.predicate)), r.step(parts, zero, terms))
     own = [binary("sub", loop.loop_var, loop.min) for loop in threads]
-    return seq([
+    body = seq([
         stores(parts, r.combiner.identity, zero),
         _replaced(stmt, shared.realize, step),
         stores(meeting, [Load(b, zero) for b in parts], tuple(own)),
@@ -102,6 +103,14 @@ def _written_out(stmt: Stmt, shared: SharedReduction, above: tuple[For, ...], ma
               stores(r.targets, [Load(b, tuple(own)) for b in meeting], point)),
         BARRIER,
     ])
+    for b in reversed(parts):
+        body = Allocate(b, body)
+    return body
+
+
+def _is_virtual(loop: For) -> bool:
+    """True for a loop over virtual threads: one thread runs them, so each needs parts of its own."""
+    return loop.kind == THREAD_BINDING and loop.thread_tag.startswith("vthread")
 
 
 def _tree(shared: SharedReduction, meeting: tuple[Buffer, ...], threads: Sequence[For],

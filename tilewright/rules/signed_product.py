@@ -12,6 +12,7 @@ does the same.)
 """
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 from tilewright.rules.dot_product import DotProduct, choose_dot, dot_product
@@ -90,52 +91,56 @@ def _is_nest_of(s: Stmt, block: Block) -> bool:
 
 
 def _statements(product: DotProduct, taken: set[str]) -> tuple[Stmt, tuple[Buffer, ...]]:
-    a, b, c = product.a.buffer, product.b.buffer, product.facts.written
-    (m, n), (k,) = product.facts.spatial, product.facts.reduced
-    assert m is not None and n is not None and k is not None
-
-    def fresh(base: str) -> str:
-        name, count = base, 0
-        while name in taken:
-            count += 1
-            name = f"{base}_{count}"
-        taken.add(name)
-        return name
+    a, b, c = product.a, product.b, product.facts.written
+    batch, (m, n, k) = product.batch, product.extents
 
     def buffer(base: str, shape: Sequence[int], kind: str) -> Buffer:
-        return Buffer(fresh(base), tuple(IntImm(e) for e in shape), kind)
+        numbered = (f"{base}_{p}" for p in itertools.count(1))
+        name = next(x for x in itertools.chain([base], numbered) if x not in taken)
+        taken.add(name)
+        return Buffer(name, tuple(IntImm(e) for e in shape), kind)
 
-    shifted, sums = buffer(f"{a.name}_shifted", (m, k), "uint8"), buffer(f"{b.name}_sum", (n,), "int32")
-    dot = buffer(f"{c.name}_dot", (m, n), "int32")
+    shape_of_a = a.indices((*batch, m, k))
+    shifted, sums = buffer(f"{a.buffer.name}_shifted", shape_of_a, "uint8"), buffer(
+        f"{b.buffer.name}_sum", (*batch, n), "int32")
+    dot = buffer(f"{c.name}_dot", (*batch, m, n), "int32")
 
-    def of_b(j: Expr, r: Expr) -> Expr:
-        return cast("int32", b[j, r] if product.transposed else b[r, j])
+    def of_b(*axes: Expr) -> Expr:
+        return cast("int32", b.buffer[b.indices(axes)])
 
-    def shift(i: Expr, r: Expr) -> Store:
-        return Store(shifted, binary("bitxor", Call("reinterpret", (a[i, r],), "uint8"), const(128, "uint8")), (i, r))
+    def shift(*axes: Expr) -> Store:
+        return Store(shifted, binary("bitxor", Call("reinterpret", (a.buffer[axes],), "uint8"), const(128, "uint8")),
+                     axes)
 
-    def add_up(j: Expr, r: Expr) -> Store:
-        return Store(sums, sums[j] + of_b(j, r), (j,))
+    def add_up(*axes: Expr) -> Store:
+        at = axes[:-1]
+        return Store(sums, sums[at] + of_b(*axes), at)
 
-    def multiply(i: Expr, j: Expr, r: Expr) -> Store:
-        return Store(dot, dot[i, j] + cast("int32", shifted[i, r]) * of_b(j, r), (i, j))
+    def multiply(*axes: Expr) -> Store:
+        *of, i, j, r = axes
+        value = cast("int32", shifted[a.indices((*of, i, r))]) * of_b(*of, j, r)
+        return Store(dot, dot[axes[:-1]] + value, axes[:-1])
 
-    def compensate(i: Expr, j: Expr) -> Store:
-        return Store(c, dot[i, j] - sums[j] * 128, (i, j))
+    def compensate(*axes: Expr) -> Store:
+        *of, _, j = axes
+        column = (*of, j)
+        return Store(c, dot[axes] - sums[column] * 128, axes)
 
-    stmts = [_nest(shifted.name, (m, k), 2, shift), _nest(sums.name, (n, k), 1, add_up),
-             _nest(dot.name, (m, n, k), 2, multiply), _nest(product.facts.block.name, (m, n), 2, compensate)]
+    stmts = [_nest(shifted.name, shape_of_a, False, shift), _nest(sums.name, (*batch, n, k), True, add_up),
+             _nest(dot.name, (*batch, m, n, k), True, multiply),
+             _nest(product.facts.block.name, (*batch, m, n), False, compensate)]
     return seq(stmts), (shifted, sums, dot)
 
 
-def _nest(name: str, extents: Sequence[int], spatial: int, body: Callable[..., Store]) -> Stmt:
-    """Loops around a block over its own axes; the axes after the first `spatial` are reduced, from zero."""
-    axes = [IterVar(Range(IntImm(0), IntImm(n)), Var("ijk"[p] if p < spatial else "r"),
+def _nest(name: str, extents: Sequence[int], reduces: bool, body: Callable[..., Store]) -> Stmt:
+    """Loops around a block over its own axes; the last of them, where it reduces, adds up from zero."""
+    spatial = len(extents) - reduces
+    axes = [IterVar(Range(IntImm(0), IntImm(n)), Var(f"i{p}" if p < spatial else "r"),
                     DATA_PARALLEL if p < spatial else COMM_REDUCE) for p, n in enumerate(extents)]
     store = body(*(x.var for x in axes))
     reads = tuple(_element(x.buffer, x.indices) for x in walk(store.value)
                   if isinstance(x, Load) and x.buffer is not store.buffer)
-    init = Store(store.buffer, const(0, store.buffer.dtype), store.indices) if spatial < len(extents) else None
+    init = Store(store.buffer, const(0, store.buffer.dtype), store.indices) if reduces else None
     block = Block(name, tuple(axes), reads, (_element(store.buffer, store.indices),), store, init)
     loops = [Var(f"{x.var.name}_{name}") for x in axes]
     stmt: Stmt = BlockRealize(tuple(loops), const(1, "bool"), block)

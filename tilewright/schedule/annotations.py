@@ -9,7 +9,7 @@ from tilewright.schedule.legality import require_independent
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, statements
-from tilewright.support.errors import legal, require
+from tilewright.support.errors import described, legal, require
 from tilewright.tir.expr import IntImm
 from tilewright.tir.stmt import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, For, Stmt
 
@@ -71,7 +71,7 @@ def bind(sch: Schedule, loop: LoopRV, thread_axis: str) -> None:
     """
     tag = getattr(thread_axis, "thread_tag", thread_axis)
     old = _serial(sch, loop, THREAD_BINDING)
-    require(tag in THREAD_TAGS, f"{tag!r} is not a thread axis", old,
+    require(isinstance(tag, str) and tag in THREAD_TAGS, f"{described(tag)} is not a thread axis", old,
             hint=f"the axes are {', '.join(THREAD_TAGS)}")
     require_independent(sch, old, "bind", tag)
     if not tag.startswith("vthread"):

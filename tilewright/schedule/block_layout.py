@@ -8,7 +8,7 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.schedule.dataflow import require_leaf
 from tilewright.schedule.given import recorded_as_text
-from tilewright.schedule.index_map import IndexMap
+from tilewright.schedule.index_map import IndexMap, require_counted
 from tilewright.schedule.legality import Region
 from tilewright.schedule.nest import axis_name
 from tilewright.schedule.primitive import primitive
@@ -64,6 +64,7 @@ def transform_block_layout(sch: Schedule, block: BlockRV, index_map: Callable[..
           hint="choose divisors that divide the extents")
     for e, (low, _) in zip(indices, found.outputs, strict=True):
         require(is_const(low, 0), f"the new variable {e} starts at {low}, not at 0", realize)
+    require_counted([extent for _, extent in found.outputs], [extent for _, extent in domains.values()])
     _require_order_free(sch, loops)
     iter_vars = tuple(_new_axis(old, n, e, extent) for n, (e, (_, extent)) in enumerate(
         zip(indices, found.outputs, strict=True)))
@@ -91,7 +92,7 @@ def own_loops(sch: Schedule, realize: BlockRealize) -> list[For]:
                 f"{iv.var.name} of block {name} is {value}: no loop runs exactly its domain", realize,
                 hint="call this before loops are split, fused or moved")
     require(len(realize.iter_values) == len(loops), f"a loop drives two variables of block {name}", realize)
-    nested = all(a.body is b for a, b in zip(loops, [*loops[1:], realize], strict=True))
+    nested = all(a.body is b for a, b in zip(loops, [*loops, realize][1:], strict=True))
     always = isinstance(realize.predicate, IntImm) and realize.predicate.value == 1
     require(nested and always, f"the loops of block {name} hold more than the block, or do not always run it", realize)
     return loops

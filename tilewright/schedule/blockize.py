@@ -8,8 +8,8 @@ from tilewright.schedule.covering import covering, outer_regions
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
-from tilewright.support.errors import require
-from tilewright.tir.expr import DATA_PARALLEL, OPAQUE, Expr, IntImm, IterVar, Range, Var
+from tilewright.support.errors import legal, require
+from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, OPAQUE, Expr, IntImm, IterVar, Range, Var
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, seq
 
@@ -39,7 +39,23 @@ def blockize(sch: Schedule, target: LoopRV | Sequence[BlockRV], preserve_unit_it
     if isinstance(target, LoopRV):
         return sch.block_rv(blockize_loop(sch, sch.loop(target), preserve_unit_iters))
     require(isinstance(target, (list, tuple)) and len(target) > 0, f"{target!r} is not a loop or a list of blocks")
-    return sch.block_rv(_blockize_blocks(sch, [sch.realize(b) for b in target]))
+    wanted = [sch.realize(b) for b in target]
+    names = {r.block.name for r in wanted}
+    if len(names) == 1 and _is_started_outside(sch, wanted[0]):
+        return sch.block_rv(blockize_loop(sch, wanted[0], preserve_unit_iters))
+    return sch.block_rv(_blockize_blocks(sch, wanted))
+
+
+def _is_started_outside(sch: Schedule, realize: BlockRealize) -> bool:
+    """True for a block that holds no other and starts a reduction that loops around it drive."""
+    holds = any(isinstance(s, BlockRealize) for s in statements(realize.block.body))
+    around = {a.loop_var for a in sch.index.loops_above(realize)}
+    return not holds and realize.block.init is not None and _reduces_over(realize, around)
+
+
+def _reduces_over(realize: BlockRealize, loops: set[Var]) -> bool:
+    return any(iv.iter_type == COMM_REDUCE and any(n in loops for n in walk(value))
+               for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
 
 
 def _blockize_blocks(sch: Schedule, wanted: Sequence[BlockRealize]) -> str:
@@ -77,6 +93,10 @@ def _wrap(sch: Schedule, shared: Stmt, chosen: Sequence[Stmt], found: Sequence[B
     """One block around the statements chosen, with an axis for each loop around that they use."""
     first = found[0]
     around = sch.index.loops_above(chosen[0])
+    for r in found:
+        legal(r.block.init is None or not _reduces_over(r, {a.loop_var for a in around}),
+              f"block {r.block.name} reduces over loops around the blocks, and starts its reduction among them", r,
+              hint="call decompose_reduction first")
     kinds = _loop_kinds(around, found)
     used = {n for s in chosen for x in statements(s) if isinstance(x, (BlockRealize, For)) for e in _expressions(x)
             for n in walk(e)}

@@ -87,7 +87,7 @@ def _divide(iv: IterVar, value: Expr, around: Sequence[For], inside: Sequence[Fo
         low = hull[0] if hull is not None else iv.dom.min
         if hull is None or _holds_domain(iv, hull, analyzer):
             low, hull = iv.dom.min, (iv.dom.min, iv.dom.extent)
-        if isinstance(low, IntImm) and not any(n in inner for n in walk(hull[1])):
+        if isinstance(low, IntImm) and not any(n in inner or n in outer_vars for n in walk(hull[1])):
             return _Part(iv, zero, analyzer.simplify(binary("sub", value, low)), 1, low.value, hull[1])
         return _Part(iv, zero, value, 1, 0, binary("add", iv.dom.min, iv.dom.extent))
     terms, offset = linear(value)
@@ -137,6 +137,7 @@ class _Blockized:
         self.in_outer: list[tuple[Expr, Expr]] = []          # (value of an old axis in loops, the same in new axes)
         for part in parts:
             self._axis(part)
+        self.inside = [self._bounded_by_axes(loop) for loop in inside]
         reduces = any(iv.iter_type == COMM_REDUCE and not _unit(iv) for iv, _ in self.outer_axes)
         self.starts = realize.block.init is not None and (reduces or start_outside)
 
@@ -159,6 +160,15 @@ class _Blockized:
         for axis, _ in (*self.outer_axes[-1:], *self.inner_axes[-1:]):
             assert axis.dom is not None
             self.analyzer.bind(axis.var, axis.dom.min, axis.dom.extent)
+
+    def _bounded_by_axes(self, loop: For) -> For:
+        """A loop inside, whose bounds the axes of the new block tell in the place of the loops around."""
+        axes = {value: axis.var for axis, value in self.outer_axes if isinstance(value, Var)}
+        around = {a.loop_var for a in self.around}
+        low, extent = (substitute(e, axes) for e in (loop.min, loop.extent))
+        require(not any(n in around for e in (low, extent) for n in walk(e)), f"the bounds {low} and {extent} of loop "
+                f"{loop.loop_var.name} cannot be told by the new block's axes", loop, hint="blockize a loop outside")
+        return loop.replace(min=low, extent=extent)
 
     def _outer_domain(self, part: _Part) -> Range:
         """The values that the outer part takes."""
@@ -262,7 +272,7 @@ class _Blockized:
         old = self.realize.block
         assert old.init is not None
         kept = [(iv, v) for iv, v in self.inner_axes if iv.iter_type != COMM_REDUCE]
-        used = {n for _, v in kept for n in walk(v)}
+        used = {n for e in (*(v for _, v in kept), guard) for n in walk(e)}
         fresh = {a.loop_var: self.sch.fresh_var(f"{a.loop_var.name}_init", a.loop_var.dtype)
                  for a in self.inside if a.loop_var in used}
         axes = {iv.var: Var(f"{iv.var.name}_init", iv.var.dtype) for iv, _ in kept}

@@ -19,7 +19,7 @@ from tilewright.schedule.iteration import beyond_domain
 from tilewright.schedule.legality import check_annotated_loops
 from tilewright.schedule.ordering import place_in, precedes
 from tilewright.schedule.primitive import primitive
-from tilewright.schedule.required import Place, hull, inside, is_dense, relaxed
+from tilewright.schedule.required import Place, fills, hull, relaxed
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.scopes import replace_buffers, require_scope
 from tilewright.schedule.state import BlockRV
@@ -105,7 +105,6 @@ def _is_written(sch: Schedule, realize: BlockRealize, buffer: Buffer, box: Seque
             continue
         inner = inner_loops(sch, place)(writer)
         for region in writer.block.writes:
-            if region.buffer is buffer and is_dense(writer, region, inner, place) and inside(
-                    box, relaxed(writer, region, inner, place), buffer, place):
+            if region.buffer is buffer and fills(writer, region, inner, place, box):
                 return True
     return False

@@ -20,7 +20,7 @@ from tilewright.schedule.digits import Domains, Interval, domains_of
 from tilewright.schedule.iteration import beyond_domain, cut, reading_domain
 from tilewright.schedule.nest import nest
 from tilewright.schedule.ordering import BEFORE, order
-from tilewright.schedule.required import Place, inside, is_dense, ranges_of, relaxed
+from tilewright.schedule.required import Place, fills, ranges_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index, statements
 from tilewright.support.errors import legal, require
@@ -249,8 +249,8 @@ def require_written(sch: Schedule, buffer: Buffer, box: Sequence[Interval], cons
     for writer in writers_of(sch, buffer):
         for region in writer.block.writes:
             inner = inner_of(writer)
-            if region.buffer is buffer and is_dense(writer, region, inner, place) and not beyond_domain(
-                    writer, place.analyzer) and inside(box, relaxed(writer, region, inner, place), buffer, place):
+            if region.buffer is buffer and fills(writer, region, inner, place, box) and not beyond_domain(
+                    writer, place.analyzer):
                 return
     if any(_reads_all(c, buffer, box, inner_of(c), place) for c in consumers):
         return
@@ -264,8 +264,7 @@ def _reads_all(consumer: BlockRealize, buffer: Buffer, box: Sequence[Interval], 
         return False
     regions = [r for r in consumer.block.reads if r.buffer is buffer]
     return len(loads_of(block_statements(consumer.block), buffer)) == 1 and not beyond_domain(
-        consumer, place.analyzer) and all(is_dense(consumer, r, inner, place) and inside(
-            box, relaxed(consumer, r, inner, place), buffer, place) for r in regions)
+        consumer, place.analyzer) and all(fills(consumer, r, inner, place, box) for r in regions)
 
 
 def other_buffers(block: Block, buffer: Buffer) -> list[Buffer]:

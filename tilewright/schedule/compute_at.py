@@ -8,6 +8,7 @@ from tilewright.schedule.dataflow import (
     children_of,
     is_below,
     is_output,
+    is_reduction,
     positions,
     readers_of,
     require_stage,
@@ -22,7 +23,7 @@ from tilewright.schedule.required import Place, solve, touched
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
-from tilewright.tir.expr import COMM_REDUCE
+from tilewright.tir.expr import COMM_REDUCE, all_of, binary
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, seq
 
@@ -44,9 +45,9 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     -1 as late as possible, -2 as early as possible, n >= 0 before statement n. Where sample_compute_location gave a
     place that is no loop, the block stays, or is inlined.
 
-    Legal when the block computes each element from its inputs alone, whole reductions, for buffers that are no outputs
-    and that no other block writes; when all its consumers are below loop and all its producers come before the place;
-    and when no block that it would pass writes what it reads.
+    Legal when the block computes each element from its inputs alone, whole reductions; when all its consumers are below
+    loop and all its producers come before the place; when it goes on to compute all of an output; and when no block
+    that it would pass writes what it reads or writes.
     """
     if _place_without_loop(sch, loop):
         return sch.compute_inline(block) if loop.place == "inlined" else None
@@ -54,13 +55,12 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     _require_one_function(block, loop)
     _require_movable(sch, realize, target)
     name = realize.block.name
-    for region in realize.block.writes:
-        legal(not is_output(sch, region.buffer),
-              f"block {name} writes {region.buffer.name}, an output of the function", realize,
-              hint="reverse_compute_at moves an output to its producers")
     buffers = [r.buffer for r in realize.block.writes]
     consumers = _distinct(r for b in buffers for r in readers_of(sch, b) if r is not realize)
-    require(bool(consumers), f"nothing reads what block {name} computes", realize)
+    outputs = [b.name for b in buffers if is_output(sch, b)]
+    unread = f"block {name} writes {outputs[0]}, an output of the function, and " if outputs else ""
+    require(bool(consumers), f"{unread}nothing reads what block {name} computes", realize,
+            hint="reverse_compute_at moves an output to its producers")
     for consumer in consumers:
         legal(is_below(sch.index, consumer, target),
               f"block {consumer.block.name} reads {name}'s result and is not below loop {target.loop_var.name}",
@@ -76,7 +76,13 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     domains = solve(moved, moved.writes, boxes, place, within=False)
     before = sch.index
     _move(sch, realize, target, at, nest(moved, domains, place.analyzer, preserve_unit_loops))
-    require_same_order(sch, before, name, [p for p in blocks_of(before) if p is not realize], ignore=buffers)
+    legal(not outputs or _runs_all(sch, sch.realize(name)),
+          f"block {name} would not be shown to compute all of {', '.join(outputs)}, an output of the function", realize,
+          hint="reverse_compute_at moves an output to its producers")
+    others = [p for p in blocks_of(before) if p is not realize]
+    writers = {w.block.name for b in buffers for w in writers_of(sch, b)}
+    require_same_order(sch, before, name, [p for p in others if p.block.name not in writers], ignore=buffers)
+    require_same_order(sch, before, name, [p for p in others if p.block.name in writers])
     require_no_race(sch, name)
 
 
@@ -96,8 +102,8 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     The new loops, preserve_unit_loops, index and places that are no loop are as in compute_at.
 
     Legal when every producer is below loop or finished before it; when what the block reads of those below is complete
-    at the place; when the parts of the block make up its domain, each point once; when no other block writes what it
-    writes; and when no block that it would pass touches what it writes or writes what it reads.
+    at the place; when the parts of the block make up its domain, steps of a reduction once each; and when no block that
+    it would pass touches what it writes or writes what it reads.
     """
     if _place_without_loop(sch, loop):
         return sch.reverse_compute_inline(block) if loop.place == "inlined" else None
@@ -148,7 +154,7 @@ def _require_one_function(block: BlockRV | str, loop: LoopRV) -> None:
 
 def _require_movable(sch: Schedule, realize: BlockRealize, target: For) -> None:
     name = realize.block.name
-    require_stage(sch, realize)
+    require_stage(sch, realize, alone=False)
     require(not is_below(sch.index, realize, target), f"block {name} is below loop {target.loop_var.name} already",
             realize, target)
     require(sch.index.scope_of(target) is sch.root, f"loop {target.loop_var.name} is inside a block", target)
@@ -188,13 +194,34 @@ def _move(sch: Schedule, realize: BlockRealize, target: For, at: int, new: Stmt)
     sch.replace(now, now.replace(body=seq([*children[:at], new, *children[at:]])))
 
 
+def _runs_all(sch: Schedule, moved: BlockRealize) -> bool:
+    """True when the loops around the moved block run all of its domain."""
+    pairs = list(zip(moved.block.iter_vars, moved.iter_values, strict=True))
+    return _idle(sch, moved) is None and runs_once(pairs, sch.index.loops_above(moved), moved.predicate,
+                                                   sch.analyzer_at(None))
+
+
+def _idle(sch: Schedule, moved: BlockRealize) -> For | None:
+    """A loop around the moved block that drives none of its axes and may have no iterations though the axes have."""
+    analyzer = sch.analyzer_at(None)
+    used = {n for value in moved.iter_values for n in walk(value)}
+    sizes = [iv.dom.extent for iv in moved.block.iter_vars if iv.dom is not None]
+    with analyzer.constraint(all_of(*[binary("gt", size, 0) for size in sizes])):
+        return next((loop for loop in sch.index.loops_above(moved) if loop.loop_var not in used
+                     and not analyzer.prove(binary("gt", loop.extent, 0))), None)
+
+
 def _require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, loops: Sequence[For],
                        target: For) -> None:
-    """The iterations of the moved block are those of its domain, each once, and reductions run in one thread."""
+    """The iterations of the moved block are those of its domain, reductions run each once and in one thread."""
     name, analyzer = moved.block.name, sch.analyzer_at(None)
     used = {n for value in moved.iter_values for n in walk(value)}
+    idle = _idle(sch, moved)
+    legal(idle is None, f"block {name} would not run where loop {idle.loop_var.name if idle else ''} has no iterations",
+          target, old, hint="choose a loop that is known to run")
+    again = not is_reduction(moved.block)            # running it again changes nothing
     for loop in loops:
-        unit = analyzer.prove(loop.extent.equal(1))
+        unit = analyzer.prove(loop.extent.equal(1)) or again and loop.kind in (SERIAL, UNROLLED)
         legal(unit or loop.loop_var in used,
               f"every iteration of loop {loop.loop_var.name} would run the same part of block {name}", loop, old,
               hint=f"choose a loop outside {loop.loop_var.name}")

@@ -103,15 +103,16 @@ def require_single_writer(sch: Schedule, realize: BlockRealize) -> None:
               realize, *others, hint="do this before decompose_reduction")
 
 
-def require_stage(sch: Schedule, realize: BlockRealize) -> None:
-    """The block is the only one that gives its buffers their values, and gives each element a value that depends
-    on nothing but what the block reads: running it again, or in another order, changes nothing."""
+def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True) -> None:
+    """The block is the only one that gives its buffers their values (where `alone`), and gives each element a value
+    that depends on nothing but what the block reads: running it again, or in another order, changes nothing."""
     require_leaf(sch, realize)
     block = realize.block
     for iv in block.iter_vars:
         legal(iv.iter_type in (DATA_PARALLEL, COMM_REDUCE),
               f"iteration {iv.var.name} of block {block.name} must run in order", realize)
-    require_single_writer(sch, realize)
+    if alone:
+        require_single_writer(sch, realize)
     _require_own_elements(realize)
     reduces = is_reduction(block)
     legal(not reduces or block.init is not None, f"reduction block {block.name} does not initialise what it writes",

@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.block_layout import own_loops
+from tilewright.schedule.caching import require_written
 from tilewright.schedule.dataflow import block_statements, loads_of, require_leaf, same_indices
+from tilewright.schedule.digits import Interval
 from tilewright.schedule.nest import nest
+from tilewright.schedule.ordering import place_in
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
@@ -59,7 +62,8 @@ def pad_einsum(sch: Schedule, block: BlockRV, padding: Sequence[int]) -> None:
     0 for a sum, the least value for a maximum. The copies are blocks NAME_pad right before and after the block's loops.
 
     Legal when all indices of the block are constants or single iteration variables, each loop drives one of these over
-    its domain, the block starts the values that it writes, and a step of the reduction on padding changes nothing.
+    its domain, the block starts the values that it writes, and a step of the reduction on padding changes nothing; and
+    when all of what the copies of the inputs read is written by then.
     """
     realize = sch.realize(block)
     require_leaf(sch, realize)
@@ -81,6 +85,10 @@ def pad_einsum(sch: Schedule, block: BlockRV, padding: Sequence[int]) -> None:
     for buffer, indices in points.items():
         if any(i in grown for i in indices):
             copies[buffer] = _padded(sch, buffer, indices, extents, [b.name for b in copies.values()])
+    place = place_in(sch, sch.index.loops_above(loops[0] if loops else realize))
+    for buffer in copies:
+        if buffer is not store.buffer:
+            require_written(sch, buffer, [_range(i, old) for i in points[buffer]], [realize], place)
     op = _combiner(store)[0]
     parts = [_pad(buffer, copies[buffer], points[buffer], old, extents, _identity(op, buffer.dtype), analyzer)
              for buffer in copies if buffer is not store.buffer]
@@ -89,6 +97,12 @@ def pad_einsum(sch: Schedule, block: BlockRV, padding: Sequence[int]) -> None:
         parts.append(_slice(copies[store.buffer], store.buffer, store.indices, old, analyzer))
     sch.replace(loops[0] if loops else realize, seq(parts))
     sch.add_alloc(*copies.values())
+
+
+def _range(index: Expr, block: Block) -> Interval:
+    """The values of an index, a constant or a variable of the block."""
+    found = [iv.dom for iv in block.iter_vars if iv.var is index and iv.dom is not None]
+    return (found[0].min, found[0].extent) if found else (index, IntImm(1, index.dtype))
 
 
 def _factors(realize: BlockRealize, padding: Sequence[int]) -> list[int]:

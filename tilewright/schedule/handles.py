@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from tilewright.schedule.state import BlockRV, ExprRV, LoopRV
-from tilewright.support.errors import ScheduleError
+from tilewright.support.errors import ScheduleError, described
 from tilewright.tir.expr import FloatImm, IntImm, IterVar
 
 RV = LoopRV | BlockRV | ExprRV
@@ -137,11 +137,14 @@ def encode(value: Any, names: Names) -> Any:
 def decode(value: Any, table: Mapping[str, RV]) -> Any:
     """What `encode` stored; handles by their names. Raises ScheduleError for a name that is not defined."""
     if isinstance(value, Mapping):
-        if "$" not in value:
-            return {k: decode(v, table) for k, v in value["$map"]}
-        if value["$"] not in table:
-            raise ScheduleError(f"the trace uses {value['$']!r} before it is defined")
-        return table[value["$"]]
+        pairs, name = value.get("$map"), value.get("$")
+        if isinstance(pairs, list) and all(isinstance(p, list) and len(p) == 2 and isinstance(p[0], str) for p in pairs):
+            return {k: decode(v, table) for k, v in pairs}
+        if not isinstance(name, str):
+            raise ScheduleError(f"the trace has an argument {described(value)}, which is neither a handle nor a dict")
+        if name not in table:
+            raise ScheduleError(f"the trace uses {name!r} before it is defined")
+        return table[name]
     return [decode(v, table) for v in value] if isinstance(value, list) else value
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
-from tilewright.arith.regions import interval_of
+from tilewright.arith.regions import intervals_of
 from tilewright.support.errors import ArgumentError, Illegal, require, with_hint
 from tilewright.tir import axis_separator
 from tilewright.tir.equal import structural_equal
@@ -175,13 +175,22 @@ def new_shape(analyzer: Analyzer, indices: Sequence[Expr],
               domains: Mapping[Var, tuple[Expr, Expr]]) -> tuple[Expr, ...]:
     """The least extents that hold every new index."""
     shape: list[Expr] = []
-    for e in indices:
-        hull = interval_of(e, domains, analyzer)
+    for e, hull in zip(indices, intervals_of(indices, domains, analyzer), strict=True):
         require(hull is not None and analyzer.prove(hull[0] >= 0),
                 f"the new index {e} is not known to start at 0 or later")
         assert hull is not None
         shape.append(analyzer.simplify(hull[0] + hull[1]))
+    require_counted(shape, [extent for _, extent in domains.values()])
     return tuple(shape)
+
+
+def require_counted(new: Sequence[Expr], old: Sequence[Expr]) -> None:
+    """Refuse new extents that overflowed their type: a one to one map has at least as many places as it has points."""
+    if all(isinstance(e, IntImm) for e in (*new, *old)):
+        points, places = (math.prod(int(e.value) for e in extents) for extents in (old, new))
+        require(places >= points and all(e.value >= 0 for e in new),
+                f"the {points} points of the map do not fit an index of type {new[0].dtype if new else 'int32'}",
+                hint="use int64 extents: T.int64(n)")
 
 
 def _axes(text: IndexMap, shape: Sequence[Any]) -> tuple[list[Var], dict[Var, tuple[Expr, Expr]]]:
@@ -250,9 +259,10 @@ def _evaluate(e: ast.expr, table: Mapping[str, Expr], numbers: tuple[type, ...] 
     if isinstance(e, ast.UnaryOp) and isinstance(e.op, ast.USub):
         return -_evaluate(e.operand, table, numbers)
     known = isinstance(e, ast.BinOp) and type(e.op) in _OPERATORS
-    require(known, f"an index map has no {ast.unparse(e)}", hint=_ALLOWED)
+    require(known, "" if known else f"an index map has no {ast.unparse(e)}", hint=_ALLOWED)
     assert isinstance(e, ast.BinOp)
     left, right = _evaluate(e.left, table, numbers), _evaluate(e.right, table, numbers)
     if isinstance(e.op, (ast.FloorDiv, ast.Mod)):
-        require(not isinstance(right, (int, float)) or right > 0, f"{ast.unparse(e)} divides by {right}")
+        divides = not isinstance(right, (int, float)) or right > 0
+        require(divides, "" if divides else f"{ast.unparse(e)} divides by {right}")
     return _OPERATORS[type(e.op)](left, right)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
-from tilewright.arith.regions import covers, interval_of
+from tilewright.arith.regions import covers, intervals_of
 from tilewright.schedule.dataflow import (
     block_statements,
     blocks_of,
@@ -22,7 +22,7 @@ from tilewright.schedule.iteration import beyond_domain, require_whole_iteration
 from tilewright.schedule.ordering import BEFORE, order, place_in, require_no_race, vectors
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.reads import with_reads
-from tilewright.schedule.required import is_dense, relaxed
+from tilewright.schedule.required import domain_box, filled_box, is_dense
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import legal, require
@@ -221,13 +221,10 @@ def _makes_all(sch: Schedule, producer: BlockRealize, consumer: BlockRealize, lo
     if not is_dense(producer, written, loops, place) or beyond_domain(producer, place.analyzer):
         return False
     domains = {iv.var: (iv.dom.min, iv.dom.extent) for iv in consumer.block.iter_vars if iv.dom is not None}
-    wanted = [interval_of(e, domains, place.analyzer) for e in load.indices]
+    wanted = intervals_of(load.indices, domains, place.analyzer)
     box = [w for w in wanted if w is not None]
-    own = {iv.var: (iv.dom.min, iv.dom.extent) for iv in producer.block.iter_vars if iv.dom is not None}
-    possible = [interval_of(r.min, own, place.analyzer) for r in written.region]
-    limits = [p for p in possible if p is not None]
-    return len(box) == len(wanted) and len(limits) == len(possible) and all(
-        covers(given, box, place.analyzer) for given in (limits, relaxed(producer, written, loops, place)))
+    made = (domain_box(producer, written, place), filled_box(producer, written, loops, place))
+    return len(box) == len(wanted) and all(given is not None and covers(given, box, place.analyzer) for given in made)
 
 
 def _settled(e: Expr, at: Mapping[Var, Expr], analyzer: Analyzer) -> Expr:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
-from tilewright.arith.regions import interval_of
+from tilewright.arith.regions import intervals_of
 from tilewright.schedule.given import recorded_as_text
 from tilewright.schedule.index_map import IndexMap, PadValue, new_shape
 from tilewright.schedule.layout_padding import Change, give_padding
@@ -145,8 +145,7 @@ class _Transform:
             return tuple(Range(e, IntImm(1, e.dtype)) for e in self.at([r.min for r in region]))
         indices, domains = self._box(region)
         out = []
-        for e, dim in zip(indices, self.new.shape, strict=True):
-            hull = interval_of(e, domains, self.analyzer)
+        for hull, dim in zip(intervals_of(indices, domains, self.analyzer), self.new.shape, strict=True):
             known = hull is not None and not any(n in domains for x in hull for n in walk(x))
             out.append(Range(*hull) if hull is not None and known else Range(IntImm(0, dim.dtype), dim))
         return tuple(out)

@@ -127,8 +127,8 @@ def _fill(sch: Schedule, change: Change, iter_vars: tuple[IterVar, ...], padding
     region = BufferRegion(change.new, tuple(Range(p, IntImm(1, p.dtype)) for p in points))
     block = Block(sch.fresh_block(f"{change.new.name}_pad"), iter_vars, (), (region,), Store(change.new, pad, points))
     home = next(r for r in sch.index.realizes.values() if any(b is change.new for b in r.block.alloc_buffers))
-    users = [r for r in sch.index.realizes.values() if r is not home and sch.index.scope_of(r) is home and any(
-        x.buffer is change.new for x in (*r.block.reads, *r.block.writes))]
+    users = [r for r in sch.index.realizes.values() if r is not home and any(
+        x.buffer is change.new for x in (*r.block.reads, *r.block.writes)) and sch.index.scope_of(r) is home]
     around: list[For] = list(sch.index.loops_above(users[0]))
     for user in users[1:]:
         here = sch.index.loops_above(user)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.arith.itermap import detect_iter_map
-from tilewright.arith.regions import Interval, interval_of
+from tilewright.arith.regions import Interval, intervals_of
 from tilewright.schedule.accesses import TRUE, Collector, Instance, Touch
 from tilewright.schedule.digits import conjuncts
 from tilewright.schedule.iteration import beyond_domain
-from tilewright.schedule.required import Place, inside, is_dense
+from tilewright.schedule.required import Place, domain_box, inside, is_dense
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.shared_reductions import shared_reduction
 from tilewright.support.errors import legal
@@ -215,6 +215,34 @@ def require_independent(sch: Schedule, loop: For, primitive: str, thread_tag: st
         legal(False, f"cannot {primitive} loop {name}: two of its iterations may touch the same element of "
               f"{clash.a.buffer.name}, which is written ({clash.who})", loop, *clash.at,
               hint="choose a loop whose iterations write different elements")
+    late = _left_over(sch, loop, thread_tag)
+    if late is not None:
+        legal(False, f"cannot {primitive} loop {name}: each of its iterations would have a {late.buffer.name} of its "
+              "own, and reads what an earlier iteration of a loop around it left there", loop, late.stmt,
+              hint="let each iteration write what it reads")
+
+
+def _left_over(sch: Schedule, loop: For, thread_tag: str) -> Touch | None:
+    """A read of what an earlier iteration of a loop around left in a buffer that is used inside of loop only, or None.
+
+    Each iteration of a loop whose iterations run at once has such a buffer to itself, and finds nothing in it.
+    """
+    around = [s for s in sch.path_to(loop) if isinstance(s, For) and s is not loop and s.kind in (SERIAL, UNROLLED)]
+    if not around:
+        return None
+    inner, wide = Region(sch, [loop]), Region(sch, [*around, loop])
+    for group in wide.by_buffer():
+        buffer = group[0].buffer
+        if shared_between(buffer, thread_tag) or _is_allocated_in(inner, buffer) or not _used_only_in(inner, buffer):
+            continue
+        for k, t in enumerate(group):
+            if not t.reads or any(_covers(sch, w, t) for w in group[:k] if w.writes):
+                continue
+            if _initialised_by_itself(t) and t.instance is not None and _reduces_inside(t.instance):
+                continue
+            if any(first_sign(v[:-1]) > 0 for w in group if w.writes for v in wide.directions(w.access, t.access)):
+                return t
+    return None
 
 
 def check_annotated_loops(sch: Schedule, among: Iterable[Var] | None = None) -> None:
@@ -238,19 +266,29 @@ def _private(region: Region, group: Sequence[Touch]) -> bool:
     innermost body drives a reduction in it, and every element that an iteration reads was written before in
     that iteration.
     """
-    sch, buffer, loop = region.sch, group[0].buffer, region.nest[-1]
-    if any(buffer is b for b in sch.func.buffers):
-        return False
-    if any(buffer is b for i in region.instances for b in i.realize.block.alloc_buffers):
+    buffer = group[0].buffer
+    if _is_allocated_in(region, buffer):
         return True
-    known = {id(i.realize) for i in region.instances} | {id(s) for s in sch.path_to(loop)}
-    others = [r.block for r in sch.index.realizes.values() if id(r) not in known]
-    if any(r.buffer is buffer for block in others for r in (*block.reads, *block.writes)):
+    if not _used_only_in(region, buffer):
         return False
     if not all(t.instance is not None and _reduces_inside(t.instance) for t in group if t.writes):
         return False
-    return all(_initialised_by_itself(t) or any(_covers(sch, w, t) for w in group[:k] if w.writes)
+    return all(_initialised_by_itself(t) or any(_covers(region.sch, w, t) for w in group[:k] if w.writes)
                for k, t in enumerate(group) if t.reads)
+
+
+def _is_allocated_in(region: Region, buffer: Buffer) -> bool:
+    return any(buffer is b for i in region.instances for b in i.realize.block.alloc_buffers)
+
+
+def _used_only_in(region: Region, buffer: Buffer) -> bool:
+    """True for a buffer, no argument of the function, that nothing outside of the region touches."""
+    sch = region.sch
+    if any(buffer is b for b in sch.func.buffers):
+        return False
+    known = {id(i.realize) for i in region.instances} | {id(s) for s in sch.path_to(region.nest[-1])}
+    others = [r.block for r in sch.index.realizes.values() if id(r) not in known]
+    return not any(r.buffer is buffer for block in others for r in (*block.reads, *block.writes))
 
 
 def _reduces_inside(instance: Instance) -> bool:
@@ -281,12 +319,14 @@ def _covers(sch: Schedule, write: Touch, read: Touch) -> bool:
     if not is_dense(writer, points, given, place) or beyond_domain(writer, sch.analyzer_at(writer)):
         return False
     free = {v: d for v, d in read.access.domains.items() if v not in fixed}
-    needed, written = _box(read, free, analyzer), _box(write, given, analyzer)
-    return needed is not None and written is not None and inside(needed, written, write.buffer, place)
+    needed, written = _box(read, free, analyzer), _box(write, given, analyzer, widen=False)
+    limits = domain_box(writer, points, place)
+    return needed is not None and all(
+        given is not None and inside(needed, given, write.buffer, place) for given in (written, limits))
 
 
-def _box(touch: Touch, free: Mapping[Var, Interval], analyzer: Analyzer) -> list[Interval] | None:
+def _box(touch: Touch, free: Mapping[Var, Interval], analyzer: Analyzer, widen: bool = True) -> list[Interval] | None:
     """The box of the elements that touch reaches while the variables of free run, or None."""
-    box = [interval_of(i, free, analyzer) for i in touch.access.indices]
+    box = intervals_of(touch.access.indices, free, analyzer, widen)
     known = [i for i in box if i is not None]
     return known if len(known) == len(box) else None

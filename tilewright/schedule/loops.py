@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -10,8 +11,8 @@ from tilewright.schedule.legality import check_annotated_loops, reversed_depende
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import LoopRV, bind_loop, simpler, substitute_loops
-from tilewright.support.errors import Illegal, legal, require
-from tilewright.tir.dtype import promote
+from tilewright.support.errors import Illegal, described, legal, require
+from tilewright.tir.dtype import integer_range, promote
 from tilewright.tir.expr import Expr, IntImm, Var, binary, cast, ceildiv
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import SERIAL, For, Stmt
@@ -37,6 +38,8 @@ def split(sch: Schedule, loop: LoopRV, factors: Sequence[int | None], preserve_u
     old = sch.loop(loop)
     require_plain(old, "split")
     sizes = integers(old, factors)
+    require(names is None or isinstance(names, (list, tuple)) and all(isinstance(n, str) for n in names),
+            f"names are a list of texts, not {described(names)}", old)
     require(names is None or len(names) == len(sizes), f"{len(sizes)} factors, {len(names or ())} names", old)
     analyzer = sch.analyzer_at(old, keep_units=True)
     extents, exact = _extents(sch, old, sizes)
@@ -77,7 +80,11 @@ def _extents(sch: Schedule, loop: For, sizes: Sequence[int | None]) -> tuple[lis
     known = 1
     for f in sizes:
         known *= 1 if f is None else f
-    require(known < 1 << 63, f"the factors cover {known} iterations, more than 64 bits count", loop)
+    covered = known
+    if None in sizes and isinstance(extent, IntImm):
+        covered = -(-extent.value // known) * known
+    most = integer_range(dtype)[1]
+    require(covered <= most, f"the factors cover {covered} iterations, {dtype} counts {most}", loop)
     analyzer = sch.analyzer_at(loop)
     if None in sizes:
         inferred = analyzer.simplify(ceildiv(extent, IntImm(known, dtype)))
@@ -120,6 +127,7 @@ def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: 
     extent depends on the variable of another.
     """
     require(len(loops) > 0, "there is no loop to fuse")
+    require(name is None or isinstance(name, str), f"the name of a loop is a text, not {described(name)}")
     nest = [sch.loop(rv) for rv in loops]
     for loop in nest:
         require_plain(loop, "fuse")
@@ -133,10 +141,14 @@ def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: 
 
 def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:
     dtype = functools.reduce(promote, [loop.loop_var.dtype for loop in nest])
+    count = math.prod(loop.extent.value for loop in nest if isinstance(loop.extent, IntImm))
+    require(count < 1 << 63, f"the loops have {count} iterations together, more than 64 bits count", nest[0])
+    if count > integer_range(dtype)[1]:
+        dtype = "int64"
     fused = sch.fresh_var(name or "_".join(loop.loop_var.name for loop in nest) + "_fused", dtype)
-    total: Expr = nest[0].extent
+    total: Expr = cast(dtype, nest[0].extent)
     for loop in nest[1:]:
-        total = binary("mul", total, loop.extent)
+        total = binary("mul", total, cast(dtype, loop.extent))
     analyzer = sch.analyzer_at(nest[0], keep_units=True)
     total = analyzer.simplify(total)
     bind_loop(analyzer, fused, IntImm(0, dtype), total)

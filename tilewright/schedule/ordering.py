@@ -8,7 +8,7 @@ from tilewright.schedule.dataflow import is_output, is_reduction, readers_of, wr
 from tilewright.schedule.digits import Interval, bindings, domains_of
 from tilewright.schedule.iteration import beyond_domain
 from tilewright.schedule.legality import shared_between
-from tilewright.schedule.required import Place, inside, is_dense, relaxed
+from tilewright.schedule.required import Place, fills, relaxed
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index
 from tilewright.support.errors import legal
@@ -50,7 +50,7 @@ def order(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize, ignore:
     first = precedes(index, a, b)
     shared = common_loops(index, a, b)
     if not shared:
-        return {BEFORE if first else AFTER}
+        return {BEFORE if first else AFTER} if vectors(sch, index, a, b, shared, pairs) else set()
     if feeds(sch, index, a, b) if first else feeds(sch, index, b, a):
         return {BEFORE if first else AFTER}
     signs = {_sign(v) for v in vectors(sch, index, a, b, shared, pairs)}
@@ -113,9 +113,7 @@ def feeds(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize) -> bool
         if any(w.block.name != a.block.name for w in writers_of(sch, write.buffer)):
             return False
         inner = _between(index, a, outer)
-        given = relaxed(a, write, inner, place)
-        if not is_dense(a, write, inner, place) or not all(
-                inside(relaxed(b, r, _between(index, b, outer), place), given, write.buffer, place) for r in wanted):
+        if not all(fills(a, write, inner, place, relaxed(b, r, _between(index, b, outer), place)) for r in wanted):
             return False
     return True
 

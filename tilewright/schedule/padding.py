@@ -28,6 +28,7 @@ from tilewright.tir.expr import (
     Var,
     all_of,
     binary,
+    cast,
     logical_not,
     maximum,
     minimum,
@@ -200,7 +201,16 @@ def _in_bounds(block: Block, condition: Expr, analyzer: Analyzer) -> tuple[Box, 
         var, op, e = limit
         first, end = box.get(var, (domains[var].min, binary("add", domains[var].min, domains[var].extent)))
         box[var] = (maximum(first, e), end) if op == "ge" else (first, minimum(end, e))
+    box = {v: (_as_index(a, v, domains[v]), _as_index(b, v, domains[v])) for v, (a, b) in box.items()}
     return {v: (analyzer.simplify(a), analyzer.simplify(maximum(a, b))) for v, (a, b) in box.items()}, rest
+
+
+def _as_index(e: Expr, var: Var, dom: Range) -> Expr:
+    """A bound in the type of var: a wider one is kept in the domain, so that nothing of it is cut off."""
+    if e.dtype == var.dtype:
+        return e
+    end = binary("add", dom.min, dom.extent)
+    return cast(var.dtype, minimum(maximum(e, cast(e.dtype, dom.min)), cast(e.dtype, end)))
 
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}

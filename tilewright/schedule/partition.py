@@ -13,6 +13,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import LoopRV, bind_loop, statements, substitute_loops
 from tilewright.support.errors import legal, require
 from tilewright.support.names import NameSupply
+from tilewright.tir.dtype import integer_range
 from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, Var, binary, cast, maximum
 from tilewright.tir.node import substitute
 from tilewright.tir.stmt import SERIAL, BlockRealize, For, Seq, Stmt, seq
@@ -67,6 +68,8 @@ def _parts(sch: Schedule, old: For, sizes: Sequence[int | None]) -> tuple[list[E
     """The extents of the parts, and whether they are known to lie in the loop."""
     dtype, analyzer = old.loop_var.dtype, sch.analyzer_at(old)
     known = sum(f or 0 for f in sizes)
+    most = integer_range(dtype)[1]
+    require(known <= most, f"the factors cover {known} iterations, {dtype} counts {most}", old)
     rest = analyzer.simplify(binary("sub", old.extent, IntImm(known, dtype)))
     fits = not (isinstance(rest, IntImm) and rest.value < (1 if None in sizes else 0))
     require(fits, f"the factors cover {known} iterations, loop {old.loop_var.name} has {old.extent}", old,

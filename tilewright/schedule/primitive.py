@@ -10,7 +10,7 @@ from tilewright.schedule.handles import RV, format_arguments, handles_in, handle
 from tilewright.schedule.schedule import Schedule, Snapshot
 from tilewright.schedule.state import BlockRV, ExprRV, Index, LoopRV, statements
 from tilewright.schedule.trace import KINDS, Entry, Kind, Trace
-from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, require, with_hint
+from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, described, require, with_hint
 from tilewright.tir.node import Node
 from tilewright.tir.printer import show
 from tilewright.tir.stmt import BlockRealize
@@ -47,7 +47,8 @@ def _method(fn: Callable[P, R], is_pure: bool = False, samples: bool = False) ->
     rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "")
     defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     blocks = frozenset(p.name for p in parameters if "BlockRV" in str(p.annotation))
-    kind = KINDS[name] = Kind(name, rest, is_pure, samples, blocks)
+    flags = frozenset(p.name for p in parameters if p.annotation == "bool")
+    kind = KINDS[name] = Kind(name, rest, is_pure, samples, blocks, flags)
 
     @functools.wraps(fn)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -87,6 +88,8 @@ def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: M
             sch.amended = {}
             for rv in handles_in(arguments.values()):
                 require(not sch.is_removed(rv), f"{_name_of(rv)} was removed by remove_rv")
+            for flag in kind.flags & set(arguments):
+                require(type(arguments[flag]) is bool, f"{flag} is True or False, not {described(arguments[flag])}")
         out = fn(*args, **kwargs)
         if sch.depth == 1 and not kind.is_pure:
             sch.retire(saved, kind.name)

@@ -8,12 +8,12 @@ from typing import Any
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
-from tilewright.arith.regions import interval_of, union
+from tilewright.arith.regions import interval_of, intervals_of, union
 from tilewright.schedule.digits import Domains, Interval, bindings, digits_of, reach
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Var, all_of, binary, cast
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize
+from tilewright.tir.stmt import Block, BlockRealize, IfThenElse, Stmt, Store
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,50 @@ def is_dense(realize: BlockRealize, region: BufferRegion, inner: Domains, place:
 
     Elements outside the domains of the iter vars do not count.
     """
+    if _has_conditions(realize.block.body):
+        return False
     values, ranges = reach(realize, inner)
     lows = [substitute(r.min, values) for r in region.region]
     points = all(isinstance(r.extent, IntImm) and r.extent.value == 1 or not any(n in ranges for n in walk(low))
                  for r, low in zip(region.region, lows, strict=True))
     return points and _independent(lows, ranges, place) and _runs_at_all(
         realize, inner, place, {n for r in region.region for n in walk(r.min)}, _in_bounds(realize, region))
+
+
+def _has_conditions(body: Stmt) -> bool:
+    """True where a statement of a block runs only under a condition, so that regions may hold more than it touches."""
+    return not isinstance(body, Store) and any(
+        isinstance(n, IfThenElse) or isinstance(n, BlockRealize) and not isinstance(n.predicate, IntImm)
+        for n in walk(body))
+
+
+def fills(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place, box: Sequence[Interval]) -> bool:
+    """True when a region of the block touches every element of box, cut to the buffer, while the loops `inner` run."""
+    if not is_dense(realize, region, inner, place):
+        return False
+    boxes = (filled_box(realize, region, inner, place), domain_box(realize, region, place))
+    return all(given is not None and inside(box, given, region.buffer, place) for given in boxes)
+
+
+def filled_box(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place) -> list[Interval] | None:
+    """The box that a dense region covers while the loops `inner` run, not widened; None where it is not known."""
+    values, ranges = reach(realize, inner)
+    lows = [substitute(r.min, values) for r in region.region]
+    return _whole(intervals_of(lows, ranges, place.analyzer, widen=False), region)
+
+
+def domain_box(realize: BlockRealize, region: BufferRegion, place: Place) -> list[Interval] | None:
+    """The box that a region covers while the iter vars run over their domains; None where it is not known."""
+    own = {iv.var: (iv.dom.min, iv.dom.extent) for iv in realize.block.iter_vars if iv.dom is not None}
+    return _whole(intervals_of([r.min for r in region.region], own, place.analyzer), region)
+
+
+def _whole(lows: Sequence[Interval | None], region: BufferRegion) -> list[Interval] | None:
+    """The box of a region from the intervals of its first elements; None when one is missing."""
+    known = [low for low in lows if low is not None]
+    return None if len(known) < len(lows) else [
+        (low, binary("add", extent, binary("sub", r.extent, 1)))
+        for (low, extent), r in zip(known, region.region, strict=True)]
 
 
 def _independent(exprs: Sequence[Expr], ranges: Domains, place: Place) -> bool:
@@ -64,19 +102,24 @@ def _runs_at_all(realize: BlockRealize, inner: Domains, place: Place, indexed: C
     """True when no iter var keeps the block from running in any iteration of the place where the element that it
     touches is in_bounds; the indexed iter vars do not count when that is None."""
     analyzer = place.analyzer
-    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        if not any(n in place.loop_vars for n in walk(value)) or in_bounds is None and iv.var in indexed:
-            continue
-        assert iv.dom is not None
-        with analyzer.scope():
-            for v, (low, extent) in inner.items():
-                analyzer.bind(v, low, extent)
-            if in_bounds is not None and iv.var in indexed:
-                analyzer.assume(in_bounds)
-            end = binary("add", iv.dom.min, iv.dom.extent)
-            if not (analyzer.prove(binary("ge", value, iv.dom.min)) and analyzer.prove(binary("lt", value, end))):
-                return False
-    return True
+    moving = [(iv, value) for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+              if any(n in place.loop_vars for n in walk(value))]
+    free = [(iv, value) for iv, value in moving if iv.var not in indexed]
+    limited = [(iv, value) for iv, value in moving if iv.var in indexed] if in_bounds is not None else []
+    with analyzer.scope():
+        for v, (low, extent) in inner.items():
+            analyzer.bind(v, low, extent)
+        if not all(_in_domain(iv, value, analyzer) for iv, value in free):
+            return False
+        if limited and in_bounds is not None:
+            analyzer.assume(in_bounds)
+        return all(_in_domain(iv, value, analyzer) for iv, value in limited)
+
+
+def _in_domain(iv: IterVar, value: Expr, analyzer: Analyzer) -> bool:
+    """True when value is shown to lie in the domain of iv."""
+    low, extent = _domain(iv)
+    return analyzer.prove(binary("ge", value, low)) and analyzer.prove(binary("lt", value, binary("add", low, extent)))
 
 
 def ranges_of(realize: BlockRealize, variables: Sequence[Var], inner: Domains,
@@ -84,7 +127,7 @@ def ranges_of(realize: BlockRealize, variables: Sequence[Var], inner: Domains,
     """The box that some iter vars fill while the loops `inner` around the block run; None when it has holes."""
     values, ranges = reach(realize, inner)
     exprs = [values[v] for v in variables]
-    box = {v: interval_of(e, ranges, place.analyzer) for v, e in zip(variables, exprs, strict=True)}
+    box = dict(zip(variables, intervals_of(exprs, ranges, place.analyzer, widen=False), strict=True))
     fine = {v: b for v, b in box.items() if b is not None and _usable(*b, ranges, place)}
     whole = len(fine) == len(box) and _independent(exprs, ranges, place)
     return fine if whole and _runs_at_all(realize, inner, place, variables, None) else None
@@ -96,13 +139,14 @@ def relaxed(realize: BlockRealize, region: BufferRegion, inner: Domains, place: 
     The whole dimension stands where no better box with a fixed extent is known.
     """
     values, ranges = reach(realize, inner)
-    return [_interval(substitute(r.min, values), r.extent, dim, ranges, place)
-            for dim, r in zip(region.buffer.shape, region.region, strict=True)]
+    lows = intervals_of([substitute(r.min, values) for r in region.region], ranges, place.analyzer)
+    return [_interval(low, r.extent, dim, ranges, place)
+            for low, dim, r in zip(lows, region.buffer.shape, region.region, strict=True)]
 
 
-def _interval(low: Expr, size: Expr, dim: Expr, ranges: Domains, place: Place) -> Interval:
-    found = interval_of(low, ranges, place.analyzer) if isinstance(size, IntImm) else None
-    if found is None:
+def _interval(found: Interval | None, size: Expr, dim: Expr, ranges: Domains, place: Place) -> Interval:
+    """The interval of a dimension of a region whose first element lies in `found`."""
+    if found is None or not isinstance(size, IntImm):
         return IntImm(0, dim.dtype), dim
     least, extent = found[0], place.analyzer.simplify(binary("add", found[1], binary("sub", size, 1)))
     return (least, extent) if _usable(least, extent, ranges, place) else (IntImm(0, dim.dtype), dim)

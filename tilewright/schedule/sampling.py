@@ -20,6 +20,7 @@ from tilewright.support.errors import Illegal, described, require
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.stmt import BlockRealize, For
 
+MAX_FACTORS = 64                              # of a tile; a nest deeper than that is a slip
 ROOT, INLINED = -1, -2                        # decisions of sample_compute_location that name no loop
 
 
@@ -61,7 +62,8 @@ def sample_perfect_tile(sch: Schedule, loop: LoopRV, n: int, max_innermost_facto
     Legal when the extent is a constant, and the decision is a list of n factors with this product.
     """
     old, extent = _constant_extent(sch, loop)
-    require(type(n) is int and n > 0, f"n is {described(n)}, not a positive integer", old)
+    require(type(n) is int and 0 < n <= MAX_FACTORS, f"n is {described(n)}, not a positive integer up to {MAX_FACTORS}",
+            old)
     require(type(max_innermost_factor) is int and (max_innermost_factor == -1 or max_innermost_factor > 0),
             f"max_innermost_factor is {described(max_innermost_factor)}, not a positive integer or -1", old)
     most = extent if max_innermost_factor == -1 else max_innermost_factor
@@ -86,7 +88,8 @@ def sample_partitioned_tile(sch: Schedule, loop: LoopRV, n: int, partition_pos: 
     Legal when the extent is a constant that innerpart_factor divides, and the decision is such a factorisation.
     """
     old, extent = _constant_extent(sch, loop)
-    require(type(n) is int and n > 0, f"n is {described(n)}, not a positive integer", old)
+    require(type(n) is int and 0 < n <= MAX_FACTORS, f"n is {described(n)}, not a positive integer up to {MAX_FACTORS}",
+            old)
     require(type(partition_pos) is int and 0 <= partition_pos < n,
             f"partition_pos is {described(partition_pos)}, not a position among {n} factors", old)
     require(type(innerpart_factor) is int and innerpart_factor > 0 and extent % innerpart_factor == 0,

@@ -242,6 +242,8 @@ class Schedule(Session):
         return self._touching(block, [r.buffer for r in self.realize(block).block.writes], "reads")
 
     def _touching(self, block: str, buffers: Iterable[Buffer], how: str) -> list[str]:
+        if self.realize(block) is self.root:
+            return []
         wanted = {id(b) for b in buffers}
         scope = self.index.scope_of(self.realize(block))
         return [name for name, realize in self.index.realizes.items()

@@ -17,7 +17,7 @@ from tilewright.schedule.handles import (
     map_handles,
     symbol,
 )
-from tilewright.support.errors import ScheduleError
+from tilewright.support.errors import ScheduleError, described
 
 FORMAT = 2                                    # of as_json
 POSTPROC = "enter_postproc"
@@ -31,9 +31,24 @@ class Kind:
     is_pure: bool = False                     # it gives handles and changes nothing: dead when none is used
     samples: bool = False                     # it takes a decision
     blocks: frozenset[str] = frozenset()      # the arguments that may name a block
+    flags: frozenset[str] = frozenset()       # the arguments that are True or False
 
 
 KINDS: dict[str, Kind] = {}                   # filled by the decorators of primitives
+
+
+def _checked(row: Any) -> tuple[str, Mapping[str, Any], Any]:
+    """A stored entry. Raises ScheduleError unless it is [primitive, arguments, name or names of handles]."""
+    if not isinstance(row, (list, tuple)) or len(row) != 3 or not isinstance(row[1], Mapping) \
+            or not isinstance(row[2], (str, list, tuple)) or not all(isinstance(k, str) for k in row[1]):
+        raise ScheduleError(f"an entry of a trace is [primitive, arguments, outputs], not {described(row)}")
+    name, arguments, outputs = row
+    if not isinstance(name, str) or name not in KINDS:
+        raise ScheduleError(f"the trace uses the primitive {described(name)}, which does not exist")
+    rest = KINDS[name].rest
+    if not isinstance(arguments.get(rest, []), list):
+        raise ScheduleError(f"the argument {rest} of {name} is {described(arguments[rest])}, not a list")
+    return name, arguments, outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,16 +204,17 @@ class Trace:
     def from_json(data: Sequence[Any]) -> Trace:
         """The trace that `as_json` stored.
 
-        Raises ScheduleError for another format, or a primitive that does not exist.
+        Raises ScheduleError for another format, what is no trace, or a primitive that does not exist.
         """
+        if not isinstance(data, (list, tuple)) or len(data) != 2 or not isinstance(data[1], (list, tuple)):
+            raise ScheduleError(f"a stored trace is [format, [entry, ...]], not {described(data)}")
         version, rows = data
         if version != FORMAT:
             raise ScheduleError(f"the trace has format {version}, this version reads {FORMAT}")
         table: dict[str, RV] = {}
         out = Trace()
-        for name, arguments, outputs in rows:
-            if name not in KINDS:
-                raise ScheduleError(f"the trace uses the primitive {name!r}, which does not exist")
+        for row in rows:
+            name, arguments, outputs = _checked(row)
             decoded = {k: decode(v, table) for k, v in arguments.items()}
             single = isinstance(outputs, str)
             names = [outputs] if single else outputs

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from tilewright.script.environment import Environment, captured
-from tilewright.script.errors import Source
+from tilewright.script.errors import TOO_DEEP, Source
 from tilewright.script.expressions import Expressions
 from tilewright.script.namespace import NAMES, lookup
 from tilewright.script.parser import parse_function
@@ -66,8 +66,13 @@ def _source_of(func: types.FunctionType) -> tuple[Source, ast.FunctionDef]:
     text = "".join(lines)
     cut = textwrap.dedent(text)
     source = Source(func.__code__.co_filename, tuple(lines), first, len(lines[0]) - len(lines[0].lstrip()))
-    node = ast.parse(cut).body[0]
-    assert isinstance(node, ast.FunctionDef)
+    try:
+        node = ast.parse(cut).body[0]
+    except (SyntaxError, RecursionError, MemoryError):
+        node = ast.Pass()
+    if not isinstance(node, ast.FunctionDef):
+        raise source.error(ast.Pass(lineno=1, col_offset=0), "no function definition stands here",
+                           "@T.prim_func stands on `def`, not on a lambda or `async def`")
     return source, node
 
 
@@ -85,6 +90,10 @@ def from_source(text: str, *, check_well_formed: bool = True) -> PrimFunc | IRMo
     except SyntaxError as why:
         at = ast.Pass(lineno=why.lineno or 1, col_offset=max(0, (why.offset or 1) - 1))
         raise source.error(at, f"this is not Python: {why.msg}") from None
+    except (RecursionError, MemoryError):
+        raise source.error(ast.Pass(), *TOO_DEEP) from None
+    except UnicodeEncodeError as why:
+        raise ScriptError(f"the text is not Unicode: character {why.start} is a lone surrogate") from None
     return _Text(source, check_well_formed).read(tree)
 
 
@@ -157,8 +166,14 @@ class _Text:
             call = d if isinstance(d, ast.Call) else None
             fn = self.expressions().value(call.func if call else d)
             if isinstance(fn, Form) and fn.name == form:
-                return {str(k.arg): bool(self.expressions().value(k.value)) for k in call.keywords} if call else {}
+                return self.options(call) if call else {}
         raise self.source.error(node, f"{node.name} is not under @{'T' if form == 'prim_func' else 'I'}.{form}")
+
+    def options(self, call: ast.Call) -> dict[str, bool]:
+        if call.args or any(k.arg not in ("private", "check_well_formed") for k in call.keywords):
+            raise self.source.error(call, "the decorator does not take these arguments",
+                                    "private= and check_well_formed= there are")
+        return {str(k.arg): bool(self.expressions().value(k.value)) for k in call.keywords}
 
     def function(self, node: ast.FunctionDef) -> PrimFunc:
         options = self.decorated(node, "prim_func")
@@ -170,6 +185,8 @@ class _Text:
         functions = {}
         for member in node.body:
             if isinstance(member, ast.FunctionDef):
+                if member.name in functions:
+                    raise self.source.error(member, f"the module has a function {member.name} already")
                 functions[member.name] = self.function(member)
             elif not isinstance(member, ast.Pass) and not (isinstance(member, ast.Expr)
                                                            and isinstance(member.value, ast.Constant)):

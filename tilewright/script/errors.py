@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from tilewright.support.errors import ScriptError, with_hint
 
+TOO_DEEP = ("this is nested too deeply for Python's own stack", "give parts of it names: x = A[i] + B[i]")
+
 
 @dataclass(frozen=True)
 class Source:

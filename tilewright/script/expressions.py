@@ -34,7 +34,7 @@ class Expressions:
         self.source, self.names = source, names
 
     def fail(self, node: ast.AST, message: str, hint: str = "") -> NoReturn:
-        raise self.source.error(node, message, hint)
+        raise self.source.error(node, message, hint) from None
 
     def value(self, node: ast.AST) -> Any:
         """What node stands for: a number, an expression, a buffer, a name of T, a tuple, ..."""

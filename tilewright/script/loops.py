@@ -8,11 +8,13 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.script.frames import Around
 from tilewright.script.operators import is_expression, is_number
 from tilewright.script.suites import LOOP_FORMS
+from tilewright.script.values import is_annotation
 from tilewright.script.variables import Variables
+from tilewright.support.errors import described
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Expr, IntImm, Range, Var, binary, convert, match_types
 from tilewright.tir.extents import extent_of
-from tilewright.tir.stmt import SERIAL, THREAD_BINDING, For, IfThenElse, LetStmt, Seq, Stmt, While
+from tilewright.tir.stmt import SERIAL, THREAD_BINDING, THREAD_TAGS, For, IfThenElse, LetStmt, Seq, Stmt, While
 
 _KINDS = {"range": SERIAL, "serial": SERIAL, "parallel": "parallel", "vectorized": "vectorized", "unroll": "unroll",
           "thread_binding": THREAD_BINDING}
@@ -95,12 +97,22 @@ class Loops(Variables):
         if len(bounds) not in (1, 2):
             self.fail(call, f"a loop has one or two bounds, {len(bounds)} given",
                       "a step is not supported: loop over fewer iterations and multiply" if len(bounds) == 3 else "")
+        if thread:
+            self.thread_axis(call, thread)
         return self.range(call, *bounds), thread, annotations
+
+    def thread_axis(self, node: ast.AST, tag: str) -> None:
+        if tag not in THREAD_TAGS:
+            self.fail(node, f"{tag!r} is not a thread axis", f"the axes are {', '.join(THREAD_TAGS)}")
 
     def annotations(self, node: ast.AST) -> dict[str, Any]:
         x = self.value(node)
         if not isinstance(x, dict) or not all(isinstance(k, str) for k in x):
             self.fail(node, "annotations are a dict whose keys are names", '{"pragma_auto_unroll": 16}')
+        for key, value in x.items():
+            if not is_annotation(value):
+                self.fail(node, f"the annotation {key} is {described(value)}", "it is a text, a number, an expression "
+                          "or a list or dict of these")
         return x
 
     def range(self, node: ast.AST, first: Any, last: Any = None) -> Range:
@@ -122,6 +134,7 @@ class Loops(Variables):
         tag, extent = self.value(given["thread"]), self.extent(given["extent"], self.value(given["extent"]))
         if not isinstance(tag, str) or not tag:
             self.fail(given["thread"], "a thread axis is named by a string", '"blockIdx.x", "threadIdx.x"')
+        self.thread_axis(given["thread"], tag)
         v = Var(self.target(target) if target is not None else tag, extent.dtype)
         low = IntImm(0, extent.dtype)
         self.domains[v] = Range(low, extent)

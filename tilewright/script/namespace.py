@@ -114,6 +114,12 @@ def _print(*values: Any) -> Expr:
     return Call("call_packed", (StringImm("print"), *shown), "int32")
 
 
+def _string(value: Any) -> StringImm:
+    if not isinstance(value, str):
+        raise ScriptError(f"T.StringImm takes a text, not {described(value)}")
+    return StringImm(value)
+
+
 def _absolute(x: Any) -> Expr:
     e = convert(x)
     return Call("abs", (e,), result_type("abs", (e,)))
@@ -137,7 +143,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "FloorMod": _operator("floormod"), "TruncDiv": _operator("truncdiv"), "TruncMod": _operator("truncmod"),
     "call_llvm_pure_intrin": _llvm(call_llvm_pure_intrin), "call_llvm_intrin": _llvm(call_llvm_intrin),
     "llvm_lookup_intrinsic_id": llvm_lookup_intrinsic_id,
-    "ceildiv": ceildiv, "all": all_of, "any": any_of, "address_of": _address, "print": _print, "StringImm": StringImm,
+    "ceildiv": ceildiv, "all": all_of, "any": any_of, "address_of": _address, "print": _print, "StringImm": _string,
     "min_value": lambda dtype: min_value(_dtype_name(dtype)), "max_value": lambda dtype: max_value(_dtype_name(dtype)),
     "infinity": lambda dtype: max_value(_dtype_name(dtype)), "meta_var": Meta,
     "var": lambda dtype="int32": Fresh(_dtype_name(dtype)), "dtype": lambda name: DType(_dtype_name(name)),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.support.errors import IRError, with_hint
+from tilewright.support.errors import IRError, ScriptError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import (
     Binary,
@@ -40,6 +40,7 @@ OPERATORS: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {
 }
 
 
+_LARGEST = 1 << 14                    # bits or elements of a constant that the parser computes
 DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 
@@ -65,8 +66,28 @@ def apply(kind: type, a: Any, b: Any) -> Any:
     """`a op b` of a script, for a node class of ast."""
     op, python = OPERATORS[kind]
     if not is_expression(a) and not is_expression(b):
-        return python(a, b)
+        return _folded(op, python, a, b)
     return power(a, b) if op == "pow" else as_written(op, a, b)
+
+
+def _folded(op: str, python: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """a op b of values known now. Raises ScriptError before it would cost time and memory without bound."""
+    size = 0
+    if isinstance(a, int) and isinstance(b, int) and op in ("pow", "shl"):
+        size = b * a.bit_length() if op == "pow" and abs(a) > 1 else b if op == "shl" else 0
+    elif op == "mul" and isinstance(a, (str, list, tuple)) | isinstance(b, (str, list, tuple)):
+        size = _size(a) * _size(b) if isinstance(a, int) | isinstance(b, int) else 0
+    elif op == "floormod" and isinstance(a, (str, bytes)):
+        raise ScriptError("formatting a text is not part of the script language")
+    result = python(a, b) if size <= _LARGEST else None
+    if result is None or (isinstance(result, int) and result.bit_length() > _LARGEST):
+        raise ScriptError(with_hint("this constant is larger than any kernel needs",
+                                    f"integers have at most {_LARGEST} bits, lists and texts as many elements"))
+    return result
+
+
+def _size(x: Any) -> int:
+    return x if isinstance(x, int) else len(x)
 
 
 def logical(op: str, values: list[Any]) -> Any:

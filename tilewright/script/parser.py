@@ -7,13 +7,13 @@ from typing import Any
 
 from tilewright.script.blocks import AXES, Blocks
 from tilewright.script.environment import Environment
-from tilewright.script.errors import Source
+from tilewright.script.errors import TOO_DEEP, Source
 from tilewright.script.values import BufferType, DType
 from tilewright.support.errors import StructuralError
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import BlockRealize, PrimFunc, Stmt
+from tilewright.tir.stmt import Allocate, BlockRealize, PrimFunc, Stmt
 from tilewright.tir.verify import verify
 
 
@@ -24,7 +24,10 @@ def parse_function(source: Source, node: ast.FunctionDef, outer: Mapping[str, An
 
     `annotations` are those of parameters that Python has evaluated already.
     """
-    return _Function(source, Environment(outer)).function(node, annotations or {}, private, check_well_formed)
+    try:
+        return _Function(source, Environment(outer)).function(node, annotations or {}, private, check_well_formed)
+    except RecursionError:
+        raise source.error(node, *TOO_DEEP) from None
 
 
 class _Function(Blocks):
@@ -39,7 +42,11 @@ class _Function(Blocks):
         body = self.suite(node.body)
         root = self.root
         top_is_root = isinstance(body, BlockRealize) and body.block.name == "root"
-        if not top_is_root and (root.says_something or any(isinstance(n, BlockRealize) for n in walk(body))):
+        blocks = any(isinstance(n, BlockRealize) for n in walk(body))
+        if not blocks and not root.needs_root:
+            for buffer in reversed(root.allocated):          # a function without blocks has no root block either
+                body = Allocate(buffer, body)
+        elif not top_is_root:
             block = self.finished(root, body)
             body = BlockRealize((), IntImm(1, "bool"), block)
         attrs = ({} if private else {"global_symbol": node.name}) | self.attrs

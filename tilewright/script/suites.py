@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright.script.environment import Environment
-from tilewright.script.errors import Source
+from tilewright.script.errors import TOO_DEEP, Source
 from tilewright.script.expressions import ERRORS, Expressions
 from tilewright.script.frames import Around, BlockFrame
 from tilewright.script.values import Form
@@ -88,6 +88,8 @@ class Suites(Expressions):
             out = rule(self, node)
         except ERRORS as why:
             raise self.located(node, why) from None
+        except RecursionError:
+            self.fail(node, *TOO_DEEP)
         return self.at(node, out) if isinstance(out, Stmt) else out
 
     def form(self, node: ast.AST) -> str:

@@ -1,14 +1,18 @@
 """What the names of T stand for, and the values that only a parser sees."""
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.support.errors import ScriptError, described, with_hint
+import numpy as np
+
+from tilewright.support.errors import ArgumentError, ScriptError, described, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, decl_buffer
 from tilewright.tir.expr import Cast, Expr, FloatImm, Var, cast, const, convert
+from tilewright.tir.node import Node
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,23 @@ class Function:
     fn: Callable[..., Any]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.fn(*args, **kwargs)
+        try:
+            return self.fn(*args, **kwargs)
+        except TypeError as why:
+            self.check_arguments(args, kwargs)
+            raise why
+
+    def check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raise ArgumentError, in the name that the script uses, where fn has no such parameters."""
+        try:
+            signature = inspect.signature(self.fn)
+        except (TypeError, ValueError):                 # a function of Python itself that tells nothing
+            return
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as why:
+            usage = ", ".join(str(p.replace(annotation=p.empty)) for p in signature.parameters.values())
+            raise ArgumentError(f"T.{self.name}({usage}): {why}") from None
 
 
 @dataclass(frozen=True)
@@ -121,6 +141,15 @@ def _as_tuple(x: Any, what: str) -> tuple[Any, ...]:
             if not dt.is_integer(convert(item).dtype):
                 raise ScriptError(f"{described(item)} in {what} is not an integer")
     return items
+
+
+def is_annotation(x: Any) -> bool:
+    """True for the values that annotations have: texts, numbers, None, IR, and lists and dicts of these."""
+    if isinstance(x, (list, tuple)):
+        return all(map(is_annotation, x))
+    if isinstance(x, dict):
+        return all(is_annotation(v) for pair in x.items() for v in pair)
+    return x is None or isinstance(x, (str, bool, int, float, np.number, Node))
 
 
 class BufferSyntax:

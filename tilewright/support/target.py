@@ -5,6 +5,7 @@ import functools
 import os
 import shlex
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,9 +65,9 @@ class Target:
 
     _stack = threading.local()
 
-    def __init__(self, spec: str | Target | None = None, host: object = None) -> None:
+    def __init__(self, target: str | Mapping[str, Any] | Target | None = None, host: object = None) -> None:
         """`host` is accepted for old programs: host code is always for this machine."""
-        for name, value in vars(target(spec)).items():
+        for name, value in vars(_target(target)).items():
             object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
@@ -116,8 +117,10 @@ class Target:
         return stack[-1] if stack else None
 
 
-def target(spec: str | Target | None = None) -> Target:
+def target(spec: str | Mapping[str, Any] | Target | None = None) -> Target:
     """The Target for a string, a Target, or None (the `with Target(...)` in force, else `llvm`).
+
+    {"kind": "llvm", "mcpu": "znver4", "mattr": ["+avx512f"]} is "llvm -mcpu=znver4 -mattr=+avx512f".
 
     `llvm` without -mcpu and -mtriple, or with -mcpu=native, means this host; with -mtriple alone it means any CPU of
     that kind. Flags are read with one dash or two, as `-k=v` or `-k v`. Raises TargetError with the flag that is wrong.
@@ -126,9 +129,24 @@ def target(spec: str | Target | None = None) -> Target:
         return spec
     if spec is None:
         return Target.current() or _parse("llvm")
+    if isinstance(spec, Mapping):
+        spec = _as_text(spec)
     if not isinstance(spec, str):
         raise TargetError(with_hint(f"{spec!r} is not a target", 'write a string such as "llvm -mcpu=znver4"'))
     return _parse(spec)
+
+
+_target = target
+
+
+def _as_text(fields: Mapping[str, Any]) -> str:
+    """The target string of TVM's dictionary form."""
+    if not isinstance(fields.get("kind"), str):
+        raise TargetError(with_hint(f"{dict(fields)!r} is not a target: it names no kind",
+                                    'write a string such as "llvm -mcpu=znver4"'))
+    flags = {name: ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+             for name, value in fields.items() if name != "kind"}
+    return " ".join([fields["kind"], *(shlex.quote(f"-{name}={value}") for name, value in flags.items())])
 
 
 @functools.lru_cache(maxsize=256)

@@ -20,11 +20,9 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, decl_buffer
 from tilewright.tir.expr import DATA_PARALLEL, THREAD_INDEX, Expr, IntImm, IterVar, Range, Var, convert
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import Evaluate, Stmt
+from tilewright.tir.stmt import THREAD_TAGS, Evaluate, Stmt
 
 MAX_ELEMENTS = 1 << 59          # of a tensor: 16 bytes each, as many as a signed 64-bit offset reaches
-THREAD_TAGS = (*(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx", "vthread") for d in "xyz"),
-               "vthread", "cthread")
 
 
 def var(name: str = "tindex", dtype: str = "int32") -> Var:

@@ -136,9 +136,8 @@ class _Lowering:
         self.block_names[op] = name = self._block_supply.fresh(op.name)
         if isinstance(op, ComputeOp):
             return self._compute(op, name, time)
-        if isinstance(op, ExternOp):
-            return self._extern(op, name)
-        raise TensorExpressionError(f"{op.name}: a {type(op).__name__} cannot be lowered")
+        assert isinstance(op, ExternOp)
+        return self._extern(op, name)
 
     def _steps(self, op: ScanOp) -> Stmt:
         """for scan_idx in range(m - k): what one step computes"""

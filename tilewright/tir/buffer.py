@@ -1,11 +1,11 @@
 """Buffers and the accesses to them."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.support.errors import IRError, described
+from tilewright.support.errors import IRError, described, with_hint
 from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Range, Var, binary, convert
@@ -43,6 +43,9 @@ class Buffer(Node):
 
     def __getitem__(self, indices: Any) -> Load:
         return load(self, indices if isinstance(indices, tuple) else (indices,))
+
+    def __iter__(self) -> Iterator[Any]:
+        raise IRError(with_hint(f"{self.name} is not a sequence", f"read an element: {self.name}[i]"))
 
     def vload(self, begin: Any, dtype: str | None = None) -> Load:
         """The vector of dtype that starts at `begin` along the last axis."""

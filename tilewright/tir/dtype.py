@@ -22,6 +22,7 @@ _BITS = {
     "float16": 16, "bfloat16": 16, "float32": 32, "float64": 64, "float8_e4m3fn": 8, "float8_e5m2": 8,
 }
 _ALIASES = {"int": "int32", "float": "float32", "double": "float64", "uint1": "bool"}
+MAX_LANES = 65535                                         # what the packed calling convention can tell
 _PACKED = "elements of 4 bits lie in pairs in uint8 tensors: te.unpack_int4(packed, i) reads one of them"
 
 
@@ -71,8 +72,10 @@ def parse(dtype: str) -> tuple[str, int]:
     """(element type, lanes) of a dtype string: "float32x8" is ("float32", 8)."""
     element, _, count = dtype.partition("x") if not dtype.startswith("x") else (dtype, "", "")
     element = _ALIASES.get(element, element)
-    if element not in _BITS or (_ and not count.isdigit()) or count == "0":
+    is_count = count.isascii() and count.isdigit() and 0 < int(count[:10]) <= MAX_LANES
+    if element not in _BITS or (_ and not is_count):
         raise IRError(with_hint(f"{dtype!r} is not a dtype", _PACKED if element in ("int4", "uint4") else
+                                f"a vector has 1 to {MAX_LANES} lanes" if element in _BITS else
                                 f"the element types are {', '.join(_BITS)}"))
     return element, int(count or 1)
 
@@ -150,6 +153,7 @@ def numpy_dtype(dtype: str) -> np.dtype:
     return np.dtype(element)
 
 
+@functools.cache
 def integer_range(dtype: str) -> tuple[int, int]:
     """Smallest and largest value of an integer or bool element."""
     bits = bits_of(dtype)

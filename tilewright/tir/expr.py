@@ -373,6 +373,8 @@ def cast(dtype: str, value: Any) -> Expr:
 
 def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
     """Both operands as expressions of one dtype: numbers take the other's type, the rest promotes."""
+    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype == b.dtype:
+        return a, b
     for operand in (a, b):
         if isinstance(operand, str):
             raise IRError(f"the operand {operand!r} is a string, not a number or an expression")
@@ -405,6 +407,8 @@ def _adapt(value: Any, dtype: str) -> Expr:
     """A number next to an operand of dtype. An int takes it; a float beside an integer makes the pair
     float32.
     """
+    if type(value) is int and dtype in ("int32", "int64") and -0x80000000 <= value < 0x80000000:
+        return IntImm(value, dtype)
     if isinstance(value, (float, np.floating)) and not dt.is_float(dtype):
         raise IRError(with_hint(f"the float {value} is combined with an operand of type {dtype}",
                                 'cast the operand first: x.astype("float32")'))
@@ -417,14 +421,11 @@ def _adapt(value: Any, dtype: str) -> Expr:
 _ON_NUMBERS = ("add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "shl", "shr")
 
 
-def binary(op: str, a: Any, b: Any) -> Expr:
-    """`a op b` with operands brought to one dtype; integer constants fold, x + 0 and x * 1 vanish on
-    integers.
+_ALWAYS_ON_INTEGERS = frozenset(("add", "sub", "mul", "min", "max", "eq", "ne", "lt", "le", "gt", "ge"))
 
-    Raises IRError when the dtypes do not promote, for `/` on integers and for a constant zero divisor.
-    """
-    x, y = match_types(a, b)
-    dtype = x.dtype
+
+def _checked(op: str, dtype: str, divisor: Expr) -> str:
+    """The operator for operands of dtype. Raises IRError where there is none."""
     if dt.is_bool(dtype):
         op = {"bitand": "and", "bitor": "or"}.get(op, op)      # one spelling, so that guards are recognised
     row = BINARY[op]
@@ -440,8 +441,22 @@ def binary(op: str, a: Any, b: Any) -> Expr:
         raise IRError(f"`{row.symbol}` needs integers, got {dtype}")
     if op in _ON_NUMBERS and dt.is_bool(dtype):
         raise IRError(with_hint(f"`{row.symbol}` on bool", 'cast first: x.astype("int32")'))
-    if op in ("floordiv", "floormod", "truncdiv", "truncmod") and isinstance(y, IntImm) and y.value == 0:
+    if op in ("floordiv", "floormod", "truncdiv", "truncmod") and isinstance(divisor, IntImm) and divisor.value == 0:
         raise IRError(f"`{row.symbol}` by the constant 0")
+    return op
+
+
+def binary(op: str, a: Any, b: Any) -> Expr:
+    """`a op b` with operands brought to one dtype; integer constants fold, x + 0 and x * 1 vanish on
+    integers.
+
+    Raises IRError when the dtypes do not promote, for `/` on integers and for a constant zero divisor.
+    """
+    x, y = match_types(a, b)
+    dtype = x.dtype
+    if dtype not in ("int32", "int64") or op not in _ALWAYS_ON_INTEGERS:
+        op = _checked(op, dtype, y)
+    row = BINARY[op]
     foldable = op not in ("shl", "shr") or (isinstance(y, IntImm) and 0 <= y.value < dt.bits_of(dtype))
     if isinstance(x, IntImm) and isinstance(y, IntImm) and foldable:
         value = row.fold(x.value, y.value)

@@ -30,9 +30,10 @@ def field_names(cls: type) -> tuple[str, ...]:
 
 def child_names(cls: type) -> tuple[str, ...]:
     """Names of the fields of a node class that hold its children, in order."""
-    if cls not in _CHILDREN:
-        _CHILDREN[cls] = tuple(f.name for f in fields(cls) if f.type in _CHILD_TYPES)
-    return _CHILDREN[cls]
+    found = _CHILDREN.get(cls)
+    if found is None:
+        found = _CHILDREN[cls] = tuple(f.name for f in fields(cls) if f.type in _CHILD_TYPES)
+    return found
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -89,7 +90,12 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed(list(children(top))))
+        for name in reversed(child_names(type(top))):          # not by `children`: this is the hottest loop there is
+            value = getattr(top, name)
+            if type(value) is tuple:
+                stack.extend(value[::-1])
+            elif value is not None:
+                stack.append(value)
 
 
 def rewrite(node: Node, fn: Callable[[Node], Node | None]) -> Any:

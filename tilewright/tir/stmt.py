@@ -45,6 +45,10 @@ class For(Stmt):
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
+THREAD_TAGS = (*(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx", "vthread") for d in "xyz"),
+               "vthread", "cthread")
+
+
 def is_thread_axis(tag: str) -> bool:
     """True for the axes of the threads of one block, real or virtual: they see one copy of memory in shared scope."""
     return tag.startswith(("threadIdx", "vthread"))

@@ -135,23 +135,19 @@ class _Verifier:
         self.expr(s.value)
         lanes = self.access(s.buffer, s.indices, s.predicate, s)
         expected = dt.with_lanes(s.buffer.dtype, lanes) if lanes > 1 else s.buffer.dtype
-        self.check(
-            s.value.dtype == expected,
-            f"a value of type {s.value.dtype} is stored to {s.buffer.name}, which takes {expected}",
-        )
+        if s.value.dtype != expected:
+            self.fail(f"a value of type {s.value.dtype} is stored to {s.buffer.name}, which takes {expected}")
 
     def access(self, b: Buffer, indices: tuple[Expr, ...], predicate: Expr | None, at: Node) -> int:
         """The number of lanes of an access, after all its checks."""
         self.known(b)
-        self.check(
-            len(indices) == len(b.shape),
-            f"{b.name} has {len(b.shape)} dimension(s), {len(indices)} index(es) given",
-        )
+        if len(indices) != len(b.shape):                # a message is written only where it is needed
+            self.fail(f"{b.name} has {len(b.shape)} dimension(s), {len(indices)} index(es) given")
         if self.stage == "flat":
             self.check(len(indices) == 1 and not b.strides, f"{b.name} is not flat: {len(indices)} index(es)")
         for i in indices:
             self.expr(i)
-            if not dt.is_integer(i.dtype):              # a message is written only where it is needed
+            if not dt.is_integer(i.dtype):
                 self.fail(f"{b.name}: index {i} is {i.dtype}, not an integer")
         for i in indices[:-1]:
             if dt.lanes_of(i.dtype) != 1:
@@ -166,24 +162,18 @@ class _Verifier:
         return lanes
 
     def known(self, b: Buffer) -> None:
-        self.check(
-            id(b) in self.visible or (self.stage != "block" and id(b.data) in self.visible),
-            f"nothing defines the buffer {b.name} here",
-        )
+        if not (id(b) in self.visible or (self.stage != "block" and id(b.data) in self.visible)):
+            self.fail(f"nothing defines the buffer {b.name} here")
 
     def loop(self, s: For) -> None:
         self.expr(s.min)
         self.expr(s.extent)
         v = s.loop_var
         self.check(s.kind in FOR_KINDS, f"loop {v.name} has the unknown kind {s.kind!r}")
-        self.check(
-            (s.kind == THREAD_BINDING) == bool(s.thread_tag),
-            f"loop {v.name} is {s.kind} and has the thread tag {s.thread_tag!r}",
-        )
-        self.check(
-            dt.is_integer(v.type) and s.min.dtype == s.extent.dtype == v.type,
-            f"loop {v.name} is {v.type}, its min is {s.min.dtype}, its extent is {s.extent.dtype}",
-        )
+        if (s.kind == THREAD_BINDING) != bool(s.thread_tag):
+            self.fail(f"loop {v.name} is {s.kind} and has the thread tag {s.thread_tag!r}")
+        if not (dt.is_integer(v.type) and s.min.dtype == s.extent.dtype == v.type):
+            self.fail(f"loop {v.name} is {v.type}, its min is {s.min.dtype}, its extent is {s.extent.dtype}")
         with self.scope([v], "loop", s):
             self.stmt(s.body)
 
@@ -263,10 +253,8 @@ class _Verifier:
 
     def region(self, r: BufferRegion) -> None:
         self.known(r.buffer)
-        self.check(
-            len(r.region) == len(r.buffer.shape),
-            f"{r.buffer.name} has {len(r.buffer.shape)} dimension(s), its region {len(r.region)}",
-        )
+        if len(r.region) != len(r.buffer.shape):
+            self.fail(f"{r.buffer.name} has {len(r.buffer.shape)} dimension(s), its region {len(r.region)}")
         for axis in r.region:
             self.expr(axis)
 
@@ -283,18 +271,10 @@ class _Verifier:
         reads = {id(r.buffer) for r in b.reads} | writes
         sources = {id(m.buffer): id(m.source.buffer) for m in b.match_buffers}
         for n in nodes:
-            if isinstance(n, Store):
-                self.check(
-                    sources.get(id(n.buffer), id(n.buffer)) in writes,
-                    f"block {b.name} writes {n.buffer.name}, which its write regions leave out",
-                    n,
-                )
-            elif isinstance(n, Load):
-                self.check(
-                    sources.get(id(n.buffer), id(n.buffer)) in reads,
-                    f"block {b.name} reads {n.buffer.name}, which its regions leave out",
-                    b,
-                )
+            if isinstance(n, Store) and sources.get(id(n.buffer), id(n.buffer)) not in writes:
+                self.fail(f"block {b.name} writes {n.buffer.name}, which its write regions leave out", n)
+            if isinstance(n, Load) and sources.get(id(n.buffer), id(n.buffer)) not in reads:
+                self.fail(f"block {b.name} reads {n.buffer.name}, which its regions leave out", b)
 
     # expressions -------------------------------------------------------------------------------------------
     def expr(self, e: Node) -> None:

@@ -24,7 +24,18 @@ from tilewright.tir.ops import BINARY, INTRINSICS
 
 def type_mismatch(e: Node) -> str:
     """What is wrong with the dtypes of e, or an empty string."""
-    match e:
+    match e:                                            # the frequent classes first
+        case IntImm(value, type_):
+            if not (dt.is_integer(type_) or type_ == "bool"):
+                return f"an integer constant of type {type_}"
+            low, high = dt.integer_range(type_)
+            return "" if low <= value <= high else f"{value} does not fit {type_}"
+        case Range(min_, extent):
+            return (
+                ""
+                if dt.is_integer(min_.dtype) and min_.dtype == extent.dtype
+                else (f"min is {min_.dtype}, extent is {extent.dtype}")
+            )
         case Binary(op, a, b):
             row = BINARY.get(op)
             if row is None:
@@ -50,19 +61,8 @@ def type_mismatch(e: Node) -> str:
             return "" if dt.lanes_of(value.dtype) == 1 and lanes > 1 else f"{lanes} copies of {value.dtype}"
         case Call():
             return _call(e)
-        case IntImm(value, type_):
-            if not (dt.is_integer(type_) or type_ == "bool"):
-                return f"an integer constant of type {type_}"
-            low, high = dt.integer_range(type_)
-            return "" if low <= value <= high else f"{value} does not fit {type_}"
         case FloatImm(_, type_):
             return "" if dt.is_float(type_) else f"a float constant of type {type_}"
-        case Range(min_, extent):
-            return (
-                ""
-                if dt.is_integer(min_.dtype) and min_.dtype == extent.dtype
-                else (f"min is {min_.dtype}, extent is {extent.dtype}")
-            )
         case StringImm():
             return ""
     return f"{type(e).__name__} cannot stand in an expression"

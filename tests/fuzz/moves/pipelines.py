@@ -45,7 +45,17 @@ def run_double_buffer(sch: Schedule, name: str) -> None:
     _tried(sch, find_block(sch, name), {"double_buffer_scope": 0})
 
 
-@move("double_buffer", 0, 0, run_double_buffer, last=0.15)
+@move("double_buffer", 0, 0, run_double_buffer, last=0.5)
 def draw_double_buffer(chooser: Chooser, sch: Schedule, names: list[str]) -> Action | None:
-    inner = [n for n in names if sch.consumers(n) and sch.loops_above(n)]
+    """Mostly of a block beside what reads its result, in a serial loop."""
+    inner = [n for n in names if any(_repeated_beside(sch, n, c) for c in sch.consumers(n))]
+    if not inner and chooser.rng.random() < 0.05:
+        inner = [n for n in names if sch.loops_above(n)]
     return ("double_buffer", chooser.rng.choice(inner)) if inner else None
+
+
+def _repeated_beside(sch: Schedule, name: str, consumer: str) -> bool:
+    """True when a serial loop around both blocks holds several statements."""
+    around = sch.loops_above(consumer)
+    return any(isinstance(loop.body, Seq) and loop.kind == SERIAL and any(loop is other for other in around)
+               for loop in sch.loops_above(name))

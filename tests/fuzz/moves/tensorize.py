@@ -10,9 +10,9 @@ from tilewright.schedule import Schedule
 from tilewright.schedule.state import statements
 from tilewright.support.errors import ScheduleError, TilewrightError
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, decl_buffer
-from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, Expr, IntImm, IterVar, Range, Var, binary
+from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, Expr, IntImm, IterVar, Let, Range, Var, binary
 from tilewright.tir.node import rewrite, substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, PrimFunc, Stmt, Store, loop, seq
+from tilewright.tir.stmt import Block, BlockRealize, For, LetStmt, PrimFunc, Stmt, Store, loop, seq
 from tilewright.tir.tensor_intrin import TensorIntrin
 
 from ..schedules import Action, Chooser, Unresolved, find_block, find_loop, move
@@ -89,7 +89,7 @@ def intrinsic_of(outer: Block, kind: str) -> TensorIntrin | None:
     if points > MOST_POINTS or any(iv.iter_type not in (DATA_PARALLEL, COMM_REDUCE) for iv in block.iter_vars):
         return None
     try:
-        return _Describer(outer, block).intrinsic(kind)
+        return _Describer(block).intrinsic(kind)
     except (_Undescribed, TilewrightError):
         return None
 
@@ -99,10 +99,9 @@ class _Undescribed(Exception):
 
 
 class _Describer:
-    def __init__(self, outer: Block, block: Block) -> None:
+    def __init__(self, block: Block) -> None:
         self.block, self.analyzer = block, Analyzer()
         self.axes = {iv.var: (IntImm(0, iv.var.dtype), iv.dom.extent) for iv in block.iter_vars if iv.dom is not None}
-        self.outside = {iv.var for iv in outer.iter_vars}
         self.origin: dict[Buffer, list[Expr]] = {}
         self.shape: dict[Buffer, list[int]] = {}
         zero = {v: IntImm(0, v.dtype) for v in self.axes}
@@ -146,7 +145,10 @@ class _Describer:
             return None
         old = (self.block.init, self.block.body)
         parts = [None if p is None else substitute(rewrite(p, local), fresh) for p in old]
-        if any(isinstance(n, Var) and n in self.outside for p in parts if p is not None for n in walk(p)):
+        inside = [n for p in parts if p is not None for n in walk(p)]
+        own = {*fresh.values(), *(n.loop_var for n in inside if isinstance(n, For)),
+               *(n.var for n in inside if isinstance(n, (Let, LetStmt)))}
+        if any(isinstance(n, Var) and n not in own for n in inside):             # of a block around, or a size
             raise _Undescribed
         if mistake == "wrong value":
             parts[1] = rewrite(parts[1], _off_by_one)
@@ -169,7 +171,8 @@ class _Describer:
 
         def regions(old: Any) -> Any:
             found = dict.fromkeys(r.buffer for r in old)
-            return tuple(BufferRegion(buffers[b], tuple(Range(IntImm(0), d) for d in buffers[b].shape)) for b in found)
+            return tuple(BufferRegion(buffers[b], tuple(Range(IntImm(0), d) for d in buffers[b].shape)) for b in found
+                         if b in buffers)                         # what is prefetched only is declared, not used
         block = Block("inner", axes, regions(self.block.reads), regions(self.block.writes), parts[1], parts[0])
         body: Stmt = BlockRealize(tuple(drivers), TRUE, block)
         for driver, v in zip(reversed(drivers), reversed(list(self.axes)), strict=True):

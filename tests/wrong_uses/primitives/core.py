@@ -65,6 +65,48 @@ def split_names():
     sch.split(sch.get_loops("C")[0], [4, 4], names=["a"])
 
 
+@wrong("`split(loop, [4, 4], names=\"ab\")`", r"names are a list of texts, not 'ab'")
+def split_names_text():
+    sch = watch(blocks())
+    sch.split(sch.get_loops("C")[0], [4, 4], names="ab")
+
+
+@wrong("`fuse(i, j, name=3)`", r"the name of a loop is a text, not 3")
+def fuse_name():
+    sch = watch(blocks())
+    sch.fuse(*sch.get_loops("C")[:2], name=3)
+
+
+@wrong("`split(.., preserve_unit_iters=\"no\")`",
+       r"preserve_unit_iters is True or False, not 'no'")
+def flag_text():
+    sch = watch(blocks())
+    sch.split(sch.get_loops("C")[0], [4, 4], preserve_unit_iters="no")
+
+
+@wrong("`fuse` of three loops of 2**30 iterations", r"the loops have \d+ iterations together, more than 64 bits count")
+def fuse_huge():
+    sch = script("""
+for i, j, k in T.grid(1073741824, 1073741824, 1073741824):
+    with T.block("S"):
+        vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+        A[vi % 8, vj % 8] = B[vi % 8, vk % 8]
+""")
+    sch.fuse(*sch.get_loops("S"))
+
+
+@wrong("`transform_block_layout` onto one axis of 2**32 iterations",
+       r"the 4294967296 points of the map do not fit an index of type int32")
+def block_layout_huge():
+    sch = script("""
+for i, j in T.grid(65536, 65536):
+    with T.block("S"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        A[vi, vj] = B[vi, vj]
+""", "A: T.Buffer((65536, 65536), 'int8'), B: T.Buffer((65536, 65536), 'int8')")
+    sch.transform_block_layout("S", lambda i, j: (i * 65536 + j,))
+
+
 @wrong("`fuse()` of nothing", r"there is no loop to fuse")
 def fuse_nothing():
     watch(blocks()).fuse()
@@ -225,7 +267,7 @@ def reverse_parallel():
 
 
 @wrong("`reverse_compute_at` at a loop of a reduction",
-       r"every iteration of loop k would run the same part of block D")
+       r"what block D reads of block C is not all computed in one iteration of loop k")
 def reverse_in_reduction():
     a, b, c = matmul()
     d = te.compute((16, 16), lambda i, j: c[i, j] * 2.0, name="D")
@@ -233,6 +275,41 @@ def reverse_in_reduction():
     i, j, k = sch.get_loops("C")
     sch.reorder(i, k, j)
     watch(sch).reverse_compute_at("D", k)
+
+
+@wrong("`reverse_compute_at` of a reduction at a loop that it does not use",
+       r"every iteration of loop i would run the same part of block R")
+def reverse_repeated():
+    sch = script("""
+X = T.alloc_buffer((8,), "int32")
+for i, j in T.grid(4, 8):
+    with T.block("P"):
+        vj = T.axis.spatial(8, j)
+        X[vj] = A[vj]
+for k in range(8):
+    with T.block("R"):
+        vk = T.axis.reduce(8, k)
+        with T.init():
+            B[0] = 0
+        B[0] = B[0] + X[vk]
+""", "A: T.Buffer((8,), 'int32'), B: T.Buffer((1,), 'int32')")
+    sch.reverse_compute_at("R", sch.get_loops("P")[0])
+
+
+@wrong("`compute_at` of an output of which the consumer needs a part",
+       r"block P would not be shown to compute all of A, an output of the function")
+def at_part_of_output():
+    sch = script("""
+for i in range(8):
+    with T.block("P"):
+        vi = T.axis.spatial(8, i)
+        A[vi] = vi
+for i in range(4):
+    with T.block("C"):
+        vi = T.axis.spatial(4, i)
+        B[vi] = A[vi] * 2
+""", "A: T.Buffer((8,), 'int32'), B: T.Buffer((4,), 'int32')")
+    watch(sch).compute_at("P", sch.get_loops("C")[0])
 
 
 @wrong("`reverse_compute_at` where the parts overlap", r"the parts of block D that the iterations of loop i0 would run")

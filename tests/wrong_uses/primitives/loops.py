@@ -94,6 +94,12 @@ def merge_reads_ahead():
     watch(sch).merge(b, c)
 
 
+@wrong("`loop_partition(i, [2**40, None])`", r"the factors cover 1099511627776 iterations, int32 counts 2147483647")
+def partition_huge():
+    sch, b, _ = pair()
+    sch.loop_partition(sch.get_loops(b)[0], [2**40, None])
+
+
 @wrong("`loop_partition(i, [10, 10])`: more than the loop has",
        r"loop_partition\(loop=i, factors=\[10, 10\]\): the factors cover 20 iterations, loop i has 16")
 def partition_long():

@@ -68,7 +68,8 @@ def inline_inner():
     watch(sch).compute_inline("B")
 
 
-@wrong("`compute_at` of the update after `decompose_reduction`", r"C is written by block C_update and by block C_init")
+@wrong("`compute_at` of the update after `decompose_reduction`",
+       r"reduction block C_update does not initialise what it writes")
 def at_update():
     a, b, c = matmul()
     sch = tw.Schedule(te.create_prim_func([a, b, te.compute((16, 16), lambda i, j: c[i, j] * 2.0, name="D")]))
@@ -295,3 +296,64 @@ for i in range(16):
         vi = T.axis.spatial(16, i)
         B[vi] = T.if_then_else(vi < 8, X[vi], 0)
 """, arguments="A: T.Buffer((8,), 'int32'), B: T.Buffer((16,), 'int32')").reverse_compute_inline("Q")
+
+
+# ---- what other blocks and loops do
+
+@wrong("`compute_inline` of a block of which another overwrites the result",
+       r"X is written by block P and by block W, so P alone does not give its values")
+def inline_second_writer():
+    pair("X[vi] = A[vi]", between=loops("X[vi] = 0", "W")).compute_inline("P")
+
+
+@wrong("`reverse_compute_inline` of a block that reads where data says",
+       r"which element of X block Q reads depends on data")
+def reverse_inline_gather():
+    pair("X[vi] = A[vi]", "B[vi] = X[A[vi]]").reverse_compute_inline("Q")
+
+
+@wrong("`reverse_compute_at` at a loop that may have no iterations",
+       r"block Q would not run where loop r has no iterations")
+def reverse_idle():
+    sch = watch(tw.Schedule(tw.script.from_source("""
+@T.prim_func
+def main(a: T.handle, B: T.Buffer((8,), "int32")):
+    n = T.int32()
+    A = T.match_buffer(a, (8, n), "int32")
+    X = T.alloc_buffer((8,), "int32")
+    for i, r in T.grid(8, n):
+        with T.block("P"):
+            vi, vr = T.axis.remap("SR", [i, r])
+            with T.init():
+                X[vi] = 0
+            X[vi] = X[vi] + A[vi, vr]
+    for i in range(8):
+        with T.block("Q"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = X[vi]
+""")))
+    sch.reverse_compute_at("Q", sch.get_loops("P")[1])
+
+
+@wrong("`parallel` of a loop whose iterations read what they left in a buffer of their own",
+       r"cannot parallel loop j: each of its iterations would have a X of its own, and reads what an earlier iteration")
+def parallel_left_over():
+    sch = script("""
+X = T.alloc_buffer((8,), "int32")
+for i, j in T.grid(8, 8):
+    with T.block("P"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        B[vi, vj] = X[vj]
+    with T.block("Q"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        X[vj] = A[vi, vj]
+""")
+    sch.parallel(sch.get_loops("P")[1])
+
+
+@wrong("`decompose_reduction` where threads share the steps", r"threads share the reduction of block C: each has a")
+def decompose_threads():
+    sch = blocks()
+    i, _, k = sch.get_loops("C")
+    sch.bind(k, "threadIdx.x")
+    watch(sch).decompose_reduction("C", i)

@@ -38,7 +38,8 @@ def decompose_nothing():
     watch(sch).decompose_reduction("C", fused)
 
 
-@wrong("`decompose_reduction` of a block with views", r"block C starts its reduction through views of buffers \(match_buffer\)")
+@wrong("`decompose_reduction` of a block with views",
+       r"block C starts its reduction through views of buffers \(match_buffer\)")
 def decompose_views():
     sch = script("""
 for i, k in T.grid(8, 8):

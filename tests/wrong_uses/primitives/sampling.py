@@ -170,6 +170,26 @@ def stored_format():
     tw.schedule.replay([1, []], blocks(chain))
 
 
+@wrong("a stored trace that was cut off", r"a stored trace is \[format, \[entry, ...\]\], not \[2\]")
+def trace_cut():
+    tw.schedule.replay([2], blocks(chain))
+
+
+@wrong("a stored entry that was cut off", r"an entry of a trace is \[primitive, arguments, outputs\], not \['split'\]")
+def trace_entry_cut():
+    tw.schedule.replay([2, [["split"]]], blocks(chain))
+
+
+@wrong("a stored list of loops that is a number", r"the argument loops of fuse is 3, not a list")
+def trace_rest():
+    tw.schedule.replay([2, [["fuse", {"loops": 3}, "l0"]]], blocks(chain))
+
+
+@wrong("a stored argument that is no handle", r"the trace has an argument \{\}, which is neither a handle nor a dict")
+def trace_argument():
+    tw.schedule.replay([2, [["split", {"loop": {}}, []]]], blocks(chain))
+
+
 @wrong("a stored trace with a primitive that there is not",
        r"the trace uses the primitive 'warp', which does not exist")
 def stored_primitive():

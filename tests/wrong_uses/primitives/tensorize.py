@@ -104,7 +104,30 @@ def symbolic(a: T.handle, c: T.handle):
             C[vi] = A[vi, 0] + 1
 
 
+@T.prim_func
+def beside_steps(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((4, 8), "int32")):
+    for i, k in T.grid(4, 8):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + A[vi, vk]
+        with T.block("D"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            D[vi, vk] = A[vi, vk] + 1
+
+
 # ---- blockize
+
+@T.prim_func
+def triangle(A: T.Buffer((16, 16), "int32"), C: T.Buffer((16, 16), "int32")):
+    for i in range(16):
+        for j in range(i + 1):
+            with T.block("C"):
+                vi = T.axis.spatial(16, i)
+                vj = T.axis.spatial(16, j)
+                C[vi, vj] = A[vi, vj] + 1
+
 
 @wrong("`blockize(3)`", r"blockize\(target=3\): 3 is not a loop or a list of blocks")
 def blockize_number():
@@ -139,6 +162,14 @@ def blockize_mixed_condition():
     sch.blockize(sch.get_loops("C")[2])
 
 
+@wrong("`blockize(j)` of a loop as long as a split loop around says",
+       r"the bounds 0 and i_0 \* 4 \+ i_1 \+ 1 of loop j cannot be told by the new block's axes")
+def blockize_triangle():
+    sch = Schedule(triangle)
+    sch.split(sch.get_loops("C")[0], [None, 4])
+    watch(sch).blockize(sch.get_loops("C")[2])
+
+
 @wrong("`blockize(i_j)` of a loop that never runs, around an axis that has no values",
        r"axis vi of block C is 0 around the loops, which is not known to be in its domain where they never run")
 def blockize_nothing():
@@ -159,6 +190,13 @@ def blockize_scopes():
     sch = elementwise()
     outer = sch.blockize(split(sch))
     watch(sch).blockize([outer, sch.get_block("C")])
+
+
+@wrong("`blockize([C, D])` where C starts a reduction over a loop around both",
+       r"block C reduces over loops around the blocks, and starts its reduction among them")
+def blockize_reduction():
+    sch = scheduled(beside_steps)
+    sch.blockize([sch.get_block("C"), sch.get_block("D")])
 
 
 @wrong("`blockize([B, D])` with block C between them", r"block C stands between them")

@@ -71,6 +71,11 @@ def _instruction(name: str) -> Combine:
     return lambda c, a, b: call_llvm_pure_intrin(c.dtype, name, c, a, b)
 
 
+def _swapped(name: str) -> Combine:
+    """s8 x u8 by an instruction for u8 x s8."""
+    return lambda c, a, b: call_llvm_pure_intrin(c.dtype, name, c, b, a)
+
+
 def _signed(name: str) -> Combine:
     """s8 x s8 by an instruction for u8 x s8: (a + 128) . b - 128 . b, both exact modulo 2**32; a comes shifted."""
     def combine(c: Expr, a: Expr, b: Expr) -> Expr:
@@ -96,6 +101,7 @@ def _features(*alternatives: str) -> tuple[frozenset[str], ...]:
 
 _I8 = ("int8", "int8", "int32")
 _U8 = ("uint8", "int8", "int32")
+_SU, _UU = ("int8", "uint8", "int32"), ("uint8", "uint8", "int32")
 _BF = ("bfloat16", "bfloat16", "float32")
 _VNNI512, _BF512 = _features("avx512vnni"), _features("avx512bf16")
 _VNNI256 = _features("avxvnni", "avx512vnni avx512vl")
@@ -107,8 +113,11 @@ DOTS: tuple[DotIntrin, ...] = (
     _register(DotIntrin("dot_16x4_i8i8_vnni", *_I8, 16, 4, _VNNI512, shifts=True), _signed(f"{_VPDPBUSD}.512")),
     _register(DotIntrin("dot_8x4_avxvnni", *_U8, 8, 4, _VNNI256), _instruction(f"{_VPDPBUSD}.256")),
     _register(DotIntrin("dot_8x4_i8i8_avxvnni", *_I8, 8, 4, _VNNI256, shifts=True), _signed(f"{_VPDPBUSD}.256")),
-    _register(DotIntrin("dot_8x2_u8i8_avx2", *_U8, 8, 2, _features("avx2")), _by_pairs("llvm.x86.avx2.pmadd.wd")),
-    _register(DotIntrin("dot_8x2_i8i8_avx2", *_I8, 8, 2, _features("avx2")), _by_pairs("llvm.x86.avx2.pmadd.wd")),
+    _register(DotIntrin("dot_16x4_i8u8_vnni", *_SU, 16, 4, _VNNI512), _swapped(f"{_VPDPBUSD}.512")),
+    _register(DotIntrin("dot_8x4_i8u8_avxvnni", *_SU, 8, 4, _VNNI256), _swapped(f"{_VPDPBUSD}.256")),
+    *(_register(DotIntrin(f"dot_8x2_{name}_avx2", *types, 8, 2, _features("avx2")),
+                _by_pairs("llvm.x86.avx2.pmadd.wd"))
+      for name, types in (("u8i8", _U8), ("i8i8", _I8), ("i8u8", _SU), ("u8u8", _UU))),
     _register(DotIntrin("dot_16x2_bf16", *_BF, 16, 2, _BF512, exact=False), _instruction(f"{_DPBF16}.512")),
     _register(DotIntrin("dot_8x2_bf16", *_BF, 8, 2, _features("avx512bf16 avx512vl"), exact=False),
               _instruction(f"{_DPBF16}.256")),
@@ -118,6 +127,8 @@ DOTS: tuple[DotIntrin, ...] = (
               _instruction("llvm.aarch64.neon.udot.v4i32.v16i8")),
     _register(DotIntrin("dot_4x4_u8i8s32_usdot", *_U8, 4, 4, _features("i8mm")),
               _instruction("llvm.aarch64.neon.usdot.v4i32.v16i8")),
+    _register(DotIntrin("dot_4x4_i8u8s32_usdot", *_SU, 4, 4, _features("i8mm")),
+              _swapped("llvm.aarch64.neon.usdot.v4i32.v16i8")),
 )
 
 

@@ -1,0 +1,104 @@
+"""Symbolic values: terms over the elements of arguments, one object per structure.
+
+Sums, products, minima and the like are multisets, so that the order of a reduction does not count. Products with 0
+and quotients of 0 are 0 and constants are folded, so NaN and infinities are not told apart.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.tir import dtype as dt
+
+
+@dataclass(eq=False)
+class Term:
+    """A value that is not known as a number: an operator over terms and numbers."""
+    op: str
+    args: tuple[Any, ...]
+
+
+def _trunc_div(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b if b else 0, "floormod": lambda a, b: a % b if b else 0,
+    "truncdiv": lambda a, b: _trunc_div(a, b) if b else 0,
+    "truncmod": lambda a, b: a - b * _trunc_div(a, b) if b else 0,
+    "min": min, "max": max, "and": lambda a, b: a and b, "or": lambda a, b: a or b,
+    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "bitand": lambda a, b: a & b, "bitor": lambda a, b: a | b,
+    "bitxor": lambda a, b: a ^ b, "shl": lambda a, b: a << b, "shr": lambda a, b: a >> b,
+}
+COUNTED = {"add", "mul", "bitxor"}                     # multisets
+MERGED = {"min", "max", "and", "or", "bitand", "bitor"}    # sets: x op x is x
+NEUTRAL = {"add": 0, "mul": 1, "bitxor": 0, "bitor": 0, "and": True, "or": False}
+MOST_OPERANDS = 4096                                   # of a flat sum
+
+
+def wrapped(value: Any, dtype: str) -> Any:
+    """An integer as dtype holds it."""
+    if dt.is_bool(dtype) or not dt.is_integer(dtype):
+        return value
+    low, high = dt.integer_range(dtype)
+    return (int(value) - low) % (high - low + 1) + low
+
+
+def _is_zero(x: Any) -> bool:
+    return isinstance(x, Term) and x.op == "float" and not x.args[1]
+
+
+class Terms:
+    """The terms that exist; equal structures are one object."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, Term] = {}
+
+    def make(self, op: str, *args: Any) -> Term:
+        key = (op, *[(type(a), a) for a in args])
+        if key not in self.known:
+            self.known[key] = Term(op, args)
+        return self.known[key]
+
+    def binary(self, op: str, dtype: str, a: Any, b: Any) -> Any:
+        """a op b on scalars; dtype is that of the operands."""
+        if not isinstance(a, Term) and not isinstance(b, Term):
+            compares = op in ("eq", "ne", "lt", "le", "gt", "ge")
+            return NUMBERS[op](a, b) if compares else wrapped(NUMBERS[op](a, b), dtype)
+        constants = all(isinstance(x, Term) and x.op == "float" for x in (a, b))
+        if constants and op in ("add", "sub", "mul", "div", "min", "max"):
+            if op != "div" or b.args[1]:
+                value = a.args[1] / b.args[1] if op == "div" else NUMBERS[op](a.args[1], b.args[1])
+                return self.make("float", dtype, value)
+        if op == "mul" and any(map(_is_zero, (a, b))) or op == "div" and _is_zero(a):
+            return self.make("float", dtype, 0.0)
+        if op in COUNTED or op in MERGED:
+            return self._gathered(op, dtype, a, b)
+        if op in ("eq", "ne"):
+            return self.make(op, frozenset(((type(a), a), (type(b), b))))
+        return self.make(op, dtype, a, b)
+
+    def _gathered(self, op: str, dtype: str, a: Any, b: Any) -> Any:
+        items: Counter[Any] = Counter()
+        number = None
+        for x in (a, b):
+            flat = isinstance(x, Term) and x.op == op and x.args[0] == dtype
+            for y, count in (x.args[1] if flat and len(x.args[1]) < MOST_OPERANDS else ((x, 1),)):
+                if not isinstance(y, Term):
+                    number = y if number is None else wrapped(NUMBERS[op](number, y), dtype)
+                elif not (op in NEUTRAL and y.op == "float" and y.args[1] == NEUTRAL[op]):
+                    items[y] += count
+        if op == "mul" and number == 0:
+            return 0
+        if number is not None and number != NEUTRAL.get(op):
+            items[number] = 1
+        if op in MERGED:
+            items = Counter(dict.fromkeys(items, 1))
+        if not items:
+            return NEUTRAL[op] if number is not None else self.make("float", dtype, float(NEUTRAL[op]))
+        (first, count), *others = items.items()
+        return first if not others and count == 1 else self.make(op, dtype, frozenset(items.items()))

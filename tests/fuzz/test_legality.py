@@ -1,0 +1,12 @@
+"""No legality check is missing in 60 random programs; `python -m tests.fuzz.legality` looks at thousands."""
+from __future__ import annotations
+
+from .legality import CHANGED, SAME, run_programs
+
+
+def test_no_wrong_rewrite_is_accepted():
+    counts, wrong = run_programs(range(60), jobs=2)
+    assert not wrong, "\n".join(wrong)
+    refused = sum(n for (_, outcome, accepted), n in counts.items() if outcome == CHANGED and not accepted)
+    harmless = sum(n for (_, outcome, _), n in counts.items() if outcome == SAME)
+    assert refused >= 10 and harmless >= 200

@@ -1,0 +1,121 @@
+"""Products of low-bit matrices of any extents, in either layout, and of batches of matrices."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tests.rules.products import (
+    ALDERLAKE,
+    BF,
+    HASWELL,
+    HOST,
+    NEOVERSE,
+    NEOVERSE_V1,
+    S8,
+    SU,
+    U8,
+    ZEN4,
+    compiled,
+    einsum,
+    extremes,
+    multiplied,
+    product,
+)
+from tilewright import te
+from tilewright.rules import apply_rules
+from tilewright.rules.dot_product import choose_tile, round_up
+from tilewright.tir import run, verify
+
+
+@pytest.mark.parametrize("m, n, k", [(1, 3, 7), (3, 7, 1), (7, 17, 31), (17, 1, 64), (31, 127, 3), (64, 100, 17),
+                                     (100, 31, 127), (127, 64, 100)])
+@pytest.mark.parametrize("a_transposed, b_transposed, types", [
+    (False, False, U8), (False, True, S8), (True, False, SU), (True, True, S8)])
+def test_ragged_extents_and_both_layouts(m, n, k, a_transposed, b_transposed, types):
+    """Extents that no tile, lane or group divides, both operands in either layout: exact at the extremes."""
+    a = extremes(types[0], (k, m) if a_transposed else (m, k))
+    b = extremes(types[1], (n, k) if b_transposed else (k, n), 1)
+    got = compiled(product(m, n, k, types, b_transposed, a_transposed=a_transposed), a, b)
+    np.testing.assert_array_equal(got, multiplied(a.T if a_transposed else a, b.T if b_transposed else b))
+
+
+@pytest.mark.parametrize("of_a, of_b, types", [
+    ("bik", "bkj", U8), ("bki", "bjk", S8), ("ibk", "kbj", SU), ("bik", "jkb", S8)])
+def test_batches(of_a, of_b, types):
+    """The batch axis anywhere but last among B's takes the instruction; there it does not, with the same result."""
+    extents = {"b": 3, "i": 13, "j": 37, "k": 30}
+    func = einsum(of_a, of_b, extents, types)
+    a, b = (extremes(t, [extents[x] for x in of]) for t, of in zip(types, (of_a, of_b)))
+    want = np.einsum(f"{of_a},{of_b}->bij", a.astype("int64"), b.astype("int64"))
+    for target in (HOST, "llvm -num-cores=2"):
+        np.testing.assert_array_equal(compiled(func, a, b, target=target), want)
+    assert uses_instruction(func) == (of_b[-1] != "b")
+
+
+def uses_instruction(func, target=ZEN4):
+    return "tensorize" in str(apply_rules(func, tw.Target(target)).trace)
+
+
+@pytest.mark.parametrize("of_a, of_b", [("ik", "kj"), ("ki", "jk")])
+def test_rows_of_unknown_number(of_a, of_b):
+    """m is known at the call only: another rule, the same result."""
+    m = te.var("m")
+    func = einsum(of_a, of_b, {"i": m, "j": 37, "k": 30}, S8)
+    assert not uses_instruction(func)
+    module = tw.compile(func, target=HOST)
+    for rows in (1, 13):
+        extents = {"i": rows, "j": 37, "k": 30}
+        a, b = (extremes("int8", [extents[x] for x in of]) for of in (of_a, of_b))
+        out = np.zeros((rows, 37), "int32")
+        module(a, b, out)
+        np.testing.assert_array_equal(out, np.einsum(f"{of_a},{of_b}->ij", a.astype("int64"), b.astype("int64")))
+
+
+def test_a_matrix_times_its_own_transpose():
+    """One buffer in both roles: another rule, the same result."""
+    a = te.placeholder((13, 30), "int8", name="A")
+    r = te.reduce_axis((0, 30), name="k")
+    c = te.compute((13, 13), lambda i, j: te.sum(a[i, r].astype("int32") * a[j, r].astype("int32"), axis=r), name="C")
+    x = extremes("int8", (13, 30))
+    np.testing.assert_array_equal(compiled(te.create_prim_func([a, c]), x), multiplied(x, x.T))
+
+
+def test_a_ragged_epilogue():
+    """Elements beyond the edge of the result are computed in the tile, and not written."""
+    func = product(13, 37, 30, S8, True, epilogue=lambda x: (te.round(x.astype("float32") * 0.002)).astype("int8"))
+    a, b = extremes("int8", (13, 30)), extremes("int8", (37, 30), 1)
+    want = np.clip(np.rint(multiplied(a, b.T).astype("float32") * np.float32(0.002)), -128, 127)
+    np.testing.assert_array_equal(compiled(func, a, b), want)
+    assert uses_instruction(func)
+
+
+@pytest.mark.parametrize("target", [ZEN4, ALDERLAKE, HASWELL, NEOVERSE_V1])
+@pytest.mark.parametrize("types", [S8, U8, SU, BF])
+@pytest.mark.parametrize("a_transposed, b_transposed", [(False, True), (True, False)])
+def test_a_ragged_schedule_means_the_same(target, types, a_transposed, b_transposed):
+    """Interpreted, so for targets that are not this machine as well, and with a look at every index."""
+    func = product(5, 19, 7, types, b_transposed, a_transposed=a_transposed)
+    sch = apply_rules(func, tw.Target(target.replace("cores=1", "cores=2")))
+    verify(sch.func)
+    shapes = (7, 5) if a_transposed else (5, 7), (19, 7) if b_transposed else (7, 19)
+    if types is BF:
+        random = np.random.default_rng(0)
+        a, b = (random.integers(-8, 8, shape).astype(tw.tir.dtype.numpy_dtype("bfloat16")) for shape in shapes)
+    else:
+        a, b = (extremes(t, shape) for t, shape in zip(types, shapes))
+    out = np.zeros((5, 19), types[2])
+    run(sch.func, a, b, out)
+    x, y = a.astype("float64"), b.astype("float64")
+    np.testing.assert_array_equal(out, (x.T if a_transposed else x) @ (y.T if b_transposed else y))
+    assert uses_instruction(func, target) == (types is not BF or target is ZEN4)
+
+
+def test_tiles_of_ragged_results_waste_little():
+    """Of the products that the tiles make, nine tenths and more are asked for, from 100 rows and columns on."""
+    for lanes, target in ((16, tw.Target(ZEN4)), (8, tw.Target(HASWELL)), (4, tw.Target(NEOVERSE))):
+        for m, n in ((127, 500), (1009, 997), (100, 784), (113, 127)):
+            for together in (1, 8):
+                rows, vectors = choose_tile(m, n, lanes, together, target)
+                made = round_up(m, max(rows, together)) * round_up(n, vectors * lanes)
+                assert m * n >= 0.9 * made and 1 <= rows and (together == 1 or together % rows == 0)
