@@ -24,6 +24,7 @@ CASES = {
     "bf16 -> f32": ("bfloat16", "bfloat16", "float32", "float32"),
     "bf16 -> bf16": ("bfloat16", "bfloat16", "float32", "bfloat16"),
 }
+SIZES = ["512", "1024", "500", "1000x784x256", "1000x784x256T", "32x1024x1024T"]
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--peers", help="Python of an environment with benchmarks/peers.txt")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--sizes", nargs="+", default=["512", "1024", "500", "1000x784x256", "1000x784x256T"])
+    parser.add_argument("--sizes", nargs="+", default=SIZES)
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
     options = parser.parse_args()
     workers = harness.start("low_bit_matmul", ["tilewright", "torch"], 1, options.peers)

@@ -7,6 +7,7 @@ import tilewright as tw
 from tilewright import te, tir
 from tilewright.driver.build import cache_key
 from tilewright.lowering.pass_context import Options
+from tilewright.script import from_source
 from tilewright.support.errors import CallError
 from tilewright.tir import For, IfThenElse, IntImm, Ramp, Store, Var
 
@@ -130,3 +131,19 @@ def test_the_first_of_several_failures_of_threads_is_reported_and_the_next_call_
             f(bad, out)
         f(good, out)
         np.testing.assert_array_equal(out, 2)
+
+
+def test_a_while_loop_ends_at_the_first_access_outside():
+    func = from_source("""
+        @T.prim_func
+        def search(A: T.Buffer((16,), "float32"), B: T.Buffer((1,), "int32")):
+            B[0] = 0
+            while A[B[0]] < T.float32(1):
+                B[0] = B[0] + 1
+    """)
+    found = np.zeros(1, "int32")
+    for checked in (False, True):
+        with pytest.raises(CallError, match=r"the index B\[0\] (= 16 )?of A"):
+            tw.build(func, checked=checked)(np.zeros(16, "float32"), found)
+    tw.build(func, checked=True)(np.arange(16, dtype="float32"), found)
+    assert found == 1

@@ -106,7 +106,8 @@ def test_the_command(tmp_path):
 
 @pytest.mark.parametrize("content, message", [
     (b"\x7fELF\xff\xfe", "old.py is not Python"), (b"import tvm\0", "null bytes"),
-    (b"x = " + b"-" * 50_000 + b"1", "nested too deeply"), (b"# coding: foo\n", "old.py is not Python: unknown encoding"),
+    (b"x = " + b"-" * 50_000 + b"1", "nested too deeply"),
+    (b"# coding: foo\n", "old.py is not Python: unknown encoding"),
 ])
 def test_files_that_are_no_script(content, message):
     with pytest.raises(ArgumentError, match=message):

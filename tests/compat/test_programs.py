@@ -299,7 +299,8 @@ def test_nodes_of_python_numbers(tvm):
     loop = tir.For(x, 0, 6, tir.ForKind.SERIAL, tir.SeqStmt([tir.Evaluate(0), some]), annotations={"key": 1})
     last = tir.LetStmt(y, 7, tir.BufferStore(b, tir.BufferLoad(b, [5]) + tir.Let(z, 1, z + 2).astype("float32"), [y]))
     wide = tir.BufferStore(b, tir.Broadcast(4.0, 2), [tir.Ramp(6, 1, 2)])
-    assert loop.min.dtype == "int64" and isinstance(loop, tir.For) and isinstance(some, tir.IfThenElse)
+    assert loop.min.dtype == "int64" and loop.body.seq[1] is some
+    assert isinstance(loop, tir.For) and isinstance(some, tir.IfThenElse)
     axis = tir.IterVar((0, 8), "i", tir.IterVar.CommReduce)
     assert (axis.var.name, axis.dom.extent.value, axis.iter_type) == ("i", 8, 2)
     out = np.zeros(8, "float32")

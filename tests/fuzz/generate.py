@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +40,25 @@ FLOATS = ("float32", "float64", "float16", "bfloat16")
 EXTENTS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 19, 23, 31, 32)
 MOST_POINTS = 3000                                     # iterations of one stage
 MOST_ELEMENTS = 1500                                   # of one tensor
+
+
+def _leaves(e: Any) -> Iterator[Any]:
+    """The constants, scalars and elements in e."""
+    if isinstance(e, (Constant, Number, Scalar, Read)):
+        yield e
+    elif isinstance(e, (tuple, list)):
+        for part in e:
+            yield from _leaves(part)
+    elif is_dataclass(e):
+        for f in fields(e):
+            yield from _leaves(getattr(e, f.name))
+
+
+def _may_be_constant(e: Node) -> bool:
+    """True for an expression that may be folded to a number, 0 among them, while it is built."""
+    leaves = list(_leaves(e))
+    return not any(isinstance(x, (Scalar, Read)) for x in leaves) or any(
+        isinstance(x, (Constant, Number)) and not x.value for x in leaves)
 
 
 class Generator:
@@ -197,7 +218,8 @@ class Generator:
             divides = op in ("floordiv", "floormod", "truncdiv", "truncmod")
             if divides and isinstance(other, Constant) and not other.value:
                 other = Constant(dtype, 3)
-            return Binary(op, e, other) if rng.random() < 0.7 else Binary(op, other, e)
+            forwards = rng.random() < 0.7 or divides and _may_be_constant(e)
+            return Binary(op, e, other) if forwards else Binary(op, other, e)
         if roll < 0.65:
             return Choose(self._condition(), e, self._leaf(dtype), lazy=rng.random() < 0.7)
         if roll < 0.8:

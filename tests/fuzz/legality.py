@@ -3,12 +3,11 @@
 Each random call is made twice on copies of one schedule: as it is, and with the checks of `errors.legal` switched off.
 Where the forced rewrite changes what the interpreter computes (another value, a race, memory that nothing wrote, an
 index out of bounds), the checked call must have refused. Where it does not, a refusal was without need: harmless.
-A rewrite after which a block runs on values that are not ready, and again when they are, changes what it computes too,
-though the last run hides that from the outputs.
 """
 from __future__ import annotations
 
 import random
+import re
 import signal
 import sys
 import time
@@ -16,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
@@ -28,13 +28,25 @@ from . import generate
 from .check import interpret
 from .programs import Program
 from .schedules import Action, Chooser, perform
-from .symbolic import steady
 
 SAME, CHANGED, UNBUILT = "same", "changed", "not built"
-MOVING = ("compute_at", "reverse_compute_at")
 STEPS = 12
 DRAWING = ("sample_compute_location",)                 # tries what the checks accept: without them it draws otherwise
 SECONDS = 20                                           # for one forced rewrite under the interpreter
+
+
+Call = tuple[str, str, bool]                           # primitive, outcome when forced, accepted
+Refusal = tuple[str, str, str]                         # primitive, outcome when forced, message
+_NAMES = re.compile(r"\b(?=\w*[\d_A-Z])\w+\b|\b\w\b|\b[ijk][oi]\b|\([^()]*\)")
+
+
+@dataclass
+class Found:
+    """The sums over calls, the refusals that no harm explains, and the wrong rewrites that were accepted."""
+    counts: Counter[Call] = field(default_factory=Counter)
+    reasons: Counter[Refusal] = field(default_factory=Counter)
+    examples: dict[Refusal, str] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
 
 
 class TooSlow(Exception):
@@ -66,60 +78,63 @@ def forced(program: Program, sch: Schedule, action: Action) -> str:
         return UNBUILT
     try:
         with time_limit(SECONDS):
-            fine = not interpret(program, copy.func) and not (action[0] in MOVING and _unsettles(program, sch, copy))
-        return SAME if fine else CHANGED
+            return CHANGED if interpret(program, copy.func) else SAME
     except TilewrightError:
         return CHANGED
     except TooSlow:
         return UNBUILT
 
 
-def _unsettles(program: Program, before: Schedule, after: Schedule) -> bool:
-    """True where a block has come to run on values that are not ready, and again when they are."""
-    sizes = program.bindings[0]
-    return steady(before.func, sizes) and not steady(after.func, sizes)
-
-
-def examine(seed: int) -> tuple[Counter[tuple[str, str, bool]], list[str]]:
-    """(counts of (primitive, outcome when forced, accepted), descriptions of wrong rewrites that were accepted)."""
+def examine(seed: int) -> Found:
+    """What the calls of one program gave, up to the first wrong rewrite that was accepted."""
     program, rng = generate.program(seed), random.Random(seed)
-    sch, counts, wrong = Schedule(program.function()), Counter[tuple[str, str, bool]](), []
+    sch, found = Schedule(program.function()), Found()
     chooser = Chooser(rng, threads=rng.random() < 0.25)
     for step in range(STEPS):
         chooser.late = step > STEPS * 0.7
         action = chooser.action(sch)
         if action is None:
             continue
-        checked = sch.copy()
+        checked, refusal = sch.copy(), ""
         try:
             perform(checked, action)
-            accepted = True
-        except ScheduleError:
-            accepted = False
+        except ScheduleError as error:
+            refusal = reason(error)
+        accepted = not refusal
         if action[0] in DRAWING:
             outcome = SAME if accepted else UNBUILT
         else:
             outcome = forced(program, sch, action)
-        counts[action[0], outcome, accepted] += 1
+        found.counts[action[0], outcome, accepted] += 1
+        if refusal and outcome != CHANGED:
+            found.reasons[action[0], outcome, refusal] += 1
+            found.examples.setdefault((action[0], outcome, refusal), f"seed {seed}, step {step}")
         if accepted and outcome == CHANGED:
-            wrong.append(f"seed {seed}, step {step}: {action} was accepted")
+            found.wrong.append(f"seed {seed}, step {step}: {action} was accepted")
             break
         if accepted:
             sch = checked
-    return counts, wrong
+    return found
 
 
-def run_programs(seeds: Iterable[int], jobs: int) -> tuple[Counter[tuple[str, str, bool]], list[str]]:
+def reason(error: ScheduleError) -> str:
+    """The first line of the error's message without the names and numbers of the program."""
+    return _NAMES.sub("_", str(error).splitlines()[0])
+
+
+def run_programs(seeds: Iterable[int], jobs: int) -> Found:
     """The sums of `examine` over the seeds."""
-    total, wrong = Counter[tuple[str, str, bool]](), []
+    total = Found()
     with ProcessPoolExecutor(jobs) as pool:
-        for counts, found in pool.map(examine, seeds, chunksize=4):
-            total += counts
-            wrong += found
-    return total, wrong
+        for found in pool.map(examine, seeds, chunksize=4):
+            total.counts += found.counts
+            total.reasons += found.reasons
+            total.examples = found.examples | total.examples
+            total.wrong += found.wrong
+    return total
 
 
-def table(counts: Counter[tuple[str, str, bool]]) -> str:
+def table(counts: Counter[Call]) -> str:
     """One line per primitive."""
     lines = ["primitive                 harmless  of these refused       harmful  of these accepted  not built"]
     for name in sorted({key[0] for key in counts}):
@@ -130,19 +145,29 @@ def table(counts: Counter[tuple[str, str, bool]]) -> str:
     return "\n".join(lines)
 
 
+def reasons(found: Found) -> str:
+    """One line per message of a refusal without need, or of one that stands in for a rewrite that cannot be built."""
+    ordered = sorted(found.reasons.items(), key=lambda item: (item[0][:2], -item[1]))
+    return "\n".join(f"{n:5}  {name} ({what}): {message}  [{found.examples[name, what, message]}]"
+                     for (name, what, message), n in ordered)
+
+
 @click.command()
 @click.option("--programs", default=2000, show_default=True, help="Number of programs.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the first; the others follow.")
 @click.option("--jobs", default=2, show_default=True, help="Processes.")
-def main(programs: int, seed: int, jobs: int) -> None:
+@click.option("--reasons", "shown", is_flag=True, help="Tally the messages of refusals without need.")
+def main(programs: int, seed: int, jobs: int, shown: bool) -> None:
     """Count what the legality checks catch; exit status 1 when a wrong rewrite was accepted."""
     start = time.time()
-    total, wrong = run_programs(range(seed, seed + programs), jobs)
-    print(table(total))
-    print(f"{programs} programs from seed {seed}, {sum(total.values())} calls, {len(wrong)} wrong rewrites accepted, "
-          f"{time.time() - start:.0f} s")
-    print("\n".join(wrong))
-    sys.exit(bool(wrong))
+    found = run_programs(range(seed, seed + programs), jobs)
+    print(table(found.counts))
+    if shown:
+        print(reasons(found))
+    print(f"{programs} programs from seed {seed}, {sum(found.counts.values())} calls, {len(found.wrong)} wrong "
+          f"rewrites accepted, {time.time() - start:.0f} s")
+    print("\n".join(found.wrong))
+    sys.exit(bool(found.wrong))
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ class Chooser:
         if not names:
             return None
         early = {"split": 7, "fuse": 4, "reorder": 5, "compute_at": 6, "reverse_compute_at": 5,
-                 "compute_inline": 2.5, "reverse_compute_inline": 5, "cache_read": 4, "cache_write": 3,
+                 "compute_inline": 4, "reverse_compute_inline": 8, "cache_read": 4, "cache_write": 3,
                  "set_scope": 1.5, "transform_layout": 2.5, "decompose_reduction": 2, "parallel": 0.4,
                  "vectorize": 0.4, "unroll": 0.4, "annotate": 0.3, "unannotate": 0.1, "bind": 0.7 * self.threads}
         late = {"split": 2, "fuse": 1, "reorder": 1, "decompose_reduction": 3, "parallel": 2 - self.threads,
@@ -249,6 +249,10 @@ class Chooser:
 
     def _reverse_compute_inline(self, sch: Schedule, names: list[str]) -> Action | None:
         fitting = [n for n in names if sch.producers(n)]
+        alone = [n for n in fitting if self._of(sch, n).init is None
+                 and any(sch.consumers(p) == [n] for p in sch.producers(n))]
+        if alone and self.rng.random() < 0.8:          # the others are refused
+            fitting = alone
         return ("reverse_compute_inline", self.rng.choice(fitting)) if fitting else None
 
     def _cache_read(self, sch: Schedule, names: list[str]) -> Action | None:

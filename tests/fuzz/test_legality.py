@@ -5,8 +5,9 @@ from .legality import CHANGED, SAME, run_programs
 
 
 def test_no_wrong_rewrite_is_accepted():
-    counts, wrong = run_programs(range(60), jobs=2)
-    assert not wrong, "\n".join(wrong)
+    found = run_programs(range(60), jobs=2)
+    assert not found.wrong, "\n".join(found.wrong)
+    counts = found.counts
     refused = sum(n for (_, outcome, accepted), n in counts.items() if outcome == CHANGED and not accepted)
     harmless = sum(n for (_, outcome, _), n in counts.items() if outcome == SAME)
     assert refused >= 10 and harmless >= 200

@@ -282,3 +282,16 @@ def test_padding_that_ends_at_a_wider_symbol():
     for extent in (0, 3, 7, 20):
         x = np.arange(1, extent + 1, dtype="int32")
         check(sch.func, [x], np.resize(np.append(x, np.zeros(7, "int32")), 7) if extent < 7 else x[:7])
+
+
+def test_a_circular_buffer_of_each_parallel_part():
+    a = te.placeholder((17,), "int32", "a")
+    b = te.compute((17,), lambda i: a[i] * 3, name="b")
+    c = te.compute((16,), lambda i: b[i] + b[i + 1], name="c")
+    sch = Schedule(te.create_prim_func([a, c]))
+    _, part, inner = sch.split(loops(sch, "c")[0], [2, None, 4])
+    sch.parallel(part)
+    sch.compute_at(sch.get_block("b"), inner)
+    sch.rolling_buffer(sch.get_block("b"), 0)
+    x = np.arange(17, dtype="int32")
+    check(sch.func, [x], 3 * (x[:-1] + x[1:]))

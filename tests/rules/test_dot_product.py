@@ -174,9 +174,10 @@ def test_accumulators_stay_in_registers(types, instruction):
         assert "rsp" not in body[body.index(instruction):] and not re.search(r"vmov\w+\s+%zmm\d+, [-\d]*\(", body)
 
 
+@pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("types, scalar", [(U8, r"movb|pinsrb|pextrb"), (BF, r"pinsrw|pextrw")])
-def test_packing_shuffles_vectors(types, scalar):
-    text = machine_code(product(512, 512, 512, types), ZEN4)
+def test_packing_shuffles_vectors(types, scalar, transposed):
+    text = machine_code(product(512, 512, 512, types, transposed), ZEN4)
     assert not re.search(rf"\s({scalar})\s", text) and re.search(r"vpunpck|vperm|vpshuf", text)
 
 
@@ -189,7 +190,9 @@ def test_every_intrinsic_is_well_formed():
         verify(intrin.impl)
 
 
-@pytest.mark.parametrize("name", [r.name for r in DOTS] + ["interleave_4x16_int8", "interleave_2x8_bfloat16"])
+@pytest.mark.parametrize("name", [r.name for r in DOTS] + ["interleave_4x16_int8", "interleave_2x8_bfloat16",
+                                                          "interleave_8x4_groups_of_4_int8",
+                                                          "interleave_16x4_groups_of_2_bfloat16"])
 def test_descriptions_and_implementations_agree(name):
     """Both interpreted on the same values; floats that are small integers, so that no sum rounds."""
     intrin = TensorIntrin.get(name)

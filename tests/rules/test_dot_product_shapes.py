@@ -25,6 +25,7 @@ from tests.rules.products import (
 from tilewright import te
 from tilewright.rules import apply_rules
 from tilewright.rules.dot_product import choose_tile, round_up
+from tilewright.script import tir as T
 from tilewright.tir import run, verify
 
 
@@ -79,6 +80,57 @@ def test_a_matrix_times_its_own_transpose():
     c = te.compute((13, 13), lambda i, j: te.sum(a[i, r].astype("int32") * a[j, r].astype("int32"), axis=r), name="C")
     x = extremes("int8", (13, 30))
     np.testing.assert_array_equal(compiled(te.create_prim_func([a, c]), x), multiplied(x, x.T))
+
+
+@T.prim_func
+def from_five(A: T.Buffer((16, 32), "int8"), B: T.Buffer((32, 16), "int8"), C: T.Buffer((16, 16), "int32")):
+    for i, j, k in T.grid(16, 16, 32):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = 5
+            C[vi, vj] = C[vi, vj] + T.Cast("int32", A[vi, vk]) * T.Cast("int32", B[vk, vj])
+
+
+@T.prim_func
+def onto_c(A: T.Buffer((16, 32), "int8"), B: T.Buffer((32, 16), "int8"), C: T.Buffer((16, 16), "int32")):
+    for i, j, k in T.grid(16, 16, 32):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            C[vi, vj] = C[vi, vj] + T.Cast("int32", A[vi, vk]) * T.Cast("int32", B[vk, vj])
+
+
+@T.prim_func
+def doubling(A: T.Buffer((16, 32), "int8"), B: T.Buffer((32, 16), "int8"), C: T.Buffer((16, 16), "int32")):
+    for i, j, k in T.grid(16, 16, 32):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = 0
+            C[vi, vj] = C[vi, vj] * 2 + T.Cast("int32", A[vi, vk]) * T.Cast("int32", B[vk, vj])
+
+
+@T.prim_func
+def other_way_round(A: T.Buffer((16, 32), "int8"), B: T.Buffer((32, 16), "int8"), C: T.Buffer((16, 16), "int32")):
+    for i, j, k in T.grid(16, 16, 32):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vj, vi] = 0
+            C[vj, vi] = C[vj, vi] + T.Cast("int32", A[vi, vk]) * T.Cast("int32", B[vk, vj])
+
+
+def test_what_is_almost_such_a_product():
+    """Sums that start elsewhere than at 0, are no plain sums, or lie transposed: other rules, and what is written."""
+    a, b = extremes("int8", (16, 32)), extremes("int8", (32, 16), 1)
+    x, y = a.astype("int64"), b.astype("int64")
+    powers = 2 ** np.arange(31, -1, -1)
+    wanted = {from_five: x @ y + 5, onto_c: x @ y + 7, doubling: (x * powers) @ y, other_way_round: (x @ y).T}
+    for func, want in wanted.items():
+        assert not uses_instruction(func)
+        out = np.full((16, 16), 7, "int32")
+        tw.compile(func, target=HOST)(a, b, out)
+        np.testing.assert_array_equal(out, want.astype("int32"))
 
 
 def test_a_ragged_epilogue():

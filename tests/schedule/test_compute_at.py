@@ -249,8 +249,16 @@ def test_refusals_of_compute_at():
             "reverse_compute_at")
     refuses(sch, lambda: sch.compute_at(c, i), "block C is below loop i already")
     refuses(sch, lambda: sch.reverse_compute_at(c, di), "no producer of block C is below loop i")
+
+
+def test_the_update_of_a_reduction_moves_as_a_whole():
+    sch = Schedule(matmul_bias())
+    c, d = sch.get_block("C"), sch.get_block("D")
+    i, j, k = sch.get_loops(c)
     sch.decompose_reduction(c, i)
-    refuses(sch, lambda: sch.compute_at(c, di), "reduction block C_update does not initialise what it writes")
+    sch.compute_at(c, sch.get_loops(d)[0])
+    assert sch.get_loops(c)[0] == sch.get_loops(d)[0]
+    check(sch, matmul_bias(), matmul_bias_reference, (20, 13), (13, 18))
 
 
 def test_every_consumer_must_be_below():

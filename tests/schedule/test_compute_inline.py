@@ -16,7 +16,10 @@ from tests.schedule.compute_support import (
 )
 from tilewright import te
 from tilewright.schedule import Schedule
+from tilewright.script import from_source
+from tilewright.script import tir as T
 from tilewright.te.prim_func import create_prim_func
+from tilewright.tir import interp
 
 
 def test_expression_goes_into_every_consumer():
@@ -164,3 +167,32 @@ def test_a_guarded_use_of_a_part_stays():
     c = te.compute((6,), lambda i: te.if_then_else(i >= 1, b[i - 1], 7), name="C")
     sch = Schedule(create_prim_func([a, c]))
     refuses(sch, lambda: sch.reverse_compute_inline(sch.get_block("C")), "only where a condition holds")
+
+
+@T.prim_func
+def scratch(A: T.Buffer((24,), "int32"), B: T.Buffer((12,), "int32")):
+    P = T.alloc_buffer((24,), "int32")
+    for i in range(24):
+        with T.block("P"):
+            vi = T.axis.spatial(24, i)
+            P[vi] = A[vi] + 1
+    for i in range(12):
+        with T.block("B"):
+            vi = T.axis.spatial(12, i)
+            V = T.match_buffer(A[vi:vi + 2], (2,), "int32", offset_factor=1)
+            c = T.alloc_buffer((1,), "int32")
+            c[0] = P[vi]
+            while c[0] >= 12:
+                c[0] = c[0] - 12
+            B[vi] = c[0] + V[1]
+
+
+def test_a_block_with_buffers_and_views_of_its_own():
+    """They are not among the regions of the block, which a reader that was inlined into it states anew."""
+    sch = Schedule(scratch)
+    sch.compute_inline("P")
+    assert "T.reads(A[0:24])" in str(sch.func)
+    assert from_source(sch.func.script()).script() == sch.func.script()
+    a, o = np.arange(24, dtype="int32") * 7, np.zeros(12, "int32")
+    interp.run(sch.func, a, o)
+    np.testing.assert_array_equal(o, (a[:12] + 1) % 12 + a[1:13])

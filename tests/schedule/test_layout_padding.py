@@ -10,6 +10,7 @@ from tilewright import te
 from tilewright.schedule import Schedule
 from tilewright.schedule.index_map import IndexMap
 from tilewright.schedule.scopes import replace_buffers
+from tilewright.script import tir as T
 from tilewright.support.errors import ArgumentError
 from tilewright.tir import interp
 
@@ -174,3 +175,28 @@ def test_padding_is_what_was_asked_for():
     want[:, :6] = a * 3
     want[:, 6:] = np.arange(3)[:, None] * 100 + np.array([2, 3])
     np.testing.assert_array_equal(out.reshape(3, 8), want)
+
+
+@T.prim_func
+def tiles(A: T.Buffer((16, 16), "int32"), B: T.Buffer((16, 16), "int32")):
+    for io, jo in T.grid(4, 4):
+        with T.block("tile"):
+            vio, vjo = T.axis.remap("SS", [io, jo])
+            S = T.alloc_buffer((4, 4), "int32")
+            for i, j in T.grid(4, 4):
+                with T.block("S"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    S[vj, vi] = A[vio * 4 + vi, vjo * 4 + vj]
+            for i, j in T.grid(4, 4):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vjo * 4 + vi, vio * 4 + vj] = S[vi, vj]
+
+
+def test_the_buffer_of_a_nested_block():
+    sch = Schedule(tiles)
+    sch.transform_layout("S", ("write", 0), lambda i, j: (j // 3, i, j % 3), pad_value=7)
+    assert sch.get(sch.get_block("S_pad")).name_hint == "S_pad"
+    a, o = np.arange(256, dtype="int32").reshape(16, 16), np.zeros((16, 16), "int32")
+    interp.run(sch.func, a, o)
+    np.testing.assert_array_equal(o, a.T)

@@ -332,3 +332,9 @@ def test_fingerprint_tells_definitions_and_schedules_apart():
     assert base == of() and len(base) == 32
     others = {of(n=32), of(factor=16), of(name="D"), of(mark="unroll"), of(act=lambda x, y: x + y)}
     assert len(others) == 5 and base not in others
+
+
+def test_a_method_that_is_misspelt():
+    c = te.compute((4,), lambda i: i, name="C")
+    with pytest.raises(AttributeError, match="'vectorise'\n\nhint: did you mean vectorize"):
+        te.create_schedule(c.op)[c].vectorise(c.op.axis[0])

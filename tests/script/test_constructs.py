@@ -6,8 +6,10 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tests.script.round_trip import assert_round_trip
 from tilewright.script import from_source
+from tilewright.support.errors import ScriptError
 from tilewright.tir import COMM_REDUCE, DATA_PARALLEL, OPAQUE, ORDERED, interp, walk
 from tilewright.tir.stmt import Block, For, PrimFunc
 
@@ -361,3 +363,62 @@ def test_what_it_means():
     b = np.empty(6, "float32")
     interp.run(func, a, b)
     np.testing.assert_allclose(b, 1 + np.exp(a[:, 1:].astype("float64")).sum(1), rtol=1e-6)
+
+
+def test_buffers_of_a_function_without_blocks():
+    """They are those of the root block, which then reads and writes what the statements do."""
+    func = check("""
+        for i in range(8):
+            x = T.alloc_buffer((1,), "int32", scope="local")
+            x[0] = n
+            while x[0] > i:
+                x[0] = x[0] - 8
+            A[i, 0] = A[i, 1] + x[0]
+    """, """
+        T.reads(A[0:8, 1])
+        T.writes(A[0:8, 0])
+        x = T.alloc_buffer((1,), "int32", scope="local")
+        for i in range(8):
+            x[0] = n
+            while x[0] > i:
+                x[0] = x[0] - 8
+            A[i, 0] = A[i, 1] + x[0]
+    """, params="A: T.Buffer((8, 8), 'int32'), n: T.int32")
+    for run in (lambda *args: interp.run(func, *args), tw.build(func)):
+        out = np.ones((8, 8), "int32")
+        run(out, 30)
+        np.testing.assert_array_equal(out[:, 0], [31 - 8 * -(-(30 - i) // 8) for i in range(8)])
+
+
+def test_spellings_of_older_scripts():
+    check("""
+        x = T.allocate([8], "float32", "global")
+        y = T.buffer_decl((8,), "float32", data=x)
+        y[0] = T.call_pure_extern("float32", "sqrtf", A[0, 0])
+        A[0, 1] = y[0]
+    """, """
+        x = T.decl_buffer((8,))
+        y = T.Buffer((8,), "float32", data=x.data)
+        y[0] = T.call_extern("float32", "sqrtf", A[0, 0])
+        A[0, 1] = y[0]
+    """)
+
+
+def test_thread_axes_that_are_named_first():
+    check("""
+        bx = T.env_thread("blockIdx.x")
+        tx = T.env_thread("threadIdx.x")
+        T.launch_thread(bx, 8)
+        with T.launch_thread(tx, 8):
+            A[bx, tx] = T.float32(0)
+    """, """
+        with T.launch_thread("blockIdx.x", 8) as blockIdx_x:
+            with T.launch_thread("threadIdx.x", 8) as threadIdx_x:
+                A[blockIdx_x, threadIdx_x] = T.float32(0)
+    """)
+
+
+@pytest.mark.parametrize("name", ["print", "exp", "alloc_buffer"])
+def test_a_name_of_T_without_T(name):
+    with pytest.raises(ScriptError, match=rf"the name '{name}' is not defined here(?s:.*)did you mean T\.{name}\?"):
+        parse(f"A[0, 0] = {name}(A[0, 1])")

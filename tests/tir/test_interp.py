@@ -16,10 +16,12 @@ from tilewright.tir import (
     Evaluate,
     IfThenElse,
     IntImm,
+    IRModule,
     Let,
     LetStmt,
     Load,
     MatchBuffer,
+    PrimFunc,
     Ramp,
     Range,
     Store,
@@ -403,3 +405,10 @@ def test_wide_integers_round_once_to_float32():
     x = Var("x", "int64")
     value = 2**60 + 2**36 + 1  # just above a tie of float32; float64 would drop the 1
     assert float(interp.evaluate(cast("float32", x), {x: value})) == 2.0**60 + 2**37
+
+
+def test_only_functions_run():
+    func = PrimFunc((), Evaluate(IntImm(0)))
+    for wrong in (IRModule({"main": func}), PrimFunc, None):
+        with pytest.raises(InterpreterError, match="run takes a PrimFunc, not"):
+            interp.run(wrong)

@@ -130,7 +130,7 @@ for i in T.thread_binding(4, thread="threadIdx.x"):
 
 
 @wrong("`storage_align` of a buffer whose address goes to a call",
-       r"S is aligned by storage_align, and (its strides are settled|its address is passed on)")
+       r"S is aligned by storage_align, and (its strides are fixed|its address is passed on)")
 def aligned_and_passed_on():
     lowered("""
 S = T.alloc_buffer((8, 8), "int32")
@@ -146,3 +146,15 @@ for i in range(1):
         T.writes(B[0:8, 0:8])
         T.evaluate(T.call_packed("no.such.function", S.access_ptr("r"), B.access_ptr("w")))
 """)
+
+
+# ---- accesses that are certain to be out of bounds
+
+@wrong("a loop over one element too many", r"f: B\[i, 0\] is out of bounds: index 0 runs from 0 to 8, the extent is 8")
+def loop_too_long():
+    lowered("for i in range(9):\n    B[i, 0] = A[0, 0]")
+
+
+@wrong("a negative index", r"f: A\[0, -1\] is out of bounds: index 1 is -1, the extent is 8")
+def negative_index():
+    lowered("B[0, 0] = A[0, -1]")

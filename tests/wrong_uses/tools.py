@@ -137,6 +137,21 @@ def tag_twice():
         te.compute((8,), lambda i: A[i], name="c", tag="b")
 
 
+@wrong("`PassContext(config=3)`", r"PassContext: config is 3, not a dict")
+def context_config_number():
+    PassContext(config=3)
+
+
+@wrong("`PassContext(disabled_pass=3)`", r"PassContext: disabled_pass is 3, not a list of names")
+def context_disabled_number():
+    PassContext(disabled_pass=3)
+
+
+@wrong("a `PassContext` that is left before it was entered", r"this context was left before it was entered")
+def context_left():
+    PassContext().__exit__(None, None, None)
+
+
 @wrong("`PassContext(config={\"tir.disable_vectorise\": True})`",
        r"PassContext: config has no 'tir.disable_vectorise' here\n\nhint: did you mean tir.disable_vectorize\?")
 def context_key():

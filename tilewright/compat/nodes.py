@@ -93,7 +93,7 @@ Range = _kind("Range", _range, lambda x: isinstance(x, tir.Range),
 
 def _value(x: Any, dtype: str) -> Expr:
     """x; a Python number becomes a constant of dtype."""
-    return x if isinstance(x, Node) else tir.const(x, dtype)
+    return convert(x) if isinstance(x, Node) else tir.const(x, dtype)
 
 
 def _for(loop_var: tir.Var, min: Any, extent: Any, kind: str, body: tir.Stmt, thread_binding: tir.IterVar | None = None,

@@ -45,8 +45,8 @@ class _Alignment(Copier):
             return super().allocate(s)
         if s.buffer.strides:
             raise LowerError(with_hint(
-                f"{s.buffer.name} is aligned by storage_align, and its strides are settled by a view that names them or an "
-                "address that is passed on", "align a copy that only loads and stores use"))
+                f"{s.buffer.name} is aligned by storage_align, and its strides are fixed by a view that names them or "
+                "an address that is passed on", "align a copy that only loads and stores use"))
         for call in (n for n in walk(s.body) if isinstance(n, Call) and n.op == "access_ptr"):
             if any(n is s.buffer.data or isinstance(n, Load) and n.buffer is s.buffer for n in walk(call)):
                 raise LowerError(with_hint(f"{s.buffer.name} is aligned by storage_align, and its address is passed on",

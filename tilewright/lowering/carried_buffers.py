@@ -10,6 +10,7 @@ from tilewright.lowering.hulls import Hull, hull_of, join_hulls
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import expressions, free_vars, map_stmts, uses_any
 from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import (
@@ -71,37 +72,45 @@ class _Accesses:
     lets: set[Var] = field(default_factory=set)
     written: list[tuple[Expr, ...]] = field(default_factory=list)
     read: list[tuple[Expr, ...]] = field(default_factory=list)
+    asked: list[Expr] = field(default_factory=list)         # likely conditions of the writes, but on inner loops
+    given: list[tuple[Expr, ...]] = field(default_factory=list)      # for each read, the conditions around it
     escapes: bool = False
 
-    def visit(self, stmt: Stmt, sure: bool) -> None:
-        """`sure`: the statement runs in every iteration of the loops around it, likely guards aside."""
+    def visit(self, stmt: Stmt, sure: bool, around: tuple[Expr, ...] = ()) -> None:
+        """`sure`: the statement runs in every iteration of the loops around it, likely guards (`around`) aside."""
         for e in expressions(stmt):
             for node in walk(e):
                 if isinstance(node, Load) and node.buffer is self.buffer:
                     self.read.append(node.indices)
+                    self.given.append(around)
                 elif node is self.buffer.data:
                     self.escapes = True
         match stmt:
             case Store(buffer, _, indices):
                 if buffer is self.buffer and sure and not self.read:
                     self.written.append(indices)
+                    self.asked += [c for c in around if not any(v in self.domains for v in free_vars(c))]
             case For(var, low, extent):
                 self.domains[var] = (low, extent)
-                self.visit(stmt.body, sure)
+                self.visit(stmt.body, sure, around)
             case LetStmt(var):
                 self.lets.add(var)
-                self.visit(stmt.body, sure)
+                self.visit(stmt.body, sure, around)
             case IfThenElse(cond, then, other):
-                self.visit(then, sure and (is_likely(cond) or self.happens(cond)))
+                self.visit(then, sure and (is_likely(cond) or self.happens(cond)), (*around, *conjuncts(cond)))
                 if other is not None:
-                    self.visit(other, False)
+                    self.visit(other, False, around)
             case Seq(stmts):
                 for s in stmts:
-                    self.visit(s, sure)
+                    self.visit(s, sure, around)
             case Allocate():
-                self.visit(stmt.body, sure)
+                self.visit(stmt.body, sure, around)
             case _ if hasattr(stmt, "body"):
-                self.visit(stmt.body, False)
+                self.visit(stmt.body, False, around)
+
+    def misses_writes(self) -> bool:
+        """True when a read may run in an iteration in which a condition keeps a write from running."""
+        return not all(any(structural_equal(c, g) for g in given) for c in self.asked for given in self.given)
 
     def happens(self, cond: Expr) -> bool:
         """True for a condition on inner loops alone, such as `k == 0` around the start of a reduction."""
@@ -116,7 +125,7 @@ def _is_fresh(s: Allocate, analyzer: Analyzer) -> bool:
         return False
     if not found.read:
         return True
-    if not found.written:
+    if not found.written or found.misses_writes():
         return False
     for d in range(s.buffer.ndim):
         written = [_along(i, d, found, analyzer) for i in found.written]

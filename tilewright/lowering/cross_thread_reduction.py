@@ -59,7 +59,8 @@ def _visit(node: Any, above: tuple[For, ...], made: list[Buffer]) -> Any:
             return node
     if isinstance(node, For):
         return node.replace(body=_visit(node.body, (*above, node), made))
-    inside = () if isinstance(node, Block) else above
+    # into a block go the threads around it only: each needs a place for its part
+    inside = tuple(loop for loop in above if loop.kind == THREAD_BINDING) if isinstance(node, Block) else above
     return map_sub_statements(node, lambda s: _visit(s, inside, made))
 
 

@@ -115,6 +115,11 @@ class PassContext:
         if instruments:
             raise ArgumentError(with_hint("PassContext: instruments are not supported",
                                           "TILEWRIGHT_DUMP=folder writes the function after each pass"))
+        if config is not None and not isinstance(config, Mapping):
+            raise ArgumentError(f"PassContext: config is {described(config)}, not a dict")
+        for key, names in (("required_pass", required_pass), ("disabled_pass", disabled_pass)):
+            if names is not None and not isinstance(names, (list, tuple, set)):
+                raise ArgumentError(f"PassContext: {key} is {described(names)}, not a list of names")
         self.opt_level, self.config = opt_level, dict(config or {})
         self.required_pass, self.disabled_pass = list(required_pass or ()), list(disabled_pass or ())
         for key in self.config:
@@ -128,6 +133,8 @@ class PassContext:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if not _stack.__dict__.get("contexts"):
+            raise ArgumentError("PassContext: this context was left before it was entered")
         _stack.contexts.pop()
 
     @classmethod

@@ -22,6 +22,7 @@ from tilewright.lowering.partition_loops import partition_loops
 from tilewright.lowering.pass_context import NEEDED, Options, PrimFuncPass, current_options
 from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
 from tilewright.lowering.reduction_init import lower_reduction_init
+from tilewright.lowering.refuse_overruns import refuse_overruns
 from tilewright.lowering.relax_guards import relax_private_guards
 from tilewright.lowering.simplify import simplify
 from tilewright.lowering.software_pipeline import lower_software_pipelines
@@ -54,6 +55,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("lower_double_buffers", lower_double_buffers, "block"),
     Pass("lower_reduction_init", lower_reduction_init, "block"),
     Pass("lower_blocks", lower_blocks, "loop"),
+    Pass("refuse_overruns", refuse_overruns, "loop"),
     Pass("unify_thread_loops", unify_thread_loops, "loop"),
     Pass("merge_kernels", merge_kernels, "loop"),
     Pass("lift_carried_buffers", lift_carried_buffers, "loop"),

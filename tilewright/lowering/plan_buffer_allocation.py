@@ -8,7 +8,7 @@ from tilewright.lowering.walking import free_vars
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import DATA_PARALLEL, Expr, Var
 from tilewright.tir.node import Node, children, map_children, walk
-from tilewright.tir.stmt import PARALLEL, Allocate, Block, BlockRealize, For, PrimFunc, Store, is_thread_axis
+from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Block, BlockRealize, For, PrimFunc, Store, is_thread_axis
 
 Path = tuple[Node, ...]                       # the loops and blocks around a statement, outermost first
 
@@ -26,9 +26,9 @@ def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
     """Every buffer allocated in a block is allocated at the lowest common ancestor of its accesses.
 
     The place is a block, or the body of a loop, which then holds an Allocate. It stays outside of every
-    loop that carries values of the buffer: a loop that drives a reduction (or ordered) axis of a block that
-    writes it, if the loop is not parallel. Shared memory stays outside of the threads that share it. Buffers
-    without an access vanish.
+    loop that carries values of the buffer: a serial loop that drives a reduction (or ordered) axis of a block that
+    writes it, inside of all loops that drive the axis and run their iterations at once. Shared memory stays outside
+    of the threads that share it. Buffers without an access vanish.
     """
     survey = _Survey()
     _visit(func.body, (), survey)
@@ -79,7 +79,8 @@ def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) ->
     for axis, value in zip(block.iter_vars, values, strict=True):
         depths = survey.driving[axis.var] = frozenset(d for v in free_vars(value) for d in survey.driving.get(v, ()))
         if axis.iter_type != DATA_PARALLEL:
-            carried = min((carried, *(d for d in depths if not _is_parallel(path[d]))))
+            apart = max((d for d in depths if _runs_at_once(path[d])), default=-1)
+            carried = min((carried, *(d for d in depths if d > apart)))
     for buffer in block.alloc_buffers:
         survey.home[buffer] = block
         survey.by_data[buffer.data] = buffer
@@ -100,9 +101,9 @@ def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) ->
             _meet(stmt.buffer, path[:carried], survey)
 
 
-def _is_parallel(node: Node) -> bool:
+def _runs_at_once(node: Node) -> bool:
     """True for a loop whose iterations carry nothing to each other."""
-    return isinstance(node, For) and node.kind == PARALLEL
+    return isinstance(node, For) and node.kind not in (SERIAL, UNROLLED)
 
 
 def _meet(buffer: Buffer, path: Path, survey: _Survey) -> None:

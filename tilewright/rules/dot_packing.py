@@ -2,8 +2,9 @@
 
     [*batch, outer // width, k // group, outer % width, k % group]        # outer: i of A, j of B
 
-Rows that run along j (or i) are interleaved by shuffles; of rows that run along k, and of panels too narrow for a
-shuffle, groups are moved one by one. An A whose rows run along k is used as it is, or copied with its padding.
+Rows that run along j (or i) are interleaved by shuffles, and groups of rows that run along k; in panels too narrow for
+that, and where k has too few groups, groups are moved one by one. An A whose rows run along k is used as it is, or
+copied with its padding.
 """
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tilewright.rules.contraction import PARALLEL_COPY
 from tilewright.rules.elementwise import schedule_elementwise
 from tilewright.rules.kinds import facts_of
 from tilewright.schedule import BlockRV, Schedule
-from tilewright.schedule.intrinsics import interleave_name
+from tilewright.schedule.intrinsics import STEPS, interleave_groups_name, interleave_name
 from tilewright.support.target import Target
 from tilewright.tir import Buffer, Load
 
@@ -68,25 +69,34 @@ def _pack(sch: Schedule, rv: BlockRV, x: Operand, pad: BlockRV | None, panel: tu
     """Panel after panel: (axis of the product, width). pad, the block that pads x, joins in: it runs where a group is
     moved, or where rows are loaded to be interleaved."""
     axis, width = panel
+    depth = facts_of(sch, rv).reduced[0] or 0
+    taken = max((c for c in SHUFFLED if width % c == 0), default=0)
+    few = STEPS if x.runs_along_k and taken and depth % (STEPS * group) == 0 else 1
+    if x.runs_along_k:
+        taken = taken if few > 1 else 0
+        width = taken or width                            # what one interleaving writes lies in one piece
     pack = sch.reindex_cache_read(rv, x.buffer.name, "global", lambda *v: (
         *v[:-3], v[axis] // width, v[-1] // group, v[axis] % width, v[-1] % group))
-    taken = 0 if x.runs_along_k else max((c for c in SHUFFLED if width % c == 0), default=0)
     if pad is not None and not taken:
         sch.compute_inline(pad)
     points = facts_of(sch, pack).points                   # asked for here: tensorize consumes the block
-    *batch, outer, depth = sch.get_loops(pack)
-    steps, inside = sch.split(depth, [None, group])
+    sch.transform_block_layout(pack, lambda *v: (*v[:-1], v[-1] // group, v[-1] % group))
+    *batch, outer, groups, inside = sch.get_loops(pack)
+    steps, step = sch.split(groups, [None, few])
     panels, part, column = sch.split(outer, [None, width // (taken or width), taken or width])
     panels = sch.fuse(*batch, panels)
-    if taken:
-        sch.reorder(panels, steps, part, inside, column)
+    if not taken:
+        sch.reorder(panels, steps, part, step, column, inside)
+        sch.vectorize(inside)
+    else:
+        sch.reorder(panels, steps, part, *((column, step, inside) if few > 1 else (step, inside, column)))
         sch.unroll(part)
         if pad is not None:
             sch.compute_at(pad, part)
             sch.vectorize(sch.get_loops(pad)[-1])
-        sch.tensorize(inside, interleave_name(x.buffer.dtype, group, taken))
-    else:
-        sch.reorder(panels, steps, part, column, inside)
-        sch.vectorize(inside)
+        if few > 1:
+            sch.tensorize(column, interleave_groups_name(x.buffer.dtype, group, taken))
+        else:
+            sch.tensorize(inside, interleave_name(x.buffer.dtype, group, taken))
     if target.num_cores > 1 and points >= PARALLEL_COPY:
         sch.parallel(panels)

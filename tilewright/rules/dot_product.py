@@ -13,12 +13,13 @@ from tilewright.rules.contraction import PARALLEL_FLOPS, choose_strips, panel_gr
 from tilewright.rules.dot_packing import Operand, pack_columns, pack_rows, rows_together
 from tilewright.rules.kinds import BlockFacts, facts_of
 from tilewright.schedule import BlockRV, Schedule
-from tilewright.schedule.intrinsics import DotIntrin, dot_intrinsics
+from tilewright.schedule.intrinsics import STEPS, DotIntrin, dot_intrinsics
 from tilewright.support import config
 from tilewright.support.target import Target
-from tilewright.tir import Binary, Cast, Expr, Load, Store, dtype
+from tilewright.tir import Binary, Block, Cast, Expr, Load, Store, dtype, is_const, structural_equal
 
 LATENCY = 8                      # accumulators that hide the latency of a dot product
+WASTE = 0.04                     # share of k that may be padding so that packing is fast
 COPY = 0.02                      # share of the time that a copy of A takes, where else it is read in place
 
 
@@ -47,17 +48,28 @@ class DotProduct:
 
 def dot_product(facts: BlockFacts) -> DotProduct | None:
     """facts as a product of widened elements of two matrices, or two batches of matrices; None for anything else."""
-    total = facts.block.body.value if isinstance(facts.block.body, Store) else None
-    if not (isinstance(total, Binary) and total.op == "add" and isinstance(total.b, Binary) and total.b.op == "mul"):
-        return None
     if len(facts.spatial) < 2 or len(facts.reduced) != 1 or not all((*facts.spatial, *facts.reduced)):
         return None
+    total = _summed(facts.block)
+    if not isinstance(total, Binary) or total.op != "mul":
+        return None
     (*batch, i, j), (k,) = facts.spatial_axes, facts.reduced_axes
-    for x, y in itertools.permutations((total.b.a, total.b.b)):
+    for x, y in itertools.permutations((total.a, total.b)):
         a, b = _operand(x, [*batch, i, k]), _operand(y, [*batch, j, k])
         if a is not None and b is not None and a.buffer is not b.buffer:
             return DotProduct(facts, a, b)
     return None
+
+
+def _summed(block: Block) -> Expr | None:
+    """e of a block C[i, ...] = C[i, ...] + e that starts at 0, for its spatial axes i, ... and then a reduced one."""
+    store, init = block.body, block.init
+    if not isinstance(store, Store) or not isinstance(init, Store) or not is_const(init.value, 0):
+        return None
+    in_order = [*map(id, store.indices)] == [id(v.var) for v in block.iter_vars[:-1]]
+    value = store.value
+    return value.b if (in_order and isinstance(value, Binary) and value.op == "add"
+                       and structural_equal(value.a, Load(store.buffer, store.indices))) else None
 
 
 def _operand(x: Expr, axes: list[Expr]) -> Operand | None:
@@ -100,6 +112,13 @@ def choose_tile(m: int, n: int, lanes: int, together: int, target: Target) -> tu
     return best[1:]
 
 
+def depth_factor(product: DotProduct, group: int) -> int:
+    """What k is rounded up to a multiple of: whole groups, and where that adds little, as many as B is packed by."""
+    k, together = product.extents[2], STEPS * group
+    little = product.b.runs_along_k and round_up(k, together) <= (1.0 + WASTE) * round_up(k, group)
+    return together if little else group
+
+
 def round_up(extent: int, factor: int) -> int:
     """The least multiple of factor that is not less than extent."""
     return -(-extent // factor) * factor
@@ -112,7 +131,7 @@ def schedule_dot_product(sch: Schedule, product: DotProduct, row: DotIntrin, epi
     rows, vectors = choose_tile(*product.extents[:2], row.lanes, together, target)
     width = vectors * row.lanes
     given = {p.name for p in sch.get_producers(rv)}
-    epilogue = _padded(sch, product, (max(rows, together), width, group), epilogue)
+    epilogue = _padded(sch, product, (max(rows, together), width, depth_factor(product, group)), epilogue)
     product = _described(sch, rv)
     pads = {facts_of(sch, p).written: p for p in sch.get_producers(rv) if p.name not in given}
     m, n, k = product.extents

@@ -97,11 +97,11 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str, st
     write_buffer_index: the position among the buffers that block writes, or a name. `block` goes on to name the
     computation; the copy is returned, named like the new buffer: the old one's name, `_`, scope.
 
-    Legal when no other block writes the buffer, and the block stores to it at one place and reads it only as its own
-    partial sum.
+    Legal when the block stores to the buffer at one place and reads it only as its own partial sum, and no block that
+    writes the buffer comes between two steps of a reduction.
     """
     realize = sch.realize(block)
-    require_stage(sch, realize)
+    require_stage(sch, realize, alone=False)
     require_scope(storage_scope, realize)
     region = chosen(realize, realize.block.writes, write_buffer_index, "writes")
     source = region.buffer

@@ -27,6 +27,7 @@ from tilewright.support.errors import legal, require
 from tilewright.support.names import identifier
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import (
+    COMM_REDUCE,
     DATA_PARALLEL,
     Call,
     Expr,
@@ -124,14 +125,23 @@ def before_consumers(sch: Schedule, buffer: Buffer,
 
 
 def after_writer(sch: Schedule, realize: BlockRealize, buffer: Buffer) -> tuple[list[For], list[Stmt], int]:
-    """(loops around the place, the statements there, position): after the writer, before its consumers."""
-    readers = [r for r in readers_of(sch, buffer) if r is not realize]
+    """(loops around the place, the statements there, position): after the writer, before all other users of buffer.
+
+    Another writer may come between two steps of a reduction only where these are in one iteration of the place.
+    """
+    writers = [w for w in writers_of(sch, buffer) if w is not realize]
+    others = [*(r for r in readers_of(sch, buffer) if r is not realize), *writers]
     loops: list[For] = []
     children = children_of(sch.root.block)
     while True:
         here = positions(children, [realize])[0]
         child = children[here]
-        if here not in positions(children, readers):
+        if here not in positions(children, others):
+            split = {n for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+                     if iv.iter_type == COMM_REDUCE for n in walk(value)} & {loop.loop_var for loop in loops}
+            legal(not writers or not split, f"{buffer.name} is written by block {realize.block.name} and by block "
+                  f"{', '.join(w.block.name for w in writers)}, which may come between two steps of its reduction",
+                  realize, *writers)
             return loops, children, here + 1
         assert isinstance(child, For)
         loops.append(child)

@@ -45,9 +45,10 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     -1 as late as possible, -2 as early as possible, n >= 0 before statement n. Where sample_compute_location gave a
     place that is no loop, the block stays, or is inlined.
 
-    Legal when the block computes each element from its inputs alone, whole reductions; when all its consumers are below
-    loop and all its producers come before the place; when it goes on to compute all of an output; and when no block
-    that it would pass writes what it reads or writes.
+    Legal when the block computes each element from its inputs alone, whole reductions; when all its producers come
+    before the place; when its consumers are below loop, or come after all of what the iterations of loop need and that
+    is the whole domain of the block; when it goes on to compute all of an output; and when no block that it would pass
+    writes what it reads or writes.
     """
     if _place_without_loop(sch, loop):
         return sch.compute_inline(block) if loop.place == "inlined" else None
@@ -61,27 +62,35 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     unread = f"block {name} writes {outputs[0]}, an output of the function, and " if outputs else ""
     require(bool(consumers), f"{unread}nothing reads what block {name} computes", realize,
             hint="reverse_compute_at moves an output to its producers")
-    for consumer in consumers:
-        legal(is_below(sch.index, consumer, target),
-              f"block {consumer.block.name} reads {name}'s result and is not below loop {target.loop_var.name}",
-              consumer, target, hint="choose a loop around all consumers")
+    below = [c for c in consumers if is_below(sch.index, c, target)]
+    outside = [c for c in consumers if not any(c is b for b in below)]
+    require(bool(below), f"no consumer of block {name} is below loop {target.loop_var.name}", realize, target,
+            hint="choose a loop around a consumer")
     producers = _distinct(r for b in realize.block.reads for r in writers_of(sch, b.buffer))
     children = children_of(target)
     # A producer that comes after the block gives values to later iterations only; require_same_order sees to those.
     earlier = [p for p in producers if p is not realize and precedes(sch.index, p, realize)]
-    at = _place(children, earlier, consumers, index, name, target)
+    at = _place(children, earlier, below, index, name, target)
     place, inner_of = _scope(sch, target)
-    boxes = touched(consumers, "reads", inner_of, place)
+    boxes = touched(below, "reads", inner_of, place)
     moved = narrowed(sch, realize)
     domains = solve(moved, moved.writes, boxes, place, within=False)
     before = sch.index
     _move(sch, realize, target, at, nest(moved, domains, place.analyzer, preserve_unit_loops))
+    if _goes_on(realize):
+        _require_partition(sch, sch.realize(name), realize, target)
+    for consumer in outside:
+        now = sch.realize(consumer.block.name)
+        legal(_runs_all(sch, sch.realize(name)) and order(sch, sch.index, sch.realize(name), now) <= {BEFORE},
+              f"block {consumer.block.name} reads {name}'s result and is not below loop {target.loop_var.name}",
+              consumer, target, hint="choose a loop around all consumers")
     legal(not outputs or _runs_all(sch, sch.realize(name)),
           f"block {name} would not be shown to compute all of {', '.join(outputs)}, an output of the function", realize,
           hint="reverse_compute_at moves an output to its producers")
     others = [p for p in blocks_of(before) if p is not realize]
     writers = {w.block.name for b in buffers for w in writers_of(sch, b)}
-    require_same_order(sch, before, name, [p for p in others if p.block.name not in writers], ignore=buffers)
+    require_same_order(sch, before, name, [p for p in others if p.block.name not in writers],
+                       ignore=[] if _goes_on(realize) else buffers)
     require_same_order(sch, before, name, [p for p in others if p.block.name in writers])
     require_no_race(sch, name)
 
@@ -102,8 +111,8 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     The new loops, preserve_unit_loops, index and places that are no loop are as in compute_at.
 
     Legal when every producer is below loop or finished before it; when what the block reads of those below is complete
-    at the place; when the parts of the block make up its domain, steps of a reduction once each; and when no block that
-    it would pass touches what it writes or writes what it reads.
+    at the place; when the parts of the block make up its domain, with steps of a reduction once each or all again from
+    the first; and when no block that it would pass touches what it writes or writes what it reads.
     """
     if _place_without_loop(sch, loop):
         return sch.reverse_compute_inline(block) if loop.place == "inlined" else None
@@ -125,8 +134,7 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     before = sch.index
     _move(sch, realize, target, at, nest(narrow, domains, place.analyzer, preserve_unit_loops))
     moved = sch.realize(name)
-    loops = sch.loops_above(moved)
-    _require_partition(sch, moved, realize, loops, target)
+    _require_partition(sch, moved, realize, target)
     for producer in below:
         legal(order(sch, sch.index, sch.realize(producer.block.name), moved) <= {BEFORE},
               f"what block {name} reads of block {producer.block.name} is not all computed in one iteration of loop "
@@ -154,7 +162,7 @@ def _require_one_function(block: BlockRV | str, loop: LoopRV) -> None:
 
 def _require_movable(sch: Schedule, realize: BlockRealize, target: For) -> None:
     name = realize.block.name
-    require_stage(sch, realize, alone=False)
+    require_stage(sch, realize, alone=False, starts=False)
     require(not is_below(sch.index, realize, target), f"block {name} is below loop {target.loop_var.name} already",
             realize, target)
     require(sch.index.scope_of(target) is sch.root, f"loop {target.loop_var.name} is inside a block", target)
@@ -211,28 +219,36 @@ def _idle(sch: Schedule, moved: BlockRealize) -> For | None:
                      and not analyzer.prove(binary("gt", loop.extent, 0))), None)
 
 
-def _require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, loops: Sequence[For],
-                       target: For) -> None:
-    """The iterations of the moved block are those of its domain, reductions run each once and in one thread."""
-    name, analyzer = moved.block.name, sch.analyzer_at(None)
+def _goes_on(realize: BlockRealize) -> bool:
+    """True for a reduction that another block began."""
+    return is_reduction(realize.block) and realize.block.init is None
+
+
+def _require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, target: For) -> None:
+    """The iterations of the moved block are those of its domain; reductions run in one thread, each step once or the
+    whole of them again from the start."""
+    name, analyzer, loops = moved.block.name, sch.analyzer_at(None), sch.loops_above(moved)
     used = {n for value in moved.iter_values for n in walk(value)}
     idle = _idle(sch, moved)
     legal(idle is None, f"block {name} would not run where loop {idle.loop_var.name if idle else ''} has no iterations",
           target, old, hint="choose a loop that is known to run")
-    again = not is_reduction(moved.block)            # running it again changes nothing
+    pairs = list(zip(moved.block.iter_vars, moved.iter_values, strict=True))
+    reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
+    steps = {n for _, value in reductions for n in walk(value)}
+    again = not _goes_on(moved)                      # running it again changes nothing
     for loop in loops:
+        again = again and loop.loop_var not in steps
         unit = analyzer.prove(loop.extent.equal(1)) or again and loop.kind in (SERIAL, UNROLLED)
         legal(unit or loop.loop_var in used,
               f"every iteration of loop {loop.loop_var.name} would run the same part of block {name}", loop, old,
               hint=f"choose a loop outside {loop.loop_var.name}")
-    pairs = list(zip(moved.block.iter_vars, moved.iter_values, strict=True))
     legal(runs_once(pairs, loops, moved.predicate, analyzer),
           f"the parts of block {name} that the iterations of loop {target.loop_var.name} would run overlap or leave "
           "something out", old, target, hint="choose an outer loop")
-    reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
     for iv, value in reductions:
         assert iv.dom is not None
-        begins = analyzer.equal(substitute(value, {loop.loop_var: loop.min for loop in loops}), iv.dom.min)
+        begins = moved.block.init is None or analyzer.equal(
+            substitute(value, {loop.loop_var: loop.min for loop in loops}), iv.dom.min)
         legal(begins, f"the reduction over {iv.var.name} would not begin at its first step {iv.dom.min}, where "
               f"block {name} initialises", old, target)
     for loop in loops:

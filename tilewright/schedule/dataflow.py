@@ -103,9 +103,12 @@ def require_single_writer(sch: Schedule, realize: BlockRealize) -> None:
               realize, *others, hint="do this before decompose_reduction")
 
 
-def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True) -> None:
+def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, starts: bool = True) -> None:
     """The block is the only one that gives its buffers their values (where `alone`), and gives each element a value
-    that depends on nothing but what the block reads: running it again, or in another order, changes nothing."""
+    that depends on nothing but what the block reads: running it again, or in another order, changes nothing.
+
+    Without `starts` a reduction may go on from what another block began: its steps must run once each.
+    """
     require_leaf(sch, realize)
     block = realize.block
     for iv in block.iter_vars:
@@ -115,12 +118,13 @@ def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True) -> N
         require_single_writer(sch, realize)
     _require_own_elements(realize)
     reduces = is_reduction(block)
-    legal(not reduces or block.init is not None, f"reduction block {block.name} does not initialise what it writes",
-          realize)
+    begun = block.init is not None or reduces and not starts
+    legal(not reduces or begun, f"reduction block {block.name} does not initialise what it writes",
+          realize, hint="do this before decompose_reduction")
     for region in block.writes:
         own = loads_of(block_statements(block), region.buffer)
         points = [s.indices for s in stores_of(block_statements(block), region.buffer)]
-        fine = block.init is not None and all(same_indices(load.indices, p) for load in own for p in points)
+        fine = begun and all(same_indices(load.indices, p) for load in own for p in points)
         legal(not own or fine, f"block {block.name} reads {region.buffer.name}, which it also writes", realize)
     if not reduces:
         return

@@ -138,7 +138,8 @@ def decode(value: Any, table: Mapping[str, RV]) -> Any:
     """What `encode` stored; handles by their names. Raises ScheduleError for a name that is not defined."""
     if isinstance(value, Mapping):
         pairs, name = value.get("$map"), value.get("$")
-        if isinstance(pairs, list) and all(isinstance(p, list) and len(p) == 2 and isinstance(p[0], str) for p in pairs):
+        if isinstance(pairs, list) and all(
+                isinstance(p, list) and len(p) == 2 and isinstance(p[0], str) for p in pairs):
             return {k: decode(v, table) for k, v in pairs}
         if not isinstance(name, str):
             raise ScheduleError(f"the trace has an argument {described(value)}, which is neither a handle nor a dict")

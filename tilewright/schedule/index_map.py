@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import intervals_of
-from tilewright.support.errors import ArgumentError, Illegal, require, with_hint
+from tilewright.support.errors import ArgumentError, Illegal, legal, require, with_hint
 from tilewright.tir import axis_separator
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Expr, FloatImm, IntImm, Var, cast, convert
@@ -186,11 +186,12 @@ def new_shape(analyzer: Analyzer, indices: Sequence[Expr],
 
 def require_counted(new: Sequence[Expr], old: Sequence[Expr]) -> None:
     """Refuse new extents that overflowed their type: a one to one map has at least as many places as it has points."""
-    if all(isinstance(e, IntImm) for e in (*new, *old)):
-        points, places = (math.prod(int(e.value) for e in extents) for extents in (old, new))
-        require(places >= points and all(e.value >= 0 for e in new),
-                f"the {points} points of the map do not fit an index of type {new[0].dtype if new else 'int32'}",
-                hint="use int64 extents: T.int64(n)")
+    counts, sizes = ([e.value for e in extents if isinstance(e, IntImm)] for extents in (new, old))
+    if len(counts) == len(new) and len(sizes) == len(old):
+        points = math.prod(sizes)
+        legal(math.prod(counts) >= points and all(n >= 0 for n in counts),
+              f"the {points} points of the map do not fit an index of type {new[0].dtype if new else 'int32'}",
+              hint="use int64 extents: T.int64(n)")
 
 
 def _axes(text: IndexMap, shape: Sequence[Any]) -> tuple[list[Var], dict[Var, tuple[Expr, Expr]]]:

@@ -120,9 +120,14 @@ class _Transform:
 
     def __init__(self, old: Buffer, new: Buffer, mapped: IndexMap, analyzer: Analyzer) -> None:
         self.old, self.new, self.mapped, self.analyzer = old, new, mapped, analyzer
+        self.made: dict[tuple[int, ...], tuple[list[Expr], tuple[Expr, ...]]] = {}     # the old too: ids stay unique
 
     def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        return tuple(self.analyzer.simplify(e) for e in self.mapped.apply(indices))
+        """The new indices of the element at the old ones, simplified; the same expressions where it is asked again."""
+        key = tuple(map(id, indices))
+        if key not in self.made:
+            self.made[key] = list(indices), tuple(self.analyzer.simplify(e) for e in self.mapped.apply(indices))
+        return self.made[key][1]
 
     def _box(self, region: Sequence[Range]) -> tuple[list[Expr], dict[Var, tuple[Expr, Expr]]]:
         """The new indices of a point of region, and the ranges of its coordinates."""

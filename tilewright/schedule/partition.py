@@ -5,7 +5,7 @@ import functools
 from collections.abc import Sequence
 
 from tilewright.schedule.copies import fresh_copy
-from tilewright.schedule.legality import Clash, Region, first_sign
+from tilewright.schedule.legality import Clash, Region, check_annotated_loops, first_sign
 from tilewright.schedule.loops import integers, require_plain
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.reduction import reads_with_output
@@ -34,7 +34,8 @@ def loop_partition(sch: Schedule, loop: LoopRV, factors: Sequence[int | None],
     preserve_unit_iters=False loops of extent 1 do not appear in the bindings of blocks. Every part has blocks and
     loops of its own: handles to the old ones are consumed. Returns the loops.
 
-    Legal when the loop is serial without annotations, and the factors are positive and not more than its extent.
+    Legal when the loop is serial without annotations, the factors are positive and not more than its extent, and no
+    parallel loop below is the only one that uses a buffer, of which its iterations have one each.
     """
     old = sch.loop(loop)
     require_plain(old, "loop_partition")
@@ -57,6 +58,8 @@ def loop_partition(sch: Schedule, loop: LoopRV, factors: Sequence[int | None],
     sch.replace(old, seq(loops))
     for new in loops:
         _drop_dead_inits(sch, new)
+    # a buffer that each iteration of a parallel loop had to itself is now used in several loops
+    check_annotated_loops(sch, [s.loop_var for new in loops for s in statements(new) if isinstance(s, For)])
     return [LoopRV(new.loop_var, sch.focus) for new in loops]
 
 

@@ -99,11 +99,12 @@ def reindex_cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int |
     variables of the block and gives the indices in the new buffer, whose extents are the least that hold them. `block`
     goes on to name the computation; the copy is returned, named like the new buffer: the old one's name, `_`, scope.
 
-    Legal when no other block writes the buffer, the block stores to it at one place and reads it only as its own
-    partial sum, and index_map gives different elements different places, which no reduction changes.
+    Legal when the block stores to the buffer at one place and reads it only as its own partial sum, no block that
+    writes the buffer comes between two steps of a reduction, and index_map gives different elements different places,
+    which no reduction changes.
     """
     realize = sch.realize(block)
-    require_stage(sch, realize)
+    require_stage(sch, realize, alone=False)
     require_scope(storage_scope, realize)
     source = chosen(realize, realize.block.writes, write_buffer_index, "writes").buffer
     return _write(sch, realize, source, cache_name(source, storage_scope), storage_scope, _mapped(realize, index_map))
@@ -130,7 +131,7 @@ def reindex(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | str | Buffe
     source = chosen_buffer(realize.block, buffer)
     name = identifier(f"{source.name}_reindex")
     if writes(realize.block, source):
-        require_stage(sch, realize)
+        require_stage(sch, realize, alone=False)
         point = single_store(realize, source)
     else:
         require_leaf(sch, realize)

@@ -245,7 +245,8 @@ def _circular(block: Block, old: Buffer, new: Buffer, dim: int) -> Block:
         if isinstance(n, BufferRegion) and n.buffer is old:
             r = n.region[dim]
             one = isinstance(r.extent, IntImm) and r.extent.value == 1
-            ring = Range(binary("floormod", r.min, size), r.extent) if one else Range(IntImm(0, size.dtype), size)
+            first = binary("floormod", r.min, size)
+            ring = Range(first, IntImm(1, first.dtype)) if one else Range(IntImm(0, size.dtype), size)
             return BufferRegion(new, (*n.region[:dim], ring, *n.region[dim + 1:]))
         return None
     return rewrite(block, step)

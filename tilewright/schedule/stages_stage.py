@@ -1,6 +1,7 @@
 """One stage of the façade: the loops of one operation, and what the user asked of them."""
 from __future__ import annotations
 
+import difflib
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -51,7 +52,9 @@ class Stage(MemoryCalls):
     def __getattr__(self, name: str) -> Any:
         hint = NOT_HERE.get(name)
         if hint is None:
-            raise AttributeError(f"a stage has no attribute {name!r}")
+            near = [] if name.startswith("_") else difflib.get_close_matches(name, dir(type(self)), 1, 0.8)
+            raise AttributeError(with_hint(f"a stage has no attribute {name!r}",
+                                           f"did you mean {near[0]}?" if near else ""))
         raise AttributeError(with_hint(f"Stage.{name} does not exist", hint))
 
     # ---- what users read

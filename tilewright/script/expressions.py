@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from tilewright.script.environment import Environment
 from tilewright.script.errors import Source, nearest
+from tilewright.script.namespace import NAMES
 from tilewright.script.operators import apply, as_written, choice, inverted, is_expression, is_number, logical, negation
 from tilewright.script.values import BufferSyntax, DType, Form, Fresh, Function, Group, Meta
 from tilewright.support.errors import ScriptError, TilewrightError, described
@@ -94,7 +95,8 @@ class Expressions:
         except KeyError:
             if node.id in _FOLDING:
                 return Function(node.id, functools.partial(_fold, node.id))
-            self.fail(node, f"the name {node.id!r} is not defined here", nearest(node.id, self.names.known()))
+            own = f"did you mean T.{node.id}?" if node.id in NAMES else nearest(node.id, self.names.known())
+            self.fail(node, f"the name {node.id!r} is not defined here", own)
 
     def attribute(self, node: ast.Attribute) -> Any:
         x = self.value(node.value)

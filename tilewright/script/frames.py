@@ -26,9 +26,9 @@ class BlockFrame:
     annotations: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def needs_root(self) -> bool:
-        """True when a function's own frame has parts that only a root block can have: more than buffers."""
-        return bool(self.matched or self.annotations or self.reads or self.writes)
+    def says_something(self) -> bool:
+        """True when a function's own frame has parts that only a root block can have."""
+        return bool(self.allocated or self.matched or self.annotations or self.reads or self.writes)
 
 
 @dataclass(frozen=True)

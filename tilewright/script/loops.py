@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
@@ -18,6 +19,13 @@ from tilewright.tir.stmt import SERIAL, THREAD_BINDING, THREAD_TAGS, For, IfThen
 
 _KINDS = {"range": SERIAL, "serial": SERIAL, "parallel": "parallel", "vectorized": "vectorized", "unroll": "unroll",
           "thread_binding": THREAD_BINDING}
+
+
+@dataclass(frozen=True)
+class EnvThread:
+    """A thread axis that was named, and is launched later."""
+    name: str
+    tag: str
 
 
 class Loops(Variables):
@@ -128,17 +136,30 @@ class Loops(Variables):
         return Range(low, distance)
 
     # with T.launch_thread ----------------------------------------------------------------------------------
+    def env_thread(self, node: ast.Call, target: ast.AST) -> None:
+        """name = T.env_thread("threadIdx.x"): the variable of the loop that T.launch_thread(name, extent) makes."""
+        given = self.bound(node, ("thread_tag",), 1)
+        tag = self.value(given["thread_tag"])
+        if not isinstance(tag, str) or not tag:
+            self.fail(given["thread_tag"], "a thread axis is named by a string", '"blockIdx.x", "threadIdx.x"')
+        self.thread_axis(given["thread_tag"], tag)
+        name = self.target(target)
+        self.names.define(name, EnvThread(name, tag))
+
     def launch(self, node: ast.Call, target: ast.AST | None) -> Around:
         """with T.launch_thread("blockIdx.x", extent) as name."""
         given = self.bound(node, ("thread", "extent"), 2)
         tag, extent = self.value(given["thread"]), self.extent(given["extent"], self.value(given["extent"]))
+        name = tag.name if isinstance(tag, EnvThread) else ""
+        if isinstance(tag, EnvThread):
+            tag = tag.tag
         if not isinstance(tag, str) or not tag:
             self.fail(given["thread"], "a thread axis is named by a string", '"blockIdx.x", "threadIdx.x"')
         self.thread_axis(given["thread"], tag)
-        v = Var(self.target(target) if target is not None else tag, extent.dtype)
+        v = Var(self.target(target) if target is not None else name or tag, extent.dtype)
         low = IntImm(0, extent.dtype)
         self.domains[v] = Range(low, extent)
-        if target is not None:
+        if target is not None or name:
             self.names.define(v.name, v)
         return Around(lambda body: For(v, low, extent, THREAD_BINDING, body, tag), node)
 

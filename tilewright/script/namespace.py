@@ -133,6 +133,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{_OPERATOR_NAMES.get(op, op): _operator(op) for op in BINARY},
     **{name: _call(name) for name in INTRINSICS},
     **{name: _call_dtype_first(name) for name in DTYPE_FIRST if name in INTRINSICS},
+    "call_pure_extern": _call_dtype_first("call_extern"),
     "Not": negation, "if_then_else": choice, "Select": selection, "select": selection, "Cast": cast_as_written,
     "cast": lambda value, dtype: cast(_dtype_name(dtype), value),
     "Ramp": _ramp, "ramp": _ramp,
@@ -154,7 +155,7 @@ NAMES: dict[str, Any] = {
     **{name: Function(name, fn) for name, fn in _FUNCTIONS.items()},
     **{name: Form(name) for name in _FORMS},
     "axis": Group("axis", {name: Form(f"axis.{name}") for name in _AXES}),
-    "Buffer": BufferSyntax(), "buffer": BufferSyntax(),
+    "Buffer": BufferSyntax(), "buffer": BufferSyntax(), "buffer_decl": BufferSyntax(),
 }
 
 

@@ -8,12 +8,13 @@ from typing import Any
 from tilewright.script.blocks import AXES, Blocks
 from tilewright.script.environment import Environment
 from tilewright.script.errors import TOO_DEEP, Source
+from tilewright.script.regions import infer
 from tilewright.script.values import BufferType, DType
 from tilewright.support.errors import StructuralError
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import Allocate, BlockRealize, PrimFunc, Stmt
+from tilewright.tir.stmt import BlockRealize, PrimFunc, Stmt
 from tilewright.tir.verify import verify
 
 
@@ -43,11 +44,11 @@ class _Function(Blocks):
         root = self.root
         top_is_root = isinstance(body, BlockRealize) and body.block.name == "root"
         blocks = any(isinstance(n, BlockRealize) for n in walk(body))
-        if not blocks and not root.needs_root:
-            for buffer in reversed(root.allocated):          # a function without blocks has no root block either
-                body = Allocate(buffer, body)
-        elif not top_is_root:
+        if not top_is_root and (root.says_something or blocks):
             block = self.finished(root, body)
+            if not blocks and root.reads is None and root.writes is None:
+                reads, writes = infer(block)             # of statements that no other block states
+                block = block.replace(reads=reads, writes=writes)
             body = BlockRealize((), IntImm(1, "bool"), block)
         attrs = ({} if private else {"global_symbol": node.name}) | self.attrs
         func = PrimFunc(tuple(self.params), body, {p: b for p, b in self.params.items() if b is not None}, attrs)
@@ -120,7 +121,8 @@ _Function.forms = {
 }
 _Function.definitions = {
     "alloc_buffer": _Function.alloc_buffer, "decl_buffer": _Function.allocation, "allocate": _Function.allocate,
-    "match_buffer": _Function.match_buffer, "launch_thread": _Function.launched, "axis.remap": _Function.remap,
+    "match_buffer": _Function.match_buffer, "launch_thread": _Function.launched, "env_thread": _Function.env_thread,
+    "axis.remap": _Function.remap,
     "let": lambda p, node, target: p.let(target, p.target(target), p.let_value(node)),
     **{f"axis.{name}": lambda p, node, target, kind=kind: p.axis(node, target, kind) for name, kind in AXES.items()},
 }

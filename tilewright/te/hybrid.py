@@ -45,9 +45,16 @@ class HybridFunction:
         except (OSError, TypeError):
             raise TensorExpressionError(with_hint(f"hybrid {self.__name__}: its source text is not available",
                                                   "define it in a file")) from None
-        tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
-        assert isinstance(tree, ast.FunctionDef)
+        try:
+            tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+        except (SyntaxError, RecursionError, MemoryError) as why:
+            raise self._unread(str(why)) from None
+        if not isinstance(tree, ast.FunctionDef):
+            raise self._unread("it is no plain `def`")
         self.tree = tree
+
+    def _unread(self, why: str) -> TensorExpressionError:
+        return TensorExpressionError(f"hybrid {self.__name__}, line {self.line}: the function cannot be read: {why}")
 
     def __call__(self, *args: Any) -> Any:
         try:
@@ -60,7 +67,10 @@ class HybridFunction:
         buffers = {t: decl_buffer(t.shape, t.dtype, t.name) for t in tensors}
         known = inspect.getclosurevars(self.function)
         parser = Parser(self.__name__, self.line, {**known.globals, **known.nonlocals})
-        body = parser.run(self.tree, {k: _replaced(v, buffers) for k, v in arguments.items()})
+        try:
+            body = parser.run(self.tree, {k: _replaced(v, buffers) for k, v in arguments.items()})
+        except RecursionError:
+            raise self._unread("it is nested too deeply, or calls itself") from None
         assert parser.returned is not None
         unused = next((b for b in parser.outputs if not any(b is r for r in parser.returned)), None)
         if unused is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.support.errors import InterpreterError
+from tilewright.support.errors import InterpreterError, described, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.empty_reductions import start_empty_reductions
@@ -140,6 +140,9 @@ def _bind(
     """(array of each buffer parameter, value of each float parameter, value of each integer and shape
     variable).
     """
+    if not isinstance(func, PrimFunc):
+        raise InterpreterError(with_hint(f"run takes a PrimFunc, not {described(func)}",
+                                         'sch.mod["main"] is the function of a schedule, mod["name"] one of a module'))
     if len(args) != len(func.params):
         raise InterpreterError(f"{func.name} takes {len(func.params)} argument(s), {len(args)} given")
     arrays: dict[Var, np.ndarray] = {}

@@ -87,9 +87,13 @@ class BufferVar:
 
     def _indices(self, index: Any) -> tuple[Expr, ...]:
         given = [convert(i) for i in (index if isinstance(index, (tuple, list)) else (index,))]
-        if len(given) == 1 and len(self.buffer.shape) > 1:
-            return _digits(given[0], self.buffer.shape)
-        return tuple(given)
+        name, rank = self.buffer.name, len(self.buffer.shape)
+        if len(given) not in (1, rank):
+            raise IRError(f"ir_builder: {name} has {rank} dimension(s), {len(given)} index(es) given")
+        wrong = next((i for i in given if not dt.is_integer(i.dtype)), None)
+        if wrong is not None:
+            raise IRError(f"ir_builder: the index {wrong} of {name} is {wrong.dtype}, not an integer")
+        return _digits(given[0], self.buffer.shape) if rank > 1 and len(given) == 1 else tuple(given)
 
 
 def _digits(flat: Expr, shape: Sequence[Expr]) -> tuple[Expr, ...]:

@@ -74,9 +74,11 @@ def map_children(node: N, fn: Callable[[Node], Any]) -> N:
     for name in child_names(type(node)):
         old = getattr(node, name)
         if type(old) is tuple:
-            new: Any = tuple([fn(x) for x in old])
-            if any(a is not b for a, b in zip(old, new, strict=True)):
-                changed[name] = new
+            new: Any = [fn(x) for x in old]
+            for a, b in zip(old, new, strict=True):
+                if a is not b:
+                    changed[name] = tuple(new)
+                    break
         elif old is not None:
             new = fn(old)
             if new is not old:

@@ -80,6 +80,11 @@ class Seq(Stmt):
     """Statements one after the other. Built with `seq`, which never nests them."""
     stmts: tuple[Stmt, ...]
 
+    @property
+    def seq(self) -> tuple[Stmt, ...]:
+        """The statements, as TVM calls them."""
+        return self.stmts
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class Evaluate(Stmt):
@@ -111,6 +116,11 @@ class Block(Stmt):
     alloc_buffers: tuple[Any, ...] = ()          # Buffers
     match_buffers: tuple[MatchBuffer, ...] = ()
     annotations: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name_hint(self) -> str:
+        """The name, as TVM calls it."""
+        return self.name
 
 
 @dataclass(slots=True, eq=False, repr=False)

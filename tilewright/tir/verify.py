@@ -9,12 +9,7 @@ from typing import Any, NoReturn
 from tilewright.support.errors import StructuralError
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import (
-    Expr,
-    IterVar,
-    Let,
-    Var,
-)
+from tilewright.tir.expr import Expr, IntImm, IterVar, Let, Range, Var
 from tilewright.tir.node import Node, children, walk
 from tilewright.tir.printer import show
 from tilewright.tir.stmt import (
@@ -77,11 +72,8 @@ class _Verifier:
         self.visible = before
 
     def define(self, x: Any, what: str, *at: Node) -> None:
-        self.check(
-            id(x) not in self.defined,
-            f"{what} {x.name} is defined twice; each definition has an object of its own",
-            *at,
-        )
+        if id(x) in self.defined:
+            self.fail(f"{what} {x.name} is defined twice; each definition has an object of its own", *at)
         self.defined.add(id(x))
         self.visible[id(x)] = what
         if isinstance(x, Buffer):
@@ -284,9 +276,22 @@ class _Verifier:
             return
         for c in children(e):
             self.expr(c)
+        self.typed(e)
+
+    def typed(self, e: Node) -> None:
         message = type_mismatch(e)
         if message:
             self.fail(f"{e}: {message}")
+
+    def constant(self, e: IntImm) -> None:
+        if e.type != "int32" or not -0x80000000 <= e.value < 0x80000000:       # nearly all are: the rest is slower
+            self.typed(e)
+
+    def range(self, e: Range) -> None:
+        self.expr(e.min)
+        self.expr(e.extent)
+        if not e.min.dtype == e.extent.dtype == "int32":
+            self.typed(e)
 
     def var(self, e: Var) -> None:
         if id(e) in self.visible:
@@ -326,6 +331,8 @@ _STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
 _EXPRESSIONS: dict[type, Callable[[_Verifier, Any], None]] = {
     Var: _Verifier.var,
     Load: _Verifier.load,
+    IntImm: _Verifier.constant,
+    Range: _Verifier.range,
     Let: _Verifier.let_expr,
     IterVar: lambda v, e: v.fail(f"the axis {e.var.name} stands in an expression; use its var"),
 }

@@ -199,12 +199,20 @@ for i, j in T.grid(8, 8):
 
 
 @wrong("`compute_at` at a loop that is not around every consumer",
-       r"block D reads B's result and is not below loop i")
+       r"block C reads B's result and is not below loop i")
 def place_not_around_all():
     a, b, c = chain()
     d = te.compute((16, 16), lambda i, j: b[i, j] * 3.0, name="D")
     sch = watch(tw.Schedule(te.create_prim_func([a, c, d])))
-    sch.compute_at("B", sch.get_loops("C")[0])
+    sch.compute_at("B", sch.get_loops("D")[0])
+
+
+@wrong("`compute_at` at a loop that is around no consumer", r"no consumer of block B is below loop i")
+def place_around_none():
+    a, b, c = chain()
+    d = te.compute((16, 16), lambda i, j: a[i, j] * 3.0, name="D")
+    sch = watch(tw.Schedule(te.create_prim_func([a, d, c])))
+    sch.compute_at("B", sch.get_loops("D")[0])
 
 
 @wrong("`compute_at` at a loop inside a block", r"loop j is inside a block")
@@ -282,10 +290,11 @@ def reverse_in_reduction():
 def reverse_repeated():
     sch = script("""
 X = T.alloc_buffer((8,), "int32")
-for i, j in T.grid(4, 8):
-    with T.block("P"):
-        vj = T.axis.spatial(8, j)
-        X[vj] = A[vj]
+for i in T.parallel(4):
+    for j in range(8):
+        with T.block("P"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            X[vj] = A[vj]
 for k in range(8):
     with T.block("R"):
         vk = T.axis.reduce(8, k)

@@ -68,13 +68,13 @@ def inline_inner():
     watch(sch).compute_inline("B")
 
 
-@wrong("`compute_at` of the update after `decompose_reduction`",
+@wrong("`cache_write` of the update after `decompose_reduction`",
        r"reduction block C_update does not initialise what it writes")
 def at_update():
     a, b, c = matmul()
     sch = tw.Schedule(te.create_prim_func([a, b, te.compute((16, 16), lambda i, j: c[i, j] * 2.0, name="D")]))
     sch.decompose_reduction("C", sch.get_loops("C")[0])
-    watch(sch).compute_at("C_update", sch.get_loops("D")[0])
+    watch(sch).cache_write("C_update", 0, "local")
 
 
 @wrong("`compute_at` of a block that reads what it writes", r"block P reads X, which it also writes")
@@ -82,14 +82,32 @@ def at_increment():
     at_consumer(pair("X[vi] = X[vi] + A[vi]"))
 
 
-@wrong("`compute_at` of a reduction that nothing starts", r"reduction block P does not initialise what it writes")
-def at_without_init():
-    at_consumer(pair("""
+@wrong("`cache_write` of a reduction that nothing starts", r"reduction block P does not initialise what it writes")
+def cache_without_init():
+    pair("""
 for i, k in T.grid(8, 8):
     with T.block("P"):
         vi, vk = T.axis.remap("SR", [i, k])
         X[vi] = X[vi] + A[vk]
-"""))
+""").cache_write("P", 0, "local")
+
+
+@wrong("`cache_write` of a reduction between whose steps another block writes",
+       r"X is written by block P and by block W, which may come between two steps of its reduction")
+def cache_between_steps():
+    pair("""
+for k in range(8):
+    for i in range(8):
+        with T.block("P"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                X[vi] = 0
+            X[vi] = X[vi] + A[vk]
+    for j in range(8):
+        with T.block("W"):
+            vj = T.axis.spatial(8, j)
+            X[vj] = 0
+""").cache_write("P", 0, "local")
 
 
 @wrong("`compute_at` of a block whose reduction axis says which element is written",

@@ -32,6 +32,12 @@ def record_fault(fn: FunctionEmitter, message: str) -> None:
     fn.do(f"store atomic ptr {fn.module.c_string(message)}, ptr {fault_global(fn)} monotonic, align 8")
 
 
+def no_fault(fn: FunctionEmitter) -> str:
+    """Whether no fault is recorded yet, an i1 operand."""
+    found = fn.effect(f"load atomic ptr, ptr {fault_global(fn)} monotonic, align 8")
+    return fn.value(f"icmp eq ptr {found}, null")
+
+
 def inside(fn: FunctionEmitter, buffer: Buffer, at: Expr, first: str, last: str | None = None) -> str | None:
     """Whether elements first..last (i64 operands) of an access with an index from data exist; None: need
     not be asked.

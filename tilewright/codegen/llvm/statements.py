@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, annotation_flag, emits
-from tilewright.codegen.llvm.faults import extents_text, record_fault
+from tilewright.codegen.llvm.faults import extents_text, no_fault, record_fault
 from tilewright.codegen.llvm.index import index, natural
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.parallel import emit_parallel
@@ -11,8 +11,9 @@ from tilewright.codegen.llvm.queries import depends_on_data
 from tilewright.codegen.llvm.types import memory_type
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Binary, Call, Expr, IntImm
+from tilewright.tir.node import walk
 from tilewright.tir.stmt import (
     PARALLEL,
     THREAD_BINDING,
@@ -22,6 +23,7 @@ from tilewright.tir.stmt import (
     IfThenElse,
     LetStmt,
     Seq,
+    Store,
     While,
 )
 
@@ -85,13 +87,27 @@ def _is_likely(condition: Expr) -> bool:
     )
 
 
+def _may_fault(fn: FunctionEmitter, s: While) -> bool:
+    """True when something in the loop is checked while it runs."""
+    for n in walk(s):
+        if isinstance(n, LetStmt) or isinstance(n, Call) and n.op in ("call_packed", "checked_index"):
+            return True
+        if isinstance(n, (Load, Store)) and any(depends_on_data(i, fn.dependent) for i in n.indices):
+            return True
+    return False
+
+
 @emits(STATEMENTS, While)
 def emit_while(fn: FunctionEmitter, s: While) -> None:
+    """A loop that ends too once a fault is recorded: what a faulty access gives may never satisfy the condition."""
     test, body, done = fn.new_label("while"), fn.new_label("body"), fn.new_label("endwhile")
     fn.jump(test)
     fn.start(test)
     with fn.region():
-        fn.branch(fn.expr(s.condition), body, done)
+        goes_on = fn.expr(s.condition)
+        if _may_fault(fn, s):
+            goes_on = fn.value(f"and i1 {goes_on}, {no_fault(fn)}")
+        fn.branch(goes_on, body, done)
         fn.start(body)
         fn.stmt(s.body)
     fn.jump(test)

@@ -3,6 +3,6 @@
 Importing it registers them; `DOTS` says which of them a target can run.
 """
 from tilewright.schedule.intrinsics.dot import DOTS, DotIntrin, dot_intrinsics
-from tilewright.schedule.intrinsics.interleave import interleave_name
+from tilewright.schedule.intrinsics.interleave import STEPS, interleave_groups_name, interleave_name
 
-__all__ = ["DOTS", "DotIntrin", "dot_intrinsics", "interleave_name"]
+__all__ = ["DOTS", "STEPS", "DotIntrin", "dot_intrinsics", "interleave_groups_name", "interleave_name"]
