@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 import tilewright as tw
+from tilewright.lowering.pipeline import lower
 from tilewright.script import from_source
 from tilewright.tir import interp
 
@@ -23,7 +24,7 @@ def f(A: T.Buffer((1,), "int32"), B: T.Buffer((4,), "int32")):
 
 def test_a_write_in_the_first_iteration_only():
     func, a = from_source(SOURCE), np.array([7], "int32")
-    flat, built = tw.lower(func), tw.build(func)
+    flat, built = lower(func), tw.build(func)
     for run in (lambda b: interp.run(func, a, b), lambda b: interp.run(flat, a, b), lambda b: built(a, b)):
         b = np.zeros(4, "int32")
         run(b)
