@@ -8,7 +8,17 @@ from tilewright.lowering.walking import free_vars
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import DATA_PARALLEL, Expr, Var
 from tilewright.tir.node import Node, children, map_children, walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Block, BlockRealize, For, PrimFunc, Store, is_thread_axis
+from tilewright.tir.stmt import (
+    PARALLEL,
+    THREAD_BINDING,
+    Allocate,
+    Block,
+    BlockRealize,
+    For,
+    PrimFunc,
+    Store,
+    is_thread_axis,
+)
 
 Path = tuple[Node, ...]                       # the loops and blocks around a statement, outermost first
 
@@ -102,8 +112,8 @@ def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) ->
 
 
 def _runs_at_once(node: Node) -> bool:
-    """True for a loop whose iterations carry nothing to each other."""
-    return isinstance(node, For) and node.kind not in (SERIAL, UNROLLED)
+    """True for a loop whose iterations may each have memory of their own; lanes of a vector share theirs."""
+    return isinstance(node, For) and node.kind in (PARALLEL, THREAD_BINDING)
 
 
 def _meet(buffer: Buffer, path: Path, survey: _Survey) -> None:

@@ -10,6 +10,7 @@ from tilewright.arith.regions import interval_of
 from tilewright.schedule.covering import covering
 from tilewright.schedule.digits import Interval, conjuncts, domains_of, is_number
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.shared_reductions import require_one_thread
 from tilewright.schedule.state import statements
 from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.buffer import BufferRegion
@@ -42,6 +43,7 @@ def blockize_loop(sch: Schedule, top: For | BlockRealize, preserve_unit_iters: b
     realize = found[0]
     _require_nest(top, realize)
     loops = sch.index.loops_above(realize)
+    require_one_thread(realize, loops, "bind after blockize, a loop outside of the new block")
     inside = loops[loops.index(top):] if isinstance(top, For) else []
     around = [loop for loop in loops if loop not in inside]
     analyzer = sch.analyzer_at(realize)

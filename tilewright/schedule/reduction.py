@@ -7,13 +7,13 @@ from tilewright.schedule.digits import conjuncts
 from tilewright.schedule.legality import Region
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.shared_reductions import reduces_over
+from tilewright.schedule.shared_reductions import require_one_thread
 from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import BufferRegion, Load
 from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, IterVar, Var, all_of, is_const
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import THREAD_BINDING, Block, BlockRealize, For, Stmt, Store, seq
+from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, seq
 
 
 @primitive
@@ -44,9 +44,7 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     above = sch.loops_above(realize)
     require(outer in above, f"loop {outer.loop_var.name} is not around block {old.name}", outer, realize,
             hint=f"its loops are {', '.join(a.loop_var.name for a in above)}")
-    threads = [a for a in above if a.kind == THREAD_BINDING and reduces_over(realize, a.loop_var)]
-    legal(not threads, f"threads share the reduction of block {old.name}: each has a start of its own", *threads,
-          hint="decompose only where one thread runs all steps")
+    require_one_thread(realize, above, "decompose only where one thread runs all steps")
     copied = _loops_to_copy(realize, above, outer)
     _check_runs_once(sch, realize, above[above.index(outer):])
     _check_untouched_before(sch, realize, outer)

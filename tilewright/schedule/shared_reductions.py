@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from tilewright.schedule.digits import conjuncts
 from tilewright.schedule.reducers import Reduction, reduction_of
+from tilewright.support.errors import legal
 from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, Var
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For
+from tilewright.tir.stmt import SERIAL, THREAD_BINDING, UNROLLED, BlockRealize, For
 
 
 @dataclass(frozen=True)
@@ -89,3 +90,10 @@ def _of_outputs(realize: BlockRealize, steps: set[Var]) -> tuple[Expr, ...] | st
         elif used & outputs:
             return f"the condition {c} of block {realize.block.name} speaks of outputs and steps at once"
     return tuple(kept)
+
+
+def require_one_thread(realize: BlockRealize, above: Sequence[For], hint: str) -> None:
+    """Refuse where threads share the reduction of the block: each has a start of its own, joined in the lowering."""
+    threads = [loop for loop in above if loop.kind == THREAD_BINDING and reduces_over(realize, loop.loop_var)]
+    legal(not threads, f"threads share the reduction of block {realize.block.name}: each has a start of its own",
+          *threads, hint=hint)

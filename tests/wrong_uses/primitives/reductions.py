@@ -99,3 +99,11 @@ for i, k in T.grid(8, 8):
         B[vi, 0] = B[vi, 0] + A[vi, vk]
 """)
     sch.decompose_reduction("C", sch.get_loops("C")[1])
+
+
+@wrong("`decompose_reduction` of a reduction that threads share", r"threads share the reduction of block C")
+def decompose_between_threads():
+    sch = blocks()
+    *_, k = sch.get_loops("C")
+    sch.bind(k, "threadIdx.x")
+    watch(sch).decompose_reduction("C", k)
