@@ -22,7 +22,7 @@ from tilewright.driver.build import (
 from tilewright.lowering import PASSES
 from tilewright.runtime.loader import load_objects
 from tilewright.schedule import Schedule
-from tilewright.schedule.stages import StageSchedule
+from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.support.errors import ArgumentError, LowerError, TargetError, TensorExpressionError
 from tilewright.tir import Load, Store, interp, walk
 
@@ -183,7 +183,7 @@ import numpy as np
 import tilewright as tw
 from tilewright import te
 from tilewright.codegen import llvm
-from tilewright.schedule.stages import StageSchedule
+from tilewright.schedule.stages.facade import StageSchedule
 
 calls = []
 for owner, name in ((StageSchedule, "replay"), (llvm, "compile_object")):

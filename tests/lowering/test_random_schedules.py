@@ -11,7 +11,7 @@ import pytest
 
 from tilewright import te
 from tilewright.lowering import lower
-from tilewright.schedule.stages import StageSchedule
+from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.support.errors import ScheduleError
 from tilewright.tir.interp import run
 

@@ -10,7 +10,8 @@ import pytest
 
 from tests.schedule.test_core_loops import refused
 from tilewright import te
-from tilewright.schedule import Schedule, legality
+from tilewright.schedule import Schedule
+from tilewright.schedule.analysis import legality
 from tilewright.support.errors import InterpreterError, ScheduleError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp

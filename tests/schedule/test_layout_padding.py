@@ -9,7 +9,7 @@ import pytest
 from tilewright import te
 from tilewright.schedule import Schedule
 from tilewright.schedule.index_map import IndexMap
-from tilewright.schedule.scopes import replace_buffers
+from tilewright.schedule.primitives.scopes import replace_buffers
 from tilewright.script import tir as T
 from tilewright.support.errors import ArgumentError
 from tilewright.tir import interp

@@ -9,7 +9,7 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.schedule import Schedule
-from tilewright.schedule.reducers import reduction_of
+from tilewright.schedule.analysis.reducers import reduction_of
 from tilewright.support.errors import ScheduleError, unchecked
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp

@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright import te
-from tilewright.schedule.stages import create_schedule
+from tilewright.schedule.stages.facade import create_schedule
 from tilewright.support.errors import ScheduleError, TensorExpressionError
 
 

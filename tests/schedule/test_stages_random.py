@@ -11,7 +11,7 @@ from tilewright import te
 from tilewright.lowering.lower_blocks import lower_blocks
 from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
 from tilewright.lowering.reduction_init import lower_reduction_init
-from tilewright.schedule.stages import create_schedule
+from tilewright.schedule.stages.facade import create_schedule
 from tilewright.support.errors import ScheduleError
 from tilewright.tir import interp
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import tilewright
-from tilewright.schedule.stages_records import Call
+from tilewright.schedule.stages.records import Call
 from tilewright.support.errors import Illegal, LowerError, ScriptError, TensorExpressionError
 
 from .table import ROWS, raised

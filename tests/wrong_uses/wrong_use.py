@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.schedule import Schedule
-from tilewright.schedule.stages import StageSchedule
+from tilewright.schedule.stages.facade import StageSchedule
 
 
 class Exit(Exception):

@@ -12,8 +12,8 @@ from typing import Any
 from tilewright import runtime, te, tir
 from tilewright.compat import namespace
 from tilewright.schedule import Schedule
-from tilewright.schedule.stages import StageSchedule
-from tilewright.schedule.stages_stage import Stage
+from tilewright.schedule.stages.facade import StageSchedule
+from tilewright.schedule.stages.stage import Stage
 from tilewright.support.errors import ArgumentError
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
 

@@ -12,8 +12,8 @@ from tilewright.compat import analyzer, namespace, tvm_names
 from tilewright.compat.check import has
 from tilewright.lowering.pass_context import BUILD_CONFIG, CONFIG, DISABLED, PassContext
 from tilewright.schedule import Schedule
-from tilewright.schedule.stages import StageSchedule
-from tilewright.schedule.stages_stage import Stage
+from tilewright.schedule.stages.facade import StageSchedule
+from tilewright.schedule.stages.stage import Stage
 from tilewright.tir.ir_builder import IRBuilder
 
 CLASSES: dict[str, type] = {

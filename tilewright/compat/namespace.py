@@ -19,7 +19,7 @@ from tilewright.compat.instead import INSTEAD
 from tilewright.driver import Target, build, lower, target
 from tilewright.lowering.pass_context import PassContext, PrimFuncPass, build_config
 from tilewright.schedule.index_map import IndexMap
-from tilewright.schedule.stages import StageSchedule
+from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.script import from_source, ir_module
 from tilewright.script import ir as script_ir
 from tilewright.script import tir as script_tir

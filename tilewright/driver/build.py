@@ -22,7 +22,7 @@ from tilewright.records.objects import ObjectCache, object_cache
 from tilewright.rules import apply_rules
 from tilewright.runtime import Module
 from tilewright.runtime.signature import Signature, decode
-from tilewright.schedule.stages import StageSchedule
+from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.support import config
 from tilewright.support.errors import LowerError, with_hint
 from tilewright.support.target import Target

@@ -7,7 +7,7 @@ from typing import Any, Union
 from tilewright import te
 from tilewright.lowering import lower as run_passes
 from tilewright.schedule import Schedule
-from tilewright.schedule.stages import StageSchedule
+from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.support.errors import ArgumentError, TargetError, with_hint
 from tilewright.support.target import Target
 from tilewright.support.target import target as resolve_target

@@ -5,8 +5,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewright.lowering.conditions import conjuncts, guard, likely
-from tilewright.schedule.reducers import stores
-from tilewright.schedule.shared_reductions import SharedReduction, is_block_thread, reduces_over, shared_reduction
+from tilewright.schedule.analysis.reducers import stores
+from tilewright.schedule.analysis.shared_reductions import (
+    SharedReduction,
+    is_block_thread,
+    reduces_over,
+    shared_reduction,
+)
 from tilewright.schedule.state import map_sub_statements
 from tilewright.support.errors import LowerError, with_hint
 from tilewright.tir.buffer import Buffer, BufferRegion, Load

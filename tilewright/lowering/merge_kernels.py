@@ -9,7 +9,7 @@ from tilewright.arith.dependence import Domain, direction_vectors
 from tilewright.lowering.copying import specialize
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import map_stmts, statements, uses_any
-from tilewright.schedule.accesses import Collector, Touch
+from tilewright.schedule.analysis.accesses import Collector, Touch
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.stmt import SERIAL, THREAD_BINDING, Allocate, Evaluate, For, PrimFunc, Seq, Stmt, seq

@@ -10,7 +10,7 @@ import math
 from tilewright.rules.elementwise import PARALLEL_POINTS, VECTORS_IN_FLIGHT
 from tilewright.rules.kinds import BlockFacts
 from tilewright.schedule import Schedule
-from tilewright.schedule.reducers import reduction_of
+from tilewright.schedule.analysis.reducers import reduction_of
 from tilewright.support import config
 from tilewright.support.target import Target
 from tilewright.tir import dtype

@@ -1,5 +1,7 @@
 """Schedules: one file per family of primitives on the one Schedule."""
-from tilewright.schedule import (
+from tilewright.schedule import intrinsics, stages
+from tilewright.schedule.primitive import PRIMITIVES, primitive, replay
+from tilewright.schedule.primitives import (
     annotations,
     block_axes,
     block_layout,
@@ -10,7 +12,6 @@ from tilewright.schedule import (
     compute_at,
     einsum,
     inline,
-    intrinsics,
     layout,
     loops,
     padding,
@@ -22,11 +23,9 @@ from tilewright.schedule import (
     rolling,
     sampling,
     scopes,
-    stages,
     storage,
     tensorize,
 )
-from tilewright.schedule.primitive import PRIMITIVES, primitive, replay
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, ExprRV, LoopRV
 from tilewright.schedule.trace import Entry, Trace

@@ -7,7 +7,7 @@ from typing import Any
 
 _HOOKS: dict[str, Callable[..., Any]] = {}
 # Where a hook is registered, for a program that has imported the lower floor only: `from tilewright import te`.
-_HOMES = {"te.create_schedule": "tilewright.schedule.stages", "tir.print": "tilewright.tir.printer",
+_HOMES = {"te.create_schedule": "tilewright.schedule.stages.facade", "tir.print": "tilewright.tir.printer",
           "tir.show": "tilewright.tir.printer_show", "tir.html": "tilewright.tir.printer_show",
           "tir.store": "tilewright.tir.stmt"}
 

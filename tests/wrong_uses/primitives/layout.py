@@ -4,7 +4,7 @@ from __future__ import annotations
 import tilewright as tw
 from tilewright import te
 from tilewright.schedule.index_map import IndexMap
-from tilewright.schedule.scopes import replace_buffers
+from tilewright.schedule.primitives.scopes import replace_buffers
 from tilewright.schedule.state import BlockRV
 from tilewright.tir.buffer import BufferRegion, MatchBuffer, decl_buffer
 from tilewright.tir.expr import IntImm, Range

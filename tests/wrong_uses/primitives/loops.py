@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import tilewright as tw
 from tilewright import te
-from tilewright.schedule.scopes import replace_buffers
+from tilewright.schedule.primitives.scopes import replace_buffers
 from tilewright.tir.expr import IntImm
 
 from ..programs import N, blocks, chain

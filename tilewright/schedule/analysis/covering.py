@@ -1,0 +1,72 @@
+"""Boxes that hold the regions of blocks while variables run over their ranges."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.regions import interval_of
+from tilewright.schedule.analysis.digits import Interval
+from tilewright.schedule.state import sub_statements
+from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.expr import Expr, IntImm, Range, Var, binary
+from tilewright.tir.node import substitute, walk
+from tilewright.tir.stmt import BlockRealize, For, Stmt
+
+
+def covering(regions: Sequence[BufferRegion], ranges: Mapping[Var, Interval],
+             analyzer: Analyzer) -> tuple[BufferRegion, ...]:
+    """For each buffer one box that holds the regions while the variables run over their ranges."""
+    boxes: dict[Buffer, list[list[Interval]]] = {}
+    for region in regions:
+        box = [_along(r, dim, ranges, analyzer) for r, dim in zip(region.region, region.buffer.shape, strict=True)]
+        boxes.setdefault(region.buffer, []).append(box)
+    out = []
+    for buffer, found in boxes.items():
+        merged = found[0]
+        for box in found[1:]:
+            merged = [a if _same(a, b, analyzer) else _joined(a, b, dim, analyzer)
+                      for a, b, dim in zip(merged, box, buffer.shape, strict=True)]
+        out.append(BufferRegion(buffer, tuple(Range(low, size) for low, size in merged)))
+    return tuple(out)
+
+
+def _along(r: Range, dim: Expr, ranges: Mapping[Var, Interval], analyzer: Analyzer) -> Interval:
+    if not any(n in ranges for n in walk(r)):
+        return r.min, r.extent
+    hull = interval_of(r.min, ranges, analyzer) if isinstance(r.extent, IntImm) else None
+    if hull is None or any(isinstance(n, Load) or n in ranges for e in hull for n in walk(e)):
+        return IntImm(0, dim.dtype), dim
+    return hull[0], analyzer.simplify(binary("add", hull[1], binary("sub", r.extent, 1)))
+
+
+def _same(a: Interval, b: Interval, analyzer: Analyzer) -> bool:
+    return analyzer.equal(a[0], b[0]) and analyzer.equal(a[1], b[1])
+
+
+def _joined(a: Interval, b: Interval, dim: Expr, analyzer: Analyzer) -> Interval:
+    """The smallest known interval that holds a and b: of constant extent, or the whole dimension."""
+    for first, second in ((a, b), (b, a)):
+        gap = analyzer.simplify(binary("sub", second[0], first[0]))
+        if isinstance(gap, IntImm) and gap.value >= 0 and all(isinstance(x[1], IntImm) for x in (a, b)):
+            end = max(first[1].value, gap.value + second[1].value)  # type: ignore[attr-defined]
+            return first[0], IntImm(end, dim.dtype)
+    return IntImm(0, dim.dtype), dim
+
+
+def outer_regions(stmt: Stmt, kind: str, analyzer: Analyzer) -> list[BufferRegion]:
+    """What the blocks directly below stmt read or write, over the loops of stmt."""
+    out: list[BufferRegion] = []
+
+    def visit(here: Stmt, ranges: dict[Var, Interval]) -> None:
+        if isinstance(here, For):
+            ranges = {**ranges, here.loop_var: (here.min, here.extent)}
+        if isinstance(here, BlockRealize):
+            values = {iv.var: v for iv, v in zip(here.block.iter_vars, here.iter_values, strict=True)}
+            regions = [substitute(r, values) for r in getattr(here.block, kind)]
+            out.extend(covering(regions, ranges, analyzer))
+            return
+        for below in sub_statements(here):
+            visit(below, ranges)
+
+    visit(stmt, {})
+    return out

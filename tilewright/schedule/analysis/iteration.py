@@ -1,0 +1,196 @@
+"""Whether the loops around a block run exactly the domain of its iter vars."""
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.itermap import detect_iter_map
+from tilewright.arith.linear import linear
+from tilewright.arith.regions import interval_of
+from tilewright.schedule.analysis.digits import Domains, Interval, conjuncts, digits_of, domains_of, reach
+from tilewright.schedule.analysis.required import Place
+from tilewright.schedule.schedule import Schedule
+from tilewright.support.errors import legal
+from tilewright.tir.buffer import BufferRegion, Load
+from tilewright.tir.expr import (
+    COMM_REDUCE,
+    DATA_PARALLEL,
+    Binary,
+    Expr,
+    IntImm,
+    IterVar,
+    Range,
+    Var,
+    all_of,
+    binary,
+    cast,
+    is_const,
+    maximum,
+)
+from tilewright.tir.node import substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For
+
+
+def domain_conditions(realize: BlockRealize) -> Iterator[Expr]:
+    """Each iter var's value lies in its domain."""
+    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        assert iv.dom is not None
+        yield binary("ge", value, iv.dom.min)
+        yield binary("lt", value, binary("add", iv.dom.min, iv.dom.extent))
+
+
+def beyond_domain(realize: BlockRealize, analyzer: Analyzer) -> list[Expr]:
+    """The parts of the predicate that say more than that the iter vars are in their domains."""
+    parts = list(conjuncts(realize.predicate))
+    if not parts:
+        return []
+    with analyzer.constraint(all_of(*domain_conditions(realize))):
+        left = [p for p in parts if not analyzer.prove(p)]
+    return [p for p in left if not _about_quotient(p, realize)]
+
+
+def _about_quotient(part: Expr, realize: BlockRealize) -> bool:
+    """True for `x < c*n` where some iter var of domain [0, n) has the value x // c: the same condition."""
+    if not isinstance(part, Binary) or part.op != "lt":
+        return False
+    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        assert iv.dom is not None
+        if isinstance(value, Binary) and value.op == "floordiv" and bool(binary("eq", value.a, part.a)):
+            limit = binary("mul", iv.dom.extent, value.b)
+            gap, rest = linear(binary("sub", limit, part.b))
+            if not gap and rest == 0:
+                return True
+    return False
+
+
+def require_whole_iteration(sch: Schedule, realize: BlockRealize) -> None:
+    """The loops around the block run its domain: nothing but the domain is asked of the iter vars, and each
+    reduction runs once over all of its domain for each point of the others."""
+    block, loops = realize.block, sch.index.loops_above(realize)
+    analyzer = sch.analyzer_at(realize)
+    extra = beyond_domain(realize, analyzer)
+    legal(not extra, f"block {block.name} runs only where {extra[0] if extra else ''}; moved, it would lose that "
+          "condition", realize)
+    pairs = list(zip(block.iter_vars, realize.iter_values, strict=True))
+    reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
+    if not reductions or all(_plain(iv, value, loops) for iv, value in pairs):
+        return
+    used = {n for _, value in reductions for n in walk(value)}
+    chosen = pairs if any(n in used for iv, v in pairs if iv.iter_type != COMM_REDUCE for n in walk(v)) else reductions
+    legal(runs_once(chosen, loops, realize.predicate, analyzer),
+          f"the loops around block {block.name} are not shown to run its reduction exactly once", realize)
+
+
+def _plain(iv: IterVar, value: Expr, loops: Sequence[For]) -> bool:
+    """True when value is the variable of a loop over exactly the domain of iv."""
+    assert iv.dom is not None
+    return any(value is loop.loop_var and bool(loop.extent.equal(iv.dom.extent)) and bool(loop.min.equal(iv.dom.min))
+               for loop in loops)
+
+
+def runs_once(pairs: Sequence[tuple[IterVar, Expr]], loops: Sequence[For], predicate: Expr,
+              analyzer: Analyzer) -> bool:
+    """True when the loops that occur in the values take the iter vars through their domain, each point once.
+
+    The predicate must say no more than that the iter vars are in their domains.
+    """
+    used = {n for _, value in pairs for n in walk(value)}
+    domains = {v: d for v, d in domains_of(loops).items() if v in used}
+    numbers = digits_of([value for _, value in pairs], domains)
+    if numbers is not None:
+        return all(_reaches(iv, value, digits, domains, analyzer)
+                   for (iv, value), digits in zip(pairs, numbers, strict=True))
+    around = {loop.loop_var for loop in loops}
+    parts = [p for p in conjuncts(predicate) if all(n in domains for n in walk(p) if n in around)]
+    mapping = detect_iter_map([value for _, value in pairs], domains, all_of(*parts), analyzer)
+    return mapping is not None and mapping.is_bijective and all(
+        iv.dom is not None and analyzer.equal(low, iv.dom.min) and analyzer.equal(size, iv.dom.extent)
+        for (iv, _), (low, size) in zip(pairs, mapping.outputs, strict=True))
+
+
+def _reaches(iv: IterVar, value: Expr, digits: Mapping[Expr, int], domains: Domains, analyzer: Analyzer) -> bool:
+    """True when value, a number with these digits, goes from the least value of iv at least to its greatest."""
+    assert iv.dom is not None
+    first: Expr = value
+    last: Expr = value
+    for v in digits:
+        least, extent = domains[v]  # type: ignore[index]
+        first = substitute(first, {v: least})
+        last = substitute(last, {v: binary("sub", binary("add", least, extent), 1)})
+    return analyzer.equal(first, iv.dom.min) and analyzer.prove(
+        binary("ge", binary("add", last, 1), binary("add", iv.dom.min, iv.dom.extent)))
+
+
+def reading_domain(sch: Schedule, realize: BlockRealize, region: BufferRegion) -> list[Interval | None]:
+    """The box of a region of the block over all iterations that its loops run; None for an unknown dimension."""
+    domains = {iv.var: (iv.dom.min, iv.dom.extent) for iv in narrowed(sch, realize, to_move=False).iter_vars
+               if iv.dom is not None}
+    analyzer = sch.analyzer_at(None)
+    out: list[Interval | None] = []
+    for r in region.region:
+        found = interval_of(r.min, domains, analyzer) if isinstance(r.extent, IntImm) else None
+        known = found is not None and not any(isinstance(n, Load) or n in domains for e in found for n in walk(e))
+        out.append((found[0], binary("add", found[1], binary("sub", r.extent, 1))) if found and known else None)
+    return out
+
+
+def narrowed(sch: Schedule, realize: BlockRealize, to_move: bool = True) -> Block:
+    """The block with the domains of its data-parallel iter vars cut to the box that the loops around it run.
+
+    Wherever the block runs from now on, no more than that can be needed, and no more may find its inputs. So with
+    to_move the box must be known: the loops must be shown to reach the ends of the domains that are left.
+    """
+    loops = sch.index.loops_above(realize)
+    place = Place(sch.analyzer_at(None), frozenset())
+    values, ranges = reach(realize, domains_of(loops))
+    variables = {loop.loop_var for loop in loops}
+    iter_vars = []
+    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        if iv.iter_type == DATA_PARALLEL and not _plain(iv, value, loops):
+            hull = interval_of(values[iv.var], ranges, place.analyzer)
+            ends = [] if hull is None else [("ge", hull[0]), ("lt", binary("add", *hull))]
+            iv = cut(iv, [*ends, *_limits(realize.predicate, value)], variables, place.analyzer)
+            legal(not to_move or hull is None or _reaches_ends(iv, hull, place.analyzer),
+                  f"block {realize.block.name} may run for an unknown part only of the "
+                  f"domain of {iv.var.name}", realize)
+        iter_vars.append(iv)
+    same = all(a is b for a, b in zip(iter_vars, realize.block.iter_vars, strict=True))
+    return realize.block if same else realize.block.replace(iter_vars=tuple(iter_vars))
+
+
+def _reaches_ends(iv: IterVar, hull: Interval, analyzer: Analyzer) -> bool:
+    """True when the interval hull is shown to hold the domain of iv."""
+    assert iv.dom is not None
+    extent = iv.dom.extent
+    if isinstance(extent, Binary) and extent.op == "max" and is_const(extent.b, 0):
+        extent = extent.a                                           # of an empty domain nothing is needed
+    end, last = binary("add", iv.dom.min, extent), binary("add", *hull)
+    with analyzer.constraint(binary("gt", extent, 0)):
+        return analyzer.prove(binary("le", hull[0], iv.dom.min)) and analyzer.prove(binary("ge", last, end))
+
+
+def _limits(predicate: Expr, value: Expr) -> Iterator[tuple[str, Expr]]:
+    """The parts `value >= e` and `value < e` of predicate, up to a constant on both sides."""
+    for part in conjuncts(predicate):
+        if isinstance(part, Binary) and part.op in ("ge", "lt"):
+            rest, gap = linear(binary("sub", part.a, value))
+            if not rest:
+                yield part.op, binary("sub", part.b, gap)
+
+
+def cut(iv: IterVar, limits: Iterable[tuple[str, Expr]], loop_vars: Container[Var], analyzer: Analyzer) -> IterVar:
+    """iv with its domain cut by the limits (("ge" or "lt", e)) that are fixed and known to be tighter."""
+    assert iv.dom is not None
+    low, end = iv.dom.min, analyzer.simplify(binary("add", iv.dom.min, iv.dom.extent))
+    first, last = low, end
+    for op, limit in limits:
+        e = analyzer.simplify(cast(iv.var.dtype, limit))
+        if any(n in loop_vars for n in walk(e)):
+            continue
+        if op == "ge" and analyzer.prove(binary("gt", e, first)):
+            first = e
+        elif op == "lt" and analyzer.prove(binary("lt", e, last)):
+            last = e
+    if first is low and last is end:
+        return iv
+    return iv.replace(dom=Range(first, analyzer.simplify(maximum(binary("sub", last, first), 0))))

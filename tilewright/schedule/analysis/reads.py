@@ -1,0 +1,60 @@
+"""The read regions of a block whose body was rewritten."""
+from __future__ import annotations
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.regions import interval_of
+from tilewright.schedule.analysis.dataflow import block_statements
+from tilewright.te.regions import regions_read
+from tilewright.tir.buffer import BufferRegion, Load
+from tilewright.tir.expr import IntImm, Let, Range, Var
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import Allocate, Block, For, LetStmt
+
+
+def with_reads(block: Block) -> Block:
+    """block with the regions that its statements read; a reduction's own buffers are left out, as everywhere.
+
+    What is read through a view of a buffer stays as it was stated.
+    """
+    statements = list(block_statements(block))
+    own = [r.buffer for r in block.writes] if block.init is not None else []
+    own += [*block.alloc_buffers, *(m.buffer for m in block.match_buffers)]
+    inner: dict[Var, tuple] = {}
+    local: set[Var] = set()
+    for statement in statements:
+        for node in walk(statement):
+            if isinstance(node, For):
+                inner[node.loop_var] = (node.min, node.extent)
+            elif isinstance(node, (LetStmt, Let)):
+                local.add(node.var)
+            elif isinstance(node, Allocate):
+                own.append(node.buffer)
+    regions = regions_read(statements, exclude=own)
+    if inner or local:
+        regions = tuple(_outside(r, inner, local) for r in regions)
+    return block.replace(reads=_with_views(block, regions))
+
+
+def _with_views(block: Block, regions: tuple[BufferRegion, ...]) -> tuple[BufferRegion, ...]:
+    """regions, and those that block stated of the buffers which it views; all of a buffer that is in both."""
+    viewed = [r for r in block.reads if any(r.buffer is m.source.buffer for m in block.match_buffers)]
+    both = {r.buffer for r in regions} & {r.buffer for r in viewed}
+    whole = tuple(BufferRegion(b, tuple(Range(IntImm(0, d.dtype), d) for d in b.shape)) for b in both)
+    return (*(r for r in (*regions, *viewed) if r.buffer not in both), *whole)
+
+
+def _outside(region: BufferRegion, inner: dict[Var, tuple], local: set[Var]) -> BufferRegion:
+    """region in terms of what is known outside the block's own loops and lets."""
+    out = []
+    for dim, r in zip(region.buffer.shape, region.region, strict=True):
+        if not any(n in inner or n in local for n in walk(r)):
+            out.append(r)
+            continue
+        found = interval_of(r.min, inner, Analyzer()) if isinstance(r.extent, IntImm) else None
+        known = found is not None and not any(
+            isinstance(n, Load) or n in inner or n in local for e in found for n in walk(e))
+        if found is not None and known:
+            out.append(Range(found[0], found[1] + (r.extent - 1)))
+        else:
+            out.append(Range(IntImm(0, dim.dtype), dim))
+    return BufferRegion(region.buffer, tuple(out))

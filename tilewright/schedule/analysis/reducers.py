@@ -1,0 +1,129 @@
+"""Which reduction a block computes: its combiner, the terms it combines, and the identity."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tilewright.schedule.analysis.dataflow import is_reduction, loads_of, same_indices
+from tilewright.te.reduction import CommReducer, known_combiners
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.equal import structural_equal
+from tilewright.tir.expr import COMM_REDUCE, Binary, Expr, Var, const, max_value, min_value
+from tilewright.tir.node import Node, field_names, substitute, walk
+from tilewright.tir.stmt import Block, LetStmt, Seq, Stmt, Store, seq
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """targets[n][point] = combiner.result[n] of the old targets (lhs) and the terms (rhs)."""
+    combiner: CommReducer
+    targets: tuple[Buffer, ...]
+    point: tuple[Expr, ...]
+    terms: tuple[Expr, ...]
+
+    def step(self, targets: tuple[Buffer, ...], point: tuple[Expr, ...], terms: tuple[Expr, ...]) -> Stmt:
+        """The statement that combines terms into the elements of targets at point."""
+        table: dict[Var, Node] = {v: Load(b, point) for v, b in zip(self.combiner.lhs, targets, strict=True)}
+        table |= dict(zip(self.combiner.rhs, terms, strict=True))
+        results = [substitute(r, table) for r in self.combiner.result]
+        if len(targets) == 1:
+            return Store(targets[0], results[0], point)
+        fresh = [Var(f"{b.name}_new", b.dtype) for b in targets]
+        body = stores(targets, fresh, point)
+        for v, value in zip(reversed(fresh), reversed(results)):
+            body = LetStmt(v, value, body)
+        return body
+
+
+def stores(targets: tuple[Buffer, ...], values: Sequence[Expr], point: tuple[Expr, ...]) -> Stmt:
+    """targets[n][point] = values[n], one after the other."""
+    return seq(Store(b, value, point) for b, value in zip(targets, values, strict=True))
+
+
+def reduction_of(block: Block) -> Reduction | None:
+    """The reduction that block computes, when its combiner is known: an operator of OPERATORS, or one that a te
+    reduction was made with (`te.comm_reducer`). None for anything else."""
+    made = _components(block.body)
+    started = None if block.init is None else _components(block.init)
+    if made is None or started is None or not is_reduction(block):
+        return None
+    targets, point = tuple(s.buffer for s, _ in made), made[0][0].indices
+    begun = [s for s, _ in started]
+    alike = len(begun) == len(made) and all(same_indices(s.indices, point) for s, _ in made) and all(
+        s.buffer is b and same_indices(s.indices, point) for s, b in zip(begun, targets))
+    reduced = {iv.var for iv in block.iter_vars if iv.iter_type == COMM_REDUCE}
+    if not alike or len(set(map(id, targets))) < len(targets) or any(n in reduced for i in point for n in walk(i)):
+        return None
+    values = tuple(value for _, value in made)
+    for combiner in _candidates(values, tuple(b.dtype for b in targets)):
+        terms = _terms(combiner, values, targets, point)
+        if terms is not None:
+            return Reduction(combiner, targets, point, terms)
+    return None
+
+
+def _components(body: Stmt) -> list[tuple[Store, Expr]] | None:
+    """(store, its value without lets) of statements that store several values at once."""
+    lets: dict[Var, Node] = {}
+    while isinstance(body, LetStmt):
+        lets[body.var] = substitute(body.value, lets)
+        body = body.body
+    parts = body.stmts if isinstance(body, Seq) else (body,)
+    found = [s for s in parts if isinstance(s, Store) and s.predicate is None]
+    if not found or len(found) < len(parts):
+        return None
+    if len(found) > 1 and any(loads_of([s.value], other.buffer) for s in found for other in found):
+        return None                                    # a later store would see what an earlier one wrote
+    return [(s, substitute(s.value, lets)) for s in found]
+
+
+OPERATORS: dict[str, Callable[[str], Expr]] = {          # operator -> its identity for a dtype
+    "add": lambda dtype: const(0, dtype), "mul": lambda dtype: const(1, dtype), "max": min_value, "min": max_value,
+    "bitor": lambda dtype: const(0, dtype), "bitxor": lambda dtype: const(0, dtype),
+    "bitand": lambda dtype: const(-1 if dt.integer_range(dtype)[0] < 0 else dt.integer_range(dtype)[1], dtype),
+    "and": lambda dtype: const(True, dtype), "or": lambda dtype: const(False, dtype),
+}
+
+
+def _candidates(values: tuple[Expr, ...], dtypes: tuple[str, ...]) -> Iterator[CommReducer]:
+    top = values[0]
+    if len(values) == 1 and isinstance(top, Binary) and top.op in OPERATORS and top.dtype == dtypes[0]:
+        x, y = Var("x", dtypes[0]), Var("y", dtypes[0])
+        yield CommReducer(top.op, (x,), (y,), (Binary(top.op, x, y),), (OPERATORS[top.op](dtypes[0]),))
+    yield from known_combiners(dtypes)
+
+
+def _terms(combiner: CommReducer, values: tuple[Expr, ...], targets: tuple[Buffer, ...],
+           point: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
+    """What combiner combines in values with the old elements, on either side of it (it is commutative)."""
+    old = [Load(b, point) for b in targets]
+    for lhs, rhs in ((combiner.lhs, combiner.rhs), (combiner.rhs, combiner.lhs)):
+        table: dict[Var, Expr] = dict(zip(lhs, old, strict=True))
+        unknown = set(rhs)
+        if all(_matches(r, value, table, unknown) for r, value in zip(combiner.result, values, strict=True)):
+            terms = tuple(table[v] for v in rhs if v in table)
+            if len(terms) == len(rhs) and not any(loads_of(terms, b) for b in targets):
+                return terms
+    return None
+
+
+def _matches(pattern: Expr, e: Expr, table: dict[Var, Expr], unknown: set[Var]) -> bool:
+    """True when e is pattern with its variables replaced as in table, which learns those of unknown."""
+    if isinstance(pattern, Var):
+        if pattern in unknown and pattern not in table and e.dtype == pattern.dtype:
+            table[pattern] = e
+        known = table.get(pattern)
+        return known is not None and structural_equal(known, e)
+    if type(pattern) is not type(e):
+        return False
+    return all(_field_matches(getattr(pattern, k), getattr(e, k), table, unknown) for k in field_names(type(e)))
+
+
+def _field_matches(a: object, b: object, table: dict[Var, Expr], unknown: set[Var]) -> bool:
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(_field_matches(x, y, table, unknown) for x, y in zip(a, b))
+    if isinstance(a, Expr) and isinstance(b, Expr):
+        return _matches(a, b, table, unknown)
+    return a is b or not isinstance(a, Node) and a == b
+

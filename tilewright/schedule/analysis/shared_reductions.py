@@ -1,0 +1,99 @@
+"""Reductions whose steps are shared by the threads of a block: when that is possible, and how their loops lie."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.schedule.analysis.digits import conjuncts
+from tilewright.schedule.analysis.reducers import Reduction, reduction_of
+from tilewright.support.errors import legal
+from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, Var
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import SERIAL, THREAD_BINDING, UNROLLED, BlockRealize, For
+
+
+@dataclass(frozen=True)
+class SharedReduction:
+    """The loops around a reduction block whose steps several threads run, each some of them.
+
+    `threads` run the steps at once; each thread runs those of `serial`, inside, one after the other. `condition` are
+    the parts of the block's predicate that say which outputs there are.
+    """
+    realize: BlockRealize
+    reduction: Reduction
+    threads: tuple[For, ...]
+    serial: tuple[For, ...]
+    condition: tuple[Expr, ...]
+
+
+def is_block_thread(loop: For, bound: For | None = None) -> bool:
+    """True for a loop over the threads of a block, real ones; `bound` is (to be) one."""
+    return loop is bound or loop.thread_tag.startswith("threadIdx")
+
+
+def reduces_over(realize: BlockRealize, var: Var) -> bool:
+    """True when a loop variable drives a reduction axis of the block."""
+    return any(iv.iter_type == COMM_REDUCE and any(n is var for n in walk(value))
+               for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
+
+
+def shared_reduction(realize: BlockRealize, above: Sequence[For], bound: For | None = None) -> SharedReduction | str:
+    """How threads share the reduction, where a loop of `above` (those around the block, outermost first) that drives it
+    is bound to threads, or is `bound`, which is to be; what stands against it, otherwise.
+    """
+    block = realize.block
+    steps = [loop for loop in above if reduces_over(realize, loop.loop_var)]
+    threads = tuple(loop for loop in steps if is_block_thread(loop, bound))
+    if not threads:
+        return f"no threads run the steps of block {block.name}"
+    reduction = reduction_of(block)
+    if reduction is None:
+        return f"block {block.name} is not the whole reduction by a combiner that is known to be associative"
+    if block.alloc_buffers or block.match_buffers:
+        return f"block {block.name} has buffers or views of its own"
+    first = next(n for n, loop in enumerate(above) if loop is threads[0])
+    for loop in above[:first]:
+        if reduces_over(realize, loop.loop_var):
+            return f"loop {loop.loop_var.name}, outside of it, runs steps of the same reduction"
+    serial: list[For] = []
+    for loop in above[first:]:
+        name = loop.loop_var.name
+        if loop.kind in (SERIAL, UNROLLED) and loop is not bound:
+            serial.append(loop)
+        elif serial or not is_block_thread(loop, bound):
+            return f"loop {name}, inside of it, is {loop.thread_tag or loop.kind}"
+    for loop in (*threads, *serial):
+        if _drives_output(realize, loop.loop_var):
+            return f"loop {loop.loop_var.name} drives an output axis of block {block.name}"
+        if not isinstance(loop.extent, IntImm) and any(loop is t for t in threads):
+            return f"loop {loop.loop_var.name} has extent {loop.extent}, not a constant"
+    condition = _of_outputs(realize, {loop.loop_var for loop in steps})
+    if isinstance(condition, str):
+        return condition
+    return SharedReduction(realize, reduction, threads, tuple(serial), condition)
+
+
+def _drives_output(realize: BlockRealize, var: Var) -> bool:
+    return any(iv.iter_type != COMM_REDUCE and any(n is var for n in walk(value))
+               for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
+
+
+def _of_outputs(realize: BlockRealize, steps: set[Var]) -> tuple[Expr, ...] | str:
+    """The conditions of the predicate that do not speak of the loops `steps`."""
+    outputs = {n for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+               if iv.iter_type != COMM_REDUCE for n in walk(value) if isinstance(n, Var)}
+    kept = []
+    for c in conjuncts(realize.predicate):
+        used = {n for n in walk(c) if isinstance(n, Var)}
+        if not used & steps:
+            kept.append(c)
+        elif used & outputs:
+            return f"the condition {c} of block {realize.block.name} speaks of outputs and steps at once"
+    return tuple(kept)
+
+
+def require_one_thread(realize: BlockRealize, above: Sequence[For], hint: str) -> None:
+    """Refuse where threads share the reduction of the block: each has a start of its own, joined in the lowering."""
+    threads = [loop for loop in above if loop.kind == THREAD_BINDING and reduces_over(realize, loop.loop_var)]
+    legal(not threads, f"threads share the reduction of block {realize.block.name}: each has a start of its own",
+          *threads, hint=hint)

@@ -1,0 +1,156 @@
+"""blockize: a subtree of the loops becomes one block, whose body is what it was."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tilewright.schedule.analysis.covering import covering, outer_regions
+from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives.blockize_loop import blockize_loop
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
+from tilewright.support.errors import legal, require
+from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, OPAQUE, Expr, IntImm, IterVar, Range, Var
+from tilewright.tir.node import substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, seq
+
+TRUE = IntImm(1, "bool")
+
+
+@primitive
+def blockize(sch: Schedule, target: LoopRV | Sequence[BlockRV], preserve_unit_iters: bool = True) -> BlockRV:
+    """Make a loop and all below it, or some neighbouring blocks with their loops, the body of one new block.
+
+        for i_0 in range(n // 8):                     for i_0 in range(n // 8):
+            for i_1 in range(8):                          with block("B_o"):
+                with block("B"):                 ->           vi_o = i_0
+                    vi = i_0*8 + i_1                          for i_1 in range(8):
+                    B[vi] = A[vi]                                 with block("B"):
+                                                                      vi_i = i_1
+                                                                      B[vi_o*8 + vi_i] = A[vi_o*8 + vi_i]
+
+    target: a loop, or blocks in one scope; of these the new block holds the statements that contain them, up to
+    the loops that they share. With preserve_unit_iters=False neither block has an axis for a part that has one
+    value. A reduction whose steps run in several instances of the new block is started by the new block. Returns
+    the new block, NAME_o.
+
+    Legal when one block is below the loop, and each of its axes is `outer*c + inner`, where inner runs through
+    0, 1, ..., c-1 in the loops below and outer stays the same; of blocks, when no other block is among them.
+    """
+    if isinstance(target, LoopRV):
+        return sch.block_rv(blockize_loop(sch, sch.loop(target), preserve_unit_iters))
+    require(isinstance(target, (list, tuple)) and len(target) > 0, f"{target!r} is not a loop or a list of blocks")
+    wanted = [sch.realize(b) for b in target]
+    names = {r.block.name for r in wanted}
+    if len(names) == 1 and _is_started_outside(sch, wanted[0]):
+        return sch.block_rv(blockize_loop(sch, wanted[0], preserve_unit_iters))
+    return sch.block_rv(_blockize_blocks(sch, wanted))
+
+
+def _is_started_outside(sch: Schedule, realize: BlockRealize) -> bool:
+    """True for a block that holds no other and starts a reduction that loops around it drive."""
+    holds = any(isinstance(s, BlockRealize) for s in statements(realize.block.body))
+    around = {a.loop_var for a in sch.index.loops_above(realize)}
+    return not holds and realize.block.init is not None and _reduces_over(realize, around)
+
+
+def _reduces_over(realize: BlockRealize, loops: set[Var]) -> bool:
+    return any(iv.iter_type == COMM_REDUCE and any(n in loops for n in walk(value))
+               for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
+
+
+def _blockize_blocks(sch: Schedule, wanted: Sequence[BlockRealize]) -> str:
+    """Blockize the statements that hold the blocks, below the loops that they share: the new block's name."""
+    scope = sch.index.scope_of(wanted[0]) if wanted[0] is not sch.root else sch.root
+    for r in wanted:
+        require(r is not sch.root, "the root block cannot be put into a block")
+        require(sch.index.scope_of(r) is scope, f"blocks {wanted[0].block.name} and {r.block.name} are in different "
+                "blocks", wanted[0], r)
+    paths = [sch.path_to(r) for r in wanted]
+    depth = 0
+    while all(len(p) > depth + 1 and p[depth] is paths[0][depth] for p in paths):
+        depth += 1
+    shared = paths[0][depth - 1]
+    stmts = [shared] if not isinstance(shared, Seq) else list(shared.stmts)
+    if isinstance(shared, BlockRealize) and shared in wanted:
+        hit = [0]
+    elif isinstance(shared, Seq):
+        hit = sorted({next(n for n, s in enumerate(stmts) if s is p[depth]) for p in paths})
+    else:
+        stmts, hit = [paths[0][depth]], [0]
+    chosen = stmts[hit[0]:hit[-1] + 1]
+    found = [s for part in chosen for s in statements(part) if isinstance(s, BlockRealize)]
+    other = [s for s in found if not any(s is w or _holds(w, s) for w in wanted)]
+    require(not other, f"block {other[0].block.name if other else ''} stands between them", *other,
+            hint="name it as well")
+    return _wrap(sch, shared if isinstance(shared, Seq) else stmts[0], chosen, found)
+
+
+def _holds(outer: BlockRealize, inner: BlockRealize) -> bool:
+    return any(s is inner for s in statements(outer.block))
+
+
+def _wrap(sch: Schedule, shared: Stmt, chosen: Sequence[Stmt], found: Sequence[BlockRealize]) -> str:
+    """One block around the statements chosen, with an axis for each loop around that they use."""
+    first = found[0]
+    around = sch.index.loops_above(chosen[0])
+    for r in found:
+        legal(r.block.init is None or not _reduces_over(r, {a.loop_var for a in around}),
+              f"block {r.block.name} reduces over loops around the blocks, and starts its reduction among them", r,
+              hint="call decompose_reduction first")
+    kinds = _loop_kinds(around, found)
+    used = {n for s in chosen for x in statements(s) if isinstance(x, (BlockRealize, For)) for e in _expressions(x)
+            for n in walk(e)}
+    axes = [(a, IterVar(Range(a.min, a.extent), Var(f"v{a.loop_var.name}", a.loop_var.dtype), kinds[a.loop_var]))
+            for a in around if a.loop_var in used]
+    table: dict[Var, Expr] = {a.loop_var: iv.var for a, iv in axes}
+    body = seq([_rebound(s, table) for s in chosen])
+    analyzer = sch.analyzer_at(chosen[0])
+    for _, iv in axes:
+        assert iv.dom is not None
+        analyzer.bind(iv.var, iv.dom.min, iv.dom.extent)
+    name = sch.fresh_block(f"{first.block.name}_o")
+    reads, writes = (covering(outer_regions(body, kind, analyzer), {}, analyzer) for kind in ("reads", "writes"))
+    block = Block(name, tuple(iv for _, iv in axes), reads, writes, body)
+    new = BlockRealize(tuple(a.loop_var for a, _ in axes), TRUE, block)
+    if isinstance(shared, Seq):
+        kept: list[Stmt] = []
+        for s in shared.stmts:
+            if s is chosen[0]:
+                kept.append(new)
+            elif not any(s is c for c in chosen):
+                kept.append(s)
+        sch.replace(shared, seq(kept))
+    else:
+        sch.replace(shared, new)
+    return name
+
+
+def _expressions(x: Stmt) -> tuple[Expr, ...]:
+    if isinstance(x, For):
+        return (x.min, x.extent)
+    assert isinstance(x, BlockRealize)
+    return (*x.iter_values, x.predicate)
+
+
+def _loop_kinds(around: Sequence[For], found: Sequence[BlockRealize]) -> dict[Var, int]:
+    """For each loop: data-parallel where it drives such axes of every block and no others, else opaque."""
+    out: dict[Var, int] = {}
+    for a in around:
+        kinds = []
+        for r in found:
+            mine = {iv.iter_type for iv, v in zip(r.block.iter_vars, r.iter_values, strict=True)
+                    if any(n is a.loop_var for n in walk(v))}
+            kinds.append(mine)
+        whole = all(k == {DATA_PARALLEL} for k in kinds)
+        out[a.loop_var] = DATA_PARALLEL if whole and len(found) == 1 else OPAQUE
+    return out
+
+
+def _rebound(stmt: Stmt, table: Mapping[Var, Expr]) -> Stmt:
+    """stmt with loop variables replaced; the bodies of blocks do not speak of them."""
+    if isinstance(stmt, BlockRealize):
+        return stmt.replace(iter_values=tuple(substitute(v, table) for v in stmt.iter_values),
+                            predicate=substitute(stmt.predicate, table))
+    if isinstance(stmt, For):
+        stmt = stmt.replace(min=substitute(stmt.min, table), extent=substitute(stmt.extent, table))
+    return map_sub_statements(stmt, lambda s: _rebound(s, table))

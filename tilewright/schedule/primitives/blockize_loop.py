@@ -1,0 +1,294 @@
+"""The block of a loop: each axis of the block below is taken apart into an outer and an inner one."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.linear import linear
+from tilewright.arith.regions import interval_of
+from tilewright.schedule.analysis.covering import covering
+from tilewright.schedule.analysis.digits import Interval, conjuncts, domains_of, is_number
+from tilewright.schedule.analysis.shared_reductions import require_one_thread
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import statements
+from tilewright.support.errors import Illegal, legal, require
+from tilewright.tir.buffer import BufferRegion
+from tilewright.tir.expr import COMM_REDUCE, Binary, Expr, IntImm, IterVar, Range, Var, all_of, binary, cast
+from tilewright.tir.node import substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, Stmt
+
+
+@dataclass
+class _Part:
+    """One axis taken apart: outer*scale + inner + offset."""
+    axis: IterVar
+    outer: Expr
+    inner: Expr
+    scale: int
+    offset: int
+    inner_extent: Expr
+    outside: bool = False                        # no loop below has a part in it
+
+
+def blockize_loop(sch: Schedule, top: For | BlockRealize, preserve_unit_iters: bool,
+                  start_outside: bool = False) -> str:
+    """Blockize the loop top, or a block that holds no other: the new block's name.
+
+    start_outside: the init of a reduction moves to the new block in any case.
+    """
+    found = [s for s in statements(top) if isinstance(s, BlockRealize)]
+    require(len(found) == 1, f"{len(found)} blocks are in the subtree: "
+            f"{', '.join(s.block.name for s in found) or 'none'}", top, hint="give a list of blocks")
+    realize = found[0]
+    _require_nest(top, realize)
+    loops = sch.index.loops_above(realize)
+    require_one_thread(realize, loops, "bind after blockize, a loop outside of the new block")
+    inside = loops[loops.index(top):] if isinstance(top, For) else []
+    around = [loop for loop in loops if loop not in inside]
+    analyzer = sch.analyzer_at(realize)
+    parts = [_divide(iv, value, around, inside, analyzer)
+             for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)]
+    _require_in_domain(sch, top, realize, parts, inside)
+    return _Blockized(sch, top, realize, parts, around, inside, preserve_unit_iters, start_outside).build()
+
+
+def _require_in_domain(sch: Schedule, top: Stmt, realize: BlockRealize, parts: Sequence[_Part],
+                       inside: Sequence[For]) -> None:
+    """The axes of the new block stay in their domains where the loops inside, which are to be in it, never run."""
+    inner = {a.loop_var for a in inside}
+    analyzer = sch.analyzer_at(top)
+    outer = [c for c in conjuncts(realize.predicate) if not any(n in inner for n in walk(c))]
+    with analyzer.constraint(all_of(*outer)):
+        for part in parts:
+            dom = part.axis.dom
+            if part.outside and dom is not None:
+                end = binary("add", dom.min, dom.extent)
+                legal(analyzer.prove(binary("ge", part.outer, dom.min)) and analyzer.prove(binary(
+                    "lt", part.outer, end)), f"axis {part.axis.var.name} of block {realize.block.name} is {part.outer} "
+                    f"around the loops, which is not known to be in its domain where they never run", top, realize)
+
+
+def _require_nest(top: Stmt, realize: BlockRealize) -> None:
+    """There is nothing but loops between top and the block."""
+    for s in statements(top):
+        if s is realize:
+            return
+        require(isinstance(s, For), f"there is a {type(s).__name__} between the loop and block {realize.block.name}", s)
+
+
+def _divide(iv: IterVar, value: Expr, around: Sequence[For], inside: Sequence[For], analyzer: Analyzer) -> _Part:
+    """The parts of an axis that the loops around and inside drive."""
+    outer_vars, inner = {a.loop_var for a in around}, domains_of(inside)
+    zero, one = IntImm(0, iv.var.dtype), IntImm(1, iv.var.dtype)
+    assert iv.dom is not None
+    if not any(n in inner for n in walk(value)):
+        return _Part(iv, value, zero, 1, 0, one, outside=True)
+    if not any(n in outer_vars for n in walk(value)):
+        hull = interval_of(value, inner, analyzer)
+        low = hull[0] if hull is not None else iv.dom.min
+        if hull is None or _holds_domain(iv, hull, analyzer):
+            low, hull = iv.dom.min, (iv.dom.min, iv.dom.extent)
+        if isinstance(low, IntImm) and not any(n in inner or n in outer_vars for n in walk(hull[1])):
+            return _Part(iv, zero, analyzer.simplify(binary("sub", value, low)), 1, low.value, hull[1])
+        return _Part(iv, zero, value, 1, 0, binary("add", iv.dom.min, iv.dom.extent))
+    terms, offset = linear(value)
+    low_terms = {v: k for v, k in terms.items() if any(n in inner for n in walk(v))}
+    rest = {v: k for v, k in terms.items() if v not in low_terms}
+    size = 1
+    for v, k in sorted(low_terms.items(), key=lambda item: item[1]):
+        extent = inner[v][1] if isinstance(v, Var) and v in inner else None
+        if not isinstance(extent, IntImm):
+            size = 0
+        elif extent.value != 1:
+            size = k * extent.value
+    good = size > 0 and all(v in inner for v in low_terms) and is_number(low_terms, inner) and all(
+        k % size == 0 for k in rest.values())
+    if not good:
+        raise Illegal(f"axis {iv.var.name} is {value}, which is no outer*c + inner for the loops "
+                      f"{', '.join(a.loop_var.name for a in inside)} below", (inside[0],),
+                      "split so that the inner loops run through 0, 1, ... and the outer ones step by their number")
+    return _Part(iv, _sum({v: k // size for v, k in rest.items()}, iv.var.dtype), _sum(low_terms, iv.var.dtype), size,
+                 offset, IntImm(size, iv.var.dtype))
+
+
+def _holds_domain(iv: IterVar, hull: Interval, analyzer: Analyzer) -> bool:
+    assert iv.dom is not None
+    end, last = binary("add", iv.dom.min, iv.dom.extent), binary("add", *hull)
+    return analyzer.prove(binary("le", hull[0], iv.dom.min)) and analyzer.prove(binary("ge", last, end))
+
+
+def _sum(terms: Mapping[Expr, int], dtype: str) -> Expr:
+    total: Expr = IntImm(0, dtype)
+    for v, k in terms.items():
+        total = binary("add", total, binary("mul", cast(dtype, v), k))
+    return total
+
+
+class _Blockized:
+    """Builds the outer and the inner block of one blockize."""
+
+    def __init__(self, sch: Schedule, top: Stmt, realize: BlockRealize, parts: Sequence[_Part],
+                 around: Sequence[For], inside: Sequence[For], keep_units: bool, start_outside: bool) -> None:
+        self.sch, self.top, self.realize, self.parts = sch, top, realize, parts
+        self.around, self.inside, self.keep_units = around, inside, keep_units
+        self.analyzer = sch.analyzer_at(realize)
+        self.outer_axes: list[tuple[IterVar, Expr]] = []
+        self.inner_axes: list[tuple[IterVar, Expr]] = []
+        self.value: dict[Var, Expr] = {}                     # axis of the old block -> in the new axes
+        self.in_outer: list[tuple[Expr, Expr]] = []          # (value of an old axis in loops, the same in new axes)
+        for part in parts:
+            self._axis(part)
+        self.inside = [self._bounded_by_axes(loop) for loop in inside]
+        reduces = any(iv.iter_type == COMM_REDUCE and not _unit(iv) for iv, _ in self.outer_axes)
+        self.starts = realize.block.init is not None and (reduces or start_outside)
+
+    def _axis(self, part: _Part) -> None:
+        iv, zero = part.axis, IntImm(0, part.axis.var.dtype)
+        outer_value: Expr = zero
+        inner_value: Expr = zero
+        if self.keep_units or not isinstance(part.outer, IntImm):
+            axis = IterVar(self._outer_domain(part), Var(f"{iv.var.name}_o", iv.var.dtype), iv.iter_type)
+            self.outer_axes.append((axis, part.outer))
+            outer_value = axis.var
+        else:
+            outer_value = part.outer
+        if self.keep_units or not isinstance(part.inner, IntImm):
+            axis = IterVar(Range(zero, part.inner_extent), Var(f"{iv.var.name}_i", iv.var.dtype), iv.iter_type)
+            self.inner_axes.append((axis, part.inner))
+            inner_value = axis.var
+        total = binary("add", binary("add", binary("mul", outer_value, part.scale), inner_value), part.offset)
+        self.value[iv.var] = total
+        for axis, _ in (*self.outer_axes[-1:], *self.inner_axes[-1:]):
+            assert axis.dom is not None
+            self.analyzer.bind(axis.var, axis.dom.min, axis.dom.extent)
+
+    def _bounded_by_axes(self, loop: For) -> For:
+        """A loop inside, whose bounds the axes of the new block tell in the place of the loops around."""
+        axes = {value: axis.var for axis, value in self.outer_axes if isinstance(value, Var)}
+        around = {a.loop_var for a in self.around}
+        low, extent = (substitute(e, axes) for e in (loop.min, loop.extent))
+        require(not any(n in around for e in (low, extent) for n in walk(e)), f"the bounds {low} and {extent} of loop "
+                f"{loop.loop_var.name} cannot be told by the new block's axes", loop, hint="blockize a loop outside")
+        return loop.replace(min=low, extent=extent)
+
+    def _outer_domain(self, part: _Part) -> Range:
+        """The values that the outer part takes."""
+        iv = part.axis
+        assert iv.dom is not None
+        if part.outside:
+            never = isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value == 0
+            return Range(part.outer, IntImm(1, iv.var.dtype)) if never and isinstance(part.outer, IntImm) else iv.dom
+        if isinstance(part.outer, IntImm):
+            return Range(IntImm(0, iv.var.dtype), IntImm(1, iv.var.dtype))
+        hull = interval_of(part.outer, domains_of(self.around), self.sch.analyzer_at(None))
+        variables = {a.loop_var for a in self.around}
+        known = hull is not None and not any(n in variables for e in hull for n in walk(e))
+        if not known:
+            last = binary("floordiv", binary("add", iv.dom.extent, part.scale - 1), part.scale)
+            return Range(binary("floordiv", iv.dom.min, part.scale), self.analyzer.simplify(last))
+        assert hull is not None
+        return Range(*(cast(iv.var.dtype, e) for e in hull))
+
+    def build(self) -> str:
+        """Put the new block in the place of the subtree; its name."""
+        old, sch = self.realize.block, self.sch
+        outer_guard, inner_guard, start_guard = self._guards()
+        table = {v: self.analyzer.simplify(e) for v, e in self.value.items()}
+        inner_block = old.replace(
+            iter_vars=tuple(iv for iv, _ in self.inner_axes), reads=self._regions(old.reads, table),
+            writes=self._regions(old.writes, table), init=None if self.starts or old.init is None
+            else self._put(old.init, table), body=self._put(old.body, table),
+            match_buffers=tuple(m.replace(source=self._regions((m.source,), table)[0]) for m in old.match_buffers))
+        init = self._init_nest(table, start_guard) if self.starts else None
+        if self.starts and not any(r.buffer is w.buffer for w in old.writes for r in old.reads):
+            inner_block = inner_block.replace(reads=inner_block.writes + inner_block.reads)
+        inner = BlockRealize(tuple(v for _, v in self.inner_axes), inner_guard, inner_block)
+        body: Stmt = inner
+        for loop in reversed(self.inside):
+            body = loop.replace(body=body)
+        name = sch.fresh_block(f"{old.name}_o")
+        ranges = {iv.var: (iv.dom.min, iv.dom.extent) for iv, _ in self.inner_axes if iv.dom is not None}
+        hidden = [w.buffer for w in old.writes] if old.init is not None else []
+        reads = [r for r in inner_block.reads if not any(r.buffer is b for b in hidden)]
+        outer = Block(name, tuple(iv for iv, _ in self.outer_axes), covering(reads, ranges, self.analyzer),
+                      covering(inner_block.writes, ranges, self.analyzer), body, init)
+        sch.replace(self.top, BlockRealize(tuple(v for _, v in self.outer_axes), outer_guard, outer))
+        return name
+
+    def _put(self, stmt: Stmt, table: Mapping[Var, Expr]) -> Stmt:
+        return substitute(stmt, table)
+
+    def _regions(self, regions: Sequence[BufferRegion], table: Mapping[Var, Expr]) -> tuple[BufferRegion, ...]:
+        return tuple(substitute(r, table) for r in regions)
+
+    def _guards(self) -> tuple[Expr, Expr, Expr]:
+        """The predicate in three: of the new block, of the old one, and what of the latter concerns no reduction."""
+        inner_vars, outer_vars = {a.loop_var for a in self.inside}, {a.loop_var for a in self.around}
+        outer: list[Expr] = []
+        inner: list[Expr] = []
+        start: list[Expr] = []
+        for part in conjuncts(self.realize.predicate):
+            if not any(n in inner_vars for n in walk(part)):
+                outer.append(part)
+                continue
+            moved, reduces = self._in_new_axes(part), self._about_reduction(part)
+            require(moved is not None and not any(n in outer_vars for n in walk(moved)),
+                    f"the condition {part} of block {self.realize.block.name} cannot be told by the new block's axes",
+                    self.realize)
+            assert moved is not None
+            inner.append(moved)
+            if not reduces:
+                start.append(moved)
+        return all_of(*outer), all_of(*inner), all_of(*start)
+
+    def _in_new_axes(self, condition: Expr) -> Expr | None:
+        """condition with the loops around replaced by the new block's axes."""
+        plain = {value: axis.var for axis, value in self.outer_axes if isinstance(value, Var)}
+        direct = substitute(condition, plain)
+        variables = {a.loop_var for a in self.around}
+        if not any(n in variables for n in walk(direct)):
+            return direct
+        if not isinstance(condition, Binary):
+            return None
+        terms, offset = linear(binary("sub", condition.a, condition.b))
+        for part in self.parts:
+            mine, start = linear(binary("add", binary("mul", part.outer, part.scale), part.inner))
+            scale = {terms.get(v, 0) // k for v, k in mine.items()}
+            if len(scale) == 1 and scale != {0} and all(terms.get(v, 0) % k == 0 for v, k in mine.items()):
+                k = scale.pop()
+                axes = {iv.var: v for iv, v in self.inner_axes}
+                whole = substitute(binary("sub", self.value[part.axis.var], part.offset), axes)
+                rest = _sum({v: c for v, c in terms.items() if v not in mine}, condition.a.dtype)
+                left = binary("add", binary("add", binary("mul", whole, k), rest), offset - start * k)
+                return self.analyzer.simplify(Binary(condition.op, left, IntImm(0, left.dtype)))
+        return None
+
+    def _about_reduction(self, condition: Expr) -> bool:
+        used = {n for n in walk(condition) if isinstance(n, Var)}
+        return any(part.axis.iter_type == COMM_REDUCE and used & {n for e in (part.outer, part.inner) for n in walk(e)}
+                   for part in self.parts)
+
+    def _init_nest(self, table: Mapping[Var, Expr], guard: Expr) -> Stmt:
+        """The start of the reduction, in loops of its own over the axes that it uses."""
+        old = self.realize.block
+        assert old.init is not None
+        kept = [(iv, v) for iv, v in self.inner_axes if iv.iter_type != COMM_REDUCE]
+        used = {n for e in (*(v for _, v in kept), guard) for n in walk(e)}
+        fresh = {a.loop_var: self.sch.fresh_var(f"{a.loop_var.name}_init", a.loop_var.dtype)
+                 for a in self.inside if a.loop_var in used}
+        axes = {iv.var: Var(f"{iv.var.name}_init", iv.var.dtype) for iv, _ in kept}
+        iters = tuple(IterVar(iv.dom, axes[iv.var], iv.iter_type) for iv, _ in kept)
+        body = substitute(substitute(old.init, table), axes)
+        writes = tuple(substitute(w, axes) for w in self._regions(old.writes, table))
+        block = Block(self.sch.fresh_block(f"{old.name}_init"), iters, (), writes, body)
+        nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for _, v in kept), substitute(guard, fresh), block)
+        for a in reversed(self.inside):
+            if a.loop_var in fresh:
+                nest = a.replace(loop_var=fresh[a.loop_var], min=substitute(a.min, fresh),
+                                 extent=substitute(a.extent, fresh), body=nest)
+        return nest
+
+
+def _unit(iv: IterVar) -> bool:
+    return iv.dom is not None and isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value == 1

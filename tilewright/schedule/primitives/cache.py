@@ -1,0 +1,119 @@
+"""Primitives that stage a buffer through another one: cache_read, cache_write."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.schedule.analysis.dataflow import (
+    readers_of,
+    require_leaf,
+    require_stage,
+    spatial,
+    writes,
+)
+from tilewright.schedule.analysis.iteration import require_whole_iteration
+from tilewright.schedule.analysis.ordering import place_in
+from tilewright.schedule.analysis.required import touched
+from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives.caching import (
+    after_writer,
+    axes_in,
+    before_consumers,
+    boxes_used,
+    cache_name,
+    chosen,
+    copy_box,
+    copy_points,
+    inner_loops,
+    insert,
+    redirect,
+    require_fresh,
+    require_visible,
+    require_written,
+    single_store,
+)
+from tilewright.schedule.primitives.scopes import require_scope
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import BlockRV
+from tilewright.support.errors import legal, require
+from tilewright.tir.buffer import Buffer
+
+
+@primitive
+def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, storage_scope: str,
+               consumer_blocks: Sequence[BlockRV] | None = None) -> BlockRV:
+    """Copy what consumers read of a buffer into a new buffer in storage_scope, and let them read that.
+
+        for i in range(n): C[i] = A[i] + 1
+    ->
+        for i in range(n): A_shared[i] = A[i]
+        for i in range(n): C[i] = A_shared[i] + 1
+
+    read_buffer_index: the position among the buffers that block reads, or a name. consumer_blocks: the readers that
+    use the copy; all that do not write the buffer, if None. The copy stands before the first of them, and covers the
+    box that they read. Returns the copying block, named like the new buffer: the old one's name, `_`, scope.
+
+    Legal when no consumer writes the buffer, every element that the copy reads has been written by then (the elements
+    of an argument are), and no writer comes between the copy and a consumer.
+    """
+    realize = sch.realize(block)
+    require_leaf(sch, realize)
+    require_scope(storage_scope, realize)
+    region = chosen(realize, realize.block.reads, read_buffer_index, "reads")
+    source = region.buffer
+    consumers = [r for r in readers_of(sch, source) if r is realize or not writes(r.block, source)]
+    if consumer_blocks is not None:
+        named = [sch.realize(c) for c in consumer_blocks]
+        for c in named:
+            require(any(c is r for r in consumers), f"block {c.block.name} does not read {source.name}", c)
+        consumers = [r for r in consumers if any(c is r for c in named)] or [realize]
+    for c in consumers:
+        legal(not writes(c.block, source), f"block {c.block.name} writes {source.name} as well as reading it", c)
+        require_visible(c, source)
+    loops, children, at = before_consumers(sch, source, consumers)
+    place = place_in(sch, loops)
+    box = touched(consumers, "reads", inner_loops(sch, place), place)[source]
+    require_written(sch, source, box, consumers, place)
+    name = sch.fresh_block(cache_name(source, storage_scope))
+    copy = Buffer(name, source.shape, source.dtype, scope=storage_scope)
+    old = sch.index
+    new = copy_box(sch, name, source, copy, box, boxes_used(sch, consumers, source), place)
+    insert(sch, loops, children, at, new)
+    for c in consumers:
+        redirect(sch, c, source, copy)
+    sch.add_alloc(copy)
+    require_fresh(sch, old, name, source, consumers)
+    return sch.block_rv(name)
+
+
+@primitive
+def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str, storage_scope: str) -> BlockRV:
+    """Let a block, with its reduction, write a new buffer in storage_scope, and copy that to the old one afterwards.
+
+        for i, k in grid(n, m): C[i] = C[i] + A[i, k]
+    ->
+        for i, k in grid(n, m): C_local[i] = C_local[i] + A[i, k]
+        for i in range(n): C[i] = C_local[i]
+
+    write_buffer_index: the position among the buffers that block writes, or a name. `block` goes on to name the
+    computation; the copy is returned, named like the new buffer: the old one's name, `_`, scope.
+
+    Legal when the block stores to the buffer at one place and reads it only as its own partial sum, and no block that
+    writes the buffer comes between two steps of a reduction.
+    """
+    realize = sch.realize(block)
+    require_stage(sch, realize, alone=False)
+    require_scope(storage_scope, realize)
+    region = chosen(realize, realize.block.writes, write_buffer_index, "writes")
+    source = region.buffer
+    point = single_store(realize, source)
+    loops, children, at = after_writer(sch, realize, source)
+    place = place_in(sch, loops)
+    require_whole_iteration(sch, realize)
+    new_name = sch.fresh_block(cache_name(source, storage_scope))
+    copy = Buffer(new_name, source.shape, source.dtype, scope=storage_scope)
+    axes = axes_in(realize, point, spatial(realize.block))
+    new = copy_points(sch, new_name, realize, axes, (copy, point), (source, point), place)
+    insert(sch, loops, children, at, new)
+    redirect(sch, realize, source, copy)
+    sch.add_alloc(copy)
+    return sch.block_rv(new_name)

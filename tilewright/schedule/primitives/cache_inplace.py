@@ -1,0 +1,110 @@
+"""The primitive that stages a buffer which a block updates: cache_inplace."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from tilewright.schedule.analysis.dataflow import (
+    children_of,
+    is_output,
+    positions,
+    readers_of,
+    require_leaf,
+    writers_of,
+    writes,
+)
+from tilewright.schedule.analysis.digits import Interval
+from tilewright.schedule.analysis.iteration import beyond_domain
+from tilewright.schedule.analysis.legality import check_annotated_loops
+from tilewright.schedule.analysis.ordering import place_in, precedes
+from tilewright.schedule.analysis.required import Place, fills, hull, relaxed
+from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives.caching import boxes_used, cache_name, chosen, copy_box, inner_loops, insert
+from tilewright.schedule.primitives.scopes import replace_buffers, require_scope
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import BlockRV
+from tilewright.support.errors import legal, require
+from tilewright.tir.buffer import Buffer
+from tilewright.tir.stmt import BlockRealize, For, Stmt, seq
+
+
+@primitive
+def cache_inplace(sch: Schedule, block: BlockRV, read_buffer_index: int | str, storage_scope: str) -> list[BlockRV]:
+    """Let a block that reads and writes a buffer update a copy in storage_scope, made before and stored afterwards.
+
+        for i, k in grid(n, m): C[i] = C[i] + A[i, k]
+    ->
+        for i in range(n): C_local[i] = C[i]
+        for i, k in grid(n, m): C_local[i] = C_local[i] + A[i, k]
+        for i in range(n): C[i] = C_local[i]
+
+    read_buffer_index: the position among the buffers that block reads, or a name. The copies stand in the innermost
+    place where no other block that uses the buffer is between them, and cover the box that the block uses there. The
+    block may also use the buffer by its address. Returns the copying blocks, the one before the block first, named like
+    the new buffer: the old one's name, `_`, scope.
+
+    Legal when the block writes the buffer, every element of the box has been written by then (the elements of an
+    argument are), and no iteration of a parallel, vectorized or thread loop outside shares elements of the box.
+    """
+    realize = sch.realize(block)
+    require_leaf(sch, realize)
+    require_scope(storage_scope, realize)
+    source = chosen(realize, realize.block.reads, read_buffer_index, "reads").buffer
+    require(writes(realize.block, source), f"block {realize.block.name} reads {source.name} and does not write it",
+            realize, hint="cache_read makes a copy")
+    require(not source.strides, f"{source.name} has strides of its own", realize)
+    loops, children, at = _around(sch, realize, source)
+    place = place_in(sch, loops)
+    box = _box(sch, realize, source, place)
+    legal(is_output(sch, source) or _is_written(sch, realize, source, box, place),
+          f"the copy would read elements of {source.name} that may not be written by then", realize)
+    names = [sch.fresh_block(cache_name(source, storage_scope))]
+    names.append(sch.fresh_block(f"{names[0]}_back"))
+    copy = Buffer(names[0], source.shape, source.dtype, scope=storage_scope)
+    used = boxes_used(sch, [realize], source, writes_too=True)
+    before = copy_box(sch, names[0], source, copy, box, used, place)
+    after = copy_box(sch, names[1], copy, source, box, used, place_in(sch, loops))
+    insert(sch, loops, [*children[:at], *children[at + 1:]], at, seq([before, children[at], after]))
+    now = sch.realize(realize.block.name)
+    sch.replace(now, now.replace(block=replace_buffers(now.block, {source: copy})))
+    sch.add_alloc(copy)
+    check_annotated_loops(sch, [loop.loop_var for loop in loops])
+    return [sch.block_rv(name) for name in names]
+
+
+def _around(sch: Schedule, realize: BlockRealize, buffer: Buffer) -> tuple[list[For], list[Stmt], int]:
+    """(loops around the place, the statements there, position of the one with the block): the outermost place where
+    that statement holds no other block that uses the buffer."""
+    others = [r for r in (*readers_of(sch, buffer), *writers_of(sch, buffer)) if r is not realize]
+    loops: list[For] = []
+    children = children_of(sch.root.block)
+    while True:
+        here = positions(children, [realize])[0]
+        child = children[here]
+        if here not in positions(children, others):
+            return loops, children, here
+        require(isinstance(child, For), f"block {realize.block.name} shares a branch with other blocks that use "
+                f"{buffer.name}", realize)
+        assert isinstance(child, For)
+        loops.append(child)
+        children = children_of(child)
+
+
+def _box(sch: Schedule, realize: BlockRealize, buffer: Buffer, place: Place) -> list[Interval]:
+    """The hull of what the block reads and writes of buffer inside the place."""
+    inner = inner_loops(sch, place)(realize)
+    regions = [r for r in (*realize.block.reads, *realize.block.writes) if r.buffer is buffer]
+    boxes = [relaxed(realize, r, inner, place) for r in regions]
+    return functools.reduce(lambda a, b: hull(a, b, buffer, place), boxes)
+
+
+def _is_written(sch: Schedule, realize: BlockRealize, buffer: Buffer, box: Sequence[Interval], place: Place) -> bool:
+    """True when one block before it writes all of the box."""
+    for writer in writers_of(sch, buffer):
+        if writer is realize or not precedes(sch.index, writer, realize) or beyond_domain(writer, place.analyzer):
+            continue
+        inner = inner_loops(sch, place)(writer)
+        for region in writer.block.writes:
+            if region.buffer is buffer and fills(writer, region, inner, place, box):
+                return True
+    return False

@@ -1,0 +1,293 @@
+"""What primitives that stage a buffer through another share: where a copy stands, its block, what it relies on."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.regions import union
+from tilewright.schedule.analysis.dataflow import (
+    block_statements,
+    children_of,
+    is_output,
+    loads_of,
+    positions,
+    readers_of,
+    same_indices,
+    stores_of,
+    writers_of,
+)
+from tilewright.schedule.analysis.digits import Domains, Interval, domains_of
+from tilewright.schedule.analysis.iteration import beyond_domain, cut, reading_domain
+from tilewright.schedule.analysis.ordering import BEFORE, order
+from tilewright.schedule.analysis.required import Place, fills, ranges_of
+from tilewright.schedule.primitives.nest import nest
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import Index, statements
+from tilewright.support.errors import legal, require
+from tilewright.support.names import identifier
+from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.expr import (
+    COMM_REDUCE,
+    DATA_PARALLEL,
+    Call,
+    Expr,
+    IntImm,
+    IterVar,
+    Let,
+    Range,
+    Select,
+    Var,
+    all_of,
+    binary,
+    is_const,
+)
+from tilewright.tir.node import Node, rewrite, rewrite_top_down, substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Stmt, Store, While, seq
+
+Element = tuple[Buffer, tuple[Expr, ...]]                 # one of a buffer, by its indices
+
+
+def chosen(realize: BlockRealize, regions: Sequence[BufferRegion], which: int | str | Buffer,
+           verb: str) -> BufferRegion:
+    """The region of a block that is meant by a position, a name or the buffer."""
+    name, names = realize.block.name, [r.buffer.name for r in regions]
+    hint = f"it {verb} {', '.join(names) or 'nothing'}"
+    if isinstance(which, int) and not isinstance(which, bool):
+        require(0 <= which < len(regions), f"block {name} {verb} {len(regions)} buffer(s), there is no number {which}",
+                realize, hint=hint)
+        return regions[which]
+    found = [r for r in regions if r.buffer is which or r.buffer.name == which]
+    require(len(found) > 0, f"block {name} {verb} no buffer {which!r}", realize, hint=hint)
+    return found[0]
+
+
+def cache_name(buffer: Buffer, scope: str) -> str:
+    """Of the copy and its block: `C_local`, `A_shared_dyn`."""
+    return identifier(f"{buffer.name}_{scope}")
+
+
+def require_visible(realize: BlockRealize, buffer: Buffer) -> None:
+    """All uses of buffer in the block are loads and stores of elements."""
+    for top in block_statements(realize.block):
+        for node in walk(top):
+            require(node is not buffer.data, f"block {realize.block.name} uses the address of {buffer.name}", realize)
+    require(not any(m.source.buffer is buffer for m in realize.block.match_buffers),
+            f"block {realize.block.name} views {buffer.name} as another buffer", realize)
+    require(bool(loads_of(block_statements(realize.block), buffer)),
+            f"block {realize.block.name} reads {buffer.name} in a way that cannot be seen", realize)
+
+
+def single_load(realize: BlockRealize, buffer: Buffer) -> tuple[Expr, ...]:
+    """The indices of the one element of buffer that each iteration of the block reads."""
+    return _single(realize, loads_of(block_statements(realize.block), buffer), f"read {buffer.name}")
+
+
+def single_store(realize: BlockRealize, buffer: Buffer) -> tuple[Expr, ...]:
+    """The indices of the one element of buffer that each iteration of the block stores to."""
+    return _single(realize, stores_of(block_statements(realize.block), buffer), f"store to {buffer.name}")
+
+
+def _single(realize: BlockRealize, accesses: Sequence[Load | Store], verb: str) -> tuple[Expr, ...]:
+    name = realize.block.name
+    own = {n.loop_var if isinstance(n, For) else n.var for s in block_statements(realize.block) for n in walk(s)
+           if isinstance(n, (For, LetStmt, Let))}
+    single = bool(accesses) and all(same_indices(x.indices, accesses[0].indices) for x in accesses)
+    require(single and not any(n in own for i in accesses[0].indices for n in walk(i)),
+            f"block {name} does not {verb} at one place in each iteration", realize)
+    return accesses[0].indices
+
+
+# ---- where the copy stands
+
+def before_consumers(sch: Schedule, buffer: Buffer,
+                      consumers: Sequence[BlockRealize]) -> tuple[list[For], list[Stmt], int]:
+    """(loops around the place, the statements there, position): before the first consumer and, in the outermost
+    loop where that is so, after the writers of buffer that come before it, in earlier iterations too."""
+    names = list(sch.index.realizes)
+    first = min(names.index(c.block.name) for c in consumers)
+    writers = [w for w in writers_of(sch, buffer) if names.index(w.block.name) < first
+               or any(BEFORE in order(sch, sch.index, w, c, other_buffers(c.block, buffer)) for c in consumers)]
+    loops: list[For] = []
+    children = children_of(sch.root.block)
+    while True:
+        uses, made = positions(children, consumers), positions(children, writers)
+        if loops:                           # a writer behind the consumers comes before them in earlier iterations
+            made = [p for p in made if p <= min(uses)]
+        if not made or max(made) < min(uses):
+            return loops, children, min(uses)
+        child = children[min(uses)]
+        require(len(uses) == 1 and isinstance(child, For) and max(made) == min(uses),
+                f"{buffer.name} is not complete before its first consumer", *consumers, *writers,
+                hint="name the consumers that share a loop with the producer in consumer_blocks")
+        assert isinstance(child, For)
+        loops.append(child)
+        children = children_of(child)
+
+
+def after_writer(sch: Schedule, realize: BlockRealize, buffer: Buffer) -> tuple[list[For], list[Stmt], int]:
+    """(loops around the place, the statements there, position): after the writer, before all other users of buffer.
+
+    Another writer may come between two steps of a reduction only where these are in one iteration of the place.
+    """
+    writers = [w for w in writers_of(sch, buffer) if w is not realize]
+    others = [*(r for r in readers_of(sch, buffer) if r is not realize), *writers]
+    loops: list[For] = []
+    children = children_of(sch.root.block)
+    while True:
+        here = positions(children, [realize])[0]
+        child = children[here]
+        if here not in positions(children, others):
+            split = {n for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+                     if iv.iter_type == COMM_REDUCE for n in walk(value)} & {loop.loop_var for loop in loops}
+            legal(not writers or not split, f"{buffer.name} is written by block {realize.block.name} and by block "
+                  f"{', '.join(w.block.name for w in writers)}, which may come between two steps of its reduction",
+                  realize, *writers)
+            return loops, children, here + 1
+        assert isinstance(child, For)
+        loops.append(child)
+        children = children_of(child)
+
+
+def inner_loops(sch: Schedule, place: Place) -> Callable[[BlockRealize], dict[Var, Interval]]:
+    def inner_of(realize: BlockRealize) -> dict[Var, Interval]:
+        return {v: d for v, d in domains_of(sch.index.loops_above(realize)).items() if v not in place.loop_vars}
+    return inner_of
+
+
+def insert(sch: Schedule, loops: Sequence[For], children: Sequence[Stmt], at: int, new: Stmt) -> None:
+    """Put new among the statements of the innermost of loops, or of the root block."""
+    body = seq([*children[:at], new, *children[at:]])
+    if loops:
+        sch.replace(loops[-1], loops[-1].replace(body=body))
+    else:
+        sch.replace(sch.root.block, sch.root.block.replace(body=body))
+
+
+# ---- the copy
+
+def copy_box(sch: Schedule, name: str, source: Buffer, copy: Buffer, box: Sequence[Interval],
+             used: Sequence[Sequence[Interval | None]], place: Place) -> Stmt:
+    """Loops that copy a box of source, as far as it is inside the buffer and inside some box of used."""
+    iter_vars = []
+    for n, dim in enumerate(source.shape):
+        iv = IterVar(Range(IntImm(0, dim.dtype), dim), Var(f"v{n}", dim.dtype), DATA_PARALLEL)
+        known = [interval for u in used if (interval := u[n]) is not None]
+        if len(known) == len(used):
+            (low, extent), = union([[interval] for interval in known], place.analyzer)
+            iv = cut(iv, [("ge", low), ("lt", binary("add", low, extent))], place.loop_vars, place.analyzer)
+        iter_vars.append(iv)
+    point = tuple(iv.var for iv in iter_vars)
+    block = copy_block(name, tuple(iter_vars), Load(source, point), Load(copy, point))
+    return nest(block, {iv.var: interval for iv, interval in zip(iter_vars, box, strict=True)}, place.analyzer, True,
+                names=[f"ax{n}" for n in range(len(iter_vars))])
+
+
+def boxes_used(sch: Schedule, consumers: Iterable[BlockRealize], buffer: Buffer,
+               writes_too: bool = False) -> list[list[Interval | None]]:
+    """What consumers ever read of buffer (or read and write), one box for each of their regions."""
+    regions = [(c, r) for c in consumers for r in (*c.block.reads, *(c.block.writes if writes_too else ()))]
+    return [reading_domain(sch, c, r) for c, r in regions if r.buffer is buffer]
+
+
+def axes_in(realize: BlockRealize, indices: Iterable[Expr], among: Iterable[IterVar] | None = None) -> list[IterVar]:
+    """The iter vars of a block (or those of among) that occur in indices."""
+    used = {n for i in indices for n in walk(i)}
+    return [iv for iv in (realize.block.iter_vars if among is None else among) if iv.var in used]
+
+
+def from_zero(iv: IterVar) -> Expr:
+    """The place of the value of iv in its domain."""
+    assert iv.dom is not None
+    return iv.var if is_const(iv.dom.min, 0) else binary("sub", iv.var, iv.dom.min)
+
+
+def copy_points(sch: Schedule, name: str, realize: BlockRealize, axes: Sequence[IterVar], read: Element, write: Element,
+                place: Place) -> Stmt:
+    """Loops over some iter vars of a block, as far as its loops run them, that copy one element for each point.
+
+    Points for which `read` or `write` is not inside its buffer are left out.
+    """
+    box = ranges_of(realize, [iv.var for iv in axes], inner_loops(sch, place)(realize), place)
+    require(box is not None, f"the points at which block {realize.block.name} uses {read[0].name} or {write[0].name} "
+            "there are no box", realize, hint="do this before the loops are split or the block is moved")
+    fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in axes}
+    source, target = (Load(b, tuple(substitute(i, fresh) for i in indices)) for b, indices in (read, write))
+    iter_vars = tuple(iv.replace(var=fresh[iv.var], iter_type=DATA_PARALLEL) for iv in axes)
+    block = copy_block(name, iter_vars, source, target)
+    stmt = nest(block, {fresh[v]: interval for v, interval in (box or {}).items()}, place.analyzer, True)
+    return _within_buffers(stmt, (source, target), place.analyzer)
+
+
+def _within_buffers(stmt: Stmt, elements: Sequence[Load], analyzer: Analyzer) -> Stmt:
+    """stmt, loops around one block, with the block running only where the elements are inside their buffers."""
+    realize = next(s for s in statements(stmt) if isinstance(s, BlockRealize))
+    table = dict(zip([iv.var for iv in realize.block.iter_vars], realize.iter_values, strict=True))
+    bounds = [substitute(c, table) for e in elements for i, dim in zip(e.indices, e.buffer.shape, strict=True)
+              for c in (binary("ge", i, 0), binary("lt", i, dim))]
+    with analyzer.constraint(realize.predicate):
+        needed = [c for c in bounds if not analyzer.prove(c)]
+    if not needed:
+        return stmt
+    guarded = realize.replace(predicate=all_of(realize.predicate, *needed))
+    return rewrite_top_down(stmt, lambda n: guarded if n is realize else None)
+
+
+def copy_block(name: str, iter_vars: tuple[IterVar, ...], source: Load, target: Load) -> Block:
+    """target = source"""
+    read, write = (BufferRegion(e.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in e.indices))
+                   for e in (source, target))
+    return Block(name, iter_vars, (read,), (write,), Store(target.buffer, source, target.indices))
+
+
+def redirect(sch: Schedule, realize: BlockRealize, old: Buffer, new: Buffer) -> None:
+    """Let the block use new wherever it uses old."""
+    def swap(node: Node) -> Node | None:
+        uses = isinstance(node, (Load, Store, BufferRegion)) and node.buffer is old
+        return node.replace(buffer=new) if uses else None
+    now = sch.realize(realize.block.name)
+    sch.replace(now, now.replace(block=rewrite(now.block, swap)))
+
+
+# ---- what the copy may rely on
+
+def require_written(sch: Schedule, buffer: Buffer, box: Sequence[Interval], consumers: Sequence[BlockRealize],
+                     place: Place) -> None:
+    """The copy reads no element of an intermediate buffer that nothing has written."""
+    if is_output(sch, buffer):
+        return
+    inner_of = inner_loops(sch, place)
+    for writer in writers_of(sch, buffer):
+        for region in writer.block.writes:
+            inner = inner_of(writer)
+            if region.buffer is buffer and fills(writer, region, inner, place, box) and not beyond_domain(
+                    writer, place.analyzer):
+                return
+    if any(_reads_all(c, buffer, box, inner_of(c), place) for c in consumers):
+        return
+    legal(False, f"the copy would read elements of {buffer.name} that may not be written by then", *consumers)
+
+
+def _reads_all(consumer: BlockRealize, buffer: Buffer, box: Sequence[Interval], inner: Domains, place: Place) -> bool:
+    """True when the consumer itself reads every element of the box, so that all of them are written by then."""
+    body = [n for s in block_statements(consumer.block) for n in walk(s)]
+    if any(isinstance(n, (Select, IfThenElse, While)) or isinstance(n, Call) and n.op == "if_then_else" for n in body):
+        return False
+    regions = [r for r in consumer.block.reads if r.buffer is buffer]
+    return len(loads_of(block_statements(consumer.block), buffer)) == 1 and not beyond_domain(
+        consumer, place.analyzer) and all(fills(consumer, r, inner, place, box) for r in regions)
+
+
+def other_buffers(block: Block, buffer: Buffer) -> list[Buffer]:
+    """What the block touches besides the buffer."""
+    return [r.buffer for r in (*block.reads, *block.writes) if r.buffer is not buffer]
+
+
+def require_fresh(sch: Schedule, old: Index, name: str, buffer: Buffer, consumers: Sequence[BlockRealize]) -> None:
+    """Every writer of buffer comes before (or after) the copy `name` as it came before (or after) each consumer."""
+    for writer in writers_of(sch, buffer):
+        now = order(sch, sch.index, writer, sch.realize(name))
+        for consumer in consumers:
+            was = order(sch, old, old.realizes[writer.block.name], consumer, other_buffers(consumer.block, buffer))
+            legal(not was or (len(was) == 1 and now <= was),
+                  f"block {writer.block.name} writes {buffer.name} between the copy and block {consumer.block.name}",
+                  old.realizes[writer.block.name], consumer, hint="name the consumers before it in consumer_blocks")

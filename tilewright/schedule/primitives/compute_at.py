@@ -1,0 +1,257 @@
+"""Primitives that move a computation into a loop: compute_at, reverse_compute_at."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tilewright.schedule.analysis.dataflow import (
+    blocks_of,
+    children_of,
+    is_below,
+    is_output,
+    is_reduction,
+    positions,
+    readers_of,
+    require_stage,
+    writers_of,
+)
+from tilewright.schedule.analysis.digits import Domains, domains_of
+from tilewright.schedule.analysis.iteration import narrowed, require_whole_iteration, runs_once
+from tilewright.schedule.analysis.ordering import BEFORE, order, precedes, require_no_race, require_same_order
+from tilewright.schedule.analysis.required import Place, solve, touched
+from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives.nest import nest
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import BlockRV, LoopRV
+from tilewright.support.errors import legal, require
+from tilewright.tir.expr import COMM_REDUCE, all_of, binary
+from tilewright.tir.node import substitute, walk
+from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, seq
+
+
+@primitive
+def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1) -> None:
+    """Compute, in each iteration of loop, the part of a producer that this iteration needs.
+
+        for i in range(n): B[i] = f(i)
+        for io in range(n // 4):
+            for ii in range(4): C[io*4 + ii] = B[io*4 + ii]
+    ->
+        for io in range(n // 4):
+            for i in range(4): B[io*4 + i] = f(io*4 + i)
+            for ii in range(4): C[io*4 + ii] = B[io*4 + ii]
+
+    The block gets new loops, one for each iter var, over the box of what is needed, and a predicate where that reaches
+    beyond its domain. preserve_unit_loops: also make the loops of one iteration. index: the place in the body of loop,
+    -1 as late as possible, -2 as early as possible, n >= 0 before statement n. Where sample_compute_location gave a
+    place that is no loop, the block stays, or is inlined.
+
+    Legal when the block computes each element from its inputs alone, whole reductions; when all its producers come
+    before the place; when its consumers are below loop, or come after all of what the iterations of loop need and that
+    is the whole domain of the block; when it goes on to compute all of an output; and when no block that it would pass
+    writes what it reads or writes.
+    """
+    if _place_without_loop(sch, loop):
+        return sch.compute_inline(block) if loop.place == "inlined" else None
+    target, realize = sch.loop(loop), sch.realize(block)
+    _require_one_function(block, loop)
+    _require_movable(sch, realize, target)
+    name = realize.block.name
+    buffers = [r.buffer for r in realize.block.writes]
+    consumers = _distinct(r for b in buffers for r in readers_of(sch, b) if r is not realize)
+    outputs = [b.name for b in buffers if is_output(sch, b)]
+    unread = f"block {name} writes {outputs[0]}, an output of the function, and " if outputs else ""
+    require(bool(consumers), f"{unread}nothing reads what block {name} computes", realize,
+            hint="reverse_compute_at moves an output to its producers")
+    below = [c for c in consumers if is_below(sch.index, c, target)]
+    outside = [c for c in consumers if not any(c is b for b in below)]
+    require(bool(below), f"no consumer of block {name} is below loop {target.loop_var.name}", realize, target,
+            hint="choose a loop around a consumer")
+    producers = _distinct(r for b in realize.block.reads for r in writers_of(sch, b.buffer))
+    children = children_of(target)
+    # A producer that comes after the block gives values to later iterations only; require_same_order sees to those.
+    earlier = [p for p in producers if p is not realize and precedes(sch.index, p, realize)]
+    at = _place(children, earlier, below, index, name, target)
+    place, inner_of = _scope(sch, target)
+    boxes = touched(below, "reads", inner_of, place)
+    moved = narrowed(sch, realize)
+    domains = solve(moved, moved.writes, boxes, place, within=False)
+    before = sch.index
+    _move(sch, realize, target, at, nest(moved, domains, place.analyzer, preserve_unit_loops))
+    if _goes_on(realize):
+        _require_partition(sch, sch.realize(name), realize, target)
+    for consumer in outside:
+        now = sch.realize(consumer.block.name)
+        legal(_runs_all(sch, sch.realize(name)) and order(sch, sch.index, sch.realize(name), now) <= {BEFORE},
+              f"block {consumer.block.name} reads {name}'s result and is not below loop {target.loop_var.name}",
+              consumer, target, hint="choose a loop around all consumers")
+    legal(not outputs or _runs_all(sch, sch.realize(name)),
+          f"block {name} would not be shown to compute all of {', '.join(outputs)}, an output of the function", realize,
+          hint="reverse_compute_at moves an output to its producers")
+    others = [p for p in blocks_of(before) if p is not realize]
+    writers = {w.block.name for b in buffers for w in writers_of(sch, b)}
+    require_same_order(sch, before, name, [p for p in others if p.block.name not in writers],
+                       ignore=[] if _goes_on(realize) else buffers)
+    require_same_order(sch, before, name, [p for p in others if p.block.name in writers])
+    require_no_race(sch, name)
+
+
+@primitive
+def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops: bool = False,
+                       index: int = -1) -> None:
+    """Run, in each iteration of loop, the part of a consumer whose inputs this iteration has produced.
+
+        for io in range(n // 4):
+            for ii in range(4): B[io*4 + ii] = f(io*4 + ii)
+        for i in range(n): C[i] = B[i]
+    ->
+        for io in range(n // 4):
+            for ii in range(4): B[io*4 + ii] = f(io*4 + ii)
+            for i in range(4): C[io*4 + i] = B[io*4 + i]
+
+    The new loops, preserve_unit_loops, index and places that are no loop are as in compute_at.
+
+    Legal when every producer is below loop or finished before it; when what the block reads of those below is complete
+    at the place; when the parts of the block make up its domain, with steps of a reduction once each or all again from
+    the first; and when no block that it would pass touches what it writes or writes what it reads.
+    """
+    if _place_without_loop(sch, loop):
+        return sch.reverse_compute_inline(block) if loop.place == "inlined" else None
+    target, realize = sch.loop(loop), sch.realize(block)
+    _require_one_function(block, loop)
+    _require_movable(sch, realize, target)
+    name = realize.block.name
+    producers = _distinct(r for b in realize.block.reads for r in writers_of(sch, b.buffer) if r is not realize)
+    below = [p for p in producers if is_below(sch.index, p, target)]
+    require(bool(below), f"no producer of block {name} is below loop {target.loop_var.name}", realize, target,
+            hint="choose a loop around a producer")
+    consumers = _distinct(r for b in realize.block.writes for r in readers_of(sch, b.buffer) if r is not realize)
+    children = children_of(target)
+    at = _place(children, below, consumers, index, name, target)
+    place, inner_of = _scope(sch, target)
+    boxes = touched(below, "writes", inner_of, place)
+    narrow = narrowed(sch, realize)
+    domains = solve(narrow, narrow.reads, boxes, place, within=True)
+    before = sch.index
+    _move(sch, realize, target, at, nest(narrow, domains, place.analyzer, preserve_unit_loops))
+    moved = sch.realize(name)
+    _require_partition(sch, moved, realize, target)
+    for producer in below:
+        legal(order(sch, sch.index, sch.realize(producer.block.name), moved) <= {BEFORE},
+              f"what block {name} reads of block {producer.block.name} is not all computed in one iteration of loop "
+              f"{target.loop_var.name}", producer, target, hint="choose an outer loop")
+    apart = {id(r) for r in (realize, *below)}
+    require_same_order(sch, before, name, [p for p in blocks_of(before) if id(p) not in apart])
+    require_no_race(sch, name)
+
+
+def _distinct(realizes: Iterable[BlockRealize]) -> list[BlockRealize]:
+    return list({id(r): r for r in realizes}.values())
+
+
+def _place_without_loop(sch: Schedule, loop: LoopRV) -> bool:
+    """True for what sample_compute_location gives where the block is to stay or to be inlined."""
+    if not (isinstance(loop, LoopRV) and loop.place):
+        return False
+    require(sch.trace.defines(loop), f"{loop} belongs to another schedule")
+    return True
+
+
+def _require_one_function(block: BlockRV | str, loop: LoopRV) -> None:
+    require(isinstance(block, str) or block.func == loop.func, f"{block} and {loop} are in different functions")
+
+
+def _require_movable(sch: Schedule, realize: BlockRealize, target: For) -> None:
+    name = realize.block.name
+    require_stage(sch, realize, alone=False, starts=False)
+    require(not is_below(sch.index, realize, target), f"block {name} is below loop {target.loop_var.name} already",
+            realize, target)
+    require(sch.index.scope_of(target) is sch.root, f"loop {target.loop_var.name} is inside a block", target)
+    require_whole_iteration(sch, realize)
+
+
+def _place(children: Sequence[Stmt], producers: Sequence[BlockRealize], consumers: Sequence[BlockRealize], index: int,
+           name: str, target: For) -> int:
+    """The position in the body of target: after all producers and before all consumers that are in it."""
+    low = max(positions(children, producers), default=-1) + 1
+    high = min(positions(children, consumers), default=len(children))
+    require(low <= high, f"a producer of block {name} comes after one of its consumers in loop {target.loop_var.name}",
+            target)
+    require(isinstance(index, int) and index >= -2, f"index is {index!r}, not -1 (late), -2 (early) or a position")
+    if index < 0:
+        return high if index == -1 else low
+    require(low <= index <= high, f"position {index} in loop {target.loop_var.name} is not between the block's "
+            f"producers and consumers ({low} to {high})", target)
+    return index
+
+
+def _scope(sch: Schedule, target: For) -> tuple[Place, Callable[[BlockRealize], Domains]]:
+    """What is known inside target, and for a block below it the loops between."""
+    above = [*sch.index.loops_above(target), target]
+    place = Place(sch.analyzer_at(target.body), frozenset(loop.loop_var for loop in above))
+
+    def inner_of(realize: BlockRealize) -> Domains:
+        return domains_of(loop for loop in sch.index.loops_above(realize) if loop.loop_var not in place.loop_vars)
+    return place, inner_of
+
+
+def _move(sch: Schedule, realize: BlockRealize, target: For, at: int, new: Stmt) -> None:
+    """Take realize out of its place and put new into the body of target."""
+    sch.remove_stmt(realize)
+    now = sch.index.loops[target.loop_var]
+    children = children_of(now)
+    sch.replace(now, now.replace(body=seq([*children[:at], new, *children[at:]])))
+
+
+def _runs_all(sch: Schedule, moved: BlockRealize) -> bool:
+    """True when the loops around the moved block run all of its domain."""
+    pairs = list(zip(moved.block.iter_vars, moved.iter_values, strict=True))
+    return _idle(sch, moved) is None and runs_once(pairs, sch.index.loops_above(moved), moved.predicate,
+                                                   sch.analyzer_at(None))
+
+
+def _idle(sch: Schedule, moved: BlockRealize) -> For | None:
+    """A loop around the moved block that drives none of its axes and may have no iterations though the axes have."""
+    analyzer = sch.analyzer_at(None)
+    used = {n for value in moved.iter_values for n in walk(value)}
+    sizes = [iv.dom.extent for iv in moved.block.iter_vars if iv.dom is not None]
+    with analyzer.constraint(all_of(*[binary("gt", size, 0) for size in sizes])):
+        return next((loop for loop in sch.index.loops_above(moved) if loop.loop_var not in used
+                     and not analyzer.prove(binary("gt", loop.extent, 0))), None)
+
+
+def _goes_on(realize: BlockRealize) -> bool:
+    """True for a reduction that another block began."""
+    return is_reduction(realize.block) and realize.block.init is None
+
+
+def _require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, target: For) -> None:
+    """The iterations of the moved block are those of its domain; reductions run in one thread, each step once or the
+    whole of them again from the start."""
+    name, analyzer, loops = moved.block.name, sch.analyzer_at(None), sch.loops_above(moved)
+    used = {n for value in moved.iter_values for n in walk(value)}
+    idle = _idle(sch, moved)
+    legal(idle is None, f"block {name} would not run where loop {idle.loop_var.name if idle else ''} has no iterations",
+          target, old, hint="choose a loop that is known to run")
+    pairs = list(zip(moved.block.iter_vars, moved.iter_values, strict=True))
+    reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
+    steps = {n for _, value in reductions for n in walk(value)}
+    again = not _goes_on(moved)                      # running it again changes nothing
+    for loop in loops:
+        again = again and loop.loop_var not in steps
+        unit = analyzer.prove(loop.extent.equal(1)) or again and loop.kind in (SERIAL, UNROLLED)
+        legal(unit or loop.loop_var in used,
+              f"every iteration of loop {loop.loop_var.name} would run the same part of block {name}", loop, old,
+              hint=f"choose a loop outside {loop.loop_var.name}")
+    legal(runs_once(pairs, loops, moved.predicate, analyzer),
+          f"the parts of block {name} that the iterations of loop {target.loop_var.name} would run overlap or leave "
+          "something out", old, target, hint="choose an outer loop")
+    for iv, value in reductions:
+        assert iv.dom is not None
+        begins = moved.block.init is None or analyzer.equal(
+            substitute(value, {loop.loop_var: loop.min for loop in loops}), iv.dom.min)
+        legal(begins, f"the reduction over {iv.var.name} would not begin at its first step {iv.dom.min}, where "
+              f"block {name} initialises", old, target)
+    for loop in loops:
+        reduces = any(n is loop.loop_var for _, value in reductions for n in walk(value))
+        legal(not reduces or loop.kind in (SERIAL, UNROLLED),
+              f"the {loop.kind} loop {loop.loop_var.name} would run a reduction of block {name}", loop, old)

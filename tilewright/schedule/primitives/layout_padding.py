@@ -1,0 +1,155 @@
+"""The padding of a buffer whose new layout has more elements than the old one: which it is, and who writes it."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.iterators import IterMap
+from tilewright.schedule.analysis.dataflow import children_of, positions, spatial
+from tilewright.schedule.analysis.reads import with_reads
+from tilewright.schedule.index_map import IndexMap, PadValue
+from tilewright.schedule.primitives.nest import nest
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import Index, statements
+from tilewright.support.errors import require
+from tilewright.tir.buffer import Buffer, BufferRegion
+from tilewright.tir.expr import (
+    DATA_PARALLEL,
+    Expr,
+    IntImm,
+    IterVar,
+    Range,
+    Var,
+    all_of,
+    binary,
+    if_then_else,
+    logical_not,
+)
+from tilewright.tir.node import substitute
+from tilewright.tir.stmt import PARALLEL, SERIAL, UNROLLED, Block, BlockRealize, For, Stmt, Store, seq
+
+
+@dataclass(frozen=True)
+class Change:
+    """A buffer's new layout, and the way back from its indices."""
+    old: Buffer
+    new: Buffer
+    mapped: IndexMap
+    axes: tuple[Var, ...]                                  # the old indices
+    domains: Mapping[Var, tuple[Expr, Expr]]
+    inverse: IterMap | None
+
+    def back(self, points: Sequence[Expr]) -> list[Expr]:
+        """The old indices of the element at new ones."""
+        assert self.inverse is not None
+        table = self.inverse.invert(points)
+        return [table.get(v, IntImm(0, v.dtype)) for v in self.axes]
+
+    def used(self, points: Sequence[Expr], old: Sequence[Expr], analyzer: Analyzer) -> list[Expr]:
+        """The conditions under which the element at new indices was the one at `old`; none: always."""
+        conditions = [c for e, d in zip(old, self.old.shape, strict=True)
+                      for c in (binary("ge", e, 0), binary("lt", e, d))]
+        conditions += [binary("eq", e, p) for e, p in zip(self.mapped.apply(old), points, strict=True)]
+        left: list[Expr] = []
+        with analyzer.scope():
+            for c in conditions:
+                if not analyzer.prove(c):
+                    left.append(analyzer.simplify(c))
+                    analyzer.assume(c)
+        return left
+
+
+def give_padding(sch: Schedule, before: Index, change: Change, pad: PadValue) -> None:
+    """Let pad be written to every element of the new buffer that the old one did not have.
+
+    `before` is the program as it accessed the old buffer; the schedule accesses the new one.
+    """
+    iter_vars = tuple(IterVar(Range(IntImm(0, d.dtype), d), Var(f"v{n}", d.dtype), DATA_PARALLEL)
+                      for n, d in enumerate(change.new.shape))
+    points = [iv.var for iv in iter_vars]
+    analyzer = sch.analyzer_at(None)
+    for v, d in zip(points, change.new.shape, strict=True):
+        analyzer.bind(v, 0, d)
+    old = change.back(points)
+    used = change.used(points, old, analyzer)
+    if not used:
+        return
+    value = pad.apply(points, change.new.dtype)
+    writers = [r for r in before.realizes.values() if any(w.buffer is change.old for w in r.block.writes)]
+    loops = _own_loops(before, writers[0], change.old) if len(writers) == 1 else None
+    if loops is not None:
+        _select_in(sch, writers[0], loops, change, iter_vars, old, all_of(*used), value)
+    else:
+        _fill(sch, change, iter_vars, analyzer.simplify(logical_not(all_of(*used))), value)
+
+
+# ---- in the block that makes the buffer
+
+def _own_loops(before: Index, realize: BlockRealize, buffer: Buffer) -> list[For] | None:
+    """The loops of a block that do nothing but give each element of buffer, once, a value; None for other blocks."""
+    block, loops = realize.block, before.loops_above(realize)
+    variables = [iv.var for iv in block.iter_vars]
+    own = loops[len(loops) - len(variables):]
+    if not isinstance(block.body, Store) or block.init is not None or len(block.writes) != 1 or len(
+            spatial(block)) != len(variables) or len(own) != len(variables) or block.body.buffer is not buffer:
+        return None
+    if any(r.buffer is buffer for r in block.reads) or block.match_buffers or block.alloc_buffers:
+        return None
+    exact = [v for v, iv, d in zip(block.body.indices, block.iter_vars, buffer.shape) if v is iv.var
+             and iv.dom is not None and bool(iv.dom.extent.equal(d)) and bool(iv.dom.min.equal(0))]
+    bound = [n for n, (loop, value) in enumerate(zip(own, realize.iter_values, strict=True)) if value is loop.loop_var
+             and bool(loop.min.equal(0)) and bool(loop.extent.equal(buffer.shape[n]))
+             and loop.kind == SERIAL and not loop.annotations] if len(exact) == buffer.ndim == len(own) else []
+    nested = all(a.body is b for a, b in zip(own, [*own[1:], realize], strict=True))
+    always = isinstance(realize.predicate, IntImm) and realize.predicate.value == 1
+    return own if own and len(bound) == len(own) and nested and always else None
+
+
+def _select_in(sch: Schedule, realize: BlockRealize, loops: Sequence[For], change: Change,
+               iter_vars: tuple[IterVar, ...], old: Sequence[Expr], used: Expr, pad: Expr) -> None:
+    """Run the block over the new shape, choosing between its value, for the old indices, and pad."""
+    block, store = realize.block, realize.block.body
+    assert isinstance(store, Store)
+    points = tuple(iv.var for iv in iter_vars)
+    table = dict(zip([iv.var for iv in block.iter_vars], old, strict=True))
+    value = if_then_else(used, substitute(store.value, table), pad)
+    region = BufferRegion(change.new, tuple(Range(p, IntImm(1, p.dtype)) for p in points))
+    new = with_reads(block.replace(iter_vars=iter_vars, writes=(region,), body=Store(change.new, value, points)))
+    sch.replace(sch.index.loops[loops[0].loop_var], nest(new, {}, sch.analyzer_at(None), preserve_unit_loops=True))
+
+
+# ---- in a block of its own
+
+def _fill(sch: Schedule, change: Change, iter_vars: tuple[IterVar, ...], padding: Expr, pad: Expr) -> None:
+    """Write pad before the first use, in the innermost loop around all uses."""
+    points = tuple(iv.var for iv in iter_vars)
+    region = BufferRegion(change.new, tuple(Range(p, IntImm(1, p.dtype)) for p in points))
+    block = Block(sch.fresh_block(f"{change.new.name}_pad"), iter_vars, (), (region,), Store(change.new, pad, points))
+    home = next(r for r in sch.index.realizes.values() if any(b is change.new for b in r.block.alloc_buffers))
+    users = [r for r in sch.index.realizes.values() if r is not home and any(
+        x.buffer is change.new for x in (*r.block.reads, *r.block.writes)) and sch.index.scope_of(r) is home]
+    around: list[For] = list(sch.index.loops_above(users[0]))
+    for user in users[1:]:
+        here = sch.index.loops_above(user)
+        around = [a for a, b in zip(around, here) if a is b]
+    for loop in around:
+        require(loop.kind in (SERIAL, UNROLLED, PARALLEL), f"{change.old.name} is used below the {loop.kind} loop "
+                f"{loop.loop_var.name} only, where its padding cannot be written", loop,
+                hint=f"call transform_layout before the loop is made {loop.kind}")
+    inside: For | Block = around[-1] if around else home.block
+    children = children_of(inside)
+    at = min(positions(children, users))
+    filling = _guarded(nest(block, {}, sch.analyzer_at(None), preserve_unit_loops=True), padding)
+    sch.replace(inside, inside.replace(body=seq([*children[:at], filling, *children[at:]])))
+
+
+def _guarded(filling: Stmt, condition: Expr) -> Stmt:
+    """The nest with its block run only under a condition on its iter vars."""
+    realize = next(s for s in statements(filling) if isinstance(s, BlockRealize))
+    values = dict(zip([iv.var for iv in realize.block.iter_vars], realize.iter_values, strict=True))
+    loops = [s for s in statements(filling) if isinstance(s, For)]
+    out: Stmt = realize.replace(predicate=substitute(condition, values))
+    for loop in reversed(loops):
+        out = loop.replace(body=out)
+    return out

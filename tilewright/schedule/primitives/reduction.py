@@ -1,0 +1,172 @@
+"""Primitives on reduction blocks: decompose_reduction."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.schedule.analysis.digits import conjuncts
+from tilewright.schedule.analysis.legality import Region
+from tilewright.schedule.analysis.shared_reductions import require_one_thread
+from tilewright.schedule.primitive import primitive
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
+from tilewright.support.errors import legal, require
+from tilewright.tir.buffer import BufferRegion, Load
+from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, IterVar, Var, all_of, is_const
+from tilewright.tir.node import substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, seq
+
+
+@primitive
+def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> BlockRV:
+    """Let a reduction start in a block of its own, NAME_init, right before a loop around the reduction.
+
+        for i in range(n):                          for i in range(n):
+            for k in range(m):                          with block("C_init"): C[i] = 0
+                with block("C"):            ->          for k in range(m):
+                    with init(): C[i] = 0                   with block("C_update"): C[i] = C[i] + A[i, k]
+                    C[i] = C[i] + A[i, k]
+
+    The loops from `loop` inwards that drive output axes are copied around the new block and keep their kinds;
+    the block itself is called NAME_update from then on (handles to it stay valid). Returns the init block.
+
+    Legal when the block is a reduction with an init below the loop, no loop outside of it drives a reduction
+    axis, each copied loop drives output axes only, the loops from `loop` inwards run each step of the
+    reduction once, and nothing below the loop touches the output before the block starts it.
+    """
+    realize, outer = sch.realize(block), sch.loop(loop)
+    old = realize.block
+    require(old.init is not None, f"block {old.name} is not a reduction with an init", realize,
+            hint="only a reduction that was not decomposed yet has one")
+    views = {m.buffer for m in old.match_buffers}
+    assert old.init is not None
+    require(not any(isinstance(n, (Load, Store)) and n.buffer in views for n in walk(old.init)),
+            f"block {old.name} starts its reduction through views of buffers (match_buffer)", realize)
+    above = sch.loops_above(realize)
+    require(outer in above, f"loop {outer.loop_var.name} is not around block {old.name}", outer, realize,
+            hint=f"its loops are {', '.join(a.loop_var.name for a in above)}")
+    require_one_thread(realize, above, "decompose only where one thread runs all steps")
+    copied = _loops_to_copy(realize, above, outer)
+    _check_runs_once(sch, realize, above[above.index(outer):])
+    _check_untouched_before(sch, realize, outer)
+    init = _init_nest(sch, realize, copied, {a.loop_var for a in above[:above.index(outer)]})
+    name = sch.fresh_block(f"{old.name}_update")
+    update = old.replace(name=name, init=None, reads=reads_with_output(old))
+    sch.rename_block(old.name, name)
+    new_outer = _with_block(outer, old, update)
+    sch.replace(outer, seq([init, new_outer]))
+    started = next(s for s in statements(init) if isinstance(s, BlockRealize))
+    return sch.block_rv(started)
+
+
+def _loops_to_copy(realize: BlockRealize, above: list[For], outer: For) -> list[For]:
+    """The loops from outer inwards that drive output axes of the block, or never run."""
+    drives: dict[Var, set[int]] = {a.loop_var: set() for a in above}
+    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        for node in walk(value):
+            if isinstance(node, Var) and node in drives:
+                drives[node].add(iv.iter_type)
+    at = above.index(outer)
+    for a in above[:at]:
+        name = a.loop_var.name
+        legal(COMM_REDUCE not in drives[a.loop_var],
+              f"loop {name}, outside of {outer.loop_var.name}, drives a reduction axis of block "
+              f"{realize.block.name}", outer, a, hint=f"decompose at {name}")
+    for a in above[at:]:
+        kinds = drives[a.loop_var]
+        legal(COMM_REDUCE not in kinds or len(kinds) == 1,
+              f"loop {a.loop_var.name} drives output and reduction axes of block {realize.block.name}", a)
+    starts = _sums_nothing(realize.block)
+    for a in above[at:] if starts else ():
+        legal(bool(drives[a.loop_var]) or not is_const(a.extent, 0) or not _has_fixed_axis(realize),
+              f"loop {a.loop_var.name} never runs, so it does not tell which elements block {realize.block.name} is to "
+              "start", a, hint="call decompose_reduction before fuse")
+    return [a for a in above[at:] if COMM_REDUCE not in drives[a.loop_var]
+            and (drives[a.loop_var] or is_const(a.extent, 0) and not starts)]
+
+
+def _has_fixed_axis(realize: BlockRealize) -> bool:
+    """True when an output axis is bound to a constant though it has several values."""
+    return any(iv.iter_type != COMM_REDUCE and isinstance(value, IntImm) and iv.dom is not None
+               and not is_const(iv.dom.extent, 1)
+               for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
+
+
+def _sums_nothing(block: Block) -> bool:
+    """True for a reduction over no elements of outputs that exist: its init runs, though its loops do not.
+
+    Of other blocks below a loop that never runs, bound to constants by fuse, the init must not run either.
+    """
+    empty = {iv.iter_type == COMM_REDUCE for iv in block.iter_vars if iv.dom is not None and is_const(iv.dom.extent, 0)}
+    return empty == {True}
+
+
+def _check_runs_once(sch: Schedule, realize: BlockRealize, loops: Sequence[For]) -> None:
+    """Refuse when an iteration of loops repeats what another one does: one init would not do for both."""
+    region = Region(sch, loops)
+    instance = next(i for i in region.instances if i.realize is realize)
+    legal(region.runs_once(instance),
+          f"the loops from {loops[0].loop_var.name} inwards run block {realize.block.name} more than once "
+          "for the same point", *loops, hint="decompose at an inner loop")
+
+
+def _check_untouched_before(sch: Schedule, realize: BlockRealize, outer: For) -> None:
+    """Refuse when something below outer touches an element of the output before the block starts on it."""
+    region = Region(sch, [outer])
+    mine = [t.instance is not None and t.instance.realize is realize for t in region.touches]
+    starts = [k for k, t in enumerate(region.touches) if t.writes and mine[k]]
+    for k, t in enumerate(region.touches):
+        if mine[k]:
+            continue
+        for m in starts:
+            start = region.touches[m]
+            before = {v for v in region.directions(t.access, start.access) if v[0] > 0 or v[0] == 0 and k < m
+                      } if start.buffer is t.buffer else set()
+            legal(not before, f"{t.buffer.name} is touched below loop {outer.loop_var.name} before block "
+                  f"{realize.block.name} starts it", t.stmt, hint="decompose at an inner loop")
+
+
+def _init_nest(sch: Schedule, realize: BlockRealize, copied: list[For], outside: set[Var]) -> Stmt:
+    """The init block below fresh copies of the loops that drive output axes."""
+    old = realize.block
+    assert old.init is not None
+    fresh = {a.loop_var: sch.fresh_var(f"{a.loop_var.name}_init", a.loop_var.dtype) for a in copied}
+    iters, values, table = [], [], {}
+    for iv, value in zip(old.iter_vars, realize.iter_values, strict=True):
+        if iv.iter_type != COMM_REDUCE:
+            table[iv.var] = Var(f"{iv.var.name}_init", iv.var.dtype)
+            iters.append(IterVar(iv.dom, table[iv.var], iv.iter_type))
+            values.append(substitute(value, fresh))
+    predicate = _output_part(realize, {*fresh, *outside}, {a.loop_var for a in sch.loops_above(realize)})
+    writes = tuple(substitute(w, table) for w in old.writes)
+    block = Block(sch.fresh_block(f"{old.name}_init"), tuple(iters), (), writes, substitute(old.init, table))
+    nest: Stmt = BlockRealize(tuple(values), substitute(predicate, fresh), block)
+    for a in reversed(copied):
+        low, extent = substitute(a.min, fresh), substitute(a.extent, fresh)
+        nest = a.replace(loop_var=fresh[a.loop_var], min=low, extent=extent, body=nest)
+    return nest
+
+
+def _output_part(realize: BlockRealize, kept: set[Var], loops: set[Var]) -> Expr:
+    """The conditions of the predicate that do not speak of reduction loops."""
+    parts = []
+    for condition in conjuncts(realize.predicate):
+        used = {n for n in walk(condition) if isinstance(n, Var) and n in loops}
+        if used <= kept:
+            parts.append(condition)
+        else:
+            legal(not used & kept,
+                  f"the condition {condition} of block {realize.block.name} mixes output and reduction loops",
+                  realize)
+    return all_of(*parts)
+
+
+def reads_with_output(block: Block) -> tuple[BufferRegion, ...]:
+    """The reads of the update: what is written is read first, then the rest."""
+    read = {r.buffer for r in block.reads}
+    return tuple(w for w in block.writes if w.buffer not in read) + block.reads
+
+
+def _with_block(top: For, old: Block, new: Block) -> Stmt:
+    def visit(stmt: Stmt) -> Stmt:
+        return new if stmt is old else map_sub_statements(stmt, visit)
+    return visit(top)

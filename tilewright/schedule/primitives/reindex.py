@@ -1,0 +1,218 @@
+"""Primitives that stage a buffer through one with other indices: reindex, reindex_cache_read, reindex_cache_write."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright.arith.itermap import detect_iter_map
+from tilewright.schedule.analysis.dataflow import require_leaf, require_stage, writes
+from tilewright.schedule.analysis.iteration import require_whole_iteration
+from tilewright.schedule.analysis.ordering import place_in
+from tilewright.schedule.analysis.required import touched
+from tilewright.schedule.given import recorded_as_text
+from tilewright.schedule.index_map import IndexMap, new_shape
+from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives.caching import (
+    after_writer,
+    axes_in,
+    before_consumers,
+    cache_name,
+    chosen,
+    copy_points,
+    from_zero,
+    inner_loops,
+    insert,
+    require_fresh,
+    require_visible,
+    require_written,
+    single_load,
+    single_store,
+)
+from tilewright.schedule.primitives.layout import chosen_buffer
+from tilewright.schedule.primitives.scopes import require_scope
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import BlockRV
+from tilewright.support.errors import legal, require
+from tilewright.support.names import identifier
+from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Range
+from tilewright.tir.node import Node, rewrite, walk
+from tilewright.tir.stmt import BlockRealize, Store
+
+
+def _map_as_text(given: dict[str, Any]) -> None:
+    """index_map as text."""
+    given["index_map"] = IndexMap.of(given["index_map"], len(given["sch"].realize(given["block"]).block.iter_vars))
+
+
+def _buffer_as_position(given: dict[str, Any]) -> None:
+    """A buffer as its position among the regions of the block."""
+    if isinstance(given["buffer"], Buffer):
+        block = given["sch"].realize(given["block"]).block
+        found = [(kind, n) for kind, regions in (("read", block.reads), ("write", block.writes))
+                 for n, r in enumerate(regions) if r.buffer is given["buffer"]]
+        given["buffer"] = found[0] if found else given["buffer"].name
+
+
+@recorded_as_text(_map_as_text)
+@primitive
+def reindex_cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, storage_scope: str,
+                       index_map: Callable[..., Any] | str) -> BlockRV:
+    """Copy the elements that a block reads of a buffer into a new buffer, at indices of the caller's choice, and let it
+    read these.
+
+        for i, j in grid(n, m): C[i, j] = A[j, i + 1] * 2
+    ->                                                         # index_map: lambda i, j: (i, j)
+        for i, j in grid(n, m): A_local[i, j] = A[j, i + 1]
+        for i, j in grid(n, m): C[i, j] = A_local[i, j] * 2
+
+    read_buffer_index: the position among the buffers that block reads, or a name. index_map takes all iteration
+    variables of the block and gives the indices in the new buffer, whose extents are the least that hold them. Other
+    readers go on reading the old buffer. Returns the copying block, named like the new buffer: the old one's name, `_`,
+    scope. It runs over the iteration variables that the element or its new place depends on.
+
+    Legal when the block reads one element of the buffer in each iteration and does not write the buffer; when
+    index_map gives different elements different places; and when all writers have finished before the copy or start
+    after the block.
+    """
+    realize = sch.realize(block)
+    require_leaf(sch, realize)
+    require_scope(storage_scope, realize)
+    source = chosen(realize, realize.block.reads, read_buffer_index, "reads").buffer
+    return _read(sch, realize, source, cache_name(source, storage_scope), storage_scope, _mapped(realize, index_map))
+
+
+@recorded_as_text(_map_as_text)
+@primitive
+def reindex_cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str, storage_scope: str,
+                        index_map: Callable[..., Any] | str) -> BlockRV:
+    """Let a block, with its reduction, write a new buffer, at indices of the caller's choice, and copy the elements to
+    the old one afterwards.
+
+        for i, j, k in grid(n, m, 8): C[i, j] = C[i, j] + A[i, k] * B[k, j]
+    ->                                                         # index_map: lambda i, j, k: (j // 4, i, j % 4)
+        for i, j, k in grid(n, m, 8):
+            C_local[j // 4, i, j % 4] = C_local[j // 4, i, j % 4] + A[i, k] * B[k, j]
+        for i, j in grid(n, m): C[i, j] = C_local[j // 4, i, j % 4]
+
+    write_buffer_index: the position among the buffers that block writes, or a name. index_map takes all iteration
+    variables of the block and gives the indices in the new buffer, whose extents are the least that hold them. `block`
+    goes on to name the computation; the copy is returned, named like the new buffer: the old one's name, `_`, scope.
+
+    Legal when the block stores to the buffer at one place and reads it only as its own partial sum, no block that
+    writes the buffer comes between two steps of a reduction, and index_map gives different elements different places,
+    which no reduction changes.
+    """
+    realize = sch.realize(block)
+    require_stage(sch, realize, alone=False)
+    require_scope(storage_scope, realize)
+    source = chosen(realize, realize.block.writes, write_buffer_index, "writes").buffer
+    return _write(sch, realize, source, cache_name(source, storage_scope), storage_scope, _mapped(realize, index_map))
+
+
+@recorded_as_text(_buffer_as_position)
+@primitive
+def reindex(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | str | Buffer) -> BlockRV:
+    """Stage a buffer that a block uses through one whose indices are the block's iteration variables.
+
+        for i, j, k in grid(n, m, 3): C[i, j] = C[i, j] + A[i + k] * W[k, j]
+    ->                                                         # buffer: ("read", 0)
+        for i, k in grid(n, 3): A_reindex[i, k] = A[i + k]
+        for i, j, k in grid(n, m, 3): C[i, j] = C[i, j] + A_reindex[i, k] * W[k, j]
+
+    buffer: ("read", n) or ("write", n) among the regions of block, a name, or the buffer. The new buffer has an axis
+    for each iteration variable that the indices in the old one depend on, in the order of the block, and is called
+    NAME_reindex, as is the copying block, which is returned. With its plain indices the block fits tensorize.
+
+    Legal when the block uses one element of the buffer in each iteration, and under the conditions of
+    reindex_cache_read for a buffer that is read, of reindex_cache_write for one that is written.
+    """
+    realize = sch.realize(block)
+    source = chosen_buffer(realize.block, buffer)
+    name = identifier(f"{source.name}_reindex")
+    if writes(realize.block, source):
+        require_stage(sch, realize, alone=False)
+        point = single_store(realize, source)
+    else:
+        require_leaf(sch, realize)
+        point = single_load(realize, source)
+    new = tuple(from_zero(iv) for iv in axes_in(realize, point))
+    if writes(realize.block, source):
+        return _write(sch, realize, source, name, source.scope, new)
+    return _read(sch, realize, source, name, source.scope, new)
+
+
+def _mapped(realize: BlockRealize, index_map: Callable[..., Any] | str) -> tuple[Expr, ...]:
+    """The new indices in the iter vars of the block."""
+    iter_vars = [iv.var for iv in realize.block.iter_vars]
+    mapped = IndexMap.of(index_map, len(iter_vars))
+    require(not mapped.axis_separators, "index_map has a separator", realize,
+            hint="set_axis_separator comes afterwards")
+    return mapped.apply(iter_vars)
+
+
+def _read(sch: Schedule, realize: BlockRealize, source: Buffer, name: str, scope: str,
+          new: tuple[Expr, ...]) -> BlockRV:
+    require(not writes(realize.block, source), f"block {realize.block.name} writes {source.name} as well as reading it",
+            realize)
+    require_visible(realize, source)
+    point = single_load(realize, source)
+    axes = axes_in(realize, (*point, *new))
+    name = sch.fresh_block(name)
+    copy = _new_buffer(sch, realize, source, name, scope, axes, point, new)
+    loops, children, at = before_consumers(sch, source, [realize])
+    place = place_in(sch, loops)
+    box = touched([realize], "reads", inner_loops(sch, place), place)[source]
+    require_written(sch, source, box, [realize], place)
+    stmt = copy_points(sch, name, realize, axes, (source, point), (copy, new), place)
+    old = sch.index
+    insert(sch, loops, children, at, stmt)
+    _redirect(sch, realize, source, copy, new)
+    sch.add_alloc(copy)
+    require_fresh(sch, old, name, source, [realize])
+    return sch.block_rv(name)
+
+
+def _write(sch: Schedule, realize: BlockRealize, source: Buffer, name: str, scope: str,
+           new: tuple[Expr, ...]) -> BlockRV:
+    point = single_store(realize, source)
+    axes = axes_in(realize, (*point, *new))
+    for iv in axes:
+        require(iv.iter_type == DATA_PARALLEL, f"the new indices depend on the reduction {iv.var.name}", realize,
+                hint="leave it out of what index_map gives")
+    require_whole_iteration(sch, realize)
+    name = sch.fresh_block(name)
+    copy = _new_buffer(sch, realize, source, name, scope, axes, point, new)
+    loops, children, at = after_writer(sch, realize, source)
+    stmt = copy_points(sch, name, realize, axes, (copy, new), (source, point), place_in(sch, loops))
+    insert(sch, loops, children, at, stmt)
+    _redirect(sch, realize, source, copy, new)
+    sch.add_alloc(copy)
+    return sch.block_rv(name)
+
+
+def _new_buffer(sch: Schedule, realize: BlockRealize, source: Buffer, name: str, scope: str, axes: Sequence[IterVar],
+                point: tuple[Expr, ...], new: tuple[Expr, ...]) -> Buffer:
+    """The buffer that holds each element of source[point] at `new`."""
+    require(not any(isinstance(n, Load) for e in point for n in walk(e)),
+            f"which element of {source.name} block {realize.block.name} uses depends on data", realize)
+    domains = {iv.var: (iv.dom.min, iv.dom.extent) for iv in axes if iv.dom is not None}
+    analyzer = sch.analyzer_at(None)
+    found = detect_iter_map(new, domains, None, analyzer)
+    shown = ", ".join(map(str, new))
+    legal(found is not None and found.is_injective, f"the new indices ({shown}) are not known to be a place of its own "
+          f"for every element of {source.name}", realize,
+          hint=f"build them from {', '.join(iv.var.name for iv in axes)} by sums of multiples, // and % by constants")
+    return Buffer(name, new_shape(analyzer, new, domains), source.dtype, scope=scope)
+
+
+def _redirect(sch: Schedule, realize: BlockRealize, old: Buffer, copy: Buffer, new: tuple[Expr, ...]) -> None:
+    """Let the block use copy[new] wherever it uses old."""
+    def swap(node: Node) -> Node | None:
+        if isinstance(node, (Load, Store)) and node.buffer is old:
+            return node.replace(buffer=copy, indices=new)
+        if isinstance(node, BufferRegion) and node.buffer is old:
+            return BufferRegion(copy, tuple(Range(i, IntImm(1, i.dtype)) for i in new))
+        return None
+    now = sch.realize(realize.block.name)
+    sch.replace(now, now.replace(block=rewrite(now.block, swap)))

@@ -1,0 +1,65 @@
+"""The primitive that moves a buffer to another storage scope, and the replacement of a buffer everywhere."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilewright.schedule.analysis.legality import check_annotated_loops
+from tilewright.schedule.primitive import primitive
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import BlockRV
+from tilewright.support.errors import require
+from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
+from tilewright.tir.node import N, Node, rewrite
+from tilewright.tir.stmt import Allocate, Block, Store
+
+SCOPES = ("global", "local", "shared", "shared.dyn", "warp")
+
+
+@primitive
+def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, storage_scope: str) -> None:
+    """Keep a buffer that a block writes in another memory.
+
+        B = T.alloc_buffer((16, 16))    ->    B = T.alloc_buffer((16, 16), scope="local")
+
+    buffer_index: the position among the buffers that block writes, or a name. storage_scope: "global", "local",
+    "shared", "shared.dyn" or "warp"; code for a CPU treats all alike.
+
+    Legal when the buffer is allocated by the function (an argument stays where the caller put it), and where no two
+    threads of a block would meet in an element of it, when that becomes shared memory.
+    """
+    realize = sch.realize(block)
+    written = [w.buffer for w in realize.block.writes]
+    if isinstance(buffer_index, str):
+        found = [b for b in written if b.name == buffer_index]
+    else:
+        inside = isinstance(buffer_index, int) and 0 <= buffer_index < len(written)
+        found = [written[int(buffer_index)]] if inside else []
+    require(bool(found), f"block {realize.block.name} writes no buffer {buffer_index!r}", realize,
+            hint=f"it writes {', '.join(b.name for b in written)}")
+    old = found[0]
+    require_scope(storage_scope, realize)
+    require(not any(old is b for b in sch.func.buffer_map.values()),
+            f"{old.name} is an argument of the function", realize,
+            hint="cache_read or cache_write makes a copy in the scope you want")
+    sch.set_body(replace_buffers(sch.func.body, {old: old.replace(scope=storage_scope, data=None)}))
+    if storage_scope.startswith("shared"):
+        check_annotated_loops(sch)
+
+
+def require_scope(scope: object, at: Node) -> None:
+    """Refuse a scope that is none of SCOPES."""
+    require(isinstance(scope, str) and scope in SCOPES, f"{scope!r} is not a storage scope", at,
+            hint=f"the scopes are {', '.join(SCOPES)}")
+
+
+def replace_buffers(node: N, table: Mapping[Buffer, Buffer]) -> N:
+    """node with every access, region and allocation of a key buffer (by identity) turned to its value."""
+    def swap(here: Node) -> Node | None:
+        if isinstance(here, (Load, Store, BufferRegion, MatchBuffer, Allocate)) and here.buffer in table:
+            return here.replace(buffer=table[here.buffer])
+        if isinstance(here, Block) and any(b in table for b in here.alloc_buffers):
+            return here.replace(alloc_buffers=tuple(table.get(b, b) for b in here.alloc_buffers))
+        return None
+
+    data = {old.data: new.data for old, new in table.items() if old.data is not new.data}
+    return rewrite(node, lambda n: data[n] if n in data else swap(n))

@@ -1,0 +1,105 @@
+"""The façade's changes of the dataflow: cache_read and cache_write as new operations of the tensor graph."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tilewright.schedule.stages.records import Call
+from tilewright.schedule.stages.stage import Stage
+from tilewright.te.operation import ComputeOp, ExternOp
+from tilewright.te.reduction import Reduce
+from tilewright.te.tensor import Operation, Tensor, TensorRead
+from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Range, Var
+from tilewright.tir.node import Node, rewrite
+
+
+@dataclass(frozen=True, eq=False)
+class Dataflow:
+    """One cache_read, cache_write or rfactor.
+
+    kind "read": created copies source for readers; kind "write": created computes what source copies; kind "rfactor":
+    created reduces parts, which source reduces.
+    """
+    kind: str
+    source: Stage
+    value_index: int
+    readers: tuple[Stage, ...]
+    created: Stage
+    scope: str
+    call: Call
+
+    @property
+    def key(self) -> str:
+        return self.created.key
+
+    def must_follow(self, earlier: Dataflow) -> bool:
+        """True when this rewrite does something else if it comes before `earlier`."""
+        mine = {self.source, *self.readers}
+        if earlier.created in mine:
+            return True
+        if (self.kind, earlier.kind) != ("read", "read"):
+            return not mine.isdisjoint({earlier.source, *earlier.readers})
+        return self.source is earlier.source and not set(self.readers).isdisjoint(earlier.readers)
+
+
+def canonical_order(rewrites: Sequence[Dataflow]) -> list[Dataflow]:
+    """The rewrites in an order that is one for all orders of calls with the same effect."""
+    waiting = list(rewrites)
+    ordered: list[Dataflow] = []
+    while waiting:
+        ready = [r for n, r in enumerate(waiting) if not any(r.must_follow(e) for e in waiting[:n])]
+        first = min(ready, key=lambda r: r.key)
+        ordered.append(first)
+        waiting = [r for r in waiting if r is not first]
+    return ordered
+
+
+def copy_op(source: Tensor, name: str) -> ComputeOp:
+    """The operation whose output is a copy of source."""
+    axis = tuple(_axis(f"ax{n}", extent) for n, extent in enumerate(source.shape))
+    return ComputeOp(name, axis, (TensorRead(source, tuple(iv.var for iv in axis)),))
+
+
+def with_inputs(op: Operation, table: dict[Tensor, Tensor]) -> Operation:
+    """op reading table[t] in the place of t; the axes are the same objects."""
+    if isinstance(op, ExternOp):
+        inputs = tuple(table.get(t, t) for t in op.inputs)
+        return ExternOp(op.name, inputs, op.input_buffers, op.output_buffers, op.body, op.tag, op.attrs)
+    assert isinstance(op, ComputeOp)
+
+    def lower(node: Node) -> Node | None:
+        if isinstance(node, TensorRead) and node.tensor in table:
+            return TensorRead(table[node.tensor], node.indices)
+        return None
+    return ComputeOp(op.name, op.axis, _rewritten(op.body, lower), op.tag, op.attrs)
+
+
+def cached_compute(op: ComputeOp, name: str) -> tuple[ComputeOp, ComputeOp]:
+    """(the operation that computes op under the given name, the one that copies its result to op's place).
+
+    The copy keeps op's spatial axes; the computation keeps its reduction axes and has new spatial ones.
+    """
+    axis = tuple(_axis(f"{iv.var.name}.c", iv.dom.extent) for iv in op.axis if iv.dom is not None)
+    table: dict[Var, Expr] = {old.var: new.var for old, new in zip(op.axis, axis)}
+
+    def lower(node: Node) -> Node | None:
+        return table.get(node) if isinstance(node, Var) else None
+    cache = ComputeOp(name, axis, _rewritten(op.body, lower), op.tag, op.attrs)
+    point = tuple(iv.var for iv in op.axis)
+    copy = ComputeOp(op.name, op.axis, tuple(TensorRead(t, point) for t in cache.outputs), op.tag, op.attrs)
+    return cache, copy
+
+
+def _axis(name: str, extent: Expr) -> IterVar:
+    return IterVar(Range(IntImm(0, extent.dtype), extent), Var(name, extent.dtype), DATA_PARALLEL)
+
+
+def _rewritten(body: tuple[Expr, ...], lower: Callable[[Node], Node | None]) -> tuple[Expr, ...]:
+    """The bodies rewritten; components of one reduction go on sharing their source."""
+    first = body[0]
+    if not isinstance(first, Reduce):
+        return tuple(rewrite(e, lower) for e in body)
+    source = tuple(rewrite(e, lower) for e in first.source)
+    condition = None if first.condition is None else rewrite(first.condition, lower)
+    init = tuple(rewrite(e, lower) for e in first.init)
+    return tuple(e.replace(source=source, condition=condition, init=init) for e in body)

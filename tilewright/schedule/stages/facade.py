@@ -1,0 +1,264 @@
+"""The stage façade, te.create_schedule: records what is asked of each operation, replays it on a Schedule."""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.stages.dataflow import (
+    Dataflow,
+    cached_compute,
+    canonical_order,
+    copy_op,
+    with_inputs,
+)
+from tilewright.schedule.stages.memory import request_line
+from tilewright.schedule.stages.records import Call, call_site
+from tilewright.schedule.stages.replay import Replay
+from tilewright.schedule.stages.rfactor import factor
+from tilewright.schedule.stages.scan import Scans, kind_of
+from tilewright.schedule.stages.stage import Stage, require_scope_of
+from tilewright.support.errors import ScheduleError, TensorExpressionError, with_hint
+from tilewright.support.registry import register_hook
+from tilewright.te.fingerprint import graph_text
+from tilewright.te.operation import ComputeOp, post_order
+from tilewright.te.scan import check_scans
+from tilewright.te.tensor import Operation, Tensor
+from tilewright.tir.expr import IterVar, Var
+
+
+@register_hook("te.create_schedule")
+def create_schedule(ops: Any) -> StageSchedule:
+    """A schedule of the operations (or tensors) ops and of everything that they need.
+
+    Raises TensorExpressionError for anything that is not an operation or a tensor.
+    """
+    given = list(ops) if isinstance(ops, (list, tuple)) else [ops]
+    outputs: list[Operation] = []
+    for x in given:
+        op = x.op if isinstance(x, Tensor) else x
+        if not isinstance(op, Operation):
+            raise TensorExpressionError(with_hint(f"create_schedule: {x!r} is not an operation",
+                                                  "pass C.op of a tensor C"))
+        if not any(op is other for other in outputs):
+            outputs.append(op)
+    if not outputs:
+        raise TensorExpressionError("create_schedule: no operation was given")
+    return StageSchedule(outputs)
+
+
+class StageSchedule:
+    """One stage for each operation, `s[T]` by tensor or operation.
+
+    The order of calls for different stages does not matter. `replay` gives the block schedule.
+    """
+
+    def __init__(self, outputs: Sequence[Operation]) -> None:
+        self.outputs: tuple[Operation, ...] = tuple(outputs)
+        ops = post_order(outputs)
+        check_scans(ops, outputs)
+        self.scans = Scans(ops)
+        self.stages: list[Stage] = [Stage(self, op, f"{n:06d}", op in self.outputs) for n, op in enumerate(ops)]
+        self._stage_of: dict[Operation, Stage] = {stage.op: stage for stage in self.stages}
+        self._rewrites: list[Dataflow] = []
+
+    # ---- lookup
+
+    def __getitem__(self, key: Tensor | Operation) -> Stage:
+        op = key.op if isinstance(key, Tensor) else key
+        stage = self._stage_of.get(op) if isinstance(op, Operation) else None
+        if stage is None:
+            name = op.name if isinstance(op, Operation) else repr(key)
+            raise ScheduleError(with_hint(f"s[{name}]: {name} is not in this schedule",
+                                          f"its stages are {', '.join(s.op.name for s in self.stages)}"))
+        return stage
+
+    def __contains__(self, key: object) -> bool:
+        op = key.op if isinstance(key, Tensor) else key
+        return isinstance(op, Operation) and op in self._stage_of
+
+    def owner_of(self, iv: IterVar) -> Stage | None:
+        """The stage that has the axis iv."""
+        return next((stage for stage in self.stages if stage.has_axis(iv)), None)
+
+    def attached_at(self, stage: Stage, iv: IterVar) -> Stage | None:
+        """A stage that is computed at the loop iv of stage."""
+        return next((s for s in self.stages if s.attachment is not None and s.attachment.stage is stage
+                     and s.attachment.axis is iv), None)
+
+    def inputs_of(self, stage: Stage) -> list[Stage]:
+        """The stages that stage reads, each once, in order of first use."""
+        return list(dict.fromkeys(self._stage_of[t.op] for t in stage.op.input_tensors))
+
+    def needs(self, stage: Stage, other: Stage) -> bool:
+        """True when stage reads other, directly or through other stages."""
+        waiting, seen = [stage], {stage}
+        while waiting:
+            for below in self.inputs_of(waiting.pop()):
+                if below is other:
+                    return True
+                if below not in seen:
+                    seen.add(below)
+                    waiting.append(below)
+        return False
+
+    def topological(self) -> list[Stage]:
+        """The stages, producers first, in an order that only the dataflow decides."""
+        done: dict[Stage, None] = {}
+        stack = [(self._stage_of[op], False) for op in reversed(self.outputs)]
+        while stack:
+            stage, expanded = stack.pop()
+            if stage in done:
+                continue
+            if expanded:
+                done[stage] = None
+                continue
+            stack.append((stage, True))
+            stack.extend((below, False) for below in reversed(self.inputs_of(stage)) if below not in done)
+        return list(done)
+
+    # ---- dataflow
+
+    def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
+        """A copy of tensor in memory of the given scope, which the readers read in its place.
+
+        readers is a tensor or operation, or a list of them. Raises ScheduleError when one does not read it.
+        """
+        stage = self._tensor_stage("cache_read", tensor)
+        given = list(readers) if isinstance(readers, (list, tuple)) else [readers]
+        users = list(dict.fromkeys(self[r] for r in given))
+        names = ", ".join(user.op.name for user in users)
+        call = Call(f"s.cache_read({tensor.name}, {scope!r}, [{names}])", call_site())
+        require_scope_of(call, scope)
+        if not users:
+            call.refuse("no reader is given", f"pass the operations that read {tensor.name}")
+        source = stage.op.output(tensor.value_index)
+        old = {t: None for u in users for t in u.op.input_tensors
+               if self._stage_of[t.op] is stage and t.value_index == tensor.value_index}
+        for user in users:
+            if not any(t in old for t in user.op.input_tensors):
+                reads = ", ".join(t.name for t in user.op.input_tensors) or "nothing"
+                call.refuse(f"{user.op.name} does not read {tensor.name}", f"it reads {reads}")
+        op = copy_op(source, f"{source.name}.{scope}")
+        key = f"~read({stage.key},{tensor.value_index},{scope},{[u.key for u in users]})"
+        created = self._insert(op, key, scope, after=stage)
+        for user in users:
+            self._replace(user, with_inputs(user.op, dict.fromkeys(old, op.output(0))))
+        self._rewrites.append(Dataflow("read", stage, tensor.value_index, tuple(users), created, scope, call))
+        return op.output(0)
+
+    def cache_write(self, tensor: Tensor, scope: str) -> Tensor:
+        """Compute tensor in memory of the given scope, and copy the result to its place.
+
+        The stage of tensor becomes the copy and keeps the spatial axes; the returned tensor's stage has the
+        computation with its reduction axes. Raises ScheduleError when loops of the stage were changed before.
+        """
+        given = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
+        if len(given) != 1:
+            raise ScheduleError("s.cache_write: one tensor at a time can be given a cache")
+        stage = self._tensor_stage("cache_write", given[0])
+        call = Call(f"s.cache_write({given[0].name}, {scope!r})", call_site())
+        require_scope_of(call, scope)
+        op = stage.op
+        if not isinstance(op, ComputeOp):
+            call.refuse(f"{op.name} is {kind_of(op)}: nothing is computed",
+                        f"s.cache_read makes a copy of {op.name}")
+        self.scans.require_free(call, stage)
+        if len(op.outputs) > 1:
+            call.refuse(f"{op.name} has {len(op.outputs)} outputs",
+                        "cache_write takes operations with one output")
+        earlier = [r.call for r in stage.relations] + [m.call for m in stage.marks.values()]
+        if earlier:
+            first = earlier[0]
+            call.refuse(f"the loops of {op.name} were scheduled before ({first.text} at {first.site})",
+                        "call cache_write before split, fuse, reorder and the like on this stage")
+        for k in op.reduce_axis:
+            user = self.attached_at(stage, k)
+            if user is not None and user.attachment is not None:
+                call.refuse(f"{user.op.name} is computed at {k.var.name} ({user.attachment.call.site}), "
+                            "which moves to the cache", "call cache_write first")
+        cache, copy = cached_compute(op, f"{op.name}.{scope}")
+        created = self._insert(cache, f"~write({stage.key},{scope})", scope, before=stage)
+        self._replace(stage, copy)
+        self._rewrites.append(Dataflow("write", stage, 0, (), created, scope, call))
+        return cache.output(0)
+
+    def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Tensor | list[Tensor]:
+        """Reduce each iteration of a reduction loop of tensor on its own; the new tensor (or tensors) of these parts.
+
+        The new tensor has one more axis, at factor_axis; the stage of tensor reduces it, over the only
+        `s[tensor].op.reduce_axis`. Raises ScheduleError when axis is no loop of the stage's reduction, or loops of the
+        output were scheduled before.
+        """
+        stage = self._tensor_stage("rfactor", tensor)
+        record, parts, final = factor(self, tensor, axis, factor_axis)
+        stage.restart(final, "factored")
+        self._stage_of[final] = stage
+        self._rewrites.append(record)
+        return list(parts.outputs) if len(parts.outputs) > 1 else parts.output(0)
+
+    def _tensor_stage(self, method: str, tensor: Any) -> Stage:
+        if not isinstance(tensor, Tensor):
+            raise ScheduleError(with_hint(f"s.{method}: {tensor!r} is not a tensor",
+                                          "pass what te.compute returned"))
+        return self[tensor]
+
+    def _insert(self, op: Operation, key: str, scope: str, after: Stage | None = None,
+                before: Stage | None = None) -> Stage:
+        stage = Stage(self, op, key)
+        stage.scope = scope
+        anchor = after or before
+        place = next(n for n, s in enumerate(self.stages) if s is anchor) + (after is not None)
+        self.stages.insert(place, stage)
+        self._stage_of[op] = stage
+        return stage
+
+    def _replace(self, stage: Stage, op: Operation) -> None:
+        stage.replace_op(op)
+        self._stage_of[op] = stage
+
+    # ---- use
+
+    def normalize(self) -> StageSchedule:
+        """This schedule. TE's normalize settles loop bounds for the passes after it; replay does that here."""
+        return self
+
+    def rewrites(self) -> list[Dataflow]:
+        """The changes of the dataflow in canonical order."""
+        return canonical_order(self._rewrites)
+
+    def replay(self, args: Sequence[Tensor | Var], name: str = "main") -> Schedule:
+        """The block schedule of the function `name` of args with everything that was recorded done to it.
+
+        Raises ScheduleError, with the place of the stage call, where something recorded is not legal.
+        """
+        return Replay(self, args, name).run()
+
+    def fingerprint(self, args: Sequence[Tensor | Var]) -> bytes:
+        """32 bytes that are equal, in every process, for equal definitions scheduled in the same way.
+
+        Costs no replay. Calls for different stages may come in any order.
+        """
+        graph = graph_text(args, self.outputs)
+        order = self.topological()
+        number = {stage: n for n, stage in enumerate(order)}
+        lines = [f"{r.kind} {r.key}" for r in self.rewrites()]
+        for stage in order:
+            lines.append(f"stage {stage.key} {stage.scope!r} {int(stage.is_output)}")
+            for r in stage.relations:
+                axes = [stage.index_of(iv) for iv in r.axes]
+                lines.append(f"{r.kind} {axes} {r.factors}")
+            for iv in stage.leaf_iter_vars:
+                if id(iv) in stage.marks:
+                    mark = stage.marks[id(iv)]
+                    lines.append(f"{mark.kind} {stage.index_of(iv)} {mark.thread_tag} {mark.thread_extent}")
+            if stage.tensorized is not None:
+                lines.append(f"tensorize {stage.index_of(stage.tensorized.axis)} {stage.tensorized.text}")
+            lines += [f"{what} {stage.index_of(iv)} {value!r}" for iv, what, value, _ in stage.pragmas]
+            lines += [request_line(stage, r) for r in stage.requests]
+            at = stage.attachment
+            if at is not None:
+                lines.append("inline" if at.stage is None or at.axis is None
+                             else f"at {number[at.stage]} {at.stage.index_of(at.axis)}")
+        return hashlib.blake2b("\n".join([graph, *lines]).encode(), digest_size=32).digest()

@@ -1,0 +1,58 @@
+"""What the façade records of each call: the loops it changed, how a loop runs, where a stage is computed."""
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from tilewright.support.errors import ScheduleError, with_hint
+from tilewright.tir.expr import Expr, IterVar
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+
+
+def call_site() -> str:
+    """`file:line` of the innermost frame outside this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of a stage method as the user wrote it, with the place where."""
+    text: str
+    site: str
+
+    def refuse(self, message: str, hint: str = "") -> NoReturn:
+        raise ScheduleError(with_hint(f"{self.text}: {message}", hint))
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """A change of the loops: axes became results (split, fuse), or took the order of axes (reorder)."""
+    kind: str                               # "split", "fuse" or "reorder"
+    axes: tuple[IterVar, ...]
+    results: tuple[IterVar, ...]
+    factors: tuple[int | None, ...]         # of a split
+    call: Call
+
+
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """How one loop runs: kind is vectorize, parallel, unroll or bind (then with its thread axis)."""
+    kind: str
+    call: Call
+    thread_tag: str = ""
+    thread_extent: Expr | None = None       # None: that of the loop
+    thread_var: Any = None                  # of the thread axis as the user made it
+
+
+@dataclass(frozen=True, eq=False)
+class Attachment:
+    """Where a stage is computed: inline, or at axis of another stage."""
+    call: Call
+    stage: Any = None              # None: inline
+    axis: IterVar | None = None
