@@ -8,6 +8,7 @@ from tilewright import te
 from tilewright.lowering.pipeline import PASSES
 from tilewright.schedule import Schedule
 from tilewright.schedule.primitive import replay
+from tilewright.script import from_source
 from tilewright.support.errors import ScheduleError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
@@ -90,6 +91,22 @@ def test_a_reduction_over_two_axes_of_threads():
     sch.bind(lx, "threadIdx.y")
     sch.bind(ly, "threadIdx.x")
     check(sch.func, lambda a: a.sum((1, 2)), (3, 4, 6), out=(3,))
+
+
+def test_a_start_that_is_not_the_identity():
+    """max(0, the largest of a row): the start counts once, whatever the parts start with."""
+    source = """@T.prim_func
+def rows(A: T.Buffer((4, 6), "int32"), B: T.Buffer((4,), "int32")):
+    for i, k in T.grid(4, 6):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = 0
+            B[vi] = T.max(B[vi], A[vi, vk] - 4)
+"""
+    sch = Schedule(from_source(source))
+    sch.bind(sch.get_loops("B")[1], "threadIdx.x")
+    check(sch.func, lambda a: np.maximum(0, (a - 4).max(1)), (4, 6), out=(4,), dtype="int32")
 
 
 def test_the_position_of_the_largest():

@@ -88,6 +88,7 @@ def _shared_below(stmt: Stmt, above: tuple[For, ...]) -> Iterator[SharedReductio
 def _written_out(stmt: Stmt, shared: SharedReduction, above: tuple[For, ...], made: list[Buffer]) -> Stmt:
     """stmt, which runs one thread's steps, between the start of its part and the tree over all parts."""
     r, block = shared.reduction, shared.realize.block
+    assert block.init is not None
     values = dict(zip([iv.var for iv in block.iter_vars], shared.realize.iter_values, strict=True))
     terms = tuple(substitute(t, values) for t in r.terms)
     point = tuple(substitute(i, values) for i in r.point)
@@ -106,7 +107,8 @@ def _written_out(stmt: Stmt, shared: SharedReduction, above: tuple[For, ...], ma
         BARRIER,
         *_tree(shared, meeting, threads, own),
         guard(likely([*shared.condition, *(binary("eq", i, 0) for i, t in zip(own, threads) if t in shared.threads)]),
-              stores(r.targets, [Load(b, tuple(own)) for b in meeting], point)),
+              seq([substitute(block.init, values),                     # which need not be the identity
+                   r.step(r.targets, point, tuple(Load(b, tuple(own)) for b in meeting))])),
         BARRIER,
     ])
     for b in reversed(parts):
