@@ -8,6 +8,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.lowering import lower
 from tilewright.schedule import Schedule
+from tilewright.script import tir as T
 from tilewright.support.errors import ScheduleError
 from tilewright.tir import interp
 
@@ -82,6 +83,48 @@ def test_reductions_of_no_elements(fused):
     if fused:
         sch.fuse(*loops(sch, "b"))
     check(sch.func, [np.zeros((4, 0), "float32")], np.ones(4, "float32"))
+
+
+def test_a_reduction_of_no_elements_starts_outside_of_a_loop_that_never_runs():
+    a = te.placeholder((2, 3), "int32", "a")
+    k = te.reduce_axis((0, 0), "k")
+    b = te.compute((2,), lambda i: te.max(a[i, k], axis=k), name="b")
+    sch = Schedule(te.create_prim_func([a, b]))
+    outer, inner = sch.split(loops(sch, "b")[0], [2, None])
+    sch.reorder(outer, loops(sch, "b")[2], inner)
+    never = sch.fuse(*loops(sch, "b")[1:])
+    last = sch.add_unit_loop(sch.get_block("b"))
+    with pytest.raises(ScheduleError, match="never runs"):
+        sch.decompose_reduction(sch.get_block("b"), last)
+    sch.decompose_reduction(sch.get_block("b"), never)
+    check(sch.func, [np.zeros((2, 3), "int32")], np.full(2, -2**31, "int32"))
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_the_parts_of_a_reduction_of_no_elements(fused):
+    a = te.placeholder((4, 3), "int32", "a")
+    k = te.reduce_axis((0, 0), "k")
+    sch = Schedule(te.create_prim_func([a, te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="b")]))
+    row, column = loops(sch, "b")
+    outer, inner = sch.split(column, [None, 2])
+    if fused:
+        sch.fuse(row, outer)
+        with pytest.raises(ScheduleError, match="never runs"):
+            sch.rfactor(inner, 0)
+    else:
+        sch.rfactor(inner, 0)
+    check(sch.func, [np.zeros((4, 3), "int32")], np.zeros(4, "int32"))
+
+
+def test_a_moved_reduction_of_no_elements_starts_all_of_its_outputs():
+    a = te.placeholder((2, 0), "int32", "a")
+    b = te.compute((2, 0), lambda i, j: a[i, j] + 1, name="b")
+    k = te.reduce_axis((0, 0), "k")
+    c = te.compute((2,), lambda i: te.sum(b[i, k], axis=k), name="c")
+    sch = Schedule(te.create_prim_func([a, c]))
+    sch.fuse(*loops(sch, "c"))
+    sch.reverse_compute_at(sch.get_block("c"), loops(sch, "b")[0])
+    check(sch.func, [np.zeros((2, 0), "int32")], np.zeros(2, "int32"))
 
 
 def test_a_reduction_of_unknown_extent_below_a_loop_that_never_runs():
@@ -295,3 +338,84 @@ def test_a_circular_buffer_of_each_parallel_part():
     sch.rolling_buffer(sch.get_block("b"), 0)
     x = np.arange(17, dtype="int32")
     check(sch.func, [x], 3 * (x[:-1] + x[1:]))
+
+
+def folded(extent):
+    """b = a * 3, kept in rows of 4 and computed in 2 * N * 2 steps; c = b + 1."""
+    a = te.placeholder((extent,), "int32", "a")
+    b = te.compute((extent,), lambda i: a[i] * 3, name="b")
+    sch = Schedule(te.create_prim_func([a, te.compute((extent,), lambda i: b[i] + 1, name="c")]))
+    sch.transform_layout(sch.get_block("b"), ("write", 0), lambda i: (i // 4, i % 4))
+    _, middle, inner = sch.split(loops(sch, "b")[0], [2, None, 2])
+    sch.fuse(*sch.split(middle, [None, 1]), inner)
+    return sch
+
+
+@pytest.mark.parametrize("extent", [14, 18])
+def test_a_copy_of_rows_of_which_the_last_is_not_whole(extent):
+    with pytest.raises(ScheduleError, match="may not be written"):
+        folded(extent).cache_read("c", 0, "local")
+
+
+@pytest.mark.parametrize("extent", [16, 20])
+def test_a_copy_of_whole_rows(extent):
+    sch = folded(extent)
+    sch.cache_read("c", 0, "local")
+    x = np.arange(extent, dtype="int32")
+    check(sch.func, [x], 3 * x + 1)
+
+
+def test_a_copy_of_padded_rows_of_which_one_element_is_read():
+    m = te.var("m")
+    a, p = te.placeholder((m,), "int32", "a"), te.placeholder((2,), "int32", "p")
+    b = te.compute((m,), lambda i: a[i] * 3, name="b")
+    sch = Schedule(te.create_prim_func([a, p, te.compute((2,), lambda i: b[p[i]] + 1, name="c")]))
+    plain = Schedule(sch.func)
+    plain.cache_read("c", "b", "local")
+    sch.transform_layout(sch.get_block("b"), ("write", 0), lambda i: (i // 4, i % 4))
+    with pytest.raises(ScheduleError, match="may not be written"):
+        sch.cache_read("c", "b", "local")
+    for extent in (4, 6):
+        x, at = np.arange(extent, dtype="int32"), np.array([3, 1], "int32")
+        for func in (sch.func, plain.func):
+            check(func, [x, at], 3 * x[at] + 1)
+
+
+def rows_in_a_block(inner):
+    """b = a * 3 in a block with its own loop over the first `inner` of a row; c = b[0, 0] + b[1, 2]."""
+    @T.prim_func
+    def rows(a: T.Buffer((2, 4), "int32"), c: T.Buffer((1,), "int32")):
+        b = T.alloc_buffer((2, 4), "int32")
+        for i in range(2):
+            with T.block("b"):
+                v = T.axis.spatial(2, i)
+                T.reads(a[v, 0:4])
+                T.writes(b[v, 0:4])
+                for j in range(inner):
+                    b[v, j] = a[v, j] * 3
+        for i in range(1):
+            with T.block("c"):
+                v = T.axis.spatial(1, i)
+                T.reads(b[0:2, 0:4])
+                T.writes(c[v])
+                c[v] = b[0, 0] + b[1, 2]
+    return Schedule(rows)
+
+
+def test_a_copy_of_rows_that_a_block_writes_in_a_loop_of_its_own():
+    sch, x = rows_in_a_block(4), np.arange(5, 13, dtype="int32").reshape(2, 4)
+    sch.cache_read("c", "b", "local")
+    check(sch.func, [x], 3 * (x[0, :1] + x[1, 2:3]))
+    with pytest.raises(ScheduleError, match="may not be written"):
+        rows_in_a_block(3).cache_read("c", "b", "local")
+
+
+def test_an_intrinsic_at_indices_wider_than_the_extents():
+    def plus_one(name, extent):
+        x = te.placeholder((extent,), "int32", "x")
+        return x, te.compute((tw.tir.IntImm(extent, "int64"),), lambda i: x[i] + 1, name=name)
+    four = te.create_prim_func(plus_one("y", 4))
+    sch = Schedule(te.create_prim_func(plus_one("c", 8)))
+    sch.tensorize(sch.split(loops(sch, "c")[0], [None, 4])[1], tw.tir.TensorIntrin(four, four))
+    x = np.arange(8, dtype="int32")
+    check(sch.func, [x], x + 1)

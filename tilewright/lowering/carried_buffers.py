@@ -12,7 +12,7 @@ from tilewright.lowering.walking import expressions, free_vars, map_stmts, uses_
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Expr, Var
-from tilewright.tir.node import walk
+from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import (
     SERIAL,
     UNROLLED,
@@ -72,7 +72,7 @@ class _Accesses:
     lets: set[Var] = field(default_factory=set)
     written: list[tuple[Expr, ...]] = field(default_factory=list)
     read: list[tuple[Expr, ...]] = field(default_factory=list)
-    asked: list[Expr] = field(default_factory=list)         # likely conditions of the writes, but on inner loops
+    asked: list[Expr] = field(default_factory=list)                  # the conditions around the writes
     given: list[tuple[Expr, ...]] = field(default_factory=list)      # for each read, the conditions around it
     escapes: bool = False
 
@@ -89,7 +89,7 @@ class _Accesses:
             case Store(buffer, _, indices):
                 if buffer is self.buffer and sure and not self.read:
                     self.written.append(indices)
-                    self.asked += [c for c in around if not any(v in self.domains for v in free_vars(c))]
+                    self.asked += around
             case For(var, low, extent):
                 self.domains[var] = (low, extent)
                 self.visit(stmt.body, sure, around)
@@ -108,9 +108,19 @@ class _Accesses:
             case _ if hasattr(stmt, "body"):
                 self.visit(stmt.body, False, around)
 
-    def misses_writes(self) -> bool:
-        """True when a read may run in an iteration in which a condition keeps a write from running."""
-        return not all(any(structural_equal(c, g) for g in given) for c in self.asked for given in self.given)
+    def misses_writes(self, analyzer: Analyzer) -> bool:
+        """True when a read may run in an iteration in which a condition keeps all of a write from running.
+
+        A condition lets some of it run when it holds where the inner loops begin: that is how tiles are ragged.
+        """
+        given = [[self.at_begin(g, analyzer) for g in around] for around in self.given]
+        return not all(analyzer.prove(c) or all(any(structural_equal(c, g) for g in around) for around in given)
+                       for c in (self.at_begin(c, analyzer) for c in self.asked if not self.happens(c)))
+
+    def at_begin(self, cond: Expr, analyzer: Analyzer) -> Expr:
+        """The condition in the first iteration of the inner loops."""
+        lows = {v: self.domains[v][0] for v in free_vars(cond) if v in self.domains}
+        return analyzer.simplify(substitute(cond, lows))
 
     def happens(self, cond: Expr) -> bool:
         """True for a condition on inner loops alone, such as `k == 0` around the start of a reduction."""
@@ -125,7 +135,7 @@ def _is_fresh(s: Allocate, analyzer: Analyzer) -> bool:
         return False
     if not found.read:
         return True
-    if not found.written or found.misses_writes():
+    if not found.written or found.misses_writes(analyzer):
         return False
     for d in range(s.buffer.ndim):
         written = [_along(i, d, found, analyzer) for i in found.written]

@@ -109,7 +109,8 @@ def passes_for(options: Options, simple_mode: bool = False) -> list[Pass]:
         if p.name == "split_lanes":
             out += [Pass(f"serial_{name}", functools.partial(_serial, _KINDS[name]), "flat") for name in options.skipped
                     if name in NEEDED]
-        if p.name not in options.skipped:
+        found_at_run_time = options.checked and p.name == "refuse_overruns"
+        if p.name not in options.skipped and not found_at_run_time:
             out.append(p)
         if p.name == "simplify":
             out += _own(options.phase(1), "flat")

@@ -9,8 +9,9 @@ from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import DATA_PARALLEL, Expr, Var
 from tilewright.tir.node import Node, children, map_children, walk
 from tilewright.tir.stmt import (
-    PARALLEL,
-    THREAD_BINDING,
+    SERIAL,
+    UNROLLED,
+    VECTORIZED,
     Allocate,
     Block,
     BlockRealize,
@@ -89,8 +90,11 @@ def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) ->
     for axis, value in zip(block.iter_vars, values, strict=True):
         depths = survey.driving[axis.var] = frozenset(d for v in free_vars(value) for d in survey.driving.get(v, ()))
         if axis.iter_type != DATA_PARALLEL:
-            apart = max((d for d in depths if _runs_at_once(path[d])), default=-1)
-            carried = min((carried, *(d for d in depths if d > apart)))
+            ordered = [d for d in depths if not _runs_at_once(path[d])]
+            # lanes inside of the loop that carries share its memory; around it, each has its own, like a thread
+            apart = max((d for d in depths - {*ordered} if not _is_vector(path[d]) or d < max(ordered, default=-1)),
+                        default=-1)
+            carried = min((carried, *(d for d in ordered if d > apart)))
     for buffer in block.alloc_buffers:
         survey.home[buffer] = block
         survey.by_data[buffer.data] = buffer
@@ -112,8 +116,12 @@ def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) ->
 
 
 def _runs_at_once(node: Node) -> bool:
-    """True for a loop whose iterations may each have memory of their own; lanes of a vector share theirs."""
-    return isinstance(node, For) and node.kind in (PARALLEL, THREAD_BINDING)
+    """True for a loop whose iterations carry nothing to each other."""
+    return isinstance(node, For) and node.kind not in (SERIAL, UNROLLED)
+
+
+def _is_vector(node: Node) -> bool:
+    return isinstance(node, For) and node.kind == VECTORIZED
 
 
 def _meet(buffer: Buffer, path: Path, survey: _Survey) -> None:

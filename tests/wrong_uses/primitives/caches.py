@@ -314,6 +314,18 @@ def rfactor_of_differences():
     sch.rfactor(sch.get_loops("B")[0], 0)
 
 
+@wrong("`rfactor` below a loop fused with one that never runs, of a reduction over nothing",
+       r"loop i_k_0_fused never runs, and block B is to start all the same")
+def rfactor_of_nothing():
+    a = te.placeholder((4, 3), "int32", name="A")
+    k = te.reduce_axis((0, 0), name="k")
+    sch = tw.Schedule(te.create_prim_func([a, te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="B")]))
+    i, k = sch.get_loops("B")
+    outer, inner = sch.split(k, [None, 2])
+    sch.fuse(i, outer)
+    watch(sch).rfactor(inner, 0)
+
+
 @wrong("`rfactor` of a block with a view (match_buffer)", r"block C has views of buffers \(match_buffer\)")
 def rfactor_of_a_view():
     sch = viewed(blocks(), "C", "A")

@@ -49,7 +49,7 @@ def _joined(a: Interval, b: Interval, dim: Expr, analyzer: Analyzer) -> Interval
         gap = analyzer.simplify(binary("sub", second[0], first[0]))
         if isinstance(gap, IntImm) and gap.value >= 0 and all(isinstance(x[1], IntImm) for x in (a, b)):
             end = max(first[1].value, gap.value + second[1].value)  # type: ignore[attr-defined]
-            return first[0], IntImm(end, dim.dtype)
+            return first[0], IntImm(end, first[0].dtype)
     return IntImm(0, dim.dtype), dim
 
 

@@ -81,6 +81,20 @@ def require_whole_iteration(sch: Schedule, realize: BlockRealize) -> None:
           f"the loops around block {block.name} are not shown to run its reduction exactly once", realize)
 
 
+def runs_all(sch: Schedule, realize: BlockRealize) -> bool:
+    """True when the loops around a block without reductions are shown to take its iter vars through all of its domain.
+
+    They do not where two axes follow one loop: a copy of a diagonal has the domain of the square.
+    """
+    loops = sch.index.loops_above(realize)
+    pairs = list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
+    if all(_plain(iv, value, loops) for iv, value in pairs):
+        return True
+    used = [{n for n in walk(value) if isinstance(n, Var)} for _, value in pairs]
+    apart = all(not (a & b) for k, a in enumerate(used) for b in used[:k])
+    return apart or runs_once(pairs, loops, realize.predicate, sch.analyzer_at(realize))
+
+
 def _plain(iv: IterVar, value: Expr, loops: Sequence[For]) -> bool:
     """True when value is the variable of a loop over exactly the domain of iv."""
     assert iv.dom is not None
@@ -144,9 +158,12 @@ def narrowed(sch: Schedule, realize: BlockRealize, to_move: bool = True) -> Bloc
     place = Place(sch.analyzer_at(None), frozenset())
     values, ranges = reach(realize, domains_of(loops))
     variables = {loop.loop_var for loop in loops}
+    unbound = sums_nothing(realize.block) and any(is_const(loop.extent, 0) for loop in loops)
     iter_vars = []
     for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        if iv.iter_type == DATA_PARALLEL and not _plain(iv, value, loops):
+        # Fusing with a loop that never runs binds axes to constants: they say nothing of the elements to start.
+        whole = _plain(iv, value, loops) or unbound and isinstance(value, IntImm)
+        if iv.iter_type == DATA_PARALLEL and not whole:
             hull = interval_of(values[iv.var], ranges, place.analyzer)
             ends = [] if hull is None else [("ge", hull[0]), ("lt", binary("add", *hull))]
             iv = cut(iv, [*ends, *_limits(realize.predicate, value)], variables, place.analyzer)
@@ -156,6 +173,15 @@ def narrowed(sch: Schedule, realize: BlockRealize, to_move: bool = True) -> Bloc
         iter_vars.append(iv)
     same = all(a is b for a, b in zip(iter_vars, realize.block.iter_vars, strict=True))
     return realize.block if same else realize.block.replace(iter_vars=tuple(iter_vars))
+
+
+def sums_nothing(block: Block) -> bool:
+    """True for a reduction over no elements of outputs that exist: its init runs, though its loops do not.
+
+    Of other blocks below a loop that never runs, bound to constants by fuse, the init must not run either.
+    """
+    empty = {iv.iter_type == COMM_REDUCE for iv in block.iter_vars if iv.dom is not None and is_const(iv.dom.extent, 0)}
+    return empty == {True}
 
 
 def _reaches_ends(iv: IterVar, hull: Interval, analyzer: Analyzer) -> bool:

@@ -9,11 +9,12 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of, intervals_of, union
+from tilewright.schedule.analysis.accesses import Collector, Touch
 from tilewright.schedule.analysis.digits import Domains, Interval, bindings, digits_of, reach
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Var, all_of, binary, cast
+from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Range, Var, all_of, binary, cast
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, IfThenElse, Stmt, Store
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, Stmt, Store
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,13 @@ def is_dense(realize: BlockRealize, region: BufferRegion, inner: Domains, place:
 
     Elements outside the domains of the iter vars do not count.
     """
-    if _has_conditions(realize.block.body):
+    if _has_conditions(realize.block.body) or not _is_exact(realize.block, region, place):
         return False
     values, ranges = reach(realize, inner)
     lows = [substitute(r.min, values) for r in region.region]
     points = all(isinstance(r.extent, IntImm) and r.extent.value == 1 or not any(n in ranges for n in walk(low))
                  for r, low in zip(region.region, lows, strict=True))
-    return points and _independent(lows, ranges, place) and _runs_at_all(
+    return points and _independent(lows, ranges, place) and _cut_to_box(realize, region, inner, place) and _runs_at_all(
         realize, inner, place, {n for r in region.region for n in walk(r.min)}, _in_bounds(realize, region))
 
 
@@ -47,6 +48,40 @@ def _has_conditions(body: Stmt) -> bool:
     return not isinstance(body, Store) and any(
         isinstance(n, IfThenElse) or isinstance(n, BlockRealize) and not isinstance(n.predicate, IntImm)
         for n in walk(body))
+
+
+def _is_exact(block: Block, region: BufferRegion, place: Place) -> bool:
+    """True when each iteration of the block touches every element of a region: at indices that come from memory, or
+    are checked while the kernel runs, it touches one, and the region is the whole dimension."""
+    if all(isinstance(r.extent, IntImm) and r.extent.value == 1 for r in region.region):
+        return True
+    touches = [t for t in Collector(block.body).touches if t.buffer is region.buffer]
+    if not touches:                                # a call or a view: the region is all that is known
+        return True
+    reads, writes = (any(region is r for r in regions) for regions in (block.reads, block.writes))
+    return any(_is_whole(t, block, region, place) for t in touches if reads and t.reads or writes and t.writes)
+
+
+def _is_whole(touch: Touch, block: Block, region: BufferRegion, place: Place) -> bool:
+    """True when the loops in a block lead an access of it to every element of a region."""
+    indices, ranges = touch.access.indices, touch.access.domains
+    loops = {n.loop_var for n in walk(block.body) if isinstance(n, For)}
+    if not isinstance(touch.stmt, BlockRealize) and any(v not in loops for v in ranges):     # an index from memory
+        return False
+    analyzer = place.analyzer
+    with analyzer.scope():
+        for iv in block.iter_vars:
+            analyzer.bind(iv.var, *_domain(iv))
+        box = _whole(intervals_of(indices, ranges, analyzer, widen=False), BufferRegion(
+            region.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in indices)))
+        wanted = [(r.min, r.extent) for r in region.region]
+        if box is None or not inside(wanted, box, region.buffer, place) or not _independent(indices, ranges, place):
+            return False
+        for v, (low, extent) in ranges.items():
+            analyzer.bind(v, low, extent)
+        nested = touch.instance
+        return nested is None or all(_in_domain(iv, nested.values[iv.var], analyzer)
+                                     for iv in nested.realize.block.iter_vars)
 
 
 def fills(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place, box: Sequence[Interval]) -> bool:
@@ -88,6 +123,29 @@ def _independent(exprs: Sequence[Expr], ranges: Domains, place: Place) -> bool:
     domains = {v: d for v, d in ranges.items() if v in occurring}
     mapping = detect_iter_map(list(exprs), domains, IntImm(1, "bool"), place.analyzer)
     return mapping is not None and mapping.is_bijective
+
+
+def _cut_to_box(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place) -> bool:
+    """True when the domains of the iter vars leave a whole box of what a dense region touches: i // 4, i % 4 with i
+    below 18 is none, even where the loops run i to 20."""
+    own = {iv.var: _domain(iv) for iv in realize.block.iter_vars}
+    lows = [r.min for r in region.region]
+    terms = [[a for a in linear(low)[0] if any(n in own for n in walk(a))] for low in lows]
+    atoms = [a for along in terms for a in along]
+    if len(set(atoms)) == len(atoms) and all(a in own for a in atoms) and all(len(along) < 2 for along in terms):
+        return True
+    values, ranges = reach(realize, inner)
+    used = [iv for iv in realize.block.iter_vars if any(iv.var is n for low in lows for n in walk(low))]
+    analyzer = place.analyzer
+    with analyzer.scope():
+        for v, (low, extent) in ranges.items():
+            analyzer.bind(v, low, extent)
+        if all(_in_domain(iv, values[iv.var], analyzer) for iv in used):
+            return True
+    run = intervals_of([values[iv.var] for iv in used], ranges, analyzer)
+    hulls = {iv.var: union([[r], [own[iv.var]]], analyzer)[0] for iv, r in zip(used, run, strict=True) if r is not None}
+    mapping = detect_iter_map(lows, hulls, IntImm(1, "bool"), analyzer) if len(hulls) == len(used) else None
+    return mapping is not None and mapping.is_injective and _independent(lows, own, place)
 
 
 def _in_bounds(realize: BlockRealize, region: BufferRegion) -> Expr:

@@ -58,7 +58,7 @@ def shared_reduction(realize: BlockRealize, above: Sequence[For], bound: For | N
     serial: list[For] = []
     for loop in above[first:]:
         name = loop.loop_var.name
-        if loop.kind in (SERIAL, UNROLLED) and loop is not bound:
+        if loop is not bound and (loop.kind in (SERIAL, UNROLLED) or _at_most_once(loop)):
             serial.append(loop)
         elif serial or not is_block_thread(loop, bound):
             return f"loop {name}, inside of it, is {loop.thread_tag or loop.kind}"
@@ -71,6 +71,11 @@ def shared_reduction(realize: BlockRealize, above: Sequence[For], bound: For | N
     if isinstance(condition, str):
         return condition
     return SharedReduction(realize, reduction, threads, tuple(serial), condition)
+
+
+def _at_most_once(loop: For) -> bool:
+    """True for a loop of a thread's own that runs once or never, of whatever kind."""
+    return not loop.thread_tag and isinstance(loop.extent, IntImm) and loop.extent.value <= 1
 
 
 def _drives_output(realize: BlockRealize, var: Var) -> bool:

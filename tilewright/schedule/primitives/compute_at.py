@@ -15,7 +15,7 @@ from tilewright.schedule.analysis.dataflow import (
     writers_of,
 )
 from tilewright.schedule.analysis.digits import Domains, domains_of
-from tilewright.schedule.analysis.iteration import narrowed, require_whole_iteration, runs_once
+from tilewright.schedule.analysis.iteration import narrowed, require_whole_iteration, runs_all, runs_once
 from tilewright.schedule.analysis.ordering import BEFORE, order, precedes, require_no_race, require_same_order
 from tilewright.schedule.analysis.required import Place, solve, touched
 from tilewright.schedule.primitive import primitive
@@ -167,6 +167,8 @@ def _require_movable(sch: Schedule, realize: BlockRealize, target: For) -> None:
             realize, target)
     require(sch.index.scope_of(target) is sch.root, f"loop {target.loop_var.name} is inside a block", target)
     require_whole_iteration(sch, realize)
+    legal(is_reduction(realize.block) or runs_all(sch, realize),
+          f"the loops around block {name} are not shown to run all of its domain, and moved it might run more", realize)
 
 
 def _place(children: Sequence[Stmt], producers: Sequence[BlockRealize], consumers: Sequence[BlockRealize], index: int,
@@ -210,10 +212,13 @@ def _runs_all(sch: Schedule, moved: BlockRealize) -> bool:
 
 
 def _idle(sch: Schedule, moved: BlockRealize) -> For | None:
-    """A loop around the moved block that drives none of its axes and may have no iterations though the axes have."""
+    """A loop around the moved block that drives none of its axes and may have no iterations though there are outputs.
+
+    A reduction over nothing still has a result, its start.
+    """
     analyzer = sch.analyzer_at(None)
     used = {n for value in moved.iter_values for n in walk(value)}
-    sizes = [iv.dom.extent for iv in moved.block.iter_vars if iv.dom is not None]
+    sizes = [iv.dom.extent for iv in moved.block.iter_vars if iv.dom is not None and iv.iter_type != COMM_REDUCE]
     with analyzer.constraint(all_of(*[binary("gt", size, 0) for size in sizes])):
         return next((loop for loop in sch.index.loops_above(moved) if loop.loop_var not in used
                      and not analyzer.prove(binary("gt", loop.extent, 0))), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.schedule.analysis.digits import conjuncts
+from tilewright.schedule.analysis.iteration import sums_nothing
 from tilewright.schedule.analysis.legality import Region
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.primitive import primitive
@@ -66,8 +67,12 @@ def _loops_to_copy(realize: BlockRealize, above: list[For], outer: For) -> list[
             if isinstance(node, Var) and node in drives:
                 drives[node].add(iv.iter_type)
     at = above.index(outer)
+    starts = sums_nothing(realize.block)
     for a in above[:at]:
         name = a.loop_var.name
+        legal(not starts or not is_const(a.extent, 0),
+              f"loop {name}, outside of {outer.loop_var.name}, never runs, and block {realize.block.name} is to start "
+              "all the same", outer, a, hint=f"decompose at {name}")
         legal(COMM_REDUCE not in drives[a.loop_var],
               f"loop {name}, outside of {outer.loop_var.name}, drives a reduction axis of block "
               f"{realize.block.name}", outer, a, hint=f"decompose at {name}")
@@ -75,7 +80,6 @@ def _loops_to_copy(realize: BlockRealize, above: list[For], outer: For) -> list[
         kinds = drives[a.loop_var]
         legal(COMM_REDUCE not in kinds or len(kinds) == 1,
               f"loop {a.loop_var.name} drives output and reduction axes of block {realize.block.name}", a)
-    starts = _sums_nothing(realize.block)
     for a in above[at:] if starts else ():
         legal(bool(drives[a.loop_var]) or not is_const(a.extent, 0) or not _has_fixed_axis(realize),
               f"loop {a.loop_var.name} never runs, so it does not tell which elements block {realize.block.name} is to "
@@ -89,15 +93,6 @@ def _has_fixed_axis(realize: BlockRealize) -> bool:
     return any(iv.iter_type != COMM_REDUCE and isinstance(value, IntImm) and iv.dom is not None
                and not is_const(iv.dom.extent, 1)
                for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
-
-
-def _sums_nothing(block: Block) -> bool:
-    """True for a reduction over no elements of outputs that exist: its init runs, though its loops do not.
-
-    Of other blocks below a loop that never runs, bound to constants by fuse, the init must not run either.
-    """
-    empty = {iv.iter_type == COMM_REDUCE for iv in block.iter_vars if iv.dom is not None and is_const(iv.dom.extent, 0)}
-    return empty == {True}
 
 
 def _check_runs_once(sch: Schedule, realize: BlockRealize, loops: Sequence[For]) -> None:

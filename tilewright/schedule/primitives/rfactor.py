@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.dataflow import require_stage
 from tilewright.schedule.analysis.digits import conjuncts
+from tilewright.schedule.analysis.iteration import sums_nothing
 from tilewright.schedule.analysis.legality import Region
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of, stores
@@ -28,6 +29,7 @@ from tilewright.tir.expr import (
     binary,
     cast,
     if_then_else,
+    is_const,
 )
 from tilewright.tir.node import Node, substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, Block, BlockRealize, For, Stmt, seq
@@ -65,6 +67,7 @@ def rfactor(sch: Schedule, loop: LoopRV, factor_axis: int, mem_scope: str = "glo
     axis = _axis(factor_axis, len(found.point), found.targets[0])
     loops = _private_loops(sch, realize)
     others = _reduction_loops(realize, sch.loops_above(realize), loops, outer)
+    _require_start(realize, sch.loops_above(realize), [outer, *others])
     region = Region(sch, loops)
     legal(region.runs_once(region.instances[0]),
           f"the loops around block {realize.block.name} may run a step of the reduction twice", *loops)
@@ -126,6 +129,14 @@ def _reduction_loops(realize: BlockRealize, above: Sequence[For], loops: Sequenc
             outer, hint="rfactor takes a loop of the reduction")
     require(outer.kind in (SERIAL, UNROLLED), f"loop {name} is {outer.kind}", outer, hint="rfactor it first")
     return [loop for loop in loops if loop is not outer and True in drives.get(loop.loop_var, ())]
+
+
+def _require_start(realize: BlockRealize, above: Sequence[For], reducing: Sequence[For]) -> None:
+    """Refuse where a reduction over nothing would become one over something, below a loop that never runs."""
+    idle = [a for a in above if is_const(a.extent, 0) and not any(a is loop for loop in reducing)]
+    legal(not idle or not sums_nothing(realize.block),
+          f"loop {idle[0].loop_var.name if idle else ''} never runs, and block {realize.block.name} is to start all "
+          "the same", *idle, hint="call rfactor before fuse")
 
 
 @dataclass

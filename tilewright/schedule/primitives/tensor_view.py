@@ -29,7 +29,8 @@ class TensorView:
         ranges = [Range(low, IntImm(1, low.dtype)) for low in self.operand.base]
         for axis, step, extent in zip(self.operand.axes, self.operand.steps, extents, strict=True):
             if axis is not None:
-                ranges[axis] = Range(self.operand.base[axis], IntImm(step * (extent - 1) + 1, source.shape[axis].dtype))
+                low = self.operand.base[axis]
+                ranges[axis] = Range(low, IntImm(step * (extent - 1) + 1, low.dtype))
         used = [a for a in self.operand.axes if a is not None]
         self.first = min([*used, max(source.ndim - len(extents), 0)])
         self.region = BufferRegion(source, tuple(ranges))
