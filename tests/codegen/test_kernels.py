@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from kernels import HOST, Cpu, flat, ramp, run, vector, view
 
+import tilewright as tw
 from tilewright.codegen.llvm import assembly, compile_object, llvm_ir
+from tilewright.script import from_source
 from tilewright.support.errors import CodegenError
 from tilewright.tir.buffer import Buffer, Load, decl_buffer
 from tilewright.tir.expr import (
@@ -403,3 +405,26 @@ def test_other_machines_get_an_object(arch: str) -> None:
     body = loop(i, 16, Store(b, value, (at,), lane_mask(i * 4, 61, 4)), "parallel")
     target = Cpu("generic-rv64" if "riscv" in arch else "", "+m,+f,+d,+v" if "riscv" in arch else "", triple)
     assert compile_object([flat("cross", [a, b], body)], target)[:4] == b"\x7fELF"
+
+
+def test_a_uniform_division_under_a_condition_is_not_made_a_vector_loop():
+    """Each row stores its diagonal element; the index of the other operand is a remainder by the length."""
+    source = '''@T.prim_func
+def f(a: T.handle, b: T.handle):
+    m = T.int32()
+    A = T.match_buffer(a, (m,), "int64")
+    B = T.match_buffer(b, (m,), "int64")
+    for i in range((m + 2) // 3):
+        for j in range(3):
+            if i * 3 + j < m:
+                for k in range(m):
+                    if k == i * 3 + j:
+                        B[i * 3 + j] = A[(k * 2) % m] + A[k]
+'''
+    func = from_source(source)
+    for level in (1, 2, 3):
+        f = tw.build(func, target=f"llvm -opt-level={level}")
+        for m in (1, 2, 3, 7, 20, 33):
+            a, b = np.arange(m, dtype="int64") ** 2, np.zeros(m, "int64")
+            f(a, b)
+            np.testing.assert_array_equal(b, a[np.arange(m) * 2 % m] + a)
