@@ -11,6 +11,7 @@ from tilewright.schedule.analysis.shared_reductions import (
     is_block_thread,
     reduces_over,
     shared_reduction,
+    shares_steps,
 )
 from tilewright.schedule.state import map_sub_statements
 from tilewright.support.errors import LowerError, with_hint
@@ -77,7 +78,7 @@ def _shared_below(stmt: Stmt, above: tuple[For, ...]) -> Iterator[SharedReductio
     elif isinstance(stmt, For) and stmt.kind != THREAD_BINDING:
         yield from (s for s in _shared_below(stmt.body, (*above, stmt)) if stmt in s.serial)
     elif isinstance(stmt, BlockRealize) and any(
-            is_block_thread(loop) and reduces_over(stmt, loop.loop_var) for loop in above):
+            shares_steps(loop) and reduces_over(stmt, loop.loop_var) for loop in above):
         found = shared_reduction(stmt, above)
         if isinstance(found, str):
             raise LowerError(with_hint(f"threads cannot share the reduction of block {stmt.block.name}: {found}",

@@ -126,16 +126,25 @@ def _start(realize: BlockRealize, between: Sequence[For], loop_vars: set[Var], n
     kept = [loop for loop in between if loop.loop_var not in driving
             and not any(n in driving for e in (loop.min, loop.extent) for n in walk(e))]
     never = any(_never_runs(loop) for loop in between)
-    nest = _init_nest(realize, kept, {loop.loop_var for loop in between}, never, names)
+    around = loop_vars - {loop.loop_var for loop in between} if never else None
+    nest = _init_nest(realize, kept, {loop.loop_var for loop in between}, around, names)
     return [nest if isinstance(empty, IntImm) else IfThenElse(empty, nest)]
 
 
-def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], never: bool, names: NameSupply) -> Stmt:
+def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], around: set[Var] | None,
+               names: NameSupply) -> Stmt:
     """The init of a block for the output points that the loops `kept` drive; other axes run over their domains.
 
-    never: some of the loops `inside` has no iterations, so constants need not be what the axes were bound to.
+    around: the loops outside, where some of the loops `inside` has no iterations. Then only what an axis is bound to
+    in terms of these tells which outputs there are: fuse gives loops that never run any value.
     """
     block = realize.block
+    lost = {iv.var for iv, value in zip(block.iter_vars, realize.iter_values, strict=True)
+            if around is not None and not any(n in around for n in walk(value))}
+    if around is not None:
+        needed = {n for iv, value in zip(block.iter_vars, realize.iter_values, strict=True) if iv.var not in lost
+                  for n in walk(value)}
+        kept = [loop for loop in kept if loop.loop_var in needed or loop.kind == THREAD_BINDING]
     fresh = {loop.loop_var: Var(loop.loop_var.name, loop.loop_var.dtype) for loop in kept}
     dropped = inside - set(fresh)
     iters, values, own, table = [], [], [], {}
@@ -146,8 +155,7 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], nev
         assert iv.dom is not None
         table[iv.var] = Var(iv.var.name, iv.var.dtype)
         iters.append(IterVar(iv.dom, table[iv.var], iv.iter_type))
-        lost = never and isinstance(value, IntImm)         # of a loop that never runs every value is as good as 0
-        if lost or any(n in dropped for n in walk(value)):
+        if iv.var in lost or any(n in dropped for n in walk(value)):
             var = Var(iv.var.name, iv.var.dtype)
             own.append((var, iv.dom.extent))
             values.append(binary("add", iv.dom.min, var))

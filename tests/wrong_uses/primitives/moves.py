@@ -375,3 +375,20 @@ def decompose_threads():
     i, _, k = sch.get_loops("C")
     sch.bind(k, "threadIdx.x")
     watch(sch).decompose_reduction("C", i)
+
+
+@wrong("`compute_at` of a block that runs the diagonal of its domain only",
+       r"the loops around block P are not shown to run all of its domain, and moved it might run more")
+def compute_diagonal():
+    sch = script("""
+X = T.alloc_buffer((8, 8), "int32")
+for i in range(8):
+    with T.block("P"):
+        vi, vj = T.axis.remap("SS", [i, i])
+        X[vi, vj] = A[vi, vj]
+for i in range(8):
+    with T.block("Q"):
+        vi = T.axis.spatial(8, i)
+        B[vi, 0] = X[vi, vi]
+""")
+    sch.compute_at("P", sch.get_loops("Q")[0])

@@ -88,8 +88,6 @@ def runs_all(sch: Schedule, realize: BlockRealize) -> bool:
     """
     loops = sch.index.loops_above(realize)
     pairs = list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
-    if all(_plain(iv, value, loops) for iv, value in pairs):
-        return True
     used = [{n for n in walk(value) if isinstance(n, Var)} for _, value in pairs]
     apart = all(not (a & b) for k, a in enumerate(used) for b in used[:k])
     return apart or runs_once(pairs, loops, realize.predicate, sch.analyzer_at(realize))

@@ -17,7 +17,7 @@ from tilewright.schedule.analysis.shared_reductions import shared_reduction
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal
 from tilewright.tir.buffer import Buffer, BufferRegion
-from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, IntImm, Range, Var, all_of, binary
+from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, IntImm, Range, Var, all_of, binary, is_const
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, For, Stmt, is_thread_axis
 
@@ -201,6 +201,8 @@ def require_independent(sch: Schedule, loop: For, primitive: str, thread_tag: st
     shared: list[Instance] = []
     for instance, kind in ordered_axes(region):
         block, why = instance.realize.block.name, ""
+        if kind == "reduction" and thread_tag.startswith("threadIdx") and is_const(loop.extent, 1):
+            continue
         if kind == "reduction" and thread_tag.startswith("threadIdx"):
             found = shared_reduction(instance.realize, sch.index.loops_above(instance.realize), loop)
             if not isinstance(found, str):

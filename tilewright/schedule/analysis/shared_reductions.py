@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of
 from tilewright.support.errors import legal
-from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, Var
+from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, Var, is_const
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import SERIAL, THREAD_BINDING, UNROLLED, BlockRealize, For
 
@@ -31,6 +31,11 @@ def is_block_thread(loop: For, bound: For | None = None) -> bool:
     return loop is bound or loop.thread_tag.startswith("threadIdx")
 
 
+def shares_steps(loop: For, bound: For | None = None) -> bool:
+    """True for a loop over more than one thread of a block; what a single one runs is not shared."""
+    return is_block_thread(loop, bound) and not is_const(loop.extent, 1)
+
+
 def reduces_over(realize: BlockRealize, var: Var) -> bool:
     """True when a loop variable drives a reduction axis of the block."""
     return any(iv.iter_type == COMM_REDUCE and any(n is var for n in walk(value))
@@ -43,7 +48,7 @@ def shared_reduction(realize: BlockRealize, above: Sequence[For], bound: For | N
     """
     block = realize.block
     steps = [loop for loop in above if reduces_over(realize, loop.loop_var)]
-    threads = tuple(loop for loop in steps if is_block_thread(loop, bound))
+    threads = tuple(loop for loop in steps if shares_steps(loop, bound))
     if not threads:
         return f"no threads run the steps of block {block.name}"
     reduction = reduction_of(block)
@@ -99,6 +104,7 @@ def _of_outputs(realize: BlockRealize, steps: set[Var]) -> tuple[Expr, ...] | st
 
 def require_one_thread(realize: BlockRealize, above: Sequence[For], hint: str) -> None:
     """Refuse where threads share the reduction of the block: each has a start of its own, joined in the lowering."""
-    threads = [loop for loop in above if loop.kind == THREAD_BINDING and reduces_over(realize, loop.loop_var)]
+    threads = [loop for loop in above if loop.kind == THREAD_BINDING and not is_const(loop.extent, 1)
+               and reduces_over(realize, loop.loop_var)]
     legal(not threads, f"threads share the reduction of block {realize.block.name}: each has a start of its own",
           *threads, hint=hint)

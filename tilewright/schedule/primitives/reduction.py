@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.schedule.analysis.digits import conjuncts
-from tilewright.schedule.analysis.iteration import sums_nothing
+from tilewright.schedule.analysis.iteration import runs_once, sums_nothing
 from tilewright.schedule.analysis.legality import Region
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.primitive import primitive
@@ -12,7 +12,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import BufferRegion, Load
-from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, IterVar, Var, all_of, is_const
+from tilewright.tir.expr import COMM_REDUCE, Expr, IterVar, Var, all_of, is_const
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, seq
 
@@ -46,7 +46,7 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     require(outer in above, f"loop {outer.loop_var.name} is not around block {old.name}", outer, realize,
             hint=f"its loops are {', '.join(a.loop_var.name for a in above)}")
     require_one_thread(realize, above, "decompose only where one thread runs all steps")
-    copied = _loops_to_copy(realize, above, outer)
+    copied = _loops_to_copy(sch, realize, above, outer)
     _check_runs_once(sch, realize, above[above.index(outer):])
     _check_untouched_before(sch, realize, outer)
     init = _init_nest(sch, realize, copied, {a.loop_var for a in above[:above.index(outer)]})
@@ -59,7 +59,7 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     return sch.block_rv(started)
 
 
-def _loops_to_copy(realize: BlockRealize, above: list[For], outer: For) -> list[For]:
+def _loops_to_copy(sch: Schedule, realize: BlockRealize, above: list[For], outer: For) -> list[For]:
     """The loops from outer inwards that drive output axes of the block, or never run."""
     drives: dict[Var, set[int]] = {a.loop_var: set() for a in above}
     for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
@@ -81,18 +81,18 @@ def _loops_to_copy(realize: BlockRealize, above: list[For], outer: For) -> list[
         legal(COMM_REDUCE not in kinds or len(kinds) == 1,
               f"loop {a.loop_var.name} drives output and reduction axes of block {realize.block.name}", a)
     for a in above[at:] if starts else ():
-        legal(bool(drives[a.loop_var]) or not is_const(a.extent, 0) or not _has_fixed_axis(realize),
+        legal(bool(drives[a.loop_var]) or not is_const(a.extent, 0) or _drive_all_outputs(sch, realize, above),
               f"loop {a.loop_var.name} never runs, so it does not tell which elements block {realize.block.name} is to "
               "start", a, hint="call decompose_reduction before fuse")
     return [a for a in above[at:] if COMM_REDUCE not in drives[a.loop_var]
             and (drives[a.loop_var] or is_const(a.extent, 0) and not starts)]
 
 
-def _has_fixed_axis(realize: BlockRealize) -> bool:
-    """True when an output axis is bound to a constant though it has several values."""
-    return any(iv.iter_type != COMM_REDUCE and isinstance(value, IntImm) and iv.dom is not None
-               and not is_const(iv.dom.extent, 1)
-               for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
+def _drive_all_outputs(sch: Schedule, realize: BlockRealize, loops: Sequence[For]) -> bool:
+    """True when the loops are shown to take the output axes through all of their domains."""
+    outputs = [(iv, value) for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+               if iv.iter_type != COMM_REDUCE]
+    return runs_once(outputs, loops, realize.predicate, sch.analyzer_at(realize))
 
 
 def _check_runs_once(sch: Schedule, realize: BlockRealize, loops: Sequence[For]) -> None:
