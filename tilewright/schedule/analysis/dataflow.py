@@ -88,7 +88,9 @@ def positions(children: Iterable[Stmt], wanted: Iterable[BlockRealize]) -> list[
 def require_leaf(sch: Schedule, realize: BlockRealize) -> None:
     """The block is not the root and holds no other block."""
     require(realize is not sch.root, "the root block cannot be moved", hint="name a block inside it")
-    inner = [s for s in statements(realize.block.body) if isinstance(s, BlockRealize)]
+    block = realize.block
+    inner = [s for part in (block.init, block.body) if part is not None for s in statements(part)
+             if isinstance(s, BlockRealize)]
     require(not inner, f"block {realize.block.name} holds other blocks", realize)
     require(sch.index.scope_of(realize) is sch.root, f"block {realize.block.name} lies inside another block", realize)
 
