@@ -10,7 +10,7 @@ from tilewright.tir.expr import IntImm, Range, Var
 from tilewright.tir.node import rewrite, substitute
 from tilewright.tir.stmt import Block, BlockRealize, Evaluate, For, IfThenElse, Seq, loop, seq
 
-from ..programs import N, blocks, chain, placeholders, staged
+from ..programs import N, blocks, chain, placeholders, script, staged
 from ..wrong_use import Section, watch
 
 SECTION = Section("Caches, new indices and rfactor")
@@ -455,3 +455,15 @@ def stage_rfactor_beside():
     watch(s).rfactor(c, q)
 
 
+
+
+@wrong("`cache_write` of a block in a loop that may have no iterations",
+       r"B would be copied where loop k has no iterations and block P wrote nothing")
+def cache_write_of_nothing():
+    sch = script("""
+for k in range(n):
+    with T.block("P"):
+        vi = T.axis.spatial(1, 0)
+        B[vi, 0] = 3
+""", "B: T.Buffer((8, 8), 'int32'), n: T.int32")
+    sch.cache_write("P", 0, "local")

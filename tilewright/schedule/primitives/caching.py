@@ -142,10 +142,21 @@ def after_writer(sch: Schedule, realize: BlockRealize, buffer: Buffer) -> tuple[
             legal(not writers or not split, f"{buffer.name} is written by block {realize.block.name} and by block "
                   f"{', '.join(w.block.name for w in writers)}, which may come between two steps of its reduction",
                   realize, *writers)
+            _require_run(sch, realize, loops, buffer)
             return loops, children, here + 1
         assert isinstance(child, For)
         loops.append(child)
         children = children_of(child)
+
+
+def _require_run(sch: Schedule, realize: BlockRealize, loops: Sequence[For], buffer: Buffer) -> None:
+    """Refuse where a loop between the place and the block, which drives none of its axes, may have no iterations."""
+    used = {n for value in realize.iter_values for n in walk(value)}
+    analyzer = sch.analyzer_at(None)
+    for loop in sch.index.loops_above(realize):
+        if loop.loop_var not in used and not any(loop is outer for outer in loops):
+            legal(analyzer.prove(binary("gt", loop.extent, 0)), f"{buffer.name} would be copied where loop "
+                  f"{loop.loop_var.name} has no iterations and block {realize.block.name} wrote nothing", loop, realize)
 
 
 def inner_loops(sch: Schedule, place: Place) -> Callable[[BlockRealize], dict[Var, Interval]]:
