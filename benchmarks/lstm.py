@@ -115,12 +115,13 @@ def project(sch: Any, chunk: Any, threads: int) -> None:
 
 
 def copy(sch: Any, pack: Any, threads: int) -> None:
-    """Pack weights on all threads: one panel of units is 4 x LANES rows of the weights."""
+    """Pack weights on all threads, gate by gate of a panel: LANES rows, a cache line of each at a time."""
     unit, depth = sch.get_loops(pack)
     gate, owner, panel, lane = sch.split(unit, [4, threads, None, LANES])
-    sch.reorder(owner, panel, depth, gate, lane)
-    sch.unroll(gate)
-    sch.vectorize(lane)
+    depth, line = sch.split(depth, [None, LANES])
+    sch.reorder(owner, panel, gate, depth, lane, line)
+    sch.unroll(lane)
+    sch.vectorize(line)
     sch.parallel(owner)
 
 

@@ -3,23 +3,8 @@
 import operator
 import random
 
-from tilewright.tir.expr import (
-    Binary,
-    Call,
-    Cast,
-    Expr,
-    IntImm,
-    Not,
-    Select,
-    Var,
-    binary,
-    floordiv,
-    floormod,
-    if_then_else,
-    maximum,
-    minimum,
-    select,
-)
+from tilewright.tir.arithmetic import binary, floordiv, floormod, if_then_else, maximum, minimum, select
+from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Not, Select, Var
 from tilewright.tir.ops import trunc_div, trunc_mod
 
 OPERATORS = {

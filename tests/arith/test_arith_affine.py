@@ -10,7 +10,8 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import covers, interval_of, union
-from tilewright.tir.expr import IntImm, Var, all_of, maximum, minimum
+from tilewright.tir.arithmetic import all_of, maximum, minimum
+from tilewright.tir.expr import IntImm, Var
 
 X, J, K = Var("i"), Var("j"), Var("k")
 
@@ -214,6 +215,8 @@ def test_direction_vectors_are_exact_for_tiles():
     assert vectors([X, J], tile, [X - 1, J + 1]) == {(1, -1)}
     assert vectors([X], {**tile, K: (zero, n)}) == {(0, s, t) for s in (-1, 0, 1) for t in (-1, 0, 1)}
     assert vectors([X * 2], tile, [X * 2 + 1]) == set()
+    assert vectors([X, J], tile, [zero, zero]) == {(s, t) for s in (0, 1) for t in (0, 1)}
+    assert vectors([X], {X: (zero, n)}, [n - 1]) >= {(-1,), (0,)}
     fused = {f: (zero, IntImm(128))}
     assert vectors([f // 4, f % 4], fused) == {(0,)} == vectors([f // 32, f // 4 % 8, f % 4], fused)
     assert vectors([f // m, f % m], {f: (zero, n * m)}) == {(0,)}

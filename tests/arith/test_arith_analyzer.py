@@ -5,25 +5,10 @@ from arith_reference import text
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear
+from tilewright.tir.arithmetic import all_of, any_of, if_then_else, intrinsic, maximum, minimum, select
 from tilewright.tir.buffer import decl_buffer
-from tilewright.tir.expr import (
-    Binary,
-    Broadcast,
-    Cast,
-    IntImm,
-    Not,
-    Ramp,
-    StringImm,
-    Var,
-    all_of,
-    any_of,
-    cast,
-    if_then_else,
-    intrinsic,
-    maximum,
-    minimum,
-    select,
-)
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Binary, Broadcast, Cast, IntImm, Not, Ramp, StringImm, Var
 
 X, J, F, N, M = Var("i"), Var("j"), Var("f"), Var("n"), Var("m")
 

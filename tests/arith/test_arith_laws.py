@@ -10,7 +10,8 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.laws import DIVISION, MINIMUM, SYMBOLIC_DIVISION
 from tilewright.arith.linear import structural_key
 from tilewright.arith.values import VALUES
-from tilewright.tir.expr import FloatImm, Var, convert
+from tilewright.tir.conversion import convert
+from tilewright.tir.expr import FloatImm, Var
 
 TABLES = [(table, i) for table in (DIVISION, SYMBOLIC_DIVISION, MINIMUM) for i in range(len(table))]
 

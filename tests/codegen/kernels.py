@@ -13,7 +13,8 @@ import numpy as np
 from tilewright.codegen.llvm import compile_object, compile_text, kernel_layout
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, decl_buffer
-from tilewright.tir.expr import Expr, Ramp, Var, convert
+from tilewright.tir.conversion import convert
+from tilewright.tir.expr import Expr, Ramp, Var
 from tilewright.tir.stmt import PrimFunc, Stmt, Store, loop, seq
 
 

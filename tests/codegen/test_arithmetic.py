@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from kernels import Cpu, elementwise, elementwise_all, numpy_of
 
+from tilewright.tir.arithmetic import binary, intrinsic, logical_not, select
+from tilewright.tir.conversion import cast
 from tilewright.tir.dtype import with_lanes
-from tilewright.tir.expr import binary, cast, intrinsic, logical_not, select
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")

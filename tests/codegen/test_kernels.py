@@ -12,22 +12,10 @@ from tilewright.codegen.llvm import assembly, compile_object, llvm_ir
 from tilewright.lowering.pipeline import lower
 from tilewright.script import from_source
 from tilewright.support.errors import CodegenError
+from tilewright.tir.arithmetic import if_then_else, intrinsic, select
 from tilewright.tir.buffer import Buffer, Load, decl_buffer
-from tilewright.tir.expr import (
-    Binary,
-    Broadcast,
-    Expr,
-    FloatImm,
-    IntImm,
-    Let,
-    Ramp,
-    StringImm,
-    Var,
-    cast,
-    if_then_else,
-    intrinsic,
-    select,
-)
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Binary, Broadcast, Expr, FloatImm, IntImm, Let, Ramp, StringImm, Var
 from tilewright.tir.stmt import Allocate, Evaluate, For, IfThenElse, LetStmt, Store, While, loop, seq
 
 

@@ -17,8 +17,8 @@ from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.llvm.emit import attribute_groups
 from tilewright.codegen.llvm.mathlib import ULP
 from tilewright.codegen.llvm.mathlib.library import MATH, math_helper
+from tilewright.tir.arithmetic import intrinsic
 from tilewright.tir.dtype import with_lanes
-from tilewright.tir.expr import intrinsic
 
 pytestmark = [
     pytest.mark.skipif(np.finfo(np.longdouble).nmant != 63, reason="the reference needs 80-bit long double"),

@@ -14,7 +14,8 @@ from tilewright.runtime.module import Module
 from tilewright.support.errors import CallError
 from tilewright.te.math import call_packed
 from tilewright.tir.buffer import Load, decl_buffer
-from tilewright.tir.expr import Broadcast, FloatImm, IntImm, Var, cast
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Broadcast, FloatImm, IntImm, Var
 from tilewright.tir.stmt import Evaluate, LetStmt, PrimFunc, Store, loop, seq
 
 
@@ -122,7 +123,8 @@ def test_packed_functions_get_tensors_numbers_and_strings() -> None:
 
 
 def first_of(buffer: object, columns: object) -> object:
-    from tilewright.tir.expr import Call, convert
+    from tilewright.tir.conversion import convert
+    from tilewright.tir.expr import Call
     return Call("access_ptr", (Load(view(buffer), (IntImm(0),)), IntImm(2), convert(columns)), "handle")
 
 

@@ -1,8 +1,16 @@
 """What the legality checks of primitives catch, and what they refuse without need: `python -m tests.fuzz.legality`.
 
 Each random call is made twice on copies of one schedule: as it is, and with the checks of `errors.legal` switched off.
-Where the forced rewrite changes what the interpreter computes (another value, a race, memory that nothing wrote, an
-index out of bounds), the checked call must have refused. Where it does not, a refusal was without need: harmless.
+The forced rewrite is harmful, and the checked call must have refused, where for some size of the program's symbols
+
+- the interpreter computes another value, or finds a race, memory that nothing wrote, an index out of bounds; or
+- the function no longer is in block form: an instance of a block (its name and the values of its axes) that alone
+  writes its buffers runs more than once and does not store the same values each time.
+
+Where it is not harmful, it is harmless, and a refusal was without need. The second rule is what every primitive takes
+for granted of the blocks that it finds: an element that one block alone writes has one value, whichever run of the
+block stored it last. A consumer that runs on the parts of a sum, and at last on the sum, gives the right result, until
+a primitive puts a reader of it beside it, which is legal and wrong (`test_steadiness.py` has such a program).
 """
 from __future__ import annotations
 
@@ -15,24 +23,28 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
 
 from tilewright.schedule import Schedule
 from tilewright.support.errors import ScheduleError, TilewrightError, unchecked
+from tilewright.tir.stmt import PrimFunc
 from tilewright.tir.verify import verify
 
 from . import generate
 from .check import interpret
 from .programs import Program
 from .schedules import Action, Chooser, perform
+from .steadiness import is_steady
+from .values import Reject
 
 SAME, CHANGED, UNBUILT = "same", "changed", "not built"
 STEPS = 12
 DRAWING = ("sample_compute_location",)                 # tries what the checks accept: without them it draws otherwise
 SECONDS = 20                                           # for one forced rewrite under the interpreter
+SIZES = 2                                              # drawn for the symbols beside those that the program has
 
 
 Call = tuple[str, str, bool]                           # primitive, outcome when forced, accepted
@@ -67,6 +79,25 @@ def time_limit(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+def at_other_sizes(program: Program) -> Program:
+    """The program with more values of its symbols, as far as it computes something there that can be checked."""
+    rng = random.Random(program.seed)
+    for _ in range(SIZES if program.symbols else 0):
+        more = replace(program, bindings=[*program.bindings, {s: rng.randint(1, 9) for s in program.symbols}])
+        try:
+            with time_limit(SECONDS):
+                wrong = interpret(more, more.function())
+        except (TilewrightError, Reject, TooSlow, ValueError, IndexError):     # it is about other sizes
+            continue
+        program = program if wrong else more
+    return program
+
+
+def is_harmful(program: Program, func: PrimFunc) -> bool:
+    """True where func computes something else than program, or one of its elements has several values."""
+    return bool(interpret(program, func)) or not is_steady(program, func)
+
+
 def forced(program: Program, sch: Schedule, action: Action) -> str:
     """What the action does when no legality check stops it: SAME, CHANGED, or UNBUILT where it cannot be built."""
     copy = sch.copy()
@@ -78,7 +109,7 @@ def forced(program: Program, sch: Schedule, action: Action) -> str:
         return UNBUILT
     try:
         with time_limit(SECONDS):
-            return CHANGED if interpret(program, copy.func) else SAME
+            return CHANGED if is_harmful(program, copy.func) else SAME
     except TilewrightError:
         return CHANGED
     except TooSlow:
@@ -87,7 +118,7 @@ def forced(program: Program, sch: Schedule, action: Action) -> str:
 
 def examine(seed: int) -> Found:
     """What the calls of one program gave, up to the first wrong rewrite that was accepted."""
-    program, rng = generate.program(seed), random.Random(seed)
+    program, rng = at_other_sizes(generate.program(seed)), random.Random(seed)
     sch, found = Schedule(program.function()), Found()
     chooser = Chooser(rng, threads=rng.random() < 0.25)
     for step in range(STEPS):

@@ -32,7 +32,7 @@ from .terms import Terms
 from .values import Reject
 
 FORMS = ("block", "flat", "flat", "simple")
-DRAWS = 8                                              # of the program's inputs
+DRAWS = 64                                             # of the program's inputs
 EACH = 4                                               # mutants of one program
 VERDICTS = ("verifier", "bounds", "unwritten", "race", "region", "other check", "result", "equivalent", "missed")
 KINDS = {"out of bounds": "bounds", "outside its domain": "bounds", "which nothing has written": "unwritten",
@@ -64,15 +64,23 @@ def in_form(func: PrimFunc, form: str) -> PrimFunc:
 
 
 def draws(program: Program) -> Iterator[Program]:
-    """The program with its own data, and with other data for which the reference values are certain: every second time
-    few small numbers, so that conditions on elements go both ways.
+    """The program with its own data, and with other data for which the reference values are certain.
+
+    Small numbers, so that conditions on elements go both ways; large ones, so that minima and maxima do; a few among
+    ones, so that products keep them. Scalars change as well.
     """
     yield program
+    small = [replace(i, top=min(i.top, 2), bit=min(i.bit, 1)) for i in program.inputs]
+    large = [replace(i, top=i.top * 16) for i in program.inputs]
+    sparse = [replace(i, mostly=1) for i in program.inputs]
     for k in range(1, DRAWS):
-        small = [replace(i, top=min(i.top, 2), bit=min(i.bit, 1)) for i in program.inputs]
-        other = replace(program, seed=program.seed + 7919 * k, inputs=small if k % 2 else program.inputs)
+        rng = random.Random(program.seed + k)
+        scalars = {n: (d, v if k % 3 else rng.randint(0, 9)) for n, (d, v) in program.scalars.items()}
+        other = replace(program, seed=program.seed + 7919 * k, scalars=scalars,
+                        inputs=(program.inputs, small, large, small, sparse)[k % 5])
         try:
-            other.data(0)
+            for run in range(len(other.bindings)):
+                other.data(run)
         except Reject:
             continue
         yield other
@@ -116,7 +124,9 @@ def mutants_of(seed: int) -> list[Mutant]:
         if func is None:
             continue
         operators = rng.sample(list(OPERATORS), len(OPERATORS))
+        done = {(m.form, m.operator, m.text) for m in out}
         choices = next((c for c in (mutations(func, o) for o in operators) if c), [])
+        choices = [m for m in choices if (form, m.operator, m.text) not in done]
         if choices:
             m = rng.choice(choices)
             out.append(Mutant(seed, form, m.operator, m.text, judge(program, func, m.apply(), form)))

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
-from tilewright.tir.expr import Binary, Call, Expr, IntImm, IterVar, Let, Range, Select, Var, all_of, binary
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Select, Var
+from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import (
     PARALLEL,

@@ -1,12 +1,14 @@
 """Symbolic values: terms over the elements of arguments, one object per structure.
 
 Sums, products, minima and the like are multisets, so that the order of a reduction does not count. Products with 0
-and quotients of 0 are 0 and constants are folded, so NaN and infinities are not told apart.
+and quotients of 0 are 0, constants are folded and what is never the least of a minimum is dropped from it, so NaN and
+infinities are not told apart.
 """
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +38,7 @@ NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 COUNTED = {"add", "mul", "bitxor"}                     # multisets
 MERGED = {"min", "max", "and", "or", "bitand", "bitor"}    # sets: x op x is x
+DIVISIONS = {"floordiv", "floormod", "truncdiv", "truncmod"}   # x / 0 and x % 0 are 0
 NEUTRAL = {"add": 0, "mul": 1, "bitxor": 0, "bitor": 0, "and": True, "or": False}
 MOST_OPERANDS = 4096                                   # of a flat sum
 
@@ -46,6 +49,41 @@ def wrapped(value: Any, dtype: str) -> Any:
         return value
     low, high = dt.integer_range(dtype)
     return (int(value) - low) % (high - low + 1) + low
+
+
+EVERYTHING = (-math.inf, math.inf)
+RANGES = {"exp": (0.0, math.inf), "sqrt": (0.0, math.inf), "rsqrt": (0.0, math.inf), "sigmoid": (0.0, 1.0),
+          "tanh": (-1.0, 1.0), "sin": (-1.0, 1.0), "cos": (-1.0, 1.0), "abs": (0.0, math.inf)}
+
+
+def bounds(x: Any) -> tuple[float, float]:
+    """The least and greatest value that a number or a float term may have."""
+    if not isinstance(x, Term):
+        return (x, x)
+    if x.op == "float":
+        return (x.args[1], x.args[1])
+    if x.op == "call" and dt.is_float(x.args[1]):
+        return RANGES.get(x.args[0], EVERYTHING)
+    if x.op not in ("add", "mul", "min", "max") or not dt.is_float(x.args[0]):
+        return EVERYTHING
+    known = [(bounds(y), count) for y, count in x.args[1]]
+    if x.op in ("min", "max"):
+        pick = min if x.op == "min" else max
+        return pick(low for (low, _), _ in known), pick(high for (_, high), _ in known)
+    if x.op == "add":
+        return sum(low * n for (low, _), n in known), sum(high * n for (_, high), n in known)
+    never_below_0 = all(low >= 0 or n % 2 == 0 for (low, _), n in known)
+    return (0.0, math.inf) if never_below_0 else EVERYTHING
+
+
+def _extremes(op: str, items: Iterable[Any]) -> Counter[Any]:
+    """The items that may be the least (or greatest) of all, each once."""
+    kept = dict.fromkeys(items, 1)
+    if op == "min":
+        least = min((bounds(x)[1], k) for k, x in enumerate(kept))
+        return Counter({x: 1 for k, x in enumerate(kept) if k == least[1] or bounds(x)[0] < least[0]})
+    most = max((bounds(x)[0], -k) for k, x in enumerate(kept))
+    return Counter({x: 1 for k, x in enumerate(kept) if -k == most[1] or bounds(x)[1] > most[0]})
 
 
 def _is_zero(x: Any) -> bool:
@@ -76,6 +114,10 @@ class Terms:
                 return self.make("float", dtype, value)
         if op == "mul" and any(map(_is_zero, (a, b))) or op == "div" and _is_zero(a):
             return self.make("float", dtype, 0.0)
+        if op in DIVISIONS and (a == 0 or b == 0):
+            return 0
+        if op in DIVISIONS and b == 1:
+            return a if op.endswith("div") else 0
         if op in COUNTED or op in MERGED:
             return self._gathered(op, dtype, a, b)
         if op in ("eq", "ne"):
@@ -97,7 +139,9 @@ class Terms:
         if number is not None and number != NEUTRAL.get(op):
             items[number] = 1
         if op in MERGED:
-            items = Counter(dict.fromkeys(items, 1))
+            items = _extremes(op, items) if op in ("min", "max") else Counter(dict.fromkeys(items, 1))
+        elif op == "bitxor":                           # x ^ x is 0
+            items = Counter({y: 1 for y, count in items.items() if count % 2})
         if not items:
             return NEUTRAL[op] if number is not None else self.make("float", dtype, float(NEUTRAL[op]))
         (first, count), *others = items.items()

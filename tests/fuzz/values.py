@@ -15,6 +15,9 @@ _TINY = {"float16": 2.0 ** -14, "bfloat16": 2.0 ** -126, "float32": 2.0 ** -126,
 _SMALLEST_BIT = {"float16": 24, "bfloat16": 133, "float32": 149, "float64": 1074}
 
 
+MOST_WEIGHT = 0.125
+
+
 class Reject(Exception):
     """The expression leaves the range in which the bound holds; another one has to be chosen."""
 
@@ -32,7 +35,7 @@ class Value:
     """The elements of a tensor.
 
     x: exact for integers and bools (an array of their dtype), WIDE for floats. For floats an evaluation in any order
-    is within 4 * weight * magnitude: magnitude is the sum of |terms|, weight that of eps over the roundings on the way
+    is within weight * magnitude: magnitude is the sum of |terms|, weight that of eps over the roundings on the way
     (K * eps for a sum of K terms). Weight 0 means that every evaluation is exact: all values are then multiples of
     2**-bit.
     """
@@ -50,7 +53,7 @@ class Value:
         """How far a correct result may be from x."""
         assert self.magnitude is not None
         finite = np.where(np.isfinite(self.magnitude), self.magnitude, 0)
-        return 4 * self.weight * finite
+        return self.weight * finite
 
 
 def integer(dtype: str, x: np.ndarray) -> Value:
@@ -92,7 +95,7 @@ def rounded(dtype: str, x: np.ndarray, magnitude: np.ndarray, weight: float, bit
     if float(small[small > 0].min(initial=1)) < _TINY[dtype]:
         raise Reject("underflow")
     weight += roundings * EPS[dtype]
-    if weight > 0.5:
+    if weight > MOST_WEIGHT:
         raise Reject("the bound says nothing")
     return Value(dtype, x, magnitude, weight, 0)
 
@@ -199,10 +202,13 @@ def cast(dtype: str, a: Value) -> Value:
         return Value(dtype, a.x != 0 if dtype == "bool" else a.x.astype(dtype))
 
 
-_FUNCTIONS: dict[str, tuple[Callable, float]] = {        # float function -> (NumPy's, a bound on its slope)
-    "tanh": (np.tanh, 1), "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 0.25), "sin": (np.sin, 1), "cos": (np.cos, 1),
-    "exp": (np.exp, 0), "sqrt": (np.sqrt, 0.5), "log": (np.log, 1), "rsqrt": (lambda x: 1 / np.sqrt(x), 0.5),
+_FUNCTIONS: dict[str, tuple[Callable, Callable]] = {     # float function -> (NumPy's, its greatest slope from x on)
+    "tanh": (np.tanh, np.ones_like), "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), lambda x: 0.25 + 0 * x),
+    "sin": (np.sin, np.ones_like), "cos": (np.cos, np.ones_like), "exp": (np.exp, lambda x: 2 * np.exp(x)),
+    "sqrt": (np.sqrt, lambda x: 0.5 / np.sqrt(x)), "log": (np.log, lambda x: 1 / x),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), lambda x: 0.5 / (x * np.sqrt(x))),
 }
+FALLING = ("sqrt", "log", "rsqrt")                     # functions of x >= 1 whose slope falls
 ROUNDINGS: dict[str, Callable] = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint}
 FUNCTIONS = tuple(_FUNCTIONS)
 
@@ -215,15 +221,15 @@ def function(name: str, a: Value) -> Value:
             raise Reject("a rounding of an inexact value")
         x = ROUNDINGS[name](a.x)
         return Value(a.dtype, x, np.abs(x), 0.0, 0)
-    if name in ("sqrt", "log", "rsqrt") and not np.all(a.x >= 1):
+    if name in FALLING and not np.all(a.x >= 1):
         raise Reject("a value below 1")
     plain, slope = _FUNCTIONS[name]
     if name in ("sin", "cos", "exp") and float(a.magnitude.max(initial=0)) > 8:
         raise Reject("a large argument")
     with np.errstate(all="ignore"):
         x = plain(a.x)
-        grow = slope if name != "exp" else 2 * x
-        return rounded(a.dtype, x, np.abs(x) + grow * a.magnitude, a.weight, None, 4)
+        least = np.maximum(a.x - a.tolerance(), 1) if name in FALLING else a.x
+        return rounded(a.dtype, x, np.abs(x) + slope(least) * a.magnitude, a.weight, None, 4)
 
 
 def identity(kind: str, dtype: str) -> float | int:

@@ -4,20 +4,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tilewright.tir.arithmetic import all_of, ceildiv, if_then_else
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, decl_buffer
-from tilewright.tir.expr import (
-    COMM_REDUCE,
-    DATA_PARALLEL,
-    Expr,
-    IntImm,
-    IterVar,
-    Range,
-    Var,
-    all_of,
-    ceildiv,
-    convert,
-    if_then_else,
-)
+from tilewright.tir.conversion import convert
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Block, BlockRealize, PrimFunc, Stmt, Store, loop, seq
 

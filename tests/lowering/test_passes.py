@@ -27,9 +27,12 @@ from tilewright.lowering.walking import statements
 from tilewright.lowering.widen_indices import may_overflow, widen_indices
 from tilewright.support.errors import LowerError
 from tilewright.te.prim_func import create_prim_func
+from tilewright.tir.arithmetic import all_of, ceildiv, if_then_else, intrinsic
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer, decl_buffer
-from tilewright.tir.expr import Expr, IntImm, Range, Var, all_of, ceildiv, convert, if_then_else, intrinsic
+from tilewright.tir.conversion import convert
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.interp import run
+from tilewright.tir.iter_var import Range
 from tilewright.tir.stmt import Allocate, Block, BlockRealize, For, IfThenElse, PrimFunc, Stmt, Store, loop, seq
 from tilewright.tir.verify import verify
 

@@ -8,8 +8,10 @@ import pytest
 from lower_programs import function
 
 from tilewright.lowering.vectorize import vectorize
+from tilewright.tir.arithmetic import all_of, if_then_else, intrinsic
 from tilewright.tir.buffer import Buffer, decl_buffer
-from tilewright.tir.expr import Expr, IntImm, Var, all_of, cast, if_then_else, intrinsic
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.interp import run
 from tilewright.tir.stmt import Allocate, Evaluate, For, IfThenElse, LetStmt, PrimFunc, Stmt, Store, loop, seq
 from tilewright.tir.verify import verify

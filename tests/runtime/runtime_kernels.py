@@ -7,6 +7,7 @@ from tilewright.runtime import native
 from tilewright.runtime.loader import host_triple
 from tilewright.runtime.module import Module
 from tilewright.runtime.signature import Param, Signature
+from tilewright.runtime.signature_table import encode
 
 # C[i] = A[i] * 2 for i in range(n), in parallel chunks
 SCALE = """
@@ -144,7 +145,7 @@ def slots_kernel(name: str, count: int) -> str:
 
 def wrapper(signature: Signature, pointers: bool = True) -> str:
     """The packed function of a kernel: check, load the slots, call."""
-    name, count, table = signature.name, signature.num_slots, signature.encode()
+    name, count, table = signature.name, signature.num_slots, encode(signature)
     data = "".join(f"\\{b:02X}" for b in table)
     types = ["ptr" if pointers and i < len(signature.buffers) else "i64" for i in range(count)]
     loads = "\n".join(f"  %at{i} = getelementptr i64, ptr %slots, i64 {i}\n  %v{i} = load {t}, ptr %at{i}"

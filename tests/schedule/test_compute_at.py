@@ -18,6 +18,7 @@ from tests.schedule.compute_support import (
 from tilewright import te
 from tilewright.schedule import Schedule
 from tilewright.te.prim_func import create_prim_func
+from tilewright.tir import interp
 
 
 def test_producer_moves_into_a_tile():
@@ -325,3 +326,49 @@ def test_an_output_moves_to_a_consumer_of_all_of_it():
     sch = Schedule(func)
     sch.compute_at("B", sch.get_loops("C")[0])
     assert len(sch.get_loops("B")) == 1
+
+
+# ---- consumers of a part, of one element, and of nothing
+
+@pytest.mark.parametrize("loop", [0, 1])
+def test_a_consumer_of_the_first_element_runs_again_after_it(loop):
+    """Each run finds the element complete: the first iteration has written it."""
+    a = te.placeholder((5, 3), "int32", name="A")
+    b = te.compute((5, 3), lambda i, j: a[i, j] * 3, name="B")
+    func = create_prim_func([a, te.compute((), lambda: b[0, 0] + 1, name="C"), b])
+    sch = Schedule(func)
+    sch.reverse_compute_at("C", sch.get_loops("B")[loop])
+    assert len(sch.get_loops("C")) == loop + 1
+    data = np.arange(15, dtype="int32").reshape(5, 3)
+    first, rest = np.zeros((), "int32"), np.zeros((5, 3), "int32")
+    interp.run(sch.func, data, first, rest)
+    assert first == data[0, 0] * 3 + 1 and (rest == data * 3).all()
+
+
+def test_a_consumer_of_the_second_element_does_not_run_before_it():
+    a = te.placeholder((5,), "int32", name="A")
+    b = te.compute((5,), lambda i: a[i] * 3, name="B")
+    sch = Schedule(create_prim_func([a, te.compute((), lambda: b[1] + 1, name="C"), b]))
+    refuses(sch, lambda: sch.reverse_compute_at("C", sch.get_loops("B")[0]), "is not all computed in one iteration")
+
+
+def test_a_consumer_of_a_part_runs_where_the_part_is_made():
+    """The loops of the producer run more than the domain of the consumer, which the predicate leaves out of them."""
+    a = te.placeholder((6, 4), "int32", name="A")
+    b = te.compute((6, 4), lambda i, j: a[i, j] * 3, name="B")
+    func = create_prim_func([a, te.compute((6, 2), lambda i, j: b[i, j] + 1, name="C")])
+    sch = Schedule(func)
+    fused = sch.fuse(*sch.get_loops("B"))
+    sch.reverse_compute_at("C", fused)
+    assert len(sch.get_loops("C")) == 1
+    check(sch, func, lambda a: a[:, :2] * 3 + 1, (6, 4))
+
+
+def test_a_block_of_an_empty_domain_goes_anywhere():
+    a = te.placeholder((0, 4), "int32", name="A")
+    r = te.reduce_axis((0, 4), name="r")
+    b = te.compute((0,), lambda i: te.sum(a[i, r], axis=r), name="B")
+    sch = Schedule(create_prim_func([a, te.compute((0,), lambda i: b[i] + 1, name="C")]))
+    sch.reverse_compute_at("C", sch.get_loops("B")[1])
+    out = np.zeros(0, "int32")
+    interp.run(sch.func, np.zeros((0, 4), "int32"), out)

@@ -15,8 +15,10 @@ from tilewright.schedule.analysis import legality
 from tilewright.support.errors import InterpreterError, ScheduleError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
+from tilewright.tir.arithmetic import all_of
 from tilewright.tir.buffer import Buffer, BufferRegion, decl_buffer, load
-from tilewright.tir.expr import ORDERED, Expr, IntImm, IterVar, Var, all_of
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import ORDERED, IterVar
 from tilewright.tir.stmt import PARALLEL, Block, BlockRealize, PrimFunc, Stmt, Store, loop, range_of, seq
 
 N, SIZE = 4, 16

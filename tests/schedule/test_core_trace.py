@@ -8,6 +8,7 @@ import pytest
 from tests.schedule.core_support import check_replay, matmul, matmul_relu, scale
 from tests.schedule.test_core_loops import loops_of, refused
 from tilewright.schedule import PRIMITIVES, LoopRV, Schedule, primitive, replay
+from tilewright.schedule.trace import Trace
 from tilewright.support.errors import ArgumentError, ScheduleError
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.stmt import NOP, IRModule
@@ -150,3 +151,22 @@ def test_every_primitive_is_documented():
     for name, fn in PRIMITIVES.items():
         assert fn.__doc__, name
         assert callable(getattr(Schedule, name))
+
+
+def test_a_replay_that_fails_half_way_leaves_the_schedule_as_it_was():
+    sch = Schedule(matmul(), seed=3)
+    i, j, k = sch.get_loops("C")
+    sch.split(i, sch.sample_perfect_tile(i, 2))
+    sch.parallel(j)
+    sch.unroll(k)
+    sch.decompose_reduction("C", k)
+    other = Schedule(matmul(), seed=5)
+    _, inner, _ = other.get_loops("C")
+    other.vectorize(inner)
+    before, length, state = str(other), len(other.trace), other.rng.getstate()
+    undecided = Trace([e.decided(None) if e.kind.samples else e for e in sch.trace])
+    with pytest.raises(ScheduleError):
+        undecided.apply_to_schedule(other)
+    assert (str(other), len(other.trace), other.rng.getstate()) == (before, length, state)
+    other.parallel(other.get_loops("C")[0])                   # and its handles still mean what they meant
+    check_replay(other, matmul())

@@ -18,7 +18,7 @@ from tilewright.tir import (
     loop,
     seq,
 )
-from tilewright.tir.expr import intrinsic
+from tilewright.tir.arithmetic import intrinsic
 from tilewright.tir.interp import run
 from tilewright.tir.stmt import Allocate
 

@@ -14,8 +14,9 @@ from tilewright.script import tir as T
 from tilewright.script.namespace import lookup
 from tilewright.tir import dtype as dt
 from tilewright.tir import evaluate, ops
+from tilewright.tir.arithmetic import intrinsic
 from tilewright.tir.expansion import expanded
-from tilewright.tir.expr import Cast, Let, Var, intrinsic
+from tilewright.tir.expr import Cast, Let, Var
 from tilewright.tir.ops import INTRINSICS, Intrinsic
 from tilewright.tir.verify_types import type_mismatch
 

@@ -22,12 +22,13 @@ from . import (
     stages,
     stored,
     tools,
+    tvm_programs,
 )
 from .wrong_use import Exit, WrongUse
 
 SECTIONS = (definitions.SECTION, operations.SECTION, scans.SECTION, scripts.SECTION, stages.SECTION,
             block_schedules.SECTION, *primitives.SECTIONS, building.SECTION, lowering.SECTION, calls.SECTION,
-            graphs.SECTION, tools.SECTION, stored.FILES, stored.SETTINGS, commands.SECTION)
+            graphs.SECTION, tools.SECTION, tvm_programs.SECTION, stored.FILES, stored.SETTINGS, commands.SECTION)
 ROWS = [row for section in SECTIONS for row in section.rows]
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 

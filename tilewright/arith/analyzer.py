@@ -18,8 +18,9 @@ from tilewright.arith.conditions import (
     simplify_condition,
     tightened,
 )
-from tilewright.arith.context import INDEX_TYPES, Context, meet
+from tilewright.arith.context import INDEX_TYPES, Context
 from tilewright.arith.forms import form_of, to_expr
+from tilewright.arith.intervals import meet
 from tilewright.arith.linear import Atom, Bounds, Linear, structural_key
 from tilewright.arith.proof import positive
 from tilewright.arith.values import simplify_value

@@ -3,8 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.tir.expr import Binary, Expr, IntImm, Range, const
+from tilewright.tir.conversion import const
+from tilewright.tir.expr import Binary, Expr, IntImm
 from tilewright.tir.extents import same
+from tilewright.tir.iter_var import Range
 
 
 def hull(extent: Expr, parts: Sequence[Range | None]) -> Range:

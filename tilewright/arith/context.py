@@ -4,44 +4,12 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+from tilewright.arith.intervals import UNBOUNDED, hull, meet, product_bounds, quotient_bounds, remainder_bounds, scaled
 from tilewright.arith.linear import Atom, Bounds, Linear
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Expr, Var
 
 INDEX_TYPES = ("int32", "int64")
-UNBOUNDED: Bounds = (None, None)
-_INFINITY = float("inf")
-
-
-def meet(a: Bounds, b: Bounds) -> Bounds:
-    """The intersection of two intervals."""
-    lo = a[0] if b[0] is None else b[0] if a[0] is None else max(a[0], b[0])
-    hi = a[1] if b[1] is None else b[1] if a[1] is None else min(a[1], b[1])
-    return lo, hi
-
-
-def hull(a: Bounds, b: Bounds) -> Bounds:
-    """The smallest interval that holds two intervals."""
-    return (None if a[0] is None or b[0] is None else min(a[0], b[0]),
-            None if a[1] is None or b[1] is None else max(a[1], b[1]))
-
-
-def scaled(b: Bounds, k: int) -> Bounds:
-    """The interval k * b."""
-    lo, hi = b if k >= 0 else (b[1], b[0])
-    return None if lo is None else lo * k, None if hi is None else hi * k
-
-
-def product_bounds(a: Bounds, b: Bounds) -> Bounds:
-    """Bounds of x * y for x in a, y in b."""
-    if a[0] is not None and b[0] is not None and a[0] >= 0 and b[0] >= 0:
-        if a[1] == 0 or b[1] == 0:
-            return a[0] * b[0], 0
-        return a[0] * b[0], None if a[1] is None or b[1] is None else a[1] * b[1]
-    ends = [(-_INFINITY if lo is None else lo, _INFINITY if hi is None else hi) for lo, hi in (a, b)]
-    corners = [x * y if x and y else 0 for x in ends[0] for y in ends[1]]
-    least, most = min(corners), max(corners)
-    return None if least == -_INFINITY else int(least), None if most == _INFINITY else int(most)
 
 
 class Context:
@@ -163,9 +131,9 @@ class Context:
             inside = lo is not None and hi is not None and least <= lo and hi <= most
             return (lo, hi) if inside and self.fits(form, source) else (least, most)
         if kind == "div":
-            return self._quotient(self.bounds_of(args[0]), self.bounds_of(args[1]))
+            return quotient_bounds(self.bounds_of(args[0]), self.bounds_of(args[1]))
         if kind == "mod":
-            return self._remainder(self.bounds_of(args[0]), self.bounds_of(args[1]))
+            return remainder_bounds(self.bounds_of(args[0]), self.bounds_of(args[1]))
         if kind == "product":
             out = self.span(args[0])
             for f in args[1:]:
@@ -177,27 +145,6 @@ class Context:
         if kind == "max":
             return meet((a[0], None), (b[0], None))[0], hull(a, b)[1]
         return hull(a, b)
-
-    @staticmethod
-    def _quotient(num: Bounds, den: Bounds) -> Bounds:
-        (lo, hi), (least, most) = num, den
-        if least is None or least < 1:
-            return UNBOUNDED
-        if most is not None and most < least:               # contradictory facts: code that never runs
-            most = least
-        if lo is not None:
-            lo = lo // least if lo < 0 else 0 if most is None else lo // most
-        if hi is not None:
-            hi = hi // least if hi >= 0 else -1 if most is None else hi // most
-        return lo, hi
-
-    @staticmethod
-    def _remainder(num: Bounds, den: Bounds) -> Bounds:
-        (lo, hi), (least, most) = num, den
-        if least is None or least < 1:
-            return UNBOUNDED
-        out: Bounds = (0, None if most is None else most - 1)
-        return meet(out, (None, hi)) if lo is not None and lo >= 0 else out
 
     def with_remainders(self, form: Linear) -> Linear:
         """form with `k*x - k*c*(x // c)` written as `k*(x % c)` wherever that makes it smaller."""

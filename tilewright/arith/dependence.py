@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.conditions import reads_memory
-from tilewright.arith.context import meet, scaled
 from tilewright.arith.forms import form_of
+from tilewright.arith.intervals import meet, scaled
 from tilewright.arith.linear import Atom, Bounds, Linear, substitute_atoms
 from tilewright.arith.proof import nonneg, positive
 from tilewright.tir.expr import Expr, Var
@@ -56,6 +56,7 @@ class _System:
         self.to_a: dict[Atom, Atom] = {}              # variable of b's iteration -> the same variable of a's
         self.shift: dict[Atom, Linear] = {}           # atom of b's iteration -> a's atom + difference
         self.differences: list[Atom] = []
+        self.pairs: list[tuple[Atom, Atom, Bounds]] = []   # a loop's variable, the difference from it, b's span of it
         self.equations: list[Linear] = []
         self.divided: set[Atom] = set()
         self.refutations = REFUTATIONS
@@ -91,6 +92,7 @@ class _System:
             rectangular = all(substitute(x, prime) is x for x in domains[v])
             most = form_of(an, domains[v][1]).shifted(-1) if rectangular else None
             self.differences.append(self._pair(v, prime[v], most))
+            self.pairs.append((an.var_atom(v), self.differences[-1], an.span(an.var_atom(prime[v]))))
         for v in b.domains:
             if v in a.domains:
                 self._pair(v, prime[v], None)
@@ -174,7 +176,7 @@ class _System:
         for d in self.differences:
             ranges[d] = self.analyzer.span(d)
         used = {atom for e in self.equations for atom in _inner_atoms(e)}
-        tied = [i for i, d in enumerate(self.differences) if d in used]
+        tied = [i for i, (v, d, _) in enumerate(self.pairs) if v in used or d in used]
         free = [i for i in range(len(self.differences)) if i not in tied]
         choices = [_signs(ranges[self.differences[i]]) for i in free]
         for chosen in self._assign(tied, 0, self.equations, ranges):
@@ -211,6 +213,8 @@ class _System:
                         ranges[atom] = self.analyzer.span(atom)
                 if not _propagate(e, ranges):
                     return None
+            if not all(_within(v, d, span, ranges) for v, d, span in self.pairs):
+                return None
             if ranges == before:
                 break
         open_ends = [e for e in equations if e.terms and any(None in ranges[a] for a in e.terms)]
@@ -245,6 +249,19 @@ def _signs(span: Bounds) -> list[int]:
     zero = (lo is None or lo <= 0) and (hi is None or hi >= 0)
     possible = (-1, lo is None or lo < 0), (0, zero), (1, hi is None or hi > 0)
     return [sign for sign, holds in possible if holds]
+
+
+def _within(v: Atom, d: Atom, span: Bounds, ranges: Ranges) -> bool:
+    """Narrow the ranges of v and d so that v + d lies in span, where v is known; False when it cannot."""
+    if v not in ranges:
+        return True
+    for x, other in ((v, d), (d, v)):
+        (lo, hi), (a, b) = span, ranges[other]
+        limits = (None if lo is None or b is None else lo - b, None if hi is None or a is None else hi - a)
+        least, most = ranges[x] = meet(ranges[x], limits)
+        if least is not None and most is not None and least > most:
+            return False
+    return True
 
 
 def _propagate(e: Linear, ranges: Ranges) -> bool:

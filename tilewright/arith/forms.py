@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.arith.context import INDEX_TYPES, UNBOUNDED, Context
+from tilewright.arith.context import INDEX_TYPES, Context
+from tilewright.arith.intervals import UNBOUNDED
 from tilewright.arith.laws import divide, maximum, minimum, remainder
 from tilewright.arith.linear import Atom, Bounds, Linear, structural_key
 from tilewright.arith.proof import nonneg, positive

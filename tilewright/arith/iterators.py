@@ -8,7 +8,8 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.forms import form_of, to_expr
 from tilewright.arith.laws import divide
 from tilewright.arith.linear import Atom, Linear
-from tilewright.tir.expr import Expr, Var, binary
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.expr import Expr, Var
 from tilewright.tir.node import substitute
 
 ONE = Linear({}, 1)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tilewright.arith.context import Context
 from tilewright.arith.linear import Atom, Linear
 from tilewright.arith.proof import nonneg, positive
-from tilewright.tir import expr as tir
+from tilewright.tir import arithmetic
 
 
 class Law(NamedTuple):
@@ -226,7 +226,7 @@ def _without(ctx: Context, atom: Atom, factor: Atom) -> Linear | None:
     return Linear({left[0] if len(left) == 1 else ctx.product(left): 1})
 
 
-@law(MINIMUM, lambda x, y, z: (tir.minimum(z + x, z + 9), z + x))
+@law(MINIMUM, lambda x, y, z: (arithmetic.minimum(z + x, z + 9), z + x))
 def by_bounds(ctx: Context, a: Linear, b: Linear) -> Linear | None:
     """min(a, b) == a when a <= b, and b when b <= a."""
     gap = b.plus(a, -1)

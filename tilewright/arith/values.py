@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from tilewright.arith.context import Context
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, FloatImm, IntImm, Select, binary
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, FloatImm, IntImm, Select
 from tilewright.tir.node import map_children
 
 

@@ -45,6 +45,16 @@ def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float =
     np.testing.assert_allclose(actual, desired, rtol=rtol, atol=atol, verbose=True)
 
 
+def enabled_targets() -> list[tuple[str, Device]]:
+    """The targets for which code can be built and run here, each with its device."""
+    return [("llvm", runtime.cpu(0))]
+
+
+def requires_llvm(test: Any = None) -> Any:
+    """Decorator of tests that need code generation for the CPU, which is always there."""
+    return test if test is not None else requires_llvm
+
+
 def Schedule(mod: PrimFunc | IRModule, *, seed: int | None = None, **_: Any) -> schedule.Schedule:
     """A schedule of mod; TVM's debugging keywords are accepted and ignored. Without a seed samples start from 0."""
     return schedule.Schedule(mod, seed=0 if seed is None else seed)

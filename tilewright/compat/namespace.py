@@ -6,6 +6,7 @@ says what to use instead.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib.abc
 import importlib.machinery
 import sys
@@ -13,18 +14,21 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilewright import runtime, te, tir
-from tilewright.compat import adapters, analyzer, nodes, passes, stmt_functor
+from tilewright import runtime, schedule, te, tir
+from tilewright.compat import adapters, analyzer, contrib, nodes, passes, stmt_functor
 from tilewright.compat.instead import INSTEAD
 from tilewright.driver import Target, build, lower, target
 from tilewright.lowering.pass_context import PassContext, PrimFuncPass, build_config
 from tilewright.schedule.index_map import IndexMap
 from tilewright.schedule.stages.facade import StageSchedule
+from tilewright.schedule.state import ExprRV
+from tilewright.schedule.trace import Trace
 from tilewright.script import from_source, ir_module
 from tilewright.script import ir as script_ir
 from tilewright.script import tir as script_tir
 from tilewright.support import errors
 from tilewright.tir import ir_builder
+from tilewright.tir.stmt import GlobalVar
 
 
 class Namespace(types.ModuleType):
@@ -88,7 +92,8 @@ _ERRORS = {
     "OpError": errors.GraphError,
 }
 _FUNCTIONS = {"register_func": runtime.register_func, "get_global_func": runtime.get_global_func}
-_DEVICES = {"cpu": runtime.cpu, "device": adapters.device, "context": adapters.device, "cuda": adapters.cuda,
+_DEVICES = {**{kind: functools.partial(adapters.device, kind) for kind in ("opencl", "metal", "vulkan", "rocm")},
+            "cpu": runtime.cpu, "device": adapters.device, "context": adapters.device, "cuda": adapters.cuda,
             "gpu": adapters.cuda}
 _ND = {"array": adapters.array, "empty": adapters.empty, "from_dlpack": runtime.from_dlpack,
        "NDArray": runtime.Tensor, **_DEVICES}
@@ -97,17 +102,23 @@ _TIR = {
         "Var", "IntImm", "FloatImm", "StringImm", "Buffer", "PrimFunc", "Cast", "Call", "Block", "BlockRealize",
         "decl_buffer", "min_value", "max_value", "TensorIntrin", "Load", "Store", "Seq")},
     **{name: f for name, f in _public(te).items()
-       if getattr(f, "__module__", "") in ("tilewright.te.math", "tilewright.te.reduction", "tilewright.tir.expr")},
+       if getattr(f, "__module__", "") in ("tilewright.te.math", "tilewright.te.reduction", "tilewright.tir.expr",
+                                          "tilewright.tir.iter_var", "tilewright.tir.conversion",
+                                          "tilewright.tir.arithmetic")},
     **_INDEXING, **nodes.OPERATORS, **nodes.FUNCTIONS, **nodes.LITERALS, **nodes.NODES, "Range": nodes.Range,
     "ForKind": nodes.ForKind,
     "PrimExpr": tir.Expr, "Stmt": tir.Stmt, "IndexMap": IndexMap,
     "BufferRegion": tir.BufferRegion, "stmt_seq": lambda *stmts: tir.seq(stmts), "SizeVar": tir.Var,
-    "Schedule": adapters.Schedule,
+    "Schedule": adapters.Schedule, "ScheduleError": errors.ScheduleError,
+    "assume": lambda condition: tir.intrinsic("assume", condition),
     "call_packed": te.call_packed, "call_extern": te.call_extern,
     "call_llvm_pure_intrin": te.call_llvm_pure_intrin, "call_llvm_intrin": te.call_llvm_intrin,
 }
 _IR_BUILDER = {"create": ir_builder.create, "IRBuilder": ir_builder.IRBuilder, "BufferVar": ir_builder.BufferVar}
 _PASSES = {"PassContext": PassContext, "Sequential": passes.Sequential, "module_pass": passes.module_pass}
+_FOLDERS = {"tempdir": contrib.tempdir, "TempDirectory": contrib.TempDirectory}
+_CC = {"create_shared": contrib.create_shared, "create_executable": contrib.create_executable,
+       "get_cc": contrib.get_cc}
 _HYBRID = {"script": te.hybrid.script}
 _SCRIPT = {"tir": script_tir, "ir": script_ir, "ir_module": ir_module, "from_source": from_source}
 
@@ -123,7 +134,13 @@ def _modules() -> dict[str, Namespace]:
         "tvm.transform": make("tvm.transform", _PASSES, "Passes."),
         "tvm.ir.transform": make("tvm.ir.transform", _PASSES, "Passes."),
         "tvm.tir.transform": make("tvm.tir.transform", {
-            "prim_func_pass": passes.prim_func_pass, "PrimFuncPass": PrimFuncPass}, "Passes over functions."),
+            "prim_func_pass": passes.prim_func_pass, "PrimFuncPass": PrimFuncPass, **passes.TRANSFORMS},
+            "Passes over functions."),
+        "tvm.tir.schedule": make("tvm.tir.schedule", {
+            "Schedule": adapters.Schedule, "BlockRV": schedule.BlockRV, "LoopRV": schedule.LoopRV, "ExprRV": ExprRV,
+            "ScheduleError": errors.ScheduleError, "Trace": Trace}, "Schedules of blocks."),
+        "tvm.tir.analysis": make("tvm.tir.analysis", {"expr_deep_equal": tir.structural_equal}, "Questions about IR."),
+        "tvm.runtime.ndarray": make("tvm.runtime.ndarray", _ND, "Arrays."),
         "tvm.tir.stmt_functor": make("tvm.tir.stmt_functor", {name: getattr(stmt_functor, name) for name in (
             "ir_transform", "post_order_visit", "pre_order_visit", "substitute")}, "Rewriting loops."),
         "tvm.tir.ir_builder": make("tvm.tir.ir_builder", _IR_BUILDER, "Loops written imperatively."),
@@ -132,12 +149,17 @@ def _modules() -> dict[str, Namespace]:
                           "Simplification and proofs."),
         "tvm.tir": make("tvm.tir", _TIR, "The loop IR."),
         "tvm.topi": make("tvm.topi", {}, "Operators in te (none yet under TVM's names)."),
+        "tvm.contrib": make("tvm.contrib", {}, "Helpers of programs."),
+        "tvm.contrib.utils": make("tvm.contrib.utils", _FOLDERS, "Temporary folders."),
+        "tvm.contrib.util": make("tvm.contrib.util", _FOLDERS, "Temporary folders."),
+        "tvm.contrib.cc": make("tvm.contrib.cc", _CC, "The linker."),
         "tvm.nd": make("tvm.nd", _ND, "Arrays."),
         "tvm.ndarray": make("tvm.ndarray", _ND, "Arrays."),
         "tvm.error": make("tvm.error", _ERRORS, "Errors."),
         "tvm._ffi": make("tvm._ffi", _FUNCTIONS, "The calling convention."),
         "tvm._ffi.base": make("tvm._ffi.base", _ERRORS, "Errors, 2018 spelling."),
-        "tvm.ir": make("tvm.ir", {"IRModule": tir.IRModule, "Range": nodes.Range, "PrimExpr": tir.Expr,
+        "tvm.ir": make("tvm.ir", {"IRModule": tir.IRModule, "GlobalVar": GlobalVar, "Range": nodes.Range,
+                                  "PrimExpr": tir.Expr,
                                   "make_node": nodes.make_node,
                                   "structural_equal": tir.structural_equal, "structural_hash": tir.structural_hash,
                                   "IntImm": nodes.LITERALS["IntImm"],
@@ -153,7 +175,9 @@ def _modules() -> dict[str, Namespace]:
         "tvm.target": make("tvm.target", {"Target": Target, "create": target, "build_config": build_config,
                                           "current_target": Target.current},
                            "Targets."),
-        "tvm.testing": make("tvm.testing", {"assert_allclose": adapters.assert_allclose}, "Checks."),
+        "tvm.testing": make("tvm.testing", {
+            "assert_allclose": adapters.assert_allclose, "enabled_targets": adapters.enabled_targets,
+            "requires_llvm": adapters.requires_llvm}, "Checks."),
     }
     children: dict[str, dict[str, Any]] = {}
     for name, module in modules.items():

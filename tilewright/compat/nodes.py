@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilewright import te, tir
-from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.support.errors import ArgumentError, described, with_hint
 from tilewright.tir import Binary, Expr, Node, binary, convert
+from tilewright.tir.assertion import assertion
 
 
 class Kind(type):
@@ -65,7 +66,20 @@ def _function(op: str) -> Callable[..., Expr]:
 FUNCTIONS: dict[str, Callable[..., Any]] = {name: _function(op) for name, op in {
     "add": "add", "subtract": "sub", "multiply": "mul", "bitwise_and": "bitand", "bitwise_or": "bitor",
     "bitwise_xor": "bitxor", "shift_left": "shl", "shift_right": "shr"}.items()}
-FUNCTIONS |= {"bitwise_not": tir.bitwise_not, "call_intrin": call_intrin, "call_pure_extern": te.call_extern,
+def address_of(element: Any, span: object = None) -> Expr:
+    """The address of an element of a buffer."""
+    if not isinstance(element, tir.Load):
+        raise ArgumentError(with_hint(f"address_of takes an element, not {described(element)}", "address_of(A[0])"))
+    return tir.Call("access_ptr", (element,), "handle")
+
+
+def _assert(condition: Any, message: Any = "", body: tir.Stmt | None = None, span: object = None) -> tir.Stmt:
+    check = assertion(condition, message)
+    return check if body is None else tir.seq([check, body])
+
+
+FUNCTIONS |= {"address_of": address_of, "bitwise_not": tir.bitwise_not, "call_intrin": call_intrin,
+              "call_pure_extern": te.call_extern,
               "MatchBufferRegion": tir.MatchBuffer,
               "stmt_list": lambda s: list(s.stmts if isinstance(s, tir.Seq) else [s])}
 
@@ -131,6 +145,8 @@ NODES = {
     "LetStmt": _node(tir.LetStmt, lambda var, value, body, span=None: tir.LetStmt(var, _value(value, var.dtype), body)),
     "Let": _node(tir.Let, lambda var, value, body, span=None: tir.Let(var, _value(value, var.dtype), convert(body))),
     "Evaluate": _node(tir.Evaluate, lambda value, span=None: tir.Evaluate(convert(value))),
+    "AssertStmt": _kind("AssertStmt", _assert, lambda s: isinstance(s, tir.Evaluate) and isinstance(
+        s.value, tir.Call) and s.value.op == "Assert"),
     "SeqStmt": _node(tir.Seq, lambda seq, span=None: tir.Seq(tuple(seq))),
     "Select": _node(tir.Select, _select),
     "Ramp": _node(tir.Ramp, lambda base, stride, lanes, span=None: tir.Ramp(
@@ -149,8 +165,6 @@ class ForKind:
     """Kinds of loops under TVM's names."""
     SERIAL, PARALLEL, VECTORIZED, UNROLLED = tir.SERIAL, tir.PARALLEL, tir.VECTORIZED, tir.UNROLLED
     THREAD_BINDING = tir.THREAD_BINDING
-
-
 
 
 _MADE: dict[str, Callable[..., Any]] = {

@@ -4,9 +4,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tilewright.lowering.partition_loops import partition_loops
 from tilewright.lowering.pass_context import PassContext, PrimFuncPass
-from tilewright.support.errors import ArgumentError, described, with_hint
-from tilewright.tir import IRModule
+from tilewright.lowering.reduction_init import lower_reduction_init
+from tilewright.lowering.simplify import simplify
+from tilewright.lowering.unroll import unroll
+from tilewright.lowering.vectorize import vectorize
+from tilewright.support.errors import ArgumentError, StructuralError, described, with_hint
+from tilewright.tir import IRModule, PrimFunc
+from tilewright.tir.verify import verify
 
 
 def prim_func_pass(pass_func: Any = None, opt_level: int = 0, name: str | None = None,
@@ -32,6 +38,33 @@ def prim_func_pass(pass_func: Any = None, opt_level: int = 0, name: str | None =
         return PrimFuncPass(f, label, opt_level)
 
     return make if pass_func is None else make(pass_func)
+
+
+def apply(f: Callable[[PrimFunc], PrimFunc]) -> PrimFuncPass:
+    """f as a pass over the functions of a module."""
+    return PrimFuncPass(lambda func, module, context: f(func), str(getattr(f, "__name__", "own_pass")))
+
+
+def _own(name: str, run: Callable[[PrimFunc], PrimFunc], stage: str) -> Callable[..., PrimFuncPass]:
+    """The maker of one of our passes under TVM's name, for functions of that form."""
+    def transform(func: PrimFunc, module: IRModule, context: Any) -> PrimFunc:
+        try:
+            verify(func, stage)
+        except StructuralError as why:
+            wanted = "a function of blocks" if stage == "block" else "what tvm.lower gives"
+            raise ArgumentError(f"{name} takes {wanted}: {str(why).split(chr(10))[0]}") from None
+        return run(func)
+
+    def make(*options: object, **named: object) -> PrimFuncPass:
+        return PrimFuncPass(transform, name)
+    make.__name__ = name
+    make.__doc__ = f"Our pass `{run.__name__}` as a pass over a module. Options are those of TVM, and change nothing."
+    return make
+
+
+TRANSFORMS = {"Apply": apply, **{name: _own(name, run, stage) for name, run, stage in (
+    ("Simplify", simplify, "flat"), ("LoopPartition", partition_loops, "flat"), ("VectorizeLoop", vectorize, "flat"),
+    ("UnrollLoop", unroll, "flat"), ("LowerInitBlock", lower_reduction_init, "block"))}}
 
 
 class Sequential:

@@ -55,6 +55,8 @@ MODULES: dict[str, str] = {
     "tvm.testing": """
         assert_allclose enabled_targets main parameter parametrize_targets requires_gpu requires_llvm""",
     "tvm.error": "InternalError OpError TVMError",
+    "tvm.contrib.utils": "TempDirectory tempdir",
+    "tvm.contrib.cc": "create_executable create_shared create_staticlib get_cc",
     "tvm.script": "from_source ir ir_module parse_module tir",
     "tvm.script.tir": """
         Broadcast Buffer Cast Let Ramp Select Shuffle alloc_buffer allocate assume attr axis bfloat16 block block_attr

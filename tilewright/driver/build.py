@@ -21,7 +21,8 @@ from tilewright.lowering.pass_context import Options, current_options
 from tilewright.records.objects import ObjectCache, object_cache
 from tilewright.rules import apply_rules
 from tilewright.runtime import Module
-from tilewright.runtime.signature import Signature, decode
+from tilewright.runtime.signature import Signature
+from tilewright.runtime.signature_table import decode, encode
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.support import config
 from tilewright.support.errors import LowerError, with_hint
@@ -89,7 +90,7 @@ class Compiled:
 
     def to_bytes(self) -> bytes:
         """Both as one entry of the cache."""
-        table = self.signature.encode()
+        table = encode(self.signature)
         return struct.pack("<I", len(table)) + table + self.data
 
     @staticmethod
@@ -148,8 +149,9 @@ def build(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | 
         called = name or "default_function"
         key = cache_key(inputs.fingerprint(args) + called.encode(), resolved, options)
         return module([Part(key, lambda: functions(inputs, args, called)[called], options)], resolved)
+    given = functions(inputs, args, name)
     return module([Part(cache_key(show(f), resolved, options), functools.partial(_as_given, f), options)
-                   for f in functions(inputs, args, name).values()], resolved)
+                   for f in given.values()], resolved, _aliases(given))
 
 
 def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | Target | None = None,
@@ -159,9 +161,15 @@ def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str 
     Raises ArgumentError where loops have been scheduled already: `build` takes those as they are.
     """
     resolved, options = check_target(target), current_options()
+    given = functions(inputs, args, name)
     return module([Part(cache_key(f"rules {resolved.num_cores}\n{show(f)}", resolved, options),
                         functools.partial(_by_rules, f, resolved), options)
-                   for f in functions(inputs, args, name).values()], resolved)
+                   for f in given.values()], resolved, _aliases(given))
+
+
+def _aliases(given: Mapping[str, PrimFunc]) -> dict[str, str]:
+    """The names that functions have in their IRModule -> their symbols, where these differ."""
+    return {key: f.name for key, f in given.items() if key != f.name}
 
 
 def _as_given(func: PrimFunc) -> PrimFunc:
@@ -184,8 +192,8 @@ class Part:
         return Compiled.from_bytes(cached(self.key, lambda: generate(self.make(), target, options=self.options)))
 
 
-def module(parts: Sequence[Part], target: Target) -> Module:
-    """The compiled module of some functions; the first one is the entry function."""
+def module(parts: Sequence[Part], target: Target, aliases: Mapping[str, str] | None = None) -> Module:
+    """The compiled module of some functions; the first one is the entry function. aliases: their other names."""
     compiled = [part.compiled(target) for part in parts]
 
     def flat() -> list[PrimFunc]:
@@ -195,7 +203,7 @@ def module(parts: Sequence[Part], target: Target) -> Module:
                "tir": lambda: "\n\n".join(map(show, flat()))}
     return Module([c.data for c in compiled], {c.signature.name: c.signature for c in compiled},
                   compiled[0].signature.name, target.triple, sources,
-                  lambda others: llvm.standalone_object(flat(), target, others))
+                  lambda others: llvm.standalone_object(flat(), target, others), aliases)
 
 
 def compile_kernel(func: PrimFunc, target: Target, rules: bool, alias: Mapping[int, int]) -> bytes:

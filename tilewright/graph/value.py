@@ -8,6 +8,7 @@ from typing import Any
 from tilewright.runtime import Tensor, array
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import GraphError, described, with_hint
+from tilewright.support.order import producers_first
 
 
 @dataclass(frozen=True)
@@ -74,18 +75,7 @@ def _checked_name(name: object) -> str:
 
 
 def topological(outputs: Iterable[Value]) -> list[Value]:
-    """Values in execution order, each once, inputs before results. No recursion: graphs are deep."""
-    done: dict[Value, None] = {}
-    stack = [(v, False) for v in reversed(list(outputs))]
-    while stack:
-        v, ready = stack.pop()
-        if v in done:
-            continue
-        if ready:
-            done[v] = None
-        else:
-            stack.append((v, True))
-            stack.extend((x, False) for x in reversed(v.inputs) if x not in done)
-    return list(done)
+    """Values in execution order, each once, inputs before results."""
+    return producers_first(outputs, lambda v: v.inputs)
 
 

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 
 from tilewright.lowering.walking import uses_any
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Binary, Cast, Expr, IntImm, Var, binary, cast, const
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.conversion import cast, const
+from tilewright.tir.expr import Binary, Cast, Expr, IntImm, Var
 from tilewright.tir.stmt import For
 
 

@@ -6,8 +6,10 @@ from tilewright.lowering.conditions import conjuncts
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import map_stmts
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary, logical_not
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, Ramp, Select, binary, cast, logical_not
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, Ramp, Select
 from tilewright.tir.node import Node, map_children
 from tilewright.tir.stmt import For, IfThenElse, PrimFunc, Stmt, Store, While
 

@@ -9,8 +9,9 @@ from tilewright.lowering.copying import Copier
 from tilewright.lowering.hulls import Hull, hull_of, join_hulls
 from tilewright.lowering.scopes import analyzer_for, is_small, loop_scope
 from tilewright.lowering.walking import expressions, statements, uses_any
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Expr, IntImm, Var, binary
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store
 

@@ -1,7 +1,8 @@
 """Guards: conjunctions marked `likely`, and statements under them."""
 from __future__ import annotations
 
-from tilewright.tir.expr import Binary, Call, Expr, IntImm, all_of, logical_not
+from tilewright.tir.arithmetic import all_of, logical_not
+from tilewright.tir.expr import Binary, Call, Expr, IntImm
 from tilewright.tir.stmt import NOP, IfThenElse, Seq, Stmt
 
 

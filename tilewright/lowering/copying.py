@@ -6,21 +6,9 @@ from typing import Any
 
 from tilewright.lowering.conditions import guard, is_nop
 from tilewright.lowering.walking import same_items
+from tilewright.tir.arithmetic import binary, logical_not
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import (
-    Binary,
-    Call,
-    Expr,
-    FloatImm,
-    IntImm,
-    Let,
-    Not,
-    Select,
-    StringImm,
-    Var,
-    binary,
-    logical_not,
-)
+from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Let, Not, Select, StringImm, Var
 from tilewright.tir.node import map_children
 from tilewright.tir.ops import BINARY
 from tilewright.tir.stmt import (

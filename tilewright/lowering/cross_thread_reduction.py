@@ -15,8 +15,10 @@ from tilewright.schedule.analysis.shared_reductions import (
 )
 from tilewright.schedule.state import map_sub_statements
 from tilewright.support.errors import LowerError, with_hint
+from tilewright.tir.arithmetic import binary, intrinsic
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import Expr, IntImm, Range, binary, intrinsic
+from tilewright.tir.expr import Expr, IntImm
+from tilewright.tir.iter_var import Range
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import (
     THREAD_BINDING,

@@ -4,8 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.lowering.copying import Copier
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load, numel
-from tilewright.tir.expr import Expr, IntImm, Ramp, binary
+from tilewright.tir.expr import Expr, IntImm, Ramp
 from tilewright.tir.stmt import Allocate, PrimFunc, Stmt, Store
 
 

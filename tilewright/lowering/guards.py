@@ -9,8 +9,10 @@ from tilewright.lowering.conditions import conjuncts, is_likely, likely
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.scopes import is_small
 from tilewright.lowering.walking import statements, uses_any
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Binary, Call, Expr, Var, binary, const
+from tilewright.tir.conversion import const
+from tilewright.tir.expr import Binary, Call, Expr, Var
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import (
     UNROLLED,

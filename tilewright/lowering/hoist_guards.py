@@ -4,8 +4,9 @@ from __future__ import annotations
 from tilewright.arith.linear import structural_key
 from tilewright.lowering.conditions import conjuncts, guard, is_likely, likely
 from tilewright.lowering.walking import map_stmts, statements, uses_any
+from tilewright.tir.arithmetic import all_of
 from tilewright.tir.buffer import Load
-from tilewright.tir.expr import Call, Expr, Var, all_of
+from tilewright.tir.expr import Call, Expr, Var
 from tilewright.tir.node import walk
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.stmt import THREAD_BINDING, Allocate, For, IfThenElse, LetStmt, PrimFunc, Seq, Stmt, seq

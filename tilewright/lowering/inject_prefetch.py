@@ -7,8 +7,9 @@ from tilewright.lowering.hulls import Hull, hull_of, join_hulls
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary, intrinsic
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Expr, IntImm, Var, binary, intrinsic
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, PrimFunc, Stmt, seq
 

@@ -9,7 +9,6 @@ from tilewright.lowering.conditions import conjuncts, guard, likely
 from tilewright.lowering.copying import Copier
 from tilewright.support.errors import LowerError
 from tilewright.tir.buffer import DIM_ALIGN, Buffer
-from tilewright.tir.expr import Expr, IntImm, binary
 from tilewright.tir.stmt import Allocate, Block, BlockRealize, PrimFunc, Stmt
 
 
@@ -54,14 +53,3 @@ class _Lowering(Copier):
         if block.init is not None:
             raise LowerError(f"block {block.name} still has an init: run lower_reduction_init first")
         return self(block.body)
-
-
-def row_major(buffer: Buffer) -> tuple[Expr, ...]:
-    """The strides of a compact buffer, in elements."""
-    out: list[Expr] = []
-    step: Expr = IntImm(1)
-    for extent in reversed(buffer.shape):
-        out.append(step)
-        step = binary("mul", step, extent)
-    return tuple(reversed(out))
-

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.lowering.lower_blocks import row_major
 from tilewright.support.errors import LowerError, with_hint
-from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer, pointer_layout, strided_pointer
-from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Range, Var, binary
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer, pointer_layout, row_major, strided_pointer
+from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Var
+from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node, map_children, rewrite, walk
 from tilewright.tir.stmt import Allocate, Block, PrimFunc, Store
 
@@ -28,7 +29,8 @@ def lower_match_buffer(func: PrimFunc) -> PrimFunc:
     lowering = _Lowering(offsets)
     body = lowering(func.body)
     replaced = {b: b.replace(elem_offset=None) for b in func.buffers if isinstance(b.elem_offset, Var)}
-    replaced |= {b: b.replace(strides=row_major(b)) for b in lowering.pinned if not b.strides and b not in func.buffers}
+    compact = [b for b in lowering.pinned if not b.strides and b not in func.buffers]
+    replaced |= {b: b.replace(strides=row_major(b.shape)) for b in compact}
     body = rewrite(body, lambda n: _renamed(n, replaced)) if replaced else body
     buffers = {p: replaced.get(b, b) for p, b in func.buffer_map.items()}
     return func.replace(body=body, buffer_map=buffers)
@@ -109,7 +111,7 @@ class _Lowering:
         if source in self.views:
             outer = self.views[source]
             source, mins = outer.source, outer.place(mins)
-        strides = tuple(self(e) for e in source.strides or row_major(source))
+        strides = tuple(self(e) for e in source.strides or row_major(source.shape))
         mine = strides[source.ndim - m.buffer.ndim:]
         self.views[m.buffer] = _View(source, mins, mine, bool(m.buffer.strides))
         known = any(s in used if isinstance(s, Var) else not self.analyzer.equal(s, 1) for s in m.buffer.strides)

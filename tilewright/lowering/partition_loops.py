@@ -11,7 +11,9 @@ from tilewright.lowering.copying import fresh_copy, specialize
 from tilewright.lowering.guards import Guard, covers, first_false, guards_below, split_level, without_guards
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
-from tilewright.tir.expr import Call, Expr, IntImm, Var, binary, cast, maximum, minimum
+from tilewright.tir.arithmetic import binary, maximum, minimum
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import (
     NOP,

@@ -16,7 +16,7 @@ CONFIG: dict[str, str] = {
     "tir.disable_vectorize": "True: vectorised loops run serially",
     "tir.instrument_bound_checkers": "True: the checked build, as TILEWRIGHT_CHECKED=1",
     "tir.add_lower_pass": "[(phase, pass)]: own passes; 0: before buffers are flattened, 1: after, 2, 3: at the end",
-    "tir.disable_assert": "no effect: arguments are always checked before a kernel runs",
+    "tir.disable_assert": "no effect: arguments and assertions are always checked",
     "tir.disable_storage_rewrite": "no effect: buffers are placed where their first user stands",
     "tir.disable_cse_tir": "no effect: LLVM removes common subexpressions",
     "tir.enable_equiv_terms_in_cse_tir": "no effect: LLVM removes common subexpressions",

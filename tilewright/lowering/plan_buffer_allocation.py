@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from tilewright.lowering.walking import free_vars
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import DATA_PARALLEL, Expr, Var
+from tilewright.tir.expr import Expr, Var
+from tilewright.tir.iter_var import DATA_PARALLEL
 from tilewright.tir.node import Node, children, map_children, walk
 from tilewright.tir.stmt import (
     SERIAL,

@@ -1,7 +1,9 @@
 """Turns the init statement of reduction blocks into ordinary code."""
 from __future__ import annotations
 
-from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, all_of, binary
+from tilewright.tir.arithmetic import all_of, binary
+from tilewright.tir.expr import Expr, IntImm
+from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import Node, map_children
 from tilewright.tir.stmt import Block, IfThenElse, PrimFunc, seq
 

@@ -10,8 +10,10 @@ from tilewright.lowering.conditions import conjuncts, guard, is_likely, likely
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import expressions, free_vars, uses_any
+from tilewright.tir.arithmetic import if_then_else
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Binary, Expr, IntImm, Var, const, if_then_else
+from tilewright.tir.conversion import const
+from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import VECTORIZED, Allocate, For, IfThenElse, LetStmt, PrimFunc, Seq, Stmt, Store
 

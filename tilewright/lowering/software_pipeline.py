@@ -11,8 +11,9 @@ from tilewright.lowering.copying import fresh_copy, renamed
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
 from tilewright.support.errors import LowerError, with_hint
+from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Call, Expr, IntImm, Var, all_of, binary
+from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import SERIAL, Allocate, Evaluate, For, PrimFunc, Seq, Stmt, Store, seq
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from tilewright.lowering.copying import fresh_copy
 from tilewright.lowering.walking import map_stmts
-from tilewright.tir.expr import IntImm, Var, binary
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.stmt import SERIAL, VECTORIZED, For, PrimFunc, Stmt, seq
 
 MAX_LANES = 256

@@ -9,7 +9,8 @@ from tilewright.lowering.copying import specialize
 from tilewright.lowering.scopes import analyzer_for
 from tilewright.lowering.walking import map_stmts, statements
 from tilewright.support.errors import LowerError, with_hint
-from tilewright.tir.expr import IntImm, binary
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.expr import IntImm
 from tilewright.tir.stmt import THREAD_BINDING, For, PrimFunc, Stmt
 
 

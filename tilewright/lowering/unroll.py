@@ -5,8 +5,9 @@ from tilewright.lowering.copying import fresh_copy, specialize
 from tilewright.lowering.scopes import is_small
 from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import IntImm, binary
+from tilewright.tir.expr import IntImm
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, PrimFunc, Stmt, Store, seq
 

@@ -7,8 +7,10 @@ from tilewright.lowering.affine import is_order, split_linear
 from tilewright.lowering.conditions import conjuncts, guard, is_likely, likely
 from tilewright.lowering.copying import specialize
 from tilewright.lowering.vector_expressions import LaneExpressions, NotVectorizable, broadcast, is_vector
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Load
-from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Ramp, Select, Var, binary, const
+from tilewright.tir.conversion import const
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Ramp, Select, Var
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import (
     SERIAL,

@@ -7,23 +7,10 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.lowering.affine import split_linear
 from tilewright.lowering.conditions import conjuncts
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import (
-    Binary,
-    Broadcast,
-    Call,
-    Cast,
-    Expr,
-    IntImm,
-    Let,
-    Not,
-    Ramp,
-    Select,
-    Var,
-    binary,
-    cast,
-    const,
-)
+from tilewright.tir.conversion import cast, const
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Let, Not, Ramp, Select, Var
 from tilewright.tir.llvm_intrinsics import LLVM_CALLS
 from tilewright.tir.node import children, walk
 from tilewright.tir.ops import INTRINSICS

@@ -9,8 +9,9 @@ from tilewright.lowering.vector_code import Lanes, vector_statement
 from tilewright.lowering.vector_expressions import NotVectorizable
 from tilewright.lowering.walking import map_stmts, statements
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import IntImm, Var, all_of, binary
+from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.stmt import (
     SERIAL,
     VECTORIZED,

@@ -4,8 +4,9 @@ from __future__ import annotations
 from tilewright.lowering.copying import fresh_copy, renamed, specialize
 from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
 from tilewright.support.errors import LowerError, with_hint
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Call, Expr, IntImm, Var, binary
+from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import (
     SERIAL,

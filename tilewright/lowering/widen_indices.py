@@ -7,8 +7,10 @@ from tilewright.lowering.copying import Copier
 from tilewright.lowering.scopes import shape_vars
 from tilewright.lowering.walking import expressions, statements
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Select, Var, binary, cast
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Select, Var
 from tilewright.tir.node import Node, walk
 from tilewright.tir.ops import trunc_div
 from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store

@@ -14,14 +14,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from tilewright.runtime import elf, native
-from tilewright.runtime.signature import Signature, decode
+from tilewright.runtime.signature import Signature
+from tilewright.runtime.signature_table import decode, encode
 from tilewright.support.errors import ArgumentError, CodegenError, described, with_hint
 
 LIBRARY_SUFFIXES = (".so", ".dylib")
@@ -38,6 +39,7 @@ class Exported:
     entry_name: str
     triple: str
     merge: Callable[[Sequence[str]], bytes] | None = None     # the objects' code and other LLVM IR as one object
+    aliases: Mapping[str, str] = field(default_factory=dict)  # other names of functions
 
 
 def as_path(method: str, path: object) -> Path:
@@ -89,10 +91,12 @@ def write_library(exported: Exported, path: str | Path, cc: str | None = None) -
     """A shared library. Raises ArgumentError for a path that does not end in .so or .dylib."""
     if Path(path).suffix not in LIBRARY_SUFFIXES:
         raise ArgumentError(with_hint(f"export_library({str(path)!r}): unknown kind of file", "use .so"))
-    if Path(path).suffix not in LIBRARY_SUFFIXES:
-        raise ArgumentError(f"export_library({str(path)!r}): a shared library ends in {' or '.join(LIBRARY_SUFFIXES)}")
-    shared = ("-dynamiclib", "-undefined", "dynamic_lookup") if "darwin" in exported.triple else ("-shared",)
-    _link(exported, Path(path), shared, cc)
+    _link(exported, Path(path), shared_flags(exported.triple), cc)
+
+
+def shared_flags(triple: str) -> tuple[str, ...]:
+    """What tells the linker to make a shared library."""
+    return ("-dynamiclib", "-undefined", "dynamic_lookup") if "darwin" in triple else ("-shared",)
 
 
 def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) -> None:
@@ -112,15 +116,16 @@ def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) 
             command.insert(len(linker(exported.triple, cc)), "-nostdlib")
         else:
             command += ["-lm"]
-        _run(command)
+        run_linker(command)
         if not Path(result).is_file():
             raise CodegenError(f"the linker wrote nothing: {' '.join(command)}")
         _place(path, Path(result).read_bytes())
 
 
-def _run(command: Sequence[str]) -> None:
+def run_linker(command: Sequence[str], folder: str | None = None) -> None:
+    """Run a command in a folder. Raises CodegenError with what it said where it fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     except OSError as error:
         raise CodegenError(f"the linker cannot be started: {error}") from None
     if done.returncode != 0:
@@ -160,9 +165,9 @@ def _zig_target(triple: str) -> str:
 
 def _info_ir(exported: Exported) -> str:
     """LLVM IR with the description of the functions as its only constant."""
-    tables = {name: base64.b64encode(s.encode()).decode() for name, s in exported.signatures.items()}
+    tables = {name: base64.b64encode(encode(s)).decode() for name, s in exported.signatures.items()}
     text = json.dumps({"version": 1, "entry": exported.entry_name, "triple": exported.triple,
-                       "functions": tables})
+                       "functions": tables, "aliases": dict(exported.aliases)})
     data = _BEGIN + text.encode() + _END + b"\0"
     escaped = "".join(f"\\{b:02X}" for b in data)
     return (f'target triple = "{exported.triple}"\n'
@@ -188,9 +193,10 @@ def read_object_info(data: bytes, path: Path) -> Exported:
         version = info.get("version")
         tables = {name: base64.b64decode(text) for name, text in info["functions"].items()} if version == 1 else {}
         entry, triple = info["entry"], info["triple"]
+        aliases = {str(name): str(symbol) for name, symbol in info.get("aliases", {}).items()}
     except (ValueError, KeyError, AttributeError, TypeError):
         raise ArgumentError(f"load_module: {path} is damaged: the description of its functions does not "
                             "parse") from None
     if version != 1:
         raise ArgumentError(f"load_module: {path} has format {version}, this version reads 1")
-    return Exported((), {name: decode(table) for name, table in tables.items()}, entry, triple)
+    return Exported((), {name: decode(table) for name, table in tables.items()}, entry, triple, aliases=aliases)

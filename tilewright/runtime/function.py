@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.runtime import ffi
+from tilewright.runtime import ffi, interrupts
 from tilewright.runtime.dtypes import dtype_string
 from tilewright.runtime.errors import CallTypeError, CallValueError
 from tilewright.runtime.signature import Param, Signature
@@ -40,6 +40,9 @@ class Function:
             failure = error                        # handled below, where it is no context of a clearer one
         else:
             return result if result is None else wrap_result(result)
+        stop = interrupts.taken(failure)
+        if stop is not None:
+            raise stop
         return wrap_result(self._second_try(args, failure))
 
     def __tvm_ffi_object__(self) -> Any:
@@ -48,7 +51,7 @@ class Function:
     def __repr__(self) -> str:
         return f"<tilewright.Function {self.signature or self.name}>"
 
-    def _second_try(self, args: tuple[Any, ...], error: Exception) -> Any:
+    def _second_try(self, args: tuple[Any, ...], error: BaseException) -> Any:
         """Call with converted arguments where the fast conversion gave up; raise the clearest error otherwise.
 
         The fast conversion gives up, before the function runs, on read-only and bfloat16 NumPy arrays.
@@ -59,7 +62,7 @@ class Function:
             try:
                 return self._native(*converted)
             except Exception as second:
-                error, raised_inside = second, getattr(second, "__tvm_ffi_error__", None)
+                error, raised_inside = interrupts.taken(second) or second, getattr(second, "__tvm_ffi_error__", None)
         if self.signature is not None and raised_inside is not None and _is_refusal(error, self.name):
             self._explain(args)
             if not isinstance(error, CallError):
@@ -125,7 +128,7 @@ class Function:
                     f"would not record", "pass x.detach(), or call under torch.no_grad()"))
 
 
-def _is_refusal(error: Exception, name: str) -> bool:
+def _is_refusal(error: BaseException, name: str) -> bool:
     """True for an error of the argument checker: the native library may know only the plain Python kinds."""
     plain = isinstance(error, (ValueError, TypeError)) and str(error).startswith(f"{name}: ")
     return plain or isinstance(error, CallError)

@@ -13,15 +13,19 @@ from tilewright.runtime import export, ffi, timing
 from tilewright.runtime.device import Device, require_cpu
 from tilewright.runtime.function import Function
 from tilewright.runtime.loader import Library, host_triple, load_objects
-from tilewright.runtime.signature import Signature, signatures_in
+from tilewright.runtime.signature import Signature
+from tilewright.runtime.signature_table import signatures_in
 from tilewright.runtime.timing import BenchmarkResult
 from tilewright.support.errors import ArgumentError, TargetError, described, with_hint
 from tilewright.support.target import Target
+
+ENTRY = "__tvm_main__"                    # TVM's name for whatever the entry function is called
 
 
 class Module:
     """Compiled functions: `m["name"]` is one of them, `m(...)` calls the entry function.
 
+    A function goes by its symbol; `aliases` are other names of some: those that they had in the IRModule.
     `objects` are object files for `triple`, each function as `__tvm_ffi_<name>`. They are linked into the
     process when the first function is asked for, so that code for another machine can be made and saved
     here. `sources` gives readable forms by name ("ll", "s", "tir"), made on demand.
@@ -30,9 +34,11 @@ class Module:
     def __init__(self, objects: Sequence[bytes], signatures: Mapping[str, Signature],
                  entry_name: str | None = None, triple: str | None = None,
                  sources: Mapping[str, Callable[[], str]] | None = None,
-                 merge: Callable[[Sequence[str]], bytes] | None = None) -> None:
+                 merge: Callable[[Sequence[str]], bytes] | None = None,
+                 aliases: Mapping[str, str] | None = None) -> None:
         self.objects, self.signatures = tuple(objects), dict(signatures)
         self.entry_name = entry_name or next(iter(self.signatures), "main")
+        self.aliases = {ENTRY: self.entry_name, **(aliases or {})}
         self.triple = triple or host_triple()
         self._sources, self._merge = dict(sources or {}), merge
         self._functions: dict[str, Function] = {}
@@ -55,7 +61,7 @@ class Module:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the functions."""
+        """Symbols of the functions."""
         return tuple(self.signatures)
 
     def __getitem__(self, name: str) -> Function:
@@ -66,19 +72,28 @@ class Module:
         return self[self.entry_name](*args)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in self.signatures
+        return isinstance(name, str) and self._symbol(name) in self.signatures
+
+    def _symbol(self, name: str) -> str:
+        return name if name in self.signatures else self.aliases.get(name, name)
+
+    @property
+    def imported_modules(self) -> list[Module]:
+        """The modules of devices that this one needs: none, for all code is for the CPU."""
+        return []
 
     def get_function(self, name: str) -> Function:
         """The function of that name. Raises ArgumentError when there is none, TargetError for foreign code."""
         if name not in self:
             raise ArgumentError(f"the module has no function {described(name)}; "
                                 f"it has {', '.join(self.names) or 'none'}")
+        symbol = self._symbol(name)
         with self._lock:
             if self._library is None:
                 self._library = self._load()
-            if name not in self._functions:
-                self._functions[name] = Function(self._library.function(name), name, self.signatures[name])
-        return self._functions[name]
+            if symbol not in self._functions:
+                self._functions[symbol] = Function(self._library.function(symbol), symbol, self.signatures[symbol])
+            return self._functions.setdefault(name, self._functions[symbol])
 
     def _load(self) -> Library:
         if not _runs_here(self.triple):
@@ -115,16 +130,25 @@ class Module:
         else:
             export.write_object(self._exported(), path, cc)
 
-    def export_library(self, path: str | Path, cc: str | None = None) -> None:
+    def export_library(self, path: str | Path, cc: str | Callable[..., Any] | None = None,
+                       fcompile: Callable[..., Any] | None = None) -> None:
         """Write a shared library for any tvm-ffi program (`tilewright.load_module`, `tvm_ffi.load_module`).
 
         The linker is `cc`, else the system's compiler or linker, else the one in the ziglang wheel.
+        fcompile(path, [object file]), or a function as cc, links in its place.
         Raises CodegenError when there is none or it fails.
         """
-        export.write_library(self._exported(), export.as_path("export_library", path), cc)
+        link, command = (cc, None) if callable(cc) else (fcompile, cc)
+        if link is None:
+            export.write_library(self._exported(), export.as_path("export_library", path), command)
+            return
+        with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+            objects = Path(folder, "lib.o")
+            self.save(objects)
+            link(str(export.as_path("export_library", path)), [str(objects)])
 
     def _exported(self) -> export.Exported:
-        return export.Exported(self.objects, self.signatures, self.entry_name, self.triple, self._merge)
+        return export.Exported(self.objects, self.signatures, self.entry_name, self.triple, self._merge, self.aliases)
 
     def __repr__(self) -> str:
         return f"<tilewright.Module {self.triple}: {', '.join(map(str, self.signatures.values()))}>"
@@ -154,12 +178,12 @@ def load_module(path: str | Path) -> Module:
         raise ArgumentError(f"load_module: {path} cannot be read: {error.strerror}") from None
     info = export.read_object_info(data, path)             # before any code of the file can run
     if path.suffix not in export.LIBRARY_SUFFIXES:
-        return Module([data], info.signatures, info.entry_name, info.triple)
+        return Module([data], info.signatures, info.entry_name, info.triple, aliases=info.aliases)
     try:
         loaded = ffi.load_library(str(_fresh(path.resolve())))
     except (RuntimeError, OSError) as error:
         raise ArgumentError(f"load_module: {path} cannot be loaded: {error}") from None
-    module = Module([], info.signatures, info.entry_name, info.triple)
+    module = Module([], info.signatures, info.entry_name, info.triple, aliases=info.aliases)
     module._library = _Foreign(loaded)
     return module
 

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.runtime import ffi
+from tilewright.runtime import ffi, interrupts
 from tilewright.runtime.function import Function, wrap_result
 from tilewright.support.errors import ArgumentError, described, with_hint
 
@@ -14,6 +14,7 @@ def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None =
                   override: bool = False) -> Any:
     """Enter f in the table under `name`; without f, a decorator. Tensor arguments reach it as `Tensor`.
 
+    KeyboardInterrupt, SystemExit and whatever else is no Exception leave a kernel that calls f as they are.
     Raises ArgumentError when the name is taken and `override` is not set.
     """
     if callable(name):
@@ -27,7 +28,13 @@ def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None =
 
         @functools.wraps(function)
         def call(*args: Any) -> Any:
-            return function(*map(wrap_result, args))
+            try:
+                return function(*map(wrap_result, args))
+            except Exception:
+                raise
+            except BaseException as stop:
+                interrupts.keep(stop)
+                raise
 
         if not override and ffi.get_global(name) is not None:
             raise ArgumentError(with_hint(f"there is a global function {name!r} already",

@@ -106,6 +106,14 @@ class Tensor:
             return self._held.__dlpack__()
         return self._held.__dlpack__(max_version=max_version)
 
+    def to_dlpack(self) -> Any:
+        """A DLPack capsule of the tensor, as `torch.utils.dlpack.from_dlpack` takes it."""
+        return self.__dlpack__()
+
+    def same_as(self, other: object) -> bool:
+        """True when other is this tensor, or another handle to it."""
+        return isinstance(other, Tensor) and self._held.__chandle__() == other._held.__chandle__()
+
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.device.__dlpack_device__()
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from tilewright.schedule.state import BlockRV, ExprRV, LoopRV
 from tilewright.support.errors import ScheduleError, described
-from tilewright.tir.expr import FloatImm, IntImm, IterVar
+from tilewright.tir.expr import FloatImm, IntImm
+from tilewright.tir.iter_var import IterVar
 
 RV = LoopRV | BlockRV | ExprRV
 V = TypeVar("V")

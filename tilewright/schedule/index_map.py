@@ -14,8 +14,9 @@ from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import intervals_of
 from tilewright.support.errors import ArgumentError, Illegal, legal, require, with_hint
 from tilewright.tir import axis_separator
+from tilewright.tir.conversion import cast, convert
 from tilewright.tir.equal import structural_equal
-from tilewright.tir.expr import Expr, FloatImm, IntImm, Var, cast, convert
+from tilewright.tir.expr import Expr, FloatImm, IntImm, Var
 from tilewright.tir.node import substitute
 
 _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {

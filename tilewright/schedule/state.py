@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.support.errors import ScheduleError, with_hint
-from tilewright.tir.expr import Expr, IntImm, Var, all_of
+from tilewright.tir.arithmetic import all_of
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import NOP, Block, BlockRealize, For, IfThenElse, PrimFunc, Seq, Stmt, seq
 

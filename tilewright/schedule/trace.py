@@ -237,20 +237,32 @@ class Trace:
         attrs, decision) may give a sampling instruction another decision: it gets the entry, the handles on sch that
         it takes, its other arguments, and the decision of the trace.
 
-        Raises ScheduleError where an entry is not legal there or gives a different number of handles.
+        Raises ScheduleError where an entry is not legal there or gives a different number of handles; sch is then as
+        it was, random state included.
         """
-        table: HandleTable[RV] = HandleTable()
-        outputs: tuple[RV, ...] = ()
-        for entry in self.before_postproc() if remove_postproc else self:
-            if decision_provider is not None and entry.kind.samples:
-                inputs = [table[rv] for rv in entry.inputs]
-                attrs = [v for k, v in entry.arguments.items() if k != "decision" and not handles_of(v)]
-                entry = entry.decided(decision_provider(entry, inputs, attrs, entry.decision))
-            arguments = {k: map_handles(v, table.__getitem__) for k, v in entry.arguments.items()}
-            outputs = _call(sch, entry, arguments)
-            for old, new in zip(entry.outputs, outputs, strict=True):
-                table[old] = new
-        return list(outputs)
+        entries = list(self.before_postproc() if remove_postproc else self)
+        saved, random_state = sch.snapshot(), sch.rng.getstate()
+        try:
+            return _replayed(entries, sch, decision_provider)
+        except BaseException:
+            sch.restore(saved)
+            sch.rng.setstate(random_state)
+            raise
+
+
+def _replayed(entries: Sequence[Entry], sch: Any, decision_provider: Callable[..., Any] | None) -> list[RV]:
+    table: HandleTable[RV] = HandleTable()
+    outputs: tuple[RV, ...] = ()
+    for entry in entries:
+        if decision_provider is not None and entry.kind.samples:
+            inputs = [table[rv] for rv in entry.inputs]
+            attrs = [v for k, v in entry.arguments.items() if k != "decision" and not handles_of(v)]
+            entry = entry.decided(decision_provider(entry, inputs, attrs, entry.decision))
+        arguments = {k: map_handles(v, table.__getitem__) for k, v in entry.arguments.items()}
+        outputs = _call(sch, entry, arguments)
+        for old, new in zip(entry.outputs, outputs, strict=True):
+            table[old] = new
+    return list(outputs)
 
 
 def _call(sch: Any, entry: Entry, arguments: Mapping[str, Any]) -> tuple[RV, ...]:

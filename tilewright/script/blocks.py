@@ -4,26 +4,16 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from tilewright.script.checks import Checks
 from tilewright.script.frames import BlockFrame
 from tilewright.script.operators import is_number
 from tilewright.script.regions import infer
-from tilewright.script.stores import Stores
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion
-from tilewright.tir.expr import (
-    COMM_REDUCE,
-    DATA_PARALLEL,
-    OPAQUE,
-    ORDERED,
-    Expr,
-    IntImm,
-    IterVar,
-    Range,
-    Var,
-    binary,
-    const,
-    convert,
-)
+from tilewright.tir.conversion import const, convert
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, ORDERED, IterVar, Range
 from tilewright.tir.stmt import Block, BlockRealize, Stmt
 
 AXES = {"spatial": DATA_PARALLEL, "S": DATA_PARALLEL, "reduce": COMM_REDUCE, "R": COMM_REDUCE, "scan": ORDERED,
@@ -31,7 +21,7 @@ AXES = {"spatial": DATA_PARALLEL, "S": DATA_PARALLEL, "reduce": COMM_REDUCE, "R"
 _LETTERS = {"S": DATA_PARALLEL, "R": COMM_REDUCE}
 
 
-class Blocks(Stores):
+class Blocks(Checks):
     def with_(self, node: ast.With) -> Stmt:
         return self.context(node, 0)
 

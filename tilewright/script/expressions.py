@@ -13,8 +13,10 @@ from tilewright.script.namespace import NAMES
 from tilewright.script.operators import apply, as_written, choice, inverted, is_expression, is_number, logical, negation
 from tilewright.script.values import BufferSyntax, DType, Form, Fresh, Function, Group, Meta
 from tilewright.support.errors import ScriptError, TilewrightError, described
+from tilewright.tir.arithmetic import negate
 from tilewright.tir.buffer import Buffer, Load, load
-from tilewright.tir.expr import Call, Expr, IntImm, Let, Ramp, Var, convert, negate
+from tilewright.tir.conversion import convert
+from tilewright.tir.expr import Call, Expr, IntImm, Let, Ramp, Var
 from tilewright.tir.extents import extent_of
 
 # what our constructors raise on purpose, and Python's operators on values that do not fit them

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
-from tilewright.tir.expr import Expr, IntImm, IterVar
+from tilewright.tir.expr import Expr, IntImm
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.stmt import Stmt
 
 

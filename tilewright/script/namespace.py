@@ -4,29 +4,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tilewright.script import usage
 from tilewright.script.errors import nearest
 from tilewright.script.operators import as_written, choice, negation, selection
 from tilewright.script.values import BufferSyntax, DType, Form, Fresh, Function, Group, Meta, cast_as_written
 from tilewright.support.errors import IRError, ScriptError, described, with_hint
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import all_of, any_of, ceildiv, intrinsic, result_type
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import (
-    Broadcast,
-    Call,
-    Expr,
-    IntImm,
-    Ramp,
-    StringImm,
-    all_of,
-    any_of,
-    cast,
-    ceildiv,
-    convert,
-    intrinsic,
-    max_value,
-    min_value,
-    result_type,
-)
+from tilewright.tir.conversion import cast, const, convert, match_types, max_value, min_value
+from tilewright.tir.expr import Broadcast, Call, Expr, IntImm, Ramp, StringImm
 from tilewright.tir.llvm_intrinsics import call_llvm_intrin, call_llvm_pure_intrin, llvm_lookup_intrinsic_id
 from tilewright.tir.ops import BINARY, INTRINSICS
 from tilewright.tir.printer_expr import DTYPE_FIRST
@@ -41,13 +28,16 @@ _FORMS = (
     "grid", "serial", "parallel", "vectorized", "unroll", "thread_binding",                   # loops
     "block", "init", "launch_thread", "LetStmt", "let", "allocate", "decl_buffer",            # with
     "alloc_buffer", "match_buffer", "env_thread",                                             # definitions
-    "reads", "writes", "where", "block_attr", "func_attr", "evaluate", "prim_func",
+    "Assert", "attr", "buffer_store", "reads", "writes", "where", "block_attr", "func_attr", "evaluate", "prim_func",
     "Let",
 )
 
 
 def _operator(op: str) -> Callable[[Any, Any], Expr]:
-    return lambda a, b: as_written(op, a, b)
+    def operate(a: Any, b: Any) -> Expr:
+        return as_written(op, a, b)
+    operate.__doc__ = usage.of_operator(op)
+    return operate
 
 
 def _dtype_name(x: Any) -> str:
@@ -114,6 +104,14 @@ def _print(*values: Any) -> Expr:
     return Call("call_packed", (StringImm("print"), *shown), "int32")
 
 
+def _constant(value: Any, dtype: Any = "int32") -> Expr:
+    return const(value, _dtype_name(dtype))
+
+
+def _call_intrin(dtype: Any, name: str, *args: Any) -> Expr:
+    return intrinsic(str(name).removeprefix("tir."), *args, dtype=_dtype_name(dtype))
+
+
 def _string(value: Any) -> StringImm:
     if not isinstance(value, str):
         raise ScriptError(f"T.StringImm takes a text, not {described(value)}")
@@ -123,6 +121,11 @@ def _string(value: Any) -> StringImm:
 def _absolute(x: Any) -> Expr:
     e = convert(x)
     return Call("abs", (e,), result_type("abs", (e,)))
+
+
+def _quotient(a: Any, b: Any) -> Expr:
+    x, y = match_types(a, b)
+    return as_written("div" if dt.is_float(x.dtype) else "truncdiv", x, y)
 
 
 def _power(a: Any, b: Any) -> Expr:
@@ -147,12 +150,17 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceildiv": ceildiv, "all": all_of, "any": any_of, "address_of": _address, "print": _print, "StringImm": _string,
     "min_value": lambda dtype: min_value(_dtype_name(dtype)), "max_value": lambda dtype: max_value(_dtype_name(dtype)),
     "infinity": lambda dtype: max_value(_dtype_name(dtype)), "meta_var": Meta,
+    "const": _constant, "IntImm": lambda dtype, value: const(int(value), _dtype_name(dtype)),
+    "FloatImm": lambda dtype, value: const(float(value), _dtype_name(dtype)), "call_intrin": _call_intrin,
+    "exp10": lambda x: _power(10.0, x), "fabs": _absolute, "subtract": _operator("sub"),
+    "multiply": _operator("mul"), "add": _operator("add"), "div": _quotient, "boolean": DType("bool"),
+    "tvm_storage_sync": lambda scope: intrinsic("sync", scope),
     "var": lambda dtype="int32": Fresh(_dtype_name(dtype)), "dtype": lambda name: DType(_dtype_name(name)),
 }
 _AXES = ("spatial", "reduce", "scan", "opaque", "remap", "S", "R")
 
 NAMES: dict[str, Any] = {
-    **{name: Function(name, fn) for name, fn in _FUNCTIONS.items()},
+    **{name: fn if isinstance(fn, DType) else Function(name, fn) for name, fn in _FUNCTIONS.items()},
     **{name: Form(name) for name in _FORMS},
     "axis": Group("axis", {name: Form(f"axis.{name}") for name in _AXES}),
     "Buffer": BufferSyntax(), "buffer": BufferSyntax(), "buffer_decl": BufferSyntax(),

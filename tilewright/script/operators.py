@@ -14,20 +14,10 @@ import numpy as np
 
 from tilewright.support.errors import IRError, ScriptError, with_hint
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import (
-    Binary,
-    Call,
-    Expr,
-    IntImm,
-    IterVar,
-    Not,
-    Select,
-    binary,
-    bitwise_not,
-    convert,
-    match_types,
-    power,
-)
+from tilewright.tir.arithmetic import binary, bitwise_not, power
+from tilewright.tir.conversion import convert, match_types
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Select
+from tilewright.tir.iter_var import IterVar
 
 OPERATORS: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add), ast.Sub: ("sub", operator.sub), ast.Mult: ("mul", operator.mul),

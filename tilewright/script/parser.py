@@ -112,12 +112,13 @@ class _Function(Blocks):
 _Function.rules = {
     ast.Assign: _Function.assign, ast.AnnAssign: _Function.annotated, ast.AugAssign: _Function.update,
     ast.Expr: _Function.expression, ast.For: _Function.loop, ast.While: _Function.repeat, ast.If: _Function.branch,
-    ast.With: _Function.with_, ast.Pass: _Function.nothing,
+    ast.With: _Function.with_, ast.Pass: _Function.nothing, ast.Assert: _Function.asserted,
 }
 _Function.forms = {
     "reads": _Function.reads, "writes": _Function.writes, "where": _Function.where,
     "block_attr": _Function.block_attr, "func_attr": _Function.func_attr, "evaluate": _Function.evaluate,
-    "vstore": _Function.vstore, "launch_thread": _Function.launched,
+    "vstore": _Function.vstore, "launch_thread": _Function.launched, "Assert": _Function.assertion,
+    "attr": _Function.attr, "buffer_store": _Function.buffer_store,
 }
 _Function.definitions = {
     "alloc_buffer": _Function.alloc_buffer, "decl_buffer": _Function.allocation, "allocate": _Function.allocate,
@@ -129,5 +130,5 @@ _Function.definitions = {
 _Function.contexts = {
     "block": _Function.block, "init": _Function.init, "launch_thread": _Function.launch,
     "LetStmt": _Function.let_context, "let": _Function.let_context, "decl_buffer": _Function.allocation,
-    "allocate": _Function.allocate,
+    "allocate": _Function.allocate, "Assert": _Function.assertion_context, "attr": _Function.attr,
 }

@@ -10,7 +10,8 @@ from tilewright.script.operators import OPERATORS, as_written, is_expression, is
 from tilewright.support.errors import IRError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, load
-from tilewright.tir.expr import Broadcast, Expr, cast, const, convert
+from tilewright.tir.conversion import cast, const, convert
+from tilewright.tir.expr import Broadcast, Expr
 from tilewright.tir.stmt import Evaluate, Stmt, Store
 
 

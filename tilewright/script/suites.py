@@ -11,13 +11,14 @@ from tilewright.script.expressions import ERRORS, Expressions
 from tilewright.script.frames import Around, BlockFrame
 from tilewright.script.values import Form
 from tilewright.support.names import NameSupply
-from tilewright.tir.expr import Range, Var
+from tilewright.tir.expr import Var
+from tilewright.tir.iter_var import Range
 from tilewright.tir.stmt import Seq, Stmt, seq
 
 LOOP_FORMS = ("grid", "serial", "parallel", "vectorized", "unroll", "thread_binding")
 ONE_ELEMENT = "keep what changes in a buffer of one element: acc = T.alloc_buffer((1,), \"float32\")"
 _WORDS: dict[type, str] = {
-    ast.Try: "`try`", ast.Raise: "`raise`", ast.Assert: "`assert`", ast.Delete: "`del`", ast.Import: "`import`",
+    ast.Try: "`try`", ast.Raise: "`raise`", ast.Delete: "`del`", ast.Import: "`import`",
     ast.ImportFrom: "`import`", ast.FunctionDef: "a function inside a function", ast.ClassDef: "a class",
     ast.Break: "`break`", ast.Continue: "`continue`", ast.Return: "`return`", ast.Global: "`global`",
     ast.Nonlocal: "`nonlocal`", ast.Match: "`match`", ast.AsyncFor: "`async`", ast.AsyncWith: "`async`",

@@ -8,17 +8,31 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.script import usage
 from tilewright.support.errors import ArgumentError, ScriptError, described, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, decl_buffer
-from tilewright.tir.expr import Cast, Expr, FloatImm, Var, cast, const, convert
+from tilewright.tir.conversion import cast, const, convert
+from tilewright.tir.expr import Cast, Expr, FloatImm, Var
 from tilewright.tir.node import Node
 
 
-@dataclass(frozen=True)
+def _document(thing: Any, text: str) -> None:
+    """Make text what `help(thing)` shows."""
+    object.__setattr__(thing, "__doc__", text)
+    object.__setattr__(thing, "__name__", f"T.{thing.name}")
+
+
+@dataclass(frozen=True, repr=False)
 class Form:
     """A name of T that shapes statements (`T.grid`, `T.block`, `T.reads`); it means nothing elsewhere."""
     name: str
+
+    def __post_init__(self) -> None:
+        _document(self, usage.FORMS.get(self.name, f"T.{self.name}(...)"))
+
+    def __repr__(self) -> str:
+        return f"T.{self.name}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise ScriptError(with_hint(f"T.{self.name} was called outside a script",
@@ -31,12 +45,21 @@ class Group:
     name: str
     members: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        _document(self, usage.of_group(self.name, self.members))
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Function:
     """A name of T that gives an expression."""
     name: str
     fn: Callable[..., Any]
+
+    def __post_init__(self) -> None:
+        _document(self, usage.of_function(self.name, self.fn))
+
+    def __repr__(self) -> str:
+        return f"T.{self.name}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -70,10 +93,16 @@ class Meta:
     value: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DType:
     """T.int32: a parameter's annotation, the constructor of constants, a cast of expressions."""
     name: str
+
+    def __post_init__(self) -> None:
+        _document(self, usage.of_dtype(self.name))
+
+    def __repr__(self) -> str:
+        return f"T.{self.name}"
 
     def __call__(self, value: Any = None) -> Expr:
         """A constant or a cast; a new variable without a value."""
@@ -155,6 +184,12 @@ def is_annotation(x: Any) -> bool:
 class BufferSyntax:
     """T.Buffer: `T.Buffer((4, 4), "int64")` and `T.Buffer[(4, 4), "int64"]`."""
     name = "Buffer"
+
+    def __init__(self) -> None:
+        _document(self, usage.BUFFER)
+
+    def __repr__(self) -> str:
+        return "T.Buffer"
 
     def __call__(self, *args: Any, **kwargs: Any) -> BufferType:
         return buffer_type(*args, **kwargs)

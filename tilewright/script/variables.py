@@ -10,7 +10,8 @@ from tilewright.script.operators import is_expression, is_number
 from tilewright.script.suites import ONE_ELEMENT, Suites
 from tilewright.script.values import BufferType, DType, Fresh, Meta, buffer_type
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
-from tilewright.tir.expr import Expr, Var, convert
+from tilewright.tir.conversion import convert
+from tilewright.tir.expr import Expr, Var
 from tilewright.tir.stmt import Allocate, LetStmt, Stmt
 
 

@@ -75,27 +75,22 @@ from tilewright.te.scan import ScanOp, scan
 from tilewright.te.tag import tag_scope
 from tilewright.te.tensor import Operation, Tensor, TensorRead, TensorSlice
 from tilewright.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
-from tilewright.tir.axis_separator import AXIS_SEPARATOR
-from tilewright.tir.expr import (
-    IterVar,
-    Range,
-    Select,
-    Var,
-    cast,
+from tilewright.tir.arithmetic import (
     ceildiv,
-    const,
     floordiv,
     floormod,
     if_then_else,
     logical_not,
-    max_value,
     maximum,
-    min_value,
     minimum,
     select,
     truncdiv,
     truncmod,
 )
+from tilewright.tir.axis_separator import AXIS_SEPARATOR
+from tilewright.tir.conversion import cast, const, max_value, min_value
+from tilewright.tir.expr import Select, Var
+from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.llvm_intrinsics import call_llvm_intrin, call_llvm_pure_intrin
 from tilewright.tir.low_bit import pack_int4, saturate_cast, unpack_int4
 

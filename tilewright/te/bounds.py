@@ -11,7 +11,10 @@ from tilewright.support.errors import TensorExpressionError, with_hint
 from tilewright.te.reduction import Reduce
 from tilewright.te.tensor import TensorRead, shape_text
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, IterVar, Not, Select, Var, binary, cast
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Not, Select, Var
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import Node, children, map_children, rewrite, walk
 
 

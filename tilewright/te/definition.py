@@ -18,7 +18,9 @@ from tilewright.te.tag import tagged
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, decl_buffer
-from tilewright.tir.expr import DATA_PARALLEL, THREAD_INDEX, Expr, IntImm, IterVar, Range, Var, convert
+from tilewright.tir.conversion import convert
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import DATA_PARALLEL, THREAD_INDEX, IterVar, Range
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import THREAD_TAGS, Evaluate, Stmt
 

@@ -10,7 +10,8 @@ from tilewright.te.reduction import CommReducer, Reduce
 from tilewright.te.scan import ScanOp
 from tilewright.te.tensor import Operation, Tensor, TensorRead
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import Expr, FloatImm, IntImm, IterVar, Var
+from tilewright.tir.expr import Expr, FloatImm, IntImm, Var
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import Node, field_names
 
 

@@ -12,19 +12,10 @@ from tilewright.te import math as te_math
 from tilewright.te.reduction import max as te_max
 from tilewright.te.reduction import min as te_min
 from tilewright.te.tensor import Tensor
+from tilewright.tir.arithmetic import all_of, any_of, bitwise_not, ceildiv, if_then_else, logical_not, power
 from tilewright.tir.buffer import Buffer, decl_buffer
-from tilewright.tir.expr import (
-    Expr,
-    all_of,
-    any_of,
-    bitwise_not,
-    cast,
-    ceildiv,
-    convert,
-    if_then_else,
-    logical_not,
-    power,
-)
+from tilewright.tir.conversion import cast, convert
+from tilewright.tir.expr import Expr
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
 
 DTYPES = ("float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",

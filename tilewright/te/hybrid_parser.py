@@ -10,7 +10,8 @@ from tilewright.support.errors import TensorExpressionError, TilewrightError
 from tilewright.te.definition import thread_axis
 from tilewright.te.hybrid_expr import BINARY, Expressions, Scalar
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import Expr, const, convert
+from tilewright.tir.conversion import const, convert
+from tilewright.tir.expr import Expr
 from tilewright.tir.ir_builder import BufferVar
 from tilewright.tir.stmt import Stmt
 

@@ -6,21 +6,10 @@ from typing import Any
 
 from tilewright.support.errors import TensorExpressionError
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import absolute, all_of, any_of, binary, intrinsic, power
 from tilewright.tir.buffer import Buffer, pointer
-from tilewright.tir.expr import (
-    Call,
-    Expr,
-    FloatImm,
-    StringImm,
-    absolute,
-    all_of,
-    any_of,
-    binary,
-    convert,
-    intrinsic,
-    match_types,
-    power,
-)
+from tilewright.tir.conversion import convert, match_types
+from tilewright.tir.expr import Call, Expr, FloatImm, StringImm
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.verify_types import reinterpret_mismatch
 
@@ -48,6 +37,7 @@ sigmoid, erf = FUNCTIONS["sigmoid"], FUNCTIONS["erf"]
 isnan, isinf, isfinite = FUNCTIONS["isnan"], FUNCTIONS["isinf"], FUNCTIONS["isfinite"]
 popcount, clz = FUNCTIONS["popcount"], FUNCTIONS["clz"]
 atan2, fmod, copysign, fma = FUNCTIONS["atan2"], FUNCTIONS["fmod"], FUNCTIONS["copysign"], FUNCTIONS["fma"]
+hypot = FUNCTIONS["hypot"]
 pow = power
 
 

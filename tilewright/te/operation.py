@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tilewright.support.errors import TensorExpressionError
+from tilewright.support.order import producers_first
 from tilewright.te.reduction import Reduce
 from tilewright.te.tensor import Operation, Tensor, TensorRead
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import Expr, IterVar
+from tilewright.tir.expr import Expr
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import Node, walk
 from tilewright.tir.stmt import Stmt
 
@@ -77,15 +79,4 @@ def tensors_read(nodes: Iterable[Node]) -> tuple[Tensor, ...]:
 
 def post_order(roots: Iterable[Operation]) -> list[Operation]:
     """Every operation that the roots need, producers first, in the order of first use."""
-    done: dict[Operation, None] = {}
-    stack: list[tuple[Operation, bool]] = [(op, False) for op in reversed(list(roots))]
-    while stack:
-        op, expanded = stack.pop()
-        if op in done:
-            continue
-        if expanded:
-            done[op] = None
-            continue
-        stack.append((op, True))
-        stack.extend((t.op, False) for t in reversed(op.input_tensors) if t.op not in done)
-    return list(done)
+    return producers_first(roots, lambda op: [t.op for t in op.input_tensors])

@@ -12,19 +12,10 @@ from tilewright.te.reduction import Reduce
 from tilewright.te.regions import regions_read
 from tilewright.te.scan import ScanOp, check_scans, time_index
 from tilewright.te.tensor import Operation, Tensor, TensorRead
+from tilewright.tir.arithmetic import binary, if_then_else
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, decl_buffer
-from tilewright.tir.expr import (
-    COMM_REDUCE,
-    DATA_PARALLEL,
-    ORDERED,
-    Expr,
-    IntImm,
-    IterVar,
-    Range,
-    Var,
-    binary,
-    if_then_else,
-)
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, ORDERED, IterVar, Range
 from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, LetStmt, PrimFunc, Stmt, Store, loop, seq
 

@@ -8,18 +8,10 @@ from typing import Any
 
 from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import (
-    COMM_REDUCE,
-    Expr,
-    IterVar,
-    Range,
-    Var,
-    binary,
-    const,
-    convert,
-    max_value,
-    min_value,
-)
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.conversion import const, convert, max_value, min_value
+from tilewright.tir.expr import Expr, Var
+from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
 from tilewright.tir.printer_expr import ExprPrinter, register_expr_printer
 
 NOT_TOP_LEVEL = ("Reductions are only allowed at the top level of compute. "

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from tilewright.arith.boxes import hull
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import Call, Expr, IntImm, Range
+from tilewright.tir.expr import Call, Expr, IntImm
+from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node, walk
 
 

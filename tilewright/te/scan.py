@@ -10,7 +10,10 @@ from tilewright.support.errors import TensorExpressionError, described, with_hin
 from tilewright.te.bounds import guarded_reads
 from tilewright.te.operation import ComputeOp, PlaceholderOp, post_order
 from tilewright.te.tensor import Operation, Tensor, TensorRead, shape_text
-from tilewright.tir.expr import DATA_PARALLEL, OPAQUE, ORDERED, Call, Expr, IntImm, IterVar, Range, Var, binary, cast
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Call, Expr, IntImm, Var
+from tilewright.tir.iter_var import DATA_PARALLEL, OPAQUE, ORDERED, IterVar, Range
 from tilewright.tir.node import walk
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Expr, ExprOps, IntImm, IterVar, convert
+from tilewright.tir.conversion import convert
+from tilewright.tir.expr import Expr, ExprOps, IntImm
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.printer_expr import ExprPrinter, register_expr_printer
 
 

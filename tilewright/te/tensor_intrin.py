@@ -9,7 +9,8 @@ from tilewright.te.operation import ComputeOp, PlaceholderOp
 from tilewright.te.prim_func import create_prim_func
 from tilewright.te.tensor import Operation, Tensor
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, decl_buffer
-from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, Range, Var
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, Range
 from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, Evaluate, For, PrimFunc, Stmt, Store
 from tilewright.tir.tensor_intrin import TensorIntrin as Intrinsic

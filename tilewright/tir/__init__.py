@@ -1,14 +1,30 @@
 """The loop IR: types, expressions, buffers, statements, functions, printer, verifier and interpreter."""
 
 from tilewright.tir import dtype, interp
+from tilewright.tir.arithmetic import (
+    absolute,
+    all_of,
+    any_of,
+    binary,
+    bitwise_not,
+    ceildiv,
+    floordiv,
+    floormod,
+    if_then_else,
+    intrinsic,
+    logical_not,
+    maximum,
+    minimum,
+    negate,
+    power,
+    select,
+    truncdiv,
+    truncmod,
+)
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer, decl_buffer, load, numel
+from tilewright.tir.conversion import cast, const, convert, is_const, max_value, min_value
 from tilewright.tir.equal import assert_structural_equal, structural_equal, structural_hash
 from tilewright.tir.expr import (
-    COMM_REDUCE,
-    DATA_PARALLEL,
-    OPAQUE,
-    ORDERED,
-    THREAD_INDEX,
     Binary,
     Broadcast,
     Call,
@@ -17,40 +33,15 @@ from tilewright.tir.expr import (
     ExprOps,
     FloatImm,
     IntImm,
-    IterVar,
     Let,
     Not,
     Ramp,
-    Range,
     Select,
     StringImm,
     Var,
-    absolute,
-    all_of,
-    any_of,
-    binary,
-    bitwise_not,
-    cast,
-    ceildiv,
-    const,
-    convert,
-    floordiv,
-    floormod,
-    if_then_else,
-    intrinsic,
-    is_const,
-    logical_not,
-    max_value,
-    maximum,
-    min_value,
-    minimum,
-    negate,
-    power,
-    select,
-    truncdiv,
-    truncmod,
 )
 from tilewright.tir.interp import evaluate, run
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, ORDERED, THREAD_INDEX, IterVar, Range
 from tilewright.tir.llvm_intrinsics import (
     call_llvm_intrin,
     call_llvm_pure_intrin,

@@ -8,7 +8,10 @@ from typing import Any
 from tilewright.support.errors import IRError, described, with_hint
 from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Range, Var, binary, convert
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.conversion import convert
+from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Var
+from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node
 
 DIM_ALIGN = "buffer_dim_align"         # annotation of a block: [[buffer written, axis, factor, offset], ...]
@@ -149,6 +152,16 @@ def pointer_layout(call: Call) -> tuple[tuple[Expr, ...], tuple[Expr, ...] | Non
     if rest and isinstance(rest[-1], Call) and rest[-1].op == "strides":
         return rest[:-1], rest[-1].args
     return rest, None
+
+
+def row_major(extents: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The strides of a compact array, in elements."""
+    out: list[Expr] = []
+    step: Expr = IntImm(1)
+    for extent in reversed(extents):
+        out.append(step)
+        step = binary("mul", step, extent)
+    return tuple(reversed(out))
 
 
 def numel(buffer: Buffer) -> Expr:

@@ -4,18 +4,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from tilewright.support.names import NameSupply
+from tilewright.tir.arithmetic import all_of, any_of, binary
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import (
-    COMM_REDUCE,
-    Binary,
-    Expr,
-    IntImm,
-    IterVar,
-    Var,
-    all_of,
-    any_of,
-    binary,
-)
+from tilewright.tir.expr import Binary, Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, IterVar
 from tilewright.tir.node import Node, map_children, rewrite, substitute, walk
 from tilewright.tir.stmt import (
     SERIAL,

@@ -14,7 +14,8 @@ from typing import Any
 
 from tilewright.support.errors import StructuralError
 from tilewright.tir.buffer import Buffer, MatchBuffer
-from tilewright.tir.expr import FloatImm, IterVar, Let, Var
+from tilewright.tir.expr import FloatImm, Let, Var
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import Node, field_names
 from tilewright.tir.printer import show
 from tilewright.tir.stmt import Allocate, Block, For, LetStmt, PrimFunc, Seq, Stmt

@@ -4,7 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Call, Expr, Let, Var, binary, cast, convert, intrinsic, match_types, select
+from tilewright.tir.arithmetic import binary, intrinsic, select
+from tilewright.tir.conversion import cast, convert, match_types
+from tilewright.tir.expr import Call, Expr, Let, Var
 from tilewright.tir.ops import BINARY, INTRINSICS
 
 

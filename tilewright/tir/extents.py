@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from tilewright.support.errors import IRError
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Binary, Expr, IntImm, binary
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.expr import Binary, Expr, IntImm
 
 
 def stop_of(low: Expr, extent: Expr) -> Expr:

@@ -57,6 +57,7 @@ class MemoryCompiler(ExprCompiler):
             "two_lanes": self.two_lanes,
             "off_axis": self.off_axis,
             "assumption": self.assumption,
+            "assertion": self.assertion,
         }
 
     # failures at run time ----------------------------------------------------------------------------------
@@ -91,6 +92,9 @@ class MemoryCompiler(ExprCompiler):
 
     def assumption(self, site: int) -> NoReturn:
         self.fail(site, "an assumption does not hold")
+
+    def assertion(self, site: int, message: str) -> NoReturn:
+        self.fail(site, message)
 
     def race(self, site: int, loop: str, kind: str, name: str, sets: Sequence[set[int]]) -> NoReturn:
         written, read, earlier_written, earlier_read = sets

@@ -8,19 +8,11 @@ from typing import Any
 
 from tilewright.support.errors import IRError, described, with_hint
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary, intrinsic
 from tilewright.tir.buffer import Buffer, Load, decl_buffer, load
-from tilewright.tir.expr import (
-    Broadcast,
-    Call,
-    Expr,
-    IntImm,
-    IterVar,
-    Var,
-    binary,
-    cast,
-    convert,
-    intrinsic,
-)
+from tilewright.tir.conversion import cast, convert
+from tilewright.tir.expr import Broadcast, Call, Expr, IntImm, Var
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.stmt import (
     PARALLEL,
     SERIAL,

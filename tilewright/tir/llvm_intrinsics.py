@@ -14,7 +14,8 @@ import numpy as np
 
 from tilewright.support.errors import InterpreterError, IRError, described, with_hint
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Call, Expr, IntImm, StringImm, convert
+from tilewright.tir.conversion import convert
+from tilewright.tir.expr import Call, Expr, IntImm, StringImm
 
 LLVM_CALLS = ("call_llvm_pure_intrin", "call_llvm_intrin")
 

@@ -7,7 +7,9 @@ import numpy as np
 
 from tilewright.support.errors import IRError, described, with_hint
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Expr, binary, cast, const, convert, maximum, minimum
+from tilewright.tir.arithmetic import binary, maximum, minimum
+from tilewright.tir.conversion import cast, const, convert
+from tilewright.tir.expr import Expr
 
 
 def saturate_cast(dtype: str, value: Any) -> Expr:

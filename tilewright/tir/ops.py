@@ -120,6 +120,13 @@ def _sigmoid(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x)) if x >= 0 else math.exp(x) / (1.0 + math.exp(x))
 
 
+def _hypot(f: Any, x: Any, y: Any) -> Any:
+    """sqrt(x*x + y*y) without overflow on the way: m sqrt(1 + (n / m)^2), m the larger; infinite if x or y is."""
+    large, small = f.max(f.abs(x), f.abs(y)), f.min(f.abs(x), f.abs(y))
+    ratio = small / f.select(large > 0, large, 1.0)
+    return f.select(f.isinf(x), f.abs(x), f.select(f.isinf(y), f.abs(y), large * f.sqrt(1.0 + ratio * ratio)))
+
+
 def _unsigned(x: int, dtype: str) -> int:
     """The bits of an element as a number that is not negative."""
     return x & ((1 << dt.bits_of(dtype)) - 1)
@@ -139,6 +146,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "round": _math(round, llvm="roundeven"),                         # ties to even
     "nearbyint": _math(round, np.rint, llvm="roundeven"),
     "pow": _math(math.pow, np.power, arity=2), "atan2": _math(math.atan2, arity=2),
+    "hypot": _math(math.hypot, arity=2, expansion=_hypot),
     "fmod": _math(math.fmod, arity=2), "copysign": _math(math.copysign, arity=2, llvm="copysign"),
     "fma": _math(lambda a, b, c: a * b + c, arity=3, llvm="fma"),
     "isnan": _predicate(), "isinf": _predicate(), "isfinite": _predicate(),
@@ -157,6 +165,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "strides": Intrinsic(-1, "pure"),              # (strides...): the last argument of access_ptr to memory that is
                                                    # not compact
     "assume": Intrinsic(1, "effect"),
+    "Assert": Intrinsic(2, "effect"),              # (condition, StringImm message): an error where it does not hold
     "prefetch": Intrinsic(1, "effect"),            # (Load,): bring the element's line near
     "sync": Intrinsic(1, "effect"),                # (StringImm scope,): barrier of a thread block
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright.support.names import identifier
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import result_type
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
 from tilewright.tir.expr import (
     Binary,
@@ -20,17 +21,15 @@ from tilewright.tir.expr import (
     Expr,
     FloatImm,
     IntImm,
-    IterVar,
     Let,
     Not,
     Ramp,
-    Range,
     Select,
     StringImm,
     Var,
-    result_type,
 )
 from tilewright.tir.extents import stop_of
+from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.node import Node
 from tilewright.tir.ops import BINARY, INTRINSICS, NOT_PRECEDENCE
 

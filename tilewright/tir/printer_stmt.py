@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, ORDERED, Call, Expr, IntImm, IterVar, Var
+from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.extents import stop_of
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, ORDERED, IterVar
 from tilewright.tir.node import Node, children, walk
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.printer_expr import ExprPrinter, quote, symbols, type_text

@@ -8,7 +8,8 @@ from typing import Any
 from tilewright.support.errors import IRError
 from tilewright.support.registry import hook, register_hook
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
-from tilewright.tir.expr import Expr, IntImm, IterVar, Range, Var
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.node import Node
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED = "serial", "parallel", "vectorized", "unroll"
@@ -160,6 +161,13 @@ class PrimFunc(Node):
     def with_attr(self, key: str, value: Any) -> PrimFunc:
         return self.replace(attrs={**self.attrs, key: value})
 
+    def specialize(self, param_map: Mapping[Any, Any]) -> PrimFunc:
+        """This function with parameters fixed: {n: 128}, or {a: decl_buffer((128, 128))} for a buffer's parameter.
+
+        Raises IRError for a key that is no parameter, and for a buffer that does not fit.
+        """
+        return hook("tir.specialize")(self, param_map)
+
     def script(self) -> str:
         """This function as TVMScript."""
         return str(self)
@@ -172,10 +180,23 @@ class PrimFunc(Node):
         return hook("tir.html")(self)
 
 
+class GlobalVar(str):
+    """The name of a function of a module."""
+    __slots__ = ()
+
+    @property
+    def name_hint(self) -> str:
+        """The name itself."""
+        return str(self)
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class IRModule(Node):
     """Named functions."""
     functions: Mapping[str, PrimFunc] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.functions = {GlobalVar(name): f for name, f in self.functions.items()}
 
     @staticmethod
     def from_expr(func: PrimFunc) -> IRModule:
@@ -187,6 +208,32 @@ class IRModule(Node):
             known = ", ".join(self.functions) or "none"
             raise IRError(f"the module has no function {name!r}; it has {known}")
         return self.functions[name]
+
+    def __setitem__(self, name: str, func: PrimFunc) -> None:
+        self.update_func(name, func)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.functions
+
+    def get_global_var(self, name: str) -> GlobalVar:
+        """The name of a function as TVM has it. Raises IRError where there is none."""
+        self[name]
+        return GlobalVar(name)
+
+    def get_global_vars(self) -> list[GlobalVar]:
+        """The names of the functions."""
+        return [GlobalVar(name) for name in self.functions]
+
+    def update_func(self, name: str, func: PrimFunc) -> None:
+        """Put func in the place of the function of that name, or add it, in this module."""
+        if not isinstance(func, PrimFunc):
+            raise IRError(f"a module holds functions, not {type(func).__name__}")
+        self.functions = {**self.functions, GlobalVar(name): func}
+
+    def update(self, other: IRModule | Mapping[str, PrimFunc]) -> None:
+        """Put the functions of other into this module."""
+        for name, func in (other.functions if isinstance(other, IRModule) else other).items():
+            self.update_func(name, func)
 
     def script(self) -> str:
         return str(self)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any
 
-from tilewright.support.errors import StructuralError
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import Expr, IntImm, IterVar, Let, Range, Var
-from tilewright.tir.node import Node, children, walk
-from tilewright.tir.printer import show
+from tilewright.tir.buffer import BufferRegion, Load
+from tilewright.tir.expr import Var
+from tilewright.tir.node import Node, walk
 from tilewright.tir.stmt import (
     FOR_KINDS,
     THREAD_BINDING,
@@ -27,7 +24,7 @@ from tilewright.tir.stmt import (
     Store,
     While,
 )
-from tilewright.tir.verify_types import type_mismatch
+from tilewright.tir.verify_expr import ExpressionVerifier
 
 STAGES = ("block", "loop", "flat")
 
@@ -44,40 +41,12 @@ def verify(func: PrimFunc, stage: str = "block") -> None:
     _Verifier(func, stage).function()
 
 
-class _Verifier:
+class _Verifier(ExpressionVerifier):
+    """The rules of statements and blocks."""
+
     def __init__(self, func: PrimFunc, stage: str) -> None:
-        self.func, self.stage = func, stage
-        self.visible: dict[int, str] = {}  # id(Var or Buffer) -> what defined it
-        self.defined: set[int] = set()  # every Var ever defined
+        super().__init__(func, stage)
         self.blocks: set[str] = set()
-        self.here: Node = func
-
-    def fail(self, message: str, *at: Node) -> NoReturn:
-        error = StructuralError(f"{self.func.name}: {message}\n\n{show(self.func, at or (self.here,))}")
-        error.at = (*at, self.here)
-        raise error
-
-    def check(self, condition: bool, message: str, *at: Node) -> None:
-        if not condition:
-            self.fail(message, *at)
-
-    # definitions -------------------------------------------------------------------------------------------
-    @contextmanager
-    def scope(self, things: Iterable[Any], what: str, *at: Node) -> Iterator[None]:
-        """Things (Vars and Buffers) are visible inside."""
-        before = dict(self.visible)
-        for x in things:
-            self.define(x, what, *at)
-        yield
-        self.visible = before
-
-    def define(self, x: Any, what: str, *at: Node) -> None:
-        if id(x) in self.defined:
-            self.fail(f"{what} {x.name} is defined twice; each definition has an object of its own", *at)
-        self.defined.add(id(x))
-        self.visible[id(x)] = what
-        if isinstance(x, Buffer):
-            self.visible.setdefault(id(x.data), "data")
 
     def function(self) -> None:
         f = self.func
@@ -102,18 +71,6 @@ class _Verifier:
             )
         self.stmt(f.body)
 
-    def buffer(self, b: Buffer) -> None:
-        for e in (*b.shape, *b.strides):
-            self.expr(e)
-            if not dt.is_integer(e.dtype):
-                self.fail(f"{b.name}: the extent {e} is {e.dtype}")
-        if b.elem_offset is not None:
-            self.expr(b.elem_offset)
-        self.check(
-            len(b.strides) in (0, len(b.shape)),
-            f"{b.name} has {len(b.shape)} extents and {len(b.strides)} strides",
-        )
-
     # statements --------------------------------------------------------------------------------------------
     def stmt(self, s: Node) -> None:
         outer, self.here = self.here, s
@@ -129,33 +86,6 @@ class _Verifier:
         expected = dt.with_lanes(s.buffer.dtype, lanes) if lanes > 1 else s.buffer.dtype
         if s.value.dtype != expected:
             self.fail(f"a value of type {s.value.dtype} is stored to {s.buffer.name}, which takes {expected}")
-
-    def access(self, b: Buffer, indices: tuple[Expr, ...], predicate: Expr | None, at: Node) -> int:
-        """The number of lanes of an access, after all its checks."""
-        self.known(b)
-        if len(indices) != len(b.shape):                # a message is written only where it is needed
-            self.fail(f"{b.name} has {len(b.shape)} dimension(s), {len(indices)} index(es) given")
-        if self.stage == "flat":
-            self.check(len(indices) == 1 and not b.strides, f"{b.name} is not flat: {len(indices)} index(es)")
-        for i in indices:
-            self.expr(i)
-            if not dt.is_integer(i.dtype):
-                self.fail(f"{b.name}: index {i} is {i.dtype}, not an integer")
-        for i in indices[:-1]:
-            if dt.lanes_of(i.dtype) != 1:
-                self.fail(f"{b.name}: only the last index may be a vector, {i} is {i.dtype}")
-        lanes = dt.lanes_of(indices[-1].dtype) if indices else 1
-        if predicate is not None:
-            self.expr(predicate)
-            self.check(
-                lanes > 1 and predicate.dtype == f"boolx{lanes}",
-                f"{b.name}: the predicate is {predicate.dtype} for an access of {lanes} lane(s)",
-            )
-        return lanes
-
-    def known(self, b: Buffer) -> None:
-        if not (id(b) in self.visible or (self.stage != "block" and id(b.data) in self.visible)):
-            self.fail(f"nothing defines the buffer {b.name} here")
 
     def loop(self, s: For) -> None:
         self.expr(s.min)
@@ -268,53 +198,6 @@ class _Verifier:
             if isinstance(n, Load) and sources.get(id(n.buffer), id(n.buffer)) not in reads:
                 self.fail(f"block {b.name} reads {n.buffer.name}, which its regions leave out", b)
 
-    # expressions -------------------------------------------------------------------------------------------
-    def expr(self, e: Node) -> None:
-        rule = _EXPRESSIONS.get(type(e))
-        if rule is not None:
-            rule(self, e)
-            return
-        for c in children(e):
-            self.expr(c)
-        self.typed(e)
-
-    def typed(self, e: Node) -> None:
-        message = type_mismatch(e)
-        if message:
-            self.fail(f"{e}: {message}")
-
-    def constant(self, e: IntImm) -> None:
-        if e.type != "int32" or not -0x80000000 <= e.value < 0x80000000:       # nearly all are: the rest is slower
-            self.typed(e)
-
-    def range(self, e: Range) -> None:
-        self.expr(e.min)
-        self.expr(e.extent)
-        if not e.min.dtype == e.extent.dtype == "int32":
-            self.typed(e)
-
-    def var(self, e: Var) -> None:
-        if id(e) in self.visible:
-            return
-        hint = (
-            " (a block's body uses the block's axes, not the loops around it)"
-            if id(e) in self.defined
-            else ""
-        )
-        self.fail(f"{e.name} is used, but nothing defines it here{hint}")
-
-    def load(self, e: Load) -> None:
-        self.access(e.buffer, e.indices, e.predicate, e)
-
-    def let_expr(self, e: Let) -> None:
-        self.expr(e.value)
-        self.check(e.var.type == e.value.dtype, f"{e.var.name} is {e.var.type}, its value is {e.value.dtype}")
-        shared = id(e.var) in self.defined  # a Let may be shared by several expressions
-        self.defined.discard(id(e.var))
-        with self.scope([e.var], "let"):
-            self.expr(e.body)
-        assert shared or id(e.var) in self.defined
-
 
 _STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
     Store: _Verifier.store,
@@ -327,12 +210,4 @@ _STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
     BlockRealize: _Verifier.realize,
     Block: _Verifier.block,
     Evaluate: lambda v, s: v.expr(s.value),
-}
-_EXPRESSIONS: dict[type, Callable[[_Verifier, Any], None]] = {
-    Var: _Verifier.var,
-    Load: _Verifier.load,
-    IntImm: _Verifier.constant,
-    Range: _Verifier.range,
-    Let: _Verifier.let_expr,
-    IterVar: lambda v, e: v.fail(f"the axis {e.var.name} stands in an expression; use its var"),
 }

@@ -3,20 +3,8 @@
 from __future__ import annotations
 
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import (
-    Binary,
-    Broadcast,
-    Call,
-    Cast,
-    Expr,
-    FloatImm,
-    IntImm,
-    Not,
-    Ramp,
-    Range,
-    Select,
-    StringImm,
-)
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, FloatImm, IntImm, Not, Ramp, Select, StringImm
+from tilewright.tir.iter_var import Range
 from tilewright.tir.llvm_intrinsics import LLVM_CALLS
 from tilewright.tir.node import Node
 from tilewright.tir.ops import BINARY, INTRINSICS
@@ -109,6 +97,8 @@ def _call(e: Call) -> str:
         return reinterpret_mismatch(e.args[0].dtype, e.type)
     if e.op in LLVM_CALLS:
         return "" if e.args and isinstance(e.args[0], StringImm) else f"the first argument of {e.op} is no name"
-    if e.op in ("likely", "assume") and not dt.is_bool(e.args[0].dtype):
-        return f"the argument is {e.args[0].dtype}, not a bool"
+    if e.op == "Assert" and not isinstance(e.args[1], StringImm):
+        return "the message is no text"
+    if e.op in ("likely", "assume", "Assert") and not dt.is_bool(e.args[0].dtype):
+        return f"the {'condition' if e.op == 'Assert' else 'argument'} is {e.args[0].dtype}, not a bool"
     return ""

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.schedule import Schedule
-from tilewright.tir.expr import COMM_REDUCE, IntImm, Var
+from tilewright.tir.expr import IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Block
 

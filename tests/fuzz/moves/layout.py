@@ -8,7 +8,8 @@ from tilewright.schedule import Schedule
 from tilewright.schedule.index_map import IndexMap
 from tilewright.support.errors import ScheduleError
 from tilewright.tir.buffer import Load
-from tilewright.tir.expr import COMM_REDUCE, Call, IntImm, Select, Var
+from tilewright.tir.expr import Call, IntImm, Select, Var
+from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Store
 

@@ -8,9 +8,12 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import interval_of
 from tilewright.schedule import Schedule
 from tilewright.schedule.state import statements
+from tilewright.script.regions import infer
 from tilewright.support.errors import ScheduleError, TilewrightError
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, decl_buffer
-from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, Expr, IntImm, IterVar, Let, Range, Var, binary
+from tilewright.tir.expr import Expr, IntImm, Let, Var
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import rewrite, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, LetStmt, PrimFunc, Stmt, Store, loop, seq
 from tilewright.tir.tensor_intrin import TensorIntrin
@@ -157,23 +160,21 @@ class _Describer:
             raise _Undescribed
         whole = [BufferRegion(b, tuple(Range(IntImm(0), d) for d in b.shape)) for b in buffers.values()]
         if blocks:
-            body = self.nest(parts, fresh, extent, buffers)
+            body = self.nest(parts, fresh, extent)
         else:
             body = self.loops(parts, fresh, extent, backwards)
         params = {Var(b.name, "handle"): b for b in buffers.values()}
         root = Block("root", (), tuple(whole), tuple(whole), body)
         return PrimFunc(tuple(params), BlockRealize((), TRUE, root), params, {"global_symbol": name})
 
-    def nest(self, parts: list[Any], fresh: dict[Var, Var], extent: dict[Var, int], buffers: Any) -> Stmt:
+    def nest(self, parts: list[Any], fresh: dict[Var, Var], extent: dict[Var, int]) -> Stmt:
         axes = tuple(IterVar(Range(IntImm(0, v.dtype), IntImm(extent[v], v.dtype)), fresh[v], iv.iter_type)
                      for v, iv in zip(self.axes, self.block.iter_vars, strict=True))
         drivers = [Var(f"l{k}", v.dtype) for k, v in enumerate(self.axes)]
 
-        def regions(old: Any) -> Any:
-            found = dict.fromkeys(r.buffer for r in old)
-            return tuple(BufferRegion(buffers[b], tuple(Range(IntImm(0), d) for d in buffers[b].shape)) for b in found
-                         if b in buffers)                         # what is prefetched only is declared, not used
-        block = Block("inner", axes, regions(self.block.reads), regions(self.block.writes), parts[1], parts[0])
+        block = Block("inner", axes, (), (), parts[1], parts[0])
+        reads, writes = infer(block)
+        block = block.replace(reads=reads, writes=writes)
         body: Stmt = BlockRealize(tuple(drivers), TRUE, block)
         for driver, v in zip(reversed(drivers), reversed(list(self.axes)), strict=True):
             body = loop(driver, extent[v], body)

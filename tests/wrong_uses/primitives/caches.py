@@ -6,7 +6,8 @@ from tilewright import te
 from tilewright.schedule.index_map import IndexMap
 from tilewright.schedule.primitives.scopes import replace_buffers
 from tilewright.tir.buffer import BufferRegion, MatchBuffer, decl_buffer
-from tilewright.tir.expr import IntImm, Range, Var
+from tilewright.tir.expr import IntImm, Var
+from tilewright.tir.iter_var import Range
 from tilewright.tir.node import rewrite, substitute
 from tilewright.tir.stmt import Block, BlockRealize, Evaluate, For, IfThenElse, Seq, loop, seq
 

@@ -1,9 +1,10 @@
 """Calls: functions of the operator table, C functions, packed functions, hints."""
 from __future__ import annotations
 
-from tilewright.codegen.llvm.arithmetic import convert
 from tilewright.codegen.llvm.builder import CHOSEN
+from tilewright.codegen.llvm.casts import convert
 from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, constant_of, emits
+from tilewright.codegen.llvm.faults import readable, report_unless
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.mathlib import MATH, math_helper
 from tilewright.codegen.llvm.memory import address, flat_index
@@ -12,6 +13,7 @@ from tilewright.codegen.llvm.small_floats import round_small
 from tilewright.codegen.llvm.types import register_type
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
+from tilewright.tir.assertion import failure
 from tilewright.tir.buffer import Load
 from tilewright.tir.expansion import expanded
 from tilewright.tir.expr import Call, Expr, StringImm
@@ -138,6 +140,13 @@ def _if_vector(fn: FunctionEmitter, test: str, lanes: int, a: Expr, b: Expr, typ
 @emits(CALLS, "assume")
 def emit_assume(fn: FunctionEmitter, e: Call) -> str:
     fn.do(f"call void {fn.module.declare('llvm.assume', 'void', 'i1')}(i1 {fn.expr(e.args[0])})")
+    return "0"
+
+
+@emits(CALLS, "Assert")
+def emit_assert(fn: FunctionEmitter, e: Call) -> str:
+    """Leaves the message of the first one that fails for the packed entry, which raises it."""
+    report_unless(fn, fn.expr(e.args[0]), f"{fn.name}: {failure(e.args[1], readable(e.args[0]))}")
     return "0"
 
 

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from tilewright.codegen.llvm import (  # noqa: F401  (they fill the tables)
     arithmetic,
     calls,
+    casts,
     intrinsics,
-    memory,
+    loads,
     packed_calls,
     statements,
+    stores,
 )
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.llvm.context import FunctionEmitter

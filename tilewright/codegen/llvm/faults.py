@@ -28,8 +28,9 @@ def fault_global(fn: FunctionEmitter) -> str:
 
 
 def record_fault(fn: FunctionEmitter, message: str) -> None:
-    """Leave a message for the packed entry."""
-    fn.do(f"store atomic ptr {fn.module.c_string(message)}, ptr {fault_global(fn)} monotonic, align 8")
+    """Leave a message for the packed entry, unless there is one already."""
+    fn.effect(f"cmpxchg ptr {fault_global(fn)}, ptr null, ptr {fn.module.c_string(message)} monotonic monotonic, "
+              "align 8")
 
 
 def no_fault(fn: FunctionEmitter) -> str:

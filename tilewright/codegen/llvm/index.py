@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, IntImm, Ramp, Select, Var, binary
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, IntImm, Ramp, Select, Var
 
 _SUMS = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}
 _DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")

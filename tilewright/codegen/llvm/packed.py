@@ -6,6 +6,7 @@ from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.layout import KernelLayout
 from tilewright.codegen.llvm.small_floats import from_memory
 from tilewright.codegen.llvm.types import memory_type, register_type
+from tilewright.runtime.signature_table import encode
 
 
 def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None) -> None:
@@ -14,7 +15,7 @@ def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None
     It returns 0 with a None result, or -1 with an error raised in the ffi. `fault` is the global in which the
     kernel leaves the number of a failed check; None when it has none.
     """
-    name, table = layout.name, layout.signature.encode()
+    name, table = layout.name, encode(layout.signature)
     signature = module.global_data(
         f"{name}__signature", f"constant [{len(table)} x i8] {bytes_literal(table)}, align 8"
     )

@@ -90,7 +90,7 @@ def _is_likely(condition: Expr) -> bool:
 def _may_fault(fn: FunctionEmitter, s: While) -> bool:
     """True when something in the loop is checked while it runs."""
     for n in walk(s):
-        if isinstance(n, LetStmt) or isinstance(n, Call) and n.op in ("call_packed", "checked_index"):
+        if isinstance(n, LetStmt) or isinstance(n, Call) and n.op in ("call_packed", "checked_index", "Assert"):
             return True
         if isinstance(n, (Load, Store)) and any(depends_on_data(i, fn.dependent) for i in n.indices):
             return True

@@ -93,6 +93,13 @@ def int_literal(value: int, element: str) -> str:
     return str(value)
 
 
+def with_zero(type_: str) -> str:
+    """Zero of an LLVM type, scalar or vector."""
+    if type_.startswith("<"):
+        return "zeroinitializer"
+    return "0.0" if type_ in ("float", "double") else "0"
+
+
 def splat(llvm_type: str, constant: str) -> str:
     """A scalar constant as a constant of llvm_type."""
     if not llvm_type.startswith("<"):

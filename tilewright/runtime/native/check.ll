@@ -1,6 +1,6 @@
 ; The argument checker that every packed wrapper calls.
 ;
-; tw_check_args(args, n, table, slots): compare the n packed arguments with the table (see signature.py for its
+; tw_check_args(args, n, table, slots): compare the n packed arguments with the table (see signature_table.py for its
 ; layout), write the value of every slot. Result 0, or -1 with the error raised in tvm-ffi and nothing else touched.
 ; Error paths are in refuse.ll: they are cold and never return to the checks.
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 from tilewright.arith.dependence import Access
 from tilewright.schedule.state import sub_statements
+from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Range, Var, all_of, binary
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Var
+from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node, substitute, walk
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.stmt import Block, BlockRealize, Evaluate, For, IfThenElse, LetStmt, Stmt, Store, While

@@ -7,7 +7,8 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index, statements
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, Expr, IntImm, IterVar
+from tilewright.tir.expr import Expr, IntImm
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar
 from tilewright.tir.node import Node, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, Store
 

@@ -1,20 +1,14 @@
 """Mixed-radix numbers of loop variables: how the loops around a block reach its iter vars."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tilewright.arith.linear import linear
-from tilewright.tir.expr import Binary, Expr, IntImm, Var, binary
+from tilewright.schedule.analysis.domains import Domains, Interval
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.node import Node, rewrite_top_down, walk
-from tilewright.tir.stmt import BlockRealize, For
-
-Interval = tuple[Expr, Expr]                  # (min, extent)
-Domains = Mapping[Var, Interval]
-
-
-def domains_of(loops: Iterable[For]) -> dict[Var, Interval]:
-    """The range of each loop's variable."""
-    return {loop.loop_var: (loop.min, loop.extent) for loop in loops}
+from tilewright.tir.stmt import BlockRealize
 
 
 def bindings(realize: BlockRealize) -> dict[Var, Expr]:

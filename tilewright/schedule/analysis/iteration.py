@@ -7,26 +7,22 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of
-from tilewright.schedule.analysis.digits import Domains, Interval, conjuncts, digits_of, domains_of, reach
+from tilewright.schedule.analysis.digits import conjuncts, digits_of, reach
+from tilewright.schedule.analysis.domains import (
+    Domains,
+    Interval,
+    axis_domains,
+    domain_bounds,
+    domains_of,
+)
 from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal
+from tilewright.tir.arithmetic import all_of, binary, maximum
 from tilewright.tir.buffer import BufferRegion, Load
-from tilewright.tir.expr import (
-    COMM_REDUCE,
-    DATA_PARALLEL,
-    Binary,
-    Expr,
-    IntImm,
-    IterVar,
-    Range,
-    Var,
-    all_of,
-    binary,
-    cast,
-    is_const,
-    maximum,
-)
+from tilewright.tir.conversion import cast, is_const
+from tilewright.tir.expr import Binary, Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For
 
@@ -34,9 +30,7 @@ from tilewright.tir.stmt import Block, BlockRealize, For
 def domain_conditions(realize: BlockRealize) -> Iterator[Expr]:
     """Each iter var's value lies in its domain."""
     for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        assert iv.dom is not None
-        yield binary("ge", value, iv.dom.min)
-        yield binary("lt", value, binary("add", iv.dom.min, iv.dom.extent))
+        yield from domain_bounds(iv, value)
 
 
 def beyond_domain(realize: BlockRealize, analyzer: Analyzer) -> list[Expr]:
@@ -115,13 +109,27 @@ def runs_once(pairs: Sequence[tuple[IterVar, Expr]], loops: Sequence[For], predi
     around = {loop.loop_var for loop in loops}
     parts = [p for p in conjuncts(predicate) if all(n in domains for n in walk(p) if n in around)]
     mapping = detect_iter_map([value for _, value in pairs], domains, all_of(*parts), analyzer)
+    if mapping is not None and mapping.is_bijective and all(
+            iv.dom is not None and analyzer.equal(low, iv.dom.min) and analyzer.equal(size, iv.dom.extent)
+            for (iv, _), (low, size) in zip(pairs, mapping.outputs, strict=True)):
+        return True
+    # Without the predicate the loops fill a box, out of which the predicate leaves the domain.
+    mapping = detect_iter_map([value for _, value in pairs], domains, None, analyzer)
     return mapping is not None and mapping.is_bijective and all(
-        iv.dom is not None and analyzer.equal(low, iv.dom.min) and analyzer.equal(size, iv.dom.extent)
-        for (iv, _), (low, size) in zip(pairs, mapping.outputs, strict=True))
+        _holds(low, size, iv, analyzer) for (iv, _), (low, size) in zip(pairs, mapping.outputs, strict=True))
+
+
+def _holds(low: Expr, size: Expr, iv: IterVar, analyzer: Analyzer) -> bool:
+    """True when the interval (low, size) holds the domain of iv; a reduction begins where the interval does."""
+    assert iv.dom is not None
+    starts = analyzer.equal(low, iv.dom.min) if iv.iter_type != DATA_PARALLEL else analyzer.prove(
+        binary("le", low, iv.dom.min))
+    return starts and analyzer.prove(
+        binary("ge", binary("add", low, size), binary("add", iv.dom.min, iv.dom.extent)))
 
 
 def _reaches(iv: IterVar, value: Expr, digits: Mapping[Expr, int], domains: Domains, analyzer: Analyzer) -> bool:
-    """True when value, a number with these digits, goes from the least value of iv at least to its greatest."""
+    """True when value, a number with these digits, goes through the domain of iv."""
     assert iv.dom is not None
     first: Expr = value
     last: Expr = value
@@ -129,14 +137,12 @@ def _reaches(iv: IterVar, value: Expr, digits: Mapping[Expr, int], domains: Doma
         least, extent = domains[v]  # type: ignore[index]
         first = substitute(first, {v: least})
         last = substitute(last, {v: binary("sub", binary("add", least, extent), 1)})
-    return analyzer.equal(first, iv.dom.min) and analyzer.prove(
-        binary("ge", binary("add", last, 1), binary("add", iv.dom.min, iv.dom.extent)))
+    return _holds(first, binary("sub", binary("add", last, 1), first), iv, analyzer)
 
 
 def reading_domain(sch: Schedule, realize: BlockRealize, region: BufferRegion) -> list[Interval | None]:
     """The box of a region of the block over all iterations that its loops run; None for an unknown dimension."""
-    domains = {iv.var: (iv.dom.min, iv.dom.extent) for iv in narrowed(sch, realize, to_move=False).iter_vars
-               if iv.dom is not None}
+    domains = axis_domains(narrowed(sch, realize, to_move=False).iter_vars)
     analyzer = sch.analyzer_at(None)
     out: list[Interval | None] = []
     for r in region.region:
@@ -171,6 +177,16 @@ def narrowed(sch: Schedule, realize: BlockRealize, to_move: bool = True) -> Bloc
         iter_vars.append(iv)
     same = all(a is b for a, b in zip(iter_vars, realize.block.iter_vars, strict=True))
     return realize.block if same else realize.block.replace(iter_vars=tuple(iter_vars))
+
+
+def never_runs(sch: Schedule, block: Block) -> bool:
+    """True when the domain of block is shown to hold no point, and it starts no reduction over nothing.
+
+    Then the block is the same program wherever it stands, below conditions that keep to its domain.
+    """
+    prove = sch.analyzer_at(None).prove
+    return any(iv.dom is not None and prove(binary("le", iv.dom.extent, 0)) for iv in block.iter_vars
+               if block.init is None or iv.iter_type != COMM_REDUCE)
 
 
 def sums_nothing(block: Block) -> bool:

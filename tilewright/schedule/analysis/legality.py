@@ -10,14 +10,18 @@ from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import Interval, intervals_of
 from tilewright.schedule.analysis.accesses import TRUE, Collector, Instance, Touch
+from tilewright.schedule.analysis.density import domain_box, is_dense
 from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.analysis.iteration import beyond_domain
-from tilewright.schedule.analysis.required import Place, domain_box, inside, is_dense
+from tilewright.schedule.analysis.required import Place, inside
 from tilewright.schedule.analysis.shared_reductions import shared_reduction
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal
+from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, BufferRegion
-from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, IntImm, Range, Var, all_of, binary, is_const
+from tilewright.tir.conversion import is_const
+from tilewright.tir.expr import IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, Range
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, For, Stmt, is_thread_axis
 

@@ -1,19 +1,28 @@
-"""What a move may not change: for every two blocks that touch one element, which of them comes first."""
+"""What a move may not change: for every two blocks that touch one element, which of them comes first.
+
+An instance of a block (its name and the values of its axes) may run more than once, but stores the same values each
+time. All that is said here of values that are written again rests on that, and every move must leave it so: a consumer
+may run again where its inputs are complete each time, not where only its last run finds them complete.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.schedule.analysis.dataflow import is_output, is_reduction, readers_of, writers_of
-from tilewright.schedule.analysis.digits import Interval, bindings, domains_of
+from tilewright.schedule.analysis.density import fills
+from tilewright.schedule.analysis.digits import bindings
+from tilewright.schedule.analysis.domains import Interval, domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain
 from tilewright.schedule.analysis.legality import shared_between
-from tilewright.schedule.analysis.required import Place, fills, relaxed
+from tilewright.schedule.analysis.required import Place, relaxed
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index
 from tilewright.support.errors import legal
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion
-from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, Var, binary
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, Block, BlockRealize, For
 

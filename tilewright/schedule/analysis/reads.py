@@ -6,7 +6,8 @@ from tilewright.arith.regions import interval_of
 from tilewright.schedule.analysis.dataflow import block_statements
 from tilewright.te.regions import regions_read
 from tilewright.tir.buffer import BufferRegion, Load
-from tilewright.tir.expr import IntImm, Let, Range, Var
+from tilewright.tir.expr import IntImm, Let, Var
+from tilewright.tir.iter_var import Range
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Allocate, Block, For, LetStmt
 

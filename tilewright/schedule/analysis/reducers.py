@@ -8,8 +8,10 @@ from tilewright.schedule.analysis.dataflow import is_reduction, loads_of, same_i
 from tilewright.te.reduction import CommReducer, known_combiners
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.conversion import const, max_value, min_value
 from tilewright.tir.equal import structural_equal
-from tilewright.tir.expr import COMM_REDUCE, Binary, Expr, Var, const, max_value, min_value
+from tilewright.tir.expr import Binary, Expr, Var
+from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import Node, field_names, substitute, walk
 from tilewright.tir.stmt import Block, LetStmt, Seq, Stmt, Store, seq
 

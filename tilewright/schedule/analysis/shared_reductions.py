@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of
 from tilewright.support.errors import legal
-from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, Var, is_const
+from tilewright.tir.conversion import is_const
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import SERIAL, THREAD_BINDING, UNROLLED, BlockRealize, For
 

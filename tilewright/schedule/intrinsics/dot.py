@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from tilewright.schedule.intrinsics.form import described, description, implementation, operand
 from tilewright.support.target import Target
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import Broadcast, Call, Expr, IntImm, Ramp, binary, cast, const
+from tilewright.tir.conversion import cast, const
+from tilewright.tir.expr import Broadcast, Call, Expr, IntImm, Ramp
 from tilewright.tir.llvm_intrinsics import call_llvm_pure_intrin
 from tilewright.tir.stmt import Store
 from tilewright.tir.tensor_intrin import TensorIntrin

@@ -5,7 +5,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, Expr, IntImm, IterVar, Range, Var
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Block, BlockRealize, PrimFunc, Stmt, Store, loop
 

@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.schedule.analysis.dataflow import require_leaf
+from tilewright.schedule.analysis.domains import axis_domains
 from tilewright.schedule.analysis.legality import Region
 from tilewright.schedule.given import recorded_as_text
 from tilewright.schedule.index_map import IndexMap, require_counted
@@ -16,7 +17,9 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, bind_loop, simpler
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Load
-from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Range, Var, is_const
+from tilewright.tir.conversion import is_const
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.stmt import SERIAL, Block, BlockRealize, For, Stmt, Store
 
@@ -53,7 +56,7 @@ def transform_block_layout(sch: Schedule, block: BlockRV, index_map: Callable[..
     require(not mapped.axis_separators, "a separator is no iteration variable", realize)
     axes = [iv.var for iv in old.iter_vars]
     indices = mapped.apply(axes)
-    domains = {iv.var: (iv.dom.min, iv.dom.extent) for iv in old.iter_vars if iv.dom is not None}
+    domains = axis_domains(old.iter_vars)
     shown = f"({', '.join(map(str, axes))}) -> ({', '.join(map(str, indices))})"
     analyzer = sch.analyzer_at(None)
     found = detect_iter_map(indices, domains, None, analyzer)

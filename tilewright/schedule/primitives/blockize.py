@@ -4,12 +4,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilewright.schedule.analysis.covering import covering, outer_regions
+from tilewright.schedule.analysis.domains import bind_axes
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.blockize_loop import blockize_loop
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
 from tilewright.support.errors import legal, require
-from tilewright.tir.expr import COMM_REDUCE, DATA_PARALLEL, OPAQUE, Expr, IntImm, IterVar, Range, Var
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, IterVar, Range
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, seq
 
@@ -105,9 +107,7 @@ def _wrap(sch: Schedule, shared: Stmt, chosen: Sequence[Stmt], found: Sequence[B
     table: dict[Var, Expr] = {a.loop_var: iv.var for a, iv in axes}
     body = seq([_rebound(s, table) for s in chosen])
     analyzer = sch.analyzer_at(chosen[0])
-    for _, iv in axes:
-        assert iv.dom is not None
-        analyzer.bind(iv.var, iv.dom.min, iv.dom.extent)
+    bind_axes(analyzer, (iv for _, iv in axes))
     name = sch.fresh_block(f"{first.block.name}_o")
     reads, writes = (covering(outer_regions(body, kind, analyzer), {}, analyzer) for kind in ("reads", "writes"))
     block = Block(name, tuple(iv for _, iv in axes), reads, writes, body)

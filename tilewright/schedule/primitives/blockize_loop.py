@@ -8,13 +8,17 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of
 from tilewright.schedule.analysis.covering import covering
-from tilewright.schedule.analysis.digits import Interval, conjuncts, domains_of, is_number
+from tilewright.schedule.analysis.digits import conjuncts, is_number
+from tilewright.schedule.analysis.domains import Interval, axis_domains, domains_of
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import statements
 from tilewright.support.errors import Illegal, legal, require
+from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import BufferRegion
-from tilewright.tir.expr import COMM_REDUCE, Binary, Expr, IntImm, IterVar, Range, Var, all_of, binary, cast
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Binary, Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Stmt
 
@@ -208,7 +212,7 @@ class _Blockized:
         for loop in reversed(self.inside):
             body = loop.replace(body=body)
         name = sch.fresh_block(f"{old.name}_o")
-        ranges = {iv.var: (iv.dom.min, iv.dom.extent) for iv, _ in self.inner_axes if iv.dom is not None}
+        ranges = axis_domains(iv for iv, _ in self.inner_axes)
         hidden = [w.buffer for w in old.writes] if old.init is not None else []
         reads = [r for r in inner_block.reads if not any(r.buffer is b for b in hidden)]
         outer = Block(name, tuple(iv for iv, _ in self.outer_axes), covering(reads, ranges, self.analyzer),

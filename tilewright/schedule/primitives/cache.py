@@ -14,17 +14,15 @@ from tilewright.schedule.analysis.iteration import require_whole_iteration
 from tilewright.schedule.analysis.ordering import place_in
 from tilewright.schedule.analysis.required import touched
 from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives.cache_place import after_writer, before_consumers, insert
 from tilewright.schedule.primitives.caching import (
-    after_writer,
     axes_in,
-    before_consumers,
     boxes_used,
     cache_name,
     chosen,
     copy_box,
     copy_points,
     inner_loops,
-    insert,
     redirect,
     require_fresh,
     require_visible,

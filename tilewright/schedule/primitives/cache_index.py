@@ -11,10 +11,12 @@ from tilewright.schedule.primitives.scopes import require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import require
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.dtype import is_integer
 from tilewright.tir.equal import structural_equal
-from tilewright.tir.expr import DATA_PARALLEL, Binary, Cast, Expr, IntImm, Range, Select, Var, binary
+from tilewright.tir.expr import Binary, Cast, Expr, IntImm, Select, Var
+from tilewright.tir.iter_var import DATA_PARALLEL, Range
 from tilewright.tir.node import Node, children, rewrite, rewrite_top_down, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, Stmt, Store, seq
 

@@ -5,27 +5,26 @@ import functools
 from collections.abc import Sequence
 
 from tilewright.schedule.analysis.dataflow import (
-    children_of,
     is_output,
-    positions,
-    readers_of,
     require_leaf,
     writers_of,
     writes,
 )
-from tilewright.schedule.analysis.digits import Interval
+from tilewright.schedule.analysis.density import fills
+from tilewright.schedule.analysis.domains import Interval
 from tilewright.schedule.analysis.iteration import beyond_domain
 from tilewright.schedule.analysis.legality import check_annotated_loops
 from tilewright.schedule.analysis.ordering import place_in, precedes
-from tilewright.schedule.analysis.required import Place, fills, hull, relaxed
+from tilewright.schedule.analysis.required import Place, hull, relaxed
 from tilewright.schedule.primitive import primitive
-from tilewright.schedule.primitives.caching import boxes_used, cache_name, chosen, copy_box, inner_loops, insert
+from tilewright.schedule.primitives.cache_place import apart, insert
+from tilewright.schedule.primitives.caching import boxes_used, cache_name, chosen, copy_box, inner_loops
 from tilewright.schedule.primitives.scopes import replace_buffers, require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.stmt import BlockRealize, For, Stmt, seq
+from tilewright.tir.stmt import BlockRealize, seq
 
 
 @primitive
@@ -53,7 +52,7 @@ def cache_inplace(sch: Schedule, block: BlockRV, read_buffer_index: int | str, s
     require(writes(realize.block, source), f"block {realize.block.name} reads {source.name} and does not write it",
             realize, hint="cache_read makes a copy")
     require(not source.strides, f"{source.name} has strides of its own", realize)
-    loops, children, at = _around(sch, realize, source)
+    loops, children, at = apart(sch, realize, source)
     place = place_in(sch, loops)
     box = _box(sch, realize, source, place)
     legal(is_output(sch, source) or _is_written(sch, realize, source, box, place),
@@ -70,24 +69,6 @@ def cache_inplace(sch: Schedule, block: BlockRV, read_buffer_index: int | str, s
     sch.add_alloc(copy)
     check_annotated_loops(sch, [loop.loop_var for loop in loops])
     return [sch.block_rv(name) for name in names]
-
-
-def _around(sch: Schedule, realize: BlockRealize, buffer: Buffer) -> tuple[list[For], list[Stmt], int]:
-    """(loops around the place, the statements there, position of the one with the block): the outermost place where
-    that statement holds no other block that uses the buffer."""
-    others = [r for r in (*readers_of(sch, buffer), *writers_of(sch, buffer)) if r is not realize]
-    loops: list[For] = []
-    children = children_of(sch.root.block)
-    while True:
-        here = positions(children, [realize])[0]
-        child = children[here]
-        if here not in positions(children, others):
-            return loops, children, here
-        require(isinstance(child, For), f"block {realize.block.name} shares a branch with other blocks that use "
-                f"{buffer.name}", realize)
-        assert isinstance(child, For)
-        loops.append(child)
-        children = children_of(child)
 
 
 def _box(sch: Schedule, realize: BlockRealize, buffer: Buffer, place: Place) -> list[Interval]:

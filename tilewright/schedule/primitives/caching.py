@@ -1,4 +1,4 @@
-"""What primitives that stage a buffer through another share: where a copy stands, its block, what it relies on."""
+"""What primitives that stage a buffer through another share: the block of a copy, and what it relies on."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -7,42 +7,29 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import union
 from tilewright.schedule.analysis.dataflow import (
     block_statements,
-    children_of,
     is_output,
     loads_of,
-    positions,
-    readers_of,
     same_indices,
     stores_of,
     writers_of,
 )
-from tilewright.schedule.analysis.digits import Domains, Interval, domains_of
+from tilewright.schedule.analysis.density import fills, ranges_of
+from tilewright.schedule.analysis.domains import Domains, Interval, domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, cut, reading_domain
-from tilewright.schedule.analysis.ordering import BEFORE, order
-from tilewright.schedule.analysis.required import Place, fills, ranges_of
+from tilewright.schedule.analysis.ordering import order
+from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index, statements
 from tilewright.support.errors import legal, require
 from tilewright.support.names import identifier
+from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import (
-    COMM_REDUCE,
-    DATA_PARALLEL,
-    Call,
-    Expr,
-    IntImm,
-    IterVar,
-    Let,
-    Range,
-    Select,
-    Var,
-    all_of,
-    binary,
-    is_const,
-)
+from tilewright.tir.conversion import is_const
+from tilewright.tir.expr import Call, Expr, IntImm, Let, Select, Var
+from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, rewrite, rewrite_top_down, substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Stmt, Store, While, seq
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Stmt, Store, While
 
 Element = tuple[Buffer, tuple[Expr, ...]]                 # one of a buffer, by its indices
 
@@ -99,79 +86,10 @@ def _single(realize: BlockRealize, accesses: Sequence[Load | Store], verb: str) 
 
 # ---- where the copy stands
 
-def before_consumers(sch: Schedule, buffer: Buffer,
-                      consumers: Sequence[BlockRealize]) -> tuple[list[For], list[Stmt], int]:
-    """(loops around the place, the statements there, position): before the first consumer and, in the outermost
-    loop where that is so, after the writers of buffer that come before it, in earlier iterations too."""
-    names = list(sch.index.realizes)
-    first = min(names.index(c.block.name) for c in consumers)
-    writers = [w for w in writers_of(sch, buffer) if names.index(w.block.name) < first
-               or any(BEFORE in order(sch, sch.index, w, c, other_buffers(c.block, buffer)) for c in consumers)]
-    loops: list[For] = []
-    children = children_of(sch.root.block)
-    while True:
-        uses, made = positions(children, consumers), positions(children, writers)
-        if loops:                           # a writer behind the consumers comes before them in earlier iterations
-            made = [p for p in made if p <= min(uses)]
-        if not made or max(made) < min(uses):
-            return loops, children, min(uses)
-        child = children[min(uses)]
-        require(len(uses) == 1 and isinstance(child, For) and max(made) == min(uses),
-                f"{buffer.name} is not complete before its first consumer", *consumers, *writers,
-                hint="name the consumers that share a loop with the producer in consumer_blocks")
-        assert isinstance(child, For)
-        loops.append(child)
-        children = children_of(child)
-
-
-def after_writer(sch: Schedule, realize: BlockRealize, buffer: Buffer) -> tuple[list[For], list[Stmt], int]:
-    """(loops around the place, the statements there, position): after the writer, before all other users of buffer.
-
-    Another writer may come between two steps of a reduction only where these are in one iteration of the place.
-    """
-    writers = [w for w in writers_of(sch, buffer) if w is not realize]
-    others = [*(r for r in readers_of(sch, buffer) if r is not realize), *writers]
-    loops: list[For] = []
-    children = children_of(sch.root.block)
-    while True:
-        here = positions(children, [realize])[0]
-        child = children[here]
-        if here not in positions(children, others):
-            split = {n for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
-                     if iv.iter_type == COMM_REDUCE for n in walk(value)} & {loop.loop_var for loop in loops}
-            legal(not writers or not split, f"{buffer.name} is written by block {realize.block.name} and by block "
-                  f"{', '.join(w.block.name for w in writers)}, which may come between two steps of its reduction",
-                  realize, *writers)
-            _require_run(sch, realize, loops, buffer)
-            return loops, children, here + 1
-        assert isinstance(child, For)
-        loops.append(child)
-        children = children_of(child)
-
-
-def _require_run(sch: Schedule, realize: BlockRealize, loops: Sequence[For], buffer: Buffer) -> None:
-    """Refuse where a loop between the place and the block, which drives none of its axes, may have no iterations."""
-    used = {n for value in realize.iter_values for n in walk(value)}
-    analyzer = sch.analyzer_at(None)
-    for loop in sch.index.loops_above(realize):
-        if loop.loop_var not in used and not any(loop is outer for outer in loops):
-            legal(analyzer.prove(binary("gt", loop.extent, 0)), f"{buffer.name} would be copied where loop "
-                  f"{loop.loop_var.name} has no iterations and block {realize.block.name} wrote nothing", loop, realize)
-
-
 def inner_loops(sch: Schedule, place: Place) -> Callable[[BlockRealize], dict[Var, Interval]]:
     def inner_of(realize: BlockRealize) -> dict[Var, Interval]:
         return {v: d for v, d in domains_of(sch.index.loops_above(realize)).items() if v not in place.loop_vars}
     return inner_of
-
-
-def insert(sch: Schedule, loops: Sequence[For], children: Sequence[Stmt], at: int, new: Stmt) -> None:
-    """Put new among the statements of the innermost of loops, or of the root block."""
-    body = seq([*children[:at], new, *children[at:]])
-    if loops:
-        sch.replace(loops[-1], loops[-1].replace(body=body))
-    else:
-        sch.replace(sch.root.block, sch.root.block.replace(body=body))
 
 
 # ---- the copy

@@ -11,11 +11,12 @@ from tilewright.schedule.analysis.dataflow import (
     is_reduction,
     positions,
     readers_of,
+    require_leaf,
     require_stage,
     writers_of,
 )
-from tilewright.schedule.analysis.digits import Domains, domains_of
-from tilewright.schedule.analysis.iteration import narrowed, require_whole_iteration, runs_all, runs_once
+from tilewright.schedule.analysis.domains import Domains, domains_of
+from tilewright.schedule.analysis.iteration import narrowed, never_runs, require_whole_iteration, runs_all, runs_once
 from tilewright.schedule.analysis.ordering import BEFORE, order, precedes, require_no_race, require_same_order
 from tilewright.schedule.analysis.required import Place, solve, touched
 from tilewright.schedule.primitive import primitive
@@ -23,7 +24,8 @@ from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
-from tilewright.tir.expr import COMM_REDUCE, all_of, binary
+from tilewright.tir.arithmetic import all_of, binary
+from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, seq
 
@@ -48,7 +50,7 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     Legal when the block computes each element from its inputs alone, whole reductions; when all its producers come
     before the place; when its consumers are below loop, or come after all of what the iterations of loop need and that
     is the whole domain of the block; when it goes on to compute all of an output; and when no block that it would pass
-    writes what it reads or writes.
+    writes what it reads or writes. A block whose domain is empty may go anywhere.
     """
     if _place_without_loop(sch, loop):
         return sch.compute_inline(block) if loop.place == "inlined" else None
@@ -73,10 +75,13 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     at = _place(children, earlier, below, index, name, target)
     place, inner_of = _scope(sch, target)
     boxes = touched(below, "reads", inner_of, place)
-    moved = narrowed(sch, realize)
+    empty = never_runs(sch, realize.block)
+    moved = narrowed(sch, realize, to_move=not empty)
     domains = solve(moved, moved.writes, boxes, place, within=False)
     before = sch.index
     _move(sch, realize, target, at, nest(moved, domains, place.analyzer, preserve_unit_loops))
+    if empty:
+        return
     if _goes_on(realize):
         _require_partition(sch, sch.realize(name), realize, target)
     for consumer in outside:
@@ -111,8 +116,9 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     The new loops, preserve_unit_loops, index and places that are no loop are as in compute_at.
 
     Legal when every producer is below loop or finished before it; when what the block reads of those below is complete
-    at the place; when the parts of the block make up its domain, with steps of a reduction once each or all again from
-    the first; and when no block that it would pass touches what it writes or writes what it reads.
+    at the place, each time that the block runs there; when the parts of the block make up its domain, with steps of a
+    reduction once each or all again from the first; and when no block that it would pass touches what it writes or
+    writes what it reads. A block whose domain is empty may go anywhere.
     """
     if _place_without_loop(sch, loop):
         return sch.reverse_compute_inline(block) if loop.place == "inlined" else None
@@ -129,10 +135,13 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     at = _place(children, below, consumers, index, name, target)
     place, inner_of = _scope(sch, target)
     boxes = touched(below, "writes", inner_of, place)
-    narrow = narrowed(sch, realize)
+    empty = never_runs(sch, realize.block)
+    narrow = narrowed(sch, realize, to_move=not empty)
     domains = solve(narrow, narrow.reads, boxes, place, within=True)
     before = sch.index
     _move(sch, realize, target, at, nest(narrow, domains, place.analyzer, preserve_unit_loops))
+    if empty:
+        return
     moved = sch.realize(name)
     _require_partition(sch, moved, realize, target)
     for producer in below:
@@ -162,10 +171,15 @@ def _require_one_function(block: BlockRV | str, loop: LoopRV) -> None:
 
 def _require_movable(sch: Schedule, realize: BlockRealize, target: For) -> None:
     name = realize.block.name
-    require_stage(sch, realize, alone=False, starts=False)
+    require_leaf(sch, realize)
+    empty = never_runs(sch, realize.block)
+    if not empty:
+        require_stage(sch, realize, alone=False, starts=False)
     require(not is_below(sch.index, realize, target), f"block {name} is below loop {target.loop_var.name} already",
             realize, target)
     require(sch.index.scope_of(target) is sch.root, f"loop {target.loop_var.name} is inside a block", target)
+    if empty:
+        return
     require_whole_iteration(sch, realize)
     legal(is_reduction(realize.block) or runs_all(sch, realize),
           f"the loops around block {name} are not shown to run all of its domain, and moved it might run more", realize)

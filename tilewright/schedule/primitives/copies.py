@@ -7,7 +7,8 @@ from typing import Any
 from tilewright.schedule.primitives.scopes import replace_buffers
 from tilewright.schedule.state import statements
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import Expr, IterVar, Let, Var
+from tilewright.tir.expr import Expr, Let, Var
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.stmt import Block, For, LetStmt, Stmt
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.dataflow import block_statements, loads_of, require_leaf, same_indices
-from tilewright.schedule.analysis.digits import Interval
+from tilewright.schedule.analysis.domains import Interval
 from tilewright.schedule.analysis.ordering import place_in
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.block_layout import own_loops
@@ -16,31 +16,12 @@ from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
+from tilewright.tir.arithmetic import all_of, binary, ceildiv, if_then_else, minimum
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.conversion import cast, const, is_const, max_value, min_value
 from tilewright.tir.dtype import is_integer
-from tilewright.tir.expr import (
-    COMM_REDUCE,
-    DATA_PARALLEL,
-    Binary,
-    Call,
-    Cast,
-    Expr,
-    FloatImm,
-    IntImm,
-    IterVar,
-    Range,
-    Var,
-    all_of,
-    binary,
-    cast,
-    ceildiv,
-    const,
-    if_then_else,
-    is_const,
-    max_value,
-    min_value,
-    minimum,
-)
+from tilewright.tir.expr import Binary, Call, Cast, Expr, FloatImm, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, seq

@@ -17,17 +17,23 @@ from tilewright.schedule.analysis.dataflow import (
     same_indices,
     writers_of,
 )
-from tilewright.schedule.analysis.digits import bindings, domains_of
+from tilewright.schedule.analysis.density import domain_box, filled_box, is_dense
+from tilewright.schedule.analysis.digits import bindings
+from tilewright.schedule.analysis.domains import axis_domains, bind_axes, domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, require_whole_iteration
 from tilewright.schedule.analysis.ordering import BEFORE, order, place_in, require_no_race, vectors
 from tilewright.schedule.analysis.reads import with_reads
-from tilewright.schedule.analysis.required import domain_box, filled_box, is_dense
 from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives.caching import require_visible
+from tilewright.schedule.primitives.nest import bounds_to_check
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import legal, require
+from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import Call, Expr, IntImm, Range, Var, all_of, binary, cast
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Call, Expr, IntImm, Var
+from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node, children, rewrite, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, Store
 
@@ -108,7 +114,8 @@ def reverse_compute_inline(sch: Schedule, block: BlockRV) -> None:
     merged = producer.block.replace(
         body=Store(store.buffer, value, indices),
         writes=(BufferRegion(store.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in indices)),))
-    missed = _outside_domain(realize.block, table, inside) + _other_elements(loads[0], source, table, inside)
+    missed = [c for iv in realize.block.iter_vars for c in bounds_to_check(iv, table[iv.var], inside)]
+    missed += _other_elements(loads[0], source, table, inside)
     predicate = [substitute(c, bindings(producer)) for c in missed]
     before = sch.index
     sch.replace(producer, producer.replace(predicate=all_of(producer.predicate, *predicate), block=with_reads(merged)))
@@ -155,19 +162,16 @@ def _only_producer(sch: Schedule, realize: BlockRealize) -> tuple[BlockRealize, 
 
 def _require_plain_loads(realize: BlockRealize, buffer: Buffer) -> None:
     """The block uses buffer in scalar loads only."""
+    name = realize.block.name
     for top in block_statements(realize.block):
         for node in walk(top):
-            name = realize.block.name
             if isinstance(node, Load) and node.buffer is buffer:
                 require(node.predicate is None and node.dtype == buffer.dtype,
                         f"block {name} reads vectors of {buffer.name}", realize)
             else:
                 require(node is not buffer.data and getattr(node, "buffer", None) is not buffer,
                         f"block {name} uses {buffer.name} otherwise than by reading elements", realize)
-    require(not any(m.source.buffer is buffer for m in realize.block.match_buffers),
-            f"block {realize.block.name} views {buffer.name} as another buffer", realize)
-    require(bool(loads_of(block_statements(realize.block), buffer)),
-            f"block {realize.block.name} reads {buffer.name} in a way that cannot be seen", realize)
+    require_visible(realize, buffer)
 
 
 def _inverse(realize: BlockRealize, indices: Sequence[Expr], points: Sequence[Var], analyzer: Analyzer,
@@ -177,7 +181,7 @@ def _inverse(realize: BlockRealize, indices: Sequence[Expr], points: Sequence[Va
     onto: every point of a box must be an image of the map. Raises Illegal where the map cannot be inverted.
     """
     block = realize.block
-    domains = {iv.var: (iv.dom.min, iv.dom.extent) for iv in block.iter_vars if iv.dom is not None}
+    domains = axis_domains(block.iter_vars)
     inverse: dict[Var, Expr] = {}
     left = []
     for p, e in zip(points, indices, strict=True):
@@ -220,8 +224,7 @@ def _makes_all(sch: Schedule, producer: BlockRealize, consumer: BlockRealize, lo
     written = producer.block.writes[0]
     if not is_dense(producer, written, loops, place) or beyond_domain(producer, place.analyzer):
         return False
-    domains = {iv.var: (iv.dom.min, iv.dom.extent) for iv in consumer.block.iter_vars if iv.dom is not None}
-    wanted = intervals_of(load.indices, domains, place.analyzer)
+    wanted = intervals_of(load.indices, axis_domains(consumer.block.iter_vars), place.analyzer)
     box = [w for w in wanted if w is not None]
     made = (domain_box(producer, written, place), filled_box(producer, written, loops, place))
     return len(box) == len(wanted) and all(given is not None and covers(given, box, place.analyzer) for given in made)
@@ -237,20 +240,8 @@ def _settled(e: Expr, at: Mapping[Var, Expr], analyzer: Analyzer) -> Expr:
 def _inside(sch: Schedule, block: Block) -> Analyzer:
     """What is known in the body of block."""
     analyzer = sch.analyzer_at(None)
-    for iv in block.iter_vars:
-        assert iv.dom is not None
-        analyzer.bind(iv.var, iv.dom.min, iv.dom.extent)
+    bind_axes(analyzer, block.iter_vars)
     return analyzer
-
-
-def _outside_domain(block: Block, table: Mapping[Var, Expr], analyzer: Analyzer) -> list[Expr]:
-    """The conditions on table's values that keep the iter vars of block in their domains and do not always hold."""
-    conditions = []
-    for iv in block.iter_vars:
-        assert iv.dom is not None
-        value = table[iv.var]
-        conditions += [binary("ge", value, iv.dom.min), binary("lt", value, binary("add", iv.dom.min, iv.dom.extent))]
-    return [c for c in conditions if not analyzer.prove(c)]
 
 
 def _other_elements(load: Load, store: Store, table: Mapping[Var, Expr], analyzer: Analyzer) -> list[Expr]:

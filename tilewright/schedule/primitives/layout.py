@@ -16,7 +16,8 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
-from tilewright.tir.expr import Call, Expr, IntImm, Range, Var
+from tilewright.tir.expr import Call, Expr, IntImm, Var
+from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import Block, Store
 

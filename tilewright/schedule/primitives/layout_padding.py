@@ -13,19 +13,10 @@ from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index, statements
 from tilewright.support.errors import require
+from tilewright.tir.arithmetic import all_of, binary, if_then_else, logical_not
 from tilewright.tir.buffer import Buffer, BufferRegion
-from tilewright.tir.expr import (
-    DATA_PARALLEL,
-    Expr,
-    IntImm,
-    IterVar,
-    Range,
-    Var,
-    all_of,
-    binary,
-    if_then_else,
-    logical_not,
-)
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import substitute
 from tilewright.tir.stmt import PARALLEL, SERIAL, UNROLLED, Block, BlockRealize, For, Stmt, Store, seq
 

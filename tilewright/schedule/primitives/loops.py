@@ -12,8 +12,10 @@ from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import LoopRV, bind_loop, simpler, substitute_loops
 from tilewright.support.errors import Illegal, described, legal, require
+from tilewright.tir.arithmetic import binary, ceildiv
+from tilewright.tir.conversion import cast
 from tilewright.tir.dtype import integer_range, promote
-from tilewright.tir.expr import Expr, IntImm, Var, binary, cast, ceildiv
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import SERIAL, For, Stmt
 

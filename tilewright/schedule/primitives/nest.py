@@ -4,8 +4,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.schedule.analysis.digits import Interval
-from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Var, all_of, binary, cast
+from tilewright.schedule.analysis.domains import Interval, domain_bounds, domain_of
+from tilewright.tir.arithmetic import all_of, binary
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import DATA_PARALLEL, IterVar
 from tilewright.tir.stmt import SERIAL, Block, BlockRealize, For, Stmt
 
 
@@ -51,8 +54,7 @@ def nest(block: Block, domains: Mapping[Var, Interval], analyzer: Analyzer, pres
 
 def clipped(iv: IterVar, interval: Interval | None, analyzer: Analyzer) -> Interval:
     """interval cut to the domain of iv, as far as that keeps the extent constant; the domain itself for None."""
-    assert iv.dom is not None
-    low, size = iv.dom.min, iv.dom.extent
+    low, size = domain_of(iv)
     if interval is None:
         return low, size
     least, extent = (analyzer.simplify(cast(iv.var.dtype, e)) for e in interval)
@@ -70,6 +72,4 @@ def clipped(iv: IterVar, interval: Interval | None, analyzer: Analyzer) -> Inter
 
 def bounds_to_check(iv: IterVar, value: Expr, analyzer: Analyzer) -> list[Expr]:
     """The conditions that keep value in the domain of iv, less those that always hold."""
-    assert iv.dom is not None
-    conditions = [binary("ge", value, iv.dom.min), binary("lt", value, binary("add", iv.dom.min, iv.dom.extent))]
-    return [c for c in conditions if not analyzer.prove(c)]
+    return [c for c in domain_bounds(iv, value) if not analyzer.prove(c)]

@@ -14,25 +14,11 @@ from tilewright.schedule.primitives.block_layout import with_iter_vars
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, statements
 from tilewright.support.errors import legal, require
+from tilewright.tir.arithmetic import all_of, binary, logical_not, maximum, minimum
 from tilewright.tir.buffer import Load
-from tilewright.tir.expr import (
-    COMM_REDUCE,
-    Binary,
-    Call,
-    Expr,
-    IntImm,
-    IterVar,
-    Not,
-    Range,
-    Select,
-    Var,
-    all_of,
-    binary,
-    cast,
-    logical_not,
-    maximum,
-    minimum,
-)
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Select, Var
+from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import SERIAL, THREAD_BINDING, Block, BlockRealize, For, Seq, Stmt, Store, seq
 

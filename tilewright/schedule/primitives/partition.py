@@ -13,8 +13,11 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import LoopRV, bind_loop, statements, substitute_loops
 from tilewright.support.errors import legal, require
 from tilewright.support.names import NameSupply
+from tilewright.tir.arithmetic import binary, maximum
+from tilewright.tir.conversion import cast
 from tilewright.tir.dtype import integer_range
-from tilewright.tir.expr import COMM_REDUCE, Expr, IntImm, Var, binary, cast, maximum
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import substitute
 from tilewright.tir.stmt import SERIAL, BlockRealize, For, Seq, Stmt, seq
 

@@ -11,8 +11,11 @@ from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
 from tilewright.support.errors import legal, require
+from tilewright.tir.arithmetic import all_of
 from tilewright.tir.buffer import BufferRegion, Load
-from tilewright.tir.expr import COMM_REDUCE, Expr, IterVar, Var, all_of, is_const
+from tilewright.tir.conversion import is_const
+from tilewright.tir.expr import Expr, Var
+from tilewright.tir.iter_var import COMM_REDUCE, IterVar
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, seq
 

@@ -6,22 +6,21 @@ from typing import Any
 
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.schedule.analysis.dataflow import require_leaf, require_stage, writes
+from tilewright.schedule.analysis.domains import axis_domains
 from tilewright.schedule.analysis.iteration import require_whole_iteration
 from tilewright.schedule.analysis.ordering import place_in
 from tilewright.schedule.analysis.required import touched
 from tilewright.schedule.given import recorded_as_text
 from tilewright.schedule.index_map import IndexMap, new_shape
 from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives.cache_place import after_writer, before_consumers, insert
 from tilewright.schedule.primitives.caching import (
-    after_writer,
     axes_in,
-    before_consumers,
     cache_name,
     chosen,
     copy_points,
     from_zero,
     inner_loops,
-    insert,
     require_fresh,
     require_visible,
     require_written,
@@ -35,7 +34,8 @@ from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
 from tilewright.support.names import identifier
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Range
+from tilewright.tir.expr import Expr, IntImm
+from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import BlockRealize, Store
 
@@ -196,7 +196,7 @@ def _new_buffer(sch: Schedule, realize: BlockRealize, source: Buffer, name: str,
     """The buffer that holds each element of source[point] at `new`."""
     require(not any(isinstance(n, Load) for e in point for n in walk(e)),
             f"which element of {source.name} block {realize.block.name} uses depends on data", realize)
-    domains = {iv.var: (iv.dom.min, iv.dom.extent) for iv in axes if iv.dom is not None}
+    domains = axis_domains(axes)
     analyzer = sch.analyzer_at(None)
     found = detect_iter_map(new, domains, None, analyzer)
     shown = ", ".join(map(str, new))

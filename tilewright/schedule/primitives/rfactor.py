@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.dataflow import require_stage
 from tilewright.schedule.analysis.digits import conjuncts
+from tilewright.schedule.analysis.domains import bind_axes
 from tilewright.schedule.analysis.iteration import sums_nothing
 from tilewright.schedule.analysis.legality import Region
 from tilewright.schedule.analysis.reads import with_reads
@@ -16,21 +17,11 @@ from tilewright.schedule.primitives.scopes import require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, simpler, statements
 from tilewright.support.errors import legal, require
+from tilewright.tir.arithmetic import all_of, binary, if_then_else
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import (
-    COMM_REDUCE,
-    DATA_PARALLEL,
-    Expr,
-    IntImm,
-    IterVar,
-    Range,
-    Var,
-    all_of,
-    binary,
-    cast,
-    if_then_else,
-    is_const,
-)
+from tilewright.tir.conversion import cast, is_const
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, Block, BlockRealize, For, Stmt, seq
 
@@ -270,9 +261,7 @@ class _Factoring:
 
     def _simpler(self, e: Expr) -> Expr:
         analyzer: Analyzer = self.sch.analyzer_at(None)
-        for iv in (self.factor, *self.inner.values()):
-            assert iv.dom is not None
-            analyzer.bind(iv.var, iv.dom.min, iv.dom.extent)
+        bind_axes(analyzer, (self.factor, *self.inner.values()))
         return simpler(e, analyzer)
 
 

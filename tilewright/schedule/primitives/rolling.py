@@ -10,16 +10,20 @@ from dataclasses import dataclass
 
 from tilewright.arith.linear import linear
 from tilewright.schedule.analysis.dataflow import is_output, loads_of, readers_of, require_stage, writers_of
-from tilewright.schedule.analysis.digits import Interval, bindings, domains_of
+from tilewright.schedule.analysis.density import is_dense
+from tilewright.schedule.analysis.digits import bindings
+from tilewright.schedule.analysis.domains import Interval, domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain
 from tilewright.schedule.analysis.ordering import BEFORE, common_loops, order, place_in
-from tilewright.schedule.analysis.required import Place, inside, is_dense, relaxed
+from tilewright.schedule.analysis.required import Place, inside, relaxed
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import Illegal, legal, require
+from tilewright.tir.arithmetic import all_of, any_of, binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
-from tilewright.tir.expr import COMM_REDUCE, OPAQUE, Call, Expr, IntImm, Range, Var, all_of, any_of, binary
+from tilewright.tir.expr import Call, Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, OPAQUE, Range
 from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.stmt import SERIAL, THREAD_BINDING, UNROLLED, Block, BlockRealize, For, Store
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from tilewright.schedule.primitives.copies import fresh_copy
 from tilewright.schedule.primitives.tensor_view import TensorView
 from tilewright.schedule.schedule import Schedule
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import BufferRegion, Load, strided_pointer
-from tilewright.tir.expr import Call, Expr, IntImm, Range, Var, binary
+from tilewright.tir.expr import Call, Expr, IntImm, Var
+from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node, rewrite, substitute
 from tilewright.tir.stmt import Block, Store
 

@@ -7,7 +7,8 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.analysis.iteration import runs_once
 from tilewright.schedule.state import statements
-from tilewright.tir.expr import Expr, IntImm, IterVar
+from tilewright.tir.expr import Expr, IntImm
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import BlockRealize, For, Stmt
 

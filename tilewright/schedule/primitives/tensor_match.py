@@ -16,9 +16,11 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear
 from tilewright.schedule.primitives.tensor_leaves import Leaf, extent_of, leaves
 from tilewright.support.errors import Illegal
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.equal import structural_equal
-from tilewright.tir.expr import Binary, Expr, FloatImm, IntImm, IterVar, Let, Var, binary
+from tilewright.tir.expr import Binary, Expr, FloatImm, IntImm, Let, Var
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import Node, field_names, substitute, walk
 from tilewright.tir.stmt import Block, For, LetStmt, Stmt, Store
 

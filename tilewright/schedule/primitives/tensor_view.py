@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.primitives.tensor_match import Operand
 from tilewright.support.errors import legal, require
-from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import Call, Expr, IntImm, Range, Var, binary
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.buffer import Buffer, BufferRegion, Load, row_major
+from tilewright.tir.expr import Call, Expr, IntImm, Var
+from tilewright.tir.iter_var import Range
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Block, Stmt
 
@@ -77,9 +79,9 @@ class TensorView:
             inside = binary("and", binary("ge", r.min, 0), binary("le", binary("add", r.min, r.extent), dim))
             legal(analyzer.prove(inside), f"{name} would be {r.min} to {r.min} + {r.extent} of dimension {n} of "
                   f"{source.name}, which has the extent {dim}", at, hint="pad the extents (pad_einsum)")
-        have = source_strides(source)
+        have = source.strides or row_major(source.shape)
         table: dict[Var, Expr] = {}
-        strides = self.param.strides or (_compact(self.extents) if self.pointer else ())
+        strides = self.param.strides or (row_major([IntImm(e) for e in self.extents]) if self.pointer else ())
         for k, want in enumerate(strides):
             axis = self.operand.axes[k]
             if self.extents[k] == 1 or axis is None:
@@ -104,27 +106,6 @@ def _number(extent: Expr) -> int:
     require(isinstance(extent, IntImm), f"the extent {extent} of an intrinsic's buffer is not a constant")
     assert isinstance(extent, IntImm)
     return extent.value
-
-
-def _compact(extents: Sequence[int]) -> tuple[Expr, ...]:
-    out: list[Expr] = []
-    step = 1
-    for extent in reversed(extents):
-        out.append(IntImm(step))
-        step *= extent
-    return tuple(reversed(out))
-
-
-def source_strides(buffer: Buffer) -> tuple[Expr, ...]:
-    """The strides of a buffer in elements, written out for a compact one."""
-    if buffer.strides:
-        return buffer.strides
-    out: list[Expr] = []
-    step: Expr = IntImm(1)
-    for extent in reversed(buffer.shape):
-        out.append(step)
-        step = binary("mul", step, extent)
-    return tuple(reversed(out))
 
 
 def flat_offset(region: BufferRegion, strides: Sequence[Expr]) -> Expr:

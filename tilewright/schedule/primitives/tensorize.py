@@ -4,8 +4,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.schedule.analysis.digits import domains_of
-from tilewright.schedule.analysis.required import Place, is_dense
+from tilewright.schedule.analysis.density import is_dense
+from tilewright.schedule.analysis.domains import domains_of
+from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.blockize_loop import blockize_loop
 from tilewright.schedule.primitives.tensor_body import Instantiation

@@ -9,7 +9,8 @@ from tilewright.schedule.stages.stage import Stage
 from tilewright.te.operation import ComputeOp, ExternOp
 from tilewright.te.reduction import Reduce
 from tilewright.te.tensor import Operation, Tensor, TensorRead
-from tilewright.tir.expr import DATA_PARALLEL, Expr, IntImm, IterVar, Range, Var
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, rewrite
 
 

@@ -20,12 +20,14 @@ from tilewright.schedule.stages.rfactor import factor
 from tilewright.schedule.stages.scan import Scans, kind_of
 from tilewright.schedule.stages.stage import Stage, require_scope_of
 from tilewright.support.errors import ScheduleError, TensorExpressionError, with_hint
+from tilewright.support.order import producers_first
 from tilewright.support.registry import register_hook
 from tilewright.te.fingerprint import graph_text
 from tilewright.te.operation import ComputeOp, post_order
 from tilewright.te.scan import check_scans
 from tilewright.te.tensor import Operation, Tensor
-from tilewright.tir.expr import IterVar, Var
+from tilewright.tir.expr import Var
+from tilewright.tir.iter_var import IterVar
 
 
 @register_hook("te.create_schedule")
@@ -105,18 +107,7 @@ class StageSchedule:
 
     def topological(self) -> list[Stage]:
         """The stages, producers first, in an order that only the dataflow decides."""
-        done: dict[Stage, None] = {}
-        stack = [(self._stage_of[op], False) for op in reversed(self.outputs)]
-        while stack:
-            stage, expanded = stack.pop()
-            if stage in done:
-                continue
-            if expanded:
-                done[stage] = None
-                continue
-            stack.append((stage, True))
-            stack.extend((below, False) for below in reversed(self.inputs_of(stage)) if below not in done)
-        return list(done)
+        return producers_first([self._stage_of[op] for op in self.outputs], self.inputs_of)
 
     # ---- dataflow
 

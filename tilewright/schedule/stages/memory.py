@@ -1,17 +1,19 @@
 """What a stage asks of the memory of its result: versions, alignment, requests ahead of time."""
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.stages.records import Call, Mark
+from tilewright.schedule.stages.axes import StageAxes
+from tilewright.schedule.stages.records import Call
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import described
 from tilewright.te.tensor import Operation, Tensor
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import COMM_REDUCE, THREAD_INDEX, Expr, IterVar, Var, convert
+from tilewright.tir.conversion import convert
+from tilewright.tir.expr import Expr, Var
+from tilewright.tir.iter_var import COMM_REDUCE, THREAD_INDEX, IterVar
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Block
 
@@ -26,22 +28,12 @@ class Request:
     tensor: Tensor | None = None
 
 
-class MemoryCalls:
+class MemoryCalls(StageAxes):
     """The methods of a stage that are about its memory; each records a Request."""
-    op: Operation
-    _schedule: Any
-    requests: list[Request]
-    marks: dict[int, Mark]
-    leaf_iter_vars: Any
 
-    def _call(self, method: str, axes: Iterable[Any], more: str = "") -> Call:
-        raise NotImplementedError
-
-    def _require_leaf(self, call: Call, iv: Any) -> None:
-        raise NotImplementedError
-
-    def _require_computed(self, call: Call) -> None:
-        raise NotImplementedError
+    def __init__(self, schedule: Any, op: Operation) -> None:
+        super().__init__(schedule, op)
+        self.requests: list[Request] = []
 
     def double_buffer(self) -> None:
         """Compute the next iteration's part of this stage, in a second copy of its memory, while this one's is read.

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tilewright.support.errors import ScheduleError, with_hint
-from tilewright.tir.expr import Expr, IterVar
+from tilewright.tir.expr import Expr
+from tilewright.tir.iter_var import IterVar
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 
@@ -40,6 +41,9 @@ class Relation:
     call: Call
 
 
+_DONE = {"vectorize": "vectorized", "parallel": "parallel", "unroll": "unrolled", "bind": "bound to a thread axis"}
+
+
 @dataclass(frozen=True, eq=False)
 class Mark:
     """How one loop runs: kind is vectorize, parallel, unroll or bind (then with its thread axis)."""
@@ -48,6 +52,11 @@ class Mark:
     thread_tag: str = ""
     thread_extent: Expr | None = None       # None: that of the loop
     thread_var: Any = None                  # of the thread axis as the user made it
+
+    @property
+    def done(self) -> str:
+        """What the loop is: "it is already ..."."""
+        return _DONE[self.kind]
 
 
 @dataclass(frozen=True, eq=False)

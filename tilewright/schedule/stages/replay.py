@@ -19,8 +19,10 @@ from tilewright.te.operation import PlaceholderOp
 from tilewright.te.prim_func import argument_list, lower_ops
 from tilewright.te.scan import ScanOp
 from tilewright.te.tensor import Tensor
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import COMM_REDUCE, IterVar, Var, binary
+from tilewright.tir.expr import Var
+from tilewright.tir.iter_var import COMM_REDUCE, IterVar
 from tilewright.tir.stmt import Block, For
 
 

@@ -12,18 +12,9 @@ from tilewright.schedule.stages.stage import Stage
 from tilewright.te.operation import ComputeOp, PlaceholderOp
 from tilewright.te.reduction import Reduce, reduce_axis
 from tilewright.te.tensor import TensorRead
-from tilewright.tir.expr import (
-    COMM_REDUCE,
-    DATA_PARALLEL,
-    Expr,
-    IntImm,
-    IterVar,
-    Range,
-    Var,
-    all_of,
-    binary,
-    if_then_else,
-)
+from tilewright.tir.arithmetic import all_of, binary, if_then_else
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, substitute
 
 

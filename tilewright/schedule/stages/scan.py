@@ -8,7 +8,7 @@ from tilewright.schedule.stages.records import Call
 from tilewright.te.operation import ComputeOp, PlaceholderOp
 from tilewright.te.scan import ScanOp
 from tilewright.te.tensor import Operation
-from tilewright.tir.expr import IterVar
+from tilewright.tir.iter_var import IterVar
 
 
 def loop_axes(op: Operation) -> tuple[IterVar, ...]:

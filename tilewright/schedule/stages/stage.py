@@ -3,26 +3,19 @@ from __future__ import annotations
 
 import difflib
 import operator
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tilewright.schedule.primitives.scopes import SCOPES
-from tilewright.schedule.stages.memory import MemoryCalls, Request
-from tilewright.schedule.stages.records import Attachment, Call, Mark, Relation, call_site
-from tilewright.schedule.stages.scan import kind_of, loop_axes
+from tilewright.schedule.stages.axes import axis_name
+from tilewright.schedule.stages.memory import MemoryCalls
+from tilewright.schedule.stages.records import Attachment, Call, Mark, Relation
+from tilewright.schedule.stages.scan import loop_axes
 from tilewright.schedule.stages.tensorize import Tensorization, tensorization
 from tilewright.support.errors import described, with_hint
-from tilewright.te.operation import ComputeOp, PlaceholderOp
-from tilewright.te.tensor import Operation, Tensor
-from tilewright.tir.expr import COMM_REDUCE, ORDERED, THREAD_INDEX, Expr, IntImm, IterVar, Var
-
-_DONE = {"vectorize": "vectorized", "parallel": "parallel", "unroll": "unrolled",
-         "bind": "bound to a thread axis"}
-
-
-NOT_HERE = {                                   # of TE's stage methods
-    "tensorize": "vectorize the innermost axis",
-}
+from tilewright.te.operation import PlaceholderOp
+from tilewright.te.tensor import Operation
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE, ORDERED, THREAD_INDEX, IterVar
 
 
 class Stage(MemoryCalls):
@@ -32,52 +25,20 @@ class Stage(MemoryCalls):
     """
 
     def __init__(self, schedule: Any, op: Operation, key: str, is_output: bool = False) -> None:
-        self._schedule = schedule
+        super().__init__(schedule, op)
         self.origin_op = op
-        self.op = op
         self.key = key                      # where the stage comes from, equal in every process
         self.is_output = is_output
         self.scope = ""
         self.scope_call: Call | None = None
         self.relations: list[Relation] = []
-        self.marks: dict[int, Mark] = {}
-        self.pragmas: list[tuple[IterVar, str, Any, Call]] = []
-        self.requests: list[Request] = []
         self.attachment: Attachment | None = None
         self.tensorized: Tensorization | None = None
-        self._leaves: list[IterVar] = [*loop_axes(op)]
-        self._all: list[IterVar] = list(self._leaves)
-        self._consumed: dict[int, str] = {}
 
     def __getattr__(self, name: str) -> Any:
-        hint = NOT_HERE.get(name)
-        if hint is None:
-            near = [] if name.startswith("_") else difflib.get_close_matches(name, dir(type(self)), 1, 0.8)
-            raise AttributeError(with_hint(f"a stage has no attribute {name!r}",
-                                           f"did you mean {near[0]}?" if near else ""))
-        raise AttributeError(with_hint(f"Stage.{name} does not exist", hint))
-
-    # ---- what users read
-
-    @property
-    def axis(self) -> tuple[IterVar, ...]:
-        """The spatial axes of the operation."""
-        return self.op.axis
-
-    @property
-    def reduce_axis(self) -> tuple[IterVar, ...]:
-        """The reduction axes of the operation."""
-        return self.op.reduce_axis
-
-    @property
-    def leaf_iter_vars(self) -> tuple[IterVar, ...]:
-        """The loops as they stand, outermost first."""
-        return tuple(self._leaves)
-
-    @property
-    def all_iter_vars(self) -> tuple[IterVar, ...]:
-        """Every axis that the stage has or had, in order of creation."""
-        return tuple(self._all)
+        near = [] if name.startswith("_") else difflib.get_close_matches(name, dir(type(self)), 1, 0.8)
+        raise AttributeError(with_hint(f"a stage has no attribute {name!r}",
+                                       f"did you mean {near[0]}?" if near else ""))
 
     def __repr__(self) -> str:
         return f"stage({self.op.name})"
@@ -109,7 +70,7 @@ class Stage(MemoryCalls):
         """Split two loops and reorder them to (x.outer, y.outer, x.inner, y.inner), which is returned."""
         call = self._call("tile", [x_parent, y_parent], f"{x_factor}, {y_factor}")
         if x_parent is y_parent:
-            call.refuse(f"the axis {_name(x_parent)} is given twice")
+            call.refuse(f"the axis {axis_name(x_parent)} is given twice")
         for iv, what, factor in ((x_parent, "x_factor", x_factor), (y_parent, "y_factor", y_factor)):
             self._require_free(call, iv)
             _size(call, what, factor)
@@ -135,7 +96,7 @@ class Stage(MemoryCalls):
             if iv.iter_type != nest[0].iter_type:
                 reduced = next(x for x in nest if x.iter_type == COMM_REDUCE)
                 spatial = next(x for x in nest if x.iter_type != COMM_REDUCE)
-                call.refuse(f"{_name(spatial)} is a spatial axis and {_name(reduced)} a reduction axis",
+                call.refuse(f"{axis_name(spatial)} is a spatial axis and {axis_name(reduced)} a reduction axis",
                             "fuse axes of one kind")
         for iv in nest:
             self._require_free(call, iv)
@@ -173,7 +134,7 @@ class Stage(MemoryCalls):
         """Give each iteration of a loop to a thread or block of threads of a GPU."""
         call = self._call("bind", [ivar, thread_ivar])
         if not isinstance(thread_ivar, IterVar) or thread_ivar.iter_type != THREAD_INDEX:
-            call.refuse(f"{_name(thread_ivar)} is not a thread axis",
+            call.refuse(f"{axis_name(thread_ivar)} is not a thread axis",
                         'make one with te.thread_axis("threadIdx.x")')
         for key, mark in self.marks.items():
             if mark.thread_tag == thread_ivar.thread_tag and key != id(ivar):
@@ -205,13 +166,13 @@ class Stage(MemoryCalls):
         call = call or self._call(kind, [var])
         self._require_leaf(call, var)
         if var.iter_type == COMM_REDUCE and kind in ("vectorize", "parallel"):
-            call.refuse(f"cannot {kind} the reduction axis {_name(var)}: its steps update the same element",
+            call.refuse(f"cannot {kind} the reduction axis {axis_name(var)}: its steps update the same element",
                         f"{kind} a spatial axis of {self.op.name}, or write the reduction in two stages")
         if var.iter_type == ORDERED and kind != "unroll":
-            call.refuse(f"cannot {kind} the scan axis {_name(var)}: its steps run in order, each reads earlier ones",
-                        f"{kind} another axis of the update")
+            call.refuse(f"cannot {kind} the scan axis {axis_name(var)}: its steps run in order, each reads earlier "
+                        "ones", f"{kind} another axis of the update")
         if id(var) in self.marks:
-            call.refuse(f"{_name(var)} is already {_DONE[self.marks[id(var)].kind]} "
+            call.refuse(f"{axis_name(var)} is already {self.marks[id(var)].done} "
                         f"({self.marks[id(var)].call.site})", "a loop runs in one way; split makes two of it")
         if thread is None:
             self.marks[id(var)] = Mark(kind, call)
@@ -228,7 +189,7 @@ class Stage(MemoryCalls):
         stages would be computed inside each other.
         """
         where = parent.op.name if isinstance(parent, Stage) else repr(parent)
-        call = self._call("compute_at", [], f"s[{where}], {_name(scope)}")
+        call = self._call("compute_at", [], f"s[{where}], {axis_name(scope)}")
         if not isinstance(parent, Stage) or parent._schedule is not self._schedule:
             call.refuse(f"{where} is not a stage of this schedule", "pass s[T] for a tensor T")
         self._require_computed(call)
@@ -296,88 +257,11 @@ class Stage(MemoryCalls):
         self._leaves = [*loop_axes(op)]
         self._all += [iv for iv in self._leaves if not self.has_axis(iv)]
 
-    def has_axis(self, iv: IterVar) -> bool:
-        return any(iv is own for own in self._all)
-
-    def is_leaf(self, iv: IterVar) -> bool:
-        return any(iv is leaf for leaf in self._leaves)
-
-    def index_of(self, iv: IterVar) -> int:
-        """Position of iv among all_iter_vars."""
-        return next(n for n, own in enumerate(self._all) if own is iv)
-
-    # ---- checks
-
-    def _call(self, method: str, axes: Iterable[Any], more: str = "") -> Call:
-        parts = [*(_name(iv) for iv in axes), *([more] if more else [])]
-        return Call(f"s[{self.op.name}].{method}({', '.join(parts)})", call_site())
-
-    def _require_computed(self, call: Call) -> None:
-        if not isinstance(self.op, ComputeOp):
-            call.refuse(f"{self.op.name} is {kind_of(self.op)}: there is no computation to move",
-                        f"s.cache_read makes a copy of {self.op.name} that can be moved")
-
-    def _require_leaf(self, call: Call, iv: Any) -> None:
-        if not isinstance(iv, IterVar):
-            call.refuse(f"{_name(iv)} is not an axis", f"the axes are in s[{self.op.name}].op.axis and "
-                        ".op.reduce_axis, and returned by split and fuse")
-        self._schedule.scans.require_axis(call, self, iv)
-        if self.is_leaf(iv):
-            return
-        names = ", ".join(leaf.var.name for leaf in self._leaves) or "none"
-        loops = f"the loops of {self.op.name} are {names}"
-        if id(iv) in self._consumed and self.has_axis(iv):
-            how = self._consumed[id(iv)]
-            call.refuse(f"{_name(iv)} is no longer a loop of {self.op.name}: it was {how}", loops)
-        owner = self._schedule.owner_of(iv)
-        if owner is not None:
-            call.refuse(f"{_name(iv)} is an axis of {owner.op.name}, not of {self.op.name}", loops)
-        call.refuse(f"{_name(iv)} is not an axis of {self.op.name}", loops)
-
-    def _places(self, call: Call, axes: Iterable[Any]) -> list[int]:
-        """The places of distinct leaves among the loops, in ascending order."""
-        seen: set[int] = set()
-        for iv in axes:
-            self._require_leaf(call, iv)
-            if id(iv) in seen:
-                call.refuse(f"the axis {_name(iv)} is given twice")
-            seen.add(id(iv))
-        return [n for n, leaf in enumerate(self._leaves) if id(leaf) in seen]
-
-    def _require_free(self, call: Call, iv: Any) -> None:
-        """iv is a leaf, and nothing was said yet about how it runs or what is computed in it."""
-        self._require_leaf(call, iv)
-        if id(iv) in self.marks:
-            mark = self.marks[id(iv)]
-            call.refuse(f"{_name(iv)} is already {_DONE[mark.kind]} ({mark.call.site})",
-                        "do this before that call")
-        for annotated, _, _, earlier in self.pragmas:
-            if annotated is iv:
-                call.refuse(f"{_name(iv)} has a pragma ({earlier.site})", "do this before that call")
-        user = self._schedule.attached_at(self, iv)
-        if user is not None:
-            call.refuse(f"{user.op.name} is computed at {_name(iv)} ({user.attachment.call.site})",
-                        "do this before compute_at, and compute it at one of the new axes")
-
-    def _consume(self, parents: Sequence[IterVar], results: list[IterVar], how: str) -> None:
-        """Replace the adjacent leaves parents by results."""
-        self._consumed.update((id(iv), how) for iv in parents)
-        place = next(n for n, leaf in enumerate(self._leaves) if leaf is parents[0])
-        self._leaves[place:place + len(parents)] = results
-        self._all += results
-
 
 def require_scope_of(call: Call, scope: object) -> None:
     """Refuse a scope that is none of SCOPES."""
     if not isinstance(scope, str) or scope not in SCOPES:
         call.refuse(f"{described(scope)} is not a storage scope", f"the scopes are {', '.join(SCOPES)}")
-
-
-def _name(iv: Any) -> str:
-    """An axis by its name; anything else as Python shows it."""
-    if isinstance(iv, IterVar):
-        return iv.thread_tag or iv.var.name
-    return iv.name if isinstance(iv, (Var, Tensor)) else repr(iv)
 
 
 def _size(call: Call, what: str, value: Any) -> int:

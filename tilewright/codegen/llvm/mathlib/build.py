@@ -93,7 +93,14 @@ class MathBuilder(FunctionBuilder):
 
     def clamp(self, x: str, low: float, high: float) -> str:
         """x held between low and high; NaN stays."""
-        x = self.select(self.cmp("ogt", x, self.c(high)), self.c(high), x)
+        return self.at_least(self.at_most(x, high), low)
+
+    def at_most(self, x: str, high: float) -> str:
+        """The smaller of x and high; NaN stays."""
+        return self.select(self.cmp("ogt", x, self.c(high)), self.c(high), x)
+
+    def at_least(self, x: str, low: float) -> str:
+        """The larger of x and low; NaN stays."""
         return self.select(self.cmp("olt", x, self.c(low)), self.c(low), x)
 
     def poly(self, x: str, coefficients: Sequence[float]) -> str:
@@ -101,6 +108,14 @@ class MathBuilder(FunctionBuilder):
         out = self.c(coefficients[-1])
         for value in reversed(coefficients[:-1]):
             out = self.fma(out, x, self.c(value))
+        return out
+
+    def poly_by_pairs(self, x: str, square: str, coefficients: Sequence[float]) -> str:
+        """`poly` with square = x * x at hand: as many operations, half of them one after the other."""
+        pairs = [self.poly(x, coefficients[k:k + 2]) for k in range(0, len(coefficients), 2)]
+        out = pairs[-1]
+        for pair in reversed(pairs[:-1]):
+            out = self.fma(out, square, pair)
         return out
 
     def nearest(self, x: str) -> tuple[str, str]:

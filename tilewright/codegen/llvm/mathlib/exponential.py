@@ -39,22 +39,28 @@ def _reduce(b: MathBuilder, x: str) -> tuple[str, str, str]:
     return k, r, b.sub(b.sub(head, r), tail)
 
 
-def _beyond_one(b: MathBuilder, r: str, error: str) -> str:
-    """e**r - 1 - r + error."""
-    return b.fma(b.mul(r, r), b.poly(r, EXP_DOUBLE if b.is_double else EXP_SINGLE), error)
+def _minus_one(b: MathBuilder, r: str) -> str:
+    """e**r - 1."""
+    return _beyond_one(b, r, r)
 
 
-def _minus_one(b: MathBuilder, r: str, error: str) -> str:
-    """e**(r + error) - 1."""
-    return b.add(r, _beyond_one(b, r, error))
+def _beyond_one(b: MathBuilder, r: str, plus: str) -> str:
+    """e**r - 1 - r + plus."""
+    square = b.mul(r, r)
+    return b.fma(square, b.poly_by_pairs(r, square, EXP_DOUBLE if b.is_double else EXP_SINGLE), plus)
 
 
 def exp_scaled(b: MathBuilder, x: str, shift: int = 0) -> str:
     """exp(x) * 2**shift."""
-    x = b.clamp(x, b.pick(-104.5, -746.0) - shift, b.pick(89.0, 710.0) + 1)
+    return _exp_from_low(b, b.at_most(x, b.pick(89.0, 710.0) + 1), shift)
+
+
+def _exp_from_low(b: MathBuilder, x: str, shift: int = 0) -> str:
+    """exp(x) * 2**shift for x that is not far beyond the overflow threshold."""
+    x = b.at_least(x, b.pick(-104.5, -746.0) - shift)
     whole, k, head = _multiple(b, x)
     r = b.fma(whole, b.c(-(LN2_DOUBLE if b.is_double else LN2_SINGLE)[1]), head)
-    p = b.add(b.c(1.0), _beyond_one(b, r, r))
+    p = b.add(b.c(1.0), _minus_one(b, r))
     return b.scale(p, b.iadd(k, b.n(shift)) if shift else k)
 
 
@@ -73,7 +79,7 @@ def exp2(b: MathBuilder, x: str) -> str:
 def _expm1(b: MathBuilder, x: str) -> str:
     """e**x - 1 for x below the overflow threshold: 2**k * (e**r - 1) + (2**k - 1)."""
     k, r, error = _reduce(b, x)
-    minus_one = _minus_one(b, r, error)
+    minus_one = b.add(r, _beyond_one(b, r, error))
     power = b.power_of_two(k)
     combined = b.fma(power, minus_one, b.sub(power, b.c(1.0)))
     # k = 0: the value itself, so that tiny numbers and -0.0 come back exactly
@@ -89,21 +95,28 @@ def expm1(b: MathBuilder, x: str) -> str:
 
 
 def tanh(b: MathBuilder, x: str) -> str:
-    """-t / (t + 2) with t = expm1(-2 |x|)."""
-    magnitude = b.abs(x)
-    limited = b.select(b.cmp("ogt", magnitude, b.c(b.pick(10.0, 20.0))), b.c(b.pick(10.0, 20.0)), magnitude)
-    t = _expm1(b, b.mul(limited, b.c(-2.0)))
-    y = b.neg(b.div(t, b.add(t, b.c(2.0))))
-    y = b.select(b.cmp("olt", magnitude, b.c(b.pick(2.0**-13, 2.0**-28))), magnitude, y)
-    return b.copysign(y, x)
+    """-t / (t + 2) with t = expm1(-2 |x|) = 2**k * (e**r - 1) + (2**k - 1).
+
+    An error of r counts 2**k times and k is 0 for small x, so that the rounding of ln 2 to one number does no harm.
+    """
+    magnitude = b.at_most(b.abs(x), b.pick(10.0, 20.0))
+    exponent = b.neg(b.add(magnitude, magnitude))
+    if b.exact_fma:
+        whole, k = b.nearest_multiple(exponent, LOG2_E)
+        r = b.fma(whole, b.c(-LN2), exponent)
+    else:
+        k, r, _ = _reduce(b, exponent)
+    power = b.power_of_two(k)
+    t = b.fma(power, _minus_one(b, r), b.sub(power, b.c(1.0)))
+    return b.copysign(b.div(t, b.add(t, b.c(2.0))), x)
 
 
 def sigmoid(b: MathBuilder, x: str) -> str:
     """1 / (1 + e) for x >= 0, else e / (1 + e), with e = exp(-|x|): no overflow, and full accuracy
     at the low end.
     """
-    e = exp(b, b.neg(b.abs(x)))
-    top = b.select(b.cmp("olt", x, b.c(0.0)), e, b.c(1.0))
+    e = _exp_from_low(b, b.neg(b.abs(x)))
+    top = b.select(b.icmp("slt", b.bits(x), b.n(0)), e, b.c(1.0))
     return b.div(top, b.add(b.c(1.0), e))
 
 

@@ -1,0 +1,193 @@
+"""Operators and functions of expressions: operands are checked and brought to one dtype, integer constants fold."""
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.support.errors import IRError, with_hint
+from tilewright.support.registry import register_hook
+from tilewright.tir import dtype as dt
+from tilewright.tir.conversion import const, convert, match_all, match_types
+from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Not, Select
+from tilewright.tir.ops import BINARY, INTRINSICS
+
+_ON_NUMBERS = ("add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "shl", "shr")
+_ALWAYS_ON_INTEGERS = frozenset(("add", "sub", "mul", "min", "max", "eq", "ne", "lt", "le", "gt", "ge"))
+
+
+def _checked(op: str, dtype: str, divisor: Expr) -> str:
+    """The operator for operands of dtype. Raises IRError where there is none."""
+    if dt.is_bool(dtype):
+        op = {"bitand": "and", "bitor": "or"}.get(op, op)      # one spelling, so that guards are recognised
+    row = BINARY[op]
+    if dtype == "handle" and op not in ("eq", "ne"):           # `in` on a tuple of parameters compares
+        raise IRError(f"`{row.symbol}` on a pointer")
+    if row.logical and not dt.is_bool(dtype):
+        raise IRError(with_hint(f"`{row.symbol}` needs bool operands, got {dtype}", "compare first: x != 0"))
+    if op == "div" and not dt.is_float(dtype):
+        raise IRError(with_hint(f"`/` on {dtype} is ambiguous",
+                                "write // to round down, truncdiv to round to zero, "
+                                'or cast: x.astype("float32") / y'))
+    if op in ("truncdiv", "truncmod", "bitand", "bitor", "bitxor", "shl", "shr") and dt.is_float(dtype):
+        raise IRError(f"`{row.symbol}` needs integers, got {dtype}")
+    if op in _ON_NUMBERS and dt.is_bool(dtype):
+        raise IRError(with_hint(f"`{row.symbol}` on bool", 'cast first: x.astype("int32")'))
+    if op in ("floordiv", "floormod", "truncdiv", "truncmod") and isinstance(divisor, IntImm) and divisor.value == 0:
+        raise IRError(f"`{row.symbol}` by the constant 0")
+    return op
+
+
+@register_hook("tir.binary")
+def binary(op: str, a: Any, b: Any) -> Expr:
+    """`a op b` with operands brought to one dtype; integer constants fold, x + 0 and x * 1 vanish on
+    integers.
+
+    Raises IRError when the dtypes do not promote, for `/` on integers and for a constant zero divisor.
+    """
+    x, y = match_types(a, b)
+    dtype = x.dtype
+    if dtype not in ("int32", "int64") or op not in _ALWAYS_ON_INTEGERS:
+        op = _checked(op, dtype, y)
+    row = BINARY[op]
+    foldable = op not in ("shl", "shr") or (isinstance(y, IntImm) and 0 <= y.value < dt.bits_of(dtype))
+    if isinstance(x, IntImm) and isinstance(y, IntImm) and foldable:
+        value = row.fold(x.value, y.value)
+        out = "bool" if row.compares else dtype
+        low, high = dt.integer_range(out)
+        if low <= value <= high:
+            return IntImm(int(value), out)
+    elif dt.is_integer(dtype):
+        if isinstance(y, IntImm):
+            if y.value == 0 and op in ("add", "sub", "shl", "shr", "bitor", "bitxor"):
+                return x
+            if y.value == 1 and op in ("mul", "floordiv", "truncdiv"):
+                return x
+            if y.value == 0 and op == "mul":
+                return y
+            if y.value == 1 and op in ("floormod", "truncmod"):
+                return IntImm(0, dtype)
+        elif isinstance(x, IntImm):
+            if (x.value == 0 and op == "add") or (x.value == 1 and op == "mul"):
+                return y
+            if x.value == 0 and op == "mul":
+                return x
+    elif row.logical:
+        for this, other in ((x, y), (y, x)):
+            if isinstance(this, IntImm):
+                return other if bool(this.value) == (op == "and") else this
+    return Binary(op, x, y)
+
+
+@register_hook("tir.negate")
+def negate(e: Expr) -> Expr:
+    """-e; unsigned and bool are refused."""
+    if not (dt.is_float(e.dtype) or dt.is_signed(e.dtype)):
+        raise IRError(with_hint(f"negation of {e.dtype}", 'cast first: x.astype("int32")'))
+    if isinstance(e, FloatImm):
+        return FloatImm(-e.value, e.type)
+    zero = -0.0 if dt.is_float(e.dtype) else 0            # -0.0 - x keeps the sign of zero
+    return binary("sub", const(zero, e.dtype), e)
+
+
+def logical_not(a: Any) -> Expr:
+    e = convert(a)
+    if not dt.is_bool(e.dtype):
+        raise IRError(with_hint(f"`not` needs a bool, got {e.dtype}", "compare first: x == 0"))
+    if isinstance(e, IntImm):
+        return IntImm(1 - e.value, "bool")
+    return e.a if isinstance(e, Not) else Not(e)
+
+
+@register_hook("tir.bitwise_not")
+def bitwise_not(e: Expr) -> Expr:
+    if dt.is_bool(e.dtype):
+        return logical_not(e)
+    return intrinsic("bitwise_not", e)
+
+
+@register_hook("tir.absolute")
+def absolute(e: Expr) -> Expr:
+    return e if dt.is_unsigned(e.dtype) else intrinsic("abs", e)
+
+
+@register_hook("tir.power")
+def power(a: Any, b: Any) -> Expr:
+    x, y = match_types(a, b)
+    if not dt.is_float(x.dtype):
+        raise IRError(with_hint(f"`**` on {x.dtype}", 'cast first: x.astype("float32")'))
+    return intrinsic("pow", x, y)
+
+
+def intrinsic(name: str, *args: Any, dtype: str | None = None) -> Expr:
+    """name(*args) for a row of INTRINSICS. Math functions of integers are refused. Raises IRError."""
+    row = INTRINSICS.get(name)
+    if row is None:
+        raise IRError(with_hint(f"there is no function {name!r}",
+                                f"the functions are {', '.join(sorted(INTRINSICS))}"))
+    if row.arity >= 0 and len(args) != row.arity:
+        raise IRError(f"{name} takes {row.arity} argument(s), {len(args)} given")
+    exprs = match_all(*args) if row.operands else tuple(convert(a) for a in args)
+    types = ", ".join(e.dtype for e in exprs)
+    if row.operands == "float" and not all(dt.is_float(e.dtype) for e in exprs):
+        raise IRError(with_hint(f"{name} of {types}", f'cast first: {name}(x.astype("float32"))'))
+    if row.operands == "integer" and not all(dt.is_integer(e.dtype) for e in exprs):
+        raise IRError(f"{name} needs an integer, got {types}")
+    return Call(name, exprs, dtype or result_type(name, exprs))
+
+
+def result_type(name: str, args: tuple[Expr, ...]) -> str:
+    """The dtype that a call of intrinsic `name` has when none is given."""
+    if INTRINSICS[name].predicate:
+        return dt.with_lanes("bool", dt.lanes_of(args[0].dtype))
+    if INTRINSICS[name].kind == "effect" or not args:
+        return "int32"
+    return args[-1].dtype
+
+
+def if_then_else(condition: Any, a: Any, b: Any) -> Expr:
+    """a where condition holds, else b; only the chosen one is evaluated."""
+    c = convert(condition)
+    if not dt.is_bool(c.dtype):
+        raise IRError(with_hint(f"if_then_else: the condition is {c.dtype}", "compare first: x != 0"))
+    x, y = match_types(a, b)
+    if isinstance(c, IntImm):
+        return x if c.value else y
+    return Call("if_then_else", (c, x, y), x.dtype)
+
+
+def select(condition: Any, a: Any, b: Any) -> Expr:
+    """a where condition holds, else b; both may be evaluated."""
+    c = convert(condition)
+    if not dt.is_bool(c.dtype):
+        raise IRError(with_hint(f"select: the condition is {c.dtype}", "compare first: x != 0"))
+    x, y = match_types(a, b)
+    return Select(c, x, y)
+
+
+def truncdiv(a: Any, b: Any) -> Expr: return binary("truncdiv", a, b)
+def truncmod(a: Any, b: Any) -> Expr: return binary("truncmod", a, b)
+def floordiv(a: Any, b: Any) -> Expr: return binary("floordiv", a, b)
+def floormod(a: Any, b: Any) -> Expr: return binary("floormod", a, b)
+def minimum(a: Any, b: Any) -> Expr: return binary("min", a, b)
+def maximum(a: Any, b: Any) -> Expr: return binary("max", a, b)
+
+
+def all_of(*conditions: Any) -> Expr:
+    """True when every condition holds; True for none."""
+    out: Expr = IntImm(1, "bool")
+    for c in conditions:
+        out = binary("and", out, c)
+    return out
+
+
+def any_of(*conditions: Any) -> Expr:
+    """True when some condition holds; False for none."""
+    out: Expr = IntImm(0, "bool")
+    for c in conditions:
+        out = binary("or", out, c)
+    return out
+
+
+def ceildiv(a: Any, b: Any) -> Expr:
+    """a / b rounded up, as (a + b - 1) // b, b > 0."""
+    x, y = match_types(a, b)
+    return binary("floordiv", binary("add", x, binary("sub", y, 1)), y)

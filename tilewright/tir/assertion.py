@@ -1,0 +1,31 @@
+"""Assertions: conditions that are checked when the kernel runs.
+
+One is `Evaluate(Call("Assert", (condition, message)))`. Where the condition does not hold the call of the kernel
+raises; what stands behind is still executed, with every access inside its buffer, so results may have been written.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.support.errors import IRError, described, with_hint
+from tilewright.tir import dtype as dt
+from tilewright.tir.conversion import convert
+from tilewright.tir.expr import Call, Expr, StringImm
+from tilewright.tir.stmt import Evaluate
+
+
+def assertion(condition: Any, message: Any = "") -> Evaluate:
+    """The statement that condition holds; message is a text. Raises IRError for anything else."""
+    c = convert(condition)
+    if not dt.is_bool(c.dtype) or dt.lanes_of(c.dtype) > 1:
+        raise IRError(with_hint(f"the condition of an assertion is {c.dtype}, not a bool", "compare: x != 0"))
+    text = message.value if isinstance(message, StringImm) else message
+    if not isinstance(text, str):
+        raise IRError(f"the message of an assertion is a text, not {described(message)}")
+    return Evaluate(Call("Assert", (c, StringImm(text)), "int32"))
+
+
+def failure(message: Expr, condition: Any) -> str:
+    """What is said where the condition, an expression or its text, does not hold."""
+    text = message.value if isinstance(message, StringImm) else ""
+    return f"{text} ({condition} does not hold)" if text else f"the assertion {condition} does not hold"

@@ -1,0 +1,147 @@
+"""Values as expressions: constants, casts, operands brought to one dtype."""
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from tilewright.support.errors import IRError, described, with_hint
+from tilewright.support.registry import register_hook
+from tilewright.tir import dtype as dt
+from tilewright.tir.expr import Broadcast, Cast, Expr, FloatImm, IntImm, StringImm
+from tilewright.tir.iter_var import IterVar
+
+
+@register_hook("tir.convert")
+def convert(x: Any, dtype: str | None = None) -> Expr:
+    """x as an Expr: a Python or NumPy number becomes a constant (of `dtype`, else
+    int32/int64/float32/bool).
+    """
+    if isinstance(x, Expr):
+        return x
+    if isinstance(x, IterVar):
+        return x.var
+    to_expr = getattr(x, "__tilewright_expr__", None)
+    if to_expr is not None:
+        return to_expr()
+    if isinstance(x, str):
+        return StringImm(x)
+    if isinstance(x, (bool, np.bool_, int, float, np.number)):
+        if dtype is None and isinstance(x, (np.number, np.bool_)):
+            dtype = dt.canonical(x.dtype)
+        return const(x, dtype)
+    raise IRError(with_hint(f"{described(x)} is not an expression",
+                            "expected a number, a Var, an axis or an indexed tensor"))
+
+
+def const(value: Any, dtype: str | None = None) -> Expr:
+    """A constant of dtype (a Broadcast of one when dtype is a vector). Raises IRError where it does not
+    fit.
+    """
+    if dtype is None:
+        if isinstance(value, (bool, np.bool_)):
+            dtype = "bool"
+        elif isinstance(value, (int, np.integer)):
+            dtype = "int32" if -2**31 <= value < 2**31 else "int64"
+        else:
+            dtype = "float32"
+    if type(value) not in (int, float) and not isinstance(value, (int, float, np.number, np.bool_)):
+        raise IRError(f"{described(value)} is not a number")
+    element, lanes = dt.parse(dtype if isinstance(dtype, str) else dt.canonical(dtype))
+    if lanes > 1:
+        return Broadcast(const(value, element), lanes)
+    if dt.is_float(element):
+        return FloatImm(float(value), element)
+    if isinstance(value, (float, np.floating)):
+        if not float(value).is_integer():
+            raise IRError(with_hint(f"the constant {value} is not an integer, the other operand is {element}",
+                                    'cast the operand first: x.astype("float32")'))
+        value = int(value)
+    low, high = dt.integer_range(element)
+    if not low <= int(value) <= high:
+        raise IRError(f"the constant {value} does not fit {element} ({low} to {high})")
+    return IntImm(int(value), element)
+
+
+def is_const(e: Any, value: float | None = None) -> bool:
+    """True when e is a scalar constant (equal to value, if given)."""
+    return isinstance(e, (IntImm, FloatImm)) and (value is None or e.value == value)
+
+
+@register_hook("tir.cast")
+def cast(dtype: str, value: Any) -> Expr:
+    """value converted to dtype; constants convert at once, equal types give value itself."""
+    e, dtype = convert(value), dt.canonical(dtype)
+    if e.dtype == dtype:
+        return e
+    if dt.lanes_of(dtype) == 1 and isinstance(e, (IntImm, FloatImm)):
+        if dt.is_float(dtype):
+            own = dt.numpy_dtype(e.dtype).type(e.value)              # rounded to its own type first
+            return FloatImm(float(own), dtype)
+        if isinstance(e, IntImm) and dt.integer_range(dtype)[0] <= e.value <= dt.integer_range(dtype)[1]:
+            return IntImm(e.value, dtype)
+    if dt.lanes_of(e.dtype) == 1 and dt.lanes_of(dtype) > 1:
+        return Broadcast(cast(dt.element_of(dtype), e), dt.lanes_of(dtype))
+    return Cast(dtype, e)
+
+
+def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
+    """Both operands as expressions of one dtype: numbers take the other's type, the rest promotes."""
+    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype == b.dtype:
+        return a, b
+    for operand in (a, b):
+        if isinstance(operand, str):
+            raise IRError(f"the operand {operand!r} is a string, not a number or an expression")
+    number_a, number_b = isinstance(a, (int, float, np.number)), isinstance(b, (int, float, np.number))
+    if number_a and not number_b:
+        y = convert(b)
+        return _adapt(a, y.dtype), y
+    if number_b and not number_a:
+        x = convert(a)
+        return x, _adapt(b, x.dtype)
+    x, y = convert(a), convert(b)
+    if x.dtype == y.dtype:
+        return x, y
+    common = dt.promote(x.dtype, y.dtype)
+    return cast(common, x), cast(common, y)
+
+
+def match_all(*args: Any) -> tuple[Expr, ...]:
+    """All operands as expressions of one dtype, by the rules of `match_types`."""
+    numbers = [isinstance(a, (int, float, np.number)) for a in args]
+    given = [convert(a) for a, number in zip(args, numbers, strict=True) if not number]
+    if not given:
+        return tuple(convert(a) for a in args)
+    common = functools.reduce(dt.promote, [e.dtype for e in given])
+    pairs = zip(args, numbers, strict=True)
+    return tuple(_adapt(a, common) if number else cast(common, a) for a, number in pairs)
+
+
+def _adapt(value: Any, dtype: str) -> Expr:
+    """A number next to an operand of dtype. An int takes it; a float beside an integer makes the pair
+    float32.
+    """
+    if type(value) is int and dtype in ("int32", "int64") and -0x80000000 <= value < 0x80000000:
+        return IntImm(value, dtype)
+    if isinstance(value, (float, np.floating)) and not dt.is_float(dtype):
+        raise IRError(with_hint(f"the float {value} is combined with an operand of type {dtype}",
+                                'cast the operand first: x.astype("float32")'))
+    if dt.is_bool(dtype) and not isinstance(value, (bool, np.bool_)):
+        raise IRError(with_hint(f"the number {value} is combined with a bool",
+                                'cast the bool first: x.astype("int32")'))
+    return const(value, dtype)
+
+
+def min_value(dtype: str) -> Expr:
+    """The smallest value of dtype; -inf for floats that have one (the identity of max)."""
+    dtype = dt.canonical(dtype)
+    limits = dt.float_limits if dt.is_float(dtype) else dt.integer_range
+    return const(limits(dtype)[0], dtype)
+
+
+def max_value(dtype: str) -> Expr:
+    """The largest value of dtype; inf for floats that have one (the identity of min)."""
+    dtype = dt.canonical(dtype)
+    limits = dt.float_limits if dt.is_float(dtype) else dt.integer_range
+    return const(limits(dtype)[1], dtype)

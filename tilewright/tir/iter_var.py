@@ -1,0 +1,35 @@
+"""Iteration variables: what an axis of a block or a te operation runs over, and in which way."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.tir.expr import Expr, ExprOps, Var
+from tilewright.tir.node import Node
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Range(Node):
+    """The integers min, min + 1, ..., min + extent - 1."""
+    min: Expr
+    extent: Expr
+
+
+# iter_type numbers are TVM's
+DATA_PARALLEL, THREAD_INDEX, COMM_REDUCE, ORDERED, OPAQUE = 0, 1, 2, 3, 4
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class IterVar(Node, ExprOps):
+    """An iteration: var runs over dom. A thread axis has a thread_tag and may have no dom yet."""
+    dom: Range | None
+    var: Var
+    iter_type: int = DATA_PARALLEL
+    thread_tag: str = ""
+
+    @property
+    def dtype(self) -> str:
+        return self.var.dtype
+
+    __eq__ = ExprOps.__eq__
+    __ne__ = ExprOps.__ne__
+    __hash__ = object.__hash__
