@@ -4,6 +4,8 @@ called from a kernel.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from kernels import HOST, flat, ramp, vector, view
@@ -15,7 +17,7 @@ from tilewright.support.errors import CallError
 from tilewright.te.math import call_packed
 from tilewright.tir.buffer import Load, decl_buffer
 from tilewright.tir.conversion import cast
-from tilewright.tir.expr import Broadcast, FloatImm, IntImm, Var
+from tilewright.tir.expr import Broadcast, Call, FloatImm, IntImm, StringImm, Var
 from tilewright.tir.stmt import Evaluate, LetStmt, PrimFunc, Store, loop, seq
 
 
@@ -124,7 +126,6 @@ def test_packed_functions_get_tensors_numbers_and_strings() -> None:
 
 def first_of(buffer: object, columns: object) -> object:
     from tilewright.tir.conversion import convert
-    from tilewright.tir.expr import Call
     return Call("access_ptr", (Load(view(buffer), (IntImm(0),)), IntImm(2), convert(columns)), "handle")
 
 
@@ -155,3 +156,38 @@ def test_scalar_arguments_of_every_dtype(dtype: str) -> None:
     for value in (0, 1) if dtype == "bool" else (0, 1, 100) if dtype.startswith("u") else (0, 1, -100):
         f(x, bool(value) if dtype == "bool" else float(value) if "float" in dtype else value)
         assert x[0] == value
+
+
+RESULTS = [(3, "int32", 3), (2.7, "int32", 2), (-2.7, "float32", -2.7), (np.bool_(True), "int32", 1),
+           (True, "bool", 1), (0.25, "bool", 1), (math.inf, "int32", 2**31 - 1), (-1e300, "int32", -(2**31)),
+           (1e300, "int64", 2**63 - 1), (2**31, "int32", -(2**31)), (math.nan, "int64", 0),
+           (np.int64(4), "int64", 4), (np.float32(1.5), "float64", 1.5)]
+
+
+@pytest.mark.parametrize("given, dtype, want", RESULTS)
+def test_results_of_packed_functions_are_cast(given: object, dtype: str, want: float) -> None:
+    runtime.register_func("test.codegen.gives", lambda: given, override=True)
+    out = vector("out", 1, dtype)
+    x = np.zeros(1, dtype)
+    call = Call("call_packed", (StringImm("test.codegen.gives"),), dtype)
+    module(flat("takes", [out], Store(out, call, (IntImm(0),))))["takes"](x)
+    assert x[0] == np.array(want, dtype)
+
+
+@pytest.mark.parametrize("given", [None, "s", "a longer text", (1,), np.zeros(3)])
+def test_a_result_that_is_no_number_is_no_value(given: object) -> None:
+    runtime.register_func("test.codegen.gives", lambda: given, override=True)
+    out = vector("out", 1, "int32")
+    call = call_packed("test.codegen.gives")
+    f = module(flat("takes", [out], Store(out, call, (IntImm(0),))))["takes"]
+    x = np.ones(1, "int32")
+    with pytest.raises(CallError, match="'test.codegen.gives' gave no number, and a int32 is expected"):
+        f(x)
+    module(flat("calls", [out], Evaluate(call)))["calls"](x)          # nobody asks for the result
+
+
+def test_an_int_that_64_bits_do_not_hold() -> None:
+    runtime.register_func("test.codegen.gives", lambda: 2**70, override=True)
+    f = module(flat("calls", [vector("A", 1)], Evaluate(call_packed("test.codegen.gives"))))["calls"]
+    with pytest.raises(Exception, match="has more than 64 bits"):
+        f(np.zeros(1, "f4"))

@@ -54,6 +54,30 @@ def test_a_folder_of_ones_own_stays(tvm, tmp_path):
     shutil.rmtree(kept)
 
 
+def test_a_temporary_folder_survives_a_forked_process(tvm):
+    from tvm.contrib import utils
+    temp = utils.tempdir()
+    child = os.fork()
+    if child == 0:
+        temp._gone()                                         # what the end of a Python process calls
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert temp.listdir() == []
+
+
+@needs_linker
+def test_linking_that_fails_leaves_the_library_that_was_there(tvm, tmp_path):
+    from tvm.contrib import cc
+    add_one(tvm).save(tmp_path / "good.o")
+    (tmp_path / "bad.o").write_bytes(b"junk")
+    cc.create_shared("lib.so", "good.o", cwd=str(tmp_path))
+    before = (tmp_path / "lib.so").read_bytes()
+    with pytest.raises(CodegenError, match="the linker failed"):
+        cc.create_shared(tmp_path / "lib.so", [tmp_path / "bad.o"])
+    assert (tmp_path / "lib.so").read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.o", "good.o", "lib.so"]
+
+
 @needs_linker
 def test_an_object_is_linked_and_loaded(tvm):
     from tvm.contrib import cc, utils

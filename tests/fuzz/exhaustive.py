@@ -12,7 +12,7 @@ from tilewright.tir import dtype as dt
 from .terms import Term
 
 MOST_BITS = 32
-CHUNK_BITS = 18                                        # values at a time
+CHUNK_BITS = 13                                        # values at a time
 _PLAIN: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
     "bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor, "and": np.logical_and,

@@ -77,13 +77,20 @@ def bounds(x: Any) -> tuple[float, float]:
 
 
 def _extremes(op: str, items: Iterable[Any]) -> Counter[Any]:
-    """The items that may be the least (or greatest) of all, each once."""
-    kept = dict.fromkeys(items, 1)
-    if op == "min":
-        least = min((bounds(x)[1], k) for k, x in enumerate(kept))
-        return Counter({x: 1 for k, x in enumerate(kept) if k == least[1] or bounds(x)[0] < least[0]})
-    most = max((bounds(x)[0], -k) for k, x in enumerate(kept))
-    return Counter({x: 1 for k, x in enumerate(kept) if -k == most[1] or bounds(x)[1] > most[0]})
+    """The items that may be the least (or greatest) of all, each once: no other is always as far out."""
+    kept = list(dict.fromkeys(items))
+    sign = -1 if op == "min" else 1
+    spans = [sorted(sign * b for b in bounds(x)) for x in kept]
+    lows = sorted((low for low, _ in spans), reverse=True)[:2]
+    return Counter({x: 1 for x, (low, high) in zip(kept, spans, strict=True)
+                    if len(kept) == 1 or lows[low == lows[0]] < high})
+
+
+def _neutral(op: str, dtype: str) -> Any:
+    """The number that an integer operator leaves its other operand with, or None."""
+    if op in ("min", "max") and dt.is_integer(dtype):
+        return dt.integer_range(dtype)[op == "min"]
+    return NEUTRAL.get(op)
 
 
 def _is_zero(x: Any) -> bool:
@@ -136,13 +143,13 @@ class Terms:
                     items[y] += count
         if op == "mul" and number == 0:
             return 0
-        if number is not None and number != NEUTRAL.get(op):
+        if number is not None and number != _neutral(op, dtype):
             items[number] = 1
         if op in MERGED:
             items = _extremes(op, items) if op in ("min", "max") else Counter(dict.fromkeys(items, 1))
         elif op == "bitxor":                           # x ^ x is 0
             items = Counter({y: 1 for y, count in items.items() if count % 2})
         if not items:
-            return NEUTRAL[op] if number is not None else self.make("float", dtype, float(NEUTRAL[op]))
+            return number if number is not None else self.make("float", dtype, float(NEUTRAL[op]))
         (first, count), *others = items.items()
         return first if not others and count == 1 else self.make(op, dtype, frozenset(items.items()))

@@ -203,7 +203,7 @@ def cast(dtype: str, a: Value) -> Value:
 
 
 _FUNCTIONS: dict[str, tuple[Callable, Callable]] = {     # float function -> (NumPy's, its greatest slope from x on)
-    "tanh": (np.tanh, np.ones_like), "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), lambda x: 0.25 + 0 * x),
+    "tanh": (np.tanh, np.ones_like), "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), lambda x: np.full_like(x, 0.25)),
     "sin": (np.sin, np.ones_like), "cos": (np.cos, np.ones_like), "exp": (np.exp, lambda x: 2 * np.exp(x)),
     "sqrt": (np.sqrt, lambda x: 0.5 / np.sqrt(x)), "log": (np.log, lambda x: 1 / x),
     "rsqrt": (lambda x: 1 / np.sqrt(x), lambda x: 0.5 / (x * np.sqrt(x))),

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import tilewright as tw
 from tilewright.lowering.pipeline import lower
@@ -29,3 +30,64 @@ def test_a_write_in_the_first_iteration_only():
         b = np.zeros(4, "int32")
         run(b)
         assert b.tolist() == [7, 8, 9, 10]
+
+
+GUARDED = '''@T.prim_func
+def f(A: T.Buffer((3,), "int32"), B: T.Buffer((3,), "int32")):
+    S = T.alloc_buffer((4,), "int32")
+    for i in range(3):
+        for j in range(4):
+            with T.block("pad"):
+                v = T.axis.spatial(4, j)
+                T.where(j >= 3)
+                S[v] = 1
+        with T.block("S"):
+            v = T.axis.spatial(3, i)
+            S[v] = A[v]
+        with T.block("B"):
+            v = T.axis.spatial(3, i)
+            B[v] = S[0] + S[3] * v
+'''
+BETWEEN = '''@T.prim_func
+def f(A: T.Buffer((3,), "int32"), B: T.Buffer((3,), "int32")):
+    S = T.alloc_buffer((3,), "int32")
+    C = T.alloc_buffer((3,), "int32")
+    for i in range(3):
+        with T.block("C"):
+            v = T.axis.spatial(3, i)
+            C[v] = v
+        for j in range(2):
+            with T.block("S"):
+                v = T.axis.spatial(3, i)
+                S[v] = A[v]
+            with T.block("B"):
+                v = T.axis.spatial(3, i)
+                B[v] = S[0] + C[v]
+'''
+STRIDED = '''@T.prim_func
+def f(A: T.Buffer((3,), "int32"), B: T.Buffer((3,), "int32")):
+    S = T.alloc_buffer((5,), "int32")
+    for i in range(3):
+        with T.block("first"):
+            T.where(i < 1)
+            for j in range(5):
+                S[j] = A[0]
+        for j in range(3):
+            with T.block("even"):
+                v = T.axis.spatial(3, j)
+                S[v * 2] = 0
+        with T.block("B"):
+            v = T.axis.spatial(3, i)
+            B[v] = S[3] + v
+'''
+
+
+@pytest.mark.parametrize("source", [GUARDED, BETWEEN, STRIDED], ids=["guarded", "between", "strided"])
+def test_what_other_writes_of_the_iteration_leave_out(source):
+    """B is A[0] + its index: the element that an earlier iteration wrote, which the writes beside it do not touch."""
+    func, a = from_source(source), np.array([7, 5, 3], "int32")
+    flat, built = lower(func), tw.build(func)
+    for run in (lambda b: interp.run(func, a, b), lambda b: interp.run(flat, a, b), lambda b: built(a, b)):
+        b = np.zeros(3, "int32")
+        run(b)
+        assert b.tolist() == [7, 8, 9]

@@ -56,6 +56,17 @@ def test_the_largest_sums(types, low, high):
         np.testing.assert_array_equal(compiled(product(16, 32, k, types), a, b, target=target), low * high * k)
 
 
+@pytest.mark.parametrize("types", [S8, U8, SU, UU, BF])
+@pytest.mark.parametrize("target", [HOST, HASWELL])
+def test_checked_builds(types, target, monkeypatch):
+    """Slices that run over the rows of a packed operand are inside of it."""
+    monkeypatch.setenv("TILEWRIGHT_CHECKED", "1")
+    for m, n, k in ((2, 16, 8), (16, 16, 16), (5, 7, 9)):
+        a, b = ((np.arange(r * c) % 7).reshape(r, c).astype(t) for r, c, t in ((m, k, types[0]), (k, n, types[1])))
+        got = compiled(product(m, n, k, types), a, b, target=target)
+        np.testing.assert_array_equal(got, a.astype("float64") @ b.astype("float64"))
+
+
 def test_sums_wrap():
     """2**31 and more: as int32 arithmetic does, with and without the compensation."""
     k = 65536 * 4

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import runtime_kernels as kernels
 from tilewright import te
 from tilewright.driver import build
 from tilewright.runtime import Module, array, empty, export, load_module, native
-from tilewright.runtime.export import linker
+from tilewright.runtime.export import linker, place, workplace
 from tilewright.runtime.loader import host_triple
 from tilewright.support.errors import ArgumentError, CallError, CodegenError, TargetError
 from tilewright.support.target import target
@@ -247,3 +248,12 @@ def test_an_object_is_saved_and_loaded_without_a_linker(tmp_path, monkeypatch):
     with pytest.raises(CodegenError, match="tilewright\\[export\\]"):
         module.export_library(tmp_path / "twice.so")
     assert not (tmp_path / "twice.so").exists()
+
+
+def test_no_name_and_no_temporary_folder_that_the_system_refuses(tmp_path, monkeypatch):
+    with pytest.raises(ArgumentError, match=r"cannot write .*: File name too long"):
+        place(tmp_path / f"{'x' * 300}.so", b"")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(ArgumentError, match=r"cannot write temporary files to .*nowhere: No such file"), workplace():
+        pass
+    assert list(tmp_path.iterdir()) == []

@@ -12,6 +12,7 @@ from tests.schedule.test_core_loops import refused
 from tilewright import te
 from tilewright.schedule import Schedule
 from tilewright.schedule.analysis import legality
+from tilewright.script import from_source
 from tilewright.support.errors import InterpreterError, ScheduleError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
@@ -251,3 +252,24 @@ def test_planted_bug_in_the_theorem_is_caught(monkeypatch):
     with pytest.raises(AssertionError):
         for seed in range(60):
             try_all(random_nest(random.Random(seed)), Counter())
+
+
+@pytest.mark.parametrize("body, independent", [
+    ("T.if_then_else(vk > 0, B[vb * 8 + vk - 1], 0)", True),
+    ("T.if_then_else(vk == 0, 0, B[vb * 8 + vk - 1])", True),
+    ("T.if_then_else(vk < 7, B[vb * 8 + vk - 1], 0)", False),
+    ("B[vb * 8 + vk // 2]", True),
+    ("B[vb * 8 + T.max(vk - 1, 0)]", True),
+    ("B[vb * 8 + T.max(vk - 1, -1)]", False),
+])
+def test_conditions_of_reads_can_separate_segments(body, independent):
+    sch = Schedule(from_source(f"""
+@T.prim_func
+def f(B: T.Buffer((65,), "int32")):
+    for b, k in T.grid(8, 8):
+        with T.block("out"):
+            vb = T.axis.spatial(8, b)
+            vk = T.axis.opaque(8, k)
+            B[vb * 8 + vk] = {body} + 1
+"""))
+    assert accepts(sch.parallel, sch.get_loops("out")[0]) == independent

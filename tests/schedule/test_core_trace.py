@@ -48,7 +48,7 @@ def test_a_trace_does_not_replay_on_another_structure():
     sch = Schedule(matmul())
     sch.get_loops("C")
     data = json.loads(json.dumps(sch.trace.as_json()))
-    with pytest.raises(ScheduleError, match="no block C in function main"):
+    with pytest.raises(ScheduleError, match="no block C in function scale"):
         replay(data, Schedule(scale()))
     sch = Schedule(scale())
     sch.get_loops("B")

@@ -10,6 +10,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.schedule import Schedule
 from tilewright.schedule.analysis.reducers import reduction_of
+from tilewright.script import from_source
 from tilewright.support.errors import ScheduleError, unchecked
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
@@ -231,3 +232,37 @@ def test_without_the_checks_it_still_builds():
     with unchecked():
         sch.rfactor(sch.get_loops("C")[2], 0)
     assert "C_rf" in str(sch)
+
+
+ARGMAX = '''
+@T.prim_func
+def f(A: T.Buffer((8, 30), "int32"), I: T.Buffer((8,), "int32"), V: T.Buffer((8,), "int32")):
+    for i, k in T.grid(8, 30):
+        with T.block("am"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                I[vi] = -1
+                V[vi] = T.min_value("int32")
+'''
+
+
+@pytest.mark.parametrize("index, value, known", [
+    ("T.Select(V[vi] > A[vi, vk] or (V[vi] == A[vi, vk] and I[vi] < vk), I[vi], vk)", "T.max(V[vi], A[vi, vk])", True),
+    ("T.if_then_else(A[vi, vk] > V[vi], vk, I[vi])", "T.max(V[vi], A[vi, vk])", True),
+    ("T.Select(V[vi] >= A[vi, vk], I[vi], vk)", "T.Select(V[vi] >= A[vi, vk], V[vi], A[vi, vk])", True),
+    ("T.Select(A[vi, vk] >= V[vi], vk, I[vi])", "T.max(V[vi], A[vi, vk])", False),   # -1 is no identity of the last one
+    ("T.Select(V[vi] >= A[vi, vk], I[vi], vk)", "T.min(V[vi], A[vi, vk])", False),
+])
+def test_an_argmax_of_a_script(index, value, known):
+    func = from_source(f"{ARGMAX}            I[vi] = {index}\n            V[vi] = {value}\n")
+    sch = Schedule(func)
+    _, inner = sch.split(sch.get_loops("am")[1], [None, 7])
+    if not known:
+        with pytest.raises(ScheduleError, match="not known to combine terms"):
+            sch.rfactor(inner, 0)
+        return
+    sch.rfactor(inner, 0)
+    a = np.random.default_rng(0).permuted(np.tile(np.arange(30, dtype="int32"), (8, 1)), axis=1)
+    found, best = np.zeros(8, "int32"), np.zeros(8, "int32")
+    tw.build(sch.func)(a, found, best)
+    assert (found == a.argmax(1)).all() and (best == a.max(1)).all()

@@ -11,6 +11,7 @@ from tilewright import driver, te
 from tilewright.lowering.align_strides import aligned_strides
 from tilewright.lowering.pipeline import lower
 from tilewright.schedule import Schedule
+from tilewright.script import from_source
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
 from tilewright.tir.expr import IntImm
@@ -89,3 +90,23 @@ def test_separators_are_kept_with_the_buffer():
     assert buffers["A"] is sch.func.buffers[0] and sch.root.block.alloc_buffers[0] is buffers["B"]
     assert "axis_separators=[1]" in str(sch)
     run_everywhere(sch, func, lambda a: a * 4, (10, 6), (10, 6))
+
+
+def test_a_buffer_that_one_block_has_to_itself_is_aligned():
+    func = from_source("""
+@T.prim_func
+def f(A: T.Buffer((6, 5), 'int32'), C: T.Buffer((6, 5), 'int32')):
+    X = T.alloc_buffer((6, 5), 'int32')
+    for i in range(6):
+        with T.block("C"):
+            vi = T.axis.spatial(6, i)
+            T.reads(A[vi, 0:5], X[vi, 0:5])
+            T.writes(C[vi, 0:5], X[vi, 0:5])
+            for j in range(5):
+                X[vi, j] = A[vi, j] * 2
+            for j in range(5):
+                C[vi, j] = X[vi, 4 - j]
+""")
+    sch = Schedule(func)
+    sch.storage_align("C", 1, 0, 8, 4)
+    run_everywhere(sch, func, lambda a: a[:, ::-1] * 2, (6, 5), (6, 5))

@@ -19,6 +19,18 @@ def message(body: str) -> str:
     return str(caught.value)
 
 
+def test_lines_are_those_of_python():
+    text = HEAD + "    A[0, 0] = 1.0 # a\u2028b\x0c\x0bc\n    A[0, 0] = B[0]\n"
+    for end in ("\n", "\r\n", "\r"):
+        with pytest.raises(ScriptError, match=r"<script>:4: the name 'B'.*\n\n *A\[0, 0\] = B\[0\]\n *\^\n?$"):
+            from_source(text.replace("\n", end))
+
+
+def test_two_parameters_of_one_name():
+    with pytest.raises(ScriptError, match="there are two parameters n"):
+        from_source("@T.prim_func\ndef f(n: T.int32, n: T.int32):\n    pass")
+
+
 def test_the_whole_message():
     assert message("for i in T.gird(8):\n    A[i, 0] = 1.0") == dedent("""
         <script>:3: T has no name 'gird'
@@ -44,6 +56,12 @@ ROWS = [
     ("while n > 0:\n    break", "break", "`break` is not part", "`while`"),
     ("assert 3 > 4, 'never'", "assert 3 > 4, 'never'", "the assertion 3 > 4 does not hold: never", ""),
     ("T.Assert(n)", "n", "the condition is int32, not a bool", "compare: x != 0"),
+    ("assert (n > 3, 'small')", "(n > 3, 'small')", "(n > 3, 'small') is no condition", "no parentheses around it"),
+    ("assert n > 3, 'a\\0b'", "assert n > 3, 'a\\0b'", "has characters that no message can show", ""),
+    ("assert n > 3, '\\ud800'", "assert n > 3, '\\ud800'", "has characters that no message can show", ""),
+    ("if A:\n    pass", "A", "A is no condition", "A[i] > 0"),
+    ("A[0, 0] = 1.0 if [n] else 2.0", "[n]", "[n] is no condition", ""),
+    ("T.func_attr({'global_symbol': 3})", "{'global_symbol': 3}", "the name of a function is a text, not 3", ""),
     ("T.Assert(n > 3, 5)", "T.Assert(n > 3, 5)", "the message of an assertion is a text, not 5", ""),
     ("with T.Assert(n > 3) as x:\n    A[0, 0] = 1.0", "x", "T.Assert gives no value", ""),
     ("with T.attr(A, 'compute_scope', 1):\n    A[0, 0] = 1.0", "'compute_scope'",
@@ -98,6 +116,10 @@ ROWS = [
     ("with T.block('b'):\n    v = T.axis.spatial((0, 4, 8), n)", "(0, 4, 8)", "a pair", ""),
     ("with T.block('b'):\n    with T.init():\n        pass\n    with T.init():\n        pass", "T.init()",
      "an init already", ""),
+    ("for i in range(16):\n    with T.block('b'):\n        v = T.axis.spatial(8, i)\n        A[v, 0] = 1.0",
+     "T.axis.spatial(8, i)", "axis v of block b reaches 15, outside its domain 0 to 7", "T.where(i < 8)"),
+    ("for i in range(n):\n    with T.block('b'):\n        v = T.axis.spatial((1, n), i)\n        A[v, 0] = 1.0",
+     "T.axis.spatial((1, n), i)", "axis v of block b reaches 0, outside its domain 1 to n - 1", "T.where(i >= 1)"),
     ("with T.block('b') as b:\n    pass", "b", "gives no value", ""),
     ("T.evaluate()", "T.evaluate()", "value is missing", "T.evaluate(value)"),
     ("T.reads(A[0])", "A[0]", "its region 1", ""),

@@ -40,7 +40,7 @@ BLOCK = "for i, j in T.grid(16, 16):\n    with T.block('b'):\n        vi, vj = T
     ("with T.init():\n    A[vi, vj] = 0.0\nA[vi, vj] += A[vj, vi]", ["A[vj, vi]"], ["A[vi, vj]"]),
     ("T.reads(A)\nA[vi, vj] = 0.0", ["A[0:16, 0:16]"], ["A[vi, vj]"]),
     ("T.writes(A)\nA[vi, vj] = A[vi, 0]", ["A[vi, 0]"], ["A[0:16, 0:16]"]),
-    ("for k in range(4):\n    with T.block('inner'):\n        v = T.axis.spatial(16, vi * 4 + k)\n"
+    ("for k in range(4):\n    with T.block('inner'):\n        v = T.axis.spatial(64, vi * 4 + k)\n"
      "        A[vi, v] = T.Cast('float32', B[v])",
      ["B[vi * 4:vi * 4 + 4]"], ["A[vi, vi * 4:vi * 4 + 4]"]),
 ])

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from tests.script.round_trip import assert_round_trip, check_seed
@@ -134,7 +135,7 @@ def test_views_of_memory():
 
 def test_blocks_of_every_kind():
     i, v = Var("i"), [Var(f"v{k}") for k in range(5)]
-    axes = tuple(IterVar(Range(IntImm(k), IntImm(8)), v[k], kind) for k, kind in enumerate((0, 2, 3, 4, 0)))
+    axes = tuple(IterVar(Range(IntImm(-k), IntImm(16)), v[k], kind) for k, kind in enumerate((0, 2, 3, 4, 0)))
     source = BufferRegion(A, (Range(v[0], n), Range(IntImm(2), IntImm(4))))
     view = decl_buffer((n, 4), name="V", strides=(Var("s0"), IntImm(1)), elem_offset=Var("off"))
     block = Block("b", axes, (source,), (BufferRegion(A, (Range(v[0] + 1, IntImm(3)), Range(v[1], IntImm(1)))),),
@@ -178,3 +179,19 @@ def test_modules():
     assert_round_trip(module)
     assert list(from_source(module.script()).functions) == ["f", "second", "third"]
     assert_round_trip(IRModule({}))
+
+
+def test_values_of_numpy_are_numbers():
+    values = {"a": np.float32(0.5), "b": np.int64(3), "c": np.bool_(True), "d": np.float64("inf")}
+    f = function(For(x, IntImm(0), IntImm(4), "serial", Evaluate(x), "", values))
+    again = from_source(str(f))
+    assert str(again) == str(f) and dict(again.body.annotations) == values
+
+
+def test_names_that_python_reads_as_the_same():
+    names = ("\ufb01", "fi", "a\xb2", "a2", "\u2460", "\u212b", "\xc5", "A\u0301", "lambda", "range", "\ud800")
+    buffers = [decl_buffer((4,), name=name) for name in names]
+    f = function(seq([Store(b, FloatImm(float(k), "float32"), (IntImm(0),)) for k, b in enumerate(buffers)]), *buffers)
+    assert_round_trip(f)
+    for name in names:
+        assert_round_trip(f.with_attr("global_symbol", name))

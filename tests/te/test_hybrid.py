@@ -3,8 +3,10 @@
 # ruff: noqa: F821
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright import te
 from tilewright.support.errors import TensorExpressionError
 from tilewright.te import hybrid
@@ -47,3 +49,62 @@ def test_only_plain_functions_are_read():
         return a
     with pytest.raises(TensorExpressionError, match="it is no plain `def`"):
         hybrid.script(waits)
+
+
+@hybrid.script
+def swapped(a):
+    out = output_tensor((8,), "float32")
+    for i in range(8):
+        x, y = a[i], 1.0
+        x, y = y, x
+        out[i] = x * 10.0 + y
+    return out
+
+
+@hybrid.script
+def fibonacci(a):
+    out = output_tensor((8,), "float32")
+    x = 0.0
+    y = a[3]
+    for i in range(8):
+        out[i] = x
+        x, y = y, x + y
+    return out
+
+
+@hybrid.script
+def swapped_elements(a):
+    out = output_tensor((8,), "float32")
+    for i in range(8):
+        out[i] = a[i]
+    out[0], out[1] = out[1], out[0]
+    return out
+
+
+@hybrid.script
+def remembered(a):
+    out = output_tensor((8,), "float32")
+    x = a[0]
+    before = (x, x + 1.0)
+    x = 7.0
+    for i in range(8):
+        out[i] = before[0] + 10.0 * before[1] + 100.0 * x
+    return out
+
+
+@hybrid.script
+def counted(a, count=3):
+    out = output_tensor((8,), "float32")
+    for i in range(8):
+        count += 2
+        out[i] = float32(count)
+    return out
+
+
+@pytest.mark.parametrize("function", [swapped, fibonacci, swapped_elements, remembered, counted])
+def test_assignments_mean_what_they_mean_in_python(function):
+    a = te.placeholder((8,), name="a")
+    out = function(a)
+    x, y = np.arange(1, 9, dtype="float32"), np.zeros(8, "float32")
+    tw.build(te.create_schedule(out.op), [a, out])(x, y)
+    np.testing.assert_array_equal(y, function(x))

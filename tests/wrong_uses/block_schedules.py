@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import tilewright as tw
 from tilewright import te
+from tilewright.script import from_source
 
 from .programs import N, blocks, chain, matmul, placeholders
 from .wrong_use import Section, watch
@@ -36,6 +37,14 @@ def schedule_of_nothing():
 def schedule_of_lowered():
     tensors = matmul()
     tw.Schedule(tw.lower(te.create_prim_func(list(tensors))))
+
+
+@wrong("`Schedule(func)` of a function with a loop `i` of 16 iterations around `vi = T.axis.spatial(8, i)`",
+       r"(?s)axis v of block b reaches 15, outside its domain 0 to 7.*# <-- here.*hint: .*T\.where\(i < 8\)")
+def schedule_of_axis_that_leaves_its_domain():
+    text = ('@T.prim_func\ndef f(A: T.Buffer((16,), "float32")):\n    for i in range(16):\n        with T.block("b"):\n'
+            '            v = T.axis.spatial(8, i)\n            A[v] = 1.0\n')
+    tw.Schedule(from_source(text, check_well_formed=False))
 
 
 @wrong("`get_block(\"D\")` of a block that is not there",

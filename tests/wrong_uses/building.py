@@ -192,6 +192,21 @@ def missing_symbol():
     tw.build(te.create_schedule(c.op), [a, c], "llvm")["default_function"]
 
 
+@wrong("a call of a C function by a text that is no symbol",
+       r"call_extern: 'no symbol' is not the name of a C function")
+def no_symbol():
+    a = te.placeholder((N,), name="A")
+    c = te.compute((N,), lambda i: te.call_extern("float32", "no symbol", a[i]), name="C")
+    tw.build(te.create_schedule(c.op), [a, c], "llvm")
+
+
+@wrong("`build` of a function whose global symbol is no name",
+       r"the global symbol 'two\\nlines' cannot name compiled code")
+def build_odd_symbol():
+    s, tensors = staged()
+    tw.build(tw.lower(s, list(tensors))["default_function"].with_attr("global_symbol", "two\nlines"), target="llvm")
+
+
 @wrong("a device that there is not: `tw.device(\"tpu\")`",
        r"'tpu' is not a device")
 def unknown_device():

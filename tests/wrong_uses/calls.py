@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 import tilewright as tw
+from tilewright.script import from_source
 
 from .programs import N, callback_kernel, gather_kernel, matmul_kernel, placeholders, scale_kernel, shift_kernel, zeros
 from .wrong_use import Section, watch
@@ -202,6 +203,16 @@ def overlap():
 def in_place():
     a = watch(zeros(N, N))
     matmul_kernel()(a, zeros(N, N), a)
+
+
+@wrong("arrays whose sizes let a script write behind one of them",
+       r"f: B\[i\] is out of bounds: index 0 runs from 0 to n - 1, the extent is m \(n <= m does not hold\)")
+def too_small_for_a_script():
+    f = tw.build(from_source(
+        "@T.prim_func\ndef f(a: T.handle, b: T.handle):\n    n, m = T.int32(), T.int32()\n"
+        "    A = T.match_buffer(a, (n,), 'float32')\n    B = T.match_buffer(b, (m,), 'float32')\n"
+        "    for i in range(n):\n        B[i] = A[i]\n"))
+    f(zeros(20), zeros(16))
 
 
 @wrong("an extent that is a variable of its own is too small for the reads",

@@ -180,3 +180,63 @@ def matrix_operator(a):
     out = output_tensor((8,), "float32")
     out[0] = a @ a
     return out
+
+
+@hybrid.script
+def else_of_a_loop(a):
+    out = output_tensor((8,), "float32")
+    for i in range(8):
+        out[i] = a[i]
+    else:
+        out[0] = 1.0
+    return out
+
+
+@hybrid.script
+def loop_with_keyword(a):
+    out = output_tensor((8,), "float32")
+    for i in range(0, 8, step=2):
+        out[i] = a[i]
+    return out
+
+
+@hybrid.script
+def loop_variable_taken(a):
+    out = output_tensor((8,), "float32")
+    i = 3
+    for i in range(8):
+        out[i] = a[i]
+    return out
+
+
+@hybrid.script
+def tensor_as_condition(a):
+    out = output_tensor((8,), "float32")
+    out[0] = 1.0 if a else 2.0
+    return out
+
+
+@hybrid.script
+def tuple_as_condition(a):
+    out = output_tensor((8,), "float32")
+    if not (a[0] > 0.0,):
+        out[0] = 1.0
+    return out
+
+
+@hybrid.script
+def other_tensor(a):
+    out = output_tensor((8,), "float32")
+    source = allocate((8,), "float32")
+    for i in range(8):
+        source[i] = 1.0
+    if a[0] > 0.0:
+        source = a
+    out[0] = source[0]
+    return out
+
+
+@hybrid.script
+def unpacked_keywords(a):
+    out = output_tensor((8,), **{"dtype": "float32"})
+    return out

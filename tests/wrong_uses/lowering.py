@@ -158,3 +158,29 @@ def loop_too_long():
 @wrong("a negative index", r"f: A\[0, -1\] is out of bounds: index 1 is -1, the extent is 8")
 def negative_index():
     lowered("B[0, 0] = A[0, -1]")
+
+
+@wrong("a slice that runs past its buffer",
+       r"f: B\[7, T.Ramp\(0, 1, 16\)\] is out of bounds: index 1 runs from 0 to 15, 8 element\(s\) behind the end of B")
+def slice_too_long():
+    lowered("B[7, 0:16] = A[0, 0:16]")
+
+
+@wrong("an access past a view", r"f: V\[4, 0\] is out of bounds: index 0 is 4, the extent is 4")
+def past_a_view():
+    lowered("""
+for i in range(1):
+    with T.block("P"):
+        vi = T.axis.spatial(1, i)
+        T.reads(A[1:5, 0:4])
+        T.writes(B[0:8, 0:8])
+        V = T.match_buffer(A[1:5, 0:4], (4, 4), 'int32', offset_factor=1)
+        B[vi, 0] = V[4, 0]
+""")
+
+
+@wrong("a loop that leaves its buffer for every size",
+       r"f: A\[i \+ 1\] is out of bounds: index 0 runs from 1 to n, the extent is n")
+def outside_for_every_size():
+    tw.lower(from_source("@T.prim_func\ndef f(a: T.handle):\n    n = T.int32()\n"
+                         "    A = T.match_buffer(a, (n,), 'int32')\n    for i in range(n):\n        A[i + 1] = 0\n"))

@@ -35,6 +35,7 @@ def shown(body: str) -> str:
 
 # More bodies, with a part of what they say; the rows of test_refusals.py tell the place as well.
 BODIES = [
+    ("V = T.Buffer((65,), data=A.data)\nV[n] = 1.0", "is not inside of the memory of A (8 x 8, float32)"),
     ("with T.block(3):\n    A[0, 0] = 1.0", "the name of a block is a string"),
     ("with T.block('b'):\n    v = T.axis.spatial(8, A[0, 0])", "the value of an axis is float32, not an integer"),
     ("with T.block('b'):\n    T.reads(n[0])\n    A[0, 0] = 1.0", "a region is part of a buffer"),
@@ -80,6 +81,7 @@ TEXTS = [
     ("@I.ir_module\nclass M:\n    @T.prim_func\n    def f():\n        T.evaluate(0)\n"
      "    @T.prim_func\n    def f():\n        T.evaluate(0)", "the module has a function f already"),
     ("@I.ir_module\nclass M:\n    x = 3", "a module holds functions under @T.prim_func, nothing else"),
+    ("@T.prim_func\ndef f(n: T.int32, n: T.int32): pass", "there are two parameters n"),
     ("@T.prim_func\ndef f(A): pass", "the parameter A has no type"),
     ("@T.prim_func\ndef f(A: int): pass", "the parameter A is annotated with no type of T"),
     ("@T.prim_func\ndef f(n: T.int32 = 3): pass", "a kernel takes positional parameters without defaults"),

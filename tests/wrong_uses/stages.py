@@ -364,3 +364,27 @@ def foreign_argument():
 def pragma_name():
     s, c, i, _, _ = matmul_stages()
     s[c].pragma(i, 7)
+
+
+@wrong("`pragma(i, \"import_c\", code)`", r"s\[C\]\.pragma\(i, 'import_c'\): there is no C compiler here")
+def pragma_c():
+    s, c, i, _, _ = matmul_stages()
+    s[c].pragma(i, "import_c", "int f() { return 1; }")
+
+
+@wrong("`pragma(i, \"import_llvm\", x)` of a text without a function", r"'hello' is no LLVM IR that defines a function")
+def pragma_llvm():
+    s, c, i, _, _ = matmul_stages()
+    s[c].pragma(i, "import_llvm", "hello")
+
+
+@wrong("`pragma(i, \"import_llvm\", \"f.bc\")`", r"f\.bc is no text of LLVM IR")
+def pragma_bitcode():
+    s, c, i, _, _ = matmul_stages()
+    s[c].pragma(i, "import_llvm", "f.bc")
+
+
+@wrong("`pragma(i, \"import_llvm\", path)` of a file that is not there", r"there_is_no_such\.ll cannot be read")
+def pragma_path():
+    s, c, i, _, _ = matmul_stages()
+    s[c].pragma(i, "import_llvm", "there_is_no_such.ll")

@@ -95,7 +95,17 @@ for _function, _title, _message in (
          r"`\[a\[i\] for i in range\(8\)\]` is not part of the language"),
         (functions.adds_unknown, "with `total += x` first", "total has no value here"),
         (functions.is_comparison, "with `is`", "`a is None` is not part of the language"),
-        (functions.matrix_operator, "with `@`", "`a @ a` is not part of the language")):
+        (functions.matrix_operator, "with `@`", "`a @ a` is not part of the language"),
+        (functions.else_of_a_loop, "with the `else` of a loop", "`else` of a loop is not part of the language"),
+        (functions.loop_with_keyword, "with `range(0, 8, step=2)`", "range takes no keywords"),
+        (functions.loop_variable_taken, "whose loop variable is a name in use",
+         "the loop variable i has a value already"),
+        (functions.tensor_as_condition, "with a tensor as a condition", "`a` is no condition"),
+        (functions.tuple_as_condition, "with a tuple as a condition", r"`\(a\[0\] > 0.0,\)` is no condition"),
+        (functions.other_tensor, "that gives a name another tensor in a branch",
+         "source stands for a tensor or tuple, and is given another in a loop or branch"),
+        (functions.unpacked_keywords, "with `**` in a call",
+         r"`output_tensor\(\(8,\), \*\*\{'dtype': 'float32'\}\)` is not part of the language")):
     def _call(function=_function):
         function(A)
     _call.__name__ = f"hybrid_{_function.__name__}"

@@ -105,6 +105,12 @@ def specialize_name():
     halves.specialize({"n": 4})
 
 
+@wrong("`specialize` by a list",
+       r"halves: specialize takes a dict, not \[")
+def specialize_list():
+    halves.specialize([(halves.params[0], 4)])
+
+
 @wrong("`specialize` of a buffer's parameter by a number",
        r"the parameter of A is specialised by a buffer, not by 4")
 def specialize_number():
@@ -163,6 +169,23 @@ def link_nothing():
        r"create_shared: options is '-O2', not a list")
 def link_options():
     contrib.create_shared("x.so", [], options="-O2")
+
+
+@wrong("`cc.create_shared` of no list of objects", r"create_shared: objects is None, not a list")
+def link_no_list():
+    contrib.create_shared("x.so", None)
+
+
+@wrong("`cc.create_shared` by a command that writes nothing", r"create_shared: true wrote nothing")
+def link_by_true():
+    with folder() as f:
+        (f / "x.o").write_bytes(b"")
+        contrib.create_shared(f / "x.so", [f / "x.o"], cc="true")
+
+
+@wrong("`utils.tempdir` of a file's name", r"tempdir: .*File exists")
+def folder_of_a_file():
+    contrib.tempdir(__file__)
 
 
 @wrong("`cc.create_shared` by a linker that is not there",

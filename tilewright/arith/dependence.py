@@ -57,6 +57,7 @@ class _System:
         self.shift: dict[Atom, Linear] = {}           # atom of b's iteration -> a's atom + difference
         self.differences: list[Atom] = []
         self.pairs: list[tuple[Atom, Atom, Bounds]] = []   # a loop's variable, the difference from it, b's span of it
+        self.twins: list[tuple[Atom, Atom, Atom]] = []     # a variable, the difference from it, the same of b's
         self.equations: list[Linear] = []
         self.divided: set[Atom] = set()
         self.refutations = REFUTATIONS
@@ -116,6 +117,8 @@ class _System:
                 an.facts += [most.plus(Linear({atom: 1}), -1), most.plus(Linear({atom: 1}))]
         an.ranges[atom] = span
         self.shift[other] = me.plus(Linear({atom: 1}))
+        if len(me.terms) == 1 and not me.const:
+            self.twins.append((next(iter(me.terms)), atom, other))
         return atom
 
     def _equate(self, x: Linear, y: Linear) -> None:
@@ -161,6 +164,13 @@ class _System:
     def _add(self, equation: Linear) -> None:
         if equation.terms or equation.const:
             self.equations.append(equation)
+        whole = equation                                   # v + (v' - v) is v', whose range is known
+        for v, difference, twin in self.twins:
+            k = whole.terms.get(v)
+            if k is not None and k == whole.terms.get(difference):
+                whole = whole.plus(Linear({v: k, difference: k}), -1).plus(Linear({twin: k}))
+        if whole is not equation:
+            self.equations.append(whole)
 
     def _shifted(self, form: Linear) -> Linear:
         return substitute_atoms(self.analyzer.multiply, form, self.shift)

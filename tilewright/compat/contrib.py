@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tilewright.runtime import export
@@ -17,11 +17,14 @@ class TempDirectory:
     """A folder that goes away with this object, or at `remove`. `temp_dir` is its path."""
 
     def __init__(self, custom_path: str | None = None, keep_for_debug: bool = False) -> None:
-        if custom_path is not None:
-            os.makedirs(custom_path, exist_ok=True)
-        self.temp_dir = custom_path or tempfile.mkdtemp(prefix="tilewright-")
+        try:
+            if custom_path is not None:
+                os.makedirs(export.as_path("tempdir", custom_path), exist_ok=True)
+            self.temp_dir = tempfile.mkdtemp(prefix="tilewright-") if custom_path is None else str(custom_path)
+        except OSError as error:
+            raise ArgumentError(f"tempdir: {error}") from None
         keep = keep_for_debug or custom_path is not None
-        self._gone = weakref.finalize(self, shutil.rmtree, self.temp_dir, ignore_errors=True)
+        self._gone = weakref.finalize(self, _remove, self.temp_dir, os.getpid())
         if keep:
             self._gone.detach()
 
@@ -37,7 +40,7 @@ class TempDirectory:
 
     def relpath(self, name: str) -> str:
         """The path of the file `name` in the folder."""
-        return os.path.join(self.temp_dir, name)
+        return os.path.join(self.temp_dir, export.as_path("relpath", name))
 
     def listdir(self) -> list[str]:
         """The names of the files in the folder."""
@@ -51,6 +54,12 @@ class TempDirectory:
 
     def __exit__(self, *_: object) -> None:
         self.remove()
+
+
+def _remove(folder: str, owner: int) -> None:
+    """Remove the folder, unless this is a fork of the process that made it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def tempdir(custom_path: str | None = None, keep_for_debug: bool = False) -> TempDirectory:
@@ -86,13 +95,24 @@ def create_executable(output: str | Path, objects: str | Path | Sequence[str | P
 
 def _compile(what: str, flags: Sequence[str], output: str | Path, objects: str | Path | Sequence[str | Path],
              options: Sequence[str] | None, cc: str | None, cwd: str | None) -> None:
-    target = export.as_path(what, output)
-    given = [objects] if isinstance(objects, (str, Path)) else list(objects)
-    if isinstance(options, str):
-        raise ArgumentError(with_hint(f"{what}: options is {described(options)}, not a list", 'options=["-O2"]'))
+    base = Path(".") if cwd is None else export.as_path(what, cwd)
+    target = base / export.as_path(what, output)
+    given = [objects] if isinstance(objects, (str, Path)) else _listed(what, "objects", objects, '["kernel.o"]')
+    added = _listed(what, "options", options or (), '["-O2"]')
     for item in given:
         name = export.as_path(what, item)
-        if not str(item).startswith("-") and not Path(cwd or ".", name).exists():
+        if not str(item).startswith("-") and not (base / name).exists():
             raise ArgumentError(with_hint(f"{what}: there is no file {item}", "Module.save(path) writes an object"))
     linker = export.linker(host_triple(), cc)
-    export.run_linker([*linker, *flags, "-o", str(target), *map(str, given), *(options or ()), "-lm"], cwd)
+    with export.workplace() as folder:               # a linker removes what stood there before it fails
+        result = Path(folder, target.name)
+        export.run_linker([*linker, *flags, "-o", str(result), *map(str, given), *map(str, added), "-lm"], cwd)
+        if not result.is_file():
+            raise CodegenError(f"{what}: {linker[0]} wrote nothing")
+        export.place(target, result.read_bytes(), executable=True)
+
+
+def _listed(what: str, name: str, value: object, example: str) -> list[object]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ArgumentError(with_hint(f"{what}: {name} is {described(value)}, not a list", f"{name}={example}"))
+    return list(value)

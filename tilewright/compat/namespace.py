@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright import runtime, schedule, te, tir
-from tilewright.compat import adapters, analyzer, contrib, nodes, passes, stmt_functor
+from tilewright.compat import adapters, analyzer, contrib, early, nodes, passes, stmt_functor
 from tilewright.compat.instead import INSTEAD
 from tilewright.driver import Target, build, lower, target
 from tilewright.lowering.pass_context import PassContext, PrimFuncPass, build_config
@@ -83,7 +83,8 @@ _EXPRESSIONS = {name: getattr(te, name) for name in (
     "call_packed", "call_extern",
 )}
 _INDEXING = {"indexdiv": tir.floordiv, "indexmod": tir.floormod}
-_EXPRESSIONS |= {"convert": tir.convert, "decl_buffer": tir.decl_buffer, **_INDEXING, "div": te.div,
+_EXPRESSIONS |= {"Range": nodes.Range, "convert": tir.convert, "decl_buffer": tir.decl_buffer, **_INDEXING,
+                 "div": te.div,
                  "min_value": tir.min_value, "max_value": tir.max_value, "nearbyint": te.nearbyint,
                  "tag_scope": te.tag_scope, "build_config": build_config, "popcount": te.popcount, "clz": te.clz,
                  "fmod": te.fmod}
@@ -149,6 +150,19 @@ def _modules() -> dict[str, Namespace]:
                           "Simplification and proofs."),
         "tvm.tir": make("tvm.tir", _TIR, "The loop IR."),
         "tvm.topi": make("tvm.topi", {}, "Operators in te (none yet under TVM's names)."),
+        "tvm.topi.utils": make("tvm.topi.utils", early.TOPI_UTILS, "Helpers of operators."),
+        "tvm.topi.util": make("tvm.topi.util", early.TOPI_UTILS, "Helpers of operators."),
+        "tvm.expr": make("tvm.expr", early.EXPR, "Expressions, 2018 spelling."),
+        "tvm.stmt": make("tvm.stmt", early.STMT, "Statements, 2018 spelling."),
+        "tvm.make": make("tvm.make", early.MAKE, "Nodes, 2018 spelling."),
+        "tvm.tensor": make("tvm.tensor", early.TENSOR, "Tensors and operations, 2018 spelling."),
+        "tvm.te.tensor": make("tvm.te.tensor", early.TENSOR, "Tensors and operations."),
+        "tvm.ir_pass": make("tvm.ir_pass", early.IR_PASS, "Visits of IR, 2018 spelling."),
+        "tvm.api": make("tvm.api", _EXPRESSIONS, "Tensor expressions, 2018 spelling."),
+        "tvm.intrin": make("tvm.intrin", {name: _TIR[name] for name in (
+            "exp", "log", "tanh", "sigmoid", "sqrt", "floor", "ceil", "trunc", "round", "power", "popcount",
+            "call_intrin", "call_packed", "call_extern", "call_pure_extern", "call_llvm_intrin")} | {
+                "call_pure_intrin": nodes.call_intrin}, "Functions, 2018 spelling."),
         "tvm.contrib": make("tvm.contrib", {}, "Helpers of programs."),
         "tvm.contrib.utils": make("tvm.contrib.utils", _FOLDERS, "Temporary folders."),
         "tvm.contrib.util": make("tvm.contrib.util", _FOLDERS, "Temporary folders."),
@@ -213,7 +227,8 @@ class _MissingModules(importlib.abc.MetaPathFinder):
 def install() -> None:
     """Make `import tvm` and `import topi` mean this namespace, in this process."""
     sys.modules.update(MODULES)
-    sys.modules |= {"topi": MODULES["tvm.topi"], "tvm.script.tir": script_tir, "tvm.script.ir": script_ir,
+    sys.modules |= {name.removeprefix("tvm."): MODULES[name] for name in MODULES if name.startswith("tvm.topi")}
+    sys.modules |= {"tvm.script.tir": script_tir, "tvm.script.ir": script_ir,
                     "tvm.script.parser.tir": script_tir, "tvm.script.parser.ir": script_ir}
     if not any(isinstance(f, _MissingModules) for f in sys.meta_path):
         sys.meta_path.insert(0, _MissingModules())

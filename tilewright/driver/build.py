@@ -115,7 +115,7 @@ def flatten(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = No
         raise LowerError(with_hint(
             f"{func.name}: loop {bound.loop_var.name} is bound to {bound.thread_tag}, but the target {target} has no "
             f"GPU threads\n\n{show(func, (bound,))}", "use parallel and vectorize on a CPU"))
-    return merge_parameters(run_passes(func, target, options=options), alias or {})
+    return merge_parameters(llvm.with_imports(run_passes(func, target, options=options), func), alias or {})
 
 
 def merge_parameters(func: PrimFunc, alias: Mapping[int, int]) -> PrimFunc:

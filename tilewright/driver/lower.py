@@ -1,6 +1,7 @@
 """`lower`: what the user wrote, as the loops that will run."""
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Union
 
@@ -8,11 +9,12 @@ from tilewright import te
 from tilewright.lowering import lower as run_passes
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
-from tilewright.support.errors import ArgumentError, TargetError, with_hint
+from tilewright.support.errors import ArgumentError, TargetError, described, with_hint
 from tilewright.support.target import Target
 from tilewright.support.target import target as resolve_target
 from tilewright.tir import IRModule, PrimFunc
 
+_SYMBOL = re.compile(r"[A-Za-z_$.-][A-Za-z0-9_$.-]*")
 Input = Union[StageSchedule, Schedule, PrimFunc, IRModule]
 
 
@@ -69,7 +71,10 @@ def _of_module(module: IRModule, name: str | None) -> dict[str, PrimFunc]:
     return found
 
 
-def _named(func: PrimFunc, name: str) -> PrimFunc:
+def _named(func: PrimFunc, name: Any) -> PrimFunc:
+    if not isinstance(name, str) or not _SYMBOL.fullmatch(name):
+        raise ArgumentError(with_hint(f"the global symbol {described(name)} cannot name compiled code",
+                                      "use letters, digits and _"))
     return func if func.attrs.get("global_symbol") == name else func.with_attr("global_symbol", name)
 
 

@@ -17,12 +17,13 @@ from tilewright.tir.stmt import Allocate, Block, PrimFunc, Stmt
 def alignments(func: PrimFunc) -> dict[Buffer, list[list[int]]]:
     """[axis, factor, offset] for each dimension of a buffer that the blocks of func want aligned.
 
-    Axes count from the last, -1: passes that give a buffer another version put a dimension in front.
+    Axes count from the last, -1: passes that give a buffer another version put a dimension in front. A position counts
+    what the block writes, then what it allocates: plan_buffer_allocation takes that out of the writes.
     """
     out: dict[Buffer, dict[int, list[int]]] = {}
     for block in (n for n in walk(func.body) if isinstance(n, Block) and DIM_ALIGN in n.annotations):
         for position, axis, factor, offset in block.annotations[DIM_ALIGN]:
-            buffer = block.writes[position].buffer
+            buffer = (*(r.buffer for r in block.writes), *block.alloc_buffers)[position]
             place = axis - buffer.ndim
             out.setdefault(buffer, {})[place] = [place, factor, offset]
     return {buffer: list(rows.values()) for buffer, rows in out.items()}

@@ -1,17 +1,21 @@
 """Keeps values alive that an iteration of a serial loop leaves in a buffer for the next one."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.itermap import detect_iter_map
+from tilewright.arith.linear import linear
 from tilewright.arith.regions import covers
 from tilewright.lowering.conditions import conjuncts, is_likely
 from tilewright.lowering.hulls import Hull, hull_of, join_hulls
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import expressions, free_vars, map_stmts, uses_any
+from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.equal import structural_equal
-from tilewright.tir.expr import Expr, Var
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import (
     SERIAL,
@@ -25,6 +29,9 @@ from tilewright.tir.stmt import (
     Stmt,
     Store,
 )
+
+Box = list[Hull]                                       # by dimension
+MOST_BOXES = 16
 
 
 def lift_carried_buffers(func: PrimFunc) -> PrimFunc:
@@ -46,22 +53,30 @@ def _visit(stmt: Stmt, analyzer: Analyzer) -> Stmt:
 
 
 def _lift(new: For, analyzer: Analyzer) -> Stmt:
-    if new.kind not in (SERIAL, UNROLLED) or not isinstance(new.body, Allocate):
+    if new.kind not in (SERIAL, UNROLLED):
         return new
-    kept: list[Allocate] = []
     lifted: list[Allocate] = []
-    body: Stmt = new.body
-    while isinstance(body, Allocate):
-        (kept if _is_fresh(body, analyzer) else lifted).append(body)
-        body = body.body
-    if not lifted:
-        return new
-    for a in reversed(kept):
-        body = a.replace(body=body)
-    out: Stmt = new.replace(body=body)
+    out: Stmt = new.replace(body=_take(new.body, lifted, analyzer))
     for a in reversed(lifted):
         out = a.replace(body=out)
-    return out
+    return out if lifted else new
+
+
+def _take(stmt: Stmt, lifted: list[Allocate], analyzer: Analyzer) -> Stmt:
+    """stmt without the allocations that belong outside of the loop around it; inner loops have given up theirs."""
+    if isinstance(stmt, Allocate) and not _is_fresh(stmt, analyzer):
+        lifted.append(stmt)
+        return _take(stmt.body, lifted, analyzer)
+    if isinstance(stmt, (Seq, Allocate, IfThenElse)):
+        return map_stmts(stmt, lambda s: _take(s, lifted, analyzer))
+    return stmt
+
+
+@dataclass
+class _Write:
+    """A store ahead of the first read, with the conditions around it."""
+    indices: tuple[Expr, ...]
+    around: tuple[Expr, ...]
 
 
 @dataclass
@@ -70,9 +85,8 @@ class _Accesses:
     buffer: Buffer
     domains: dict[Var, Hull] = field(default_factory=dict)
     lets: set[Var] = field(default_factory=set)
-    written: list[tuple[Expr, ...]] = field(default_factory=list)
+    written: list[_Write] = field(default_factory=list)
     read: list[tuple[Expr, ...]] = field(default_factory=list)
-    asked: list[Expr] = field(default_factory=list)                  # the conditions around the writes
     given: list[tuple[Expr, ...]] = field(default_factory=list)      # for each read, the conditions around it
     escapes: bool = False
 
@@ -88,8 +102,7 @@ class _Accesses:
         match stmt:
             case Store(buffer, _, indices):
                 if buffer is self.buffer and sure and not self.read:
-                    self.written.append(indices)
-                    self.asked += around
+                    self.written.append(_Write(indices, around))
             case For(var, low, extent):
                 self.domains[var] = (low, extent)
                 self.visit(stmt.body, sure, around)
@@ -97,7 +110,7 @@ class _Accesses:
                 self.lets.add(var)
                 self.visit(stmt.body, sure, around)
             case IfThenElse(cond, then, other):
-                self.visit(then, sure and (is_likely(cond) or self.happens(cond)), (*around, *conjuncts(cond)))
+                self.visit(then, sure and (is_likely(cond) or self.is_inner(cond)), (*around, *conjuncts(cond)))
                 if other is not None:
                     self.visit(other, False, around)
             case Seq(stmts):
@@ -108,23 +121,51 @@ class _Accesses:
             case _ if hasattr(stmt, "body"):
                 self.visit(stmt.body, False, around)
 
-    def misses_writes(self, analyzer: Analyzer) -> bool:
-        """True when a read may run in an iteration in which a condition keeps all of a write from running.
+    def is_inner(self, cond: Expr) -> bool:
+        """True for a condition on inner loops alone, such as `k == 0` around the start of a reduction."""
+        return all(v in self.domains for t in conjuncts(cond) for v in free_vars(t))
+
+    def happens(self, w: _Write, analyzer: Analyzer) -> bool:
+        """False when a read may run in an iteration in which a condition keeps all of a write from running.
 
         A condition lets some of it run when it holds where the inner loops begin: that is how tiles are ragged.
         """
         given = [[self.at_begin(g, analyzer) for g in around] for around in self.given]
-        return not all(analyzer.prove(c) or all(any(structural_equal(c, g) for g in around) for around in given)
-                       for c in (self.at_begin(c, analyzer) for c in self.asked if not self.happens(c)))
+        return all(analyzer.prove(c) or all(any(structural_equal(c, g) for g in around) for around in given)
+                   for c in (self.at_begin(c, analyzer) for c in w.around if not self.is_inner(c)))
 
     def at_begin(self, cond: Expr, analyzer: Analyzer) -> Expr:
         """The condition in the first iteration of the inner loops."""
         lows = {v: self.domains[v][0] for v in free_vars(cond) if v in self.domains}
         return analyzer.simplify(substitute(cond, lows))
 
-    def happens(self, cond: Expr) -> bool:
-        """True for a condition on inner loops alone, such as `k == 0` around the start of a reduction."""
-        return all(v in self.domains for t in conjuncts(cond) for v in free_vars(t))
+    def box_of(self, w: _Write, analyzer: Analyzer) -> Box | None:
+        """A box of which the inner loops write every element, conditions on outer loops aside; None: not known."""
+        if any(uses_any(i, self.lets) for i in w.indices):
+            return None
+        used = {v: self.domains[v] for i in w.indices for v in free_vars(i) if v in self.domains}
+        cuts = [c for c in w.around if self.is_inner(c) and uses_any(c, used)]
+        mapping = detect_iter_map(w.indices, used, all_of(*cuts), analyzer)
+        if mapping is not None and mapping.is_bijective:
+            return list(mapping.outputs)
+        hulls = [hull_of(i, self.domains, analyzer) for i in w.indices]
+        apart = sum(len(used.keys() & set(free_vars(i))) for i in w.indices) == len(used)
+        known = [h for h in hulls if h is not None]
+        return known if apart and not cuts and len(known) == len(hulls) and all(
+            _is_dense(i, used) for i in w.indices) else None
+
+
+def _is_dense(index: Expr, domains: Mapping[Var, Hull]) -> bool:
+    """True when index takes every value between its least and its greatest while the variables of domains run."""
+    reach = 1
+    terms = [(abs(k), domains[a][1]) for a, k in linear(index)[0].items() if isinstance(a, Var) and a in domains]
+    if any(uses_any(a, domains) for a in linear(index)[0] if not isinstance(a, Var)):
+        return False
+    for k, extent in sorted(terms, key=lambda t: t[0]):
+        if k > reach:
+            return False
+        reach += k * (extent.value - 1) if isinstance(extent, IntImm) else 0
+    return True
 
 
 def _is_fresh(s: Allocate, analyzer: Analyzer) -> bool:
@@ -133,20 +174,32 @@ def _is_fresh(s: Allocate, analyzer: Analyzer) -> bool:
     found.visit(s.body, True)
     if found.escapes:
         return False
-    if not found.read:
-        return True
-    if not found.written or found.misses_writes(analyzer):
-        return False
-    for d in range(s.buffer.ndim):
-        written = [_along(i, d, found, analyzer) for i in found.written]
-        read = [_along(i, d, found, analyzer) for i in found.read]
-        known_written, known_read = [h for h in written if h], [h for h in read if h]
-        if len(known_written) < len(written) or len(known_read) < len(read):
-            return False
-        if not covers([join_hulls(known_written, analyzer)], [join_hulls(known_read, analyzer)], analyzer):
+    boxes = [found.box_of(w, analyzer) for w in found.written if found.happens(w, analyzer)]
+    whole = _merged([b for b in boxes if b is not None], analyzer)
+    for indices in found.read:
+        hulls = [None if uses_any(i, found.lets) else hull_of(i, found.domains, analyzer) for i in indices]
+        read = [h for h in hulls if h is not None]
+        if len(read) < len(hulls) or not any(covers(b, read, analyzer) for b in whole):
             return False
     return True
 
 
-def _along(indices: tuple[Expr, ...], d: int, found: _Accesses, analyzer: Analyzer) -> Hull | None:
-    return None if uses_any(indices[d], found.lets) else hull_of(indices[d], found.domains, analyzer)
+def _merged(boxes: list[Box], analyzer: Analyzer) -> list[Box]:
+    """The boxes, and those that two of them make where they meet along one dimension and agree in the others."""
+    out = list(boxes)
+    for k, a in enumerate(out):                        # grows while it runs
+        for b in out[:k] if len(out) < MOST_BOXES else ():
+            apart = [d for d in range(len(a)) if not _same(a[d], b[d], analyzer)]
+            d = apart[0] if apart else 0
+            if len(apart) == 1 and _meet(a[d], b[d], analyzer):
+                out.append([*a[:d], join_hulls([a[d], b[d]], analyzer), *a[d + 1:]])
+    return out
+
+
+def _same(a: Hull, b: Hull, analyzer: Analyzer) -> bool:
+    return covers([a], [b], analyzer) and covers([b], [a], analyzer)
+
+
+def _meet(a: Hull, b: Hull, analyzer: Analyzer) -> bool:
+    """True when no point lies between two intervals."""
+    return all(analyzer.prove(binary("le", x[0], binary("add", *y))) for x, y in ((a, b), (b, a)))

@@ -1,17 +1,20 @@
 """Asks for a check of every index that is not proven to lie inside its buffer, for the checked build."""
 from __future__ import annotations
 
+from collections.abc import Container
+from contextlib import ExitStack
+
 from tilewright.arith.analyzer import Analyzer
 from tilewright.lowering.conditions import conjuncts
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import map_stmts
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, logical_not
-from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.buffer import Buffer, Load, lane_room
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, Ramp, Select
-from tilewright.tir.node import Node, map_children
-from tilewright.tir.stmt import For, IfThenElse, PrimFunc, Stmt, Store, While
+from tilewright.tir.node import Node, map_children, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, PrimFunc, Stmt, Store, While
 
 _ADDRESSES = ("access_ptr", "prefetch")          # take the place of an element, which is not touched
 
@@ -19,14 +22,24 @@ _ADDRESSES = ("access_ptr", "prefetch")          # take the place of an element,
 def check_bounds(func: PrimFunc) -> PrimFunc:
     """Every index of a load or store is `checked_index(i, extent)`, or proven to be in [0, extent).
 
-    Expects loops over N-dimensional accesses: each dimension is compared with its own extent.
+    Expects loops over N-dimensional accesses: each dimension is compared with its own extent, the lanes of a Ramp with
+    the elements that follow the start of its row (lane_room).
     """
     return func.with_body(_Checking(analyzer_for(func)).stmt(func.body))
 
 
+def check_views(func: PrimFunc) -> PrimFunc:
+    """The indices of loads and stores of views of regions (`match_buffer`), as in check_bounds.
+
+    Expects blocks; once views are what they view, nothing says where they end.
+    """
+    views = {m.buffer for n in walk(func.body) if isinstance(n, Block) for m in n.match_buffers}
+    return func.with_body(_Checking(analyzer_for(func), views).stmt(func.body)) if views else func
+
+
 class _Checking:
-    def __init__(self, analyzer: Analyzer) -> None:
-        self.analyzer = analyzer
+    def __init__(self, analyzer: Analyzer, only: Container[Buffer] | None = None) -> None:
+        self.analyzer, self.only = analyzer, only
 
     def stmt(self, s: Stmt) -> Stmt:
         match s:
@@ -48,8 +61,17 @@ class _Checking:
                 predicate = None if s.predicate is None else self.expr(s.predicate)
                 return s.replace(value=self.expr(s.value), indices=self.indices(s.buffer, s.indices),
                                  predicate=predicate)
+            case BlockRealize():
+                return s.replace(block=self.block(s.block))
         below = map_stmts(s, self.stmt)
         return map_children(below, lambda n: self.expr(n) if isinstance(n, Expr) else n)
+
+    def block(self, b: Block) -> Block:
+        with ExitStack() as scope:
+            for iv in b.iter_vars:
+                assert iv.dom is not None
+                scope.enter_context(loop_scope(self.analyzer, iv.var, iv.dom.min, iv.dom.extent))
+            return b.replace(init=None if b.init is None else self.stmt(b.init), body=self.stmt(b.body))
 
     def expr(self, e: Expr) -> Expr:
         out = self.visit(e)
@@ -81,7 +103,12 @@ class _Checking:
             return self.expr(e)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(self.checked(i, n) for i, n in zip(indices, buffer.shape, strict=True))
+        if self.only is not None and buffer not in self.only:
+            return tuple(map(self.expr, indices))
+        limits = list(buffer.shape)
+        if indices and isinstance(indices[-1], Ramp):
+            limits[-1] = lane_room(buffer, indices[:-1])
+        return tuple(self.checked(i, n) for i, n in zip(indices, limits, strict=True))
 
     def checked(self, index: Expr, extent: Expr) -> Expr:
         inner = self.expr(index)

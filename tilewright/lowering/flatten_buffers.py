@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tilewright.lowering.copying import Copier
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.buffer import Buffer, Load, numel
+from tilewright.tir.buffer import Buffer, Load, reach
 from tilewright.tir.expr import Expr, IntImm, Ramp
 from tilewright.tir.stmt import Allocate, PrimFunc, Stmt, Store
 
@@ -23,7 +23,7 @@ class _Flattening(Copier):
     def flat(self, buffer: Buffer) -> Buffer:
         known = self.buffers.get(buffer)
         if known is None:
-            known = Buffer(buffer.name, (_size(buffer),), buffer.dtype, (), None, buffer.scope,
+            known = Buffer(buffer.name, (reach(buffer),), buffer.dtype, (), None, buffer.scope,
                            buffer.data_alignment, buffer.offset_factor, buffer.data)
             self.buffers[buffer] = known
         return known
@@ -39,19 +39,6 @@ class _Flattening(Copier):
 
     def allocate(self, s: Allocate) -> Stmt:
         return Allocate(self.flat(s.buffer), self(s.body), s.annotations)
-
-
-def _size(buffer: Buffer) -> Expr:
-    """Elements from the pointer to the end of the buffer."""
-    if not buffer.strides:
-        total = numel(buffer)
-    elif any(isinstance(d, IntImm) and d.value == 0 for d in buffer.shape):
-        total = IntImm(0)
-    else:
-        total = IntImm(1)
-        for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
-            total = binary("add", total, binary("mul", binary("sub", extent, 1), stride))
-    return total if buffer.elem_offset is None else binary("add", total, buffer.elem_offset)
 
 
 def _offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tilewright.lowering.align_strides import align_strides
+from tilewright.lowering.assert_bounds import assert_bounds
 from tilewright.lowering.carried_buffers import lift_carried_buffers
-from tilewright.lowering.check_bounds import check_bounds
+from tilewright.lowering.check_bounds import check_bounds, check_views
 from tilewright.lowering.compact_buffers import compact_buffers
 from tilewright.lowering.cross_thread_reduction import lower_cross_thread_reductions
 from tilewright.lowering.double_buffer import lower_double_buffers
@@ -22,7 +23,7 @@ from tilewright.lowering.partition_loops import partition_loops
 from tilewright.lowering.pass_context import NEEDED, Options, PrimFuncPass, current_options
 from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
 from tilewright.lowering.reduction_init import lower_reduction_init
-from tilewright.lowering.refuse_overruns import refuse_overruns
+from tilewright.lowering.refuse_overruns import refuse_overruns, refuse_view_overruns
 from tilewright.lowering.relax_guards import relax_private_guards
 from tilewright.lowering.simplify import simplify
 from tilewright.lowering.software_pipeline import lower_software_pipelines
@@ -48,6 +49,7 @@ class Pass(NamedTuple):
 
 
 PASSES: tuple[Pass, ...] = (
+    Pass("refuse_view_overruns", refuse_view_overruns, "block"),
     Pass("lower_match_buffer", lower_match_buffer, "block"),
     Pass("start_empty_reductions", start_empty_reductions, "block"),
     Pass("lower_cross_thread_reductions", lower_cross_thread_reductions, "block"),
@@ -56,6 +58,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("lower_reduction_init", lower_reduction_init, "block"),
     Pass("lower_blocks", lower_blocks, "loop"),
     Pass("refuse_overruns", refuse_overruns, "loop"),
+    Pass("assert_bounds", assert_bounds, "loop"),
     Pass("unify_thread_loops", unify_thread_loops, "loop"),
     Pass("merge_kernels", merge_kernels, "loop"),
     Pass("lift_carried_buffers", lift_carried_buffers, "loop"),
@@ -96,20 +99,24 @@ SIMPLE_PASSES: tuple[Pass, ...] = (
 _dumps = itertools.count()
 
 
+_FOUND_AT_RUN_TIME = ("refuse_view_overruns", "refuse_overruns", "assert_bounds")      # by checked builds
+CHECK_VIEWS = Pass("check_views", check_views, "block")
 CHECK_BOUNDS = Pass("check_bounds", check_bounds, "loop")
 
 
 def passes_for(options: Options, simple_mode: bool = False) -> list[Pass]:
-    """The list under `options`: the user's passes in their places, check_bounds before buffers are flattened."""
+    """The list under `options`: the user's passes in their places, and the checks of a checked build."""
     out: list[Pass] = []
     for p in SIMPLE_PASSES if simple_mode else PASSES:
+        if p.name == "lower_match_buffer" and options.checked and not simple_mode:
+            out.append(CHECK_VIEWS)
         if p.name == "flatten_buffers":
             out += _own(options.phase(0), "loop")
             out += [CHECK_BOUNDS] if options.checked and not simple_mode else []
         if p.name == "split_lanes":
             out += [Pass(f"serial_{name}", functools.partial(_serial, _KINDS[name]), "flat") for name in options.skipped
                     if name in NEEDED]
-        found_at_run_time = options.checked and p.name == "refuse_overruns"
+        found_at_run_time = options.checked and p.name in _FOUND_AT_RUN_TIME
         if p.name not in options.skipped and not found_at_run_time:
             out.append(p)
         if p.name == "simplify":

@@ -1,11 +1,12 @@
 """Moves every allocation to the innermost place that holds all accesses to it."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tilewright.lowering.walking import free_vars
-from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.buffer import DIM_ALIGN, Buffer, Load
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.iter_var import DATA_PARALLEL
 from tilewright.tir.node import Node, children, map_children, walk
@@ -151,10 +152,21 @@ def _place(node: Node, places: dict[int, list[Buffer]]) -> Node:
             return new
         # what a block allocates is no part of what it reads or writes
         reads, writes = ([r for r in regions if r.buffer not in here] for regions in (new.reads, new.writes))
-        return new.replace(alloc_buffers=here, reads=tuple(reads), writes=tuple(writes))
+        notes = _aligned(new, [*(r.buffer for r in writes), *here])
+        return new.replace(alloc_buffers=here, reads=tuple(reads), writes=tuple(writes), annotations=notes)
     if isinstance(new, For) and here:
         body = new.body
         for buffer in reversed(here):
             body = Allocate(buffer, body)
         return new.replace(body=body)
     return new
+
+
+def _aligned(block: Block, buffers: Sequence[Buffer]) -> Mapping[str, Any]:
+    """The annotations of block, with the buffers to align counted in `buffers`: what it writes, then what it
+    allocates."""
+    rows = block.annotations.get(DIM_ALIGN)
+    if rows is None:
+        return block.annotations
+    return {**block.annotations,
+            DIM_ALIGN: [[buffers.index(block.writes[position].buffer), *row] for position, *row in rows]}

@@ -13,7 +13,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,7 +60,7 @@ def write_object(exported: Exported, path: str | Path, cc: str | None = None) ->
         raise ArgumentError(with_hint(f"save({str(path)!r}): unknown kind of file", "use .o or .so"))
     if exported.merge is not None and cc is None and not has_linker(exported.triple):
         support = native.support_ir(exported.triple, exported=True)
-        _place(Path(path), exported.merge([support, _info_ir(exported)]))
+        place(Path(path), exported.merge([support, _info_ir(exported)]))
         return
     _link(exported, Path(path), ("-r",), cc)
 
@@ -72,19 +74,30 @@ def has_linker(triple: str) -> bool:
     return True
 
 
-def _place(path: Path, data: bytes) -> None:
+def place(path: Path, data: bytes, executable: bool = False) -> None:
     """Write a file, complete or not at all. Raises ArgumentError where the file system refuses."""
     if not path.parent.is_dir():
         raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{os.getpid()}-{threading.get_ident()}.partial")
     try:
         partial.write_bytes(data)
-        partial.chmod(0o755 if path.suffix in LIBRARY_SUFFIXES else 0o644)
+        partial.chmod(0o755 if executable or path.suffix in LIBRARY_SUFFIXES else 0o644)
         partial.replace(path)
     except OSError as error:
         raise ArgumentError(f"cannot write {path}: {error.strerror}") from None
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def workplace() -> Iterator[str]:
+    """A temporary folder. Raises ArgumentError where it cannot be made or filled."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+            yield folder
+    except OSError as error:
+        raise ArgumentError(with_hint(f"cannot write temporary files to {tempfile.gettempdir()}: {error.strerror}",
+                                      "TMPDIR names another folder")) from None
 
 
 def write_library(exported: Exported, path: str | Path, cc: str | None = None) -> None:
@@ -103,7 +116,7 @@ def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) 
     """Write all objects to a folder and let the linker make one file of them, complete or not at all."""
     support = native.compile_support(exported.triple, exported=True)
     objects = [*exported.objects, support, _info_object(exported)]
-    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+    with workplace() as folder:
         names = []
         for i, data in enumerate(objects):
             names.append(str(Path(folder, f"{i}.o")))
@@ -119,7 +132,7 @@ def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) 
         run_linker(command)
         if not Path(result).is_file():
             raise CodegenError(f"the linker wrote nothing: {' '.join(command)}")
-        _place(path, Path(result).read_bytes())
+        place(path, Path(result).read_bytes())
 
 
 def run_linker(command: Sequence[str], folder: str | None = None) -> None:

@@ -5,6 +5,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tilewright.runtime import ffi, interrupts
 from tilewright.runtime.function import Function, wrap_result
 from tilewright.support.errors import ArgumentError, described, with_hint
@@ -29,7 +31,7 @@ def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None =
         @functools.wraps(function)
         def call(*args: Any) -> Any:
             try:
-                return function(*map(wrap_result, args))
+                return _native_result(function(*map(wrap_result, args)))
             except Exception:
                 raise
             except BaseException as stop:
@@ -43,6 +45,16 @@ def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None =
         return function
 
     return enter if f is None else enter(f)
+
+
+def _native_result(x: Any) -> Any:
+    """What a function gave as compiled code takes it. Raises OverflowError for an int of more than 64 bits."""
+    if isinstance(x, np.generic) and x.dtype.kind in "biuf":
+        x = x.item()
+    if isinstance(x, int) and not -1 << 63 <= x < 1 << 63:
+        raise OverflowError(f"the int {x} has more than 64 bits" if x.bit_length() > 64 else
+                            f"{x} does not fit int64")
+    return x
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> Function | None:

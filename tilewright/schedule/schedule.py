@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
+from tilewright.schedule.admitted import admit
 from tilewright.schedule.handles import RV
 from tilewright.schedule.session import Session
 from tilewright.schedule.state import BlockRV, ExprRV, Index, LoopRV, bind_loop, block_root, removed, replaced
@@ -31,18 +32,22 @@ class Schedule(Session):
         if not isinstance(mod, (PrimFunc, IRModule)):
             raise ArgumentError(f"Schedule takes a PrimFunc or an IRModule, not {type(mod).__name__}")
         super().__init__(seed)
-        self._functions: dict[str, Any] = {"main": mod} if isinstance(mod, PrimFunc) else dict(mod.functions)
+        self.trace = Trace()
+        self._start({"main": mod} if isinstance(mod, PrimFunc) else dict(mod.functions))
+        for name in self.scheduled_functions():
+            admit(self._functions[name])
+
+    def _start(self, functions: dict[str, Any]) -> None:
+        """Stand at the functions as they are, with nothing done to them."""
+        self._functions = functions
         self._renamed: dict[tuple[str, str], str] = {}       # (function, old block name) -> new name
         self._gone: dict[Any, str] = {}                      # loop Var or (function, block name) -> primitive
         self._indexes: dict[str, Index] = {}
         self._shape_vars: dict[str, tuple[Any, list[Var]]] = {}
-        self.trace = Trace()
         names = self.scheduled_functions()
         if not names:
             raise ScheduleError("the module has no kernel (PrimFunc) to schedule")
         self.focus = "main" if "main" in names else names[0]   # the function that helpers act on
-        for name in names:
-            block_root(self._functions[name])
 
     # ---- what users read
 
@@ -69,9 +74,11 @@ class Schedule(Session):
 
     def copy(self) -> Schedule:
         """An independent schedule in the same state; handles of this one are valid for it."""
-        other = Schedule(IRModule(dict(self._functions)))
-        other.restore(self.snapshot())
+        other = Schedule.__new__(Schedule)
+        Session.__init__(other, 0)
+        other._start(dict(self._functions))
         other.trace = self.trace.copy()
+        other.restore(self.snapshot())
         other.take_session(self)
         return other
 
@@ -159,7 +166,9 @@ class Schedule(Session):
             require(False, f"{rv} does not exist any more: {primitive} consumed it",
                     hint=f"use what {primitive} returned, or ask get_loops again")
         names = ", ".join(self._index(rv.func).realizes)
-        require(False, f"there is no {rv} in function {rv.func}", hint=f"its blocks are {names}")
+        foreign = "this handle is of another schedule; " if isinstance(rv, LoopRV) else ""
+        require(False, f"there is no {rv} in function {self._functions[rv.func].name}",
+                hint=f"{foreign}its blocks are {names}")
 
     def current_name(self, rv: BlockRV) -> str:
         """The name that the block has now (decompose_reduction renames one)."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.conditions import reads_memory
 from tilewright.support.errors import ScheduleError, with_hint
 from tilewright.tir.arithmetic import all_of
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.node import substitute, walk
+from tilewright.tir.node import children, substitute, walk
 from tilewright.tir.stmt import NOP, Block, BlockRealize, For, IfThenElse, PrimFunc, Seq, Stmt, seq
 
 
@@ -175,7 +176,9 @@ def removed(index: Index, stmt: Stmt) -> Stmt:
 def block_root(func: PrimFunc) -> BlockRealize:
     """The root block's realization. Raises ScheduleError where func is not in block form."""
     if type(func.body) is not BlockRealize:
-        raise ScheduleError(with_hint(f"function {func.name} is not in block form", "schedule it before lowering it"))
+        raise ScheduleError(with_hint(
+            f"function {func.name} is not in block form: no block holds its statements",
+            'in a script put them into `with T.block("name"):`; a function that was lowered is scheduled before'))
     return func.body
 
 
@@ -211,8 +214,8 @@ def substitute_loops(stmt: Stmt, table: Mapping[Var, Expr], analyzer: Analyzer,
                      guard: Expr | None = None) -> Stmt:
     """stmt with loop variables replaced in loop bounds, block bindings and predicates, which are simplified.
 
-    Block bodies speak of iter vars only, so they stay. guard is added to the predicate of the topmost blocks.
-    analyzer knows the loops around stmt; the loops of stmt are bound in it on the way down.
+    Block bodies speak of iter vars only, so they stay. guard is added to the predicate of the topmost blocks, and
+    stands around what else touches memory or has an effect. analyzer knows the loops around stmt.
     """
     def put(e: Expr) -> Expr:
         new = substitute(e, table)
@@ -224,11 +227,22 @@ def substitute_loops(stmt: Stmt, table: Mapping[Var, Expr], analyzer: Analyzer,
             bind_loop(analyzer, here.loop_var, low, extent)
             body = visit(here.body)
             same = body is here.body and extent is here.extent and low is here.min
-            return here if same else here.replace(min=low, extent=extent, body=body)
+            return guarded(here if same else here.replace(min=low, extent=extent, body=body))
         if type(here) is BlockRealize:
-            predicate = put(here.predicate)
-            return here.replace(iter_values=tuple(put(v) for v in here.iter_values),
-                                predicate=predicate if guard is None else all_of(predicate, guard))
-        return map_sub_statements(here if type(here) is Seq else substitute(here, table), visit)
+            parts = [put(here.predicate)] if guard is None else [put(here.predicate), guard]
+            ordered = sorted(parts, key=reads_memory)
+            return here.replace(iter_values=tuple(put(v) for v in here.iter_values), predicate=all_of(*ordered))
+        if type(here) is Seq:
+            return map_sub_statements(here, apart)
+        return guarded(map_sub_statements(substitute(here, table), apart))
 
-    return visit(stmt)
+    def guarded(here: Stmt) -> Stmt:
+        own = [n for n in children(here) if isinstance(n, Expr)]
+        plain = here is NOP or any(sub_statements(here)) and not any(map(reads_memory, own))
+        return here if guard is None or plain else IfThenElse(guard, here)
+
+    def apart(here: Stmt) -> Stmt:
+        with analyzer.scope():                   # what a loop that may not run tells holds of none beside it
+            return visit(here)
+
+    return apart(stmt)

@@ -8,12 +8,14 @@ from tilewright.script.checks import Checks
 from tilewright.script.frames import BlockFrame
 from tilewright.script.operators import is_number
 from tilewright.script.regions import infer
+from tilewright.support.errors import described
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.conversion import const, convert
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, ORDERED, IterVar, Range
+from tilewright.tir.node import walk
 from tilewright.tir.stmt import Block, BlockRealize, Stmt
 
 AXES = {"spatial": DATA_PARALLEL, "S": DATA_PARALLEL, "reduce": COMM_REDUCE, "R": COMM_REDUCE, "scan": ORDERED,
@@ -60,10 +62,12 @@ class Blocks(Checks):
         return BlockRealize(tuple(frame.values), frame.predicate, self.at(node, self.finished(frame, body)))  # type: ignore[arg-type]
 
     def finished(self, frame: BlockFrame, body: Stmt) -> Block:
-        """The block of a frame; regions that it does not state are inferred."""
+        """The block of a frame; regions that it does not state are inferred, of a root too that holds no block."""
         block = Block(frame.name, tuple(frame.iter_vars), frame.reads or (), frame.writes or (), body, frame.init,
                       tuple(frame.allocated), tuple(frame.matched), frame.annotations)
-        if frame is self.root or (frame.reads is not None and frame.writes is not None):
+        if frame.reads is not None and frame.writes is not None:
+            return block
+        if frame is self.root and any(isinstance(n, BlockRealize) for n in walk(body)):
             return block
         reads, writes = infer(block)
         return block.replace(reads=reads if frame.reads is None else frame.reads,
@@ -89,7 +93,7 @@ class Blocks(Checks):
         value = self.expr(given["binding"])
         if not dt.is_integer(value.dtype):
             self.fail(given["binding"], f"the value of an axis is {value.dtype}, not an integer")
-        self.add_axis(self.target(target), kind, self.axis_domain(given["dom"], value.dtype), value)
+        self.add_axis(node, self.target(target), kind, self.axis_domain(given["dom"], value.dtype), value)
 
     def axis_domain(self, node: ast.expr, dtype: str) -> Range:
         dom = self.value(node)
@@ -101,8 +105,9 @@ class Blocks(Checks):
             dom = const(dom, dtype)
         return self.range(node, dom)
 
-    def add_axis(self, name: str, kind: int, domain: Range, value: Expr) -> None:
+    def add_axis(self, node: ast.AST, name: str, kind: int, domain: Range, value: Expr) -> None:
         v = Var(name, value.dtype)
+        self.origin[id(v)] = v, node
         self.frame.iter_vars.append(IterVar(domain, v, kind))
         self.frame.values.append(value)
         self.names.define(name, v)
@@ -124,7 +129,7 @@ class Blocks(Checks):
             if not isinstance(v, Var) or v not in self.domains:
                 self.fail(given["bindings"], f"{v} is no loop variable",
                           "T.axis.spatial(extent, value) binds any value")
-            self.add_axis(name, _LETTERS[letter], self.domains[v], v)
+            self.add_axis(node, name, _LETTERS[letter], self.domains[v], v)
 
     # parts of a block --------------------------------------------------------------------------------------
     def reads(self, node: ast.Call) -> None:
@@ -184,4 +189,8 @@ class Blocks(Checks):
         self.frame.annotations |= self.annotations(self.bound(node, ("attrs",), 1)["attrs"])
 
     def func_attr(self, node: ast.Call) -> None:
-        self.attrs |= self.annotations(self.bound(node, ("attrs",), 1)["attrs"])
+        given = self.bound(node, ("attrs",), 1)["attrs"]
+        attrs = self.annotations(given)
+        if not isinstance(attrs.get("global_symbol", ""), str):
+            self.fail(given, f"the name of a function is a text, not {described(attrs['global_symbol'])}")
+        self.attrs |= attrs

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 import types
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from tilewright.script.parser import parse_function
 from tilewright.script.values import Form
 from tilewright.support.errors import ScriptError, described, with_hint
 from tilewright.tir.stmt import IRModule, PrimFunc
+
+_LINE_END = re.compile(r"\r\n|\r|\n")        # what ends a line of Python; str.splitlines has more
 
 
 @overload
@@ -84,7 +87,7 @@ def from_source(text: str, *, check_well_formed: bool = True) -> PrimFunc | IRMo
     if not isinstance(text, str):
         raise ScriptError(f"from_source takes a text, not {described(text)}")
     cut = textwrap.dedent(text)
-    source = Source("<script>", tuple(cut.splitlines()))
+    source = Source("<script>", tuple(_LINE_END.split(cut)))
     try:
         tree = ast.parse(cut)
     except SyntaxError as why:

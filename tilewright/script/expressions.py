@@ -229,7 +229,7 @@ class Expressions:
         """`a if c else b`: chosen now where c is known now."""
         c = self.value(node.test)
         if not is_expression(c):
-            return self.value(node.body if c else node.orelse)
+            return self.value(node.orelse if self.guard(node.test, negation, c) else node.body)
         return choice(c, self.value(node.body), self.value(node.orelse))
 
 
@@ -292,5 +292,6 @@ _VALUES: dict[type, Callable[[Expressions, Any], Any]] = {
     ast.IfExp: Expressions.conditional,
     ast.Tuple: lambda p, n: tuple(p.items(n.elts)),
     ast.List: lambda p, n: p.items(n.elts),
-    ast.Dict: lambda p, n: {p.value(k): p.value(v) for k, v in zip(n.keys, n.values, strict=True)},
+    ast.Dict: lambda p, n: dict(pair for k, v in zip(n.keys, n.values, strict=True) for pair in (
+        dict(p.value(v)).items() if k is None else [(p.value(k), p.value(v))])),
 }

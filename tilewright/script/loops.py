@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.script.frames import Around
-from tilewright.script.operators import is_expression, is_number
+from tilewright.script.operators import is_expression, truth
 from tilewright.script.suites import LOOP_FORMS
 from tilewright.script.values import is_annotation
 from tilewright.script.variables import Variables
@@ -177,8 +177,8 @@ class Loops(Variables):
     # branches ----------------------------------------------------------------------------------------------
     def condition(self, node: ast.expr) -> Any:
         c = self.value(node)
-        if is_number(c) or not is_expression(c):
-            return bool(c)
+        if not is_expression(c):
+            return self.guard(node, truth, c)
         e = convert(c)
         if e.dtype != "bool":
             self.fail(node, f"the condition is {e.dtype}, not a bool", "compare: x != 0")

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.support.errors import IRError, ScriptError, with_hint
+from tilewright.support.errors import IRError, ScriptError, described, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, bitwise_not, power
 from tilewright.tir.conversion import convert, match_types
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Select
 from tilewright.tir.iter_var import IterVar
+from tilewright.tir.node import Node
 
 OPERATORS: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add), ast.Sub: ("sub", operator.sub), ast.Mult: ("mul", operator.mul),
@@ -80,17 +81,33 @@ def _size(x: Any) -> int:
     return x if isinstance(x, int) else len(x)
 
 
+def truth(x: Any) -> bool:
+    """The truth value of what is known now. Raises ScriptError for a buffer, and for a list of expressions, which
+    Python would call true whatever is in it.
+    """
+    if _of_kernel(x):
+        raise ScriptError(with_hint(f"{described(x)} is no condition", 'a condition is a bool: A[i] > 0; an assertion '
+                                    'has no parentheses around it and its message: assert n > 0, "message"'))
+    return bool(x)
+
+
+def _of_kernel(x: Any) -> bool:
+    """True for IR, and for what holds some."""
+    parts = x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else ()
+    return isinstance(x, Node) or any(map(_of_kernel, parts))
+
+
 def logical(op: str, values: list[Any]) -> Any:
     """`a and b and ...` or `a or b or ...`, from the left. Raises IRError for what is neither bool nor number."""
     if not any(is_expression(v) for v in values):
-        return functools.reduce((lambda a, b: a and b) if op == "and" else (lambda a, b: a or b), values)
+        return next((v for v in values[:-1] if truth(v) == (op == "or")), values[-1])
     return functools.reduce(lambda a, b: as_written(op, a, b), values)
 
 
 def negation(a: Any) -> Any:
     """`not a`."""
     if not is_expression(a):
-        return not a
+        return not truth(a)
     e = convert(a)
     if not dt.is_bool(e.dtype):
         raise IRError(with_hint(f"`not` needs a bool, got {e.dtype}", "compare first: x == 0"))

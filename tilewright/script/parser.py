@@ -5,10 +5,10 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from tilewright.arith.axis_domains import departures
 from tilewright.script.blocks import AXES, Blocks
 from tilewright.script.environment import Environment
 from tilewright.script.errors import TOO_DEEP, Source
-from tilewright.script.regions import infer
 from tilewright.script.values import BufferType, DType
 from tilewright.support.errors import StructuralError
 from tilewright.tir.buffer import Buffer
@@ -45,11 +45,7 @@ class _Function(Blocks):
         top_is_root = isinstance(body, BlockRealize) and body.block.name == "root"
         blocks = any(isinstance(n, BlockRealize) for n in walk(body))
         if not top_is_root and (root.says_something or blocks):
-            block = self.finished(root, body)
-            if not blocks and root.reads is None and root.writes is None:
-                reads, writes = infer(block)             # of statements that no other block states
-                block = block.replace(reads=reads, writes=writes)
-            body = BlockRealize((), IntImm(1, "bool"), block)
+            body = BlockRealize((), IntImm(1, "bool"), self.finished(root, body))
         attrs = ({} if private else {"global_symbol": node.name}) | self.attrs
         func = PrimFunc(tuple(self.params), body, {p: b for p, b in self.params.items() if b is not None}, attrs)
         if check:
@@ -57,6 +53,8 @@ class _Function(Blocks):
         return func
 
     def parameter(self, arg: ast.arg, known: Any) -> None:
+        if arg.arg in self.names.scopes[-1]:
+            self.fail(arg, f"there are two parameters {arg.arg}")
         if known is None or isinstance(known, str):
             if arg.annotation is None:
                 self.fail(arg, f"the parameter {arg.arg} has no type", f'{arg.arg}: T.Buffer((16,), "float32"), '
@@ -107,6 +105,8 @@ class _Function(Blocks):
             where = next((self.origin[id(n)][1] for n in why.at if id(n) in self.origin), node)
             message = str(why).split("\n\n")[0].removeprefix(f"{func.name}: ")
             raise self.source.error(where, message) from None
+        for left in departures(func):
+            raise self.source.error(self.origin[id(left.axis.var)][1], str(left), left.hint)
 
 
 _Function.rules = {

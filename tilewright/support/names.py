@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import unicodedata
 from collections.abc import Iterable
 
 
@@ -28,6 +29,11 @@ class NameSupply:
 
 
 def identifier(name: str) -> str:
-    """name made a Python identifier: `i.outer` becomes `i_outer`."""
-    text = re.sub(r"\W", "_", name) or "v"
+    """name made a Python identifier: `i.outer` becomes `i_outer`, and letters are what Python reads them as."""
+    text = re.sub(r"\W", "_", name if name.isascii() else _plain(name)) or "v"
     return f"_{text}" if text[0].isdigit() or keyword.iskeyword(text) else text
+
+
+def _plain(name: str) -> str:
+    """name in the form that Python compares identifiers in (NFKC), without what no identifier has."""
+    return "".join(c if f"a{c}".isidentifier() else "_" for c in unicodedata.normalize("NFKC", name))

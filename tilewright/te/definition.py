@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.support.registry import hook
 from tilewright.te.bounds import checked_reads
+from tilewright.te.extents import rounding, whole
 from tilewright.te.limits import check_size
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp
 from tilewright.te.reduction import NOT_TOP_LEVEL, Reduce, is_reduction_var
@@ -50,23 +49,27 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
         raise TensorExpressionError(with_hint(f"thread_axis: {described(tag)} is not a thread axis",
                                               f"one of {', '.join(THREAD_TAGS)}"))
     if dom is not None and not isinstance(dom, Range):
-        low, high = dom if isinstance(dom, (tuple, list)) else (0, dom)
+        low, high = (whole(x) for x in (dom if isinstance(dom, (tuple, list)) and len(dom) == 2 else (0, dom)))
+        for bound in (low, high):
+            if not dt.is_integer(convert(bound).dtype):
+                raise TensorExpressionError(with_hint(f"thread_axis: the bound {described(bound)} is not an integer",
+                                                      rounding(bound) or 'te.thread_axis((0, 32), "threadIdx.x")'))
         dom = Range(convert(low), convert(high) - convert(low))
     return IterVar(dom, Var(name or tag, "int32"), THREAD_INDEX, tag)
 
 
 def to_shape(shape: Any, what: str) -> tuple[Expr, ...]:
-    """The shape as expressions.
+    """The shape as expressions. A whole float is an extent too: N / bn of Python integers that divide.
 
     Raises TensorExpressionError for an extent that is negative or not an integer.
     """
     dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     out = []
     for position, d in enumerate(dims):
-        plain = int(d) if isinstance(d, np.integer) else d
+        plain = whole(d)
         if not isinstance(plain, (int, Expr, IterVar)) and not hasattr(plain, "__tilewright_expr__"):
-            raise TensorExpressionError(f"{what}: extent {position} of shape {shape!r} is {plain!r}, "
-                                        "not an integer")
+            raise TensorExpressionError(with_hint(f"{what}: extent {position} of shape {shape!r} is {plain!r}, "
+                                                  "not an integer", rounding(plain)))
         e = convert(plain)
         if not dt.is_integer(e.dtype) or (isinstance(e, IntImm) and e.value < 0):
             text = shape_text(tuple(map(convert, dims)))

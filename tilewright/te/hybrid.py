@@ -58,9 +58,10 @@ class HybridFunction:
 
     def __call__(self, *args: Any) -> Any:
         try:
-            arguments = inspect.signature(self.function).bind(*args).arguments
+            bound = inspect.signature(self.function).bind(*args)
         except TypeError as why:
             raise TensorExpressionError(f"hybrid {self.__name__}: {why}") from None
+        bound.apply_defaults()
         if not any(isinstance(a, Tensor) for a in _flat(args)):
             return self._python()(*args)
         tensors = [a for a in _flat(args) if isinstance(a, Tensor)]
@@ -68,7 +69,7 @@ class HybridFunction:
         known = inspect.getclosurevars(self.function)
         parser = Parser(self.__name__, self.line, {**known.globals, **known.nonlocals})
         try:
-            body = parser.run(self.tree, {k: _replaced(v, buffers) for k, v in arguments.items()})
+            body = parser.run(self.tree, {k: _replaced(v, buffers) for k, v in bound.arguments.items()})
         except RecursionError:
             raise self._unread("it is nested too deeply, or calls itself") from None
         assert parser.returned is not None

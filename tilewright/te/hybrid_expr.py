@@ -75,6 +75,13 @@ class Expressions:
             self.fail(e, f"`{ast.unparse(e)}` is not part of the language")
         return handler(e)
 
+    def condition(self, e: ast.expr) -> Any:
+        """The value of a condition: of a tensor or a tuple, Python's truth value says nothing about its elements."""
+        value = self.expr(e)
+        if isinstance(value, (BufferVar, tuple)):
+            self.fail(e, f"`{ast.unparse(e)}` is no condition", "compare an element: a[i] > 0.0")
+        return value
+
     def expr_Constant(self, e: ast.Constant) -> Any:
         return e.value
 
@@ -105,7 +112,7 @@ class Expressions:
         return BINARY[type(e.op)](self.expr(e.left), self.expr(e.right))
 
     def expr_UnaryOp(self, e: ast.UnaryOp) -> Any:
-        x = self.expr(e.operand)
+        x = self.condition(e.operand) if isinstance(e.op, ast.Not) else self.expr(e.operand)
         match e.op:
             case ast.USub():
                 return -x
@@ -125,7 +132,7 @@ class Expressions:
         return self.joined(terms, all_of, all)
 
     def expr_BoolOp(self, e: ast.BoolOp) -> Any:
-        values = [self.expr(v) for v in e.values]
+        values = [self.condition(v) for v in e.values]
         return self.joined(values, all_of, all) if isinstance(e.op, ast.And) else self.joined(values, any_of, any)
 
     @staticmethod
@@ -133,13 +140,15 @@ class Expressions:
         return symbolic(*values) if any(isinstance(v, Expr) for v in values) else plain(values)
 
     def expr_IfExp(self, e: ast.IfExp) -> Any:
-        condition = self.expr(e.test)
+        condition = self.condition(e.test)
         if not isinstance(condition, Expr):
             return self.expr(e.body if condition else e.orelse)
         return if_then_else(condition, self.expr(e.body), self.expr(e.orelse))
 
     def expr_Call(self, e: ast.Call) -> Any:
-        args, keywords = [self.expr(a) for a in e.args], {k.arg: self.expr(k.value) for k in e.keywords if k.arg}
+        if any(k.arg is None for k in e.keywords):
+            self.fail(e, f"`{ast.unparse(e)}` is not part of the language")
+        args, keywords = [self.expr(a) for a in e.args], {str(k.arg): self.expr(k.value) for k in e.keywords}
         if isinstance(e.func, ast.Name) and e.func.id in ("output_tensor", "allocate") and e.func.id not in self.env:
             return self.memory(e, e.func.id, *args, **keywords)
         return self.expr(e.func)(*args, **keywords)

@@ -11,7 +11,7 @@ from tilewright.te.definition import thread_axis
 from tilewright.te.hybrid_expr import BINARY, Expressions, Scalar
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.conversion import const, convert
-from tilewright.tir.expr import Expr
+from tilewright.tir.expr import Expr, FloatImm, IntImm
 from tilewright.tir.ir_builder import BufferVar
 from tilewright.tir.stmt import Stmt
 
@@ -26,6 +26,7 @@ class Parser(Expressions):
         self.returned: list[Buffer] | None = None
         self.inputs: set[int] = set()
         self._assigned: dict[str, int] = {}
+        self._outside: set[str] = set()              # names of the blocks around the innermost loop or branch
 
     def run(self, function: ast.FunctionDef, arguments: Mapping[str, Any]) -> Stmt:
         """The loops of the function called with these arguments; a Buffer stands for an input tensor."""
@@ -36,6 +37,10 @@ class Parser(Expressions):
                 for t in [node.target] if isinstance(node, ast.AugAssign) else node.targets:
                     for name in (n.id for n in getattr(t, "elts", [t]) if isinstance(n, ast.Name)):
                         self._assigned[name] = self._assigned.get(name, 0) + 1 + changes
+        for name in [name for name in self._assigned if name in self.env]:
+            self._assigned[name] += 1                # a parameter has a value before the first assignment
+            if not isinstance(self.env[name], (BufferVar, tuple)):
+                self.name_value(name, self.env.pop(name))
         self.inputs = {id(b.buffer) for b in _buffers(self.env.values())}
         self.body(function.body)
         if self.returned is None:
@@ -58,11 +63,12 @@ class Parser(Expressions):
                 self.fail(s, str(why).partition("\n\nhint: ")[0], str(why).partition("\n\nhint: ")[2])
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
-        """Names first assigned inside are unknown after it."""
-        before, self.depth = set(self.env), self.depth + 1
+    def scope(self, repeated: bool = False) -> Iterator[None]:
+        """Names first assigned inside are unknown after it. repeated: what stands inside is written out each time."""
+        before, outside, self.depth = set(self.env), self._outside, self.depth + 1
+        self._outside = outside if repeated else before
         yield
-        self.depth -= 1
+        self._outside, self.depth = outside, self.depth - 1
         self.env = {k: v for k, v in self.env.items() if k in before}
 
     def stmt_Pass(self, s: ast.Pass) -> None:
@@ -76,7 +82,7 @@ class Parser(Expressions):
             self.builder.emit(value)
 
     def stmt_Assert(self, s: ast.Assert) -> None:
-        condition = self.expr(s.test)
+        condition = self.condition(s.test)
         if isinstance(condition, Expr):
             self.fail(s, "an assertion must be about what is known before the kernel runs")
         if not condition:
@@ -95,7 +101,15 @@ class Parser(Expressions):
     def stmt_Assign(self, s: ast.Assign) -> None:
         if len(s.targets) != 1:
             self.fail(s, "one target for each assignment")
-        self.assign(s, s.targets[0], self.expr(s.value))
+        value = self.expr(s.value)
+        self.assign(s, s.targets[0], self.held(value) if isinstance(value, tuple) else value)
+
+    def held(self, value: Any) -> Any:
+        """value with variables for the expressions in it, which the assignments that follow do not change."""
+        if isinstance(value, tuple):
+            return tuple(map(self.held, value))
+        computed = isinstance(value, Expr) and not isinstance(value, (IntImm, FloatImm))
+        return self.builder.let("value", value) if computed else value
 
     def stmt_AugAssign(self, s: ast.AugAssign) -> None:
         if isinstance(s.target, ast.Name) and s.target.id not in self.env:
@@ -116,6 +130,10 @@ class Parser(Expressions):
                 self.fail(s, f"the input {ast.unparse(target_.value)} is written", "write to an output_tensor")
             tensor[self.expr(target_.slice)] = value
         elif isinstance(target_, ast.Name):
+            whole = any(isinstance(x, (BufferVar, tuple)) for x in (value, self.env.get(target_.id)))
+            if whole and target_.id in self._outside:
+                self.fail(s, f"{target_.id} stands for a tensor or tuple, and is given another in a loop or branch",
+                          "which one it is must be known before the kernel runs")
             self.name_value(target_.id, value)
         else:
             self.fail(s, f"{ast.unparse(target_)} cannot be assigned")
@@ -136,7 +154,7 @@ class Parser(Expressions):
             self.env[name] = Scalar(memory)
 
     def stmt_If(self, s: ast.If) -> None:
-        condition = self.expr(s.test)
+        condition = self.condition(s.test)
         if not isinstance(condition, Expr):
             self.body(s.body if condition else s.orelse)
             return
@@ -147,15 +165,21 @@ class Parser(Expressions):
                 self.body(s.orelse)
 
     def stmt_While(self, s: ast.While) -> None:
-        with self.builder.while_loop(self.expr(s.test)), self.scope():
+        self.no_else(s)
+        with self.builder.while_loop(self.condition(s.test)), self.scope():
             self.body(s.body)
 
     def stmt_For(self, s: ast.For) -> None:
         call, var = s.iter, s.target
+        self.no_else(s)
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or not isinstance(var, ast.Name) \
                 or call.func.id not in (*LOOPS, "const_range", "bind"):
             self.fail(s, f"`for {ast.unparse(var)} in {ast.unparse(call)}` is not a loop",
                       f"one name in {', '.join(LOOPS)}, const_range(...) or bind(tag, extent)")
+        if call.keywords:
+            self.fail(s, f"{call.func.id} takes no keywords")
+        if var.id in self.env:
+            self.fail(s, f"the loop variable {var.id} has a value already", "give the loop a name of its own")
         kind, args = call.func.id, [self.expr(a) for a in call.args]
         if kind == "bind":
             with self.builder.new_scope() as inside, self.scope():
@@ -170,13 +194,17 @@ class Parser(Expressions):
         low, high = args if len(args) == 2 else (0, args[0])
         if kind == "const_range":
             for value in range(low, high):
-                with self.scope():
+                with self.scope(repeated=True):
                     self.env[var.id] = value
                     self.body(s.body)
             return
         with self.builder.for_range(low, high, var.id, kind=LOOPS[kind]) as i, self.scope():
             self.env[var.id] = i
             self.body(s.body)
+
+    def no_else(self, s: ast.For | ast.While) -> None:
+        if s.orelse:
+            self.fail(s.orelse[0], "`else` of a loop is not part of the language")
 
 
 def _number(value: Any) -> Expr:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.support.errors import TensorExpressionError, described, with_hint
+from tilewright.te.extents import rounding, whole
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import const, convert, max_value, min_value
@@ -83,9 +84,10 @@ def reduce_axis(dom: Range | Sequence[Any], name: str = "rv", thread_tag: str = 
         if not isinstance(dom, (tuple, list)) or len(dom) != 2:
             raise TensorExpressionError(with_hint(f"reduce_axis: {dom!r} is not a range",
                                                   "write te.reduce_axis((0, n))"))
-        low, high = convert(_plain(dom[0])), convert(_plain(dom[1]))
+        low, high = convert(whole(dom[0])), convert(whole(dom[1]))
         if not (dt.is_integer(low.dtype) and dt.is_integer(high.dtype)):
-            raise TensorExpressionError(f"reduce_axis: the range ({low}, {high}) is not made of integers")
+            raise TensorExpressionError(with_hint(
+                f"reduce_axis: the range ({low}, {high}) is not made of integers", rounding(*dom)))
         extent = binary("sub", high, low)
     if isinstance(getattr(extent, "value", None), int) and extent.value < 0:  # type: ignore[attr-defined]
         raise TensorExpressionError(f"reduce_axis: the range ({dom[0]}, {dom[1]}) ends before it begins")  # type: ignore[index]
@@ -98,11 +100,6 @@ def is_reduction_var(var: Var) -> bool:
     """True for the variable of a reduction axis."""
     axis = _REDUCTION_VARS.get(id(var))
     return axis is not None and axis.var is var
-
-
-def _plain(x: Any) -> Any:
-    """A NumPy integer as a Python int, so that it takes the dtype of its surroundings."""
-    return int(x) if hasattr(x, "__index__") and not isinstance(x, Expr) else x
 
 
 def _check_axes(name: str, axis: Any) -> tuple[IterVar, ...]:

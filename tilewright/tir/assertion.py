@@ -22,6 +22,8 @@ def assertion(condition: Any, message: Any = "") -> Evaluate:
     text = message.value if isinstance(message, StringImm) else message
     if not isinstance(text, str):
         raise IRError(f"the message of an assertion is a text, not {described(message)}")
+    if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
+        raise IRError(f"the message {text!r} of an assertion has characters that no message can show")
     return Evaluate(Call("Assert", (c, StringImm(text)), "int32"))
 
 

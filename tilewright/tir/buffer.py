@@ -82,6 +82,11 @@ class Buffer(Node):
 class Load(Expr):
     """buffer[indices]. The last index may be a vector; lanes where predicate (bool lanes) is false give 0,
     unread.
+
+    A Ramp there counts elements of the memory from the start of its row: lane k touches the element base + k * stride,
+    and may run on into the rows that follow without a gap (see lane_room), as the vector loads of TVM do. The access is
+    inside of the buffer when the indices before are inside of their extents and every lane is one of these elements. A
+    vector of another form stays in its row. A Store touches what a Load at its indices would.
     """
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -164,9 +169,43 @@ def row_major(extents: Sequence[Expr]) -> tuple[Expr, ...]:
     return tuple(reversed(out))
 
 
+def lane_room(buffer: Buffer, outer: Sequence[Expr]) -> Expr:
+    """How many elements, from the start of row `outer` on, a Ramp as the last index may touch.
+
+    Those of the row and, as long as no stride leaves a gap, of the rows behind it.
+    """
+    count = size = buffer.shape[-1]
+    if buffer.strides and not _equals(buffer.strides[-1], 1):
+        return count
+    strides = buffer.strides or (None,) * len(buffer.shape)
+    for i, extent, stride in reversed(list(zip(outer, buffer.shape, strides, strict=False))):
+        if stride is not None and not (isinstance(size, IntImm) and _equals(stride, size.value)):
+            break
+        count = binary("add", count, binary("mul", binary("sub", binary("sub", extent, 1), i), size))
+        size = binary("mul", size, extent)
+    return count
+
+
+def _equals(e: Expr, value: int) -> bool:
+    return isinstance(e, IntImm) and e.value == value
+
+
 def numel(buffer: Buffer) -> Expr:
     """Number of elements of the buffer's shape."""
     total: Expr = IntImm(1)
     for d in buffer.shape:
         total = binary("mul", total, d)
     return total
+
+
+def reach(buffer: Buffer) -> Expr:
+    """Elements from the pointer to the end of the buffer."""
+    if not buffer.strides:
+        total = numel(buffer)
+    elif any(isinstance(d, IntImm) and d.value == 0 for d in buffer.shape):
+        total = IntImm(0)
+    else:
+        total = IntImm(1)
+        for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
+            total = binary("add", total, binary("mul", binary("sub", extent, 1), stride))
+    return total if buffer.elem_offset is None else binary("add", total, buffer.elem_offset)

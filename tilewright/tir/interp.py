@@ -167,7 +167,8 @@ def _bind(
         expected = _known(e, symbols)
         if expected != n:
             raise InterpreterError(
-                f"{func.name}: an extent of argument {b.name} is {n}, expected {e} = {expected}"
+                f"{func.name}: an extent of argument {b.name} is {n}, expected "
+                f"{expected if isinstance(e, IntImm) else f'{e} = {expected}'}"
             )
     for p, a in arrays.items():
         b, strides = func.buffer_map[p], _compact(a.shape)

@@ -7,22 +7,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any, NoReturn
 
 from tilewright.support.errors import InterpreterError
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load, MatchBuffer
 from tilewright.tir.expr import Expr, IntImm, Ramp
-from tilewright.tir.interp_expr import ExprCompiler, expression_rule
+from tilewright.tir.interp_expr import expression_rule
+from tilewright.tir.interp_failures import FailureCompiler
 from tilewright.tir.interp_regions import Declared, outside_of
 from tilewright.tir.interp_scalar import V, literal, scalar_binary
 from tilewright.tir.node import Node
-from tilewright.tir.printer import show
 
 
 @dataclass
 class Memory:
-    """A buffer's place in a Python list: element (i, j, ...) is at offset + sum(index * stride)."""
+    """A buffer's place in a Python list: element (i, j, ...) is at offset + sum(index * stride).
+
+    Element (i, j, ...) of a view is whole[starts + (0, ..., i, j, ...)].
+    """
 
     name: str
     label: str  # the name of the buffer that owns the memory
@@ -32,84 +34,27 @@ class Memory:
     strides: list[V]
     offset: V
     initialised: bool  # an argument: every element has a value
+    whole: Memory | None = None  # what is viewed; no view itself
+    starts: tuple[V, ...] = ()
+    outgrows: bool = False  # may reach behind the list
+
+    def in_whole(self, at: Sequence[V]) -> list[V]:
+        """The indices in what is viewed of the scalar indices `at` of a view."""
+        spare = len(self.starts) - len(at)
+        moved = [scalar_binary("add", low, i, "int64") for low, i in zip(self.starts[spare:], at, strict=True)]
+        return [*self.starts[:spare], *moved]
 
 
-class MemoryCompiler(ExprCompiler):
-    """Loads and buffers. `root` is shown, with the guilty statement marked, when something fails at run
-    time.
-    """
+class MemoryCompiler(FailureCompiler):
+    """Loads and buffers."""
 
     def __init__(self, name: str, root: Node) -> None:
-        super().__init__()
-        self.title, self.root = name, root
+        super().__init__(name, root)
         self.memory: dict[int, Memory] = {}  # id(Buffer) -> where it is
         self.owner: dict[int, Memory] = {}  # id(data Var) -> the memory behind it
         self.track: dict[int, tuple[str, str]] = {}  # data -> names of the sets (written, read)
         self.declared: Declared | None = None          # the regions of the block that is being compiled
-        self.sites: list[Node] = []
-        self.here = root
-        self.globals |= {
-            "outside": self.outside,
-            "undeclared": self.undeclared,
-            "unwritten": self.unwritten,
-            "race": self.race,
-            "compress": compress,
-            "two_lanes": self.two_lanes,
-            "off_axis": self.off_axis,
-            "assumption": self.assumption,
-            "assertion": self.assertion,
-        }
-
-    # failures at run time ----------------------------------------------------------------------------------
-    def site(self) -> int:
-        """The number of the statement being compiled."""
-        if not self.sites or self.sites[-1] is not self.here:
-            self.sites.append(self.here)
-        return len(self.sites) - 1
-
-    def fail(self, site: int, message: str) -> NoReturn:
-        raise InterpreterError(f"{self.title}: {message}\n\n{show(self.root, (self.sites[site],))}")
-
-    def outside(self, site: int, name: str, index: Sequence[Any], shape: Sequence[int]) -> NoReturn:
-        at, extents = (
-            ", ".join(str(list(x) if isinstance(x, range) else x) for x in xs) for xs in (index, shape)
-        )
-        self.fail(
-            site, f"{name}[{at}] is out of bounds: the shape is ({extents}{',' if len(shape) == 1 else ''})"
-        )
-
-    def undeclared(self, site: int, block: str, name: str, index: Sequence[Any]) -> NoReturn:
-        self.fail(site, f"block {block} touches {name}[{', '.join(map(str, index))}], which its regions leave out")
-
-    def unwritten(self, site: int, name: str, at: int) -> NoReturn:
-        self.fail(site, f"{name} is read at element {at}, which nothing has written")
-
-    def two_lanes(self, site: int, name: str, at: int) -> NoReturn:
-        self.fail(site, f"two lanes of one store write element {at} of {name}")
-
-    def off_axis(self, site: int, name: str, value: int, low: int, high: int) -> NoReturn:
-        self.fail(site, f"block axis {name} is {value}, outside its domain {low} to {high - 1}")
-
-    def assumption(self, site: int) -> NoReturn:
-        self.fail(site, "an assumption does not hold")
-
-    def assertion(self, site: int, message: str) -> NoReturn:
-        self.fail(site, message)
-
-    def race(self, site: int, loop: str, kind: str, name: str, sets: Sequence[set[int]]) -> NoReturn:
-        written, read, earlier_written, earlier_read = sets
-        for mine, theirs, what in (
-            (written, earlier_written, "both write"),
-            (read, earlier_written, "one reads, one writes"),
-            (written, earlier_read, "one reads, one writes"),
-        ):
-            if mine & theirs:
-                self.fail(
-                    site,
-                    f"two iterations of the {kind} loop {loop} touch element {min(mine & theirs)} of {name} "
-                    f"({what})",
-                )
-        raise AssertionError("no race after all")
+        self.globals["compress"] = compress
 
     # memory ------------------------------------------------------------------------------------------------
     def add_memory(
@@ -153,10 +98,9 @@ class MemoryCompiler(ExprCompiler):
     def view(self, m: MatchBuffer) -> None:
         """Bind a block's view of a region, with the strides and offset that it names."""
         source = self.find(m.source.buffer)
-        offset = source.offset
-        for axis, stride in zip(m.source.region, source.strides, strict=True):
-            step = scalar_binary("mul", self.emit(axis.min), stride, "int64")
-            offset = scalar_binary("add", offset, step, "int64")
+        starts, offset = [self.keep(self.emit(axis.min)) for axis in m.source.region], source.offset
+        for low, stride in zip(starts, source.strides, strict=True):
+            offset = scalar_binary("add", offset, scalar_binary("mul", low, stride, "int64"), "int64")
         offset = self.keep(offset)
         strides = source.strides[len(source.strides) - len(m.buffer.shape) :]
         for e, v in [*zip(m.buffer.strides, strides), (m.buffer.elem_offset, offset)]:
@@ -167,10 +111,10 @@ class MemoryCompiler(ExprCompiler):
             elif e is not None and id(e) not in self.env:
                 self.env[id(e)] = v
         shape = [self.keep(self.emit(d)) for d in m.buffer.shape]
-        made = Memory(
-            source.name, source.label, source.data, source.dtype, shape, strides, offset, source.initialised
+        self.memory[id(m.buffer)] = Memory(
+            source.name, source.label, source.data, source.dtype, shape, strides, offset, source.initialised,
+            source.whole or source, tuple(source.in_whole(starts) if source.whole else starts)
         )
-        self.memory[id(m.buffer)] = made
 
     def find(self, b: Buffer) -> Memory:
         """Where b is. A buffer that shares the data of a known one sees the same memory in its own shape."""
@@ -183,14 +127,40 @@ class MemoryCompiler(ExprCompiler):
             strides = [self.keep(self.emit(s)) for s in b.strides] or self.row_major(shape)[0]
             offset = literal(0) if b.elem_offset is None else self.keep(self.emit(b.elem_offset))
             m = Memory(base.name, base.label, base.data, b.dtype, shape, strides, offset, base.initialised)
+            m.outgrows = offset.low < 0 or self.end(m).high > self.end(base).low
             if all(v.low == v.high for v in (*shape, *strides, offset)):
                 self.memory[id(b)] = m  # made of constants only, so it holds everywhere
         return m
 
+    def end(self, m: Memory) -> V:
+        """Elements from the start of the memory to the end of m."""
+        end = scalar_binary("add", m.offset, literal(1), "int64")
+        for extent, stride in zip(m.shape, m.strides, strict=True):
+            reach = scalar_binary("mul", scalar_binary("sub", extent, literal(1), "int64"), stride, "int64")
+            end = scalar_binary("add", end, reach, "int64")
+        return end
+
     def place(self, b: Buffer, indices: tuple[Expr, ...], writes: bool = False) -> tuple[Memory, V]:
         """(memory, element) of b[indices], after the checks of bounds and of the block's regions that may fail."""
         m = self.find(b)
-        at = [self.emit(i) for i in indices]
+        at = self.inside(m, b.name, [self.emit(i) for i in indices])
+        if m.whole is not None:
+            self.inside(m.whole, in_view(m, b), m.in_whole(at))
+        undeclared = self.declared and outside_of(self.declared.of(b, writes), at, self.emit)
+        if undeclared and self.declared:
+            index = " ".join(i.text + "," for i in at)
+            self.line(f"if {undeclared}: undeclared({self.site()}, {self.declared.block!r}, {b.name!r}, ({index}))")
+        flat = m.offset
+        for i, stride in zip(at, m.strides, strict=True):
+            flat = scalar_binary("add", flat, scalar_binary("mul", i, stride, "int64"), "int64")
+        if m.outgrows:
+            flat = self.keep(flat)
+            self.line(f"if not 0 <= {flat.text} < len({m.name}): "
+                      f"outgrown({self.site()}, {b.name!r}, [{flat.text}], {m.label!r}, len({m.name}))")
+        return m, flat
+
+    def inside(self, m: Memory, name: str, at: list[V]) -> list[V]:
+        """The indices, kept where a check of them is made: each is inside of its extent."""
         doubtful = [
             k for k, (i, n) in enumerate(zip(at, m.shape, strict=True)) if i.low < 0 or i.high >= n.low
         ]
@@ -199,36 +169,21 @@ class MemoryCompiler(ExprCompiler):
             inside = " and ".join(f"0 <= {at[k].text} < {m.shape[k].text}" for k in doubtful)
             self.line(
                 f"if not ({inside}): "
-                f"outside({self.site()}, {b.name!r}, ({' '.join(i.text + ',' for i in at)}), "
+                f"outside({self.site()}, {name!r}, ({' '.join(i.text + ',' for i in at)}), "
                 f"({' '.join(n.text + ',' for n in m.shape)}))"
             )
-        undeclared = self.declared and outside_of(self.declared.of(b, writes), at, self.emit)
-        if undeclared and self.declared:
-            index = " ".join(i.text + "," for i in at)
-            self.line(f"if {undeclared}: undeclared({self.site()}, {self.declared.block!r}, {b.name!r}, ({index}))")
-        flat = m.offset
-        for i, stride in zip(at, m.strides, strict=True):
-            flat = scalar_binary("add", flat, scalar_binary("mul", i, stride, "int64"), "int64")
-        return m, flat
+        return at
 
     def place_lanes(self, b: Buffer, indices: tuple[Expr, ...], mask: str) -> tuple[Memory, V]:
         """(memory, elements) of a vector access; lanes whose mask is false may lie anywhere."""
         m = self.find(b)
         *outer, last = [self.emit(i) for i in indices]
-        extents = m.shape
-        for i, n in zip(outer, extents, strict=False):
-            if i.low < 0 or i.high >= n.low:
-                self.line(
-                    f"if not 0 <= {i.text} < {n.text}: "
-                    f"outside({self.site()}, {b.name!r}, ({i.text},), ({n.text},))"
-                )
-        if last.low < 0 or last.high >= extents[-1].low:
-            last = self.keep(last)
-            limit = self.run_on(m, outer) if isinstance(indices[-1], Ramp) else extents[-1]
-            self.line(
-                f"if lanes_outside({last.text}, {limit.text}, {mask}): "
-                f"outside({self.site()}, {b.name!r}, ({last.text},), ({extents[-1].text},))"
-            )
+        ramp = isinstance(indices[-1], Ramp)
+        last = self.lanes_inside(m, b.name, outer, last, ramp, mask)
+        if m.whole is not None:
+            *rows, start = m.in_whole([*outer, literal(0)])
+            moved = V(f"[{start.text} + x for x in {last.text}]", start.low + last.low, start.high + last.high)
+            self.lanes_inside(m.whole, in_view(m, b), rows, moved, ramp, mask)
         flat = m.offset
         for i, stride in zip(outer, m.strides, strict=False):
             flat = scalar_binary("add", flat, scalar_binary("mul", i, stride, "int64"), "int64")
@@ -236,7 +191,25 @@ class MemoryCompiler(ExprCompiler):
         if flat.text != "0" or step.text != "1":
             flat = self.keep(flat)
             last = V(f"[{flat.text} + x * {step.text} for x in {last.text}]", last.low, last.high)
+        if m.outgrows:
+            last = self.keep(last)
+            self.line(f"if lanes_outside({last.text}, len({m.name}), {mask}): "
+                      f"outgrown({self.site()}, {b.name!r}, {last.text}, {m.label!r}, len({m.name}))")
         return m, last
+
+    def lanes_inside(self, m: Memory, name: str, outer: Sequence[V], last: V, ramp: bool, mask: str) -> V:
+        """last, kept where a check of it is made: the lanes that the mask lets through are elements of m."""
+        extents = m.shape
+        for i, n in zip(outer, extents, strict=False):
+            if i.low < 0 or i.high >= n.low:
+                self.line(f"if not 0 <= {i.text} < {n.text}: outside({self.site()}, {name!r}, ({i.text},), "
+                          f"({n.text},))")
+        if last.low < 0 or last.high >= extents[-1].low:
+            last = self.keep(last)
+            limit = self.run_on(m, outer) if ramp else extents[-1]
+            self.line(f"if lanes_outside({last.text}, {limit.text}, {mask}): outside({self.site()}, {name!r}, "
+                      f"({last.text},), ({extents[-1].text},))")
+        return last
 
     def run_on(self, m: Memory, outer: Sequence[V]) -> V:
         """How many elements follow the start of row `outer`, this row's included, without a gap.
@@ -295,6 +268,12 @@ class MemoryCompiler(ExprCompiler):
         fail = self.name("k")
         self.globals[fail] = lambda at, site=site, name=e.buffer.name: self.unwritten(site, name, at)
         return V(f"gather({m.name}, {at.text}, {mask}, {zero}, {fail})", low, high)
+
+
+def in_view(m: Memory, b: Buffer) -> str:
+    """What a message calls the memory that b views."""
+    assert m.whole is not None
+    return f"{b.name} is a view of {m.whole.label}, and {m.whole.label}"
 
 
 expression_rule(Load)(MemoryCompiler.load)

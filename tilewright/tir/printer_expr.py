@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from tilewright.support.names import identifier
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import result_type
@@ -167,6 +169,8 @@ class ExprPrinter:
         if isinstance(x, (list, tuple)):
             inner = ", ".join(self.value(v) for v in x)
             return f"[{inner}]" if isinstance(x, list) else f"({inner},)" if len(x) == 1 else f"({inner})"
+        if isinstance(x, (np.bool_, np.integer, np.floating)):
+            x = x.item()
         if isinstance(x, float):
             return float.__repr__(x) if math.isfinite(x) else f'float("{float(x)}")'
         if x is None or isinstance(x, (bool, int)):

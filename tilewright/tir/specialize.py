@@ -23,6 +23,9 @@ def specialize(func: PrimFunc, values: Mapping[Var, Any]) -> PrimFunc:
     in the shape, the strides and the offset of its parameter are; the parameter stays. Raises IRError for a key that
     is no parameter, and for a buffer that does not fit.
     """
+    if not isinstance(values, Mapping):
+        raise IRError(with_hint(f"{func.name}: specialize takes a dict, not {described(values)}",
+                                "func.specialize({n: 128})"))
     table: dict[Var, Expr] = {}
     for param, value in values.items():
         if not any(param is p for p in func.params):

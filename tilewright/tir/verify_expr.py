@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from tilewright.support.errors import StructuralError
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.buffer import Buffer, Load, reach
 from tilewright.tir.expr import Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.node import Node, children
@@ -23,6 +23,8 @@ class ExpressionVerifier:
         self.func, self.stage = func, stage
         self.visible: dict[int, str] = {}  # id(Var or Buffer) -> what defined it
         self.defined: set[int] = set()  # every Var ever defined
+        self.owners: dict[int, Buffer] = {}  # id(pointer) -> the buffer that defined it
+        self.views: dict[int, Buffer] = {}  # the other buffers with such a pointer
         self.here: Node = func
 
     def fail(self, message: str, *at: Node) -> NoReturn:
@@ -51,6 +53,7 @@ class ExpressionVerifier:
         self.visible[id(x)] = what
         if isinstance(x, Buffer):
             self.visible.setdefault(id(x.data), "data")
+            self.owners.setdefault(id(x.data), x)
 
     # buffers -----------------------------------------------------------------------------------------------
     def buffer(self, b: Buffer) -> None:
@@ -89,8 +92,26 @@ class ExpressionVerifier:
         return lanes
 
     def known(self, b: Buffer) -> None:
-        if not (id(b) in self.visible or (self.stage != "block" and id(b.data) in self.visible)):
+        if id(b) in self.visible:
+            return
+        if self.stage == "block" or id(b.data) not in self.visible:
             self.fail(f"nothing defines the buffer {b.name} here")
+        if id(b) not in self.views:
+            self.views[id(b)] = b
+            self.fits(b)
+
+    def fits(self, b: Buffer) -> None:
+        """b lies in the memory of the buffer whose pointer it has, as far as constants say; strides may leave more."""
+        owner = self.owners.get(id(b.data))
+        if owner is None or owner.strides:
+            return
+        sizes = [e.value * dt.bits_of(x.dtype) * dt.lanes_of(x.dtype)
+                 for x in (b, owner) if isinstance(e := reach(x), IntImm)]
+        low = isinstance(b.elem_offset, IntImm) and b.elem_offset.value < 0
+        if low or len(sizes) == 2 and sizes[0] > sizes[1]:
+            start = "" if b.elem_offset is None else f" from element {b.elem_offset} on"
+            self.fail(f"{b.name} ({_extents(b)}, {b.dtype}){start} is not inside of the memory of {owner.name} "
+                      f"({_extents(owner)}, {owner.dtype})")
 
     # expressions -------------------------------------------------------------------------------------------
     def expr(self, e: Node) -> None:
@@ -138,6 +159,10 @@ class ExpressionVerifier:
         with self.scope([e.var], "let"):
             self.expr(e.body)
         assert shared or id(e.var) in self.defined
+
+
+def _extents(b: Buffer) -> str:
+    return " x ".join(map(str, b.shape)) or "a scalar"
 
 
 _EXPRESSIONS: dict[type, Callable[[ExpressionVerifier, Any], None]] = {

@@ -340,3 +340,21 @@ for i in range(18):
 @wrong("`set_scope(block, 1, \"local\")` of a block that writes one buffer", r"block C writes no buffer 1")
 def scope_of_nothing():
     watch(blocks()).set_scope("C", 1, "local")
+
+
+@wrong("`reverse_compute_at` of a block below an `if`",
+       r"block D stands below a condition; staged or moved, it would lose it")
+def reverse_out_of_branch():
+    sch = script("""
+X = T.alloc_buffer((8,), "int32")
+for i in range(8):
+    with T.block("C"):
+        vi = T.axis.spatial(8, i)
+        X[vi] = A[vi]
+for i in range(8):
+    if n > 3:
+        with T.block("D"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = X[vi]
+""", "n: T.int32, A: T.Buffer((8,), 'int32'), B: T.Buffer((8,), 'int32')")
+    sch.reverse_compute_at("D", sch.get_loops("C")[0])

@@ -208,3 +208,14 @@ def place_unknown():
 def place_late():
     sch, b, c = pair()
     sch.compute_at(b, sch.get_loops(c)[0], index=1)
+
+
+@wrong("`fuse` of a part of an output axis with the loop of a sum of nothing",
+       r"would be fused with one that drives a part of axis vi of block C, which starts its reduction over nothing")
+def fuse_part_with_nothing():
+    a = te.placeholder((8, 0), name="A")
+    k = te.reduce_axis((0, 0), name="k")
+    sch = blocks(lambda: (a, te.compute((8,), lambda i: te.sum(a[i, k], axis=k), name="C")))
+    i, k = sch.get_loops(sch.get_block("C"))
+    _, inner = sch.split(i, [None, 2])
+    watch(sch).fuse(inner, k)

@@ -120,6 +120,16 @@ def beside_steps(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4,), "int32"), D: T.
 # ---- blockize
 
 @T.prim_func
+def rows_of_data(N: T.Buffer((4,), "int32"), C: T.Buffer((4, 9), "int32")):
+    for i in range(4):
+        for j in range(N[i]):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                vj = T.axis.spatial(9, j)
+                C[vi, vj] = vi + vj
+
+
+@T.prim_func
 def triangle(A: T.Buffer((16, 16), "int32"), C: T.Buffer((16, 16), "int32")):
     for i in range(16):
         for j in range(i + 1):
@@ -127,6 +137,13 @@ def triangle(A: T.Buffer((16, 16), "int32"), C: T.Buffer((16, 16), "int32")):
                 vi = T.axis.spatial(16, i)
                 vj = T.axis.spatial(16, j)
                 C[vi, vj] = A[vi, vj] + 1
+
+
+@wrong("`blockize([block])` below a loop whose extent is read from memory",
+       r"the values of loop j are not bounded while loop i runs")
+def blockize_below_data():
+    sch = watch(tw.Schedule(rows_of_data))
+    sch.blockize([sch.get_block("C")])
 
 
 @wrong("`blockize(3)`", r"blockize\(target=3\): 3 is not a loop or a list of blocks")

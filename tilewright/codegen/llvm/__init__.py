@@ -10,6 +10,7 @@ from tilewright.codegen.llvm.compile import (
     standalone_object,
 )
 from tilewright.codegen.llvm.emit import emit_module
+from tilewright.codegen.llvm.imports import with_imports
 from tilewright.codegen.llvm.layout import KernelLayout, kernel_layout
 from tilewright.codegen.llvm.target import CpuTarget, feature_set, target_machine
 
@@ -26,4 +27,5 @@ __all__ = [
     "optimized_ir",
     "standalone_object",
     "target_machine",
+    "with_imports",
 ]

@@ -53,8 +53,8 @@ class ModuleBuilder:
         return name in self._globals
 
     def c_string(self, value: str) -> str:
-        """`@.str.K`, the zero-terminated UTF-8 text."""
-        data = value.encode() + b"\0"
+        """`@.str.K`, the zero-terminated UTF-8 text; lone surrogates, which it has no form for, as `\\ud800`."""
+        data = value.encode(errors="backslashreplace") + b"\0"
         text = f"private unnamed_addr constant [{len(data)} x i8] {bytes_literal(data)}"
         for name, known in self._globals.items():
             if known == text:

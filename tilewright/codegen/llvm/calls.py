@@ -1,6 +1,8 @@
 """Calls: functions of the operator table, C functions, packed functions, hints."""
 from __future__ import annotations
 
+import re
+
 from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.casts import convert
 from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, constant_of, emits
@@ -172,6 +174,8 @@ def _address_of(fn: FunctionEmitter, call: Call, e: Expr) -> str:
         return fn.expr(e)
     raise CodegenError(with_hint(f"{fn.name}: {call.op} takes an element of a buffer, got {e}", "write A[i]"))
 
+_SYMBOL = re.compile(r"[A-Za-z_$.][A-Za-z0-9_$.]*")
+
 
 @emits(EXPRESSIONS, StringImm)
 def emit_string(fn: FunctionEmitter, e: StringImm) -> str:
@@ -184,6 +188,8 @@ def emit_extern(fn: FunctionEmitter, e: Call) -> str:
     if not e.args or not isinstance(e.args[0], StringImm):
         raise CodegenError(f"{fn.name}: call_extern takes the symbol as its first argument")
     symbol, arguments = e.args[0].value, e.args[1:]
+    if not _SYMBOL.fullmatch(symbol):
+        raise CodegenError(f"{fn.name}: call_extern: {symbol!r} is not the name of a C function")
     for a in (e, *arguments):
         if a.dtype in dt.SMALL_FLOATS or dt.lanes_of(a.dtype) > 1:
             raise CodegenError(f"{fn.name}: {symbol}: {a.dtype} cannot be passed to a C function")

@@ -7,6 +7,7 @@ import llvmlite.binding as llvm
 
 from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.emit import emit_module
+from tilewright.codegen.llvm.imports import imports_of, link
 from tilewright.codegen.llvm.target import CpuTarget, feature_set, target_machine
 from tilewright.support import config
 from tilewright.support.errors import CodegenError
@@ -19,7 +20,7 @@ def compile_object(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = ""
     TILEWRIGHT_DUMP=folder writes NAME.ll, NAME.opt.ll and NAME.s there. Raises CodegenError and TargetError.
     """
     text = llvm_ir(funcs, target, extra)
-    module = optimize(text, target)
+    module = optimize(text, target, imports_of(funcs))
     if config.get("DUMP"):
         _dump(funcs[0].name, text, module, target)
     return target_machine(target).emit_object(module)
@@ -37,13 +38,13 @@ def llvm_ir(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = "") -> st
     return emit_module(funcs, feature_set(target), contract, extra)
 
 
-def optimize(text: str, target: CpuTarget) -> llvm.ModuleRef:
-    """The module after the optimisation pipeline of the target's opt_level.
+def optimize(text: str, target: CpuTarget, imports: Sequence[str] = ()) -> llvm.ModuleRef:
+    """The module, linked with its imports, after the optimisation pipeline of the target's opt_level.
 
     LLVM 22 can leave a shuffle before its operands when VectorCombine meets what the loop vectoriser made; emitting
     such code would abort the process. So the result is verified, and made again without the vectoriser if need be.
     """
-    module = _parse(text, target)
+    module = _parse(text, target, imports)
     if config.get("VERIFY"):
         _verify(module)
     level = int(target.opt_level)
@@ -53,13 +54,13 @@ def optimize(text: str, target: CpuTarget) -> llvm.ModuleRef:
     try:
         module.verify()
     except RuntimeError:
-        module = _parse(text, target)
+        module = _parse(text, target, imports)
         _run_passes(module, target, level, vectorize=False, interleave=False)
         _verify(module)
     return module
 
 
-def _parse(text: str, target: CpuTarget) -> llvm.ModuleRef:
+def _parse(text: str, target: CpuTarget, imports: Sequence[str]) -> llvm.ModuleRef:
     machine = target_machine(target)
     try:
         module = llvm.parse_assembly(text)
@@ -67,6 +68,7 @@ def _parse(text: str, target: CpuTarget) -> llvm.ModuleRef:
         raise CodegenError(f"LLVM refuses the generated code (a bug in Tilewright): {error}") from None
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
+    link(module, imports)
     return module
 
 
@@ -101,17 +103,17 @@ def compile_text(text: str, target: CpuTarget) -> bytes:
 
 def assembly(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = "") -> str:
     """The machine code of the functions as assembly text."""
-    return target_machine(target).emit_assembly(optimize(llvm_ir(funcs, target, extra), target))
+    return target_machine(target).emit_assembly(optimize(llvm_ir(funcs, target, extra), target, imports_of(funcs)))
 
 
 def optimized_ir(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = "") -> str:
     """The LLVM IR after optimisation."""
-    return str(optimize(llvm_ir(funcs, target, extra), target))
+    return str(optimize(llvm_ir(funcs, target, extra), target, imports_of(funcs)))
 
 
 def standalone_object(funcs: Sequence[PrimFunc], target: CpuTarget, others: Sequence[str]) -> bytes:
     """The functions and other LLVM IR modules (the runtime's support code) as one object, merged without a linker."""
-    module = optimize(llvm_ir(funcs, target), target)
+    module = optimize(llvm_ir(funcs, target), target, imports_of(funcs))
     for text in others:
         other = llvm.parse_assembly(text)
         other.triple, other.data_layout = module.triple, module.data_layout

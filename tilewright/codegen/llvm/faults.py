@@ -80,12 +80,13 @@ class Check:
 
 
 def checked_dimensions(at: Expr) -> list[tuple[Expr, Expr]]:
-    """(index, extent) of every `checked_index` in an index, those of nested loads left to these."""
+    """(index, extent) of every `checked_index` in an index, inner ones first, those of nested loads left to these."""
     found, stack = [], [at]
     while stack:
         e = stack.pop()
         if isinstance(e, Call) and e.op == "checked_index":
             found.append((e.args[0], e.args[1]))
+            stack.append(e.args[0])
         elif not isinstance(e, Load):
             stack.extend(c for c in children(e) if isinstance(c, Expr))
     return found[::-1]

@@ -37,12 +37,12 @@ def kernel_layout(func: PrimFunc) -> KernelLayout:
     names, supply = {}, NameSupply()
     scalars = [p for p in func.params if p not in func.buffer_map]
     for p in func.params:
-        names[p] = supply.fresh(func.buffer_map[p].name if p in func.buffer_map else p.name)
+        names[p] = supply.fresh(_shown(func.buffer_map[p].name if p in func.buffer_map else p.name))
     symbols: dict[Var, None] = {}
     for buffer in func.buffers:
         for extent in (*buffer.shape, *buffer.strides):
             if isinstance(extent, Var) and extent not in names:
-                names[extent] = supply.fresh(extent.name)
+                names[extent] = supply.fresh(_shown(extent.name))
                 symbols[extent] = None
     written, stored = written_buffers(func), stored_buffers(func)
     pointwise = pointwise_buffers(func, stored)
@@ -51,6 +51,11 @@ def kernel_layout(func: PrimFunc) -> KernelLayout:
     ordered = {names[s]: s for s in symbols}
     assert tuple(ordered) == signature.symbols, "the signature binds its symbols in another order"
     return KernelLayout(func.name, func.buffers, tuple(scalars), tuple(symbols), signature)
+
+
+def _shown(name: str) -> str:
+    """name as a zero-terminated text of Unicode can hold it."""
+    return name.encode(errors="backslashreplace").decode().replace("\0", "\\0")
 
 
 def _param(func: PrimFunc, p: Var, names: dict[Var, str], written: set[Var], stored: set[Var],

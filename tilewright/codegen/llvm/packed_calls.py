@@ -26,12 +26,12 @@ MANAGED_BYTES = 64
 
 
 @emits(CALLS, "call_packed")
-def emit_call_packed(fn: FunctionEmitter, e: Call) -> str:
+def emit_call_packed(fn: FunctionEmitter, e: Call, used: bool = True) -> str:
     """Looks the function up by name, calls it with tensors (access_ptr), numbers and strings, and
     converts the result. A vector arrives as a tensor of its lanes; `print` gets every float with its dtype.
 
-    When it is missing or raises, the result is 0, later packed calls are skipped, and the kernel's
-    packed entry raises.
+    When it is missing or raises, or its result is `used` and no number, the result is 0, later packed calls are
+    skipped, and the kernel's packed entry raises.
     """
     if not e.args or not isinstance(e.args[0], StringImm):
         raise CodegenError(f"{fn.name}: call_packed takes the name as its first argument")
@@ -55,15 +55,18 @@ def emit_call_packed(fn: FunctionEmitter, e: Call) -> str:
     fn.jump(done)
     fn.start(call)
     with fn.region():
-        _invoke(fn, name, function, arguments, result, done)
+        _invoke(fn, name, function, arguments, result, done, e.dtype if used and e.dtype != "handle" else "")
     fn.start(done)
     return _convert_result(fn, result, e.dtype)
 
 
 def _invoke(
-    fn: FunctionEmitter, name: str, function: str, arguments: tuple[Expr, ...], result: str, done: str
+    fn: FunctionEmitter, name: str, function: str, arguments: tuple[Expr, ...], result: str, done: str,
+    wanted: str,
 ) -> None:
-    """Build the arguments, call, release what was made for it; ends with jumps to `done`."""
+    """Build the arguments, call, release what was made for it; ends with jumps to `done`. wanted: the dtype of a
+    result that has to be a number.
+    """
     values = fn.alloca(f"[{max(1, len(arguments))} x {ANY}], align 8", "args")
     made = [function]
     for k, argument in enumerate(arguments):
@@ -89,22 +92,38 @@ def _invoke(
     fn.do(f"store {ANY} zeroinitializer, ptr {result}, align 8")
     fn.jump(done)
     fn.start(returned)
-    _release_object(fn, result, release, drop, done)
+    if wanted:
+        _ask_for_number(fn, name, result, done, wanted)
+    _release_object(fn, result, release, drop, done, not wanted)
 
 
-def _release_object(fn: FunctionEmitter, result: str, release: str, drop: str, done: str) -> None:
-    """An object that came back is not used: drop its reference."""
+def _ask_for_number(fn: FunctionEmitter, name: str, result: str, done: str, wanted: str) -> None:
+    """Jump to `done` with a number; go on with a fault recorded for anything else."""
+    kind = fn.effect(f"load i32, ptr {result}, align 8")
+    from_int = fn.effect(f"sub i32 {kind}, {INT}")
+    other = fn.new_label("other")
+    fn.branch(fn.effect(f"icmp ult i32 {from_int}, {FLOAT}"), done, other, f", !prof {fn.module.metadata(LIKELY)}")
+    fn.start(other)
+    record_fault(fn, f"{fn.name}: the packed function {name!r} gave no number, and a {wanted} is expected")
+
+
+def _release_object(fn: FunctionEmitter, result: str, release: str, drop: str, done: str, keep: bool) -> None:
+    """What came back is used as it is (`keep`) or 0; an object is never used, and its reference is dropped."""
     kind = fn.effect(f"load i32, ptr {result}, align 8")
     where = fn.effect(f"getelementptr inbounds i8, ptr {result}, i64 8")
-    fn.branch(fn.effect(f"icmp sge i32 {kind}, {FIRST_OBJECT}"), drop, done)
+    plain = fn.new_label("plain")
+    fn.branch(fn.effect(f"icmp sge i32 {kind}, {FIRST_OBJECT}"), drop, done if keep else plain)
     fn.start(drop)
     held = fn.effect(f"load ptr, ptr {where}, align 8")
     fn.effect(f"call i32 {release}(ptr {held})")
+    fn.jump(plain)
+    fn.start(plain)
     fn.do(f"store {ANY} zeroinitializer, ptr {result}, align 8")
     fn.jump(done)
 
 
 def _convert_result(fn: FunctionEmitter, result: str, dtype: str) -> str:
+    """The number that came back by the rules of a cast: floats saturate, integers wrap, a bool is != 0."""
     where = fn.effect(f"getelementptr inbounds i8, ptr {result}, i64 8")
     if dtype == "handle":
         return fn.effect(f"load ptr, ptr {where}, align 8")
@@ -116,20 +135,22 @@ def _convert_result(fn: FunctionEmitter, result: str, dtype: str) -> str:
         whole = fn.effect(f"sitofp i64 {raw} to double")
         value = fn.effect(f"select i1 {is_float}, double {number}, double {whole}")
         return value if dtype == "float64" else fn.effect(f"fptrunc double {value} to float")
-    saturate = fn.module.declare("llvm.fptosi.sat.i64.f64", "i64", "double")
-    cut = fn.effect(f"call i64 {saturate}(double {number})")
-    value = fn.effect(f"select i1 {is_float}, i64 {cut}, i64 {raw}")
     if dtype == "bool":
-        return fn.effect(f"icmp ne i64 {value}, 0")
-    return value if dtype == "int64" else fn.effect(f"trunc i64 {value} to i32")
+        some, one = fn.effect(f"fcmp une double {number}, 0.0"), fn.effect(f"icmp ne i64 {raw}, 0")
+        return fn.effect(f"select i1 {is_float}, i1 {some}, i1 {one}")
+    type_ = register_type(dtype)
+    saturate = fn.module.declare(f"llvm.fptosi.sat.{type_}.f64", type_, "double")
+    cut = fn.effect(f"call {type_} {saturate}(double {number})")
+    low = raw if type_ == "i64" else fn.effect(f"trunc i64 {raw} to {type_}")
+    return fn.effect(f"select i1 {is_float}, {type_} {cut}, {type_} {low}")
 
 
 def _byte_array(fn: FunctionEmitter, text: str) -> str:
     """A constant TVMFFIByteArray."""
-    data = fn.module.c_string(text)
+    data, size = fn.module.c_string(text), len(text.encode(errors="backslashreplace"))
     return fn.module.global_data(
         f"tw.name.{data[1:]}",
-        f"private constant {{ ptr, i64 }} {{ ptr {data}, i64 {len(text.encode())} }}, align 8",
+        f"private constant {{ ptr, i64 }} {{ ptr {data}, i64 {size} }}, align 8",
     )
 
 

@@ -6,6 +6,7 @@ from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, annotat
 from tilewright.codegen.llvm.faults import extents_text, no_fault, record_fault
 from tilewright.codegen.llvm.index import index, natural
 from tilewright.codegen.llvm.loops import emit_serial
+from tilewright.codegen.llvm.packed_calls import emit_call_packed
 from tilewright.codegen.llvm.parallel import emit_parallel
 from tilewright.codegen.llvm.queries import depends_on_data
 from tilewright.codegen.llvm.types import memory_type
@@ -39,7 +40,10 @@ def emit_seq(fn: FunctionEmitter, s: Seq) -> None:
 
 @emits(STATEMENTS, Evaluate)
 def emit_evaluate(fn: FunctionEmitter, s: Evaluate) -> None:
-    fn.expr(s.value)
+    if isinstance(s.value, Call) and s.value.op == "call_packed":
+        emit_call_packed(fn, s.value, used=False)
+    else:
+        fn.expr(s.value)
 
 
 @emits(STATEMENTS, LetStmt)

@@ -2,15 +2,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from tilewright.arith.conditions import NEGATED, is_index_comparison
 from tilewright.arith.dependence import Access
+from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.state import sub_statements
-from tilewright.tir.arithmetic import all_of, binary
+from tilewright.tir.arithmetic import all_of, binary, logical_not
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import Range
-from tilewright.tir.node import Node, substitute, walk
+from tilewright.tir.node import Node, children, substitute, walk
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.stmt import Block, BlockRealize, Evaluate, For, IfThenElse, LetStmt, Stmt, Store, While
 
@@ -62,7 +65,13 @@ class Collector:
         elif isinstance(stmt, Store):
             self._expressions(stmt, (stmt.value, *stmt.indices), table, free, guard, inside)
             self._add(stmt.buffer, stmt.indices, stmt, table, free, guard, inside, writes=True)
-        elif isinstance(stmt, (IfThenElse, While)):
+        elif isinstance(stmt, IfThenElse):
+            self._expressions(stmt, (stmt.condition,), table, free, guard, inside)
+            self._visit(stmt.then_case, table, free, _under(guard, stmt.condition, table), inside)
+            if stmt.else_case is not None:
+                self._visit(stmt.else_case, table, free, _under(guard, _negated(stmt.condition), table), inside)
+            return
+        elif isinstance(stmt, While):
             self._expressions(stmt, (stmt.condition,), table, free, guard, inside)
         elif isinstance(stmt, LetStmt):
             self._expressions(stmt, (stmt.value,), table, free, guard, inside)
@@ -92,13 +101,20 @@ class Collector:
     def _expressions(self, stmt: Stmt, values: tuple[Expr, ...], table: dict[Var, Expr],
                      free: dict[Var, tuple[Expr, Expr]], guard: Expr, inside: Instance | None) -> None:
         for value in values:
-            lets: dict[Var, Expr] = {}
-            for node in walk(value):
+            known = table
+            stack: list[tuple[Node, Expr]] = [(value, guard)]
+            while stack:
+                node, where = stack.pop()
+                below = [(n, where) for n in children(node)]
                 if isinstance(node, Let):
-                    lets[node.var] = substitute(node.value, {**table, **lets})
+                    known = {**known, node.var: substitute(node.value, known)}
                 elif isinstance(node, Load):
-                    known = {**table, **lets} if lets else table
-                    self._add(node.buffer, node.indices, stmt, known, free, guard, inside)
+                    self._add(node.buffer, node.indices, stmt, known, free, where, inside)
+                elif isinstance(node, Call) and node.op == "if_then_else":       # evaluates one of them
+                    condition, a, b = node.args
+                    below = [(condition, where), (a, _under(where, condition, known)),
+                             (b, _under(where, _negated(condition), known))]
+                stack += reversed(below)
 
     def _add_region(self, region: BufferRegion, stmt: Stmt, table: dict[Var, Expr],
                     free: dict[Var, tuple[Expr, Expr]], inside: Instance, writes: bool) -> None:
@@ -118,6 +134,8 @@ class Collector:
                 break
             if seen.buffer is buffer and (not table or inside is not None) and _same(seen.local, indices):
                 seen.reads, seen.writes = seen.reads or not writes, seen.writes or writes
+                if seen.access.predicate is not guard:
+                    seen.access = replace(seen.access, predicate=_both_hold(seen.access.predicate, guard))
                 return
         free, placed = dict(free), []
         for index, extent in zip(indices, buffer.shape, strict=True):
@@ -135,6 +153,25 @@ def _fresh(r: Range, free: dict[Var, tuple[Expr, Expr]], table: Mapping[Var, Exp
     var = Var("any", r.extent.dtype)
     free[var] = (IntImm(0, r.extent.dtype), substitute(r.extent, table))
     return var
+
+
+def _under(guard: Expr, condition: Expr, table: Mapping[Var, Expr]) -> Expr:
+    """guard and condition, in loop variables; without parts that depend on data or call something."""
+    new = (substitute(part, table) for part in conjuncts(condition))
+    return all_of(guard, *[c for c in new if not any(isinstance(n, (Load, Call, Let)) for n in walk(c))])
+
+
+def _negated(condition: Expr) -> Expr:
+    """not condition; of integers as the opposite comparison, which analyses understand."""
+    if isinstance(condition, Binary) and is_index_comparison(condition):
+        return Binary(NEGATED[condition.op], condition.a, condition.b, "bool")
+    return logical_not(condition)
+
+
+def _both_hold(a: Expr | None, b: Expr) -> Expr:
+    """The parts that a and b have in common: what holds wherever one of two accesses is made."""
+    others = list(conjuncts(b))
+    return all_of(*[x for x in conjuncts(TRUE if a is None else a) if any(structural_equal(x, y) for y in others)])
 
 
 def _same(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:

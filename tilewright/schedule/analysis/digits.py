@@ -29,7 +29,7 @@ def reach(realize: BlockRealize, inner: Domains) -> tuple[dict[Var, Expr], dict[
     """(the value of each iter var, the ranges of the variables in them) while the loops `inner` run.
 
     Loops that the predicate cuts to `digits < n`, digits a mixed-radix number of them, appear as one variable of
-    extent n when the values use them in no other way.
+    extent n when the values, and the bounds of other loops, use them in no other way.
     """
     values, ranges = bindings(realize), dict(inner)
     for part in conjuncts(realize.predicate):
@@ -40,10 +40,13 @@ def reach(realize: BlockRealize, inner: Domains) -> tuple[dict[Var, Expr], dict[
             continue
         whole = Var("digits", part.a.dtype)
         changed = {v: _with_number(e, digits, whole) for v, e in values.items()}
-        if is_number(digits, ranges) and not any(n in digits for e in changed.values() for n in walk(e)):
+        others = {v: (_with_number(low, digits, whole), _with_number(extent, digits, whole))
+                  for v, (low, extent) in ranges.items() if v not in digits}
+        left = [*changed.values(), *(e for d in others.values() for e in d)]
+        if is_number(digits, ranges) and not any(n in digits for e in left for n in walk(e)):
             values = changed
             size = _smaller(binary("sub", part.b, offset), [ranges[v][1] for v in digits])  # type: ignore[index]
-            ranges = {v: d for v, d in ranges.items() if v not in digits} | {whole: (IntImm(0, whole.dtype), size)}
+            ranges = others | {whole: (IntImm(0, whole.dtype), size)}
     return values, ranges
 
 

@@ -24,7 +24,7 @@ from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, While
 
 
 def domain_conditions(realize: BlockRealize) -> Iterator[Expr]:
@@ -57,10 +57,20 @@ def _about_quotient(part: Expr, realize: BlockRealize) -> bool:
     return False
 
 
+def require_no_branch(sch: Schedule, realize: BlockRealize, loop: For | None = None) -> None:
+    """No `if` or `while` stands between loop, or else the block around, and the block."""
+    path = sch.path_to(realize)[:-1]
+    top = max((k for k, s in enumerate(path) if isinstance(s, BlockRealize) or s is loop), default=-1)
+    branch = next((s for s in path[top + 1:] if isinstance(s, (IfThenElse, While))), None)
+    legal(branch is None, f"block {realize.block.name} stands below a condition; staged or moved, it would lose it",
+          realize, *([] if branch is None else [branch]))
+
+
 def require_whole_iteration(sch: Schedule, realize: BlockRealize) -> None:
     """The loops around the block run its domain: nothing but the domain is asked of the iter vars, and each
     reduction runs once over all of its domain for each point of the others."""
     block, loops = realize.block, sch.index.loops_above(realize)
+    require_no_branch(sch, realize)
     analyzer = sch.analyzer_at(realize)
     extra = beyond_domain(realize, analyzer)
     legal(not extra, f"block {block.name} runs only where {extra[0] if extra else ''}; moved, it would lose that "

@@ -3,8 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tilewright.schedule.analysis.dataflow import is_reduction, loads_of, same_indices
+from tilewright.schedule.analysis.extremes import extreme_combiners
 from tilewright.te.reduction import CommReducer, known_combiners
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
@@ -44,8 +46,8 @@ def stores(targets: tuple[Buffer, ...], values: Sequence[Expr], point: tuple[Exp
 
 
 def reduction_of(block: Block) -> Reduction | None:
-    """The reduction that block computes, when its combiner is known: an operator of OPERATORS, or one that a te
-    reduction was made with (`te.comm_reducer`). None for anything else."""
+    """The reduction that block computes, when its combiner is known: operators of OPERATORS, argmax, argmin, or one
+    that a te reduction was made with (`te.comm_reducer`). None for anything else."""
     made = _components(block.body)
     started = None if block.init is None else _components(block.init)
     if made is None or started is None or not is_reduction(block):
@@ -58,8 +60,9 @@ def reduction_of(block: Block) -> Reduction | None:
     if not alike or len(set(map(id, targets))) < len(targets) or any(n in reduced for i in point for n in walk(i)):
         return None
     values = tuple(value for _, value in made)
-    for combiner in _candidates(values, tuple(b.dtype for b in targets)):
-        terms = _terms(combiner, values, targets, point)
+    old, starts = [Load(b, point) for b in targets], [value for _, value in started]
+    for combiner, commutes in _candidates(values, old, starts):
+        terms = _terms(combiner, values, targets, old, commutes)
         if terms is not None:
             return Reduction(combiner, targets, point, terms)
     return None
@@ -75,8 +78,8 @@ def _components(body: Stmt) -> list[tuple[Store, Expr]] | None:
     found = [s for s in parts if isinstance(s, Store) and s.predicate is None]
     if not found or len(found) < len(parts):
         return None
-    if len(found) > 1 and any(loads_of([s.value], other.buffer) for s in found for other in found):
-        return None                                    # a later store would see what an earlier one wrote
+    if any(loads_of([s.value], earlier.buffer) for n, s in enumerate(found) for earlier in found[:n]):
+        return None                                    # a later store sees what an earlier one wrote
     return [(s, substitute(s.value, lets)) for s in found]
 
 
@@ -88,19 +91,29 @@ OPERATORS: dict[str, Callable[[str], Expr]] = {          # operator -> its ident
 }
 
 
-def _candidates(values: tuple[Expr, ...], dtypes: tuple[str, ...]) -> Iterator[CommReducer]:
-    top = values[0]
-    if len(values) == 1 and isinstance(top, Binary) and top.op in OPERATORS and top.dtype == dtypes[0]:
-        x, y = Var("x", dtypes[0]), Var("y", dtypes[0])
-        yield CommReducer(top.op, (x,), (y,), (Binary(top.op, x, y),), (OPERATORS[top.op](dtypes[0]),))
-    yield from known_combiners(dtypes)
+def _candidates(values: tuple[Expr, ...], old: Sequence[Expr],
+                starts: Sequence[Expr]) -> Iterator[tuple[CommReducer, bool]]:
+    """(combiner, whether the old elements may stand on either side of it)."""
+    dtypes = tuple(e.dtype for e in old)
+    if all(isinstance(v, Binary) and v.op in OPERATORS and v.dtype == d for v, d in zip(values, dtypes)):
+        yield _operators(values, old, dtypes), len(values) == 1
+    yield from ((combiner, False) for combiner in extreme_combiners(dtypes, starts))
+    yield from ((combiner, True) for combiner in known_combiners(dtypes))
 
 
-def _terms(combiner: CommReducer, values: tuple[Expr, ...], targets: tuple[Buffer, ...],
-           point: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
-    """What combiner combines in values with the old elements, on either side of it (it is commutative)."""
-    old = [Load(b, point) for b in targets]
-    for lhs, rhs in ((combiner.lhs, combiner.rhs), (combiner.rhs, combiner.lhs)):
+def _operators(values: tuple[Any, ...], old: Sequence[Expr], dtypes: tuple[str, ...]) -> CommReducer:
+    """Each value by an operator of its own; several keep the old elements on the sides where they stand."""
+    several = len(values) > 1
+    x, y = (tuple(Var(f"{name}{n}" if several else name, d) for n, d in enumerate(dtypes)) for name in "xy")
+    sides = ((b, a) if several and structural_equal(v.b, o) else (a, b) for v, o, a, b in zip(values, old, x, y))
+    result = tuple(Binary(v.op, a, b) for v, (a, b) in zip(values, sides))
+    return CommReducer(values[0].op, x, y, result, tuple(OPERATORS[v.op](d) for v, d in zip(values, dtypes)))
+
+
+def _terms(combiner: CommReducer, values: tuple[Expr, ...], targets: tuple[Buffer, ...], old: Sequence[Expr],
+           commutes: bool) -> tuple[Expr, ...] | None:
+    """What combiner combines in values with the old elements, on its left or, if it commutes, on either side."""
+    for lhs, rhs in ((combiner.lhs, combiner.rhs), (combiner.rhs, combiner.lhs))[:1 + commutes]:
         table: dict[Var, Expr] = dict(zip(lhs, old, strict=True))
         unknown = set(rhs)
         if all(_matches(r, value, table, unknown) for r, value in zip(combiner.result, values, strict=True)):

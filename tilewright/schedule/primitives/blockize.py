@@ -3,13 +3,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tilewright.arith.regions import intervals_of
 from tilewright.schedule.analysis.covering import covering, outer_regions
-from tilewright.schedule.analysis.domains import bind_axes
+from tilewright.schedule.analysis.domains import bind_axes, domains_of
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.blockize_loop import blockize_loop
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
 from tilewright.support.errors import legal, require
+from tilewright.tir.arithmetic import binary, maximum
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, IterVar, Range
 from tilewright.tir.node import substitute, walk
@@ -102,7 +104,7 @@ def _wrap(sch: Schedule, shared: Stmt, chosen: Sequence[Stmt], found: Sequence[B
     kinds = _loop_kinds(around, found)
     used = {n for s in chosen for x in statements(s) if isinstance(x, (BlockRealize, For)) for e in _expressions(x)
             for n in walk(e)}
-    axes = [(a, IterVar(Range(a.min, a.extent), Var(f"v{a.loop_var.name}", a.loop_var.dtype), kinds[a.loop_var]))
+    axes = [(a, IterVar(_domain(sch, a, around), Var(f"v{a.loop_var.name}", a.loop_var.dtype), kinds[a.loop_var]))
             for a in around if a.loop_var in used]
     table: dict[Var, Expr] = {a.loop_var: iv.var for a, iv in axes}
     body = seq([_rebound(s, table) for s in chosen])
@@ -123,6 +125,22 @@ def _wrap(sch: Schedule, shared: Stmt, chosen: Sequence[Stmt], found: Sequence[B
     else:
         sch.replace(shared, new)
     return name
+
+
+def _domain(sch: Schedule, loop: For, around: Sequence[For]) -> Range:
+    """All values that a loop gives its variable while the loops around run."""
+    analyzer = sch.analyzer_at(None)
+    low, end = loop.min, binary("add", loop.min, loop.extent)
+    for outer in reversed(around):
+        if any(n is outer.loop_var for e in (low, end) for n in walk(e)):
+            first, last = intervals_of([low, end], domains_of([outer]), analyzer, widen=False)
+            require(first is not None and last is not None, f"the values of loop {loop.loop_var.name} are not bounded "
+                    f"while loop {outer.loop_var.name} runs", loop, hint=f"blockize loop {loop.loop_var.name}")
+            assert first is not None and last is not None
+            low, end = first[0], binary("add", last[0], binary("sub", last[1], 1))
+    if low is loop.min and end.equal(binary("add", loop.min, loop.extent)):
+        return Range(loop.min, loop.extent)
+    return Range(low, analyzer.simplify(maximum(binary("sub", end, low), 0)))
 
 
 def _expressions(x: Stmt) -> tuple[Expr, ...]:

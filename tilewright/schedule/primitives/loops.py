@@ -7,17 +7,19 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from tilewright.schedule.analysis.iteration import sums_nothing
 from tilewright.schedule.analysis.legality import check_annotated_loops, reversed_dependence
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import LoopRV, bind_loop, simpler, substitute_loops
+from tilewright.schedule.state import LoopRV, bind_loop, simpler, statements, substitute_loops
 from tilewright.support.errors import Illegal, described, legal, require
 from tilewright.tir.arithmetic import binary, ceildiv
-from tilewright.tir.conversion import cast
+from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.dtype import integer_range, promote
 from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import SERIAL, For, Stmt
+from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt
 
 
 @primitive
@@ -126,7 +128,8 @@ def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: 
     bindings of blocks, whatever preserve_unit_iters says (an argument for TVM's scripts).
 
     Legal when every loop is the whole body of the one before, all are serial without annotations, and no
-    extent depends on the variable of another.
+    extent depends on the variable of another; and, where a loop without iterations reduces nothing, when it is not
+    fused with one of several loops that drive an output axis together.
     """
     require(len(loops) > 0, "there is no loop to fuse")
     require(name is None or isinstance(name, str), f"the name of a loop is a text, not {described(name)}")
@@ -138,7 +141,23 @@ def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: 
                 f"loop {inner.loop_var.name} is not the whole body of loop {outer.loop_var.name}",
                 outer, inner, hint="loops are fused outermost first; reorder can bring them together")
     _require_rectangular(nest, "fused")
+    if any(is_const(loop.extent, 0) for loop in nest):
+        _require_known_outputs(nest)
     return _fuse(sch, nest, name)
+
+
+def _require_known_outputs(nest: Sequence[For]) -> None:
+    """The loops of nest, one of which never runs, do not tell a part of where reductions over nothing start."""
+    fused = {loop.loop_var for loop in nest if not is_const(loop.extent, 1)}
+    for realize in statements(nest[-1].body):
+        if not isinstance(realize, BlockRealize) or not sums_nothing(realize.block):
+            continue
+        for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+            used = {n for n in walk(value) if isinstance(n, Var)}
+            legal(iv.iter_type == COMM_REDUCE or not used & fused or used <= fused,
+                  f"a loop without iterations would be fused with one that drives a part of axis {iv.var.name} of "
+                  f"block {realize.block.name}, which starts its reduction over nothing there", nest[0], realize,
+                  hint="fuse before the loop of the axis is split")
 
 
 def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:

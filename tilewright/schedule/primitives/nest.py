@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.domains import Interval, domain_bounds, domain_of
 from tilewright.tir.arithmetic import all_of, binary
-from tilewright.tir.conversion import cast
+from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, IterVar
 from tilewright.tir.stmt import SERIAL, Block, BlockRealize, For, Stmt
@@ -53,9 +53,10 @@ def nest(block: Block, domains: Mapping[Var, Interval], analyzer: Analyzer, pres
 
 
 def clipped(iv: IterVar, interval: Interval | None, analyzer: Analyzer) -> Interval:
-    """interval cut to the domain of iv, as far as that keeps the extent constant; the domain itself for None."""
+    """interval cut to the domain of iv, as far as that keeps the extent constant; the domain itself for
+    None, or when it is empty."""
     low, size = domain_of(iv)
-    if interval is None:
+    if interval is None or is_const(size, 0):                      # of nothing no part is needed
         return low, size
     least, extent = (analyzer.simplify(cast(iv.var.dtype, e)) for e in interval)
     end, last = analyzer.simplify(binary("add", low, size)), analyzer.simplify(binary("add", least, extent))

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.schedule.analysis.digits import conjuncts
-from tilewright.schedule.analysis.iteration import runs_once, sums_nothing
+from tilewright.schedule.analysis.iteration import require_no_branch, runs_once, sums_nothing
 from tilewright.schedule.analysis.legality import Region
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.primitive import primitive
@@ -50,6 +50,7 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
             hint=f"its loops are {', '.join(a.loop_var.name for a in above)}")
     require_one_thread(realize, above, "decompose only where one thread runs all steps")
     copied = _loops_to_copy(sch, realize, above, outer)
+    require_no_branch(sch, realize, outer)
     _check_runs_once(sch, realize, above[above.index(outer):])
     _check_untouched_before(sch, realize, outer)
     init = _init_nest(sch, realize, copied, {a.loop_var for a in above[:above.index(outer)]})

@@ -42,10 +42,11 @@ def rfactor(sch: Schedule, loop: LoopRV, factor_axis: int, mem_scope: str = "glo
     handles to the other loops of the reduction go to the new block, which is returned: NAME_rf. A condition on the
     loops of the reduction (a split that does not divide) becomes part of the terms: the identity where it fails.
 
-    Legal when the reduction is associative and commutative (sums, products, minima, maxima, bitwise operators, and
-    combiners that te.comm_reducer was told to be so), no loop drives output and reduction axes at once, only the
-    block stands below the loops of the reduction, and these run each step of it once. The conditions are those of
-    Suriana, Adams and Kamil (Parallel associative reductions in Halide, CGO 2017).
+    Legal when the reduction is associative and commutative (sums, products, minima, maxima, bitwise operators, several
+    of these at once, argmax, argmin, and combiners that te.comm_reducer was told to be so; of equal values, where the
+    program says nothing of their indices, an argmax may find another one), no loop drives output and reduction axes
+    at once, only the block stands below the loops of the reduction, and these run each step of it once. The
+    conditions are those of Suriana, Adams and Kamil (Parallel associative reductions in Halide, CGO 2017).
     """
     outer = sch.loop(loop)
     below = [s for s in statements(outer.body) if isinstance(s, BlockRealize)]
@@ -76,7 +77,8 @@ def _reduction(realize: BlockRealize) -> Reduction:
     require(not block.match_buffers, f"block {block.name} has views of buffers (match_buffer)", realize)
     found = reduction_of(block)
     require(found is not None, f"block {block.name} is not known to combine terms by an associative operator", realize,
-            hint="known are +, *, min, max, &, |, ^ and what te.comm_reducer makes")
+            hint="known are +, *, min, max, &, |, ^, argmax and argmin of an index and a value, "
+                 "and what te.comm_reducer makes")
     assert found is not None
     return found
 

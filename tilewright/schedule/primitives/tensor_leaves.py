@@ -48,9 +48,8 @@ def extent_of(iv: IterVar) -> int | None:
 def unproven(body: Stmt, leaf: Leaf, analyzer: Analyzer) -> Expr | None:
     """A condition under which the block runs that is not shown to hold always; None when there is none."""
     with analyzer.scope():
-        for s in statements(body):
-            if isinstance(s, For):
-                analyzer.bind(s.loop_var, s.min, s.extent)
+        for loop in _loops_to(body, leaf.realize):
+            analyzer.bind(loop.loop_var, loop.min, loop.extent)
         return next((c for c in conjuncts(leaf.realize.predicate) if not analyzer.prove(c)), None)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from tilewright.schedule.primitives.scopes import SCOPES
 from tilewright.schedule.stages.axes import axis_name
 from tilewright.schedule.stages.memory import MemoryCalls
+from tilewright.schedule.stages.pragmas import llvm_text
 from tilewright.schedule.stages.records import Attachment, Call, Mark, Relation
 from tilewright.schedule.stages.scan import loop_axes
 from tilewright.schedule.stages.tensorize import Tensorization, tensorization
@@ -143,11 +144,20 @@ class Stage(MemoryCalls):
         self._mark("bind", ivar, call, thread_ivar)
 
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: Any = None) -> None:
-        """Annotate a loop with `pragma_<type>`: for code generators that know it."""
+        """Annotate a loop with `pragma_<type>`: for code generators that know it.
+
+        "auto_unroll_max_step" unrolls short loops inside; "import_llvm" links LLVM IR, the text or the path of a .ll
+        file, whose functions call_extern can then call.
+        """
         call = self._call("pragma", [var], repr(pragma_type))
         self._require_leaf(call, var)
         if not isinstance(pragma_type, str):
             call.refuse(f"the pragma {pragma_type!r} is not a string")
+        if pragma_type == "import_llvm":
+            pragma_value = llvm_text(call, pragma_value)
+        elif pragma_type == "import_c":
+            call.refuse("there is no C compiler here", "clang -S -emit-llvm -O2 -o f.ll f.c, then pragma(axis, "
+                        '"import_llvm", "f.ll"); or call_packed a Python function')
         self.pragmas.append((var, f"pragma_{pragma_type}", 1 if pragma_value is None else pragma_value, call))
 
     def tensorize(self, var: IterVar, tensor_intrin: Any) -> None:

@@ -1,0 +1,54 @@
+"""LLVM IR of the user that is linked into a kernel: the annotation `pragma_import_llvm` of a loop."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import llvmlite.binding as llvm
+
+from tilewright.support.errors import CodegenError, described, with_hint
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import For, PrimFunc
+
+ANNOTATION = "pragma_import_llvm"
+ATTRIBUTE = "tilewright.import_llvm"      # of a flat function: its loops need not have survived
+
+
+def with_imports(flat: PrimFunc, source: PrimFunc) -> PrimFunc:
+    """flat with the texts that the loops of `source`, which it was lowered from, import."""
+    texts = [n.annotations[ANNOTATION] for n in walk(source.body) if isinstance(n, For) and ANNOTATION in n.annotations]
+    if not texts:
+        return flat
+    for text in texts:
+        if not isinstance(text, str):
+            raise CodegenError(f"{flat.name}: {ANNOTATION} is {described(text)}, expected LLVM IR as text")
+    return flat.replace(attrs={**flat.attrs, ATTRIBUTE: list(dict.fromkeys(texts))})
+
+
+def imports_of(funcs: Iterable[PrimFunc]) -> list[str]:
+    """The texts that the functions import, each once."""
+    return list(dict.fromkeys(text for f in funcs for text in f.attrs.get(ATTRIBUTE, ())))
+
+
+def link(module: llvm.ModuleRef, texts: Iterable[str]) -> None:
+    """Add the definitions in texts to the module, for its own functions only.
+
+    Raises CodegenError for what LLVM does not accept, and for a symbol that is there already.
+    """
+    for text in texts:
+        try:
+            other = llvm.parse_assembly(text)
+        except RuntimeError as error:
+            raise CodegenError(with_hint(
+                f"{ANNOTATION}: LLVM {'.'.join(map(str, llvm.llvm_version_info))} refuses the text: {error}",
+                "`clang -S -emit-llvm` of the same or an older version writes it")) from None
+        other.triple, other.data_layout = module.triple, module.data_layout
+        mine = [v.name for v in (*other.functions, *other.global_variables)
+                if not v.is_declaration and v.linkage == llvm.Linkage.external]
+        try:
+            module.link_in(other)
+        except RuntimeError as error:
+            raise CodegenError(f"{ANNOTATION}: the text cannot be linked into the kernel: {error}") from None
+        for name in mine:
+            value = module.get_function(name) if name in {f.name for f in module.functions} else \
+                module.get_global_variable(name)
+            value.linkage = "internal"

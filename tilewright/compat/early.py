@@ -1,0 +1,64 @@
+"""Modules that TVM had up to 0.6: `tvm.expr`, `tvm.stmt`, `tvm.make`, `tvm.tensor`, `tvm.ir_pass`; helpers of topi."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tilewright import te, tir
+from tilewright.compat import nodes, stmt_functor
+from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp
+from tilewright.te.scan import ScanOp
+from tilewright.te.tensor import Operation, TensorSlice
+
+_KINDS = (tir.SERIAL, tir.PARALLEL, tir.VECTORIZED, tir.UNROLLED)
+
+
+def make_for(loop_var: tir.Var, min: Any, extent: Any, for_type: int | str, device_api: int, body: tir.Stmt) -> Any:
+    """make.For of TVM 0.6: for_type is 0 serial, 1 parallel, 2 vectorized, 3 unrolled."""
+    known = _KINDS if isinstance(for_type, str) else range(len(_KINDS))
+    if for_type not in known:
+        raise ArgumentError(with_hint(f"make.For: the kind of the loop is {described(for_type)}",
+                                      ", ".join(f"{n} {kind}" for n, kind in enumerate(_KINDS))))
+    kind = for_type if isinstance(for_type, str) else _KINDS[for_type]
+    return nodes.NODES["For"](loop_var, min, extent, kind, body)
+
+
+def make_call(dtype: str, name: str, args: Iterable[Any], call_type: int = 0, func: Any = None,
+              value_index: int = 0) -> tir.Expr:
+    """make.Call of TVM 0.6, of a function that our table of intrinsics has."""
+    return nodes.call_intrin(dtype, name, *args)
+
+
+def get_const_int(value: Any) -> int:
+    """The integer that an expression is. Raises ArgumentError where it is none."""
+    e = tir.convert(value)
+    if not isinstance(e, tir.IntImm):
+        raise ArgumentError(f"get_const_int: {described(value)} is not a constant integer")
+    return e.value
+
+
+def get_const_tuple(shape: Iterable[Any]) -> tuple[Any, ...]:
+    """The extents as Python integers; symbolic ones stay as they are."""
+    extents = [tir.convert(x) for x in shape]
+    return tuple(e.value if isinstance(e, tir.IntImm) else e for e in extents)
+
+
+_LEAVES = {"Var": tir.Var, "SizeVar": tir.Var, "StringImm": tir.StringImm, **nodes.LITERALS}
+_VALUES = {name: nodes.NODES[name] for name in ("Select", "Ramp", "Broadcast", "Let", "Not")}
+_STATEMENTS = {name: nodes.NODES[name] for name in ("LetStmt", "AssertStmt", "IfThenElse", "Evaluate")}
+
+EXPR: dict[str, Any] = {**_LEAVES, **_VALUES, **nodes.OPERATORS, "Reduce": te.Reduce, "Load": tir.Load,
+                        "Expr": tir.Expr, "PrimExpr": tir.Expr, "ExprOp": tir.ExprOps}
+STMT: dict[str, Any] = {**_STATEMENTS, "For": nodes.NODES["For"], "Store": tir.Store, "Allocate": tir.Allocate,
+                        "Block": tir.Seq, "Stmt": tir.Stmt, "stmt_seq": lambda *stmts: tir.seq(stmts),
+                        "stmt_list": nodes.FUNCTIONS["stmt_list"]}
+MAKE: dict[str, Any] = {**_LEAVES, **_VALUES, **_STATEMENTS, **nodes.OPERATORS, "For": make_for, "Call": make_call,
+                        "Block": lambda first, rest: tir.seq((first, rest)),
+                        "range_by_min_extent": lambda low, extent: tir.Range(tir.convert(low), tir.convert(extent))}
+TENSOR: dict[str, Any] = {"Tensor": te.Tensor, "TensorSlice": TensorSlice, "Operation": Operation,
+                          "PlaceholderOp": PlaceholderOp, "ComputeOp": ComputeOp, "ScanOp": ScanOp,
+                          "ExternOp": ExternOp}
+IR_PASS: dict[str, Any] = {"Equal": tir.structural_equal, "PostOrderVisit": stmt_functor.post_order_visit,
+                           "IRTransform": stmt_functor.ir_transform, "Substitute": stmt_functor.substitute}
+TOPI_UTILS: dict[str, Any] = {"get_const_tuple": get_const_tuple, "get_const_int": get_const_int}
