@@ -185,7 +185,9 @@ def link_by_true():
 
 @wrong("`utils.tempdir` of a file's name", r"tempdir: .*File exists")
 def folder_of_a_file():
-    contrib.tempdir(__file__)
+    with folder() as f:
+        (f / "x").write_bytes(b"")
+        contrib.tempdir(str(f / "x"))
 
 
 @wrong("`cc.create_shared` by a linker that is not there",
