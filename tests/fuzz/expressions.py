@@ -227,10 +227,7 @@ class Binary(Node):
         return te_binary(self.op, self.a.build(b), self.b.build(b))
 
     def evaluate(self, c: Context) -> Value:
-        a, b = self.a.evaluate(c), self.b.evaluate(c)
-        if self.op in ("floordiv", "floormod", "truncdiv", "truncmod") and not np.any(b.x):
-            raise Reject("a divisor that te may know to be 0")
-        return values.binary(self.op, a, b)
+        return values.binary(self.op, self.a.evaluate(c), self.b.evaluate(c))
 
 
 _TE_BINARY = {

@@ -4,10 +4,12 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
+
+from tilewright.support.errors import IRError
 
 from . import scans, values
 from .expressions import (
@@ -123,11 +125,21 @@ class Generator:
                 for run, sizes in enumerate(self.p.bindings):
                     constants = {n: values.constant(d, v) for n, (d, v) in self.p.scalars.items()}
                     self.known[run] |= evaluate_stage(s, sizes, self.known[run], constants)
+                self._require_divisors(s)
             except Reject:
                 self.p.inputs, self.p.scalars, self.known = inputs, scalars, known
                 continue
             self.p.stages.append(s)
             return
+
+    def _require_divisors(self, s: Stage) -> None:
+        """Raises Reject where te finds that a divisor of the stage is the constant 0, as of x % (a - a)."""
+        try:
+            replace(self.p, stages=[*self.p.stages, s], outputs=[name for name, _ in s.outputs()]).tensors()
+        except IRError as why:
+            if "by the constant 0" not in str(why):
+                raise
+            raise Reject(str(why)) from None
 
     def _elementwise(self) -> Stage:
         """A stage over the latest one, element by element."""
