@@ -229,7 +229,8 @@ def function(name: str, a: Value) -> Value:
     with np.errstate(all="ignore"):
         x = plain(a.x)
         least = np.maximum(a.x - a.tolerance(), 1) if name in FALLING else a.x
-        return rounded(a.dtype, x, np.abs(x) + slope(least) * a.magnitude, a.weight, None, 4)
+        magnitude = np.where(np.isfinite(x), np.abs(x) + slope(least) * a.magnitude, 0)
+        return rounded(a.dtype, x, magnitude, a.weight, None, 4)
 
 
 def identity(kind: str, dtype: str) -> float | int:
