@@ -193,6 +193,19 @@ def test_a_parallel_loop_knows_the_extents_that_its_checked_indices_need():
     check(sch.func, [x, at], x[np.arange(5), np.minimum(at, 3)])
 
 
+@pytest.mark.parametrize("extent", [0, 1, 5])
+def test_nothing_starts_outside_the_outputs_where_a_loop_over_them_was_cut(extent):
+    n = te.var("n")
+    a, k = te.placeholder((n,), "int32", "a"), te.reduce_axis((0, n), "k")
+    c = te.compute((n,), lambda i: te.sum(a[k] + i, axis=k), name="c")
+    sch = Schedule(te.create_prim_func([a, c]))
+    i, r = loops(sch, "c")
+    sch.reorder(r, i)
+    sch.loop_partition(i, [1, None])
+    x = np.arange(extent, dtype="int32")
+    check(sch.func, [x], (x.sum() + extent * x).astype("int32"))
+
+
 def test_a_padded_layout_has_elements_that_nothing_writes():
     a = te.placeholder((7, 3), "int32", "a")
     k = te.reduce_axis((0, 3), "k")

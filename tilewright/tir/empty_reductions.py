@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tilewright.support.names import NameSupply
 from tilewright.tir.arithmetic import all_of, any_of, binary
 from tilewright.tir.buffer import Buffer
+from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar
 from tilewright.tir.node import Node, map_children, rewrite, substitute, walk
@@ -99,6 +100,12 @@ def _never_runs(loop: For) -> bool:
     return isinstance(loop.extent, IntImm) and loop.extent.value <= 0
 
 
+def _is_whole(loop: For, iv: IterVar) -> bool:
+    """True for a loop over the domain of an axis. Others keep to it by a condition, or by loops that are not kept."""
+    assert iv.dom is not None
+    return structural_equal(loop.min, iv.dom.min) and structural_equal(loop.extent, iv.dom.extent)
+
+
 def _drives_reduction(var: Var, realize: BlockRealize) -> bool:
     return any(iv.iter_type == COMM_REDUCE and any(n is var for n in walk(value))
                for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
@@ -153,7 +160,7 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], aro
             values.append(binary("add", iv.dom.min, var))
             continue
         values.append(value)
-        if len(predicate) < len(list(_conjuncts(realize.predicate))):
+        if not any(value is loop.loop_var and _is_whole(loop, iv) for loop in kept):
             predicate += [binary("ge", value, iv.dom.min),
                           binary("lt", value, binary("add", iv.dom.min, iv.dom.extent))]
     assert block.init is not None
