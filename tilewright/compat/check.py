@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import runtime, te, tir
-from tilewright.compat import namespace
+from tilewright.compat import adapters, namespace, nodes
+from tilewright.driver import Target, build, lower, target
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.schedule.stages.stage import Stage
 from tilewright.support.errors import ArgumentError
+from tilewright.tir import ir_builder
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
 
 
@@ -52,11 +54,11 @@ class Gap:
 # What calls give, by the function; a class gives an instance of itself.
 _RESULTS: dict[Any, type] = {
     te.create_schedule: StageSchedule, te.placeholder: te.Tensor, te.compute: te.Tensor, te.extern: te.Tensor,
-    namespace.adapters.Schedule: Schedule, namespace.build: runtime.Module, namespace.lower: tir.IRModule,
-    te.create_prim_func: tir.PrimFunc, namespace.adapters.array: runtime.Tensor,
-    namespace.adapters.empty: runtime.Tensor, namespace.ir_builder.create: IRBuilder,
-    runtime.load_module: runtime.Module, tir.decl_buffer: tir.Buffer, namespace.adapters.device: runtime.Device,
-    namespace.target: namespace.Target, runtime.cpu: runtime.Device,
+    adapters.Schedule: Schedule, build: runtime.Module, lower: tir.IRModule,
+    te.create_prim_func: tir.PrimFunc, adapters.array: runtime.Tensor,
+    adapters.empty: runtime.Tensor, ir_builder.create: IRBuilder,
+    runtime.load_module: runtime.Module, tir.decl_buffer: tir.Buffer, adapters.device: runtime.Device,
+    target: Target, runtime.cpu: runtime.Device,
 }
 _ITEMS: dict[type, type] = {StageSchedule: Stage}                       # s[C]
 _METHODS = {(StageSchedule, "cache_read"): te.Tensor, (StageSchedule, "cache_write"): te.Tensor,
@@ -184,8 +186,8 @@ class _Uses(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         value = self.value(node.value)
-        for target in node.targets:
-            self.bind(target, value)
+        for name in node.targets:
+            self.bind(name, value)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         self.visit(node.annotation)
@@ -248,7 +250,7 @@ def _result(called: Any) -> Any:
     if not isinstance(called, Path):
         return None
     if isinstance(called.value, type):
-        return None if isinstance(called.value, namespace.nodes.Kind) else Instance(called.value)
+        return None if isinstance(called.value, nodes.Kind) else Instance(called.value)
     plain: Callable[..., Any] | None = called.value if isinstance(called.value, types.FunctionType) else None
     kind = _RESULTS.get(plain)
     return None if kind is None else Instance(kind)

@@ -10,6 +10,8 @@ from typing import Any
 from tilewright import runtime, te, tir
 from tilewright.compat import analyzer, namespace, tvm_names
 from tilewright.compat.check import has
+from tilewright.compat.instead import INSTEAD
+from tilewright.driver import Target
 from tilewright.lowering.pass_context import BUILD_CONFIG, CONFIG, DISABLED, PassContext
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
@@ -20,7 +22,7 @@ CLASSES: dict[str, type] = {
     "te.Schedule": StageSchedule, "te.Stage": Stage, "te.Tensor": te.Tensor, "tir.Buffer": tir.Buffer,
     "tir.Schedule": Schedule, "tir.ir_builder.IRBuilder": IRBuilder, "arith.Analyzer": analyzer.Analyzer,
     "runtime.Module": runtime.Module, "nd.NDArray": runtime.Tensor, "IRModule": tir.IRModule,
-    "transform.PassContext": PassContext, "target.Target": namespace.Target,
+    "transform.PassContext": PassContext, "target.Target": Target,
 }
 
 _HEAD = """# TVM's names in Tilewright
@@ -65,7 +67,7 @@ def sections() -> Iterator[tuple[str, list[str], list[str]]]:
 
 def hints() -> Iterator[tuple[str, str]]:
     """(name, what to use instead) of the missing names of which we know it."""
-    for name, hint in sorted(namespace.INSTEAD.items()):
+    for name, hint in sorted(INSTEAD.items()):
         parent, _, last = f"tvm.{name}".rpartition(".")
         if parent not in namespace.MODULES or not _there(namespace.MODULES[parent], last):
             yield f"tvm.{name}", hint

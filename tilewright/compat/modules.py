@@ -1,0 +1,134 @@
+"""The names of TVM's modules and what they are here: a table that compat.namespace makes modules of."""
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from tilewright import runtime, schedule, te, tir
+from tilewright.compat import adapters, analyzer, contrib, early, nodes, passes, stmt_functor
+from tilewright.driver import Target, build, lower, target
+from tilewright.lowering.pass_context import PassContext, PrimFuncPass, build_config
+from tilewright.schedule.index_map import IndexMap
+from tilewright.schedule.stages.facade import StageSchedule
+from tilewright.schedule.state import ExprRV
+from tilewright.schedule.trace import Trace
+from tilewright.script import from_source, ir_module
+from tilewright.script import ir as script_ir
+from tilewright.script import tir as script_tir
+from tilewright.support import errors
+from tilewright.tir import ir_builder
+from tilewright.tir.stmt import GlobalVar
+
+
+def _public(module: types.ModuleType) -> dict[str, Any]:
+    return {name: getattr(module, name) for name in module.__all__}
+
+
+_EXPRESSIONS = {name: getattr(te, name) for name in (
+    "placeholder", "compute", "reduce_axis", "thread_axis", "var", "size_var", "const", "sum", "max", "min",
+    "all", "any", "comm_reducer", "extern", "if_then_else", "scan", "create_schedule", "decl_tensor_intrin",
+    "exp", "log", "tanh", "sigmoid", "sqrt", "rsqrt", "erf", "sin", "cos", "power", "floor", "ceil",
+    "trunc", "round", "abs", "isnan", "truncdiv", "truncmod", "floordiv", "floormod", "select",
+    "call_packed", "call_extern",
+)}
+_INDEXING = {"indexdiv": tir.floordiv, "indexmod": tir.floormod}
+_EXPRESSIONS |= {"Range": nodes.Range, "convert": tir.convert, "decl_buffer": tir.decl_buffer, **_INDEXING,
+                 "div": te.div,
+                 "min_value": tir.min_value, "max_value": tir.max_value, "nearbyint": te.nearbyint,
+                 "tag_scope": te.tag_scope, "build_config": build_config, "popcount": te.popcount, "clz": te.clz,
+                 "fmod": te.fmod}
+_ERRORS = {
+    "TVMError": errors.TilewrightError, "InternalError": errors.TensorExpressionError,
+    "OpError": errors.GraphError,
+}
+_FUNCTIONS = {"register_func": runtime.register_func, "get_global_func": runtime.get_global_func}
+_DEVICES = {**{kind: functools.partial(adapters.device, kind) for kind in ("opencl", "metal", "vulkan", "rocm")},
+            "cpu": runtime.cpu, "device": adapters.device, "context": adapters.device, "cuda": adapters.cuda,
+            "gpu": adapters.cuda}
+_TIR = {
+    **{name: getattr(tir, name) for name in (
+        "Var", "IntImm", "FloatImm", "StringImm", "Buffer", "PrimFunc", "Cast", "Call", "Block", "BlockRealize",
+        "decl_buffer", "min_value", "max_value", "TensorIntrin", "Load", "Store", "Seq")},
+    **{name: f for name, f in _public(te).items()
+       if getattr(f, "__module__", "") in ("tilewright.te.math", "tilewright.te.reduction", "tilewright.tir.expr",
+                                          "tilewright.tir.iter_var", "tilewright.tir.conversion",
+                                          "tilewright.tir.arithmetic")},
+    **_INDEXING, **nodes.OPERATORS, **nodes.FUNCTIONS, **nodes.LITERALS, **nodes.NODES, "Range": nodes.Range,
+    "ForKind": nodes.ForKind,
+    "PrimExpr": tir.Expr, "Stmt": tir.Stmt, "IndexMap": IndexMap,
+    "BufferRegion": tir.BufferRegion, "stmt_seq": lambda *stmts: tir.seq(stmts), "SizeVar": tir.Var,
+    "Schedule": adapters.Schedule, "ScheduleError": errors.ScheduleError,
+    "assume": lambda condition: tir.intrinsic("assume", condition),
+    "call_packed": te.call_packed, "call_extern": te.call_extern,
+    "call_llvm_pure_intrin": te.call_llvm_pure_intrin, "call_llvm_intrin": te.call_llvm_intrin,
+}
+_TOP = {**_EXPRESSIONS, **_DEVICES, **_FUNCTIONS, "lower": lower, "build": build, "compile": build,
+        "IRModule": tir.IRModule, "TVMError": errors.TilewrightError, "Target": Target,
+        "__version__": "0.0.0+tilewright"}
+
+# of each module: its names and its docstring
+TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
+    "tvm": (_TOP, "TVM's names on Tilewright."),
+    "tvm.te": ({**_public(te), **_INDEXING, "Schedule": StageSchedule}, "Tensor expressions."),
+    "tvm.te.hybrid": ({"script": te.hybrid.script}, "Functions with loops as operations."),
+    "tvm.te.tensor": (early.TENSOR, "Tensors and operations."),
+    "tvm.tir": (_TIR, "The loop IR."),
+    "tvm.tir.schedule": ({
+        "Schedule": adapters.Schedule, "BlockRV": schedule.BlockRV, "LoopRV": schedule.LoopRV, "ExprRV": ExprRV,
+        "ScheduleError": errors.ScheduleError, "Trace": Trace}, "Schedules of blocks."),
+    "tvm.tir.analysis": ({"expr_deep_equal": tir.structural_equal}, "Questions about IR."),
+    "tvm.tir.transform": ({"prim_func_pass": passes.prim_func_pass, "PrimFuncPass": PrimFuncPass,
+                           **passes.TRANSFORMS}, "Passes over functions."),
+    "tvm.tir.stmt_functor": ({name: getattr(stmt_functor, name) for name in (
+        "ir_transform", "post_order_visit", "pre_order_visit", "substitute")}, "Rewriting loops."),
+    "tvm.tir.ir_builder": ({"create": ir_builder.create, "IRBuilder": ir_builder.IRBuilder,
+                            "BufferVar": ir_builder.BufferVar}, "Loops written imperatively."),
+    "tvm.script": ({"tir": script_tir, "ir": script_ir, "ir_module": ir_module, "from_source": from_source},
+                   "Scripts."),
+    "tvm.arith": ({"Analyzer": analyzer.Analyzer, "ConstIntBound": analyzer.ConstIntBound},
+                  "Simplification and proofs."),
+    "tvm.ir": ({"IRModule": tir.IRModule, "GlobalVar": GlobalVar, "Range": nodes.Range, "PrimExpr": tir.Expr,
+                "make_node": nodes.make_node, "IntImm": nodes.LITERALS["IntImm"],
+                "structural_equal": tir.structural_equal, "structural_hash": tir.structural_hash,
+                "assert_structural_equal": tir.assert_structural_equal}, "Modules."),
+    "tvm.ir.module": ({"IRModule": tir.IRModule}, "Modules."),
+    "tvm.transform": ({"PassContext": PassContext, "Sequential": passes.Sequential,
+                       "module_pass": passes.module_pass}, "Passes."),
+    "tvm.target": ({"Target": Target, "create": target, "build_config": build_config,
+                    "current_target": Target.current}, "Targets."),
+    "tvm.runtime": ({
+        "Module": runtime.Module, "enabled": adapters.enabled, "load_module": runtime.load_module,
+        "NDArray": runtime.Tensor, "convert": tir.convert, "const": te.const, "Device": runtime.Device,
+        "PackedFunc": runtime.Function, **_FUNCTIONS, **_DEVICES}, "Compiled modules."),
+    "tvm.nd": ({"array": adapters.array, "empty": adapters.empty, "from_dlpack": runtime.from_dlpack,
+                "NDArray": runtime.Tensor, **_DEVICES}, "Arrays."),
+    "tvm.error": (_ERRORS, "Errors."),
+    "tvm._ffi": (_FUNCTIONS, "The calling convention."),
+    "tvm.testing": ({
+        "assert_allclose": adapters.assert_allclose, "enabled_targets": adapters.enabled_targets,
+        "requires_llvm": adapters.requires_llvm}, "Checks."),
+    "tvm.topi": ({}, "Operators in te (none yet under TVM's names)."),
+    "tvm.topi.utils": (early.TOPI_UTILS, "Helpers of operators."),
+    "tvm.contrib": ({}, "Helpers of programs."),
+    "tvm.contrib.utils": ({"tempdir": contrib.tempdir, "TempDirectory": contrib.TempDirectory}, "Temporary folders."),
+    "tvm.contrib.cc": ({"create_shared": contrib.create_shared, "create_executable": contrib.create_executable,
+                        "get_cc": contrib.get_cc}, "The linker."),
+    "tvm.api": (_EXPRESSIONS, "Tensor expressions, 2018 spelling."),
+    "tvm.expr": (early.EXPR, "Expressions, 2018 spelling."),
+    "tvm.stmt": (early.STMT, "Statements, 2018 spelling."),
+    "tvm.make": (early.MAKE, "Nodes, 2018 spelling."),
+    "tvm.tensor": (early.TENSOR, "Tensors and operations, 2018 spelling."),
+    "tvm.ir_pass": (early.IR_PASS, "Visits of IR, 2018 spelling."),
+    "tvm.intrin": ({**{name: _TIR[name] for name in (
+        "exp", "log", "tanh", "sigmoid", "sqrt", "floor", "ceil", "trunc", "round", "power", "popcount",
+        "call_intrin", "call_packed", "call_extern", "call_pure_extern", "call_llvm_intrin")},
+        "call_pure_intrin": nodes.call_intrin}, "Functions, 2018 spelling."),
+}
+# other names that TVM has given these modules over the years
+ALIASES = {
+    "tvm.hybrid": "tvm.te.hybrid", "tvm.ir_builder": "tvm.tir.ir_builder", "tvm.ir.transform": "tvm.transform",
+    "tvm.ndarray": "tvm.nd", "tvm.runtime.ndarray": "tvm.nd", "tvm._ffi.base": "tvm.error",
+    "tvm.script.parser": "tvm.script", "tvm.topi.util": "tvm.topi.utils", "tvm.contrib.util": "tvm.contrib.utils",
+}
