@@ -218,6 +218,26 @@ class Read(Node):
 
 
 @dataclass(frozen=True)
+class Nibble(Node):
+    """The element at (*outer, last) of 4-bit integers of which a byte of a uint8 tensor holds two; last >= 0."""
+    tensor: str
+    outer: tuple[Index, ...]
+    last: Index
+    signed: bool
+
+    def build(self, b: Builder) -> Any:
+        return te.unpack_int4(b.tensors[self.tensor], *[i.build(b) for i in (*self.outer, self.last)],
+                              signed=self.signed)
+
+    def evaluate(self, c: Context) -> Value:
+        byte = Read(self.tensor, (*self.outer, IndexOp("floordiv", self.last, Number(2)))).evaluate(c).x.astype(int)
+        bits = np.where(self.last.at(c) % 2 == 1, byte // 16, byte % 16)
+        if not self.signed:
+            return values.integer("uint8", bits)
+        return values.integer("int8", np.where(bits >= 8, bits - 16, bits))
+
+
+@dataclass(frozen=True)
 class Binary(Node):
     op: str
     a: Node

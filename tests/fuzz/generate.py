@@ -27,6 +27,7 @@ from .expressions import (
     IndexOp,
     IndexValue,
     Logic,
+    Nibble,
     Node,
     Number,
     Read,
@@ -38,7 +39,8 @@ from .values import Reject, Value, is_float
 from .windows import window_stage
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-FLOATS = ("float32", "float64", "float16", "bfloat16")
+FLOATS = ("float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+NO_SCALARS = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "uint64")       # dtypes of tensors alone
 EXTENTS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 19, 23, 31, 32)
 MOST_POINTS = 3000                                     # iterations of one stage
 MOST_ELEMENTS = 1500                                   # of one tensor
@@ -46,7 +48,7 @@ MOST_ELEMENTS = 1500                                   # of one tensor
 
 def _leaves(e: Any) -> Iterator[Any]:
     """The constants, scalars and elements in e."""
-    if isinstance(e, (Constant, Number, Scalar, Read)):
+    if isinstance(e, (Constant, Number, Scalar, Read, Nibble)):
         yield e
     elif isinstance(e, (tuple, list)):
         for part in e:
@@ -59,7 +61,7 @@ def _leaves(e: Any) -> Iterator[Any]:
 def _may_be_constant(e: Node) -> bool:
     """True for an expression that may be folded to a number, 0 among them, while it is built."""
     leaves = list(_leaves(e))
-    return not any(isinstance(x, (Scalar, Read)) for x in leaves) or any(
+    return not any(isinstance(x, (Scalar, Read, Nibble)) for x in leaves) or any(
         isinstance(x, (Constant, Number)) and not x.value for x in leaves)
 
 
@@ -76,8 +78,8 @@ class Generator:
     def program(self) -> Program:
         rng, p = self.rng, self.p
         self.base = rng.choices(["int32", "float32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "uint64",
-                                 "float64", "float16", "bfloat16", "bool"],
-                                [8, 10, 3, 2, 2, 1, 1, 1, 1, 4, 2, 2, 1])[0]
+                                 "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "bool"],
+                                [8, 10, 3, 2, 2, 1, 1, 1, 1, 4, 2, 2, 1, 1, 1])[0]
         self.exact = rng.random() < 0.6                # floats are small multiples of a power of two
         self.special = rng.random() < 0.08
         self._dims()
@@ -264,7 +266,7 @@ class Generator:
         if roll < 0.9 and self.axes:
             return IndexValue(dtype, self._affine())
         name = f"alpha{len(self.p.scalars)}"
-        if len(self.p.scalars) > 1 or dtype in ("float16", "bfloat16", "uint64"):
+        if len(self.p.scalars) > 1 or dtype in NO_SCALARS:
             return Constant(dtype, 2)
         self.p.scalars[name] = (dtype, rng.choice([0.5, 1, -2, 3]) if is_float(dtype) else rng.randint(0, 7))
         return Scalar(name, dtype)
@@ -308,6 +310,8 @@ class Generator:
             self.recent = False
         elif choices and rng.random() < 0.45:
             name = rng.choice(choices)
+        elif self.axes and dtype != "bool" and rng.random() < 0.08:
+            return Cast(dtype, self._nibble())
         else:
             name = self._new_input(dtype).name
         found = p.dtype_of(name)
@@ -317,6 +321,16 @@ class Generator:
         if dtype == "bool":
             return Binary(rng.choice(["gt", "ne", "le"]), read, Constant(found, rng.choice([0, 1])))
         return Cast(dtype, read)
+
+    def _nibble(self) -> Node:
+        """An element of a new input of packed 4-bit integers."""
+        rng = self.rng
+        last = rng.randrange(len(self.axes))
+        outer = [a for a in range(len(self.axes)) if a != last and rng.random() < 0.4]
+        d = self.axes[last]
+        pairs = d if d.symbol else Dim(offset=(d.offset + 1) // 2)             # of a symbol there is no half: the whole
+        packed = self._add_input("uint8", (*(self.axes[a] for a in outer), pairs), 0, 255)
+        return Nibble(packed.name, tuple(Axis(a) for a in outer), Axis(last), rng.random() < 0.6)
 
     def _is_read(self, name: str) -> bool:
         return any(f"'{name}'" in repr(s.body) for s in self.p.stages)
@@ -332,14 +346,17 @@ class Generator:
             if rng.random() < 0.1:
                 picked.insert(rng.randint(0, len(picked)), Dim(offset=1))
             shape = tuple(picked)
-        if self._volume(shape) > MOST_ELEMENTS:
-            raise Reject("too large")
         if rng.random() < 0.1 and dtype != "bool":
             dtype = rng.choice((*INTEGERS, "float32"))
         bit, top = (rng.choice([0, 0, 1]), rng.choice([1, 2, 4])) if self.exact else (60, rng.choice([1, 2]))
         special = self.special and rng.random() < 0.6
         if not is_float(dtype):
             bit, top = 0, rng.choice([3, 9, 100, 2**31 - 1])
+        return self._add_input(dtype, shape, bit, top, special)
+
+    def _add_input(self, dtype: str, shape: tuple[Dim, ...], bit: int, top: int, special: bool = False) -> Input:
+        if self._volume(shape) > MOST_ELEMENTS:
+            raise Reject("too large")
         i = Input(f"A{len(self.p.inputs)}", dtype, shape, bit, top, special)
         self.p.inputs.append(i)
         for run, sizes in enumerate(self.p.bindings):

@@ -423,6 +423,22 @@ def test_a_copy_of_rows_that_a_block_writes_in_a_loop_of_its_own():
         rows_in_a_block(3).cache_read("c", "b", "local")
 
 
+@pytest.mark.parametrize("copied", [
+    lambda sch: sch.cache_write("b", 0, "shared"),
+    lambda sch: sch.reindex_cache_write("b", 0, "shared", lambda i: (i, 0)),
+    lambda sch: sch.cache_read("c", "b", "shared")])
+def test_a_copy_in_shared_memory_where_each_thread_has_its_own(copied):
+    a = te.placeholder((8,), "int32", "a")
+    b = te.compute((8,), lambda i: a[i] * 3, name="b")
+    sch = Schedule(te.create_prim_func([a, te.compute((6, 8), lambda i, j: b[j] + i, name="c")]))
+    sch.compute_at(sch.get_block("b"), loops(sch, "c")[0])
+    sch.bind(loops(sch, "c")[0], "threadIdx.x")
+    x = np.arange(8, dtype="int32")
+    with pytest.raises(ScheduleError, match="cannot bind loop"):
+        copied(sch)
+    check(sch.func, [x], 3 * x + np.arange(6, dtype="int32")[:, None], native=False)
+
+
 def test_an_intrinsic_at_indices_wider_than_the_extents():
     def plus_one(name, extent):
         x = te.placeholder((extent,), "int32", "x")

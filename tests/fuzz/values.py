@@ -8,11 +8,13 @@ import ml_dtypes
 import numpy as np
 
 WIDE = np.longdouble                                   # what floats are computed in
-PRECISION = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+PRECISION = {"float8_e4m3fn": 4, "float8_e5m2": 3, "float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 EPS = {d: 2.0 ** (1 - p) for d, p in PRECISION.items()}
-_LARGEST = {"float16": 65504.0, "bfloat16": 3.3e38, "float32": 3.4e38, "float64": 1.7e308}
-_TINY = {"float16": 2.0 ** -14, "bfloat16": 2.0 ** -126, "float32": 2.0 ** -126, "float64": 2.0 ** -1022}
-_SMALLEST_BIT = {"float16": 24, "bfloat16": 133, "float32": 149, "float64": 1074}
+_LARGEST = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float16": 65504.0, "bfloat16": 3.3e38,
+            "float32": 3.4e38, "float64": 1.7e308}
+_TINY = {"float8_e4m3fn": 2.0 ** -6, "float8_e5m2": 2.0 ** -14, "float16": 2.0 ** -14, "bfloat16": 2.0 ** -126,
+         "float32": 2.0 ** -126, "float64": 2.0 ** -1022}
+_SMALLEST_BIT = {"float8_e4m3fn": 9, "float8_e5m2": 16, "float16": 24, "bfloat16": 133, "float32": 149, "float64": 1074}
 
 
 MOST_WEIGHT = 0.125
@@ -27,7 +29,7 @@ def is_float(dtype: str) -> bool:
 
 
 def numpy_dtype(dtype: str) -> np.dtype:
-    return np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    return np.dtype(getattr(ml_dtypes, dtype) if dtype == "bfloat16" or dtype.startswith("float8") else dtype)
 
 
 @dataclass(frozen=True)

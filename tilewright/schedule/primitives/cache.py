@@ -29,7 +29,7 @@ from tilewright.schedule.primitives.caching import (
     require_written,
     single_store,
 )
-from tilewright.schedule.primitives.scopes import require_scope
+from tilewright.schedule.primitives.scopes import allocate, require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
@@ -78,7 +78,7 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
     insert(sch, loops, children, at, new)
     for c in consumers:
         redirect(sch, c, source, copy)
-    sch.add_alloc(copy)
+    allocate(sch, copy)
     require_fresh(sch, old, name, source, consumers)
     return sch.block_rv(name)
 
@@ -113,5 +113,5 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str, st
     new = copy_points(sch, new_name, realize, axes, (copy, point), (source, point), place)
     insert(sch, loops, children, at, new)
     redirect(sch, realize, source, copy)
-    sch.add_alloc(copy)
+    allocate(sch, copy)
     return sch.block_rv(new_name)

@@ -28,7 +28,7 @@ from tilewright.schedule.primitives.caching import (
     single_store,
 )
 from tilewright.schedule.primitives.layout import chosen_buffer
-from tilewright.schedule.primitives.scopes import require_scope
+from tilewright.schedule.primitives.scopes import allocate, require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
@@ -168,7 +168,7 @@ def _read(sch: Schedule, realize: BlockRealize, source: Buffer, name: str, scope
     old = sch.index
     insert(sch, loops, children, at, stmt)
     _redirect(sch, realize, source, copy, new)
-    sch.add_alloc(copy)
+    allocate(sch, copy)
     require_fresh(sch, old, name, source, [realize])
     return sch.block_rv(name)
 
@@ -187,7 +187,7 @@ def _write(sch: Schedule, realize: BlockRealize, source: Buffer, name: str, scop
     stmt = copy_points(sch, name, realize, axes, (copy, new), (source, point), place_in(sch, loops))
     insert(sch, loops, children, at, stmt)
     _redirect(sch, realize, source, copy, new)
-    sch.add_alloc(copy)
+    allocate(sch, copy)
     return sch.block_rv(name)
 
 

@@ -13,7 +13,7 @@ from tilewright.schedule.analysis.legality import Region
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of, stores
 from tilewright.schedule.primitive import primitive
-from tilewright.schedule.primitives.scopes import require_scope
+from tilewright.schedule.primitives.scopes import allocate, require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, simpler, statements
 from tilewright.support.errors import legal, require
@@ -66,7 +66,7 @@ def rfactor(sch: Schedule, loop: LoopRV, factor_axis: int, mem_scope: str = "glo
     work = _Factoring(sch, realize, loops, outer, others, found, axis, mem_scope)
     name = sch.fresh_block(f"{realize.block.name}_rf")
     sch.replace(loops[0], seq([work.partial_nest(name), work.final_nest()]))
-    sch.add_alloc(*work.buffers)
+    allocate(sch, *work.buffers)
     return sch.block_rv(name)
 
 

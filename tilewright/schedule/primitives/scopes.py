@@ -41,15 +41,27 @@ def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, stor
     require(not any(old is b for b in sch.func.buffer_map.values()),
             f"{old.name} is an argument of the function", realize,
             hint="cache_read or cache_write makes a copy in the scope you want")
-    sch.set_body(replace_buffers(sch.func.body, {old: old.replace(scope=storage_scope, data=None)}))
-    if storage_scope.startswith("shared"):
-        check_annotated_loops(sch)
+    new = old.replace(scope=storage_scope, data=None)
+    sch.set_body(replace_buffers(sch.func.body, {old: new}))
+    require_apart(sch, new)
 
 
 def require_scope(scope: object, at: Node) -> None:
     """Refuse a scope that is none of SCOPES."""
     require(isinstance(scope, str) and scope in SCOPES, f"{scope!r} is not a storage scope", at,
             hint=f"the scopes are {', '.join(SCOPES)}")
+
+
+def allocate(sch: Schedule, *buffers: Buffer) -> None:
+    """Allocate buffers that the function uses by now; refuse where threads would meet in an element of one."""
+    sch.add_alloc(*buffers)
+    require_apart(sch, *buffers)
+
+
+def require_apart(sch: Schedule, *buffers: Buffer) -> None:
+    """Refuse where two threads of a block meet in an element of one of buffers that is in shared memory."""
+    if any(b.scope.startswith("shared") for b in buffers):
+        check_annotated_loops(sch)
 
 
 def replace_buffers(node: N, table: Mapping[Buffer, Buffer]) -> N:
