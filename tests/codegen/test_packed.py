@@ -191,3 +191,19 @@ def test_an_int_that_64_bits_do_not_hold() -> None:
     f = module(flat("calls", [vector("A", 1)], Evaluate(call_packed("test.codegen.gives"))))["calls"]
     with pytest.raises(Exception, match="has more than 64 bits"):
         f(np.zeros(1, "f4"))
+
+
+@pytest.mark.parametrize("lanes", (1, 4))
+def test_a_packed_function_is_not_called_with_what_lies_outside(lanes: int) -> None:
+    seen: list[object] = []
+    runtime.register_func("tests.packed.outside", lambda x: seen.append(x if lanes == 1 else x.numpy().tolist()),
+                          override=True)
+    ids, a = vector("ids", lanes, "int32"), vector("A", 4)
+    at = ids[0] if lanes == 1 else Load(ids, (ramp(0, lanes),))
+    f = module(flat("tell", [ids, a], Evaluate(call_packed("tests.packed.outside", Load(a, (at,))))))["tell"]
+    x = np.array([4, 5, 6, 7], "f4")
+    f(np.arange(lanes, dtype="i4"), x)
+    assert seen == [4.0 if lanes == 1 else [4.0, 5.0, 6.0, 7.0]]
+    with pytest.raises(CallError, match="tell: the index .* of A.*outside"):
+        f(np.arange(4, 4 + lanes, dtype="i4"), x)
+    assert len(seen) == 1

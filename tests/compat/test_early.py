@@ -31,7 +31,10 @@ def test_statements_of_make(tvm):
     np.testing.assert_allclose(got, np.exp(np.arange(8)), rtol=1e-6)
     with pytest.raises(ArgumentError, match="make.For: the kind of the loop is 7"):
         tvm.make.For(i, 0, 8, 7, 0, store)
-    assert [tvm.make.For(i, 0, 8, kind, 0, store).kind for kind in range(1, 4)] == ["parallel", "vectorized", "unroll"]
+    kinds = ["parallel", "vectorized", "unroll"]
+    assert [tvm.make.For(i, 0, 8, kind, 0, store).kind for kind in range(1, 4)] == kinds
+    named = (tvm.stmt.For.Parallel, tvm.stmt.For.Vectorized, tvm.stmt.For.Unrolled)
+    assert [tvm.make.For(i, 0, 8, kind, 0, store).kind for kind in named] == kinds
 
 
 def test_visits_of_ir_pass(tvm):
@@ -41,6 +44,30 @@ def test_visits_of_ir_pass(tvm):
     assert n in seen
     assert tvm.ir_pass.Equal(n + 1, n + 1) and not tvm.ir_pass.Equal(n + 1, n + 2)
     assert str(tvm.ir_pass.Substitute(n + 1, {n: 4 * n})) == "4 * n + 1"
+    assert str(tvm.ir_pass.Simplify(n + 1 - n)) == "1"
+    with pytest.raises(ArgumentError, match="takes an expression"):
+        tvm.ir_pass.Simplify(tvm.make.Evaluate(n))
+
+
+def test_ir_transform_takes_the_names_of_its_time(tvm):
+    out, i = tvm.decl_buffer((8,), "int32", name="out"), tvm.var("i")
+    loop = tvm.make.For(i, 0, 8, 0, 0, tvm.tir.BufferStore(out, i, [i]))
+    for name in ("For", "tir.For"):
+        made = tvm.ir_pass.IRTransform(loop, None, lambda s: tvm.tir.For(s.loop_var, 0, 4, "serial", s.body), [name])
+        assert made.extent.value == 4
+
+
+def test_functions_and_modules_at_their_old_places(tvm, tmp_path):
+    n, a = 5, tvm.placeholder((5,), name="A")
+    b = tvm.compute((n,), lambda i: tvm.atan(a[i]) + tvm.call_pure_intrin("float32", "exp", a[i]), name="B")
+    c = tvm.compute((n,), lambda i: tvm.call_llvm_pure_intrin("float32", "llvm.fabs", b[i]), name="C")
+    s = tvm.create_schedule(c.op)
+    assert isinstance(s, tvm.schedule.Schedule) and tvm.module.enabled("llvm")
+    f = tvm.build(s, [a, c], "llvm", name="f")
+    f.save(str(tmp_path / "f.o"))
+    x, got = np.linspace(-1, 1, n, dtype="float32"), np.zeros(n, "float32")
+    tvm.module.load(str(tmp_path / "f.o"))(x, got)
+    np.testing.assert_allclose(got, abs(np.arctan(x.astype(float)) + np.exp(x.astype(float))), rtol=1e-5)
 
 
 def test_constants_of_shapes(tvm):
@@ -55,7 +82,7 @@ def test_constants_of_shapes(tvm):
 
 
 @pytest.mark.parametrize("name, hint", [
-    ("ir_pass.Simplify", "Analyzer"), ("contrib.clang", "import_llvm"), ("contrib.cblas", "tilewright.compile"),
+    ("ir_pass.Inline", "prim_func_pass"), ("contrib.clang", "import_llvm"), ("contrib.cblas", "tilewright.compile"),
     ("Expr", "tvm.tir.PrimExpr"), ("stmt.Provide", "BufferStore"), ("expr.UIntImm", "tvm.const"),
     ("make.node", "make_node"), ("codegen.build_module", "tvm.build"),
 ])

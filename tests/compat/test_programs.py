@@ -204,11 +204,10 @@ def test_a_prefix_sum_written_with_ir_builder(tvm):
     def scan(ins, outs):
         ib = tvm.tir.ir_builder.create()
         x, y = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
-        with ib.new_scope() as inside:
+        with ib.new_scope():
             y[0] = x[0]
             with ib.for_range(1, ins[0].shape[0]) as i:
                 y[i] = y[i - 1] + x[i]
-        ib.close(inside)
         return ib.get()
 
     n = te.var("n")
@@ -217,6 +216,22 @@ def test_a_prefix_sum_written_with_ir_builder(tvm):
     x = RNG.integers(-9, 9, 50)
     f = tvm.build(te.create_schedule(b.op), [a, b], "llvm")
     np.testing.assert_array_equal(ran(tvm, f, x, shape=50, dtype="int64"), np.cumsum(x))
+
+
+def test_a_scope_of_its_own_ends_what_is_allocated_in_it(tvm):
+    ib = tvm.tir.ir_builder.create()
+    out = tvm.tir.decl_buffer((2,), "int32", name="out")
+    y = ib.buffer_ptr(out)
+    with ib.new_scope():
+        own = ib.allocate("int32", 1, name="own")
+        own[0] = 3
+        y[0] = own[0]
+    y[1] = 2
+    handle = tvm.tir.Var("h", "handle")
+    f = tvm.build(tvm.tir.PrimFunc((handle,), ib.get(), {handle: out}, {"global_symbol": "f"}))
+    got = np.zeros(2, "int32")
+    f(got)
+    assert got.tolist() == [3, 2]
 
 
 def test_hybrid_script_of_an_outer_product(tvm):

@@ -75,7 +75,8 @@ def draws(program: Program) -> Iterator[Program]:
     sparse = [replace(i, mostly=1) for i in program.inputs]
     for k in range(1, DRAWS):
         rng = random.Random(program.seed + k)
-        scalars = {n: (d, v if k % 3 else rng.randint(0, 9)) for n, (d, v) in program.scalars.items()}
+        scalars = {n: (d, v if k % 3 else rng.randint(0 if d.startswith("u") else -9, 9))
+                   for n, (d, v) in program.scalars.items()}
         other = replace(program, seed=program.seed + 7919 * k, scalars=scalars,
                         inputs=(program.inputs, small, large, small, sparse)[k % 5])
         try:

@@ -439,6 +439,75 @@ def test_a_copy_in_shared_memory_where_each_thread_has_its_own(copied):
     check(sch.func, [x], 3 * x + np.arange(6, dtype="int32")[:, None], native=False)
 
 
+def test_a_block_of_a_reduction_over_nothing_that_was_split_and_fused():
+    a, k = te.placeholder((0,), "int32", "a"), te.reduce_axis((0, 0), "k")
+    sch = Schedule(te.create_prim_func([a, te.compute((), lambda: te.max(a[k], axis=k), name="c")]))
+    outer, middle, inner = sch.split(loops(sch, "c")[0], [None, 16, 2])
+    one, two, three = sch.split(inner, [None, 2, 3])
+    four, _ = sch.split(one, [2, None])
+    sch.fuse(outer, middle, four)
+    with pytest.raises(ScheduleError, match="has 0 elements"):
+        sch.blockize(three)
+    check(sch.func, [np.zeros(0, "int32")], np.array(-2**31, "int32"))
+
+
+def test_the_start_of_a_reduction_beside_padding_that_lanes_write():
+    a, k = te.placeholder((3,), "int32", "a"), te.reduce_axis((0, 3), "k")
+    b = te.compute((19,), lambda i: te.sum(a[k] * i, axis=k), name="b")
+    sch = Schedule(te.create_prim_func([a, te.compute((19,), lambda i: b[i] * 2, name="c")]))
+    sch.compute_at(sch.get_block("b"), loops(sch, "c")[0])
+    sch.transform_layout(sch.get_block("b"), ("write", 0), lambda i: (i + 3,), pad_value=0)
+    sch.vectorize(loops(sch, "c")[0])
+    with pytest.raises(ScheduleError, match="cannot vectorize loop"):
+        sch.decompose_reduction(sch.get_block("b"), loops(sch, "b")[0])
+    x = np.arange(1, 4, dtype="int32")
+    check(sch.func, [x], 12 * np.arange(19, dtype="int32"))
+
+
+@pytest.mark.parametrize("first, then", [
+    (lambda sch, one, six: sch.parallel(six), lambda sch, one, six: sch.bind(one, "threadIdx.x")),
+    (lambda sch, one, six: sch.bind(one, "threadIdx.x"), lambda sch, one, six: sch.parallel(six))])
+def test_iterations_inside_of_threads_have_no_shared_memory_of_their_own(first, then):
+    a = te.placeholder((8,), "int32", "a")
+    b = te.compute((8,), lambda i: a[i] * 3, name="b")
+    sch = Schedule(te.create_prim_func([a, te.compute((6, 8), lambda i, j: b[j] + i, name="c")]))
+    one, six = sch.split(loops(sch, "c")[0], [1, 6])
+    sch.compute_at(sch.get_block("b"), six)
+    sch.set_scope("b", 0, "shared")
+    first(sch, one, six)
+    with pytest.raises(ScheduleError, match="cannot parallel loop"):
+        then(sch, one, six)
+    x = np.arange(8, dtype="int32")
+    check(sch.func, [x], 3 * x + np.arange(6, dtype="int32")[:, None], native=False)
+
+
+def last_of_rows():
+    """c[i] = the last of a[i, :], stored through a view of c."""
+    @T.prim_func
+    def last(a: T.Buffer((4, 8), "int32"), c: T.Buffer((4,), "int32")):
+        for i in range(4):
+            with T.block("row"):
+                v = T.axis.spatial(4, i)
+                T.reads(a[v, 0:8])
+                T.writes(c[v])
+                one = T.match_buffer(c[v:v + 1], (1,), "int32", offset_factor=1)
+                for j in range(8):
+                    with T.block("last"):
+                        u = T.axis.spatial(8, j)
+                        T.reads(a[v, u])
+                        T.writes(one[0])
+                        one[0] = a[v, u]
+    return Schedule(last)
+
+
+def test_a_view_is_no_buffer_of_an_iteration_of_its_own():
+    sch = last_of_rows()
+    with pytest.raises(ScheduleError, match="the same element of one"):
+        sch.parallel(loops(sch, "last")[-1])
+    x = np.arange(32, dtype="int32").reshape(4, 8)
+    check(sch.func, [x], x[:, -1])
+
+
 def test_an_intrinsic_at_indices_wider_than_the_extents():
     def plus_one(name, extent):
         x = te.placeholder((extent,), "int32", "x")

@@ -15,9 +15,8 @@ _LARGEST = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float16": 65504.0, 
 _TINY = {"float8_e4m3fn": 2.0 ** -6, "float8_e5m2": 2.0 ** -14, "float16": 2.0 ** -14, "bfloat16": 2.0 ** -126,
          "float32": 2.0 ** -126, "float64": 2.0 ** -1022}
 _SMALLEST_BIT = {"float8_e4m3fn": 9, "float8_e5m2": 16, "float16": 24, "bfloat16": 133, "float32": 149, "float64": 1074}
-
-
 MOST_WEIGHT = 0.125
+_WITHOUT_INFINITY = "float8_e4m3fn"                    # NaN stands in, and the largest value for what is before all
 
 
 class Reject(Exception):
@@ -86,6 +85,8 @@ def rounded(dtype: str, x: np.ndarray, magnitude: np.ndarray, weight: float, bit
 
     largest, smallest: the sizes that partial results may reach, where those are not the magnitude.
     """
+    if dtype == _WITHOUT_INFINITY:
+        x = np.where(np.isinf(x), np.nan, x)
     sizes = magnitude if largest is None else largest
     top = float(sizes[np.isfinite(sizes)].max(initial=0))
     if top > _LARGEST[dtype] / 8:
@@ -235,12 +236,13 @@ def function(name: str, a: Value) -> Value:
         return rounded(a.dtype, x, magnitude, a.weight, None, 4)
 
 
-def identity(kind: str, dtype: str) -> float | int:
+def identity(kind: str, dtype: str) -> float:
     """What a reduction of no elements gives."""
     if kind not in ("min", "max"):
         return 1 if kind == "prod" else 0
     if is_float(dtype):
-        return np.inf if kind == "min" else -np.inf
+        most = _LARGEST[dtype] if dtype == _WITHOUT_INFINITY else np.inf
+        return most if kind == "min" else -most
     if dtype == "bool":
         return kind == "min"
     info = np.iinfo(dtype)
@@ -264,7 +266,7 @@ def reduce(kind: str, a: Value, count: int, where: np.ndarray | None, start: Val
     magnitude = a.magnitude if where is None else np.where(where, a.magnitude, abs(neutral) if kind == "prod" else 0)
     begin, begin_bit = np.abs(first), start.bit if start else 0
     if kind in ("min", "max"):
-        sizes = np.maximum(magnitude.max(axis=axes, initial=0), np.where(np.isfinite(begin), begin, 0))
+        sizes = np.maximum(magnitude.max(axis=axes, initial=0), 0 if start is None else begin)
         return Value(a.dtype, out, sizes, a.weight, max(a.bit, begin_bit))
     if kind == "sum":
         return rounded(a.dtype, out, magnitude.sum(axis=axes) + begin, a.weight, max(a.bit, begin_bit), size + 1)

@@ -131,3 +131,12 @@ def test_products_and_stencils_of_symbolic_sizes_ask_for_nothing():
         if at is not None:
             s[p].compute_at(s[d], d.op.axis[at])
         assert not asserts(tw.lower(s, [a, b, d]))
+
+
+def test_the_wide_copy_of_a_size_is_shown_by_its_name():
+    m, n, k = te.var("m"), te.var("n"), te.var("k")
+    x, state = te.placeholder((k, n), name="X"), te.placeholder((m, n))
+    y = te.scan(te.compute((k, n), lambda t, i: x[t, i]), te.compute((m, n), lambda t, i: state[t - 1, i] * 2), state)
+    f = tw.build(te.create_schedule(y.op), [x, y])
+    with pytest.raises(CallError, match=r"\(k >= 1 or m <= k or n < 1 does not hold\)$"):
+        f(np.zeros((0, 5), "float32"), np.zeros((4, 5), "float32"))

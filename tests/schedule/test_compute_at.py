@@ -15,10 +15,12 @@ from tests.schedule.compute_support import (
     refuses,
     stencil,
 )
+from tests.schedule.test_core_loops import refused
 from tilewright import te
 from tilewright.schedule import Schedule
+from tilewright.script import tir as T
 from tilewright.te.prim_func import create_prim_func
-from tilewright.tir import interp
+from tilewright.tir import PrimFunc, interp
 
 
 def test_producer_moves_into_a_tile():
@@ -372,3 +374,53 @@ def test_a_block_of_an_empty_domain_goes_anywhere():
     sch.reverse_compute_at("C", sch.get_loops("B")[1])
     out = np.zeros(0, "int32")
     interp.run(sch.func, np.zeros((0, 4), "int32"), out)
+
+
+def from_elsewhere() -> PrimFunc:
+    """C[t] reads B[t], which block B has not written yet in the first iterations: it is what block Z left."""
+    @T.prim_func
+    def func(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+        B = T.alloc_buffer((4,), "int32")
+        for t in range(4):
+            with T.block("Z"):
+                vt = T.axis.spatial(4, t)
+                B[vt] = 5
+        for t in range(4):
+            for _ in range(1):
+                with T.block("B"):
+                    vt = T.axis.spatial(4, 3 - t)
+                    B[vt] = A[vt] * 2
+            for _ in range(1):
+                with T.block("C"):
+                    vt = T.axis.spatial(4, t)
+                    C[vt] = B[vt]
+    return func
+
+
+def from_the_caller() -> PrimFunc:
+    """C[t] reads elements of the output D, which hold what the caller gave until block B writes them."""
+    @T.prim_func
+    def func(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((4,), "int32")):
+        for t in range(4):
+            for _ in range(1):
+                with T.block("B"):
+                    vt = T.axis.spatial(4, t)
+                    D[vt] = A[vt] * 2
+            for _ in range(1):
+                with T.block("C"):
+                    vt = T.axis.spatial(4, t)
+                    C[vt] = D[3 - vt]
+    return func
+
+
+@pytest.mark.parametrize("make", [from_elsewhere, from_the_caller])
+def test_a_consumer_that_reads_before_the_producer_writes_stays(make):
+    func = make()
+    a, c, d = np.arange(1, 5, dtype="int32"), np.zeros(4, "int32"), np.full(4, 7, "int32")
+    interp.run(func, *(a, c, d)[:len(func.params)])
+    assert list(c) == ([5, 5, 6, 8] if make is from_elsewhere else [7, 7, 4, 2])
+    for primitive, block, other in (("compute_at", "B", "C"), ("reverse_compute_at", "C", "B")):
+        for depth in (0, 1):
+            sch = Schedule(func)
+            loop = sch.get_loops(other)[depth]
+            refused("before block B writes it|is below loop t already", getattr(sch, primitive), block, loop)

@@ -189,7 +189,8 @@ def test_every_reducer(name):
 
 
 def test_the_reduction_is_recognised_on_either_side():
-    found = reduction_of(Schedule(matmul()).get(Schedule(matmul()).get_block("C")))
+    sch = Schedule(matmul())
+    found = reduction_of(sch.get(sch.get_block("C")))
     assert found is not None and found.combiner.name == "add" and str(found.terms[0]) == "A[vi, vr] * B[vr, vj]"
 
 

@@ -143,3 +143,48 @@ def test_stored_traces_come_back_as_traces():
     python = Schedule(matmul())
     scope["apply_trace"](python)
     assert structural_equal(python.func, sch.func)
+
+
+@pytest.mark.parametrize("shares_loops", [False, True])
+def test_a_handle_of_another_schedule_is_refused(shares_loops):
+    """Also where its function has a block of that name, or the very same loop."""
+    sch = Schedule(matmul_relu())
+    stranger = Schedule(sch.mod if shares_loops else matmul_relu())
+    loops, before = sch.get_loops("C"), str(sch)
+    block = stranger.get_block("C")
+    loop = stranger.get_loops(block)[0]
+    number = stranger.sample_categorical([1, 2], [0.5, 0.5])
+    entries = len(sch.trace)
+    for call, arguments in [
+        (sch.get_loops, [block]), (sch.parallel, [loop]), (sch.get, [block]), (sch.get, [loop]), (sch.get, [number]),
+        (sch.split, [loops[0], [None, number]]), (sch.reorder, [loops[1], loop]), (sch.compute_inline, [block]),
+    ]:
+        refused("belongs to another schedule(.|\n)*hint: ask this schedule for it", call, *arguments)
+    assert str(sch) == before and len(sch.trace) == entries
+
+
+def test_a_copy_takes_the_handles_given_before_and_no_others():
+    sch = Schedule(matmul())
+    block = sch.get_block("C")
+    i, j, k = sch.get_loops(block)
+    twin = sch.copy()
+    third = twin.copy()
+    outer, inner = twin.split(i, [None, 4])
+    late = sch.split(j, [None, 4])
+    for each in (sch, twin, third):
+        each.get_loops(block)
+        each.unroll(k)
+    refused("loop i_1 belongs to another schedule", sch.unroll, inner)
+    refused("loop j_1 belongs to another schedule", twin.unroll, late[1])
+    refused("loop i_1 belongs to another schedule", third.unroll, inner)
+    twin.unroll(inner)
+    sch.unroll(late[1])
+    assert twin.copy().get(inner).kind == "unroll"
+
+
+def test_a_replayed_trace_gives_handles_of_the_schedule_it_runs_on():
+    sch, other = Schedule(scale()), Schedule(scale())
+    loops = sch.split(sch.get_loops("B")[0], [None, 4])
+    mine = sch.trace.apply_to_schedule(other)
+    other.vectorize(mine[1])
+    refused("belongs to another schedule", other.parallel, loops[0])

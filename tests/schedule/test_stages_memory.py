@@ -51,9 +51,14 @@ def test_prefetch():
 def test_env_threads():
     s, a, b, c = product()
     block = te.thread_axis("blockIdx.x")
-    with pytest.raises(ScheduleError, match="no loop is bound to blockIdx.x"):
-        s[c].env_threads([block])
-    s[c].bind(s[c].op.axis[0], block)
+    s[c].env_threads([block])
+    alone = s.fingerprint([a, b, c])
+    for use in (lambda: s.replay([a, b, c]), lambda: tw.lower(s, [a, b, c]), lambda: tw.build(s, [a, b, c])):
+        with pytest.raises(ScheduleError, match=r"test_stages_memory.py:\d+: s\[C\].env_threads\(blockIdx.x\): no loop "
+                           "is bound to blockIdx.x"):
+            use()
+    s[c].bind(s[c].op.axis[0], block)                # TE's own kernels name the threads first
+    assert 'thread="blockIdx.x"' in str(s.replay([a, b, c])) and s.fingerprint([a, b, c]) != alone
     s[c].env_threads(block)
     with pytest.raises(ScheduleError, match="is not a thread axis"):
         s[c].env_threads(s[c].op.axis[1])

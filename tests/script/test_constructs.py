@@ -429,3 +429,45 @@ def test_thread_axes_that_are_named_first():
 def test_a_name_of_T_without_T(name):
     with pytest.raises(ScriptError, match=rf"the name '{name}' is not defined here(?s:.*)did you mean T\.{name}\?"):
         parse(f"A[0, 0] = {name}(A[0, 1])")
+
+
+def test_a_variable_that_let_binds():
+    check("""
+        x = T.int32()
+        with T.let(x, n + 1):
+            A[x, 0] = T.float32(1)
+        with T.LetStmt(n + 2, var=x):
+            A[x, x] = T.float32(2)
+        with T.LetStmt(3) as y:
+            A[y, y] = T.float32(3)
+    """, """
+        with T.LetStmt(n + 1) as x:
+            A[x, 0] = T.float32(1)
+        with T.LetStmt(n + 2) as x:
+            A[x, x] = T.float32(2)
+        y: T.int32 = 3
+        A[y, y] = T.float32(3)
+    """)
+    for body, match in [
+        ("with T.let(n, 1):\n    A[n, n] = 1.0", "n is no variable that is still to be bound"),
+        ("x = T.int64()\nwith T.let(x, n):\n    A[n, n] = 1.0", "the variable is int64, its value is int32"),
+        ("x = T.int32()\nwith T.let(x, n) as y:\n    A[n, n] = 1.0", "the variable has a name already"),
+        ("x = T.int32()\nA[x, x] = 1.0", "x is used, but nothing defines it here"),
+        ("with T.let(x, n):\n    A[n, n] = 1.0", "the name 'x' is not defined here"),
+    ]:
+        with pytest.raises(ScriptError, match=match):
+            parse(body)
+
+
+@pytest.mark.parametrize("made", ['T.SizeVar("m", "int64")', 'T.Var("m", "int64")', 'T.int64(is_size_var=True)',
+                                  'T.var("int64")', "T.int64()"])
+def test_variables_of_shapes(made):
+    func = parse(f"""
+        m = {made}
+        B = T.match_buffer(b, (m, 2))
+        for i in T.serial(m):
+            B[i, 0] = B[i, 1]
+    """, params="b: T.handle")
+    b = np.arange(6, dtype="float32").reshape(3, 2)
+    tw.build(func)(b)
+    assert (b[:, 0] == [1, 3, 5]).all() and (b[:, 1] == [1, 3, 5]).all()

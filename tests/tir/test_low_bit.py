@@ -7,7 +7,7 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.support.errors import IRError
-from tilewright.tir import Var, evaluate, run
+from tilewright.tir import PrimFunc, Var, decl_buffer, evaluate, run
 from tilewright.tir import dtype as dt
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
@@ -106,3 +106,23 @@ def test_what_is_refused():
         te.unpack_int4(te.placeholder((4,), "int32"), 0)
     with pytest.raises(IRError, match="takes the indices"):
         te.unpack_int4(te.placeholder((4,), "uint8"))
+
+
+def test_vectors_are_packed_lane_by_lane():
+    buffers = [decl_buffer((8,), dtype, name) for dtype, name in (("int8", "low"), ("int32", "high"), ("uint8", "out"))]
+    low, high, out = buffers
+    params = [Var(b.name, "handle") for b in buffers]
+    body = out.vstore(0, te.pack_int4(low.vload(0, "int8x8"), high.vload(0, "int32x8")))
+    func = PrimFunc(tuple(params), body, dict(zip(params, buffers)), {"global_symbol": "packs"})
+    a, b = np.arange(-8, 0, dtype="int8"), np.arange(-4, 4, dtype="int32")
+    for execute in (tw.build(func), lambda *args: run(func, *args)):
+        got = np.zeros(8, "uint8")
+        execute(a, b, got)
+        np.testing.assert_array_equal(got, (a & 15) | (b & 15) << 4)
+
+
+def test_only_integers_are_packed():
+    with pytest.raises(IRError, match="pack_int4: x is float32, not an integer"):
+        te.pack_int4(1, Var("x", "float32"))
+    with pytest.raises(IRError, match="pack_int4: x is bool, not an integer"):
+        te.pack_int4(Var("x", "bool"), 1)

@@ -6,7 +6,7 @@ import pytest
 from tilewright import te
 from tilewright.lowering.pipeline import lower
 from tilewright.schedule import Schedule
-from tilewright.support.errors import StructuralError
+from tilewright.support.errors import IRError, StructuralError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir.verify_gpu import GPULimits, limits_from, verify_gpu
 
@@ -63,3 +63,5 @@ def test_symbolic_sizes_and_unknown_limits():
         verify_gpu(sch.func)
     with pytest.raises(StructuralError, match="'max_cores' is not a limit"):
         limits_from({"max_cores": 3})
+    with pytest.raises(IRError, match=r"the limits are \{'max_thread_x': 3\}, not GPULimits"):
+        verify_gpu(sch.func, {"max_thread_x": 3})

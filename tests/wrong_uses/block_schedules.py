@@ -137,11 +137,18 @@ def stale_loop():
 
 
 @wrong("a loop of another schedule",
-       r"parallel\(loop=i\): there is no loop i in function main")
+       r"parallel\(loop=i\): loop i belongs to another schedule")
 def foreign_loop():
     sch, _, _, _, _ = product()
     other = blocks()
-    sch.parallel(other.get_loops("C")[0])
+    watch(sch).parallel(other.get_loops("C")[0])
+
+
+@wrong("the name of a block that the function does not have",
+       r"get_loops\(block='D'\): there is no block D in function main")
+def no_such_block():
+    sch, _, _, _, _ = product()
+    watch(sch).get_loops("D")
 
 
 @wrong("`fuse` of loops that are not nested directly",

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright import te, tir
 from tilewright.compat import nodes, stmt_functor
+from tilewright.compat.analyzer import Analyzer
 from tilewright.support.errors import ArgumentError, described, with_hint
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp
 from tilewright.te.scan import ScanOp
@@ -44,6 +45,13 @@ def get_const_tuple(shape: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(e.value if isinstance(e, tir.IntImm) else e for e in extents)
 
 
+def simplify(e: Any) -> tir.Expr:
+    """ir_pass.Simplify of an expression. Raises ArgumentError for statements: tvm.lower simplifies these."""
+    if isinstance(e, tir.Stmt):
+        raise ArgumentError(with_hint("ir_pass.Simplify takes an expression", "tvm.lower simplifies statements"))
+    return Analyzer().simplify(e)
+
+
 _LEAVES = {"Var": tir.Var, "SizeVar": tir.Var, "StringImm": tir.StringImm, **nodes.LITERALS}
 _VALUES = {name: nodes.NODES[name] for name in ("Select", "Ramp", "Broadcast", "Let", "Not")}
 _STATEMENTS = {name: nodes.NODES[name] for name in ("LetStmt", "AssertStmt", "IfThenElse", "Evaluate")}
@@ -59,6 +67,7 @@ MAKE: dict[str, Any] = {**_LEAVES, **_VALUES, **_STATEMENTS, **nodes.OPERATORS, 
 TENSOR: dict[str, Any] = {"Tensor": te.Tensor, "TensorSlice": TensorSlice, "Operation": Operation,
                           "PlaceholderOp": PlaceholderOp, "ComputeOp": ComputeOp, "ScanOp": ScanOp,
                           "ExternOp": ExternOp}
-IR_PASS: dict[str, Any] = {"Equal": tir.structural_equal, "PostOrderVisit": stmt_functor.post_order_visit,
-                           "IRTransform": stmt_functor.ir_transform, "Substitute": stmt_functor.substitute}
+IR_PASS: dict[str, Any] = {"Simplify": simplify, "CanonicalSimplify": simplify, "Equal": tir.structural_equal,
+                           "PostOrderVisit": stmt_functor.post_order_visit, "IRTransform": stmt_functor.ir_transform,
+                           "Substitute": stmt_functor.substitute}
 TOPI_UTILS: dict[str, Any] = {"get_const_tuple": get_const_tuple, "get_const_int": get_const_int}

@@ -14,8 +14,6 @@ INSTEAD = {
     "contrib.tar": "Module.save writes one object, Module.export_library one library",
     "contrib.graph_executor": "run the model with tilewright.graph.Executor",
     "contrib.graph_runtime": "run the model with tilewright.graph.Executor",
-    "module": "tvm.runtime.load_module",
-    "module.load": "tvm.runtime.load_module",
     "tir.transform": "tvm.lower runs every pass; look at them with TILEWRIGHT_DUMP",
     "transform": "tvm.lower runs every pass; look at them with TILEWRIGHT_DUMP",
     "ir.transform": "tvm.lower runs every pass; look at them with TILEWRIGHT_DUMP",
@@ -36,8 +34,6 @@ INSTEAD = {
     "topi": "write it in te; the operators of tilewright.graph have compute rules to start from",
     "ir_pass": "print(tvm.lower(s, args, simple_mode=True)) shows the loops; passes of your own are "
                "tvm.tir.transform.prim_func_pass",
-    "ir_pass.Simplify": "tvm.arith.Analyzer().simplify(e)",
-    "ir_pass.CanonicalSimplify": "tvm.arith.Analyzer().simplify(e)",
     "make": "the names of tvm.tir and the operators of te build nodes",
     "make.node": "tvm.ir.make_node",
     "stmt": "the statements in tvm.tir",
@@ -61,5 +57,4 @@ INSTEAD = {
     "contrib.mkl": "tilewright.compile schedules a product in te; te.extern with call_packed calls Python",
     "contrib.random": "make random arrays with NumPy",
     "driver": "tvm.build and tvm.lower",
-    "schedule": "the methods of the stages of te.create_schedule",
 }

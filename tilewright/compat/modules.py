@@ -26,19 +26,15 @@ def _public(module: types.ModuleType) -> dict[str, Any]:
     return {name: getattr(module, name) for name in module.__all__}
 
 
-_EXPRESSIONS = {name: getattr(te, name) for name in (
-    "placeholder", "compute", "reduce_axis", "thread_axis", "var", "size_var", "const", "sum", "max", "min",
-    "all", "any", "comm_reducer", "extern", "if_then_else", "scan", "create_schedule", "decl_tensor_intrin",
-    "exp", "log", "tanh", "sigmoid", "sqrt", "rsqrt", "erf", "sin", "cos", "power", "floor", "ceil",
-    "trunc", "round", "abs", "isnan", "truncdiv", "truncmod", "floordiv", "floormod", "select",
-    "call_packed", "call_extern",
-)}
 _INDEXING = {"indexdiv": tir.floordiv, "indexmod": tir.floormod}
-_EXPRESSIONS |= {"Range": nodes.Range, "convert": tir.convert, "decl_buffer": tir.decl_buffer, **_INDEXING,
-                 "div": te.div,
-                 "min_value": tir.min_value, "max_value": tir.max_value, "nearbyint": te.nearbyint,
-                 "tag_scope": te.tag_scope, "build_config": build_config, "popcount": te.popcount, "clz": te.clz,
-                 "fmod": te.fmod}
+_INTRINSICS = {**{name: getattr(te, name) for name in (
+    "call_packed", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin")}, **{
+        name: nodes.FUNCTIONS[name] for name in ("call_intrin", "call_pure_extern")},
+    "call_pure_intrin": nodes.call_intrin}
+_EXPRESSIONS = {
+    **{name: f for name, f in _public(te).items() if callable(f) and not isinstance(f, type)}, **_INTRINSICS,
+    **_INDEXING, "Range": nodes.Range, "convert": tir.convert, "decl_buffer": tir.decl_buffer,
+    "build_config": build_config}
 _ERRORS = {
     "TVMError": errors.TilewrightError, "InternalError": errors.TensorExpressionError,
     "OpError": errors.GraphError,
@@ -61,8 +57,7 @@ _TIR = {
     "BufferRegion": tir.BufferRegion, "stmt_seq": lambda *stmts: tir.seq(stmts), "SizeVar": tir.Var,
     "Schedule": adapters.Schedule, "ScheduleError": errors.ScheduleError,
     "assume": lambda condition: tir.intrinsic("assume", condition),
-    "call_packed": te.call_packed, "call_extern": te.call_extern,
-    "call_llvm_pure_intrin": te.call_llvm_pure_intrin, "call_llvm_intrin": te.call_llvm_intrin,
+    **_INTRINSICS,
 }
 _TOP = {**_EXPRESSIONS, **_DEVICES, **_FUNCTIONS, "lower": lower, "build": build, "compile": build,
         "IRModule": tir.IRModule, "TVMError": errors.TilewrightError, "Target": Target,
@@ -122,9 +117,12 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.tensor": (early.TENSOR, "Tensors and operations, 2018 spelling."),
     "tvm.ir_pass": (early.IR_PASS, "Visits of IR, 2018 spelling."),
     "tvm.intrin": ({**{name: _TIR[name] for name in (
-        "exp", "log", "tanh", "sigmoid", "sqrt", "floor", "ceil", "trunc", "round", "power", "popcount",
-        "call_intrin", "call_packed", "call_extern", "call_pure_extern", "call_llvm_intrin")},
-        "call_pure_intrin": nodes.call_intrin}, "Functions, 2018 spelling."),
+        "exp", "log", "tanh", "sigmoid", "sqrt", "floor", "ceil", "trunc", "round", "power", "popcount")},
+        **_INTRINSICS}, "Functions, 2018 spelling."),
+    "tvm.module": ({"Module": runtime.Module, "load": runtime.load_module, "enabled": adapters.enabled},
+                   "Compiled modules, 2018 spelling."),
+    "tvm.schedule": ({"Schedule": StageSchedule, "create_schedule": te.create_schedule},
+                     "Schedules of stages, 2018 spelling."),
 }
 # other names that TVM has given these modules over the years
 ALIASES = {

@@ -8,6 +8,7 @@ from tilewright import te, tir
 from tilewright.support.errors import ArgumentError, described, with_hint
 from tilewright.tir import Binary, Expr, Node, binary, convert
 from tilewright.tir.assertion import assertion
+from tilewright.tir.buffer import load
 
 
 class Kind(type):
@@ -138,7 +139,8 @@ def _node(cls: type[Node], make: Callable[..., Node], **members: Any) -> Kind:
 
 # Nodes whose fields TVM fills from Python numbers and lists.
 NODES = {
-    "For": _node(tir.For, _for),
+    "For": _node(tir.For, _for, Serial=tir.SERIAL, Parallel=tir.PARALLEL, Vectorized=tir.VECTORIZED,
+                 Unrolled=tir.UNROLLED),
     "While": _node(tir.While, lambda condition, body, span=None: tir.While(convert(condition), body)),
     "IfThenElse": _node(tir.IfThenElse, lambda condition, then_case, else_case=None, span=None: tir.IfThenElse(
         convert(condition), then_case, else_case)),
@@ -153,9 +155,9 @@ NODES = {
         convert(base), _value(stride, convert(base).dtype), int(lanes))),
     "Broadcast": _node(tir.Broadcast, lambda value, lanes, span=None: tir.Broadcast(convert(value), int(lanes))),
     "Not": _node(tir.Not, lambda a, span=None: tir.Not(convert(a))),
-    "BufferLoad": _node(tir.Load, lambda buffer, indices, span=None: tir.Load(buffer, tuple(map(convert, indices)))),
+    "BufferLoad": _node(tir.Load, lambda buffer, indices, span=None: load(buffer, indices)),
     "BufferStore": _node(tir.Store, lambda buffer, value, indices, span=None: tir.Store(
-        buffer, _value(value, buffer.dtype), tuple(map(convert, indices)))),
+        buffer, _value(value, buffer.dtype), load(buffer, indices).indices)),
     "IterVar": _node(tir.IterVar, _iter_var, DataPar=tir.DATA_PARALLEL, ThreadIndex=tir.THREAD_INDEX,
                      CommReduce=tir.COMM_REDUCE, Ordered=tir.ORDERED, Opaque=tir.OPAQUE),
 }

@@ -50,7 +50,7 @@ def ir_transform(stmt: Any, preorder: Callable[[Any], Any] | None, postorder: Ca
 
     What preorder gives for a node replaces it, and is not visited; after None the children are visited, and what
     postorder then gives replaces the node (None: it stays). only_enable: names of the types that are offered, such as
-    "tir.For". Raises ArgumentError for a name that there is not.
+    "tir.For" (TVM up to 0.6: "For"). Raises ArgumentError for a name that there is not.
     """
     kinds = tuple(map(_kind, only_enable or ()))
 
@@ -75,8 +75,9 @@ def substitute(node: Any, vmap: Mapping[Any, Any]) -> Any:
 
 
 def _kind(name: str) -> Any:
-    if name in TYPES:
-        return TYPES[name]
+    for known in (name, f"tir.{name}"):
+        if known in TYPES:
+            return TYPES[known]
     near = difflib.get_close_matches(str(name), TYPES, 1, 0.6)
     raise ArgumentError(with_hint(f"ir_transform: only_enable has {name!r}, which is no type of node here",
                                   f"did you mean {near[0]}?" if near else f"the types are {', '.join(TYPES)}"))

@@ -6,12 +6,22 @@ from __future__ import annotations
 
 MODULES: dict[str, str] = {
     "tvm": """
-        IRModule TVMError Target all any arith build build_config call_extern call_packed ceil clz comm_reducer
-        compile compute const convert cpu create_schedule cuda decl_buffer decl_tensor_intrin device div error exp
-        extern floor floordiv floormod fmod get_global_func gpu if_then_else indexdiv indexmod ir log lower max
-        max_value min min_value nd nearbyint placeholder popcount power reduce_axis register_func round runtime scan
-        script sigmoid size_var sqrt sum tag_scope tanh target te testing thread_axis tir topi transform trunc
+        IRModule TVMError Target all any arith atan build build_config call_extern call_intrin call_llvm_intrin
+        call_packed call_pure_extern call_pure_intrin ceil clz codegen comm_reducer compile compute const convert cos
+        cpu create_schedule cuda decl_buffer decl_tensor_intrin device div error exp expr extern floor floordiv
+        floormod fmod get_global_func gpu if_then_else indexdiv indexmod intrin ir ir_pass isnan likely load_json log
+        lower make max max_value min min_value module nd nearbyint placeholder popcount power reduce_axis
+        register_func register_intrin_rule round rsqrt runtime save_json scan schedule script select sigmoid sin
+        size_var sqrt stmt sum tag_scope tan tanh target te tensor testing thread_axis tir topi transform trunc
         truncdiv truncmod var""",
+    "tvm.module": "Module enabled load system_lib",
+    "tvm.schedule": "Buffer Schedule Stage create_schedule",
+    "tvm.ir_pass": """
+        CanonicalSimplify ConvertSSA CoProcSync Equal IRTransform InjectVirtualThread Inline LoopPartition MakeAPI
+        PostOrderVisit RemoveNoOp Simplify StorageFlatten StorageRewrite Substitute UnrollLoop VectorizeLoop""",
+    "tvm.expr": "Add Call Expr FloatImm IntImm Let Load Ramp Reduce Select StringImm UIntImm Var",
+    "tvm.stmt": "Allocate AssertStmt AttrStmt Block Evaluate For IfThenElse LetStmt Provide Realize Stmt Store",
+    "tvm.make": "Block Call Evaluate For node range_by_min_extent",
     "tvm.te": """
         Schedule Tensor TensorSlice abs all any atan ceil comm_reducer compute const cos create_prim_func
         create_schedule decl_tensor_intrin div erf exp extern extern_primfunc floor floordiv floormod fmod hybrid
@@ -62,7 +72,7 @@ MODULES: dict[str, str] = {
         Broadcast Buffer Cast Let Ramp Select Shuffle alloc_buffer allocate assume attr axis bfloat16 block block_attr
         bool buffer_store call_extern call_llvm_pure_intrin call_packed cast ceil ceildiv comm_reducer const cos
         decl_buffer env_thread erf evaluate exp float16 float32 float64 floor floordiv floormod func_attr func_name
-        func_ret grid handle if_then_else index_map init int16 int32 int64 int8 isnan launch_thread let likely log
+        func_ret grid handle if_then_else index_map init int16 int32 int64 int8 isnan launch_thread let likely log macro
         match_buffer max max_value min min_value parallel popcount pow power preflattened_buffer prim_func ptr reads
         realize reinterpret round rsqrt serial sigmoid sin sqrt tanh target thread_binding trunc truncdiv truncmod
         tvm_access_ptr tvm_storage_sync tvm_thread_allreduce type_annotation uint16 uint32 uint64 uint8 undef unroll

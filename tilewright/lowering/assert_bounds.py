@@ -15,7 +15,7 @@ from tilewright.tir.arithmetic import binary, logical_not
 from tilewright.tir.assertion import assertion
 from tilewright.tir.buffer import lane_room
 from tilewright.tir.conversion import cast
-from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Ramp, StringImm, Var
+from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Ramp, Var
 from tilewright.tir.node import rewrite, walk
 from tilewright.tir.printer import show
 from tilewright.tir.stmt import Evaluate, For, IfThenElse, PrimFunc, Seq, Stmt, While, seq
@@ -48,7 +48,7 @@ class _Sizes:
     def __init__(self, func: PrimFunc) -> None:
         self.func, self.analyzer = func, analyzer_for(func)
         self.sizes = {v for v in (*shape_vars(func), *func.params) if dt.is_integer(v.dtype) and dt.is_signed(v.dtype)}
-        self.given: dict[str, tuple[Expr, str]] = {}     # what the function itself asserts before, in the form of found
+        self.given: list[Expr] = []                      # what the function itself asserts before
         self.found: dict[str, tuple[Expr, str]] = {}
 
     def known(self, e: Expr) -> bool:
@@ -80,9 +80,9 @@ class _Sizes:
         for s in stmt.stmts:
             self.visit(s, loops)
             if not loops and isinstance(s, Evaluate) and isinstance(s.value, Call) and s.value.op == "Assert":
-                condition, message = s.value.args
-                if self.known(condition) and isinstance(message, StringImm):
-                    self.given[str(condition)] = condition, message.value
+                condition = s.value.args[0]
+                if self.known(condition):
+                    self.given.append(condition)
         return stmt
 
     def require_inside(self, stmt: Stmt, access: Access, loops: Sequence[For]) -> None:
@@ -104,10 +104,9 @@ class _Sizes:
         if outside:
             raise LowerError(with_hint(f"{self.func.name}: {at} is out of bounds: {runs}\n\n{show(self.func, (stmt,))}",
                                        "shorten the loop, or guard the access with `if` or T.where"))
-        if self.given:                                   # asked first too: a failed assertion does not end a kernel
-            self.found |= self.given
+        if self.given:
             with ExitStack() as scope:
-                for given, _ in self.given.values():
+                for given in self.given:
                     scope.enter_context(self.analyzer.constraint(given))
                 if self.analyzer.prove(condition):
                     return

@@ -10,7 +10,7 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import cast
-from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Select, Var
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Ramp, Select, Var
 from tilewright.tir.node import Node, walk
 from tilewright.tir.ops import trunc_div
 from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store
@@ -95,9 +95,15 @@ class _Ranges:
         if isinstance(e, Var):
             return self.known.get(e) or _type_range(e.type)
         if isinstance(e, Binary) and e.op in _ARITHMETIC:
-            return self.clip(_arithmetic(e.op, self.of(e.a), self.of(e.b)), e.dtype)
+            return self.clip(_arithmetic(e.op, self.of(e.a), self.of(e.b)), dt.element_of(e.dtype))
         if isinstance(e, Cast) and e.type == "int64":
             return self.of(e.value) if dt.is_integer(e.value.dtype) else _type_range(e.type)
+        if isinstance(e, Ramp):
+            last = IntImm(e.lanes - 1, "int64")
+            first, steps = self.of(e.base), _arithmetic("mul", self.of(e.stride), self.of(last))
+            return self.clip((first[0] + min(0, steps[0]), first[1] + max(0, steps[1])), dt.element_of(e.dtype))
+        if isinstance(e, Broadcast):
+            return self.of(e.value)
         if isinstance(e, Select) or (isinstance(e, Call) and e.op == "if_then_else"):
             cond, a, b = (e.condition, e.a, e.b) if isinstance(e, Select) else e.args
             self.in_value(cond)
@@ -164,6 +170,10 @@ def _widened(func: PrimFunc) -> PrimFunc:
     return func.with_body(body)
 
 
+def _wide(e: Expr) -> Expr:
+    return cast(dt.with_lanes("int64", dt.lanes_of(e.dtype)), e)
+
+
 class _Widening(Copier):
     """Calling it rewrites a value or statement in its own types; `index` rewrites an expression to int64."""
 
@@ -174,22 +184,27 @@ class _Widening(Copier):
         self.loops: set[Var] = set()
 
     def index(self, e: Expr) -> Expr:
+        """e in 64 bits, with as many lanes as it has."""
         if isinstance(e, IntImm):
             return IntImm(e.value, "int64")
         if isinstance(e, Var):
             if e in self.wide:
                 self.used.add(e)
                 return self.wide[e]
-            return cast("int64", self.variables.get(e, e))
+            return _wide(self.variables.get(e, e))
         if isinstance(e, Binary) and e.op in _ARITHMETIC:
             return binary(e.op, self.index(e.a), self.index(e.b))
         if isinstance(e, Cast) and e.type == "int64" and dt.is_integer(e.value.dtype):
             return self.index(e.value) if e.value.dtype == "int32" else cast("int64", self(e.value))
+        if isinstance(e, Ramp):
+            return Ramp(self.index(e.base), self.index(e.stride), e.lanes)
+        if isinstance(e, Broadcast):
+            return Broadcast(self.index(e.value), e.lanes)
         if isinstance(e, Select):
             return Select(self(e.condition), self.index(e.a), self.index(e.b))
         if isinstance(e, Call) and e.op == "if_then_else":
             return Call(e.op, (self(e.args[0]), self.index(e.args[1]), self.index(e.args[2])), "int64")
-        return cast("int64", self(e))
+        return _wide(self(e))
 
     def flat(self, buffer: Buffer) -> Buffer:
         """An argument's buffer: its shape is stated outside of the body, in terms of the parameters."""

@@ -147,6 +147,12 @@ def symbol_address(name: str) -> int:
     return address
 
 
+def terminate_setter() -> int | None:
+    """Address of `std::set_terminate` in the C++ library that tvm-ffi uses, or None."""
+    found = getattr(LIBRARY, "_ZSt13set_terminatePFvvE", None)
+    return None if found is None else ctypes.cast(found, ctypes.c_void_p).value
+
+
 def register_global(name: str, function: Callable[..., Any], override: bool) -> None:
     """Enter function in the process-wide table of packed functions. Raises ValueError for a taken name."""
     tvm_ffi.register_global_func(name, function, override=override)

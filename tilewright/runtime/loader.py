@@ -1,9 +1,11 @@
 """Object files to callable code: one LLVM JIT linker per process, the native support code linked once."""
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import itertools
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -116,9 +118,22 @@ def _support() -> Library:
     if config.get("PERF"):
         perf.write_names([data], library.address)
     ctypes.c_int32.from_address(library.address("tw_own_errors")).value = 1
+    hold_threads_at_exit()
     if quota := group_cpus():
         ctypes.c_int32.from_address(library.address("tw_quota")).value = quota
     return library
+
+
+@functools.cache
+def hold_threads_at_exit() -> None:
+    """Let threads that call Python from a kernel wait while the interpreter ends; see native/ending.ll."""
+    atexit.register(_hold_threads)
+
+
+def _hold_threads() -> None:
+    set_terminate = ffi.terminate_setter()
+    if set_terminate is not None and len(sys._current_frames()) > 1:    # a second thread
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(support_address("tw_hold_threads"))(set_terminate)
 
 
 def _never_free(obj: object) -> None:

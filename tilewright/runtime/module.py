@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.runtime import export, ffi, timing
 from tilewright.runtime.device import Device, require_cpu
 from tilewright.runtime.function import Function
-from tilewright.runtime.loader import Library, host_triple, load_objects
+from tilewright.runtime.loader import Library, hold_threads_at_exit, host_triple, load_objects
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import signatures_in
 from tilewright.runtime.timing import BenchmarkResult
@@ -183,6 +183,7 @@ def load_module(path: str | Path) -> Module:
         loaded = ffi.load_library(str(_fresh(path.resolve())))
     except (RuntimeError, OSError) as error:
         raise ArgumentError(f"load_module: {path} cannot be loaded: {error}") from None
+    hold_threads_at_exit()
     module = Module([], info.signatures, info.entry_name, info.triple, aliases=info.aliases)
     module._library = _Foreign(loaded)
     return module

@@ -19,6 +19,7 @@ from tilewright.schedule.primitives import (
     prefetch,
     reduction,
     reindex,
+    reverse_inline,
     rfactor,
     rolling,
     sampling,
@@ -35,5 +36,6 @@ __all__ = [
     "block_layout", "blockize", "cache", "cache_inplace", "cache_index", "compute_at",
     "einsum", "inline", "intrinsics", "layout", "loops", "padding", "partition",
     "prefetch", "primitive",
-    "reduction", "replay", "reindex", "rfactor", "rolling", "sampling", "scopes", "stages", "storage", "tensorize",
+    "reduction", "replay", "reindex", "reverse_inline", "rfactor", "rolling", "sampling", "scopes", "stages", "storage",
+    "tensorize",
 ]

@@ -87,7 +87,7 @@ def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: M
         if sch.depth == 1:
             sch.amended = {}
             for rv in handles_in(arguments.values()):
-                require(not sch.is_removed(rv), f"{_name_of(rv)} was removed by remove_rv")
+                sch.require_valid(rv)
             for flag in kind.flags & set(arguments):
                 require(type(arguments[flag]) is bool, f"{flag} is True or False, not {described(arguments[flag])}")
         out = fn(*args, **kwargs)
@@ -103,6 +103,7 @@ def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: M
     finally:
         sch.depth -= 1
     if sch.depth == 0:
+        sch.give(handles_of(out))
         _record(sch, saved, kind, arguments | sch.amended, out)
     return out
 

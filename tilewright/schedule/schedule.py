@@ -63,17 +63,17 @@ class Schedule(Session):
 
     def get(self, rv: RV) -> For | Block | int:
         """The loop, block or integer behind a handle. Raises ScheduleError when a primitive has consumed it."""
-        if self.is_removed(rv):
-            raise ScheduleError(f"{rv} was removed by remove_rv")
-        if isinstance(rv, ExprRV):
-            return rv.value
         try:
+            if isinstance(rv, RV):
+                self.require_valid(rv)
+            if isinstance(rv, ExprRV):
+                return rv.value
             return self.loop(rv) if isinstance(rv, LoopRV) else self.realize(rv).block
         except Illegal as why:
             raise ScheduleError(with_hint(str(why), why.hint)) from None
 
     def copy(self) -> Schedule:
-        """An independent schedule in the same state; handles of this one are valid for it."""
+        """An independent schedule in the same state; the handles that this one has given are valid for it."""
         other = Schedule.__new__(Schedule)
         Session.__init__(other, 0)
         other._start(dict(self._functions))
@@ -141,7 +141,6 @@ class Schedule(Session):
         """The loop behind a handle; its function becomes the current one."""
         require(isinstance(rv, LoopRV), f"expected a loop, got {rv!r}",
                 hint="loops come from get_loops, split and fuse")
-        require(rv.func in self._functions, f"{rv} belongs to another schedule")
         found = self._index(rv.func).loops.get(rv.var)
         if found is None:
             self._refuse_stale(rv, self._gone.get(rv.var))
@@ -153,7 +152,6 @@ class Schedule(Session):
         """The realization of a block, by handle or name; the handle's function becomes the current one."""
         rv = BlockRV(rv, self.focus) if isinstance(rv, str) else rv
         require(isinstance(rv, BlockRV), f"expected a block, got {rv!r}", hint="blocks come from get_block")
-        require(rv.func in self._functions, f"{rv} belongs to another schedule")
         found = self._index(rv.func).realizes.get(self.current_name(rv))
         if found is None:
             self._refuse_stale(rv, self._gone.get((rv.func, rv.name)))
@@ -166,9 +164,8 @@ class Schedule(Session):
             require(False, f"{rv} does not exist any more: {primitive} consumed it",
                     hint=f"use what {primitive} returned, or ask get_loops again")
         names = ", ".join(self._index(rv.func).realizes)
-        foreign = "this handle is of another schedule; " if isinstance(rv, LoopRV) else ""
         require(False, f"there is no {rv} in function {self._functions[rv.func].name}",
-                hint=f"{foreign}its blocks are {names}")
+                hint=f"its blocks are {names}")
 
     def current_name(self, rv: BlockRV) -> str:
         """The name that the block has now (decompose_reduction renames one)."""

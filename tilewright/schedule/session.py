@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
 from tilewright.schedule.handles import RV
 from tilewright.schedule.methods import Methods
-from tilewright.support.errors import ArgumentError, ScheduleError, described, with_hint
+from tilewright.schedule.state import ExprRV
+from tilewright.support.errors import ArgumentError, ScheduleError, described, require, with_hint
 
 
 class Entered:
@@ -36,6 +38,8 @@ class Session(Methods):
         self.amended: dict[str, Any] = {}                    # arguments to record instead of those given
         self._working: list[str | None] = [None]
         self._removed: list[RV] = []
+        self._origin: object = None                          # of the handles that it gives
+        self._origins: set[object] = {None}                  # of the handles that it takes
 
     def scheduled_functions(self) -> list[str]:
         """Names of the module's kernels."""
@@ -45,6 +49,25 @@ class Session(Methods):
         """Continue from the state of another schedule: the same random numbers come next."""
         self.rng.setstate(other.rng.getstate())
         self._working, self._removed = list(other._working), list(other._removed)
+        self._origins = set(other._origins)
+        other._origin = None                                 # what either gives from here on is not the other's
+
+    def give(self, handles: Iterable[RV]) -> None:
+        """Note that handles, so far of no schedule, are of this one."""
+        for rv in handles:
+            if rv.origin is None:
+                if self._origin is None:
+                    self._origin = object()
+                    self._origins.add(self._origin)
+                rv.origin = self._origin
+
+    def require_valid(self, rv: RV) -> None:
+        """Refuse a handle that was given up, or that another schedule gave. Those that a schedule had given before it
+        was copied are valid for the copy too."""
+        require(not self.is_removed(rv), f"{rv} was removed by remove_rv")
+        here = isinstance(rv, ExprRV) or rv.func in self.scheduled_functions()
+        require(here and rv.origin in self._origins, f"{rv} belongs to another schedule",
+                hint="ask this schedule for it: get_block, get_loops")
 
     def seed(self, seed: int) -> None:
         """Start the random state anew."""

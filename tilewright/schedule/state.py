@@ -18,10 +18,11 @@ class LoopRV:
     `place` is "root" or "inlined" for the two places of a computation that are no loop: outside of all loops, and
     in the expressions of its consumers. `sample_compute_location` gives such handles and `compute_at` takes them.
     """
-    __slots__ = ("func", "place", "var")
+    __slots__ = ("func", "origin", "place", "var")
 
     def __init__(self, var: Var, func: str, place: str = "") -> None:
         self.var, self.func, self.place = var, func, place
+        self.origin: object = None                # what tells the schedule that gave it; None where none did
 
     @staticmethod
     def symbol(name: str) -> LoopRV:
@@ -40,10 +41,11 @@ class LoopRV:
 
 class BlockRV:
     """A handle to one block of a schedule, by the block's name; it stays valid while the block exists."""
-    __slots__ = ("func", "name")
+    __slots__ = ("func", "name", "origin")
 
     def __init__(self, name: str, func: str) -> None:
         self.name, self.func = name, func
+        self.origin: object = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BlockRV) and (other.name, other.func) == (self.name, self.func)
@@ -57,10 +59,11 @@ class BlockRV:
 
 class ExprRV:
     """A handle to an integer that a sampling instruction chose; primitives take it wherever they take an integer."""
-    __slots__ = ("value",)
+    __slots__ = ("origin", "value")
 
     def __init__(self, value: int) -> None:
         self.value = value
+        self.origin: object = None
 
     def __repr__(self) -> str:
         return f"sampled {self.value}"

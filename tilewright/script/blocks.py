@@ -11,7 +11,7 @@ from tilewright.script.regions import infer
 from tilewright.support.errors import described
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.buffer import Buffer, BufferRegion
+from tilewright.tir.buffer import Buffer, BufferRegion, as_index
 from tilewright.tir.conversion import const, convert
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, ORDERED, IterVar, Range
@@ -164,7 +164,7 @@ class Blocks(Checks):
 
     def interval(self, node: ast.expr, extent: Expr) -> Range:
         if not isinstance(node, ast.Slice):
-            point = self.expr(node)
+            point = as_index(self.expr(node))
             return Range(point, IntImm(1, point.dtype))
         if node.step is not None:
             self.fail(node.step, "a region has no stride")

@@ -6,7 +6,7 @@ import inspect
 import re
 import textwrap
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from tilewright.script.environment import Environment, captured
@@ -43,10 +43,13 @@ def prim_func(func: Any = None, *, private: bool = False, check_well_formed: boo
                           check_well_formed=check_well_formed)
 
 
-def ir_module(cls: Any = None, *, check_well_formed: bool = True) -> Any:
-    """Decorator: the IRModule of the functions that a class holds, each under @T.prim_func."""
+def ir_module(cls: Any = None, *, names: Mapping[str, str] | None = None, check_well_formed: bool = True) -> Any:
+    """Decorator: the IRModule of the functions that a class holds, each under @T.prim_func.
+
+    `names`: the names in the module of functions that Python cannot call so, `{"conv_1": "conv-1"}`.
+    """
     if cls is None:
-        return ir_module
+        return lambda c: ir_module(c, names=names)
     if not isinstance(cls, type):
         raise ScriptError(f"@I.ir_module stands on a class, not on {described(cls)}")
     functions = {}
@@ -56,7 +59,22 @@ def ir_module(cls: Any = None, *, check_well_formed: bool = True) -> Any:
         elif not name.startswith("__"):
             raise ScriptError(with_hint(f"class {cls.__name__}: {name} is {described(member)}, not a PrimFunc",
                                         "put @T.prim_func on each function"))
-    return IRModule(functions)
+    return _module(functions, names)
+
+
+def _module(functions: Mapping[str, PrimFunc], names: Any) -> IRModule:
+    """The module of functions, those in `names` under the names that it gives them."""
+    others = {} if names is None else names
+    if not isinstance(others, Mapping) or not all(isinstance(n, str) for n in others.values()):
+        raise ScriptError(f"names is {described(names)}, not a dict of names by the names of functions")
+    wrong = next((n for n in others if n not in functions), None)
+    if wrong is not None:
+        raise ScriptError(with_hint(f"names speaks of {described(wrong)}, which is no function of the module",
+                                    f"its functions are {', '.join(functions) or 'none'}"))
+    named = [others.get(name, name) for name in functions]
+    if len(set(named)) < len(named):
+        raise ScriptError(f"names gives two functions of the module one name: {', '.join(named)}")
+    return IRModule(dict(zip(named, functions.values(), strict=True)))
 
 
 def _source_of(func: types.FunctionType) -> tuple[Source, ast.FunctionDef]:
@@ -163,28 +181,28 @@ class _Text:
             if full in known:
                 self.names[a.asname or a.name.split(".")[-1]] = known[full]
 
-    def decorated(self, node: ast.FunctionDef | ast.ClassDef, form: str) -> dict[str, bool]:
+    def decorated(self, node: ast.FunctionDef | ast.ClassDef, form: str) -> dict[str, Any]:
         """The keywords of the decorator, which is T.prim_func or I.ir_module."""
         for d in node.decorator_list:
             call = d if isinstance(d, ast.Call) else None
             fn = self.expressions().value(call.func if call else d)
             if isinstance(fn, Form) and fn.name == form:
-                return self.options(call) if call else {}
+                return self.options(call, "private" if form == "prim_func" else "names") if call else {}
         raise self.source.error(node, f"{node.name} is not under @{'T' if form == 'prim_func' else 'I'}.{form}")
 
-    def options(self, call: ast.Call) -> dict[str, bool]:
-        if call.args or any(k.arg not in ("private", "check_well_formed") for k in call.keywords):
+    def options(self, call: ast.Call, own: str) -> dict[str, Any]:
+        if call.args or any(k.arg not in (own, "check_well_formed") for k in call.keywords):
             raise self.source.error(call, "the decorator does not take these arguments",
-                                    "private= and check_well_formed= there are")
-        return {str(k.arg): bool(self.expressions().value(k.value)) for k in call.keywords}
+                                    f"{own}= and check_well_formed= there are")
+        return {str(k.arg): self.expressions().value(k.value) for k in call.keywords}
 
     def function(self, node: ast.FunctionDef) -> PrimFunc:
         options = self.decorated(node, "prim_func")
-        return parse_function(self.source, node, self.names, private=options.get("private", False),
+        return parse_function(self.source, node, self.names, private=bool(options.get("private")),
                               check_well_formed=self.check and options.get("check_well_formed", True))
 
     def module(self, node: ast.ClassDef) -> IRModule:
-        self.decorated(node, "ir_module")
+        options = self.decorated(node, "ir_module")
         functions = {}
         for member in node.body:
             if isinstance(member, ast.FunctionDef):
@@ -194,4 +212,7 @@ class _Text:
             elif not isinstance(member, ast.Pass) and not (isinstance(member, ast.Expr)
                                                            and isinstance(member.value, ast.Constant)):
                 raise self.source.error(member, "a module holds functions under @T.prim_func, nothing else")
-        return IRModule(functions)
+        try:
+            return _module(functions, options.get("names"))
+        except ScriptError as why:
+            raise self.source.error(node, str(why)) from None

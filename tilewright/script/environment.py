@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-LET, OTHER = "let", "other"
+LET, UNBOUND, OTHER = "let", "unbound", "other"
 
 
 def captured(func: types.FunctionType) -> dict[str, Any]:
@@ -44,6 +44,10 @@ class Environment:
         if name in self.scopes[-1]:
             return False
         return next((scope[name][1] == LET for scope in reversed(self.scopes) if name in scope), False)
+
+    def is_unbound(self, name: str) -> bool:
+        """True for a variable that was made without a value."""
+        return next((scope[name][1] == UNBOUND for scope in reversed(self.scopes) if name in scope), False)
 
     def find(self, name: str) -> Any:
         """The value of name. Raises KeyError."""

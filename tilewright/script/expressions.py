@@ -139,7 +139,7 @@ class Expressions:
             self.fail(node, f"{ast.unparse(node.func)} is a statement of its own, it has no value here")
         args, kwargs = self.arguments(node)
         if isinstance(fn, DType):
-            if not args and not kwargs:
+            if not args and kwargs.keys() <= {"is_size_var"}:      # extents are natural numbers in any case
                 return Fresh(fn.name)
             return fn.of(*args, **kwargs)
         if isinstance(fn, (Function, BufferSyntax)):

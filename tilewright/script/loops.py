@@ -167,9 +167,11 @@ class Loops(Variables):
         return Around(lambda body: For(v, low, extent, THREAD_BINDING, body, tag), node)
 
     def let_context(self, node: ast.Call, target: ast.AST | None) -> Around:
-        """with T.LetStmt(value) as name."""
-        value = self.let_value(node)
-        name = self.target(target)
+        """with T.LetStmt(value) as name; with T.let(name, value)."""
+        variable, value = self.let_of_variable(node)
+        if variable is not None and target is not None:
+            self.fail(target, "the variable has a name already", "with T.let(x, value):")
+        name = self.target(target or variable)
         v = Var(name, value.dtype)
         self.names.define(name, v)
         return Around(lambda body: LetStmt(v, value, body), node)

@@ -155,7 +155,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp10": lambda x: _power(10.0, x), "fabs": _absolute, "subtract": _operator("sub"),
     "multiply": _operator("mul"), "add": _operator("add"), "div": _quotient, "boolean": DType("bool"),
     "tvm_storage_sync": lambda scope: intrinsic("sync", scope),
-    "var": lambda dtype="int32": Fresh(_dtype_name(dtype)), "dtype": lambda name: DType(_dtype_name(name)),
+    "var": lambda dtype="int32": Fresh(_dtype_name(dtype)),
+    "Var": lambda name, dtype="int32": Fresh(_dtype_name(dtype)),
+    "SizeVar": lambda name, dtype="int32": Fresh(_dtype_name(dtype)), "dtype": lambda name: DType(_dtype_name(name)),
 }
 _AXES = ("spatial", "reduce", "scan", "opaque", "remap", "S", "R")
 

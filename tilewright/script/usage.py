@@ -36,10 +36,11 @@ What runs before the first step of a reduction, in its block: `with T.init(): C[
     "launch_thread": """T.launch_thread(thread, extent)
 A loop bound to a thread axis: `with T.launch_thread("threadIdx.x", 32) as tx:`, or without `with` for all that
 follows. thread: its name, or what T.env_thread gave.""",
-    "LetStmt": """T.LetStmt(value)
-A variable for what stands inside: `with T.LetStmt(i * 8) as x:`. `x = i * 8` is the same for all that follows.""",
+    "LetStmt": """T.LetStmt(value, var=None)
+A variable for what stands inside: `with T.LetStmt(i * 8) as x:`. `x = i * 8` is the same for all that follows. var: an
+`x = T.int32()` that takes the value.""",
     "let": """T.let(value)
-A variable for what stands inside: `with T.let(i * 8) as x:`.""",
+A variable for what stands inside: `with T.let(i * 8) as x:`, or `with T.let(x, i * 8):` after `x = T.int32()`.""",
     "Let": """T.Let(body, where={name: value})
 The expression body with a variable in it: `T.Let(x * x, where={x: A[0]})`.""",
     "allocate": """T.allocate(extents, dtype, scope="global", *, annotations=None)

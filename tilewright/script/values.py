@@ -104,8 +104,8 @@ class DType:
     def __repr__(self) -> str:
         return f"T.{self.name}"
 
-    def __call__(self, value: Any = None) -> Expr:
-        """A constant or a cast; a new variable without a value."""
+    def __call__(self, value: Any = None, is_size_var: bool = False) -> Expr:
+        """A constant or a cast; a new variable without a value, be it an extent or not."""
         return Var("v", self.name) if value is None else self.of(value)
 
     def of(self, value: Any) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from tilewright.script.environment import LET
+from tilewright.script.environment import LET, UNBOUND
 from tilewright.script.frames import Around
 from tilewright.script.operators import is_expression, is_number
 from tilewright.script.suites import ONE_ELEMENT, Suites
@@ -71,7 +71,7 @@ class Variables(Suites):
         """name = x: a new variable for a value, another name for anything else."""
         name = self.target(node)
         if isinstance(x, Fresh):
-            self.names.define(name, Var(name, x.dtype))
+            self.names.define(name, Var(name, x.dtype), UNBOUND)
         elif isinstance(x, Meta):
             self.names.define(name, x.value)
         elif isinstance(x, BufferType):
@@ -97,6 +97,23 @@ class Variables(Suites):
     def let_value(self, node: ast.Call) -> Expr:
         """T.LetStmt(value)."""
         return self.expr(self.bound(node, ("value",), 1)["value"])
+
+    def let_of_variable(self, node: ast.Call) -> tuple[ast.AST | None, Expr]:
+        """(variable, value) of T.LetStmt(value), T.LetStmt(value, var=x) and T.let(x, value); x is an `x = T.int32()`
+        that nothing has bound."""
+        first_is_variable = self.form(node) == "let" and len(node.args) == 2
+        given = self.bound(node, ("var", "value") if first_is_variable else ("value", "var"), 1 + first_is_variable)
+        if "var" not in given:
+            return None, self.let_value(node)
+        target = given["var"]
+        x = self.value(target)
+        if not isinstance(target, ast.Name) or not isinstance(x, Var) or not self.names.is_unbound(target.id):
+            self.fail(target, f"{ast.unparse(target)} is no variable that is still to be bound", "x = T.int32()")
+        value = self.expr(given["value"], x.dtype)
+        if value.dtype != x.dtype:
+            self.fail(given["value"], f"the variable is {x.dtype}, its value is {value.dtype}",
+                      f'T.Cast("{x.dtype}", ...)')
+        return target, value
 
     def buffer_arguments(self, node: ast.Call) -> tuple[BufferType, dict[str, Any]]:
         """The type in T.alloc_buffer(...), T.decl_buffer(...), and the annotations."""

@@ -182,7 +182,7 @@ class Parser(Expressions):
             self.fail(s, f"the loop variable {var.id} has a value already", "give the loop a name of its own")
         kind, args = call.func.id, [self.expr(a) for a in call.args]
         if kind == "bind":
-            with self.builder.new_scope() as inside, self.scope():
+            with self.builder.collected() as inside, self.scope():
                 axis = thread_axis(args[0])
                 self.builder.scope_attr(axis, "thread_extent", args[1])
                 self.env[var.id] = axis.var

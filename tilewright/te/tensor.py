@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import as_index
 from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Expr, ExprOps, IntImm
 from tilewright.tir.iter_var import IterVar
@@ -99,7 +100,7 @@ class Tensor(ExprOps):
         if isinstance(e, IntImm) and (e.value < 0 or isinstance(extent, IntImm) and e.value >= extent.value):
             raise TensorExpressionError(f"{self.name}: index {e.value} of dimension {position} is outside "
                                         f"the shape {shape_text(self.shape)}")
-        return e
+        return as_index(e)
 
     def __iter__(self) -> Iterator[Any]:
         raise TensorExpressionError(with_hint(f"{self.name} is not a sequence",

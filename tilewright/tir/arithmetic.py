@@ -11,7 +11,9 @@ from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Not, Selec
 from tilewright.tir.ops import BINARY, INTRINSICS
 
 _ON_NUMBERS = ("add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "shl", "shr")
-_ALWAYS_ON_INTEGERS = frozenset(("add", "sub", "mul", "min", "max", "eq", "ne", "lt", "le", "gt", "ge"))
+# operators that all integers have, with the dtype of the result where it is not that of the operands
+_ALWAYS_ON_INTEGERS = {op: "bool" if BINARY[op].compares else ""
+                       for op in ("add", "sub", "mul", "min", "max", "eq", "ne", "lt", "le", "gt", "ge")}
 
 
 def _checked(op: str, dtype: str, divisor: Expr) -> str:
@@ -47,6 +49,8 @@ def binary(op: str, a: Any, b: Any) -> Expr:
     dtype = x.dtype
     if dtype not in ("int32", "int64") or op not in _ALWAYS_ON_INTEGERS:
         op = _checked(op, dtype, y)
+    elif not isinstance(x, IntImm) and not isinstance(y, IntImm):
+        return Binary(op, x, y, _ALWAYS_ON_INTEGERS[op] or dtype)      # indices mostly: nothing to check or to fold
     row = BINARY[op]
     foldable = op not in ("shl", "shr") or (isinstance(y, IntImm) and 0 <= y.value < dt.bits_of(dtype))
     if isinstance(x, IntImm) and isinstance(y, IntImm) and foldable:

@@ -1,7 +1,8 @@
 """Assertions: conditions that are checked when the kernel runs.
 
 One is `Evaluate(Call("Assert", (condition, message)))`. Where the condition does not hold the call of the kernel
-raises; what stands behind is still executed, with every access inside its buffer, so results may have been written.
+raises. The kernel has stopped there (of a parallel loop, the part in which it failed, and what stands behind the loop),
+so results may have been written before.
 """
 from __future__ import annotations
 

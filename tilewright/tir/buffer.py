@@ -9,7 +9,7 @@ from tilewright.support.errors import IRError, described, with_hint
 from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.conversion import convert
+from tilewright.tir.conversion import cast, convert
 from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node
@@ -129,6 +129,17 @@ def decl_buffer(
                   None if elem_offset is None else convert(elem_offset), scope, data_alignment, offset_factor)
 
 
+def as_index(e: Expr) -> Expr:
+    """An integer as an index: in int32 or int64, where arithmetic with extents cannot wrap.
+
+    A uint64 above the largest int64 becomes negative, so it is outside of any buffer all the same.
+    """
+    element = dt.element_of(e.dtype)
+    if element in ("int32", "int64"):
+        return e
+    return cast(dt.with_lanes("int64" if element in ("uint32", "uint64") else "int32", dt.lanes_of(e.dtype)), e)
+
+
 def load(buffer: Buffer, indices: Sequence[Any]) -> Load:
     """buffer[indices]; raises IRError on a wrong number of indices or an index that is not an integer."""
     exprs = tuple(convert(i) for i in indices)
@@ -137,7 +148,7 @@ def load(buffer: Buffer, indices: Sequence[Any]) -> Load:
     for e in exprs:
         if not dt.is_integer(e.dtype):
             raise IRError(f"{buffer.name}: index {e} is {e.dtype}, not an integer")
-    return Load(buffer, exprs)
+    return Load(buffer, tuple(map(as_index, exprs)))
 
 
 def pointer(buffer: Buffer) -> Expr:

@@ -55,8 +55,8 @@ def const(value: Any, dtype: str | None = None) -> Expr:
         return FloatImm(float(value), element)
     if isinstance(value, (float, np.floating)):
         if not float(value).is_integer():
-            raise IRError(with_hint(f"the constant {value} is not an integer, the other operand is {element}",
-                                    'cast the operand first: x.astype("float32")'))
+            raise IRError(with_hint(f"the constant {value} is not an integer, and {element} holds nothing else",
+                                    'where it stands beside an operand, cast that first: x.astype("float32")'))
         value = int(value)
     low, high = dt.integer_range(element)
     if not low <= int(value) <= high:
@@ -71,10 +71,14 @@ def is_const(e: Any, value: float | None = None) -> bool:
 
 @register_hook("tir.cast")
 def cast(dtype: str, value: Any) -> Expr:
-    """value converted to dtype; constants convert at once, equal types give value itself."""
+    """value converted to dtype; constants convert at once, equal types give value itself.
+
+    Raises IRError for pointers, and for a vector of another number of lanes (a scalar becomes a vector of copies).
+    """
     e, dtype = convert(value), dt.canonical(dtype)
     if e.dtype == dtype:
         return e
+    _check_cast(e.dtype, dtype)
     if dt.lanes_of(dtype) == 1 and isinstance(e, (IntImm, FloatImm)):
         if dt.is_float(dtype):
             own = dt.numpy_dtype(e.dtype).type(e.value)              # rounded to its own type first
@@ -86,10 +90,22 @@ def cast(dtype: str, value: Any) -> Expr:
     return Cast(dtype, e)
 
 
+def _check_cast(source: str, target: str) -> None:
+    if "handle" in (source, target):
+        raise IRError(f"a cast of {source} to {target}: a pointer is no number")
+    lanes = dt.lanes_of(source)
+    if lanes not in (1, dt.lanes_of(target)):
+        raise IRError(with_hint(f"a cast of {source} to {target}: a vector keeps its lanes",
+                                f'x.astype("{dt.with_lanes(dt.element_of(target), lanes)}")'))
+
+
 def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
     """Both operands as expressions of one dtype: numbers take the other's type, the rest promotes."""
-    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype == b.dtype:
-        return a, b
+    if isinstance(a, Expr):                              # the usual cases, which the rest would answer alike
+        if type(b) is int:
+            return a, _adapt(b, a.dtype)
+        if isinstance(b, Expr) and a.dtype == b.dtype:
+            return a, b
     for operand in (a, b):
         if isinstance(operand, str):
             raise IRError(f"the operand {operand!r} is a string, not a number or an expression")

@@ -5,6 +5,7 @@ for.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from tilewright.tir.buffer import Buffer, Load
@@ -90,7 +91,7 @@ class _Planner:
         for data, buffer in self.buffers.items():
             common = self.paths.get(data, ())[len(self.born[data]) :]
             if buffer.scope.startswith("shared"):
-                common = tuple(f for f in common if not f.thread_tag.startswith(("threadIdx", "vthread")))
+                common = tuple(takewhile(lambda f: not is_thread_loop(f), common))
             if common:
                 out.at.setdefault(id(common[-1]), []).append(buffer)
                 out.placed.add(id(buffer))

@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.support.errors import IRError, described, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, intrinsic
-from tilewright.tir.buffer import Buffer, Load, decl_buffer, load
+from tilewright.tir.buffer import Buffer, Load, as_index, decl_buffer, load
 from tilewright.tir.conversion import cast, convert
 from tilewright.tir.expr import Broadcast, Call, Expr, IntImm, Var
 from tilewright.tir.iter_var import IterVar
@@ -85,7 +85,8 @@ class BufferVar:
         wrong = next((i for i in given if not dt.is_integer(i.dtype)), None)
         if wrong is not None:
             raise IRError(f"ir_builder: the index {wrong} of {name} is {wrong.dtype}, not an integer")
-        return _digits(given[0], self.buffer.shape) if rank > 1 and len(given) == 1 else tuple(given)
+        at = tuple(map(as_index, given))
+        return _digits(at[0], self.buffer.shape) if rank > 1 and len(at) == 1 else at
 
 
 def _digits(flat: Expr, shape: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -139,21 +140,21 @@ class IRBuilder:
 
     @contextmanager
     def _loop(self, var: Var, low: Expr, extent: Expr, kind: str) -> Iterator[Var]:
-        with self.new_scope() as body:
+        with self.collected() as body:
             yield var
         self.emit(For(var, low, extent, kind, _closed(body)))
 
     @contextmanager
     def while_loop(self, condition: Any) -> Iterator[None]:
         """`with ib.while_loop(c):` as long as c holds."""
-        with self.new_scope() as body:
+        with self.collected() as body:
             yield
         self.emit(While(convert(condition), _closed(body)))
 
     @contextmanager
     def if_scope(self, condition: Any) -> Iterator[None]:
         """`with ib.if_scope(c):` where c holds."""
-        with self.new_scope() as body:
+        with self.collected() as body:
             yield
         self.emit(IfThenElse(convert(condition), _closed(body)))
 
@@ -164,12 +165,19 @@ class IRBuilder:
         if not isinstance(before, IfThenElse) or before.else_case is not None:
             raise IRError(with_hint("ir_builder: else_scope does not follow an if_scope",
                                     "write `with ib.if_scope(c): ...` and then `with ib.else_scope(): ...`"))
-        with self.new_scope() as body:
+        with self.collected() as body:
             yield
         self._scopes[-1][-1] = before.replace(else_case=_closed(body))
 
     @contextmanager
-    def new_scope(self) -> Iterator[list[Stmt | Wrap]]:
+    def new_scope(self) -> Iterator[None]:
+        """Statements of their own: an allocation or a `let` inside ends with them."""
+        with self.collected() as body:
+            yield
+        self.close(body)
+
+    @contextmanager
+    def collected(self) -> Iterator[list[Stmt | Wrap]]:
         """What is emitted inside is kept apart; the statements are those of the list."""
         body: list[Stmt | Wrap] = []
         self._scopes.append(body)

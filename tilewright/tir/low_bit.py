@@ -52,10 +52,20 @@ def _clamped(e: Expr, low: float, high: float) -> Expr:
 def pack_int4(low: Any, high: Any) -> Expr:
     """The byte (uint8) that holds two integers of 4 bits: `low` in bits 0 to 3, `high` in bits 4 to 7.
 
-    Signed or unsigned; bits above the fourth are dropped, as a cast to a narrower integer does.
+    Signed or unsigned; bits above the fourth are dropped, as a cast to a narrower integer does. Raises IRError for what
+    is no integer.
     """
-    a, b = (binary("bitand", cast("uint8", x), const(15, "uint8")) for x in (low, high))
-    return binary("bitor", a, binary("shl", b, const(4, "uint8")))
+    a, b = (binary("bitand", _byte(x), 15) for x in (low, high))
+    return binary("bitor", a, binary("shl", b, 4))
+
+
+def _byte(x: Any) -> Expr:
+    """The low 8 bits of an integer, lane by lane."""
+    e = convert(x)
+    if not dt.is_integer(e.dtype) or dt.is_bool(e.dtype):
+        raise IRError(with_hint(f"pack_int4: {e} is {e.dtype}, not an integer",
+                                'round it first: te.saturate_cast("int8", te.round(x))'))
+    return cast(dt.with_lanes("uint8", dt.lanes_of(e.dtype)), e)
 
 
 def unpack_int4(packed: Any, *indices: Any, signed: bool = True) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tilewright.support.names import identifier
+from tilewright.support.names import NameSupply, identifier
 from tilewright.support.registry import register_hook
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var
@@ -39,7 +39,9 @@ class _Printer(StmtPrinter):
 
     # functions ---------------------------------------------------------------------------------------------
     def module(self, m: IRModule) -> None:
-        self.line("@I.ir_module")
+        names = _method_names([name for name, f in m.functions.items() if isinstance(f, PrimFunc)])
+        others = {said: name for name, said in names.items() if said != name}
+        self.line(f"@I.ir_module(names={self.value(others)})" if others else "@I.ir_module")
         self.line("class Module:")
         self.indent = "    "
         if not m.functions:
@@ -50,7 +52,7 @@ class _Printer(StmtPrinter):
             if isinstance(func, PrimFunc):
                 inner = _Printer(self.mark, not any(isinstance(n, BlockRealize) for n in walk(func)))
                 inner.indent = "    "
-                inner.function(func, name)
+                inner.function(func, names[name])
                 self.lines += inner.lines
             else:
                 self.lines += [f"    {line}" if line else line for line in str(func).split("\n")]
@@ -111,6 +113,17 @@ class _Printer(StmtPrinter):
             if isinstance(b, Buffer) and id(b) not in seen:
                 seen.add(id(b))
                 self.sharing.setdefault(id(b.data), []).append(b)
+
+
+def _method_names(names: Sequence[str]) -> dict[str, str]:
+    """What each function of a module is called in the class that shows it: by its name, where Python takes it.
+
+    `def __f` in a class is another name.
+    """
+    texts = {name: identifier(name) for name in names}
+    plain = {name: f"f{text}" if text.startswith("__") else text for name, text in texts.items()}
+    supply = NameSupply(name for name, text in plain.items() if text == name)
+    return {name: text if text == name else supply.fresh(text) for name, text in plain.items()}
 
 
 def _is_symbolic(b: Buffer) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.support.errors import IRError
+from tilewright.support.errors import IRError, described
 from tilewright.support.registry import hook, register_hook
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
 from tilewright.tir.expr import Expr, IntImm, Var
@@ -196,7 +196,7 @@ class IRModule(Node):
     functions: Mapping[str, PrimFunc] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.functions = {GlobalVar(name): f for name, f in self.functions.items()}
+        self.functions = {GlobalVar(name): f for name, f in _functions(self.functions, "IRModule").items()}
 
     @staticmethod
     def from_expr(func: PrimFunc) -> IRModule:
@@ -226,14 +226,15 @@ class IRModule(Node):
 
     def update_func(self, name: str, func: PrimFunc) -> None:
         """Put func in the place of the function of that name, or add it, in this module."""
-        if not isinstance(func, PrimFunc):
-            raise IRError(f"a module holds functions, not {type(func).__name__}")
-        self.functions = {**self.functions, GlobalVar(name): func}
+        self.update({name: func})
 
     def update(self, other: IRModule | Mapping[str, PrimFunc]) -> None:
-        """Put the functions of other into this module."""
-        for name, func in (other.functions if isinstance(other, IRModule) else other).items():
-            self.update_func(name, func)
+        """Put the functions of other into this module. Raises IRError, before it changes, for what is no function."""
+        added = _functions(other, "update")
+        wrong = next((f for f in added.values() if not isinstance(f, PrimFunc)), None)
+        if wrong is not None:
+            raise IRError(f"a module holds functions, not {type(wrong).__name__}")
+        self.functions = {**self.functions, **{GlobalVar(name): f for name, f in added.items()}}
 
     def script(self) -> str:
         return str(self)
@@ -244,6 +245,17 @@ class IRModule(Node):
 
     def _repr_html_(self) -> str:
         return hook("tir.html")(self)
+
+
+def _functions(source: Any, what: str) -> Mapping[str, Any]:
+    """The named functions that a call was given. Raises IRError for something else."""
+    found = source.functions if isinstance(source, IRModule) else source
+    if not isinstance(found, Mapping):
+        raise IRError(f"{what} takes functions by their names, a dict or an IRModule, not {described(source)}")
+    wrong = next((name for name in found if not isinstance(name, str) or not name), None)
+    if wrong is not None:
+        raise IRError(f"{what}: the name of a function is a text, not {described(wrong)}")
+    return found
 
 
 @register_hook("tir.store")

@@ -79,6 +79,8 @@ class ExpressionVerifier:
             self.expr(i)
             if not dt.is_integer(i.dtype):
                 self.fail(f"{b.name}: index {i} is {i.dtype}, not an integer")
+            if dt.element_of(i.dtype) not in ("int32", "int64"):
+                self.fail(f"{b.name}: index {i} is {i.dtype}; cast it to int32 or int64, which hold any extent")
         for i in indices[:-1]:
             if dt.lanes_of(i.dtype) != 1:
                 self.fail(f"{b.name}: only the last index may be a vector, {i} is {i.dtype}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, NoReturn
 
-from tilewright.support.errors import StructuralError, with_hint
+from tilewright.support.errors import IRError, StructuralError, described, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import IntImm
@@ -38,8 +38,11 @@ def verify_gpu(func: PrimFunc, limits: GPULimits | None = None) -> None:
 
     A kernel is what stands below an outermost loop that is bound to a thread axis; func may be in block form or
     lowered. Also raises where memory in shared or local scope is used outside of every kernel, and for a thread
-    axis or an allocation whose size is no constant.
+    axis or an allocation whose size is no constant. Raises IRError for limits that are no GPULimits.
     """
+    if limits is not None and not isinstance(limits, GPULimits):
+        raise IRError(with_hint(f"verify_gpu: the limits are {described(limits)}, not GPULimits",
+                                "limits_from(a dict) makes them"))
     _Limits(func, limits or GPULimits()).statement(func.body, None)
 
 

@@ -358,3 +358,38 @@ for i in range(8):
             B[vi] = X[vi]
 """, "n: T.int32, A: T.Buffer((8,), 'int32'), B: T.Buffer((8,), 'int32')")
     sch.reverse_compute_at("D", sch.get_loops("C")[0])
+
+
+@wrong("`compute_at` of a block to a reader that reads first what the caller gave",
+       r"block D may read an element of A before block C writes it")
+def read_before_written():
+    sch = script("""
+for t in range(8):
+    with T.block("C"):
+        vi = T.axis.spatial(8, t)
+        A[vi] = 1
+    for i in range(1):
+        with T.block("D"):
+            vi = T.axis.spatial(8, t)
+            B[vi] = A[7 - vi]
+""", "A: T.Buffer((8,), 'int32'), B: T.Buffer((8,), 'int32')")
+    sch.compute_at("C", sch.get_loops("D")[1])
+
+
+@wrong("`compute_at`, below an `if`, of what another iteration computes",
+       r"block C stands below a condition, and vi would be t - 1 there instead of t")
+def another_iteration():
+    sch = script("""
+X = T.alloc_buffer((8,), "int32")
+for t in range(1, 8):
+    if t > n:
+        for i in range(1):
+            with T.block("C"):
+                vi = T.axis.spatial(8, t)
+                X[vi] = A[vi]
+        for i in range(1):
+            with T.block("D"):
+                vi = T.axis.spatial((1, 8), t)
+                B[vi] = X[vi - 1]
+""", "n: T.int32, A: T.Buffer((8,), 'int32'), B: T.Buffer((8,), 'int32')")
+    sch.compute_at("C", sch.get_loops("D")[1])

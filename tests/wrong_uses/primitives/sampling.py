@@ -119,7 +119,7 @@ def location_of_another():
     sch.compute_at(block, place)
 
 
-@wrong("a handle after `remove_rv`", r"split\(loop=i, factors=\[None, 4\]\): i was removed by remove_rv")
+@wrong("a handle after `remove_rv`", r"split\(loop=i, factors=\[None, 4\]\): loop i was removed by remove_rv")
 def removed_handle():
     sch, _, i, _ = nest()
     sch.remove_rv(i)

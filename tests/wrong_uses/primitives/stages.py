@@ -135,8 +135,9 @@ def threads_of_loop():
 @wrong("`env_threads` of a thread axis that no loop is bound to",
        r"s\[C\]\.env_threads\(threadIdx\.x\): no loop is bound to threadIdx\.x")
 def threads_unbound():
-    s, c, _, _, _ = matmul_stages()
-    s[c].env_threads([te.thread_axis("threadIdx.x")])
+    s, tensors = staged()
+    s[tensors[-1]].env_threads([te.thread_axis("threadIdx.x")])
+    watch(s).replay(list(tensors))
 
 
 # ---- tensor intrinsics

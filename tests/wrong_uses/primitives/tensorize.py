@@ -196,6 +196,16 @@ def blockize_nothing():
     watch(sch).blockize(fused)
 
 
+@wrong("`blockize(k)` of a sum over nothing whose loops were split and fused", r"axis vk of block C has 0 elements")
+def blockize_sum_over_nothing():
+    a, k = te.placeholder((0,), "int32", name="A"), te.reduce_axis((0, 0), name="k")
+    sch = Schedule(te.create_prim_func([a, te.compute((), lambda: te.sum(a[k], axis=k), name="C")]))
+    outer, inner = sch.split(sch.get_loops("C")[0], [None, 6])
+    two, three = sch.split(inner, [2, 3])
+    sch.fuse(outer, two)
+    watch(sch).blockize(three)
+
+
 @wrong("`blockize([root])`", r"the root block cannot be put into a block")
 def blockize_root():
     sch = watch(blocks(chain))

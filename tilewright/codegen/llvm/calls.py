@@ -6,7 +6,7 @@ import re
 from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.casts import convert
 from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, constant_of, emits
-from tilewright.codegen.llvm.faults import readable, report_unless
+from tilewright.codegen.llvm.faults import leave_unless, readable
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.mathlib import MATH, math_helper
 from tilewright.codegen.llvm.memory import address, flat_index
@@ -147,8 +147,8 @@ def emit_assume(fn: FunctionEmitter, e: Call) -> str:
 
 @emits(CALLS, "Assert")
 def emit_assert(fn: FunctionEmitter, e: Call) -> str:
-    """Leaves the message of the first one that fails for the packed entry, which raises it."""
-    report_unless(fn, fn.expr(e.args[0]), f"{fn.name}: {failure(e.args[1], readable(e.args[0]))}")
+    """Leaves the message of the first one that fails for the packed entry, which raises it, and returns."""
+    leave_unless(fn, fn.expr(e.args[0]), f"{fn.name}: {failure(e.args[1], readable(e.args[0]))}")
     return "0"
 
 

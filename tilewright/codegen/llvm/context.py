@@ -31,10 +31,9 @@ class FunctionEmitter(FunctionBuilder):
     """Emits expressions and statements of one flat PrimFunc into one LLVM function.
 
     `values` holds the operand of each scalar Var, `wide` its 64-bit form where one exists, `pointers`
-    the address of
-    each buffer by its data Var. `mask` is the predicate under which vector loads happen (inside a branch
-    of a vector
-    if_then_else), as an <N x i1> operand.
+    the address of each buffer by its data Var. `mask` is the predicate under which vector loads happen (inside a
+    branch of a vector if_then_else), as an <N x i1> operand. `held` are the addresses that tw_free gets before the
+    function returns, `left` the address of the i32 by which the body of a parallel loop says that it has left.
     """
 
     def __init__(self, module: ModuleBuilder, name: str) -> None:
@@ -50,6 +49,8 @@ class FunctionEmitter(FunctionBuilder):
         self.parallel_depth = 0
         self.parallel_count = [0]
         self.stack_bytes = 0
+        self.held: list[str] = []
+        self.left: str | None = None
         self.noalias = True
         self.flags = "contract " if module.contract else ""
 

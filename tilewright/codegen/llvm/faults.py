@@ -1,8 +1,8 @@
 """Errors found while a kernel runs: an index taken from data that lies outside of its buffer, a failed
 callback.
 
-A kernel returns nothing, so it leaves a message in a global of the object and goes on without the access; the
-packed entry finds the message after the call and raises it.
+A kernel returns nothing, so it leaves a message in a global of the object and goes on without the access, or returns
+where an assertion does not hold; the packed entry finds the message after the call and raises it.
 """
 from __future__ import annotations
 
@@ -178,6 +178,30 @@ def report_unless(fn: FunctionEmitter, ok: str, text: str, checks: Sequence[Chec
     fn.start(done)
 
 
+def leave_unless(fn: FunctionEmitter, ok: str, text: str) -> None:
+    """Leave the message `text` and return where ok is false."""
+    bad, good = fn.new_label("failed"), fn.new_label("holds")
+    fn.branch(ok, good, bad, f", !prof {fn.module.metadata(LIKELY)}")
+    fn.start(bad)
+    record_fault(fn, text)
+    leave(fn)
+    fn.start(good)
+
+
+def leave(fn: FunctionEmitter) -> None:
+    """Return from the function, or from the body of a parallel loop, whose caller returns behind the loop."""
+    if fn.left is not None:
+        fn.do(f"store atomic i32 1, ptr {fn.left} monotonic, align 4")
+    for where in reversed(fn.held):
+        free_memory(fn, where)
+    fn.do("ret void")
+
+
+def free_memory(fn: FunctionEmitter, where: str) -> None:
+    """Give back what tw_alloc gave."""
+    fn.do(f"call void {fn.module.declare('tw_free', 'void', 'ptr')}(ptr {where})")
+
+
 def _record_values(fn: FunctionEmitter, text: str, checks: Sequence[Check], done: str) -> None:
     """Format a message into `@NAME__fault_text`, unless there is a fault already; jumps to done."""
     form, value, extent = fn.module.c_string(_escaped(text)), "0", "0"
@@ -212,8 +236,12 @@ def extents_text(buffer: Buffer) -> str:
 
 def readable(e: Expr) -> Expr:
     """An index of one lane as it was written, without widening: for messages, not for code."""
+    named: dict[str, Var] = {}
+
     def step(n: Node) -> Node | None:
         match n:
+            case Var():                           # the wide copy of a variable has its name
+                return named.setdefault(n.name, n)
             case Cast() | Broadcast():
                 return n.value
             case Ramp():

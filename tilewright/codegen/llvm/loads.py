@@ -3,43 +3,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilewright.codegen.llvm import memory
 from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, emits
 from tilewright.codegen.llvm.faults import any_of, checked_lanes, inside
 from tilewright.codegen.llvm.index import as_ramp, index
-from tilewright.codegen.llvm.memory import (
-    address,
-    addresses,
-    alignment,
-    first_of,
-    flat_index,
-    is_reversed,
-    lane_index,
-    predicate_of,
-    reverse,
-)
 from tilewright.codegen.llvm.queries import depends_on_data
 from tilewright.codegen.llvm.small_floats import from_memory
 from tilewright.codegen.llvm.types import memory_type, register_type, suffix, with_zero
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Broadcast, Expr, IntImm, Ramp
+from tilewright.tir.expr import Broadcast, Expr, Ramp
 
 
 @emits(EXPRESSIONS, Load)
 def emit_load(fn: FunctionEmitter, e: Load) -> str:
     """A scalar or vector load; lanes whose predicate is false give 0 and are not read."""
-    at, dtype = flat_index(fn, e.buffer, e.indices), e.dtype
+    at, dtype = memory.flat_index(fn, e.buffer, e.indices), e.dtype
     lanes = dt.lanes_of(dtype)
     if lanes == 1:
         return _load_scalar(fn, e.buffer, at, e.predicate)
-    mask = predicate_of(fn, e.predicate, lanes)
+    mask = memory.predicate_of(fn, e.predicate, lanes)
     ramp = as_ramp(at)
     if isinstance(ramp, Broadcast):
         return _load_broadcast(fn, e.buffer, ramp, mask)
     if isinstance(ramp, Ramp) and not (mask is not None and depends_on_data(at, fn.dependent)):
         ok = None
         if depends_on_data(at, fn.dependent):
-            ok = inside(fn, e.buffer, at, lane_index(fn, ramp, 0), lane_index(fn, ramp, lanes - 1))
+            ok = inside(fn, e.buffer, at, memory.lane_index(fn, ramp, 0), memory.lane_index(fn, ramp, lanes - 1))
         if ok is not None:
             return _choose(fn, dtype, ok, lambda: _load_ramp(fn, e.buffer, ramp, at, None, dtype))
         return _load_ramp(fn, e.buffer, ramp, at, mask, dtype)
@@ -51,7 +41,7 @@ def emit_load(fn: FunctionEmitter, e: Load) -> str:
 def _load_ramp(
     fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, at: Expr, mask: str | None, dtype: str
 ) -> str:
-    if isinstance(ramp.stride, IntImm) and ramp.stride.value in (1, -1):
+    if memory.is_contiguous(ramp):
         return from_memory(fn, _load_contiguous(fn, buffer, ramp, mask), dtype)
     if mask is None:
         return from_memory(fn, _load_strided(fn, buffer, ramp), dtype)
@@ -80,7 +70,7 @@ def guarded_load(fn: FunctionEmitter, buffer: Buffer, at: Expr, condition: str |
 
 def _load_element(fn: FunctionEmitter, buffer: Buffer, where: str) -> str:
     loaded = fn.effect(
-        f"load {memory_type(buffer.dtype)}, ptr {address(fn, buffer, where)}, align {alignment(buffer)}"
+        f"load {memory_type(buffer.dtype)}, ptr {memory.address(fn, buffer, where)}, align {memory.alignment(buffer)}"
     )
     return from_memory(fn, loaded, buffer.dtype)
 
@@ -110,39 +100,35 @@ def _load_broadcast(fn: FunctionEmitter, buffer: Buffer, at: Broadcast, mask: st
 
 
 def _load_contiguous(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, mask: str | None) -> str:
-    type_ = memory_type(dt.with_lanes(buffer.dtype, ramp.lanes))
-    at, align = index(fn, first_of(ramp)), alignment(buffer)
+    type_, align = memory_type(dt.with_lanes(buffer.dtype, ramp.lanes)), memory.alignment(buffer)
+    where, mask = memory.contiguous(fn, buffer, ramp, mask)
     if mask is None:
-        loaded = fn.effect(f"load {type_}, ptr {address(fn, buffer, at)}, align {align}")
+        loaded = fn.effect(f"load {type_}, ptr {where}, align {align}")
     else:
         lanes_mask = f"<{ramp.lanes} x i1>"
-        if is_reversed(ramp):
-            mask = reverse(fn, mask, lanes_mask, ramp.lanes)
         symbol = fn.module.declare(
             f"llvm.masked.load.{suffix(type_)}.p0", type_, f"ptr, {lanes_mask}, {type_}"
         )
-        where = address(fn, buffer, at, inbounds=False)
         loaded = fn.effect(
             f"call {type_} {symbol}(ptr align {align} {where}, {lanes_mask} {mask}, {type_} zeroinitializer)"
         )
-    return reverse(fn, loaded, type_, ramp.lanes) if is_reversed(ramp) else loaded
+    return memory.ascending(fn, loaded, type_, ramp)
 
 
 def _load_strided(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp) -> str:
     """One scalar load per lane: no slower than a gather instruction, and known to every target."""
     element, type_ = memory_type(buffer.dtype), memory_type(dt.with_lanes(buffer.dtype, ramp.lanes))
     out = "poison"
-    for lane in range(ramp.lanes):
-        where = address(fn, buffer, lane_index(fn, ramp, lane))
-        loaded = fn.effect(f"load {element}, ptr {where}, align {alignment(buffer)}")
+    for lane, where in enumerate(memory.lane_addresses(fn, buffer, ramp)):
+        loaded = fn.effect(f"load {element}, ptr {where}, align {memory.alignment(buffer)}")
         out = fn.value(f"insertelement {type_} {out}, {element} {loaded}, i64 {lane}")
     return out
 
 
 def _gather(fn: FunctionEmitter, buffer: Buffer, at: Expr, mask: str | None, lanes: int) -> str:
     type_ = memory_type(dt.with_lanes(buffer.dtype, lanes))
-    where = addresses(fn, buffer, at, lanes)
+    where = memory.addresses(fn, buffer, at, lanes)
     symbol = fn.module.declare(f"llvm.masked.gather.{suffix(type_)}.v{lanes}p0", type_,
                                f"<{lanes} x ptr>, <{lanes} x i1>, {type_}")
-    return fn.effect(f"call {type_} {symbol}(<{lanes} x ptr> align {alignment(buffer)} {where}, "
+    return fn.effect(f"call {type_} {symbol}(<{lanes} x ptr> align {memory.alignment(buffer)} {where}, "
                      f"<{lanes} x i1> {mask or 'splat (i1 true)'}, {type_} zeroinitializer)")

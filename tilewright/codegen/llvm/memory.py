@@ -1,6 +1,8 @@
 """Where an access goes: the address, the index of each lane, the mask. `loads` and `stores` make the access."""
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.types import memory_type, register_type
@@ -65,12 +67,12 @@ def predicate_of(fn: FunctionEmitter, predicate: Expr | None, lanes: int) -> str
 
 def first_of(ramp: Ramp) -> Expr:
     """Lowest index of a ramp of stride 1 or -1."""
-    assert isinstance(ramp.stride, IntImm)
-    return (
-        ramp.base
-        if ramp.stride.value == 1
-        else binary("sub", ramp.base, IntImm(ramp.lanes - 1, ramp.base.dtype))
-    )
+    return binary("sub", ramp.base, IntImm(ramp.lanes - 1, ramp.base.dtype)) if is_reversed(ramp) else ramp.base
+
+
+def is_contiguous(ramp: Ramp) -> bool:
+    """True for a ramp of stride 1 or -1."""
+    return isinstance(ramp.stride, IntImm) and ramp.stride.value in (1, -1)
 
 
 def is_reversed(ramp: Ramp) -> bool:
@@ -78,10 +80,24 @@ def is_reversed(ramp: Ramp) -> bool:
     return isinstance(ramp.stride, IntImm) and ramp.stride.value == -1
 
 
-def reverse(fn: FunctionEmitter, x: str, type_: str, lanes: int) -> str:
-    """The lanes of x from the last to the first."""
-    order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
-    return fn.value(f"shufflevector {type_} {x}, {type_} poison, <{lanes} x i32> <{order}>")
+def ascending(fn: FunctionEmitter, x: str, type_: str, ramp: Ramp) -> str:
+    """The lanes of x, one per index of a contiguous ramp, in the order of their addresses; and back."""
+    if not is_reversed(ramp):
+        return x
+    order = ", ".join(f"i32 {k}" for k in reversed(range(ramp.lanes)))
+    return fn.value(f"shufflevector {type_} {x}, {type_} poison, <{ramp.lanes} x i32> <{order}>")
+
+
+def contiguous(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, mask: str | None) -> tuple[str, str | None]:
+    """Where the elements of a contiguous ramp start, and the mask in the order of addresses."""
+    where = address(fn, buffer, index(fn, first_of(ramp)), inbounds=mask is None)
+    return where, None if mask is None else ascending(fn, mask, f"<{ramp.lanes} x i1>", ramp)
+
+
+def lane_addresses(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp) -> Iterator[str]:
+    """The address of each lane's element; its code is emitted when it is asked for."""
+    for lane in range(ramp.lanes):
+        yield address(fn, buffer, lane_index(fn, ramp, lane))
 
 
 def lane_index(fn: FunctionEmitter, ramp: Ramp, lane: int) -> str:

@@ -31,7 +31,7 @@ def emit_call_packed(fn: FunctionEmitter, e: Call, used: bool = True) -> str:
     converts the result. A vector arrives as a tensor of its lanes; `print` gets every float with its dtype.
 
     When it is missing or raises, or its result is `used` and no number, the result is 0, later packed calls are
-    skipped, and the kernel's packed entry raises.
+    skipped, and the kernel's packed entry raises. So is a call one of whose arguments is read outside of a buffer.
     """
     if not e.args or not isinstance(e.args[0], StringImm):
         raise CodegenError(f"{fn.name}: call_packed takes the name as its first argument")
@@ -42,6 +42,7 @@ def emit_call_packed(fn: FunctionEmitter, e: Call, used: bool = True) -> str:
     result, found = fn.alloca(f"{ANY}, align 8", "result"), fn.alloca("ptr, align 8", "function")
     look, call, missing, done = (fn.new_label(x) for x in ("look", "call", "missing", "packed"))
     fn.do(f"store {ANY} zeroinitializer, ptr {result}, align 8")
+    operands = [fn.expr(a) if _is_value(a) else "" for a in arguments]
     earlier = fn.effect(f"load atomic ptr, ptr {fault} monotonic, align 8")
     fn.branch(fn.effect(f"icmp eq ptr {earlier}, null"), look, done, likely)
     fn.start(look)
@@ -55,23 +56,24 @@ def emit_call_packed(fn: FunctionEmitter, e: Call, used: bool = True) -> str:
     fn.jump(done)
     fn.start(call)
     with fn.region():
-        _invoke(fn, name, function, arguments, result, done, e.dtype if used and e.dtype != "handle" else "")
+        _invoke(fn, name, function, list(zip(arguments, operands)), result, done,
+                e.dtype if used and e.dtype != "handle" else "")
     fn.start(done)
     return _convert_result(fn, result, e.dtype)
 
 
 def _invoke(
-    fn: FunctionEmitter, name: str, function: str, arguments: tuple[Expr, ...], result: str, done: str,
+    fn: FunctionEmitter, name: str, function: str, arguments: list[tuple[Expr, str]], result: str, done: str,
     wanted: str,
 ) -> None:
-    """Build the arguments, call, release what was made for it; ends with jumps to `done`. wanted: the dtype of a
-    result that has to be a number.
+    """Build the arguments from (expression, its operand where it is a value), call, release what was made for it; ends
+    with jumps to `done`. wanted: the dtype of a result that has to be a number.
     """
     values = fn.alloca(f"[{max(1, len(arguments))} x {ANY}], align 8", "args")
     made = [function]
-    for k, argument in enumerate(arguments):
+    for k, (argument, operand) in enumerate(arguments):
         slot = fn.value(f"getelementptr inbounds {ANY}, ptr {values}, i64 {k}")
-        kind, payload = _argument(fn, argument, name)
+        kind, payload = _argument(fn, argument, operand, name)
         if kind == TENSOR:
             made.append(payload.removeprefix("ptr "))
         fn.do(f"store i64 {kind}, ptr {slot}, align 8")        # the padding is 0
@@ -154,8 +156,13 @@ def _byte_array(fn: FunctionEmitter, text: str) -> str:
     )
 
 
-def _argument(fn: FunctionEmitter, e: Expr, name: str) -> tuple[int, str]:
-    """(type index, `type operand` of the 8 bytes) of an argument."""
+def _is_value(e: Expr) -> bool:
+    """True for a number or a vector of numbers: no string, no address."""
+    return e.dtype != "handle"
+
+
+def _argument(fn: FunctionEmitter, e: Expr, value: str, name: str) -> tuple[int, str]:
+    """(type index, `type operand` of the 8 bytes) of an argument; value is the operand of a number."""
     if isinstance(e, StringImm):
         return STRING, f"ptr {fn.expr(e)}"
     if isinstance(e, Call) and e.op == "access_ptr":
@@ -163,8 +170,8 @@ def _argument(fn: FunctionEmitter, e: Expr, name: str) -> tuple[int, str]:
     if e.dtype == "handle":
         return POINTER, f"ptr {fn.expr(e)}"
     if dt.lanes_of(e.dtype) > 1 or name == PRINT and dt.is_float(e.dtype) and e.dtype != "float64":
-        return TENSOR, f"ptr {_value_tensor(fn, e)}"
-    value, type_ = fn.expr(e), register_type(e.dtype)
+        return TENSOR, f"ptr {_value_tensor(fn, value, e.dtype)}"
+    type_ = register_type(e.dtype)
     if dt.is_float(e.dtype):
         return FLOAT, f"double {value if type_ == 'double' else fn.value(f'fpext {type_} {value} to double')}"
     if e.dtype == "bool":
@@ -189,14 +196,14 @@ def _tensor(fn: FunctionEmitter, e: Call) -> str:
     return _wrapped(fn, _allocated(fn, len(sizes)), data, sizes, first.buffer.dtype, strides)
 
 
-def _value_tensor(fn: FunctionEmitter, e: Expr) -> str:
+def _value_tensor(fn: FunctionEmitter, value: str, dtype: str) -> str:
     """A new Tensor object that holds the lanes of a vector, or a scalar with its dtype (no dimension)."""
-    lanes, element = dt.lanes_of(e.dtype), dt.element_of(e.dtype)
+    lanes, element = dt.lanes_of(dtype), dt.element_of(dtype)
     rank = int(lanes > 1)
-    value = to_memory(fn, fn.expr(e), e.dtype)
+    value = to_memory(fn, value, dtype)
     tensor = _allocated(fn, rank, lanes * dt.bytes_of(element))
     data = fn.value(f"getelementptr inbounds i8, ptr {tensor}, i64 {MANAGED_BYTES + 16 * rank}")
-    fn.do(f"store {memory_type(e.dtype)} {value}, ptr {data}, align {dt.bytes_of(element)}")
+    fn.do(f"store {memory_type(dtype)} {value}, ptr {data}, align {dt.bytes_of(element)}")
     return _wrapped(fn, tensor, data, [str(lanes)] * rank, element)
 
 

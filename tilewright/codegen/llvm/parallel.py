@@ -3,14 +3,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import FunctionEmitter
+from tilewright.codegen.llvm.faults import leave
 from tilewright.codegen.llvm.index import index, natural
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.queries import nodes
 from tilewright.codegen.llvm.types import register_type
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import IntImm, Var
+from tilewright.tir.expr import Call, IntImm, Var
 from tilewright.tir.node import Node
 from tilewright.tir.stmt import SERIAL, For, Store
 
@@ -45,7 +47,11 @@ def used_variables(body: Node) -> Iterator[Var]:
 
 
 def emit_parallel(fn: FunctionEmitter, s: For) -> None:
-    """`tw_parallel(body, env, extent)`, with the values that the body uses stored in env."""
+    """`tw_parallel(body, env, extent)`, with the values that the body uses stored in env.
+
+    Where the body may fail an assertion, env has the address of a flag too: a part that leaves sets it, and so the
+    function around leaves behind the loop.
+    """
     captured = [v for v in dict.fromkeys(used_variables(s.body))
                 if v in fn.pointers or v in fn.wide or v in fn.values]
     types = [
@@ -54,6 +60,10 @@ def emit_parallel(fn: FunctionEmitter, s: For) -> None:
     operands = [fn.pointers.get(v) or fn.wide.get(v) or fn.values[v] for v in captured]
     first, extent = index(fn, s.min), index(fn, s.extent)
     types, operands = [*types, "i64"], [*operands, first]
+    left = fn.alloca("i32", "left") if any(isinstance(n, Call) and n.op == "Assert" for n in nodes(s.body)) else None
+    if left is not None:
+        fn.do(f"store i32 0, ptr {left}")
+        types, operands = [*types, "ptr"], [*operands, left]
     env_type = "{ " + ", ".join(types) + " }"
     env = fn.alloca(env_type, "env")
     for k, (type_, operand) in enumerate(zip(types, operands, strict=True)):
@@ -65,6 +75,18 @@ def emit_parallel(fn: FunctionEmitter, s: For) -> None:
     fn.do(f"call void {parallel}(ptr @{name}, ptr {env}, i64 {extent})")
     _define_entry(fn, name, env_type, types)
     _define_body(fn, s, name, captured, types)
+    if left is not None:
+        _leave_after(fn, left)
+
+
+def _leave_after(fn: FunctionEmitter, left: str) -> None:
+    """Leave where a part of the parallel loop has left."""
+    failed, goes_on = fn.new_label("failed"), fn.new_label("parallel")
+    clean = fn.effect(f"icmp eq i32 {fn.effect(f'load atomic i32, ptr {left} monotonic, align 4')}, 0")
+    fn.branch(clean, goes_on, failed, f", !prof {fn.module.metadata(LIKELY)}")
+    fn.start(failed)
+    leave(fn)
+    fn.start(goes_on)
 
 
 def _define_entry(fn: FunctionEmitter, name: str, env_type: str, types: list[str]) -> None:
@@ -100,6 +122,9 @@ def _define_body(fn: FunctionEmitter, s: For, name: str, captured: list[Var], ty
             (body.wide if var in fn.wide else body.values)[var] = operand
             parameters.append(f"{type_} {operand}")
     parameters.append("i64 %first")
+    if len(types) > len(captured) + 1:
+        body.left = "%left"
+        parameters.append("ptr %left")
     if natural(fn, s.min):
         body.natural.add(s.loop_var)
     if isinstance(s.min, IntImm) and s.min.value == 0:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, annotation_flag, emits
-from tilewright.codegen.llvm.faults import extents_text, no_fault, record_fault
+from tilewright.codegen.llvm.faults import extents_text, free_memory, no_fault, record_fault
 from tilewright.codegen.llvm.index import index, natural
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.packed_calls import emit_call_packed
@@ -94,7 +94,7 @@ def _is_likely(condition: Expr) -> bool:
 def _may_fault(fn: FunctionEmitter, s: While) -> bool:
     """True when something in the loop is checked while it runs."""
     for n in walk(s):
-        if isinstance(n, LetStmt) or isinstance(n, Call) and n.op in ("call_packed", "checked_index", "Assert"):
+        if isinstance(n, LetStmt) or isinstance(n, Call) and n.op in ("call_packed", "checked_index"):
             return True
         if isinstance(n, (Load, Store)) and any(depends_on_data(i, fn.dependent) for i in n.indices):
             return True
@@ -183,7 +183,6 @@ def emit_allocate(fn: FunctionEmitter, s: Allocate) -> None:
         fn.stmt(s.body)
         return
     alloc = fn.module.declare("tw_alloc", "noalias align 64 ptr", "i64")
-    free = fn.module.declare("tw_free", "void", "ptr")
     where = fn.effect(
         f"call noalias align 64 ptr {alloc}(i64 {size if size is not None else _bytes(fn, buffer)})"
     )
@@ -196,9 +195,10 @@ def emit_allocate(fn: FunctionEmitter, s: Allocate) -> None:
     record_fault(fn, f"{fn.name}: there is no memory for {buffer.name}, {wanted}")
     fn.jump(done)
     fn.start(got)
+    fn.held.append(where)
     with fn.region():
         fn.stmt(s.body)
-    fn.do(f"call void {free}(ptr {where})")
+    free_memory(fn, fn.held.pop())
     fn.jump(done)
     fn.start(done)
 

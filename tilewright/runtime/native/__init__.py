@@ -14,6 +14,7 @@ EXPORTS = ("tw_check_args", "tw_parallel", "tw_set_num_threads", "tw_num_threads
 HELPERS = ("__tvm_ffi_tw_time",)                 # packed functions for Tilewright itself, in no exported library
 VARIABLES = ("tw_own_errors", "tw_quota", "tw_refused")   # set or read by Tilewright once the code is loaded
 _FILES = ("check.ll", "overlap.ll", "scalar.ll", "refuse.ll", "pool.ll", "registry.ll", "alloc.ll")
+_OWN_FILES = ("timing.ll", "ending.ll")          # not of exported libraries
 _LITERAL = re.compile(r'\$"((?:[^"\\]|\\.)*)"')
 _PAUSES = {
     "x86": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
@@ -35,7 +36,7 @@ def support_ir(triple: str, exported: bool = False) -> str:
     threads.
     """
     system = _system(triple)
-    files = (*_FILES, f"{system}.ll", *(() if exported else ("timing.ll",)))
+    files = (*_FILES, f"{system}.ll", *(() if exported else _OWN_FILES))
     texts = [_read(name) for name in files]
     pause, declaration = _PAUSES.get(_machine(triple), ("", ""))
     linkage = {"LINKAGE": "weak hidden", "VARIABLE": "internal"} if exported else {"LINKAGE": "", "VARIABLE": ""}

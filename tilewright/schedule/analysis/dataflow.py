@@ -69,6 +69,11 @@ def is_output(sch: Schedule, buffer: Buffer) -> bool:
     return any(b is buffer for b in sch.func.buffers)
 
 
+def is_allocated(sch: Schedule, buffer: Buffer) -> bool:
+    """True for memory of the function's own; False for arguments, and for views, which are memory of others."""
+    return any(b is buffer for r in sch.index.realizes.values() for b in r.block.alloc_buffers)
+
+
 def is_below(index: Index, stmt: Stmt, loop: For) -> bool:
     """True when loop is among the loops around stmt."""
     return any(above is loop for above in index.loops_above(stmt))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
@@ -17,6 +18,7 @@ from tilewright.schedule.analysis.domains import (
 )
 from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import Index
 from tilewright.support.errors import legal
 from tilewright.tir.arithmetic import all_of, binary, maximum
 from tilewright.tir.buffer import BufferRegion, Load
@@ -24,7 +26,7 @@ from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, While
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, Stmt, While
 
 
 def domain_conditions(realize: BlockRealize) -> Iterator[Expr]:
@@ -57,20 +59,26 @@ def _about_quotient(part: Expr, realize: BlockRealize) -> bool:
     return False
 
 
-def require_no_branch(sch: Schedule, realize: BlockRealize, loop: For | None = None) -> None:
-    """No `if` or `while` stands between loop, or else the block around, and the block."""
-    path = sch.path_to(realize)[:-1]
-    top = max((k for k, s in enumerate(path) if isinstance(s, BlockRealize) or s is loop), default=-1)
-    branch = next((s for s in path[top + 1:] if isinstance(s, (IfThenElse, While))), None)
-    legal(branch is None, f"block {realize.block.name} stands below a condition; staged or moved, it would lose it",
-          realize, *([] if branch is None else [branch]))
+def branches_of_its_own(index: Index, realize: BlockRealize, other: Stmt) -> list[Stmt]:
+    """The `if` and `while` around a block under which another statement does not stand, or in the other case."""
+    path = index.path_to(realize)
+    shared = sum(1 for _ in takewhile(lambda both: both[0] is both[1], zip(path, index.path_to(other), strict=False)))
+    return [s for s in path[shared - 1:-1] if isinstance(s, (IfThenElse, While))]
 
 
-def require_whole_iteration(sch: Schedule, realize: BlockRealize) -> None:
+def require_no_branch(sch: Schedule, realize: BlockRealize, beside: Stmt | None = None) -> None:
+    """No `if` or `while` stands around the block that is not around `beside`, or else the block around, as well."""
+    own = branches_of_its_own(sch.index, realize, sch.index.scope_of(realize) if beside is None else beside)
+    legal(not own, f"block {realize.block.name} stands below a condition; staged or moved, it would lose it",
+          realize, *own[:1])
+
+
+def require_whole_iteration(sch: Schedule, realize: BlockRealize, beside: Stmt | None = None) -> None:
     """The loops around the block run its domain: nothing but the domain is asked of the iter vars, and each
-    reduction runs once over all of its domain for each point of the others."""
+    reduction runs once over all of its domain for each point of the others. Conditions do not count under which
+    `beside` stands too."""
     block, loops = realize.block, sch.index.loops_above(realize)
-    require_no_branch(sch, realize)
+    require_no_branch(sch, realize, beside)
     analyzer = sch.analyzer_at(realize)
     extra = beyond_domain(realize, analyzer)
     legal(not extra, f"block {block.name} runs only where {extra[0] if extra else ''}; moved, it would lose that "

@@ -10,9 +10,10 @@ from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import Interval, intervals_of
 from tilewright.schedule.analysis.accesses import TRUE, Collector, Instance, Touch
+from tilewright.schedule.analysis.dataflow import is_allocated
 from tilewright.schedule.analysis.density import domain_box, is_dense
 from tilewright.schedule.analysis.digits import conjuncts
-from tilewright.schedule.analysis.iteration import beyond_domain
+from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
 from tilewright.schedule.analysis.required import Place, inside
 from tilewright.schedule.analysis.shared_reductions import shared_reduction
 from tilewright.schedule.schedule import Schedule
@@ -165,18 +166,22 @@ def carried_dependence(region: Region, thread_tag: str = "", shared: Sequence[In
     """Two accesses of different iterations that may touch one element, one of them a write, or None.
 
     Buffers whose whole life is inside one iteration do not count, but for shared memory where the loop is (to be)
-    bound to an axis of the threads of a block; nor do the steps of the reductions `shared` by its threads.
+    bound to an axis of the threads of a block, or inside of such a loop; nor do the steps of the reductions `shared`
+    by its threads.
     """
+    path = region.sch.path_to(region.nest[-1])
     for group in region.by_buffer():
         clash = _first_carried(region, group, shared)
-        if clash is not None and (shared_between(group[0].buffer, thread_tag) or not _private(region, group)):
+        if clash is not None and (shared_between(group[0].buffer, path, thread_tag) or not _private(region, group)):
             return clash
     return None
 
 
-def shared_between(buffer: Buffer, thread_tag: str) -> bool:
-    """True when the iterations of a loop bound to thread_tag see one and the same buffer, wherever it is used."""
-    return buffer.scope.startswith("shared") and is_thread_axis(thread_tag)
+def shared_between(buffer: Buffer, path: Iterable[Stmt], thread_tag: str = "") -> bool:
+    """True when the iterations of the last loop of path, bound to thread_tag, see one and the same buffer, wherever it
+    is used: shared memory, of which a block of threads has one, inside of the loops over these."""
+    tags = (thread_tag, *(s.thread_tag for s in path if isinstance(s, For)))
+    return buffer.scope.startswith("shared") and any(map(is_thread_axis, tags))
 
 
 def _first_carried(region: Region, group: Sequence[Touch], shared: Sequence[Instance] = ()) -> Clash | None:
@@ -233,13 +238,16 @@ def _left_over(sch: Schedule, loop: For, thread_tag: str) -> Touch | None:
 
     Each iteration of a loop whose iterations run at once has such a buffer to itself, and finds nothing in it.
     """
-    around = [s for s in sch.path_to(loop) if isinstance(s, For) and s is not loop and s.kind in (SERIAL, UNROLLED)]
+    path = sch.path_to(loop)
+    around = [s for s in path if isinstance(s, For) and s is not loop and s.kind in (SERIAL, UNROLLED)]
     if not around:
         return None
     inner, wide = Region(sch, [loop]), Region(sch, [*around, loop])
     for group in wide.by_buffer():
         buffer = group[0].buffer
-        if shared_between(buffer, thread_tag) or _is_allocated_in(inner, buffer) or not _used_only_in(inner, buffer):
+        if shared_between(buffer, path, thread_tag):
+            continue
+        if _is_allocated_in(inner, buffer) or not _used_only_in(inner, buffer):
             continue
         for k, t in enumerate(group):
             if not t.reads or any(_covers(sch, w, t) for w in group[:k] if w.writes):
@@ -288,9 +296,9 @@ def _is_allocated_in(region: Region, buffer: Buffer) -> bool:
 
 
 def _used_only_in(region: Region, buffer: Buffer) -> bool:
-    """True for a buffer, no argument of the function, that nothing outside of the region touches."""
+    """True for a buffer of the function's own that nothing outside of the region touches."""
     sch = region.sch
-    if any(buffer is b for b in sch.func.buffers):
+    if not is_allocated(sch, buffer):
         return False
     known = {id(i.realize) for i in region.instances} | {id(s) for s in sch.path_to(region.nest[-1])}
     others = [r.block for r in sch.index.realizes.values() if id(r) not in known]
@@ -322,7 +330,8 @@ def _covers(sch: Schedule, write: Touch, read: Touch) -> bool:
     place = Place(analyzer, fixed)
     given = {v: d for v, d in write.access.domains.items() if v not in fixed}
     points = BufferRegion(write.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in write.local))
-    if not is_dense(writer, points, given, place) or beyond_domain(writer, sch.analyzer_at(writer)):
+    if not is_dense(writer, points, given, place) or beyond_domain(writer, sch.analyzer_at(writer)) \
+            or branches_of_its_own(sch.index, writer, reader):
         return False
     free = {v: d for v, d in read.access.domains.items() if v not in fixed}
     needed, written = _box(read, free, analyzer), _box(write, given, analyzer, widen=False)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tilewright.arith.dependence import Access, direction_vectors
-from tilewright.schedule.analysis.dataflow import is_output, is_reduction, readers_of, writers_of
+from tilewright.schedule.analysis.dataflow import is_allocated, is_reduction, readers_of, writers_of
 from tilewright.schedule.analysis.density import fills
 from tilewright.schedule.analysis.digits import bindings
 from tilewright.schedule.analysis.domains import Interval, domains_of
-from tilewright.schedule.analysis.iteration import beyond_domain
+from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
 from tilewright.schedule.analysis.legality import shared_between
 from tilewright.schedule.analysis.required import Place, relaxed
 from tilewright.schedule.schedule import Schedule
@@ -113,7 +113,7 @@ def feeds(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize) -> bool
     if is_reduction(a.block) and a.block.init is None:
         return False
     place = place_in(sch, shared)
-    if beyond_domain(a, place.analyzer):
+    if beyond_domain(a, place.analyzer) or branches_of_its_own(index, a, b):
         return False
     for write in a.block.writes:
         wanted = [r for r in b.block.reads if r.buffer is write.buffer]
@@ -206,6 +206,6 @@ def _shared_pairs(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize,
 
 def _is_private(sch: Schedule, index: Index, buffer: Buffer, loop: For) -> bool:
     """True when buffer is used below loop only, so that each of its iterations can have one."""
-    return not is_output(sch, buffer) and not shared_between(buffer, loop.thread_tag) and all(
+    return is_allocated(sch, buffer) and not shared_between(buffer, index.path_to(loop)) and all(
         any(above is loop for above in index.loops_above(user))
         for user in (*writers_of(sch, buffer), *readers_of(sch, buffer)))

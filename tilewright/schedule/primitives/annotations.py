@@ -4,14 +4,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright.schedule.analysis.legality import require_independent
+from tilewright.schedule.analysis.legality import check_annotated_loops, require_independent
 from tilewright.schedule.handles import plain
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, statements
 from tilewright.support.errors import described, legal, require
 from tilewright.tir.expr import IntImm
-from tilewright.tir.stmt import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, For, Stmt
+from tilewright.tir.stmt import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, For, Stmt, is_thread_axis
 
 THREAD_TAGS = ("vthread", *(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx", "vthread") for d in "xyz"))
 
@@ -76,7 +76,10 @@ def bind(sch: Schedule, loop: LoopRV, thread_axis: str) -> None:
     require_independent(sch, old, "bind", tag)
     if not tag.startswith("vthread"):
         _check_same_axis(sch, old, tag)
+    inside = [s.loop_var for s in statements(old.body) if isinstance(s, For)]
     sch.replace(old, old.replace(kind=THREAD_BINDING, thread_tag=tag))
+    if is_thread_axis(tag):
+        check_annotated_loops(sch, inside)             # their iterations no longer have shared memory of their own
 
 
 def _check_same_axis(sch: Schedule, loop: For, tag: str) -> None:

@@ -143,6 +143,8 @@ class _Blockized:
         self.in_outer: list[tuple[Expr, Expr]] = []          # (value of an old axis in loops, the same in new axes)
         for part in parts:
             self._axis(part)
+            if realize.block.init is not None and part.axis.iter_type == COMM_REDUCE:
+                self._require_start(part)
         self.inside = [self._bounded_by_axes(loop) for loop in inside]
         reduces = any(iv.iter_type == COMM_REDUCE and not _unit(iv) for iv, _ in self.outer_axes)
         self.starts = realize.block.init is not None and (reduces or start_outside)
@@ -166,6 +168,28 @@ class _Blockized:
         for axis, _ in (*self.outer_axes[-1:], *self.inner_axes[-1:]):
             assert axis.dom is not None
             self.analyzer.bind(axis.var, axis.dom.min, axis.dom.extent)
+
+    def _require_start(self, part: _Part) -> None:
+        """A reduction over no elements starts where its axes say that there are none: so must the new ones.
+
+        The axes inside the new block do where it runs at all: no loop around may stand still that drives nothing.
+        """
+        iv, analyzer = part.axis, self.analyzer
+        assert iv.dom is not None
+        if analyzer.prove(binary("gt", iv.dom.extent, 0)):
+            return
+        extents = [part.inner_extent]
+        runs = True
+        if not isinstance(part.outer, IntImm):
+            extents = [axis.dom.extent for axis, _ in self.outer_axes[-1:] if axis.dom is not None]
+        else:
+            driving = {n for p in self.parts for n in walk(p.outer)}
+            runs = all(a.loop_var in driving or analyzer.prove(binary("gt", a.extent, 0)) for a in self.around)
+        with analyzer.constraint(binary("le", iv.dom.extent, 0)):
+            tells = any(analyzer.prove(binary("le", extent, 0)) for extent in extents)
+        legal(runs and tells, f"axis {iv.var.name} of block {self.realize.block.name} has {iv.dom.extent} elements; where these "
+              "are none, the new block's axes would not tell, and the reduction not start", self.top, self.realize,
+              hint="blockize before the loops are split or fused")
 
     def _bounded_by_axes(self, loop: For) -> For:
         """A loop inside, whose bounds the axes of the new block tell in the place of the loops around."""

@@ -70,7 +70,7 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
     loops, children, at = before_consumers(sch, source, consumers)
     place = place_in(sch, loops)
     box = touched(consumers, "reads", inner_loops(sch, place), place)[source]
-    require_written(sch, source, box, consumers, place)
+    require_written(sch, source, box, consumers, place, children[at])
     name = sch.fresh_block(cache_name(source, storage_scope))
     copy = Buffer(name, source.shape, source.dtype, scope=storage_scope)
     old = sch.index

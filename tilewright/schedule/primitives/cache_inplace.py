@@ -12,7 +12,7 @@ from tilewright.schedule.analysis.dataflow import (
 )
 from tilewright.schedule.analysis.density import fills
 from tilewright.schedule.analysis.domains import Interval
-from tilewright.schedule.analysis.iteration import beyond_domain
+from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
 from tilewright.schedule.analysis.legality import check_annotated_loops
 from tilewright.schedule.analysis.ordering import place_in, precedes
 from tilewright.schedule.analysis.required import Place, hull, relaxed
@@ -82,7 +82,8 @@ def _box(sch: Schedule, realize: BlockRealize, buffer: Buffer, place: Place) -> 
 def _is_written(sch: Schedule, realize: BlockRealize, buffer: Buffer, box: Sequence[Interval], place: Place) -> bool:
     """True when one block before it writes all of the box."""
     for writer in writers_of(sch, buffer):
-        if writer is realize or not precedes(sch.index, writer, realize) or beyond_domain(writer, place.analyzer):
+        if writer is realize or not precedes(sch.index, writer, realize) or beyond_domain(writer, place.analyzer) \
+                or branches_of_its_own(sch.index, writer, realize):
             continue
         inner = inner_loops(sch, place)(writer)
         for region in writer.block.writes:

@@ -15,7 +15,7 @@ from tilewright.schedule.analysis.dataflow import (
 )
 from tilewright.schedule.analysis.density import fills, ranges_of
 from tilewright.schedule.analysis.domains import Domains, Interval, domains_of
-from tilewright.schedule.analysis.iteration import beyond_domain, cut, reading_domain
+from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own, cut, reading_domain
 from tilewright.schedule.analysis.ordering import order
 from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.primitives.nest import nest
@@ -180,8 +180,8 @@ def redirect(sch: Schedule, realize: BlockRealize, old: Buffer, new: Buffer) -> 
 # ---- what the copy may rely on
 
 def require_written(sch: Schedule, buffer: Buffer, box: Sequence[Interval], consumers: Sequence[BlockRealize],
-                     place: Place) -> None:
-    """The copy reads no element of an intermediate buffer that nothing has written."""
+                    place: Place, after: Stmt) -> None:
+    """The copy, before the statement `after`, reads no element of an intermediate buffer that nothing has written."""
     if is_output(sch, buffer):
         return
     inner_of = inner_loops(sch, place)
@@ -189,9 +189,10 @@ def require_written(sch: Schedule, buffer: Buffer, box: Sequence[Interval], cons
         for region in writer.block.writes:
             inner = inner_of(writer)
             if region.buffer is buffer and fills(writer, region, inner, place, box) and not beyond_domain(
-                    writer, place.analyzer):
+                    writer, place.analyzer) and not branches_of_its_own(sch.index, writer, after):
                 return
-    if any(_reads_all(c, buffer, box, inner_of(c), place) for c in consumers):
+    if any(_reads_all(c, buffer, box, inner_of(c), place) and not branches_of_its_own(sch.index, c, after)
+           for c in consumers):
         return
     legal(False, f"the copy would read elements of {buffer.name} that may not be written by then", *consumers)
 

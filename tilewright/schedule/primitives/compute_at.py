@@ -16,7 +16,14 @@ from tilewright.schedule.analysis.dataflow import (
     writers_of,
 )
 from tilewright.schedule.analysis.domains import Domains, domains_of
-from tilewright.schedule.analysis.iteration import narrowed, never_runs, require_whole_iteration, runs_all, runs_once
+from tilewright.schedule.analysis.iteration import narrowed, never_runs, require_whole_iteration, runs_all
+from tilewright.schedule.analysis.moving import (
+    goes_on,
+    moved_runs_all,
+    require_partition,
+    require_reads_result,
+    require_same_under_branch,
+)
 from tilewright.schedule.analysis.ordering import BEFORE, order, precedes, require_no_race, require_same_order
 from tilewright.schedule.analysis.required import Place, solve, touched
 from tilewright.schedule.primitive import primitive
@@ -24,10 +31,7 @@ from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
-from tilewright.tir.arithmetic import all_of, binary
-from tilewright.tir.iter_var import COMM_REDUCE
-from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, seq
+from tilewright.tir.stmt import BlockRealize, For, Stmt, seq
 
 
 @primitive
@@ -48,11 +52,12 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     place that is no loop, the block stays, or is inlined.
 
     Legal when the block computes each element from its inputs alone, whole reductions; when all its producers come
-    before the place; when its consumers are below loop, or come after all of what the iterations of loop need and that
-    is the whole domain of the block; when it goes on to compute all of an output; and when no block that it would pass
-    writes what it reads or writes. A block whose domain is empty may go anywhere.
+    before the place; when its consumers read what it has written by then, and are below loop, or come after all of what
+    the iterations of loop need and that is the whole domain of the block; when it goes on to compute all of an output;
+    when no block that it would pass writes what it reads or writes; and when it stays under the conditions that it is
+    under. A block whose domain is empty may go anywhere.
     """
-    if _place_without_loop(sch, loop):
+    if _is_no_loop(loop):
         return sch.compute_inline(block) if loop.place == "inlined" else None
     target, realize = sch.loop(loop), sch.realize(block)
     _require_one_function(block, loop)
@@ -68,34 +73,32 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     outside = [c for c in consumers if not any(c is b for b in below)]
     require(bool(below), f"no consumer of block {name} is below loop {target.loop_var.name}", realize, target,
             hint="choose a loop around a consumer")
+    for consumer in below:
+        require_reads_result(sch, realize, consumer)
     producers = _distinct(r for b in realize.block.reads for r in writers_of(sch, b.buffer))
     children = children_of(target)
     # A producer that comes after the block gives values to later iterations only; require_same_order sees to those.
     earlier = [p for p in producers if p is not realize and precedes(sch.index, p, realize)]
     at = _place(children, earlier, below, index, name, target)
-    place, inner_of = _scope(sch, target)
-    boxes = touched(below, "reads", inner_of, place)
-    empty = never_runs(sch, realize.block)
-    moved = narrowed(sch, realize, to_move=not empty)
-    domains = solve(moved, moved.writes, boxes, place, within=False)
     before = sch.index
-    _move(sch, realize, target, at, nest(moved, domains, place.analyzer, preserve_unit_loops))
-    if empty:
+    _move(sch, realize, target, at, below, "writes", preserve_unit_loops)
+    if never_runs(sch, realize.block):
         return
-    if _goes_on(realize):
-        _require_partition(sch, sch.realize(name), realize, target)
+    require_same_under_branch(sch, before, realize, sch.realize(name))
+    if goes_on(realize):
+        require_partition(sch, sch.realize(name), realize, target)
     for consumer in outside:
         now = sch.realize(consumer.block.name)
-        legal(_runs_all(sch, sch.realize(name)) and order(sch, sch.index, sch.realize(name), now) <= {BEFORE},
+        legal(moved_runs_all(sch, sch.realize(name)) and order(sch, sch.index, sch.realize(name), now) <= {BEFORE},
               f"block {consumer.block.name} reads {name}'s result and is not below loop {target.loop_var.name}",
               consumer, target, hint="choose a loop around all consumers")
-    legal(not outputs or _runs_all(sch, sch.realize(name)),
+    legal(not outputs or moved_runs_all(sch, sch.realize(name)),
           f"block {name} would not be shown to compute all of {', '.join(outputs)}, an output of the function", realize,
           hint="reverse_compute_at moves an output to its producers")
     others = [p for p in blocks_of(before) if p is not realize]
     writers = {w.block.name for b in buffers for w in writers_of(sch, b)}
     require_same_order(sch, before, name, [p for p in others if p.block.name not in writers],
-                       ignore=[] if _goes_on(realize) else buffers)
+                       ignore=[] if goes_on(realize) else buffers)
     require_same_order(sch, before, name, [p for p in others if p.block.name in writers])
     require_no_race(sch, name)
 
@@ -115,12 +118,13 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
 
     The new loops, preserve_unit_loops, index and places that are no loop are as in compute_at.
 
-    Legal when every producer is below loop or finished before it; when what the block reads of those below is complete
-    at the place, each time that the block runs there; when the parts of the block make up its domain, with steps of a
-    reduction once each or all again from the first; and when no block that it would pass touches what it writes or
-    writes what it reads. A block whose domain is empty may go anywhere.
+    Legal when every producer is below loop or finished before it, and has written what the block reads of it; when
+    what the block reads of those below is complete at the place, each time that the block runs there; when the parts of
+    the block make up its domain, with steps of a reduction once each or all again from the first; when no block that it
+    would pass touches what it writes or writes what it reads; and when it stays under the conditions that it is under.
+    A block whose domain is empty may go anywhere.
     """
-    if _place_without_loop(sch, loop):
+    if _is_no_loop(loop):
         return sch.reverse_compute_inline(block) if loop.place == "inlined" else None
     target, realize = sch.loop(loop), sch.realize(block)
     _require_one_function(block, loop)
@@ -130,20 +134,18 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     below = [p for p in producers if is_below(sch.index, p, target)]
     require(bool(below), f"no producer of block {name} is below loop {target.loop_var.name}", realize, target,
             hint="choose a loop around a producer")
+    for producer in below:
+        require_reads_result(sch, producer, realize)
     consumers = _distinct(r for b in realize.block.writes for r in readers_of(sch, b.buffer) if r is not realize)
     children = children_of(target)
     at = _place(children, below, consumers, index, name, target)
-    place, inner_of = _scope(sch, target)
-    boxes = touched(below, "writes", inner_of, place)
-    empty = never_runs(sch, realize.block)
-    narrow = narrowed(sch, realize, to_move=not empty)
-    domains = solve(narrow, narrow.reads, boxes, place, within=True)
     before = sch.index
-    _move(sch, realize, target, at, nest(narrow, domains, place.analyzer, preserve_unit_loops))
-    if empty:
+    _move(sch, realize, target, at, below, "reads", preserve_unit_loops)
+    if never_runs(sch, realize.block):
         return
     moved = sch.realize(name)
-    _require_partition(sch, moved, realize, target)
+    require_same_under_branch(sch, before, realize, moved)
+    require_partition(sch, moved, realize, target)
     for producer in below:
         legal(order(sch, sch.index, sch.realize(producer.block.name), moved) <= {BEFORE},
               f"what block {name} reads of block {producer.block.name} is not all computed in one iteration of loop "
@@ -157,12 +159,9 @@ def _distinct(realizes: Iterable[BlockRealize]) -> list[BlockRealize]:
     return list({id(r): r for r in realizes}.values())
 
 
-def _place_without_loop(sch: Schedule, loop: LoopRV) -> bool:
+def _is_no_loop(loop: LoopRV) -> bool:
     """True for what sample_compute_location gives where the block is to stay or to be inlined."""
-    if not (isinstance(loop, LoopRV) and loop.place):
-        return False
-    require(sch.trace.defines(loop), f"{loop} belongs to another schedule")
-    return True
+    return isinstance(loop, LoopRV) and bool(loop.place)
 
 
 def _require_one_function(block: BlockRV | str, loop: LoopRV) -> None:
@@ -180,7 +179,7 @@ def _require_movable(sch: Schedule, realize: BlockRealize, target: For) -> None:
     require(sch.index.scope_of(target) is sch.root, f"loop {target.loop_var.name} is inside a block", target)
     if empty:
         return
-    require_whole_iteration(sch, realize)
+    require_whole_iteration(sch, realize, target)
     legal(is_reduction(realize.block) or runs_all(sch, realize),
           f"the loops around block {name} are not shown to run all of its domain, and moved it might run more", realize)
 
@@ -210,67 +209,18 @@ def _scope(sch: Schedule, target: For) -> tuple[Place, Callable[[BlockRealize], 
     return place, inner_of
 
 
-def _move(sch: Schedule, realize: BlockRealize, target: For, at: int, new: Stmt) -> None:
-    """Take realize out of its place and put new into the body of target."""
+def _move(sch: Schedule, realize: BlockRealize, target: For, at: int, below: Sequence[BlockRealize], kind: str,
+          preserve_unit_loops: bool) -> None:
+    """Take realize out of its place and put the part of it that goes with the blocks below into the body of target.
+
+    kind "writes": the part that writes what these read; "reads": the part that reads no more than these write.
+    """
+    place, inner_of = _scope(sch, target)
+    boxes = touched(below, "reads" if kind == "writes" else "writes", inner_of, place)
+    block = narrowed(sch, realize, to_move=not never_runs(sch, realize.block))
+    domains = solve(block, getattr(block, kind), boxes, place, within=kind == "reads")
+    new = nest(block, domains, place.analyzer, preserve_unit_loops)
     sch.remove_stmt(realize)
     now = sch.index.loops[target.loop_var]
     children = children_of(now)
     sch.replace(now, now.replace(body=seq([*children[:at], new, *children[at:]])))
-
-
-def _runs_all(sch: Schedule, moved: BlockRealize) -> bool:
-    """True when the loops around the moved block run all of its domain."""
-    pairs = list(zip(moved.block.iter_vars, moved.iter_values, strict=True))
-    return _idle(sch, moved) is None and runs_once(pairs, sch.index.loops_above(moved), moved.predicate,
-                                                   sch.analyzer_at(None))
-
-
-def _idle(sch: Schedule, moved: BlockRealize) -> For | None:
-    """A loop around the moved block that drives none of its axes and may have no iterations though there are outputs.
-
-    A reduction over nothing still has a result, its start.
-    """
-    analyzer = sch.analyzer_at(None)
-    used = {n for value in moved.iter_values for n in walk(value)}
-    sizes = [iv.dom.extent for iv in moved.block.iter_vars if iv.dom is not None and iv.iter_type != COMM_REDUCE]
-    with analyzer.constraint(all_of(*[binary("gt", size, 0) for size in sizes])):
-        return next((loop for loop in sch.index.loops_above(moved) if loop.loop_var not in used
-                     and not analyzer.prove(binary("gt", loop.extent, 0))), None)
-
-
-def _goes_on(realize: BlockRealize) -> bool:
-    """True for a reduction that another block began."""
-    return is_reduction(realize.block) and realize.block.init is None
-
-
-def _require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, target: For) -> None:
-    """The iterations of the moved block are those of its domain; reductions run in one thread, each step once or the
-    whole of them again from the start."""
-    name, analyzer, loops = moved.block.name, sch.analyzer_at(None), sch.loops_above(moved)
-    used = {n for value in moved.iter_values for n in walk(value)}
-    idle = _idle(sch, moved)
-    legal(idle is None, f"block {name} would not run where loop {idle.loop_var.name if idle else ''} has no iterations",
-          target, old, hint="choose a loop that is known to run")
-    pairs = list(zip(moved.block.iter_vars, moved.iter_values, strict=True))
-    reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
-    steps = {n for _, value in reductions for n in walk(value)}
-    again = not _goes_on(moved)                      # running it again changes nothing
-    for loop in loops:
-        again = again and loop.loop_var not in steps
-        unit = analyzer.prove(loop.extent.equal(1)) or again and loop.kind in (SERIAL, UNROLLED)
-        legal(unit or loop.loop_var in used,
-              f"every iteration of loop {loop.loop_var.name} would run the same part of block {name}", loop, old,
-              hint=f"choose a loop outside {loop.loop_var.name}")
-    legal(runs_once(pairs, loops, moved.predicate, analyzer),
-          f"the parts of block {name} that the iterations of loop {target.loop_var.name} would run overlap or leave "
-          "something out", old, target, hint="choose an outer loop")
-    for iv, value in reductions:
-        assert iv.dom is not None
-        begins = moved.block.init is None or analyzer.equal(
-            substitute(value, {loop.loop_var: loop.min for loop in loops}), iv.dom.min)
-        legal(begins, f"the reduction over {iv.var.name} would not begin at its first step {iv.dom.min}, where "
-              f"block {name} initialises", old, target)
-    for loop in loops:
-        reduces = any(n is loop.loop_var for _, value in reductions for n in walk(value))
-        legal(not reduces or loop.kind in (SERIAL, UNROLLED),
-              f"the {loop.kind} loop {loop.loop_var.name} would run a reduction of block {name}", loop, old)

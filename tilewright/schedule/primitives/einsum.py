@@ -66,17 +66,18 @@ def pad_einsum(sch: Schedule, block: BlockRV, padding: Sequence[int]) -> None:
     for buffer, indices in points.items():
         if any(i in grown for i in indices):
             copies[buffer] = _padded(sch, buffer, indices, extents, [b.name for b in copies.values()])
-    place = place_in(sch, sch.index.loops_above(loops[0] if loops else realize))
+    whole = loops[0] if loops else realize
+    place = place_in(sch, sch.index.loops_above(whole))
     for buffer in copies:
         if buffer is not store.buffer:
-            require_written(sch, buffer, [_range(i, old) for i in points[buffer]], [realize], place)
+            require_written(sch, buffer, [_range(i, old) for i in points[buffer]], [realize], place, whole)
     op = _combiner(store)[0]
     parts = [_pad(buffer, copies[buffer], points[buffer], old, extents, _identity(op, buffer.dtype), analyzer)
              for buffer in copies if buffer is not store.buffer]
     parts.append(_with_extents(loops, realize, _on_copies(old, copies, extents), extents))
     if store.buffer in copies:
         parts.append(_slice(copies[store.buffer], store.buffer, store.indices, old, analyzer))
-    sch.replace(loops[0] if loops else realize, seq(parts))
+    sch.replace(whole, seq(parts))
     sch.add_alloc(*copies.values())
 
 

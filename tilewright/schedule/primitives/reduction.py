@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.analysis.iteration import require_no_branch, runs_once, sums_nothing
-from tilewright.schedule.analysis.legality import Region
+from tilewright.schedule.analysis.legality import Region, check_annotated_loops
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
@@ -35,7 +35,8 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
 
     Legal when the block is a reduction with an init below the loop, no loop outside of it drives a reduction
     axis, each copied loop drives output axes only, the loops from `loop` inwards run each step of the
-    reduction once, and nothing below the loop touches the output before the block starts it.
+    reduction once, nothing below the loop touches the output before the block starts it, and the loops that run at
+    once still may where the output is no longer used inside one iteration of them only.
     """
     realize, outer = sch.realize(block), sch.loop(loop)
     old = realize.block
@@ -59,8 +60,9 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     sch.rename_block(old.name, name)
     new_outer = _with_block(outer, old, update)
     sch.replace(outer, seq([init, new_outer]))
-    started = next(s for s in statements(init) if isinstance(s, BlockRealize))
-    return sch.block_rv(started)
+    started = sch.block_rv(next(s for s in statements(init) if isinstance(s, BlockRealize)))
+    check_annotated_loops(sch, [a.loop_var for b in (started, name) for a in sch.loops_above(b)[above.index(outer):]])
+    return started
 
 
 def _loops_to_copy(sch: Schedule, realize: BlockRealize, above: list[For], outer: For) -> list[For]:

@@ -163,7 +163,7 @@ def _read(sch: Schedule, realize: BlockRealize, source: Buffer, name: str, scope
     loops, children, at = before_consumers(sch, source, [realize])
     place = place_in(sch, loops)
     box = touched([realize], "reads", inner_loops(sch, place), place)[source]
-    require_written(sch, source, box, [realize], place)
+    require_written(sch, source, box, [realize], place, children[at])
     stmt = copy_points(sch, name, realize, axes, (source, point), (copy, new), place)
     old = sch.index
     insert(sch, loops, children, at, stmt)

@@ -13,7 +13,7 @@ from tilewright.schedule.analysis.dataflow import is_output, loads_of, readers_o
 from tilewright.schedule.analysis.density import is_dense
 from tilewright.schedule.analysis.digits import bindings
 from tilewright.schedule.analysis.domains import Interval, domains_of
-from tilewright.schedule.analysis.iteration import beyond_domain
+from tilewright.schedule.analysis.iteration import beyond_domain, require_no_branch
 from tilewright.schedule.analysis.ordering import BEFORE, common_loops, order, place_in
 from tilewright.schedule.analysis.required import Place, inside, relaxed
 from tilewright.schedule.primitive import primitive
@@ -86,6 +86,7 @@ def rolling_buffer(sch: Schedule, block: BlockRV, write_buffer_index: int) -> No
             hint="compute_at a consumer that reads neighbouring elements first")
     roll = min(windows, key=lambda w: w.position)
     _require_separate(realize, box, windows, loops)
+    require_no_branch(sch, realize, roll.loop)
     _require_window(sch, realize, region, readers, box, place)
     _require_in_order(sch, realize, loops[roll.position:], roll)
     _fold(sch, realize, region, readers, windows, roll)

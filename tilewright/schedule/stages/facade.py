@@ -248,6 +248,7 @@ class StageSchedule:
                 lines.append(f"tensorize {stage.index_of(stage.tensorized.axis)} {stage.tensorized.text}")
             lines += [f"{what} {stage.index_of(iv)} {value!r}" for iv, what, value, _ in stage.pragmas]
             lines += [request_line(stage, r) for r in stage.requests]
+            lines += [f"env_threads {tag}" for tag, _ in stage.launched]
             at = stage.attachment
             if at is not None:
                 lines.append("inline" if at.stage is None or at.axis is None

@@ -1,6 +1,7 @@
 """What a stage asks of the memory of its result: versions, alignment, requests ahead of time."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.stages.axes import StageAxes
 from tilewright.schedule.stages.records import Call
 from tilewright.schedule.state import BlockRV, LoopRV
-from tilewright.support.errors import described
+from tilewright.support.errors import ScheduleError, described, with_hint
 from tilewright.te.tensor import Operation, Tensor
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.conversion import convert
@@ -34,6 +35,7 @@ class MemoryCalls(StageAxes):
     def __init__(self, schedule: Any, op: Operation) -> None:
         super().__init__(schedule, op)
         self.requests: list[Request] = []
+        self.launched: list[tuple[str, Call]] = []           # thread axes of env_threads
 
     def double_buffer(self) -> None:
         """Compute the next iteration's part of this stage, in a second copy of its memory, while this one's is read.
@@ -96,23 +98,33 @@ class MemoryCalls(StageAxes):
                         "expression")
 
     def env_threads(self, threads: Any) -> None:
-        """Accept thread axes that loops of the schedule are bound to: they are launched once, around the stage.
+        """Accept thread axes that loops of the schedule are bound to, by then or later: they are launched once, around
+        the stage.
 
-        Raises ScheduleError for an axis to which no loop is bound.
+        Raises ScheduleError for what is no thread axis; for an axis to which no loop is bound in the end, when the
+        schedule is used.
         """
         given = list(threads) if isinstance(threads, (list, tuple)) else [threads]
         call = self._call("env_threads", given)
-        bound = {mark.thread_tag for stage in self._schedule.stages for mark in stage.marks.values()}
         for axis in given:
             if not isinstance(axis, IterVar) or axis.iter_type != THREAD_INDEX:
                 call.refuse(f"{described(axis)} is not a thread axis", 'make one with te.thread_axis("threadIdx.x")')
-            if axis.thread_tag not in bound:
-                call.refuse(f"no loop is bound to {axis.thread_tag}", "bind loops first; what they are bound to is "
-                            "launched around all stages that are computed there")
+        self.launched += [(axis.thread_tag, call) for axis in given]
 
 
 def _is_natural(x: object) -> bool:
     return isinstance(x, int) and not isinstance(x, bool) and x >= 0
+
+
+def require_bound(stages: Iterable[Any]) -> None:
+    """Raise ScheduleError unless a loop of some stage is bound to each thread axis that env_threads was given."""
+    every = list(stages)
+    bound = {mark.thread_tag for stage in every for mark in stage.marks.values()}
+    for stage in every:
+        for tag, call in stage.launched:
+            if tag not in bound:
+                raise ScheduleError(with_hint(f"{call.site}: {call.text}: no loop is bound to {tag}", "bind loops to "
+                                              "it; it is launched around all stages that are computed there"))
 
 
 def request_line(stage: Any, r: Request) -> str:

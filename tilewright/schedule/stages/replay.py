@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.stages.dataflow import Dataflow
-from tilewright.schedule.stages.memory import grant
+from tilewright.schedule.stages.memory import grant, require_bound
 from tilewright.schedule.stages.records import Call, Mark, Relation
 from tilewright.schedule.stages.rfactor import Factored
 from tilewright.schedule.stages.scan import loop_axes
@@ -53,6 +53,7 @@ class Replay:
 
     def run(self) -> Schedule:
         """The schedule with everything recorded done to it."""
+        require_bound(self._stages.stages)
         for rewrite in self._stages.rewrites():
             self._dataflow(rewrite)
         order: list[Stage] = self._stages.topological()

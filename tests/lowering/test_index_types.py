@@ -1,0 +1,88 @@
+"""Indices of every type and of several lanes, in functions whose index arithmetic is 64 bits wide, and in others."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.lowering import lower
+from tilewright.script import from_source
+from tilewright.tir import interp
+
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+
+
+def agree(func, arrays, want):
+    """The last of the arrays becomes `want` in the interpreter, in block form and in flat form, and in native code."""
+    for run in (lambda *a: interp.run(func, *a), lambda *a: interp.run(lower(func), *a), tw.build(func)[func.name]):
+        *inputs, out = [a.copy() for a in arrays]
+        run(*inputs, out)
+        np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_rows_of_a_table_are_found_by_indices_of_any_integer_type(dtype):
+    most = min(np.iinfo(dtype).max, 299)
+    f = from_source(f'''@T.prim_func
+def rows(A: T.Buffer((50,), "{dtype}"), H: T.Buffer((300, 5), "int32"), B: T.Buffer((50, 5), "int32")):
+    for i, j in T.grid(50, 5):
+        B[i, j] = H[A[i], j]
+''')
+    at = np.linspace(0, most, 50).astype(dtype)
+    table = np.arange(1500, dtype="int32").reshape(300, 5)
+    agree(f, [at, table, np.zeros((50, 5), "int32")], table[at.astype(int)])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_a_histogram_counts_bytes_of_any_integer_type(dtype):
+    f = from_source(f'''@T.prim_func
+def count(A: T.Buffer((60,), "{dtype}"), H: T.Buffer((128,), "int32")):
+    for i in range(60):
+        H[A[i]] = H[A[i]] + 1
+''')
+    data = (np.arange(60) * 7 % 128).astype(dtype)
+    agree(f, [data, np.zeros(128, "int32")], np.bincount(data.astype(int), minlength=128))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_te_gathers_by_indices_of_any_integer_type(dtype):
+    n = te.var("n")
+    at, table = te.placeholder((n,), dtype, "at"), te.placeholder((128, 3), "float32", "table")
+    picked = te.compute((n, 3), lambda i, j: table[at[i], j], name="picked")
+    x, t = (np.arange(9) * 14 % 128).astype(dtype), np.arange(384, dtype="float32").reshape(128, 3)
+    agree(te.create_prim_func([at, table, picked]), [x, t, np.zeros((9, 3), "float32")], t[x.astype(int)])
+
+
+@pytest.mark.parametrize("size", ["n", "5"])
+@pytest.mark.parametrize("code, of", [
+    ("B[i, 0:8] = A[i, 0:8]", lambda a: a),
+    ("B[i, 0:8] = A[i, 0:8] + A[i, 0:8]", lambda a: a + a),
+    ("B[i, 0:8] = A[i, 0:8] + T.Broadcast(A[i, 0], 8)", lambda a: a + a[:, :1]),
+    ("B[i, 0:8] = A[i, T.Ramp(7, -1, 8)]", lambda a: a[:, ::-1]),
+    ("B[i, 0:8] = A[i, T.Broadcast(3, 8)]", lambda a: a[:, 3:4] + 0 * a),
+    ("B[i, 0:8] = A[i, T.Broadcast(i % 8, 8)]", lambda a: a[np.arange(5), np.arange(5) % 8][:, None] + 0 * a),
+    ("B[i, 0:8] = T.Select(T.Ramp(i, 1, 8) < T.Broadcast(6, 8), A[i, 0:8], T.Broadcast(T.float32(0), 8))",
+     lambda a: np.where(np.arange(5)[:, None] + np.arange(8) < 6, a, 0))])
+def test_vectors_where_rows_have_a_symbolic_number(size, code, of):
+    symbol = "    n = T.int32()\n" if size == "n" else ""
+    f = from_source(f'''@T.prim_func
+def lanes(a: T.handle, b: T.handle):
+{symbol}    A = T.match_buffer(a, ({size}, 8), "float32")
+    B = T.match_buffer(b, ({size}, 8), "float32")
+    for i in range({size}):
+        {code}
+''')
+    a = np.random.default_rng(0).random((5, 8), dtype="float32")
+    agree(f, [a, np.zeros_like(a)], of(a))
+
+
+def test_lanes_far_into_a_buffer_are_indexed_by_64_bits():
+    f = from_source('''@T.prim_func
+def far(a: T.handle, B: T.Buffer((8,), "float32")):
+    A = T.match_buffer(a, (1073741824, 8), "float32")
+    for i in range(1):
+        B[0:8] = A[i + 1073741823, 0:8]
+''')
+    flat = str(lower(f))
+    assert "T.int64" in flat and str(1073741823 * 8) in flat.replace("_", ""), flat

@@ -1,0 +1,90 @@
+"""What a block that is dissolved into another one stores, and the block's iter vars in terms of its indices."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.itermap import detect_iter_map
+from tilewright.schedule.analysis.dataflow import block_statements, is_reduction, require_stage
+from tilewright.schedule.analysis.domains import axis_domains, bind_axes
+from tilewright.schedule.primitives.caching import require_visible
+from tilewright.schedule.schedule import Schedule
+from tilewright.support.errors import require
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.node import substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, Store
+
+
+def only_store(sch: Schedule, realize: BlockRealize) -> Store:
+    """The one statement of a block that computes each element by itself."""
+    require_stage(sch, realize)
+    block = realize.block
+    require(not is_reduction(block) and block.init is None,
+            f"block {block.name} is a reduction: its buffer holds partial sums until the last step", realize,
+            hint="compute_at or reverse_compute_at can move it")
+    store = block.body
+    if isinstance(store, Store) and store.predicate is None and not block.match_buffers:
+        return store
+    require(False, f"block {block.name} is more than one store of one value", realize)
+    raise AssertionError
+
+
+def require_plain_loads(realize: BlockRealize, buffer: Buffer) -> None:
+    """The block uses buffer in scalar loads only."""
+    name = realize.block.name
+    for top in block_statements(realize.block):
+        for node in walk(top):
+            if isinstance(node, Load) and node.buffer is buffer:
+                require(node.predicate is None and node.dtype == buffer.dtype,
+                        f"block {name} reads vectors of {buffer.name}", realize)
+            else:
+                require(node is not buffer.data and getattr(node, "buffer", None) is not buffer,
+                        f"block {name} uses {buffer.name} otherwise than by reading elements", realize)
+    require_visible(realize, buffer)
+
+
+def inverse_of(realize: BlockRealize, indices: Sequence[Expr], points: Sequence[Var], analyzer: Analyzer,
+               onto: bool = False) -> dict[Var, Expr]:
+    """The iter vars of the block in terms of the values `points` of the indices.
+
+    onto: every point of a box must be an image of the map. Raises Illegal where the map cannot be inverted.
+    """
+    block = realize.block
+    domains = axis_domains(block.iter_vars)
+    inverse: dict[Var, Expr] = {}
+    left = []
+    for p, e in zip(points, indices, strict=True):
+        if isinstance(e, Var) and e in domains and e not in inverse:
+            inverse[e] = p
+        else:
+            left.append((p, e))
+    for v, (low, extent) in domains.items():
+        if v not in inverse and analyzer.equal(extent, 1):
+            inverse[v] = low
+    domains = {v: d for v, d in domains.items() if v not in inverse}
+    if not domains:
+        return inverse
+    left = [(p, e) for p, e in left if any(n in domains for n in walk(e))]
+    plain = [e for _, e in left]
+    mapping = detect_iter_map([substitute(e, inverse) for e in plain], domains, IntImm(1, "bool"), analyzer)
+    text = ", ".join(map(str, indices))
+    require(mapping is not None and (mapping.is_bijective or not onto and mapping.is_injective),
+            f"the indices ({text}) of block {block.name} do not determine its iter vars", realize,
+            hint="distinct iter vars, or an invertible affine map of them, do")
+    assert mapping is not None
+    return inverse | mapping.invert([p for p, _ in left])
+
+
+def settled(e: Expr, at: Mapping[Var, Expr], analyzer: Analyzer) -> Expr:
+    """e at a point; simplified unless it is a coordinate itself."""
+    if isinstance(e, Var):
+        return at.get(e, e)
+    return analyzer.simplify(substitute(e, at))
+
+
+def inside_of(sch: Schedule, block: Block) -> Analyzer:
+    """What is known in the body of block."""
+    analyzer = sch.analyzer_at(None)
+    bind_axes(analyzer, block.iter_vars)
+    return analyzer
