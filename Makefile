@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+# by a path on sys.path: a folder named tilewright beside a script, such as this checkout, does not hide the package
+INSTALL := $(RUN) -m pip install --quiet --config-settings editable_mode=compat --editable
 
 .PHONY: demo test lint clean
 
@@ -21,12 +23,12 @@ lint: $(VENV)/.dev
 
 $(VENV)/.demo: pyproject.toml
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --editable '.[demo]'
+	$(INSTALL) '.[demo]'
 	touch $@
 
 $(VENV)/.dev: pyproject.toml
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --editable '.[demo,export,dev]'
+	$(INSTALL) '.[demo,export,dev]'
 	touch $@
 
 clean:

@@ -2,6 +2,7 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tilewright.compat import coverage
 
@@ -25,3 +26,20 @@ def test_links_between_the_pages_lead_somewhere(page):
     text = (DOCS / page).read_text()
     targets = [part.split(")")[0].split("#")[0] for part in text.split("](")[1:]]
     assert targets and all((DOCS / t).exists() for t in targets)
+
+
+def test_the_command_writes_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(coverage.main, ["names.md"])
+    assert done.exit_code == 0 and (tmp_path / "names.md").read_text() == coverage.page()
+
+
+@pytest.mark.parametrize("arguments, status, text", [
+    (["--help"], 0, "Usage: main [OPTIONS] FILE"), (["-h"], 0, "Write the table"), ([], 2, "Missing argument 'FILE'"),
+    (["--pages"], 2, "No such option"), (["a.md", "b.md"], 2, "unexpected extra argument"),
+    (["nowhere/a.md"], 1, "nowhere/a.md cannot be written: No such file or directory"), (["."], 2, "is a directory")])
+def test_the_command_writes_nothing_else(arguments, status, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(coverage.main, arguments)
+    assert done.exit_code == status and text in done.output
+    assert list(tmp_path.iterdir()) == []

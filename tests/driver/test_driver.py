@@ -318,3 +318,13 @@ def test_text_is_compiled_and_kept(tmp_path):
     library = load_objects([data])
     assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(library.address("twice"))(21) == 42
     assert len([p for p in (tmp_path / "cache").rglob("*") if p.is_file()]) == 1
+
+
+def test_a_forgotten_list_is_told():
+    a = te.placeholder((N,), name="A")
+    b = te.compute((N,), lambda i: a[i] + 1, name="B")
+    s = te.create_schedule(b.op)
+    for call in (tw.lower, tw.build, tw.compile):
+        for given in ((a, b), (a,), (a, b, a)):
+            with pytest.raises(ArgumentError, match=r"A\), not a list(.|\n)*lower\(s, \[A, B, C\]\)"):
+                call(s, *given)

@@ -427,16 +427,16 @@ def test_a_copy_of_rows_that_a_block_writes_in_a_loop_of_its_own():
     lambda sch: sch.cache_write("b", 0, "shared"),
     lambda sch: sch.reindex_cache_write("b", 0, "shared", lambda i: (i, 0)),
     lambda sch: sch.cache_read("c", "b", "shared")])
-def test_a_copy_in_shared_memory_where_each_thread_has_its_own(copied):
+def test_a_copy_in_shared_memory_of_what_each_thread_has_for_itself(copied):
     a = te.placeholder((8,), "int32", "a")
     b = te.compute((8,), lambda i: a[i] * 3, name="b")
     sch = Schedule(te.create_prim_func([a, te.compute((6, 8), lambda i, j: b[j] + i, name="c")]))
     sch.compute_at(sch.get_block("b"), loops(sch, "c")[0])
     sch.bind(loops(sch, "c")[0], "threadIdx.x")
     x = np.arange(8, dtype="int32")
-    with pytest.raises(ScheduleError, match="cannot bind loop"):
-        copied(sch)
+    copied(sch)                                        # the same for all: the first of them fills it
     check(sch.func, [x], 3 * x + np.arange(6, dtype="int32")[:, None], native=False)
+    assert str(lower(sch.func)).count("T.sync") == 2
 
 
 def test_a_block_of_a_reduction_over_nothing_that_was_split_and_fused():
@@ -506,6 +506,17 @@ def test_a_view_is_no_buffer_of_an_iteration_of_its_own():
         sch.parallel(loops(sch, "last")[-1])
     x = np.arange(32, dtype="int32").reshape(4, 8)
     check(sch.func, [x], x[:, -1])
+
+
+def test_a_buffer_without_elements_stays_so():
+    a, p = te.placeholder((2, 0), "int32", "a"), te.placeholder((4,), "int32", "p")
+    b = te.compute((2, 0), lambda i, j: a[i, j] + 1, name="b")
+    sch = Schedule(te.create_prim_func([a, p, te.compute((4,), lambda i: te.if_then_else(
+        p[i] > 0, te.if_then_else(i < 2, b[te.minimum(i, 1), p[i]], 0), 3), name="c")]))
+    sch.reverse_compute_at("c", loops(sch, "b")[0])
+    sch.vectorize(loops(sch, "c")[-1])
+    x = np.array([0, -1, 0, -3], "int32")
+    check(sch.func, [np.zeros((2, 0), "int32"), x], np.full(4, 3, "int32"))
 
 
 def test_an_intrinsic_at_indices_wider_than_the_extents():

@@ -266,7 +266,8 @@ def reduce(kind: str, a: Value, count: int, where: np.ndarray | None, start: Val
     magnitude = a.magnitude if where is None else np.where(where, a.magnitude, abs(neutral) if kind == "prod" else 0)
     begin, begin_bit = np.abs(first), start.bit if start else 0
     if kind in ("min", "max"):
-        sizes = np.maximum(magnitude.max(axis=axes, initial=0), 0 if start is None else begin)
+        sizes = np.maximum(magnitude.max(axis=axes, initial=0), np.where(np.isfinite(out), np.abs(out), 0))
+        sizes = np.maximum(sizes, 0 if start is None else begin)
         return Value(a.dtype, out, sizes, a.weight, max(a.bit, begin_bit))
     if kind == "sum":
         return rounded(a.dtype, out, magnitude.sum(axis=axes) + begin, a.weight, max(a.bit, begin_bit), size + 1)

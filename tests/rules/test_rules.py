@@ -321,6 +321,21 @@ def _functions_of_symbols():
 _symbolic_matmul, _symbolic_columns, _symbolic_rows, _symbolic_softmax = _functions_of_symbols()
 
 
+@pytest.mark.parametrize("names, sizes", [
+    *itertools.product(["mkn", "m", "k", "n", "mn"], [(1, 1, 1), (13, 7, 5), (30, 33, 70), (65, 3, 130)]),
+    ("mkn", (0, 4, 5)), ("mkn", (5, 0, 3)), ("mkn", (4, 5, 0)), ("m", (0, 4, 5)), ("k", (5, 0, 3)), ("n", (4, 5, 0))])
+def test_products_with_some_symbolic_extents(names, sizes):
+    rows, depth, columns = sizes
+    m, k, n = (te.var(name) if name in names else size for name, size in zip("mkn", sizes))
+    a, b = data((rows, depth), "float32"), data((depth, columns), "float32")
+    close(run(matmul(m, k, n), [a, b], (rows, columns), "float32"), wide(a) @ wide(b), depth, "float32")
+
+
+def test_symbolic_products_have_the_tile_of_constant_ones():
+    unrolled = [kind for kind in kinds(apply_rules(_symbolic_matmul, TARGET))["C_update"] if kind == "unroll"]
+    assert len(unrolled) == 1
+
+
 def test_symbolic_extents_are_vectorized_too():
     assert kinds(apply_rules(_symbolic_matmul, TARGET))["C_update"][-1] == "vectorized"
     assert kinds(apply_rules(_symbolic_columns, TARGET))["S_update"][-1] == "vectorized"

@@ -14,6 +14,7 @@ import runtime_kernels as kernels
 
 from tilewright.runtime import get_num_threads, set_num_threads
 from tilewright.runtime.cpus import available_cpus, group_cpus
+from tilewright.support import config
 from tilewright.support.errors import ArgumentError
 
 HERE = Path(__file__).parent
@@ -172,6 +173,18 @@ def test_the_environment_sets_the_number_of_threads():
         python(code, {"TILEWRIGHT_NUM_THREADS": "many"})
 
 
+@pytest.mark.parametrize("setting, value, allowed", [
+    ("NUM_THREADS", "abc", "an integer from 0 to 1024"), ("NUM_THREADS", "-3", "an integer from 0 to 1024"),
+    ("NUM_THREADS", "", "an integer from 0 to 1024"), ("NUM_THREADS", "9" * 5000, "an integer from 0 to 1024"),
+    ("CACHE_SIZE_MB", "1.5", "an integer from 0 to"), ("PERF", "perhaps", "write 1 or 0"),
+    ("CHECKED", "2", "write 1 or 0"), ("VERIFY", "-1", "write 1 or 0"), ("CACHE", "none", "write 1 or 0"),
+])
+def test_a_setting_is_checked_also_where_it_is_not_read(monkeypatch, setting, value, allowed):
+    monkeypatch.setenv(f"TILEWRIGHT_{setting}", value)
+    with pytest.raises(ArgumentError, match=f"TILEWRIGHT_{setting}='{value}'(.|\n)*{allowed}"):
+        config.get("STRICT_MATH")
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs processor affinity")
 def test_the_affinity_mask_is_respected():
     out = python("""
@@ -215,8 +228,10 @@ def test_counts_that_are_none_are_refused(count):
 
 def test_interrupting_a_program_that_runs_kernels():
     code = f"import sys; sys.path.insert(0, {str(HERE)!r})\n" + textwrap.dedent("""
+        import signal
         import numpy as np, runtime_kernels as kernels
         from tilewright.runtime import set_num_threads
+        signal.signal(signal.SIGINT, signal.default_int_handler)     # a shell's background jobs ignore it
         who = kernels.who()["who"]
         set_num_threads(3)
         seen = np.zeros(64, "int64")
@@ -230,8 +245,11 @@ def test_interrupting_a_program_that_runs_kernels():
             print("interrupted")
     """)
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=30)[0] == "interrupted\n"
+    try:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30)[0] == "interrupted\n"
+    finally:
+        process.kill()
     assert process.returncode == 0

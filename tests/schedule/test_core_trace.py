@@ -170,3 +170,23 @@ def test_a_replay_that_fails_half_way_leaves_the_schedule_as_it_was():
     assert (str(other), len(other.trace), other.rng.getstate()) == (before, length, state)
     other.parallel(other.get_loops("C")[0])                   # and its handles still mean what they meant
     check_replay(other, matmul())
+
+
+def test_a_trace_is_applied_to_schedules_only():
+    sch = Schedule(scale())
+    sch.get_loops("B")
+    for apply in (sch.trace.apply_to_schedule, lambda to: Trace.apply_json_to_schedule(sch.trace.as_json(), to)):
+        for to in (scale(), IRModule({"main": scale()}), None, "main"):
+            with pytest.raises(ArgumentError, match=r"applied to a Schedule, not to (.|\n)*pass tw\.Schedule\(func\)"):
+                apply(to)
+
+
+def test_a_name_that_another_function_has_is_told():
+    sch = Schedule(IRModule({"add": scale(), "mul": matmul()}))
+    text = refused("no block C in function scale", sch.get_loops, "C")
+    assert "function mul has one" in text and "work_on('mul')" in text and "get_block('C', 'mul')" in text
+    assert "its blocks are root, B" in refused("no block Q in function scale", sch.get_loops, "Q")
+    assert len(sch.get_loops(sch.get_block("C", "mul"))) == 3
+    sch = Schedule(sch.mod)
+    sch.work_on("mul")
+    assert len(sch.get_loops("C")) == 3

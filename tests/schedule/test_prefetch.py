@@ -7,6 +7,7 @@ import tilewright as tw
 from tilewright.schedule import Schedule
 
 from .core_support import check, matmul
+from .test_core_loops import refused
 
 
 def test_prefetch():
@@ -25,3 +26,14 @@ def test_prefetch():
     out = np.zeros((4, 6), "int32")
     tw.build(sch.func)["matmul"](a, b, out)
     np.testing.assert_array_equal(out, a @ b)
+
+
+def test_prefetch_of_a_buffer_by_its_name():
+    by_name, by_number = Schedule(matmul()), Schedule(matmul())
+    by_name.prefetch("C", "B", by_name.get_loops("C")[2], 2)
+    by_number.prefetch("C", 1, by_number.get_loops("C")[2], 2)
+    assert str(by_name) == str(by_number)
+    check(by_name, matmul(), np.matmul, (4, 5), (5, 6), size=(4, 6))
+    sch = Schedule(matmul())
+    text = refused("block C reads no buffer 'Q'", sch.prefetch, "C", "Q", sch.get_loops("C")[2])
+    assert "it reads A, B" in text

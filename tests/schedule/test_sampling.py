@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections import Counter
 
@@ -12,6 +13,8 @@ from tests.schedule.core_support import check, check_replay, matmul, matmul_relu
 from tests.schedule.test_core_loops import loops_of
 from tests.schedule.test_partition import chain, check_chain
 from tilewright.schedule import Schedule
+from tilewright.schedule.trace import Trace
+from tilewright.support.errors import ScheduleError
 
 
 def test_samples_are_factors_and_stand_in_the_trace():
@@ -162,3 +165,51 @@ def test_random_states():
     assert first.fork_seed() == copy.fork_seed() != first.fork_seed()
     first.seed(5)
     assert draws(first) == draws(Schedule(func, seed=5))
+
+
+def test_arithmetic_of_sampled_integers_is_replayed():
+    func = matmul(8, 6, 5)
+    sch = Schedule(func)
+    block = sch.get_block("C")
+    i, j, _ = sch.get_loops(block)
+    width = sch.sample_categorical([1, 2, 4], [1, 1, 1], decision=1)
+    sch.split(i, [None, width * 2])
+    sch.split(j, [(width + 4) // width, None])
+    sch.annotate(block, "note", [1 + width % 4 - 7, {"twice": 2 * (10 - width)}])
+    assert sch.get(width * 2) == 4 and sch.get(9 // width) == 4 and sch.get(9 % width) == 1
+    assert str(sch.trace).splitlines()[4:] == [
+        "  l5, l6 = sch.split(loop=l1, factors=[None, v4 * 2])",
+        "  l7, l8 = sch.split(loop=l2, factors=[(v4 + 4) // v4, None])",
+        "  sch.annotate(block_or_loop=b0, ann_key='note', ann_val=[(1 + (v4 % 4)) - 7, {'twice': 2 * (10 - v4)}])"]
+    assert loops_of(sch, "C") == ["i_0:2", "i_1:4", "j_0:3", "j_1:2", "r:5"]
+    assert sch.get(block).annotations["note"] == [-4, {"twice": 16}]
+    check(sch, func, np.matmul, (8, 5), (5, 6), size=(8, 6))
+    inst = next(inst for inst in sch.trace.insts if inst.kind.samples)
+    assert inst in sch.trace.simplified().insts
+    for trace in (sch.trace, Trace.from_json(json.loads(json.dumps(sch.trace.as_json())))):
+        other, changed = Schedule(func), next(inst for inst in trace.insts if inst.kind.samples)
+        trace.with_decision(changed, 2).apply_to_schedule(other)
+        assert loops_of(other, "C") == ["i_0:1", "i_1:8", "j_0:2", "j_1:3", "r:5"]
+        assert other.get(other.get_block("C")).annotations["note"] == [-6, {"twice": 12}]
+
+
+def test_a_sampled_integer_is_no_number_of_python():
+    sch = Schedule(scale(64))
+    v = sch.sample_categorical([4], [1])
+    extent = sch.get(sch.get_loops("B")[0]).extent
+    wrong = [lambda: v < 3, lambda: v / 2, lambda: 2 ** v, lambda: int(v), lambda: -v, lambda: range(v),
+             lambda: v * 1.5, lambda: v + "1", lambda: v + None, lambda: max(v, 3), lambda: extent // v]
+    for use in wrong:
+        with pytest.raises(ScheduleError, match=r"sch\.get\(v\)"):
+            use()
+    with pytest.raises(ScheduleError, match="8 // 0 of a sampled integer divides by zero"):
+        8 // (v - 4)
+    loop = sch.get_loops("B")[0]
+    assert sch.get(v * extent) == 256
+    sch.split(loop, [None, v - 2])
+    other = Schedule(scale(64))
+    with pytest.raises(ScheduleError, match="belongs to another schedule"):
+        other.split(other.get_loops("B")[0], [None, v - 2])
+    for wrong_op in (["/", 1, 2], ["*", 1], [["*"], 1, 2], 3):
+        with pytest.raises(ScheduleError, match="neither a handle nor a dict"):
+            Trace.from_json([2, [["get_block", {"name": {"$op": wrong_op}}, "b0"]]])

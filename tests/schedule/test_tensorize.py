@@ -331,3 +331,63 @@ def test_registry():
         TensorIntrin.register("test.loops", found.desc, found.impl)
     with pytest.raises(IRError, match=r"takes \(a buffer, a buffer, a buffer\)"):
         TensorIntrin(found.desc, intrinsics.te_vector(lambda x: x).compute.impl)
+
+
+@T.prim_func
+def twice_desc(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")):
+    with T.block("root"):
+        T.reads(A[0:4, 0:4])
+        T.writes(B[0:4, 0:4])
+        for i, j in T.grid(4, 4):
+            with T.block("twice"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+
+
+@T.prim_func
+def twice_by_rows(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")):
+    with T.block("root"):
+        T.reads(A[0:4, 0:4])
+        T.writes(B[0:4, 0:4])
+        for i, j in T.grid(4, 2):
+            B.vstore([i, j * 2], A.vload([i, j * 2], "float32x2") * 2.0)
+
+
+@T.prim_func
+def twice_at_once(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")):
+    with T.block("root"):
+        T.reads(A[0:4, 0:4])
+        T.writes(B[0:4, 0:4])
+        B.vstore([0, 0], A.vload([0, 0], "float32x16") * 2.0)
+
+
+def doubled(shape, read, n=8, m=8):
+    """(function B[i, j] = 2 A[read(i, j)], its schedule, the outer loop of tiles of 4 by 4)"""
+    a = te.placeholder(shape, name="A")
+    func = create_prim_func([a, te.compute((n, m), lambda i, j: a[read(i, j)] * 2.0, name="B")])
+    sch = Schedule(func)
+    (i0, i1), (j0, j1) = (sch.split(loop, [None, 4]) for loop in sch.get_loops("B"))
+    sch.reorder(i0, j0, i1, j1)
+    return func, sch, i1
+
+
+@pytest.mark.parametrize("impl, m", [(twice_by_rows, 8), (twice_by_rows, 4), (twice_at_once, 4)])
+def test_vectors_of_an_intrinsic_lie_along_rows(impl, m):
+    func, sch, tile = doubled((8, m), lambda i, j: (i, j), m=m)
+    sch.tensorize(tile, TensorIntrin(twice_desc, impl))
+    a = np.random.default_rng(0).normal(size=(8, m)).astype("float32")
+    for run in (lambda *x: interp.run(sch.func, *x), tw.build(sch.func)):
+        out = np.zeros((8, m), "float32")
+        run(a, out)
+        np.testing.assert_array_equal(out, 2 * a.astype("float64"))
+
+
+@pytest.mark.parametrize("impl, shape, read, why", [
+    (twice_by_rows, (8, 8), lambda i, j: (j, i), "the last axis of A, which is dimension 0 of A of 2 dimension(s)"),
+    (twice_by_rows, (8, 16), lambda i, j: (i, 2 * j), "the last axis of A, which is dimension 1, in steps of 2, of A"),
+    (twice_at_once, (8, 8), lambda i, j: (i, j),
+     "A has the stride 8 along dimension 0, the buffer A of the intrinsic is compact and so has the stride 4"),
+])
+def test_vectors_of_an_intrinsic_across_rows_are_refused(impl, shape, read, why):
+    _, sch, tile = doubled(shape, read)
+    refuses(sch, lambda: sch.tensorize(tile, TensorIntrin(twice_desc, impl)), why)

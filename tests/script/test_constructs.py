@@ -471,3 +471,55 @@ def test_variables_of_shapes(made):
     b = np.arange(6, dtype="float32").reshape(3, 2)
     tw.build(func)(b)
     assert (b[:, 0] == [1, 3, 5]).all() and (b[:, 1] == [1, 3, 5]).all()
+
+
+def test_a_vector_is_stored_from_a_place_on():
+    func = check("""
+        for i in range(8):
+            A.vstore([i, 0], A.vload([7 - i, 0], "float32x8") * T.Broadcast(T.float32(2), 8))
+            A.vstore((i, T.Ramp(0, 1, 4)), A.vload([i, T.Ramp(4, 1, 4)], "float32x4"))
+            A.vstore([i, n], 1)
+            A.vstore([i, T.Ramp(4, 2, 2)], 3)
+    """, """
+        for i in range(8):
+            A[i, 0:8] = A[7 - i, 0:8] * T.Broadcast(T.float32(2), 8)
+            A[i, 0:4] = A[i, 4:8]
+            A[i, n] = T.float32(1)
+            A[i, 4:8:2] = T.Broadcast(T.float32(3), 2)
+    """)
+    given = np.random.default_rng(0).normal(size=(8, 8)).astype("float32")
+    want = given.astype("float64")
+    for i in range(8):
+        want[i] = want[7 - i] * 2
+        want[i, :4] = want[i, 4:]
+        want[i, 2] = 1
+        want[i, 4:8:2] = 3
+    for run in (lambda x: interp.run(func, x, 2), lambda x: tw.build(func)(x, 2)):
+        out = given.copy()
+        run(out)
+        np.testing.assert_array_equal(out, want)
+
+
+def test_low_bit_integers_in_scripts():
+    func = parse("""
+        for i in range(8):
+            with T.block("pack"):
+                v = T.axis.spatial(8, i)
+                P[v] = T.pack_int4(X[2 * v], T.saturate_cast(T.int8, F[v]))
+        for i in range(16):
+            U[i] = T.unpack_int4(P, i)
+            V[i] = T.unpack_int4(P, i, signed=False)
+        for i in range(8):
+            S[i] = T.saturate_cast("uint8", X[i])
+    """, "X: T.Buffer((16,), 'int8'), F: T.Buffer((8,), 'float32'), P: T.Buffer((8,), 'uint8'), "
+         "U: T.Buffer((16,), 'int8'), V: T.Buffer((16,), 'uint8'), S: T.Buffer((8,), 'uint8')")
+    x, f = np.arange(-8, 8, dtype="int8"), np.array([-300, -3.7, 0, 5.2, 7, 200, np.inf, -8], "float32")
+    high = np.clip(np.trunc(f.astype("float64")), -128, 127).astype("int8")
+    pairs = np.stack([x[::2], high], 1).reshape(16).view("uint8") & 15
+    for run in (lambda *a: interp.run(func, *a), tw.build(func)):
+        p, u, v, s = (np.zeros(n, d) for n, d in ((8, "uint8"), (16, "int8"), (16, "uint8"), (8, "uint8")))
+        run(x, f, p, u, v, s)
+        np.testing.assert_array_equal(p, pairs[::2] | pairs[1::2] << 4)
+        np.testing.assert_array_equal(v, pairs)
+        np.testing.assert_array_equal(u, np.where(pairs > 7, pairs.astype(int) - 16, pairs))
+        np.testing.assert_array_equal(s, np.clip(x[:8], 0, None))

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from tir_programs import elementwise, function, matmul, nothing
 
+from tilewright.script import from_source
 from tilewright.support.errors import StructuralError
 from tilewright.tir import (
     Buffer,
     IntImm,
+    IRModule,
     Let,
     Store,
     Var,
@@ -108,3 +110,26 @@ def test_the_hash_is_the_same_in_every_process():
         check=True,
     )
     assert int(out.stdout) == structural_hash(matmul())
+
+
+def test_a_function_under_two_names_is_equal_to_two_functions():
+    one = matmul()
+    twice, apart = IRModule({"f": one, "g": one}), IRModule({"f": matmul(), "g": matmul()})
+    assert structural_equal(twice, apart) and structural_hash(twice) == structural_hash(apart)
+    assert not structural_equal(twice, IRModule({"f": matmul(), "g": matmul(m=5)}))
+    read = from_source(str(twice))
+    assert structural_equal(twice, read)
+    assert_structural_equal(twice, read)
+
+
+def test_what_functions_share_counts_in_each_of_them():
+    def copy(A, B, i, swapped=False):
+        source, target = (B, A) if swapped else (A, B)
+        return function(loop(i, 4, Store(target, source[i], (i,))), A, B)
+
+    def fresh():
+        return decl_buffer((4,), name="A"), decl_buffer((4,), name="B"), Var("i")
+    shared = fresh()
+    module = IRModule({"f": copy(*shared), "g": copy(*shared)})
+    assert structural_equal(module, IRModule({"f": copy(*fresh()), "g": copy(*fresh())}))
+    assert not structural_equal(module, IRModule({"f": copy(*shared), "g": copy(*shared, swapped=True)}))

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright import te
 from tilewright.codegen.llvm import emit  # noqa: F401  (fills the table of rules)
 from tilewright.codegen.llvm.context import CALLS
@@ -58,3 +59,35 @@ def test_an_expansion_computes_each_argument_once(monkeypatch):
     assert isinstance(out, Let) and isinstance(out.body, Let) and isinstance(out.body.body, Cast)
     assert out.var.dtype == "float32" and out.dtype == "float16"
     assert evaluate(out, {x: np.float16(3)}) == 5
+
+
+@pytest.mark.parametrize("name, reference", [("asinh", np.arcsinh), ("acosh", np.arccosh), ("atanh", np.arctanh)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_area_functions_keep_every_range(name, reference, dtype):
+    info, rng = np.finfo(dtype), np.random.default_rng(0)
+    bits = rng.integers(0, 2**info.bits - 1, 20000, dtype=f"uint{info.bits}").view(dtype)
+    edges = [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, info.max, info.min, info.tiny, info.smallest_subnormal,
+             -info.smallest_subnormal, 1 + info.eps, 1 - info.epsneg, 0.5, -0.5, 1e8, -1e8, 1.1e8]
+    near = [rng.uniform(-3, 3, 5000), 1 + rng.exponential(1e-3, 5000), 10 ** rng.uniform(-9, 20, 5000)]
+    x = np.concatenate([bits, np.array(edges, dtype), *(v.astype(dtype) for v in near)])
+    a = te.placeholder(x.shape, dtype, name="A")
+    b = te.compute(x.shape, lambda i: getattr(te, name)(a[i]), name="B")
+    out = np.zeros_like(x)
+    tw.build(te.create_schedule(b.op), [a, b])(x, out)
+    with np.errstate(all="ignore"):
+        exact = reference(x.astype("longdouble"))
+    want = exact.astype(dtype)
+    np.testing.assert_array_equal(np.isnan(out), np.isnan(want))
+    known = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(out[known]), np.signbit(want[known]))
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(out[known & ~finite], want[known & ~finite])
+    wrong = np.abs(out[finite] - exact[finite]) / np.spacing(np.abs(want[finite])).astype("longdouble")
+    assert wrong.max() < 3, f"{name}({x[finite][wrong.argmax()]!r})"
+    call = intrinsic(name, Var("x", dtype))
+    for k in range(0, len(x), 199):
+        np.testing.assert_allclose(float(evaluate(call, {call.args[0]: x[k]})), want[k], rtol=2 * info.eps)
+
+
+def test_fabs_is_the_absolute_value():
+    assert str(te.fabs(Var("x", "float32"))) == str(T.fabs(Var("x", "float32"))) == "T.abs(x)"

@@ -259,3 +259,17 @@ def time_nothing():
        r"time_evaluator: number is 2\.5, not an integer of at least 1")
 def time_half():
     matmul_kernel().time_evaluator("matmul", tw.cpu(0), number=2.5)(*(zeros(N, N) for _ in range(3)))
+
+
+@wrong("`lower(s, A, B, C)`: the list is forgotten",
+       r"the arguments are Tensor\(shape=\[\d+, \d+\], op.name=A\), not a list")
+def lower_without_list():
+    s, tensors = staged()
+    tw.lower(s, *tensors)
+
+
+@wrong("`build(s, A, C)`: the list is forgotten",
+       r"the arguments are Tensor\(shape=\[\d+, \d+\], op.name=A\), not a list")
+def build_without_list():
+    s, (a, _, c) = staged()
+    tw.build(s, a, c)

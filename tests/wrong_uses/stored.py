@@ -171,6 +171,13 @@ def threads_text():
         tw.get_num_threads()
 
 
+@SETTINGS.wrong("`build` under `TILEWRIGHT_NUM_THREADS=abc`",
+                r"TILEWRIGHT_NUM_THREADS='abc' is not an integer from 0 to 1024")
+def threads_text_while_building():
+    with environment(TILEWRIGHT_NUM_THREADS="abc"):
+        build()
+
+
 @SETTINGS.wrong("`TILEWRIGHT_NUM_THREADS=-2`",
                 r"TILEWRIGHT_NUM_THREADS='-2' is not an integer from 0 to 1024")
 def threads_negative():

@@ -1,11 +1,12 @@
 """Which of TVM's names there are: docs/tvm.md. `python -m tilewright.compat.coverage FILE` writes it."""
 from __future__ import annotations
 
-import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import click
 
 from tilewright import runtime, te, tir
 from tilewright.compat import analyzer, namespace, tvm_names
@@ -97,5 +98,15 @@ def _list(names: list[str]) -> str:
     return ", ".join(f"`{n}`" for n in names)
 
 
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def main(file: Path) -> None:
+    """Write the table of TVM's names, docs/tvm.md, to FILE."""
+    try:
+        file.write_text(page())
+    except OSError as error:
+        raise click.ClickException(f"{file} cannot be written: {error.strerror}") from None
+
+
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page())
+    main()

@@ -15,7 +15,7 @@ import llvmlite
 import tilewright
 from tilewright import te
 from tilewright.codegen import llvm
-from tilewright.driver.lower import Input, check_name, check_target, functions
+from tilewright.driver.lower import Input, check_listed, check_name, check_target, functions
 from tilewright.lowering import lower as run_passes
 from tilewright.lowering.pass_context import Options, current_options
 from tilewright.records.objects import ObjectCache, object_cache
@@ -143,6 +143,7 @@ def build(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | 
     while the kernel runs, so that an access outside of its buffer raises CallError (default: TILEWRIGHT_CHECKED).
     Raises the error of the stage that refuses.
     """
+    check_listed(args)
     options = current_options(checked)
     resolved, name = check_target(target), check_name(name)
     if isinstance(inputs, StageSchedule) and args is not None:
@@ -160,6 +161,7 @@ def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str 
 
     Raises ArgumentError where loops have been scheduled already: `build` takes those as they are.
     """
+    check_listed(args)
     resolved, options = check_target(target), current_options()
     given = functions(inputs, args, name)
     return module([Part(cache_key(f"rules {resolved.num_cores}\n{show(f)}", resolved, options),

@@ -12,7 +12,7 @@ from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.support.errors import ArgumentError, TargetError, described, with_hint
 from tilewright.support.target import Target
 from tilewright.support.target import target as resolve_target
-from tilewright.tir import IRModule, PrimFunc
+from tilewright.tir import Expr, IRModule, PrimFunc
 
 _SYMBOL = re.compile(r"[A-Za-z_$.-][A-Za-z0-9_$.-]*")
 Input = Union[StageSchedule, Schedule, PrimFunc, IRModule]
@@ -25,6 +25,7 @@ def lower(inputs: Input, args: Sequence[te.Tensor] | None = None, name: str | No
     With simple_mode, before loop partition, vectorisation and unrolling: the form to read. args: the parameters,
     in the order of the call, of a schedule of stages.
     """
+    check_listed(args)
     resolved = resolve_target(target)
     return IRModule({key: run_passes(f, resolved, simple_mode=simple_mode)
                      for key, f in functions(inputs, args, name).items()})
@@ -36,6 +37,7 @@ def functions(inputs: Any, args: Sequence[Any] | None, name: str | None) -> dict
     Each has the global symbol under which it is called. Raises ArgumentError for anything else, for missing or
     superfluous args, and for a name that is none.
     """
+    check_listed(args)
     name = check_name(name)
     if isinstance(inputs, StageSchedule):
         if args is None:
@@ -78,8 +80,18 @@ def _named(func: PrimFunc, name: Any) -> PrimFunc:
     return func if func.attrs.get("global_symbol") == name else func.with_attr("global_symbol", name)
 
 
+def check_listed(args: Any) -> None:
+    """Raises ArgumentError where args is one tensor: the list around the arguments was forgotten, and those that
+    follow stand in the place of other parameters.
+    """
+    if isinstance(args, (te.Tensor, Expr)):
+        raise ArgumentError(with_hint(f"the arguments are {described(args)}, not a list",
+                                      "the arguments of the function go in a list: lower(s, [A, B, C])"))
+
+
 def check_name(name: Any) -> str | None:
     """name, when it can be a function's. Raises ArgumentError."""
+
     if name is not None and not (isinstance(name, str) and name.isascii() and name.isidentifier()):
         raise ArgumentError(with_hint(f"name={name!r} cannot name a function", "use letters, digits and _"))
     return name

@@ -1,7 +1,7 @@
 """Shrinks every allocation to the region that is used inside it."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.arith.analyzer import Analyzer
@@ -13,7 +13,8 @@ from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store
+from tilewright.tir.shared_work import is_shared
+from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store, is_thread_axis
 
 
 @dataclass
@@ -31,7 +32,7 @@ def compact_buffers(func: PrimFunc) -> PrimFunc:
     Accesses are shifted by the hull's minimum, which may depend on the loops outside of the allocation.
     Dimensions with a hull of symbolic extent, of data-dependent indices, or of explicit strides stay as
     they are. Guards do not narrow the hull: a register tile at the edge of a tensor is as large as the
-    others. A larger buffer never grows.
+    others. A larger buffer never grows. Memory in shared scope holds what all threads of the block use.
     """
     if not any(isinstance(s, Allocate) for s in statements(func.body)):
         return func
@@ -43,13 +44,19 @@ class _Compaction(Copier):
         super().__init__()
         self.analyzer = analyzer
         self.origin: dict[Buffer, tuple[Expr | None, ...]] = {}
+        self.threads: dict[Var, Hull] = {}             # the loops over threads of a block around
 
     def loop(self, s: For) -> Stmt:
+        before = self.threads
+        if is_thread_axis(s.thread_tag):
+            self.threads = {**before, s.loop_var: (s.min, s.extent)}
         with loop_scope(self.analyzer, s.loop_var, s.min, s.extent):
-            return super().loop(s)
+            new = super().loop(s)
+        self.threads = before
+        return new
 
     def allocate(self, s: Allocate) -> Stmt:
-        use = _survey(s)
+        use = _survey(s, self.threads if is_shared(s.buffer) else {})
         if not s.buffer.strides and not use.escapes and use.indices:
             box = _box(s.buffer, use, self.analyzer)
             if any(b is not None for b in box):
@@ -76,8 +83,9 @@ class _Compaction(Copier):
                      None if s.predicate is None else self(s.predicate))
 
 
-def _survey(s: Allocate) -> _Use:
-    use, data = _Use(), s.buffer.data
+def _survey(s: Allocate, around: Mapping[Var, Hull]) -> _Use:
+    """The accesses below s; `around` are loops outside of it whose iterations share what it allocates."""
+    use, data = _Use(domains=dict(around)), s.buffer.data
     for stmt in statements(s.body):
         if isinstance(stmt, For):
             use.domains[stmt.loop_var] = (stmt.min, stmt.extent)
@@ -125,6 +133,6 @@ def _dimension(buffer: Buffer, d: int, use: _Use, analyzer: Analyzer) -> Hull | 
         return None
     whole = buffer.shape[d]
     if isinstance(whole, IntImm):
-        if extent.value == whole.value and isinstance(low, IntImm) and low.value == 0:
-            return None
+        if whole.value == 0 or extent.value == whole.value and isinstance(low, IntImm) and low.value == 0:
+            return None                                # where there are no elements, the checks of indices stay
     return low, IntImm(extent.value, whole.dtype)

@@ -23,7 +23,7 @@ def merge_kernels(func: PrimFunc) -> PrimFunc:
 
     That is so when no dependence that the loop carries, or that leads from kernel to kernel, is between two threads.
     Elsewhere every iteration launches kernels of its own, and the launches are what threads wait for. Expects loops
-    with N-dimensional buffers, after unify_thread_loops.
+    with N-dimensional buffers. A kernel in which threads share work is left alone.
     """
     if not any(isinstance(s, For) and s.kind == THREAD_BINDING for s in statements(func.body)):
         return func

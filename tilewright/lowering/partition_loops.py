@@ -14,6 +14,7 @@ from tilewright.lowering.walking import expressions, map_stmts, statements, uses
 from tilewright.tir.arithmetic import binary, maximum, minimum
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Call, Expr, IntImm, Var
+from tilewright.tir.interp_threads import has_barrier
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import (
     NOP,
@@ -73,7 +74,7 @@ class _Partition:
 
     def loop(self, s: For, tail: bool) -> Stmt:
         chosen = [g for g in guards_below(s) if uses_any(g.term, {s.loop_var}) and split_level(g) is s]
-        if chosen and s.kind != THREAD_BINDING:
+        if chosen and s.kind != THREAD_BINDING and not has_barrier(s):      # which all threads must meet alike
             new = self.divide(s, chosen, tail)
             if new is None and s.kind in (SERIAL, PARALLEL) and not tail:
                 new = self.branch(s, chosen)

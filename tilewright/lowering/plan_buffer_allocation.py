@@ -10,6 +10,7 @@ from tilewright.tir.buffer import DIM_ALIGN, Buffer, Load
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.iter_var import DATA_PARALLEL
 from tilewright.tir.node import Node, children, map_children, walk
+from tilewright.tir.shared_work import filled_together, is_shared
 from tilewright.tir.stmt import (
     SERIAL,
     UNROLLED,
@@ -41,26 +42,34 @@ def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
     The place is a block, or the body of a loop, which then holds an Allocate. It stays outside of every
     loop that carries values of the buffer: a serial loop that drives a reduction (or ordered) axis of a block that
     writes it, inside of all loops that drive the axis and run their iterations at once. Shared memory stays outside
-    of the threads that share it. Buffers without an access vanish.
+    of the threads that share it, unless they fill it together: then barriers part its uses, and it may be allocated
+    (for all threads, once) where they are. Buffers without an access vanish.
     """
     survey = _Survey()
     _visit(func.body, (), survey)
     if not survey.home:
         return func
     places: dict[int, list[Buffer]] = {}
+    together = filled_together(func)
     for buffer in survey.home:
         path = survey.path.get(buffer)
         if path is not None:
-            places.setdefault(id(_shared_place(buffer, path)), []).append(buffer)
+            places.setdefault(id(_shared_place(buffer, path, buffer in together)), []).append(buffer)
     return func.replace(body=_place(func.body, places))
 
 
-def _shared_place(buffer: Buffer, path: Path) -> Node:
-    """The last of path, but for shared memory what stands around the loops over the threads of a block."""
-    if buffer.scope.startswith("shared"):
+def _shared_place(buffer: Buffer, path: Path, together: bool) -> Node:
+    """The last of path, but for shared memory what stands around the loops over the threads of a block.
+
+    together: they fill it together, and what stands around the loops that spread this over them will do.
+    """
+    if is_shared(buffer):
+        seen: set[str] = set()
         for k, node in enumerate(path):
             if isinstance(node, For) and is_thread_axis(node.thread_tag):
-                return path[k - 1]
+                if not together or node.thread_tag in seen and node.thread_tag.startswith("threadIdx"):
+                    return path[k - 1]
+                seen.add(node.thread_tag)
     return path[-1]
 
 

@@ -15,7 +15,19 @@ from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import const
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import VECTORIZED, Allocate, For, IfThenElse, LetStmt, PrimFunc, Seq, Stmt, Store
+from tilewright.tir.shared_work import is_shared
+from tilewright.tir.stmt import (
+    VECTORIZED,
+    Allocate,
+    For,
+    IfThenElse,
+    LetStmt,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+    is_thread_axis,
+)
 
 PADDED = "padded"
 
@@ -49,6 +61,7 @@ def relax_private_guards(func: PrimFunc) -> PrimFunc:
 def _find_scopes(body: Stmt) -> dict[Buffer, _Scope]:
     scopes: dict[Buffer, _Scope] = {}
     vector_vars: set[Var] = set()
+    threads: set[Var] = set()                      # they share memory that is allocated below their loops
 
     def visit(stmt: Stmt, guards: list[Expr]) -> None:
         for e in expressions(stmt):
@@ -60,7 +73,7 @@ def _find_scopes(body: Stmt) -> dict[Buffer, _Scope]:
                     scope.lane_dims.update(d for d, i in enumerate(node.indices) if uses_any(i, vector_vars))
         match stmt:
             case Allocate(buffer):
-                scopes[buffer] = _Scope(buffer)
+                scopes[buffer] = _Scope(buffer, set(threads) if is_shared(buffer) else set())
                 visit(stmt.body, guards)
                 if not scopes[buffer].common:
                     del scopes[buffer]
@@ -69,6 +82,8 @@ def _find_scopes(body: Stmt) -> dict[Buffer, _Scope]:
                     scope.inner.add(var)
                 if isinstance(stmt, For) and stmt.kind == VECTORIZED:
                     vector_vars.add(var)
+                if isinstance(stmt, For) and is_thread_axis(stmt.thread_tag):
+                    threads.add(var)
                 visit(stmt.body, guards)
             case IfThenElse(cond, then, other):
                 visit(then, guards + conjuncts(cond) if is_likely(cond) else guards)

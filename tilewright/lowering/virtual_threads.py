@@ -9,6 +9,7 @@ from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import (
+    NOP,
     SERIAL,
     THREAD_BINDING,
     UNROLLED,
@@ -33,11 +34,19 @@ def lower_virtual_threads(func: PrimFunc) -> PrimFunc:
     statements of its body and exchanged with the serial loops in it: it ends at the innermost statements, their
     copies side by side (TVM's "virtual threads", Chen et al., OSDI 2018). What a statement computes alike for all of
     them is computed once. Memory allocated inside that differs between them gets one more, outermost dimension.
+    Barriers that only virtual threads met at are gone: one thread runs them all, up to there.
     Raises LowerError where a barrier or an allocation depends on the virtual thread.
     """
     if not any(isinstance(s, For) and _is_virtual(s) for s in statements(func.body)):
         return func
-    return func.with_body(_visit(func.body))
+    return func.with_body(_without_barriers(_visit(func.body)))
+
+
+def _without_barriers(stmt: Stmt) -> Stmt:
+    """stmt without the barriers that are outside of the loops over real threads."""
+    if isinstance(stmt, For) and stmt.thread_tag.startswith("threadIdx"):
+        return stmt
+    return NOP if isinstance(stmt, Evaluate) and _is_barrier(stmt.value) else map_stmts(stmt, _without_barriers)
 
 
 def _is_virtual(s: For) -> bool:

@@ -21,6 +21,7 @@ BLOCKS_PER_THREAD = 8            # so that threads finish at about the same time
 IN_PLACE_ROW = 4096              # bytes between rows of B from which on its lines compete for the same cache sets
 IN_PLACE_USES = 256              # rows of A below which packing B costs more than it saves
 PARALLEL_COPY = 1 << 14          # elements from which on threads share a copy
+SYMBOLIC = 1024                  # what an extent that is not known is taken for
 LATENCY = 10                     # accumulators that hide the latency of a multiply-add
 
 
@@ -77,14 +78,14 @@ def panel_groups(panels: int, bytes_of_a: int, target: Target) -> int:
 
 
 def is_matrix_product(facts: BlockFacts) -> bool:
-    """True for a contraction of matrices of constant extents, none of them 0."""
+    """True for a contraction of matrices, none of whose extents is the constant 0."""
     extents = (*facts.spatial, *facts.reduced)
-    return facts.is_contraction and len(facts.spatial) == 2 and len(facts.reduced) == 1 and all(extents)
+    return facts.is_contraction and len(facts.spatial) == 2 and len(facts.reduced) == 1 and 0 not in extents
 
 
 def schedule_contraction(sch: Schedule, product: BlockFacts, epilogue: BlockRV | None, target: Target) -> None:
     """Schedule a rank-2 sum of products and the elementwise block that reads it (a copy is made when there is none)."""
-    m, n, k = (e or 0 for e in (*product.spatial, *product.reduced))
+    m, n, k = (SYMBOLIC if e is None else e for e in (*product.spatial, *product.reduced))
     itemsize = dtype.bytes_of(product.written.dtype)
     tile = choose_tile(m, n, k, itemsize, target)
     pack = pack_operand(sch, product, tile, m <= IN_PLACE_USES or n * itemsize < IN_PLACE_ROW)
@@ -94,7 +95,8 @@ def schedule_contraction(sch: Schedule, product: BlockFacts, epilogue: BlockRV |
         sch.set_scope(product.rv, 0, "local")
     i, j = sch.get_loops(epilogue)
     blocks, strips, rows = sch.split(i, [None, tile.strips, tile.rows])
-    groups = panel_groups(-(-n // tile.columns), m * k * itemsize, target)
+    known = product.spatial[1] is not None            # the first panel of a group is a product of loops and sizes, else
+    groups = panel_groups(-(-n // tile.columns), m * k * itemsize, target) if known else 1
     group, panels, columns = sch.split(j, [groups, None, tile.columns])
     sch.reorder(group, blocks, panels, strips, rows, columns)
     blocks = sch.fuse(group, blocks)

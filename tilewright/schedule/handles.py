@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from tilewright.schedule.sampled import OPERATORS, Derived, applied
 from tilewright.schedule.state import BlockRV, ExprRV, LoopRV
 from tilewright.support.errors import ScheduleError, described
 from tilewright.tir.expr import FloatImm, IntImm
@@ -57,10 +58,12 @@ def handles_of(result: Any) -> tuple[RV, ...]:
 
 
 def handles_in(values: Iterable[Any]) -> Iterator[RV]:
-    """The handles in arguments, also inside lists and dicts, in order."""
+    """The handles in arguments, also inside lists, dicts and arithmetic, in order."""
     for value in values:
         if isinstance(value, RV):
             yield value
+        elif isinstance(value, Derived):
+            yield from handles_in((value.left, value.right))
         elif isinstance(value, (list, tuple)):
             yield from handles_in(value)
         elif isinstance(value, Mapping):
@@ -71,12 +74,19 @@ def map_handles(value: Any, fn: Callable[[RV], Any]) -> Any:
     """value with fn applied to every handle in it; value itself where it holds none."""
     if isinstance(value, RV):
         return fn(value)
+    if isinstance(value, Derived):
+        return _derived(value.op, map_handles(value.left, fn), map_handles(value.right, fn))
     if isinstance(value, (list, tuple)):
         new = [map_handles(v, fn) for v in value]
         return value if all(a is b for a, b in zip(new, value, strict=True)) else type(value)(new)
     if isinstance(value, Mapping):
         return {k: map_handles(v, fn) for k, v in value.items()}
     return value
+
+
+def _derived(op: str, left: Any, right: Any) -> Any:
+    """left op right; a number where both are."""
+    return applied(op, left, right) if type(left) is type(right) is int else Derived(op, left, right)
 
 
 def plain(value: Any) -> Any:
@@ -110,6 +120,8 @@ def format_arguments(arguments: Mapping[str, Any], rest: str, name_of: Callable[
 def _format(value: Any, name_of: Callable[[RV], str]) -> str:
     if isinstance(value, RV):
         return name_of(value)
+    if isinstance(value, Derived):
+        return value.text(lambda operand: _format(operand, name_of))
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_format(v, name_of) for v in value) + "]"
     if isinstance(value, Mapping):
@@ -126,6 +138,8 @@ def encode(value: Any, names: Names) -> Any:
     """value as lists, dicts, strings, numbers and None. Raises ScheduleError for anything else."""
     if isinstance(value, RV):
         return {"$": names[value]}
+    if isinstance(value, Derived):
+        return {"$op": [value.op, encode(value.left, names), encode(value.right, names)]}
     if isinstance(value, (list, tuple)):
         return [encode(v, names) for v in value]
     if isinstance(value, Mapping):
@@ -138,7 +152,9 @@ def encode(value: Any, names: Names) -> Any:
 def decode(value: Any, table: Mapping[str, RV]) -> Any:
     """What `encode` stored; handles by their names. Raises ScheduleError for a name that is not defined."""
     if isinstance(value, Mapping):
-        pairs, name = value.get("$map"), value.get("$")
+        pairs, name, derived = value.get("$map"), value.get("$"), value.get("$op")
+        if isinstance(derived, list) and len(derived) == 3 and derived[0] in tuple(OPERATORS):
+            return Derived(derived[0], decode(derived[1], table), decode(derived[2], table))
         if isinstance(pairs, list) and all(
                 isinstance(p, list) and len(p) == 2 and isinstance(p[0], str) for p in pairs):
             return {k: decode(v, table) for k, v in pairs}

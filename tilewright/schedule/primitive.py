@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+from tilewright.schedule.analysis.shared_work import require_shared_work
 from tilewright.schedule.handles import RV, format_arguments, handles_in, handles_of, map_handles, plain
 from tilewright.schedule.schedule import Schedule, Snapshot
 from tilewright.schedule.state import BlockRV, ExprRV, Index, LoopRV, statements
@@ -24,7 +25,8 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {}
 def primitive(fn: Callable[P, R]) -> Callable[P, R]:
     """Make fn(sch, ...) a method of Schedule and a row of PRIMITIVES.
 
-    A call is recorded as one entry of the trace, also when fn calls other primitives. A failed `require` puts
+    A call is recorded as one entry of the trace, also when fn calls other primitives. After it, what threads share
+    must be as require_shared_work has it, whatever was rewritten. A failed `require` puts
     the schedule back as it was and is raised as a ScheduleError with the call, the marked IR and the hint.
     fn gets integers for the handles of sampled integers; the trace keeps the handles.
     """
@@ -92,6 +94,7 @@ def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: M
                 require(type(arguments[flag]) is bool, f"{flag} is True or False, not {described(arguments[flag])}")
         out = fn(*args, **kwargs)
         if sch.depth == 1 and not kind.is_pure:
+            require_shared_work(sch)
             sch.retire(saved, kind.name)
     except BaseException as why:
         sch.restore(saved)

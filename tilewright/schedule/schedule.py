@@ -7,8 +7,9 @@ from typing import Any
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.admitted import admit
 from tilewright.schedule.handles import RV
+from tilewright.schedule.sampled import Sampled
 from tilewright.schedule.session import Session
-from tilewright.schedule.state import BlockRV, ExprRV, Index, LoopRV, bind_loop, block_root, removed, replaced
+from tilewright.schedule.state import BlockRV, Index, LoopRV, bind_loop, block_root, removed, replaced
 from tilewright.schedule.trace import Trace
 from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, require, with_hint
 from tilewright.support.names import NameSupply
@@ -61,12 +62,12 @@ class Schedule(Session):
         """The function that was scheduled last (the only one, for a schedule of a PrimFunc)."""
         return self._functions[self.focus]
 
-    def get(self, rv: RV) -> For | Block | int:
+    def get(self, rv: RV | Sampled) -> For | Block | int:
         """The loop, block or integer behind a handle. Raises ScheduleError when a primitive has consumed it."""
         try:
             if isinstance(rv, RV):
                 self.require_valid(rv)
-            if isinstance(rv, ExprRV):
+            if isinstance(rv, Sampled):
                 return rv.value
             return self.loop(rv) if isinstance(rv, LoopRV) else self.realize(rv).block
         except Illegal as why:
@@ -163,9 +164,16 @@ class Schedule(Session):
         if primitive is not None:
             require(False, f"{rv} does not exist any more: {primitive} consumed it",
                     hint=f"use what {primitive} returned, or ask get_loops again")
-        names = ", ".join(self._index(rv.func).realizes)
-        require(False, f"there is no {rv} in function {self._functions[rv.func].name}",
-                hint=f"its blocks are {names}")
+        require(False, f"there is no {rv} in function {self._functions[rv.func].name}", hint=self._where_else(rv))
+
+    def _where_else(self, rv: LoopRV | BlockRV) -> str:
+        """The hint for what its function does not have."""
+        if isinstance(rv, BlockRV):
+            owner = next((f for f in self.scheduled_functions() if rv.name in self.block_names(f)), None)
+            if owner is not None:
+                return (f"function {owner} has one, and a name alone means a block of {rv.func}: work_on({owner!r}) "
+                        f"first, or pass get_block({rv.name!r}, {owner!r})")
+        return f"its blocks are {', '.join(self._index(rv.func).realizes)}"
 
     def current_name(self, rv: BlockRV) -> str:
         """The name that the block has now (decompose_reduction renames one)."""

@@ -45,6 +45,14 @@ class Session(Methods):
         """Names of the module's kernels."""
         raise NotImplementedError
 
+    def snapshot(self) -> Any:
+        """Everything that a primitive may change."""
+        raise NotImplementedError
+
+    def restore(self, saved: Any) -> None:
+        """Go back to a snapshot."""
+        raise NotImplementedError
+
     def take_session(self, other: Session) -> None:
         """Continue from the state of another schedule: the same random numbers come next."""
         self.rng.setstate(other.rng.getstate())

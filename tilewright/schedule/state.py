@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.conditions import reads_memory
+from tilewright.schedule.sampled import ExprRV as ExprRV
 from tilewright.support.errors import ScheduleError, with_hint
 from tilewright.tir.arithmetic import all_of
 from tilewright.tir.expr import Expr, IntImm, Var
@@ -55,18 +56,6 @@ class BlockRV:
 
     def __repr__(self) -> str:
         return f"block {self.name}"
-
-
-class ExprRV:
-    """A handle to an integer that a sampling instruction chose; primitives take it wherever they take an integer."""
-    __slots__ = ("origin", "value")
-
-    def __init__(self, value: int) -> None:
-        self.value = value
-        self.origin: object = None
-
-    def __repr__(self) -> str:
-        return f"sampled {self.value}"
 
 
 # The fields through which a statement holds statements; every other type has `body` or none.

@@ -17,7 +17,8 @@ from tilewright.schedule.handles import (
     map_handles,
     symbol,
 )
-from tilewright.support.errors import ScheduleError, described
+from tilewright.schedule.session import Session
+from tilewright.support.errors import ArgumentError, ScheduleError, described, with_hint
 
 FORMAT = 2                                    # of as_json
 POSTPROC = "enter_postproc"
@@ -238,8 +239,11 @@ class Trace:
         it takes, its other arguments, and the decision of the trace.
 
         Raises ScheduleError where an entry is not legal there or gives a different number of handles; sch is then as
-        it was, random state included.
+        it was, random state included. Raises ArgumentError where sch is no Schedule.
         """
+        if not isinstance(sch, Session):
+            raise ArgumentError(with_hint(f"a trace is applied to a Schedule, not to {described(sch)}",
+                                          "pass tw.Schedule(func)"))
         entries = list(self.before_postproc() if remove_postproc else self)
         saved, random_state = sch.snapshot(), sch.rng.getstate()
         try:

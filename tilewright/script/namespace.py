@@ -15,6 +15,7 @@ from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import cast, const, convert, match_types, max_value, min_value
 from tilewright.tir.expr import Broadcast, Call, Expr, IntImm, Ramp, StringImm
 from tilewright.tir.llvm_intrinsics import call_llvm_intrin, call_llvm_pure_intrin, llvm_lookup_intrinsic_id
+from tilewright.tir.low_bit import pack_int4, saturate_cast, unpack_int4
 from tilewright.tir.ops import BINARY, INTRINSICS
 from tilewright.tir.printer_expr import DTYPE_FIRST
 
@@ -132,6 +133,11 @@ def _power(a: Any, b: Any) -> Expr:
     return intrinsic("pow", a, b)
 
 
+def _saturate_cast(dtype: Any, value: Any) -> Expr:
+    """value in dtype, or the nearest end of dtype's range where it lies beyond."""
+    return saturate_cast(_dtype_name(dtype), value)
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{_OPERATOR_NAMES.get(op, op): _operator(op) for op in BINARY},
     **{name: _call(name) for name in INTRINSICS},
@@ -139,6 +145,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "call_pure_extern": _call_dtype_first("call_extern"),
     "Not": negation, "if_then_else": choice, "Select": selection, "select": selection, "Cast": cast_as_written,
     "cast": lambda value, dtype: cast(_dtype_name(dtype), value),
+    "saturate_cast": _saturate_cast, "pack_int4": pack_int4, "unpack_int4": unpack_int4,
     "Ramp": _ramp, "ramp": _ramp,
     "Broadcast": lambda value, lanes: Broadcast(convert(value), _lanes(lanes)),
     "broadcast": lambda value, lanes: Broadcast(convert(value), _lanes(lanes)),

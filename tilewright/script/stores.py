@@ -9,7 +9,7 @@ from tilewright.script.loops import Loops
 from tilewright.script.operators import OPERATORS, as_written, is_expression, is_number
 from tilewright.support.errors import IRError, with_hint
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer, load
+from tilewright.tir.buffer import Buffer, load, vector_at
 from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.expr import Broadcast, Expr
 from tilewright.tir.stmt import Evaluate, Stmt, Store
@@ -39,9 +39,9 @@ class Stores(Loops):
         assert isinstance(node.func, ast.Attribute)
         buffer = self.value(node.func.value)
         given = self.bound(node, ("begin", "value", "predicate"), 2)
-        begin = self.value(given["begin"])
-        index = load(buffer, begin if isinstance(begin, (list, tuple)) else (begin,)).indices
-        store = self.store_value(buffer, index, self.value(given["value"]))
+        begin, value = self.value(given["begin"]), self.value(given["value"])
+        lanes = dt.lanes_of(value.dtype) if isinstance(value, Expr) else 1
+        store = self.store_value(buffer, load(buffer, vector_at(begin, lanes)).indices, value)
         return store.replace(predicate=self.expr(given["predicate"])) if "predicate" in given else store
 
     def store(self, target: ast.Subscript, value: Any) -> Stmt:

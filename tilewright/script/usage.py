@@ -58,7 +58,8 @@ The variable of a thread axis, for T.launch_thread: `tx = T.env_thread("threadId
     "Assert": """T.Assert(condition, message="")
 A condition that is checked when the kernel runs; the call raises where it does not hold. `assert condition, message`
 is the same, and `with T.Assert(...):` puts it before a body. What is known while the script is parsed is decided then.
-What follows still runs, each access inside its buffer: the results of a call that raised mean nothing.""",
+The kernel stops there: of a parallel loop the part of the iterations in which it failed, and what follows the loop.
+What was written before stays.""",
     "attr": """T.attr(node, attr_key, value)
 `with T.attr(tx, "thread_extent", 32):` is T.launch_thread(tx, 32), for tx = T.env_thread(...); an attribute
 "pragma_..." becomes an annotation of the loop inside.""",
@@ -122,7 +123,11 @@ Call an intrinsic function of LLVM without effects: `T.call_llvm_pure_intrin("in
     "likely": "T.likely(condition)\nThe condition, marked as nearly always true.",
     "assume": "T.assume(condition)\nA condition that holds, for LLVM to use. Nothing checks it; T.Assert does.",
     "print": """T.print(*values)
-Write the values as one line to Python's stdout when the kernel runs; a buffer is printed whole.""",
+Write the values as one line to Python's stdout when the kernel runs; a buffer is printed whole. A text with `%` that
+comes first, with values behind it, is their format, as of Python's `%` operator: `T.print("%d: %.2f", i, A[i])`.""",
+    "checked_index": """T.checked_index(index, extent)
+An index of an access. Where it is not in [0, extent) the access is left out (a read gives 0), and the call raises.
+Printed functions have it where a tensor expression reads at an index that is not known to stay inside.""",
     "address_of": "T.address_of(A[i])\nThe address of an element.",
     "meta_var": "T.meta_var(value)\nThe value itself, where an assignment would otherwise make a variable.",
     "const": "T.const(value, dtype=\"int32\")\nA constant.",

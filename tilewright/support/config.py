@@ -31,20 +31,29 @@ KNOBS: dict[str, Knob] = {
 }
 
 _PREFIX = "TILEWRIGHT_"
+_DIGITS = 18                                  # of an integer, at most
 _TRUTH = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("", "0", "false", "no", "off"), False)}
 
 
 def get(name: str) -> str | int | bool | None:
     """Value of knob `name` (without the TILEWRIGHT_ prefix), read from the environment at each call.
 
-    Raises ArgumentError when the variable does not parse as the knob's type or is out of its range, and when
-    the environment has a TILEWRIGHT_ variable that is no knob: a misspelt one would be ignored silently.
+    Raises ArgumentError when a TILEWRIGHT_ variable of the environment, be it another one, does not parse as the
+    type of its knob, is out of its range, or is no knob: nothing might read it, and it would be ignored silently.
     """
-    knob = KNOBS[name]
-    _refuse_unknown()
-    raw = os.environ.get(_PREFIX + name)
-    if raw is None:
-        return knob.default
+    value = KNOBS[name].default
+    for variable, raw in os.environ.items():
+        if variable.startswith(_PREFIX):
+            read = _parsed(variable[len(_PREFIX):], raw)
+            value = read if variable == _PREFIX + name else value
+    return value
+
+
+def _parsed(name: str, raw: str) -> str | int | bool | None:
+    """The value of the variable TILEWRIGHT_<name> whose text is raw."""
+    knob = KNOBS.get(name)
+    if knob is None:
+        raise _unknown(_PREFIX + name)
     if knob.kind is bool:
         truth = _TRUTH.get(raw.strip().lower())
         if truth is None:
@@ -53,7 +62,7 @@ def get(name: str) -> str | int | bool | None:
         return truth
     if knob.kind is int:
         text = raw.strip()
-        if not text.isascii() or not text.isdigit() or int(text) > knob.most:
+        if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS) or int(text) > knob.most:
             raise ArgumentError(f"{_PREFIX}{name}={raw!r} is not an integer from 0 to {knob.most} ({knob.doc})")
         return int(text)
     return raw or knob.default
@@ -69,10 +78,8 @@ def dump(name: str, text: str) -> None:
         raise ArgumentError(f"TILEWRIGHT_DUMP={str(folder)!r}: {name} cannot be written: {error.strerror}") from None
 
 
-def _refuse_unknown() -> None:
-    for variable in os.environ:
-        if variable.startswith(_PREFIX) and variable[len(_PREFIX):] not in KNOBS:
-            near = difflib.get_close_matches(variable, [_PREFIX + knob for knob in KNOBS], 1)
-            raise ArgumentError(with_hint(
-                f"{variable} is no setting of Tilewright",
-                f"did you mean {near[0]}?" if near else f"the settings are {', '.join(_PREFIX + k for k in KNOBS)}"))
+def _unknown(variable: str) -> ArgumentError:
+    near = difflib.get_close_matches(variable, [_PREFIX + knob for knob in KNOBS], 1)
+    return ArgumentError(with_hint(
+        f"{variable} is no setting of Tilewright",
+        f"did you mean {near[0]}?" if near else f"the settings are {', '.join(_PREFIX + k for k in KNOBS)}"))

@@ -59,6 +59,9 @@ def abs(x: Any) -> Expr:
     return absolute(convert(x))
 
 
+fabs = abs                                   # by C's name
+
+
 def all(*conditions: Any) -> Expr:
     """True when every condition holds."""
     return all_of(*conditions)

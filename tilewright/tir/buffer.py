@@ -14,6 +14,7 @@ from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node
 
+SCOPES = ("global", "local", "shared", "shared.dyn", "warp")     # the memories that a buffer may be in
 DIM_ALIGN = "buffer_dim_align"         # annotation of a block: [[buffer written, axis, factor, offset], ...]
 
 
@@ -22,8 +23,8 @@ class Buffer(Node):
     """Memory seen as an array. Two Buffers are the same only when they are one object.
 
     `strides` (in elements) is empty for a compact row-major buffer; `elem_offset` is the distance of element
-    0 from `data` in elements; `scope` is "global", "local", "shared", "warp", ...; `data_alignment` is in
-    bytes. `axis_separators` are the axes before which a new physical dimension starts (empty: one dimension).
+    0 from `data` in elements; `scope` is one of SCOPES; `data_alignment` is in bytes. `axis_separators` are the
+    axes before which a new physical dimension starts (empty: one dimension).
     """
     name: str
     shape: tuple[Any, ...]
@@ -52,20 +53,12 @@ class Buffer(Node):
 
     def vload(self, begin: Any, dtype: str | None = None) -> Load:
         """The vector of dtype that starts at `begin` along the last axis."""
-        index = [convert(i) for i in (begin if isinstance(begin, (tuple, list)) else (begin,))]
-        lanes = dt.lanes_of(dtype) if dtype else 1
-        if lanes > 1:
-            index[-1] = Ramp(index[-1], IntImm(1, index[-1].dtype), lanes)
-        return load(self, tuple(index))
+        return load(self, vector_at(begin, dt.lanes_of(dtype) if dtype else 1))
 
     def vstore(self, begin: Any, value: Any) -> Any:
         """The statement that stores value, which may be a vector, from `begin` on along the last axis."""
         e = convert(value)
-        index = [convert(i) for i in (begin if isinstance(begin, (tuple, list)) else (begin,))]
-        lanes = dt.lanes_of(e.dtype)
-        if lanes > 1:
-            index[-1] = Ramp(index[-1], IntImm(1, index[-1].dtype), lanes)
-        return hook("tir.store")(self, e, tuple(index))
+        return hook("tir.store")(self, e, vector_at(begin, dt.lanes_of(e.dtype)))
 
     def access_ptr(self, access_mask: str | int = "r") -> Expr:
         """The address of element 0, for a call; a packed function gets a tensor of the buffer's shape and strides.
@@ -118,15 +111,33 @@ def decl_buffer(
 ) -> Buffer:
     """A new buffer. Integers of shape and strides become int32 constants (int64 where they do not fit).
 
-    Raises IRError for a negative extent or a float extent.
+    Raises IRError for a negative extent, a float extent, and a scope that is none of SCOPES ("" is "global").
     """
     extents = tuple(convert(d) for d in shape)
     for d in extents:
         if not dt.is_integer(d.dtype) or (isinstance(d, IntImm) and d.value < 0):
             shown = ", ".join(map(str, extents))
             raise IRError(f"buffer {name}: extent {d} of shape ({shown}) is not a natural number")
+    scope = scope or "global"
+    if not isinstance(scope, str) or scope not in SCOPES:
+        raise IRError(with_hint(f"buffer {name}: {described(scope)} is not a storage scope",
+                                f"the scopes are {', '.join(SCOPES)}"))
     return Buffer(name, extents, dt.canonical(dtype), tuple(convert(s) for s in strides or ()),
                   None if elem_offset is None else convert(elem_offset), scope, data_alignment, offset_factor)
+
+
+def vector_at(begin: Any, lanes: int) -> tuple[Expr, ...]:
+    """The indices of `lanes` neighbours from `begin` on along the last axis; a begin of that many lanes itself.
+
+    Raises IRError for a begin of another number of lanes.
+    """
+    index = [convert(i) for i in (begin if isinstance(begin, (tuple, list)) else (begin,))]
+    given = dt.lanes_of(index[-1].dtype) if index else 1
+    if lanes > 1 and given not in (1, lanes):
+        raise IRError(f"a vector of {lanes} lanes is to start at {index[-1]}, which is a vector of {given}")
+    if lanes > 1 and index and given == 1:
+        index[-1] = Ramp(index[-1], IntImm(1, index[-1].dtype), lanes)
+    return tuple(index)
 
 
 def as_index(e: Expr) -> Expr:

@@ -187,6 +187,13 @@ class _Tokens:
         self.definition(iv.var)
 
     def function(self, x: PrimFunc) -> None:
+        """What a function defines is known inside of it only: another one may hold the same nodes."""
+        outside = dict(self.number)
+        self.signature(x)
+        self.fields(x, "attrs", "body")
+        self.number = outside
+
+    def signature(self, x: PrimFunc) -> None:
         self.out.append(len(x.params))
         for p in x.params:
             self.definition(p)
@@ -199,4 +206,3 @@ class _Tokens:
             if p in x.buffer_map:               # a handle and the data behind it are one address
                 self.number.setdefault(id(x.buffer_map[p].data), self.number[id(p)])
                 self.buffer(x.buffer_map[p], True)
-        self.fields(x, "attrs", "body")

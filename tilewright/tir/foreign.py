@@ -21,6 +21,7 @@ _OPERATORS = {
 # NumPy's functions under other names than te's
 _INSTEAD = {
     "arcsin": "te.asin(x)", "arccos": "te.acos(x)", "arctan": "te.atan(x)", "arctan2": "te.atan2(a, b)",
+    "arcsinh": "te.asinh(x)", "arccosh": "te.acosh(x)", "arctanh": "te.atanh(x)",
     "maximum": "te.max(a, b)", "fmax": "te.max(a, b)", "minimum": "te.min(a, b)", "fmin": "te.min(a, b)",
     "absolute": "te.abs(x)", "fabs": "te.abs(x)", "rint": "te.nearbyint(x)", "logical_and": "te.all(a, b)",
     "logical_or": "te.any(a, b)", "logical_not": "x == 0, or ~x of a bool", "negative": "-x", "square": "x * x",

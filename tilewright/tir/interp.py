@@ -22,6 +22,7 @@ from tilewright.tir.interp_compile import Compiler
 from tilewright.tir.interp_memory import MemoryCompiler
 from tilewright.tir.interp_scalar import V, literal
 from tilewright.tir.interp_support import FLOATS
+from tilewright.tir.shared_work import share_work
 from tilewright.tir.stmt import PrimFunc
 
 _CACHE_SIZE = 256
@@ -109,7 +110,7 @@ def _compile(
     externs: Mapping[str, Callable[..., Any]],
 ) -> tuple[Callable[..., Any], set[int]]:
     """(program over the lists of arrays and then scalars, the data Vars that it writes)."""
-    func = start_empty_reductions(func)
+    func = share_work(start_empty_reductions(func))
     c = Compiler(func, check, externs)
     c.indent = " "
     for v, value in symbols.items():

@@ -117,7 +117,8 @@ class Compiler(EffectCompiler):
     def thread_group(self, s: For, var: str, domain: str) -> None:
         """The threads of a block as generators that run from barrier to barrier."""
         name, site, outer_track, outer_nest = self.name("thread"), self.site(), dict(self.track), self.nest
-        shared = [m for data, m in self.owner.items() if data in self.plan.written[id(s)]] if self.check else []
+        checked = self.plan.written[id(s)] - self.plan.reduced.get(id(s), set()) if self.check else set()
+        shared = [m for data, m in self.owner.items() if data in checked]
         names = [(self.name("mw"), self.name("mr")) for _ in shared]
         self.globals[f"races_{name}"] = [
             lambda sets, label=m.label: self.race(site, s.loop_var.name, s.thread_tag, label, sets) for m in shared

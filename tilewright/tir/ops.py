@@ -127,6 +127,31 @@ def _hypot(f: Any, x: Any, y: Any) -> Any:
     return f.select(f.isinf(x), f.abs(x), f.select(f.isinf(y), f.abs(y), large * f.sqrt(1.0 + ratio * ratio)))
 
 
+_LOG_2 = math.log(2.0)
+_LARGE = 1e8                                # 1 + x * x is x * x from here on
+
+
+def _asinh(f: Any, x: Any) -> Any:
+    """log(a + sqrt(a*a + 1)) with the sign of x, a = |x|; by log1p, which keeps small a, and log(2 a) for a large a."""
+    a = f.abs(x)
+    near = f.log1p(a + a * a / (1.0 + f.sqrt(1.0 + a * a)))
+    return f.copysign(f.select(a > _LARGE, f.log(a) + _LOG_2, near), x)
+
+
+def _acosh(f: Any, x: Any) -> Any:
+    """log(x + sqrt(x*x - 1)); by log1p of what is above 1, which keeps x near 1, and log(2 x) for a large x."""
+    t = x - 1.0
+    near = f.log1p(t + f.sqrt(t * (t + 2.0)))
+    return f.select(x < 1.0, math.nan, f.select(x > _LARGE, f.log(x) + _LOG_2, near))
+
+
+def _atanh(f: Any, x: Any) -> Any:
+    """log((1 + a) / (1 - a)) / 2 with the sign of x, a = |x|; by log1p, which keeps small a."""
+    a = f.abs(x)
+    far = 2.0 * a / (1.0 - a)
+    return f.copysign(0.5 * f.log1p(f.select(a < 0.5, 2.0 * a + far * a, far)), x)
+
+
 def _unsigned(x: int, dtype: str) -> int:
     """The bits of an element as a number that is not negative."""
     return x & ((1 << dt.bits_of(dtype)) - 1)
@@ -140,6 +165,9 @@ INTRINSICS: dict[str, Intrinsic] = {
     "sin": _math(math.sin), "cos": _math(math.cos), "tan": _math(math.tan),
     "asin": _math(math.asin, np.arcsin), "acos": _math(math.acos, np.arccos), "atan": _math(math.atan),
     "sinh": _math(math.sinh), "cosh": _math(math.cosh), "tanh": _math(math.tanh),
+    "asinh": _math(math.asinh, np.arcsinh, expansion=_asinh),
+    "acosh": _math(math.acosh, np.arccosh, expansion=_acosh),
+    "atanh": _math(math.atanh, np.arctanh, expansion=_atanh),
     "sigmoid": _math(_sigmoid, lambda x: 1 / (1 + np.exp(-x))), "erf": _math(math.erf),
     "floor": _math(math.floor, llvm="floor"), "ceil": _math(math.ceil, llvm="ceil"),
     "trunc": _math(math.trunc, llvm="trunc"),

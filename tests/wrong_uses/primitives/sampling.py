@@ -220,3 +220,26 @@ def postproc_twice():
     sch, _, _, _ = nest()
     sch.enter_postproc()
     watch(sch).enter_postproc()
+
+
+@wrong("`sch.trace.apply_to_schedule(func)`", r"a trace is applied to a Schedule, not to an object of type PrimFunc")
+def trace_on_function():
+    sch = blocks(chain)
+    sch.get_loops("B")
+    sch.trace.apply_to_schedule(sch.func)
+
+
+@wrong("`v < 4` of a sampled integer",
+       r"sampled 2 may be another integer when the trace is replayed: it takes \+, -, \*")
+def sampled_compared():
+    assert blocks(chain).sample_categorical([2], [1]) < 4
+
+
+@wrong("`v * 1.5` of a sampled integer", r"1\.5 stands beside a sampled integer and is no integer")
+def sampled_times_float():
+    assert blocks(chain).sample_categorical([2], [1]) * 1.5
+
+
+@wrong("`8 // (v - 2)` of a sampled 2", r"8 // 0 of a sampled integer divides by zero")
+def sampled_by_zero():
+    assert 8 // (blocks(chain).sample_categorical([2], [1]) - 2)

@@ -466,3 +466,44 @@ def intrinsic_shapes():
 @wrong("`TensorIntrin.register(3, desc, impl)`", r"the name 3 of a tensor intrinsic is not a string with characters")
 def intrinsic_name():
     TensorIntrin.register(3, blockless, blockless)
+
+
+def doubled(shape, reads, name):
+    """A schedule of B[i, j] = reads(A, i, j) * 2, of 16 by 16"""
+    a = te.placeholder(shape, name="A")
+    b = te.compute((16, 16), lambda i, j: reads(a, i, j) * 2.0, name=name)
+    return Schedule(te.create_prim_func([a, b]))
+
+
+@functools.cache
+def vectors(shape, lanes):
+    """y = x * 2 of a shape, by one vector"""
+    x = te.placeholder(shape, name="x")
+    y = te.compute(shape, lambda *i: x(*i) * 2.0, name="y")
+    at = [0] * len(shape)
+    return te.decl_tensor_intrin(y.op, lambda i, o: o[0].vstore(at, i[0].vload(at, f"float32x{lanes}") * 2.0)).compute
+
+
+@wrong("an intrinsic that loads a vector along an axis that is not the operand's last",
+       r"vectors along the last axis of x, which is dimension 0 of A of 2 dimension\(s\)")
+def vector_across_rows():
+    sch = doubled((16, 16), lambda a, i, j: a[j, i], "B")
+    inner = split(sch, "B", 8)
+    watch(sch).tensorize(inner, vectors((8,), 8))
+
+
+@wrong("an intrinsic that loads a vector from every other element",
+       r"vectors along the last axis of x, which is dimension 1, in steps of 2, of A of 2 dimension\(s\)")
+def vector_of_steps():
+    sch = doubled((16, 32), lambda a, i, j: a[i, 2 * j], "B")
+    inner = split(sch, "B", 8)
+    watch(sch).tensorize(inner, vectors((8,), 8))
+
+
+@wrong("an intrinsic that loads four rows of four as one vector, on a wider matrix",
+       r"A has the stride 16 along dimension 0, the buffer x of the intrinsic is compact and so has the stride 4")
+def vector_over_rows():
+    sch = doubled((16, 16), lambda a, i, j: a[i, j], "B")
+    (i0, i1), (j0, j1) = (sch.split(loop, [None, 4]) for loop in sch.get_loops("B"))
+    sch.reorder(i0, j0, i1, j1)
+    watch(sch).tensorize(i1, vectors((4, 4), 16))

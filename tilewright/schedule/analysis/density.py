@@ -14,6 +14,7 @@ from tilewright.schedule.analysis.domains import Domains, Interval, axis_domains
 from tilewright.schedule.analysis.required import Place, inside, usable
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import BufferRegion
+from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.node import substitute, walk
@@ -33,6 +34,26 @@ def is_dense(realize: BlockRealize, region: BufferRegion, inner: Domains, place:
                  for r, low in zip(region.region, lows, strict=True))
     return points and _independent(lows, ranges, place) and _cut_to_box(realize, region, inner, place) and _runs_at_all(
         realize, inner, place, {n for r in region.region for n in walk(r.min)}, _in_bounds(realize, region))
+
+
+def box_where(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place,
+              conditions: Sequence[Expr]) -> list[Interval] | None:
+    """The box of which the block touches every element, at one of them each time, while the loops `inner` run and the
+    conditions, on these loops alone, hold; None where there is no such box. Domains count as in is_dense.
+    """
+    if _has_conditions(realize.block.body) or not all(is_const(r.extent, 1) for r in region.region):
+        return None
+    lows = [substitute(r.min, bindings(realize)) for r in region.region]
+    domains = {v: d for v, d in inner.items() if any(n is v for low in lows for n in walk(low))}
+    known = all(isinstance(extent, IntImm) and extent.value > 0 for _, extent in inner.values())
+    if not known or any(isinstance(n, Var) and n not in domains for c in conditions for n in walk(c)):
+        return None
+    mapping = detect_iter_map(lows, domains, all_of(*conditions), place.analyzer)
+    if mapping is None or not mapping.is_bijective or not _cut_to_box(realize, region, inner, place):
+        return None
+    indexed = {n for r in region.region for n in walk(r.min)}
+    return list(mapping.outputs) if _runs_at_all(
+        realize, inner, place, indexed, _in_bounds(realize, region)) else None
 
 
 def _has_conditions(body: Stmt) -> bool:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
@@ -11,11 +11,12 @@ from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import Interval, intervals_of
 from tilewright.schedule.analysis.accesses import TRUE, Collector, Instance, Touch
 from tilewright.schedule.analysis.dataflow import is_allocated
-from tilewright.schedule.analysis.density import domain_box, is_dense
+from tilewright.schedule.analysis.density import box_where, domain_box, is_dense
 from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
 from tilewright.schedule.analysis.required import Place, inside
 from tilewright.schedule.analysis.shared_reductions import shared_reduction
+from tilewright.schedule.analysis.threads import divided
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal
 from tilewright.tir.arithmetic import all_of, binary
@@ -162,15 +163,18 @@ def first_sign(vector: Sequence[int]) -> int:
     return next((s for s in vector if s), 0)
 
 
-def carried_dependence(region: Region, thread_tag: str = "", shared: Sequence[Instance] = ()) -> Clash | None:
+def carried_dependence(region: Region, thread_tag: str = "", shared: Sequence[Instance] = (),
+                       together: Container[Buffer] = ()) -> Clash | None:
     """Two accesses of different iterations that may touch one element, one of them a write, or None.
 
     Buffers whose whole life is inside one iteration do not count, but for shared memory where the loop is (to be)
     bound to an axis of the threads of a block, or inside of such a loop; nor do the steps of the reductions `shared`
-    by its threads.
+    by its threads, nor buffers that they fill `together`.
     """
     path = region.sch.path_to(region.nest[-1])
     for group in region.by_buffer():
+        if group[0].buffer in together:
+            continue
         clash = _first_carried(region, group, shared)
         if clash is not None and (shared_between(group[0].buffer, path, thread_tag) or not _private(region, group)):
             return clash
@@ -204,7 +208,8 @@ def ordered_axes(region: Region) -> list[tuple[Instance, str]]:
 def require_independent(sch: Schedule, loop: For, primitive: str, thread_tag: str = "") -> None:
     """Refuse, in the words of primitive, unless the iterations of loop may run at once (as threads of thread_tag).
 
-    The threads of a block may share the steps of a reduction: the lowering combines their parts.
+    The threads of a block may share the steps of a reduction: the lowering combines their parts. What they fill
+    together is left to require_shared_work.
     """
     name, region = loop.loop_var.name, Region(sch, [loop])
     shared: list[Instance] = []
@@ -221,7 +226,7 @@ def require_independent(sch: Schedule, loop: For, primitive: str, thread_tag: st
         steps = ", a scan: its steps run in order" if kind == "ordered" else why
         legal(False, f"cannot {primitive} loop {name}: it carries the {kind} axis of block {block}{steps}", loop,
               hint=f"{primitive} a loop of the output")
-    clash = carried_dependence(region, thread_tag, shared)
+    clash = carried_dependence(region, thread_tag, shared, divided(sch, loop, thread_tag))
     if clash is not None:
         legal(False, f"cannot {primitive} loop {name}: two of its iterations may touch the same element of "
               f"{clash.a.buffer.name}, which is written ({clash.who})", loop, *clash.at,
@@ -291,6 +296,11 @@ def _private(region: Region, group: Sequence[Touch]) -> bool:
                for k, t in enumerate(group) if t.reads)
 
 
+def private_to_iterations(region: Region, buffer: Buffer) -> bool:
+    """True when each iteration of the region's nest may have a copy of its own of the buffer."""
+    return all(_private(region, group) for group in region.by_buffer() if group[0].buffer is buffer)
+
+
 def _is_allocated_in(region: Region, buffer: Buffer) -> bool:
     return any(buffer is b for i in region.instances for b in i.realize.block.alloc_buffers)
 
@@ -330,11 +340,14 @@ def _covers(sch: Schedule, write: Touch, read: Touch) -> bool:
     place = Place(analyzer, fixed)
     given = {v: d for v, d in write.access.domains.items() if v not in fixed}
     points = BufferRegion(write.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in write.local))
-    if not is_dense(writer, points, given, place) or beyond_domain(writer, sch.analyzer_at(writer)) \
-            or branches_of_its_own(sch.index, writer, reader):
+    if branches_of_its_own(sch.index, writer, reader):
         return False
     free = {v: d for v, d in read.access.domains.items() if v not in fixed}
-    needed, written = _box(read, free, analyzer), _box(write, given, analyzer, widen=False)
+    needed, cuts = _box(read, free, analyzer), beyond_domain(writer, sch.analyzer_at(writer))
+    if cuts:
+        written = box_where(writer, points, given, place, cuts)
+    else:
+        written = _box(write, given, analyzer, widen=False) if is_dense(writer, points, given, place) else None
     limits = domain_box(writer, points, place)
     return needed is not None and all(
         given is not None and inside(needed, given, write.buffer, place) for given in (written, limits))

@@ -16,6 +16,7 @@ from tilewright.schedule.analysis.domains import Interval, domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
 from tilewright.schedule.analysis.legality import shared_between
 from tilewright.schedule.analysis.required import Place, relaxed
+from tilewright.schedule.analysis.threads import divided
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index
 from tilewright.support.errors import legal
@@ -164,7 +165,7 @@ def require_no_race(sch: Schedule, name: str) -> None:
     block that writes what it reads.
 
     A buffer that is used below such a loop only belongs to one iteration, as long as what is read of it was written
-    in the same iteration.
+    in the same iteration. What the threads of a block do together they may.
     """
     here = sch.index.realizes[name]
     makers = {w.block.name for r in here.block.reads for w in writers_of(sch, r.buffer)}
@@ -178,12 +179,13 @@ def require_no_race(sch: Schedule, name: str) -> None:
 def _require_apart(sch: Schedule, here: BlockRealize, loops: Sequence[For]) -> None:
     """Iterations of the last of loops do not conflict through the block here."""
     index, loop = sch.index, loops[-1]
+    together = divided(sch, loop, loop.thread_tag)
     touched = [r.buffer for r in (*here.block.reads, *here.block.writes)]
     partners = {id(r): r for b in touched for r in (*writers_of(sch, b), *readers_of(sch, b))}
     for partner in partners.values():
         if not any(above is loop for above in index.loops_above(partner)):
             continue
-        pairs = _shared_pairs(sch, index, partner, here, loop)
+        pairs = [p for p in _shared_pairs(sch, index, partner, here, loop) if p[0].buffer not in together]
         reaching = {v for v in vectors(sch, index, partner, here, loops, pairs) if v[-1] and not any(v[:-1])}
         legal(not reaching, f"iterations of the {loop.kind} loop {loop.loop_var.name} would conflict in "
               f"{pairs[0][0].buffer.name if pairs else ''} between blocks {partner.block.name} and {here.block.name}",

@@ -62,6 +62,11 @@ def shared_reduction(realize: BlockRealize, above: Sequence[For], bound: For | N
     for loop in above[:first]:
         if reduces_over(realize, loop.loop_var):
             return f"loop {loop.loop_var.name}, outside of it, runs steps of the same reduction"
+    outermost = next(n for n, loop in enumerate(above) if is_block_thread(loop, bound))
+    for loop in above[outermost:first]:
+        if loop.kind not in (SERIAL, UNROLLED, THREAD_BINDING) and not _at_most_once(loop) and loop is not bound \
+                or loop.thread_tag.startswith("blockIdx"):
+            return f"loop {loop.loop_var.name}, between the threads, is {loop.thread_tag or loop.kind}"
     serial: list[For] = []
     for loop in above[first:]:
         name = loop.loop_var.name

@@ -1,14 +1,14 @@
 """Primitives that say how the iterations of a loop run, and annotate and unannotate."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tilewright.schedule.analysis.legality import check_annotated_loops, require_independent
 from tilewright.schedule.handles import plain
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import BlockRV, LoopRV, statements
+from tilewright.schedule.state import BlockRV, LoopRV, statements, sub_statements
 from tilewright.support.errors import described, legal, require
 from tilewright.tir.expr import IntImm
 from tilewright.tir.stmt import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, For, Stmt, is_thread_axis
@@ -63,11 +63,16 @@ def bind(sch: Schedule, loop: LoopRV, thread_axis: str) -> None:
 
         for i in range(n): body   ->   for i in T.thread_binding(n, thread="threadIdx.x"): body
 
+    Threads of one block share its "shared" memory. What all of them need there they may compute together, with a
+    barrier before and after it: the first thread does it, or each does a part, where a loop of it is bound to the same
+    threadIdx axis as one around. They may share the steps of a reduction too: the lowering combines their parts.
+
     Legal when parallel would be, and every other loop of the kernel that is bound to this axis has the same extent
-    and is not nested with this one. Threads of one block share its "shared" memory: there no two iterations of a loop
-    that is bound to threadIdx may meet in an element. They may share the steps of a reduction (the lowering combines
-    the parts of the threads) where the loop drives no output axis, the reduction is whole and by a known combiner, and
-    the other loops that drive it are inside.
+    and is not nested with this one. In shared memory no two iterations of a loop that is bound to threadIdx may meet in
+    an element, but in what threads compute together: where that is the same for all of them and written to shared
+    memory only, where a thread reads only what it would have written alone, where parts do not meet and are no more
+    than threads, and where all threads come alike. Threads may share the steps of a reduction where the loop drives no
+    output axis, the reduction is whole and by a known combiner, and the other loops that drive it are inside.
     """
     tag = getattr(thread_axis, "thread_tag", thread_axis)
     old = _serial(sch, loop, THREAD_BINDING)
@@ -83,17 +88,32 @@ def bind(sch: Schedule, loop: LoopRV, thread_axis: str) -> None:
 
 
 def _check_same_axis(sch: Schedule, loop: For, tag: str) -> None:
+    """Other loops of the axis in the kernel share the extent, or are nested with this one.
+
+    What nested ones run is shared work, or not legal (require_shared_work).
+    """
     analyzer, path = sch.analyzer_at(loop), sch.path_to(loop)
+    inside = any(isinstance(s, For) and s.thread_tag == tag for s in path[:-1])
     outermost = next(s for s in path if isinstance(s, For))
-    for other in statements(outermost):
-        if isinstance(other, For) and other.thread_tag == tag:
-            mine, theirs = loop.loop_var.name, other.loop_var.name
+    for other, topmost in _bound_to(outermost, tag):
+        mine, theirs = loop.loop_var.name, other.loop_var.name
+        if other in path or any(s is other for s in statements(loop)):
+            legal(other is loop or tag.startswith("threadIdx"),
+                  f"loop {theirs} is bound to {tag}, and the loops are nested", loop, other)
+        elif topmost and not inside:
             legal(analyzer.equal(loop.extent, other.extent),
                   f"loop {mine} has extent {loop.extent}, and loop {theirs}, "
                   f"bound to {tag} in the same kernel, has {other.extent}", loop, other,
                   hint="loops of one thread axis share an extent: split to the same factor")
-            nested = other in path or any(s is other for s in statements(loop))
-            legal(not nested, f"loop {theirs} is bound to {tag}, and the loops are nested", loop, other)
+
+
+def _bound_to(stmt: Stmt, tag: str, topmost: bool = True) -> Iterator[tuple[For, bool]]:
+    """The loops below stmt that are bound to an axis, and whether no other one of it is around."""
+    if isinstance(stmt, For) and stmt.thread_tag == tag:
+        yield stmt, topmost
+        topmost = False
+    for below in sub_statements(stmt):
+        yield from _bound_to(below, tag, topmost)
 
 
 def _serial(sch: Schedule, rv: LoopRV, kind: str) -> For:

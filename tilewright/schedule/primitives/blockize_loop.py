@@ -187,9 +187,9 @@ class _Blockized:
             runs = all(a.loop_var in driving or analyzer.prove(binary("gt", a.extent, 0)) for a in self.around)
         with analyzer.constraint(binary("le", iv.dom.extent, 0)):
             tells = any(analyzer.prove(binary("le", extent, 0)) for extent in extents)
-        legal(runs and tells, f"axis {iv.var.name} of block {self.realize.block.name} has {iv.dom.extent} elements; where these "
-              "are none, the new block's axes would not tell, and the reduction not start", self.top, self.realize,
-              hint="blockize before the loops are split or fused")
+        legal(runs and tells, f"axis {iv.var.name} of block {self.realize.block.name} has {iv.dom.extent} elements; "
+              "where these are none, the new block's axes would not tell, and the reduction not start", self.top,
+              self.realize, hint="blockize before the loops are split or fused")
 
     def _bounded_by_axes(self, loop: For) -> For:
         """A loop inside, whose bounds the axes of the new block tell in the place of the loops around."""

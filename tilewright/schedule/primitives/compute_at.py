@@ -31,7 +31,8 @@ from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
-from tilewright.tir.stmt import BlockRealize, For, Stmt, seq
+from tilewright.tir.shared_work import is_shared
+from tilewright.tir.stmt import BlockRealize, For, Stmt, is_thread_axis, seq
 
 
 @primitive
@@ -49,7 +50,8 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     The block gets new loops, one for each iter var, over the box of what is needed, and a predicate where that reaches
     beyond its domain. preserve_unit_loops: also make the loops of one iteration. index: the place in the body of loop,
     -1 as late as possible, -2 as early as possible, n >= 0 before statement n. Where sample_compute_location gave a
-    place that is no loop, the block stays, or is inlined.
+    place that is no loop, the block stays, or is inlined. In "shared" memory the block computes what all threads of a
+    block need, and they do it together: one of them, or each a part where its new loops are bound to their axes.
 
     Legal when the block computes each element from its inputs alone, whole reductions; when all its producers come
     before the place; when its consumers read what it has written by then, and are below loop, or come after all of what
@@ -199,9 +201,15 @@ def _place(children: Sequence[Stmt], producers: Sequence[BlockRealize], consumer
     return index
 
 
-def _scope(sch: Schedule, target: For) -> tuple[Place, Callable[[BlockRealize], Domains]]:
-    """What is known inside target, and for a block below it the loops between."""
+def _scope(sch: Schedule, target: For,
+           of_all_threads: bool = False) -> tuple[Place, Callable[[BlockRealize], Domains]]:
+    """What is known inside target, and for a block below it the loops between.
+
+    of_all_threads: whichever thread of a block it is; the loops over them count as if they were between.
+    """
     above = [*sch.index.loops_above(target), target]
+    if of_all_threads:
+        above = [loop for loop in above if not is_thread_axis(loop.thread_tag)]
     place = Place(sch.analyzer_at(target.body), frozenset(loop.loop_var for loop in above))
 
     def inner_of(realize: BlockRealize) -> Domains:
@@ -215,7 +223,8 @@ def _move(sch: Schedule, realize: BlockRealize, target: For, at: int, below: Seq
 
     kind "writes": the part that writes what these read; "reads": the part that reads no more than these write.
     """
-    place, inner_of = _scope(sch, target)
+    filled = kind == "writes" and all(is_shared(r.buffer) for r in realize.block.writes)
+    place, inner_of = _scope(sch, target, of_all_threads=filled)
     boxes = touched(below, "reads" if kind == "writes" else "writes", inner_of, place)
     block = narrowed(sch, realize, to_move=not never_runs(sch, realize.block))
     domains = solve(block, getattr(block, kind), boxes, place, within=kind == "reads")

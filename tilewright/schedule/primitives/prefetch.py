@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives.caching import chosen
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import require
@@ -9,7 +10,8 @@ from tilewright.tir.stmt import SERIAL, UNROLLED
 
 
 @primitive
-def prefetch(sch: Schedule, block: BlockRV | str, read_buffer_index: int, loop: LoopRV, offset: int = 1) -> None:
+def prefetch(sch: Schedule, block: BlockRV | str, read_buffer_index: int | str, loop: LoopRV,
+             offset: int = 1) -> None:
     """Ask, at the start of each iteration of a loop, for the memory that a block reads some iterations later.
 
         for i in range(n): B[...] = A[f(i)]
@@ -18,24 +20,22 @@ def prefetch(sch: Schedule, block: BlockRV | str, read_buffer_index: int, loop: 
             T.prefetch(A[f(i + offset)])          # one request per cache line, while i + offset < n
             B[...] = A[f(i)]
 
-    read_buffer_index: the position among the buffers that block reads. offset: how many iterations later. The requests
-    are written out when the function is lowered, for the whole region of the buffer that an iteration of the loop
-    reads. They have no effect on what is computed.
+    read_buffer_index: the position among the buffers that block reads, or a name. offset: how many iterations later.
+    The requests are written out when the function is lowered, for the whole region of the buffer that an iteration of
+    the loop reads. They have no effect on what is computed.
 
     Legal when the loop is serial or unrolled and stands around the block, and the offset is positive and not asked for
     already.
     """
     realize = sch.realize(block)
-    reads = realize.block.reads
-    require(isinstance(read_buffer_index, int) and 0 <= read_buffer_index < len(reads),
-            f"block {realize.block.name} reads {len(reads)} buffer(s), there is no number {read_buffer_index}", realize)
+    region = chosen(realize, realize.block.reads, read_buffer_index, "reads")
     old = sch.loop(loop)
     require(any(old is above for above in sch.path_to(realize)),
             f"loop {old.loop_var.name} is not around block {realize.block.name}", old, realize)
     require(old.kind in (SERIAL, UNROLLED), f"loop {old.loop_var.name} is {old.thread_tag or old.kind}: its iterations "
             "have no order in which one is later", old, hint="prefetch at a serial loop inside of it")
     require(isinstance(offset, int) and offset > 0, f"the offset {offset} is not a positive number of iterations", old)
-    wanted = [reads[read_buffer_index].buffer.name, offset]
+    wanted = [region.buffer.name, offset]
     earlier = list(old.annotations.get("prefetch", []))
     require(wanted not in earlier, f"loop {old.loop_var.name} prefetches {wanted[0]} that far ahead already", old)
     sch.replace(old, old.replace(annotations={**old.annotations, "prefetch": [*earlier, wanted]}))

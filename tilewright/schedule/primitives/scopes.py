@@ -8,11 +8,9 @@ from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import require
-from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
+from tilewright.tir.buffer import SCOPES, Buffer, BufferRegion, Load, MatchBuffer
 from tilewright.tir.node import N, Node, rewrite
 from tilewright.tir.stmt import Allocate, Block, Store
-
-SCOPES = ("global", "local", "shared", "shared.dyn", "warp")
 
 
 @primitive

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.primitives.tensor_match import Operand
 from tilewright.support.errors import legal, require
+from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, row_major
-from tilewright.tir.expr import Call, Expr, IntImm, Var
-from tilewright.tir.iter_var import Range
+from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Var
+from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import Block, Stmt
+from tilewright.tir.stmt import Block, For, Stmt, Store
 
 
 @dataclass
@@ -22,6 +23,8 @@ class TensorView:
     param: Buffer
     operand: Operand
     pointer: bool                                # the implementation takes its address
+    vector: bool = False                         # it loads or stores vectors there,
+    runs_on: bool = False                        # which may go on behind the end of a row
     buffer: Buffer = field(init=False)
     region: BufferRegion = field(init=False)
 
@@ -80,8 +83,10 @@ class TensorView:
             legal(analyzer.prove(inside), f"{name} would be {r.min} to {r.min} + {r.extent} of dimension {n} of "
                   f"{source.name}, which has the extent {dim}", at, hint="pad the extents (pad_einsum)")
         have = source.strides or row_major(source.shape)
+        self._check_vectors(at)
         table: dict[Var, Expr] = {}
-        strides = self.param.strides or (row_major([IntImm(e) for e in self.extents]) if self.pointer else ())
+        compact = row_major([IntImm(e) for e in self.extents]) if self.pointer or self.runs_on else ()
+        strides = self.param.strides or compact
         for k, want in enumerate(strides):
             axis = self.operand.axes[k]
             if self.extents[k] == 1 or axis is None:
@@ -100,6 +105,19 @@ class TensorView:
             legal(analyzer.prove(binary("eq", binary("floormod", offset, self.param.offset_factor), 0)),
                   f"{name} starts at the offset {offset} of {source.name}, which is not known to be a multiple of "
                   f"{self.param.offset_factor} (offset_factor)", at)
+
+    def _check_vectors(self, at: Stmt) -> None:
+        """Neighbours along the last axis, as a vector has them, are neighbours in the operand."""
+        if not self.vector or not self.operand.axes:
+            return
+        source, name = self.operand.buffer, self.param.name
+        axis, step = self.operand.axes[-1], self.operand.steps[-1]
+        steps = f", in steps of {step}," if step != 1 else ""
+        where = "no dimension" if axis is None else f"dimension {axis}{steps}"
+        require(axis == source.ndim - 1 and step == 1, f"the implementation loads or stores vectors along the last "
+                f"axis of {name}, which is {where} of {source.name} of {source.ndim} dimension(s)", at,
+                hint=f"vectors lie along the last dimension: copy the part of {source.name} into a tile first, or use "
+                     "an intrinsic that takes its elements one by one")
 
 
 def _number(extent: Expr) -> int:
@@ -130,3 +148,25 @@ def pointers_of(block: Block) -> set[object]:
         elif isinstance(n, Var) and n.dtype == "handle":
             found.add(n)
     return found
+
+
+def vectors_of(block: Block) -> dict[Buffer, bool]:
+    """The buffers that the implementation loads or stores vectors of; True where one may go on behind its row."""
+    analyzer, found = Analyzer(), dict[Buffer, bool]()
+    for n in walk(block):
+        if isinstance(n, For):
+            analyzer.bind(n.loop_var, n.min, n.extent)
+        elif isinstance(n, IterVar) and n.dom is not None:
+            analyzer.bind(n.var, n.dom.min, n.dom.extent)
+    for n in walk(block):
+        if isinstance(n, (Load, Store)) and n.indices and dt.lanes_of(n.indices[-1].dtype) > 1:
+            found[n.buffer] = found.get(n.buffer, False) or not _in_row(n.indices[-1], n.buffer.shape[-1], analyzer)
+    return found
+
+
+def _in_row(index: Expr, extent: Expr, analyzer: Analyzer) -> bool:
+    """A vector index that touches no element behind the row; only a Ramp may (see Load)."""
+    if not isinstance(index, Ramp):
+        return True
+    last = binary("add", index.base, binary("mul", index.stride, index.lanes - 1))
+    return all(analyzer.prove(binary("lt", e, extent)) for e in (index.base, last))

@@ -12,7 +12,7 @@ from tilewright.schedule.primitives.blockize_loop import blockize_loop
 from tilewright.schedule.primitives.tensor_body import Instantiation
 from tilewright.schedule.primitives.tensor_leaves import Leaf, leaves, runs_whole_domain, unproven
 from tilewright.schedule.primitives.tensor_match import Operand, match
-from tilewright.schedule.primitives.tensor_view import TensorView, pointers_of, viewed_again
+from tilewright.schedule.primitives.tensor_view import TensorView, pointers_of, vectors_of, viewed_again
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, statements
 from tilewright.support.errors import legal, require
@@ -62,15 +62,16 @@ def tensorize(sch: Schedule, block_or_loop: BlockRV | LoopRV | str, tensor_intri
     operands, scalars = match(root_block(desc), params, scalar_parameters(desc), outer.body, analyzer, realize)
     _check_aliases(described, params, operands, realize)
     _check_written(params, operands, described, realize)
-    pointers, again = pointers_of(root_block(impl)), viewed_again(root_block(impl))
-    views = [TensorView(a, b, operands[a], b in pointers or b.data in pointers)
+    body = root_block(impl)
+    pointers, vectors, again = pointers_of(body), vectors_of(body), viewed_again(body)
+    views = [TensorView(a, b, operands[a], b in pointers or b.data in pointers, b in vectors, vectors.get(b, False))
              for a, b in zip(params, parameter_buffers(impl), strict=True)]
     for view in views:
         view.check(analyzer, realize)
         require(view.in_order or view.param not in again, f"the implementation views parts of {view.param.name}, which "
                 f"lies across the dimensions of {view.operand.buffer.name} in another order", realize)
     values = {b: scalars[a] for a, b in zip(scalar_parameters(desc), scalar_parameters(impl), strict=True)}
-    root = Instantiation(sch, views, values).run(root_block(impl))
+    root = Instantiation(sch, views, values).run(body)
     sch.replace(realize, realize.replace(block=_tensorized(outer, root, views, described)))
 
 

@@ -137,8 +137,8 @@ class Stage(MemoryCalls):
         if not isinstance(thread_ivar, IterVar) or thread_ivar.iter_type != THREAD_INDEX:
             call.refuse(f"{axis_name(thread_ivar)} is not a thread axis",
                         'make one with te.thread_axis("threadIdx.x")')
-        for key, mark in self.marks.items():
-            if mark.thread_tag == thread_ivar.thread_tag and key != id(ivar):
+        for key, mark in self.marks.items():                 # virtual threads are as many axes as there are loops
+            if mark.thread_tag == thread_ivar.thread_tag and key != id(ivar) and not mark.thread_tag.startswith("vth"):
                 call.refuse(f"{thread_ivar.thread_tag} is already bound to another loop of {self.op.name}",
                             "use another thread axis, or fuse the loops")
         self._mark("bind", ivar, call, thread_ivar)

@@ -1,0 +1,275 @@
+"""Memory in scope shared that the threads of a block fill together: what may be scheduled so, and what comes out."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.lowering import lower
+from tilewright.lowering.pipeline import PASSES
+from tilewright.schedule import Schedule
+from tilewright.support.errors import ScheduleError
+from tilewright.tir import interp
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import Allocate
+from tilewright.tir.verify import verify
+from tilewright.tir.verify_gpu import verify_gpu
+
+BARRIER = 'T.sync("shared")'
+
+
+def check_every_form(func, inputs, want):
+    """func gives `want` in block form, after every pass, and in the form that is meant for reading; its flat form."""
+    def run(form, what):
+        out = np.full_like(want, 93)
+        interp.run(form, *[a.copy() for a in inputs], out)
+        np.testing.assert_array_equal(out, want, what)
+
+    run(func, "block form")
+    simple = lower(func, simple_mode=True)
+    run(simple, "simple mode")
+    for p in PASSES:
+        func = p.run(func)
+        verify(func, stage=p.stage)
+        run(func, p.name)
+    verify_gpu(func)
+    return simple
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).integers(-9, 9, shape).astype("int32")
+
+
+def shared_size(func):
+    """The number of elements of each shared allocation, by its name."""
+    return {n.buffer.name: n.buffer.shape[0].value for n in walk(func.body)
+            if isinstance(n, Allocate) and n.buffer.scope == "shared"}
+
+
+def matmul(n):
+    a, b = te.placeholder((n, n), "int32", "A"), te.placeholder((n, n), "int32", "B")
+    k = te.reduce_axis((0, n), "k")
+    return te.create_prim_func([a, b, te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), "C")])
+
+
+def tiled(n, tile, bind=True):
+    """(schedule, block C, the loop over tiles of the reduction, [(loop, axis)...])"""
+    sch = Schedule(matmul(n))
+    block = sch.get_block("C")
+    i, j, k = sch.get_loops(block)
+    (by, ty), (bx, tx), (ko, ki) = (sch.split(x, [None, tile]) for x in (i, j, k))
+    sch.reorder(by, bx, ty, tx, ko, ki)
+    axes = [(by, "blockIdx.y"), (bx, "blockIdx.x"), (ty, "threadIdx.y"), (tx, "threadIdx.x")]
+    for loop, axis in axes if bind else ():
+        sch.bind(loop, axis)
+    return sch, block, ko, axes
+
+
+@pytest.mark.parametrize("n", [16, 15])
+def test_a_tiled_product_with_tiles_that_all_threads_fetch(n):
+    sch, block, ko, _ = tiled(n, 4)
+    for operand in (0, 1):
+        copy = sch.cache_read(block, operand, "shared")
+        sch.compute_at(copy, ko)
+        rows, columns = sch.get_loops(copy)[-2:]
+        sch.bind(rows, "threadIdx.y")
+        sch.bind(columns, "threadIdx.x")
+    a, b = numbers(n, n), numbers(n, n, seed=1)
+    flat = check_every_form(sch.func, [a, b], a @ b)
+    assert str(flat).count(BARRIER) == 3                   # before, between and after the two copies
+    assert shared_size(flat) == {"A_shared": 16, "B_shared": 16}
+
+
+def test_bound_afterwards():
+    sch, block, ko, axes = tiled(12, 4, bind=False)
+    for operand, axis in enumerate(("threadIdx.x", "threadIdx.y")):
+        copy = sch.cache_read(block, operand, "shared")
+        sch.compute_at(copy, ko)                           # no threads yet: one row, or one column, of the tile
+        axes.append((sch.get_loops(copy)[-1], axis))
+    for loop, axis in axes:
+        sch.bind(loop, axis)
+    a, b = numbers(12, 12), numbers(12, 12, seed=1)
+    flat = check_every_form(sch.func, [a, b], a @ b)
+    assert shared_size(flat) == {"A_shared": 16, "B_shared": 16}
+
+
+def test_loops_of_the_copies_bound_first():
+    sch, block, ko, axes = tiled(8, 4, bind=False)
+    copy = sch.cache_read(block, 0, "shared")
+    sch.compute_at(copy, ko)
+    for loop, axis in [(sch.get_loops(copy)[-1], "threadIdx.x"), *axes[::-1]]:
+        sch.bind(loop, axis)
+    a, b = numbers(8, 8), numbers(8, 8, seed=1)
+    check_every_form(sch.func, [a, b], a @ b)
+
+
+@pytest.mark.parametrize("bound", [(), ("threadIdx.x",), ("threadIdx.y",)])
+def test_what_no_loop_spreads_runs_in_the_first_thread(bound):
+    sch, block, ko, _ = tiled(8, 4)
+    copy = sch.cache_read(block, 1, "shared")
+    sch.compute_at(copy, ko)
+    for loop, axis in zip(sch.get_loops(copy)[-2:], bound):
+        sch.bind(loop, axis)
+    a, b = numbers(8, 8), numbers(8, 8, seed=1)
+    flat = str(check_every_form(sch.func, [a, b], a @ b))
+    assert flat.count(BARRIER) == 2
+    for axis in ("x", "y"):
+        alone = any("if" in line and f"threadIdx_{axis} == 0" in line for line in flat.splitlines())
+        assert alone == (f"threadIdx.{axis}" not in bound)
+
+
+def test_a_copy_of_fused_loops_whose_parts_do_not_divide():
+    sch, block, ko, _ = tiled(9, 3)
+    copy = sch.cache_read(block, 0, "shared")
+    sch.compute_at(copy, ko)
+    fused = sch.fuse(*sch.get_loops(copy)[-2:])
+    _, threads = sch.split(fused, [None, 2])               # two threads of three, nine elements
+    sch.bind(threads, "threadIdx.x")
+    a, b = numbers(9, 9), numbers(9, 9, seed=1)
+    flat = str(check_every_form(sch.func, [a, b], a @ b))
+    assert "threadIdx_x < 2" in flat
+
+
+@pytest.mark.parametrize("n, tile", [(24, 8), (21, 8)])
+def test_a_stencil_with_its_halo(n, tile):
+    a = te.placeholder((n + 2,), "int32", "A")
+    c = te.compute((n,), lambda i: a[i] + 2 * a[i + 1] + 4 * a[i + 2], "C")
+    sch = Schedule(te.create_prim_func([a, c]))
+    block = sch.get_block("C")
+    bx, tx = sch.split(sch.get_loops(block)[0], [None, tile])
+    sch.bind(bx, "blockIdx.x")
+    sch.bind(tx, "threadIdx.x")
+    copy = sch.cache_read(block, 0, "shared")
+    sch.compute_at(copy, tx)
+    _, part = sch.split(sch.get_loops(copy)[-1], [None, tile])
+    sch.bind(part, "threadIdx.x")
+    x = numbers(n + 2)
+    flat = check_every_form(sch.func, [x], x[:-2] + 2 * x[1:-1] + 4 * x[2:])
+    assert str(flat).count(BARRIER) == 2
+
+
+def test_a_value_that_every_thread_needs_is_computed_once():
+    a = te.placeholder((6, 8), "int32", "A")
+    k = te.reduce_axis((0, 8), "k")
+    s = te.compute((6,), lambda i: te.sum(a[i, k], axis=k), "S")
+    c = te.compute((6, 8), lambda i, j: a[i, j] - s[i], "C")
+    sch = Schedule(te.create_prim_func([a, c]))
+    i, j = sch.get_loops("C")
+    sch.bind(i, "blockIdx.x")
+    sch.bind(j, "threadIdx.x")
+    sch.set_scope("S", 0, "shared")
+    sch.compute_at("S", j)
+    x = numbers(6, 8)
+    assert str(check_every_form(sch.func, [x], x - x.sum(1, keepdims=True).astype("int32"))).count("== 0") >= 1
+
+
+def test_virtual_threads_share_a_copy():
+    sch = Schedule(matmul(8))
+    block = sch.get_block("C")
+    i, j, k = sch.get_loops(block)
+    bi, vi, ti = sch.split(i, [None, 2, 2])
+    ko, ki = sch.split(k, [None, 4])
+    sch.reorder(bi, vi, ti, ko, ki, j)
+    for loop, axis in [(bi, "blockIdx.x"), (vi, "vthread"), (ti, "threadIdx.x")]:
+        sch.bind(loop, axis)
+    copy = sch.cache_read(block, 1, "shared")
+    sch.compute_at(copy, ko)
+    sch.bind(sch.split(sch.get_loops(copy)[-1], [None, 2])[1], "threadIdx.x")
+    a, b = numbers(8, 8), numbers(8, 8, seed=1)
+    check_every_form(sch.func, [a, b], a @ b)
+
+
+@pytest.mark.parametrize("how", ["double_buffer", "pipeline"])
+def test_tiles_that_are_fetched_ahead(how):
+    sch, block, ko, _ = tiled(12, 4)
+    copies = [sch.cache_read(block, operand, "shared") for operand in (0, 1)]
+    for copy in copies:
+        sch.compute_at(copy, ko)
+        for loop, axis in zip(sch.get_loops(copy)[-2:], ("threadIdx.y", "threadIdx.x")):
+            sch.bind(loop, axis)
+        if how == "double_buffer":
+            sch.annotate(copy, "double_buffer_scope", 0)
+    if how == "pipeline":
+        sch.annotate(ko, "software_pipeline_stage", [0, 0, 1])
+        sch.annotate(ko, "software_pipeline_order", [0, 1, 2])
+    a, b = numbers(12, 12), numbers(12, 12, seed=1)
+    assert shared_size(check_every_form(sch.func, [a, b], a @ b)).keys() == {"A_shared", "B_shared"}
+    assert shared_size(lower(sch.func)) == {"A_shared": 32, "B_shared": 32}
+
+
+def test_stages():
+    n = 12
+    a, b = te.placeholder((n, n), "int32", "A"), te.placeholder((n, n), "int32", "B")
+    k = te.reduce_axis((0, n), "k")
+    c = te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), "C")
+    s = te.create_schedule(c.op)
+    fetched, kept = [s.cache_read(t, "shared", [c]) for t in (a, b)], s.cache_write(c, "local")
+    bx, by, tx, ty = (te.thread_axis(t) for t in ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y"))
+    i, j = s[c].op.axis
+    (yo, yi), (xo, xi) = s[c].split(i, 4), s[c].split(j, 4)
+    s[c].reorder(yo, xo, yi, xi)
+    for loop, axis in zip((yo, xo, yi, xi), (by, bx, ty, tx)):
+        s[c].bind(loop, axis)
+    s[kept].compute_at(s[c], xi)
+    ko, _ = s[kept].split(kept.op.reduce_axis[0], 4)
+    for t in fetched:
+        s[t].compute_at(s[kept], ko)
+        for loop, axis in zip(s[t].op.axis, (ty, tx)):
+            s[t].bind(loop, axis)
+    x, y, out = numbers(n, n), numbers(n, n, seed=1), np.zeros((n, n), "int32")
+    for simple in (True, False):
+        flat = tw.lower(s, [a, b, c], simple_mode=simple)["default_function"]
+        interp.run(flat, x, y, out)
+        np.testing.assert_array_equal(out, x @ y)
+        assert shared_size(flat) == {"A_shared": 16, "B_shared": 16}
+
+
+@pytest.mark.parametrize("n", [16, 20])
+@pytest.mark.parametrize("double_buffer", [False, True])
+def test_a_product_with_virtual_threads_registers_and_vectors(n, double_buffer):
+    """Tiles of four virtual by four real threads, which fetch vectors together and keep operands in registers."""
+    a, b = te.placeholder((n, n), "int32", "A"), te.placeholder((n, n), "int32", "B")
+    k = te.reduce_axis((0, n), "k")
+    c = te.compute((n, n), lambda i, j: te.sum(a[k, i] * b[k, j], axis=k), name="C")
+    s = te.create_schedule(c.op)
+    fetched, kept = [s.cache_read(t, "shared", [c]) for t in (a, b)], s.cache_write(c, "local")
+    registers = [s.cache_read(t, "local", [kept]) for t in fetched]
+    tx, ty = te.thread_axis("threadIdx.x"), te.thread_axis("threadIdx.y")
+    outer = []
+    for axis, block, thread in zip(s[c].op.axis, ("blockIdx.y", "blockIdx.x"), (ty, tx)):
+        tile, inner = s[c].split(axis, 8)
+        virtual, inner = s[c].split(inner, nparts=2)
+        real, inner = s[c].split(inner, nparts=2)
+        for loop, bound in ((tile, te.thread_axis(block)), (virtual, te.thread_axis("vthread")), (real, thread)):
+            s[c].bind(loop, bound)
+        outer.append((tile, virtual, real, inner))
+    s[c].reorder(*(loop for level in zip(*outer) for loop in level))
+    s[kept].compute_at(s[c], outer[1][2])
+    ko, ki = s[kept].split(kept.op.reduce_axis[0], 4)
+    s[kept].reorder(ko, ki, *kept.op.axis)
+    for t, own in zip(fetched, registers):
+        s[t].compute_at(s[kept], ko)
+        s[own].compute_at(s[kept], ki)
+        (y, _), (x, rest) = (s[t].split(axis, nparts=2) for axis in s[t].op.axis)
+        s[t].bind(y, ty)
+        s[t].bind(x, tx)
+        s[t].vectorize(s[t].split(rest, 4)[1])
+        if double_buffer:
+            s[t].double_buffer()
+    x, y = numbers(n, n), numbers(n, n, seed=1)
+    for simple in (True, False):
+        flat, out = tw.lower(s, [a, b, c], simple_mode=simple)["default_function"], np.zeros((n, n), "int32")
+        interp.run(flat, x, y, out)
+        np.testing.assert_array_equal(out, x.T @ y)
+        versions = 2 if double_buffer and not simple else 1
+        assert shared_size(flat) == {"A_shared": 32 * versions, "B_shared": 32 * versions}
+
+
+def test_a_rewrite_of_a_nest_that_threads_share_is_checked_as_well():
+    sch, block, ko, _ = tiled(8, 4)
+    copy = sch.cache_read(block, 0, "shared")
+    sch.compute_at(copy, ko)
+    sch.bind(sch.get_loops(copy)[-1], "threadIdx.x")
+    with pytest.raises(ScheduleError, match="the loops are nested: .* block A_shared writes A_shared_local in"):
+        sch.cache_write(copy, 0, "local")
