@@ -14,7 +14,7 @@ from tilewright.schedule.analysis.density import fills
 from tilewright.schedule.analysis.digits import bindings
 from tilewright.schedule.analysis.domains import Interval, domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
-from tilewright.schedule.analysis.legality import shared_between
+from tilewright.schedule.analysis.privacy import shared_between
 from tilewright.schedule.analysis.required import Place, relaxed
 from tilewright.schedule.analysis.threads import divided
 from tilewright.schedule.schedule import Schedule

@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tilewright.arith.conditions import reads_memory
-from tilewright.schedule.analysis.legality import Region, private_to_iterations
+from tilewright.schedule.analysis.privacy import private_to_iterations
+from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import reduces_over, shared_reduction, shares_steps
 from tilewright.schedule.analysis.threads import divided
 from tilewright.schedule.schedule import Schedule

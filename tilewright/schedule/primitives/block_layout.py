@@ -8,7 +8,7 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.schedule.analysis.dataflow import require_leaf
 from tilewright.schedule.analysis.domains import axis_domains
-from tilewright.schedule.analysis.legality import Region
+from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.given import recorded_as_text
 from tilewright.schedule.index_map import IndexMap, require_counted
 from tilewright.schedule.primitive import primitive

@@ -4,7 +4,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from tilewright.schedule.analysis.legality import Clash, Region, check_annotated_loops, first_sign
+from tilewright.schedule.analysis.legality import check_annotated_loops
+from tilewright.schedule.analysis.region import Clash, Region, first_sign
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.copies import fresh_copy
 from tilewright.schedule.primitives.loops import integers, require_plain

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.analysis.iteration import require_no_branch, runs_once, sums_nothing
-from tilewright.schedule.analysis.legality import Region, check_annotated_loops
+from tilewright.schedule.analysis.legality import check_annotated_loops
+from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule

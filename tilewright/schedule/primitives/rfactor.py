@@ -9,9 +9,9 @@ from tilewright.schedule.analysis.dataflow import require_stage
 from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.analysis.domains import bind_axes
 from tilewright.schedule.analysis.iteration import sums_nothing
-from tilewright.schedule.analysis.legality import Region
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of, stores
+from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.scopes import allocate, require_scope
 from tilewright.schedule.schedule import Schedule

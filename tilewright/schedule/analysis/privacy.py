@@ -1,0 +1,134 @@
+"""Which buffers each iteration of a loop may have to itself."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.regions import Interval, intervals_of
+from tilewright.schedule.analysis.accesses import Instance, Touch
+from tilewright.schedule.analysis.dataflow import is_allocated
+from tilewright.schedule.analysis.density import box_where, domain_box, is_dense
+from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
+from tilewright.schedule.analysis.region import Region, first_sign
+from tilewright.schedule.analysis.required import Place, inside
+from tilewright.schedule.schedule import Schedule
+from tilewright.tir.buffer import Buffer, BufferRegion
+from tilewright.tir.expr import IntImm, Var
+from tilewright.tir.iter_var import DATA_PARALLEL, Range
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import SERIAL, UNROLLED, For, Stmt, is_thread_axis
+
+
+def shared_between(buffer: Buffer, path: Iterable[Stmt], thread_tag: str = "") -> bool:
+    """True when the iterations of the last loop of path, bound to thread_tag, see one and the same buffer, wherever it
+    is used: shared memory, of which a block of threads has one, inside of the loops over these."""
+    tags = (thread_tag, *(s.thread_tag for s in path if isinstance(s, For)))
+    return buffer.scope.startswith("shared") and any(map(is_thread_axis, tags))
+
+
+def private_to_iterations(region: Region, buffer: Buffer) -> bool:
+    """True when each iteration of the region's nest may have a copy of its own of the buffer."""
+    return all(is_private(region, group) for group in region.by_buffer() if group[0].buffer is buffer)
+
+
+def is_private(region: Region, group: Sequence[Touch]) -> bool:
+    """True when each iteration of the nest may have a copy of its own of the group's buffer.
+
+    That is so when the buffer is no argument, nothing outside the nest touches it, no loop outside of the
+    innermost body drives a reduction in it, and every element that an iteration reads was written before in
+    that iteration.
+    """
+    buffer = group[0].buffer
+    if _is_allocated_in(region, buffer):
+        return True
+    if not _used_only_in(region, buffer):
+        return False
+    if not all(t.instance is not None and _reduces_inside(t.instance) for t in group if t.writes):
+        return False
+    return all(_initialised_by_itself(t) or any(_covers(region.sch, w, t) for w in group[:k] if w.writes)
+               for k, t in enumerate(group) if t.reads)
+
+
+def left_over(sch: Schedule, loop: For, thread_tag: str) -> Touch | None:
+    """A read of what an earlier iteration of a loop around left in a buffer that is used inside of loop only, or None.
+
+    Each iteration of a loop whose iterations run at once has such a buffer to itself, and finds nothing in it.
+    """
+    path = sch.path_to(loop)
+    around = [s for s in path if isinstance(s, For) and s is not loop and s.kind in (SERIAL, UNROLLED)]
+    if not around:
+        return None
+    inner, wide = Region(sch, [loop]), Region(sch, [*around, loop])
+    for group in wide.by_buffer():
+        buffer = group[0].buffer
+        if shared_between(buffer, path, thread_tag):
+            continue
+        if _is_allocated_in(inner, buffer) or not _used_only_in(inner, buffer):
+            continue
+        for k, t in enumerate(group):
+            if not t.reads or any(_covers(sch, w, t) for w in group[:k] if w.writes):
+                continue
+            if _initialised_by_itself(t) and t.instance is not None and _reduces_inside(t.instance):
+                continue
+            if any(first_sign(v[:-1]) > 0 for w in group if w.writes for v in wide.directions(w.access, t.access)):
+                return t
+    return None
+
+
+def _is_allocated_in(region: Region, buffer: Buffer) -> bool:
+    return any(buffer is b for i in region.instances for b in i.realize.block.alloc_buffers)
+
+
+def _used_only_in(region: Region, buffer: Buffer) -> bool:
+    """True for a buffer of the function's own that nothing outside of the region touches."""
+    sch = region.sch
+    if not is_allocated(sch, buffer):
+        return False
+    known = {id(i.realize) for i in region.instances} | {id(s) for s in sch.path_to(region.nest[-1])}
+    others = [r.block for r in sch.index.realizes.values() if id(r) not in known]
+    return not any(r.buffer is buffer for block in others for r in (*block.reads, *block.writes))
+
+
+def _reduces_inside(instance: Instance) -> bool:
+    """True when no loop outside of the region drives a reduction axis of the block."""
+    return all(n in instance.free for iv in instance.realize.block.iter_vars if iv.iter_type != DATA_PARALLEL
+               for n in walk(instance.values[iv.var]) if isinstance(n, Var))
+
+
+def _initialised_by_itself(t: Touch) -> bool:
+    """True for an access of a reduction to its own output, which its init starts."""
+    return t.writes and t.instance is not None and t.instance.realize.block.init is not None
+
+
+def _covers(sch: Schedule, write: Touch, read: Touch) -> bool:
+    """True when, in each iteration of the loops around both, write touches all elements that read touches."""
+    if write.instance is None or read.instance is None:
+        return False
+    writer, reader = write.instance.realize, read.instance.realize
+    if sch.index.scope_of(writer) is not sch.root or sch.index.scope_of(reader) is not sch.root:
+        return False
+    around = sch.index.loops_above(reader)
+    common = [loop for loop in sch.index.loops_above(writer) if any(loop is other for other in around)]
+    fixed = frozenset(loop.loop_var for loop in common)
+    analyzer = sch.analyzer_at(common[-1].body)
+    place = Place(analyzer, fixed)
+    given = {v: d for v, d in write.access.domains.items() if v not in fixed}
+    points = BufferRegion(write.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in write.local))
+    if branches_of_its_own(sch.index, writer, reader):
+        return False
+    free = {v: d for v, d in read.access.domains.items() if v not in fixed}
+    needed, cuts = _box(read, free, analyzer), beyond_domain(writer, sch.analyzer_at(writer))
+    if cuts:
+        written = box_where(writer, points, given, place, cuts)
+    else:
+        written = _box(write, given, analyzer, widen=False) if is_dense(writer, points, given, place) else None
+    limits = domain_box(writer, points, place)
+    return needed is not None and all(
+        given is not None and inside(needed, given, write.buffer, place) for given in (written, limits))
+
+
+def _box(touch: Touch, free: Mapping[Var, Interval], analyzer: Analyzer, widen: bool = True) -> list[Interval] | None:
+    """The box of the elements that touch reaches while the variables of free run, or None."""
+    box = intervals_of(touch.access.indices, free, analyzer, widen)
+    known = [i for i in box if i is not None]
+    return known if len(known) == len(box) else None
