@@ -349,6 +349,14 @@ def einsum_arity():
     scheduled(*summed()).pad_einsum("C", [8, 8])
 
 
+@wrong("`pad_einsum` of a block that reads a column only where there is one",
+       r"the copy of A would read 2 to 3 of dimension 1, which has the extent n; block C may not")
+def einsum_guarded_column():
+    n = te.var("n")
+    a = te.placeholder((n, n), "int32", name="A")
+    scheduled(a, te.compute((n,), lambda i: te.if_then_else(n > 2, a[i, 2], 1), name="C")).pad_einsum("C", [4])
+
+
 @wrong("`pad_einsum` by 0", r"the factor 0 is not a positive integer")
 def einsum_zero():
     scheduled(*summed()).pad_einsum("C", [8, 8, 0])

@@ -70,7 +70,9 @@ def pad_einsum(sch: Schedule, block: BlockRV, padding: Sequence[int]) -> None:
     place = place_in(sch, sch.index.loops_above(whole))
     for buffer in copies:
         if buffer is not store.buffer:
-            require_written(sch, buffer, [_range(i, old) for i in points[buffer]], [realize], place, whole)
+            box = [_range(i, old) for i in points[buffer]]
+            _require_inside(realize, buffer, box, analyzer)
+            require_written(sch, buffer, box, [realize], place, whole)
     op = _combiner(store)[0]
     parts = [_pad(buffer, copies[buffer], points[buffer], old, extents, _identity(op, buffer.dtype), analyzer)
              for buffer in copies if buffer is not store.buffer]
@@ -79,6 +81,15 @@ def pad_einsum(sch: Schedule, block: BlockRV, padding: Sequence[int]) -> None:
         parts.append(_slice(copies[store.buffer], store.buffer, store.indices, old, analyzer))
     sch.replace(whole, seq(parts))
     sch.add_alloc(*copies.values())
+
+
+def _require_inside(realize: BlockRealize, buffer: Buffer, box: Sequence[Interval], analyzer: Analyzer) -> None:
+    """The copy, which has no condition of the block's, stays inside the buffer."""
+    for n, ((low, size), extent) in enumerate(zip(box, buffer.shape, strict=True)):
+        end = binary("add", low, size)
+        legal(analyzer.prove(binary("ge", low, 0)) and analyzer.prove(binary("le", end, extent)),
+              f"the copy of {buffer.name} would read {low} to {end} of dimension {n}, which has the extent {extent}; "
+              f"block {realize.block.name} may not", realize, hint="cache_read what the block reads first")
 
 
 def _range(index: Expr, block: Block) -> Interval:
