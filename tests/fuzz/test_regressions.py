@@ -508,6 +508,37 @@ def test_a_view_is_no_buffer_of_an_iteration_of_its_own():
     check(sch.func, [x], x[:, -1])
 
 
+@pytest.mark.parametrize("extent", [0, 3, 16])
+def test_a_condition_that_is_one_for_all_lanes_and_read_for_some(extent):
+    n = te.var("n")
+    a = te.placeholder((n,), "int32", "a")
+    sch = Schedule(te.create_prim_func([a, te.compute((16,), lambda i: te.if_then_else(
+        i < n, te.if_then_else(a[n - 1] > 1, 2, 3), 7), name="c")]))
+    sch.vectorize(loops(sch, "c")[0])
+    x = np.arange(extent, dtype="int32")
+    want = [2 + (x[-1] <= 1) if i < extent else 7 for i in range(16)]
+    check(sch.func, [x], np.array(want, "int32"))
+
+
+def test_a_block_below_a_condition_of_two_parts():
+    @T.prim_func
+    def either(b: T.Buffer((8,), "int32")):
+        for i in range(8):
+            with T.block("first"):
+                v = T.axis.spatial(8, i)
+                b[v] = 0
+        for i, j, k in T.grid(2, 2, 2):
+            with T.block("b"):
+                v = T.axis.spatial(8, i * 4 + j * 2 + k)
+                T.where(i * 4 + j * 2 + k < 3 or i * 4 + j * 2 + k > 5)
+                b[v] = v + 1
+    sch = Schedule(either)
+    with pytest.raises(ScheduleError, match="cannot be told by the new block's axes"):
+        sch.blockize(loops(sch, "b")[2])
+    x = np.arange(8, dtype="int32")
+    check(sch.func, [], np.where((x < 3) | (x > 5), x + 1, 0).astype("int32"))
+
+
 def test_a_buffer_without_elements_stays_so():
     a, p = te.placeholder((2, 0), "int32", "a"), te.placeholder((4,), "int32", "p")
     b = te.compute((2, 0), lambda i, j: a[i, j] + 1, name="b")

@@ -172,11 +172,12 @@ class LaneExpressions:
 
     def choice(self, e: Call) -> Expr:
         cond, then, other = e.args
-        if not self.varies(cond):
+        same = None if self.varies(cond) else self.uniform(cond)
+        if same is not None and not is_vector(same):         # it may read memory for some of the lanes only
             a, b = self.expr(then), self.expr(other)
             if is_vector(a) or is_vector(b):
                 a, b = broadcast(a, self.count), broadcast(b, self.count)
-            return Call(e.op, (self.uniform(cond), a, b), a.dtype)
+            return Call(e.op, (same, a, b), a.dtype)
         terms = conjuncts(cond)
         holds = self.mask_of(terms)
         before = (self.mask, self.nonempty)

@@ -350,7 +350,7 @@ def einsum_arity():
 
 
 @wrong("`pad_einsum` of a block that reads a column only where there is one",
-       r"the copy of A would read 2 to 3 of dimension 1, which has the extent n; block C may not")
+       r"the copy of A would read index 2 of dimension 1, which has the extent n; block C may not")
 def einsum_guarded_column():
     n = te.var("n")
     a = te.placeholder((n, n), "int32", name="A")

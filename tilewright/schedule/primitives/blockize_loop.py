@@ -17,6 +17,7 @@ from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import BufferRegion
 from tilewright.tir.conversion import cast
+from tilewright.tir.dtype import is_integer
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
 from tilewright.tir.node import substitute, walk
@@ -277,7 +278,7 @@ class _Blockized:
         variables = {a.loop_var for a in self.around}
         if not any(n in variables for n in walk(direct)):
             return direct
-        if not isinstance(condition, Binary):
+        if not (isinstance(condition, Binary) and is_integer(condition.a.dtype)):
             return None
         terms, offset = linear(binary("sub", condition.a, condition.b))
         for part in self.parts:

@@ -70,9 +70,8 @@ def pad_einsum(sch: Schedule, block: BlockRV, padding: Sequence[int]) -> None:
     place = place_in(sch, sch.index.loops_above(whole))
     for buffer in copies:
         if buffer is not store.buffer:
-            box = [_range(i, old) for i in points[buffer]]
-            _require_inside(realize, buffer, box, analyzer)
-            require_written(sch, buffer, box, [realize], place, whole)
+            _require_inside(realize, buffer, points[buffer], analyzer)
+            require_written(sch, buffer, [_range(i, old) for i in points[buffer]], [realize], place, whole)
     op = _combiner(store)[0]
     parts = [_pad(buffer, copies[buffer], points[buffer], old, extents, _identity(op, buffer.dtype), analyzer)
              for buffer in copies if buffer is not store.buffer]
@@ -83,12 +82,11 @@ def pad_einsum(sch: Schedule, block: BlockRV, padding: Sequence[int]) -> None:
     sch.add_alloc(*copies.values())
 
 
-def _require_inside(realize: BlockRealize, buffer: Buffer, box: Sequence[Interval], analyzer: Analyzer) -> None:
-    """The copy, which has no condition of the block's, stays inside the buffer."""
-    for n, ((low, size), extent) in enumerate(zip(box, buffer.shape, strict=True)):
-        end = binary("add", low, size)
-        legal(analyzer.prove(binary("ge", low, 0)) and analyzer.prove(binary("le", end, extent)),
-              f"the copy of {buffer.name} would read {low} to {end} of dimension {n}, which has the extent {extent}; "
+def _require_inside(realize: BlockRealize, buffer: Buffer, indices: Sequence[Expr], analyzer: Analyzer) -> None:
+    """The copy, which has no condition of the block's, stores at the constants among the indices."""
+    for n, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
+        legal(isinstance(index, Var) or analyzer.prove(binary("lt", index, extent)),
+              f"the copy of {buffer.name} would read index {index} of dimension {n}, which has the extent {extent}; "
               f"block {realize.block.name} may not", realize, hint="cache_read what the block reads first")
 
 
