@@ -10,7 +10,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -25,14 +25,14 @@ from tilewright.tir.verify import verify
 from . import generate, schedules
 from .check import interpret
 from .mutations import OPERATORS, accepts, mutations
-from .programs import Program
+from .programs import Input, Program
 from .symbolic import equivalent, outputs
 from .symbolic_memory import Conflict, Unsupported
 from .terms import Terms
-from .values import Reject
+from .values import Reject, is_float
 
 FORMS = ("block", "flat", "flat", "simple")
-DRAWS = 64                                             # of the program's inputs
+DRAWS = 192                                            # of the program's inputs
 EACH = 4                                               # mutants of one program
 VERDICTS = ("verifier", "bounds", "unwritten", "race", "region", "other check", "result", "equivalent", "missed")
 KINDS = {"out of bounds": "bounds", "outside its domain": "bounds", "which nothing has written": "unwritten",
@@ -63,22 +63,32 @@ def in_form(func: PrimFunc, form: str) -> PrimFunc:
     return func if form == "block" else lower(func, simple_mode=form == "simple")
 
 
+def _small(i: Input) -> Input:
+    """i in halves up to 2, or integers."""
+    return replace(i, top=min(i.top, 2), bit=1 if is_float(i.dtype) else 0)
+
+
+# how an input is drawn
+KINDS_OF_DATA: tuple[Callable[[Input], Input], ...] = (
+    lambda i: i, _small, lambda i: replace(i, top=i.top * 16), _small, lambda i: replace(i, mostly=1),
+    lambda i: replace(_small(i), mostly=1), lambda i: replace(_small(i), mostly=0))
+
+
 def draws(program: Program) -> Iterator[Program]:
     """The program with its own data, and with other data for which the reference values are certain.
 
     Small numbers, so that conditions on elements go both ways; large ones, so that minima and maxima do; a few among
-    ones, so that products keep them. Scalars change as well.
+    ones, so that products keep them; a kind for each input in the later draws. Scalars change as well.
     """
     yield program
-    small = [replace(i, top=min(i.top, 2), bit=min(i.bit, 1)) for i in program.inputs]
-    large = [replace(i, top=i.top * 16) for i in program.inputs]
-    sparse = [replace(i, mostly=1) for i in program.inputs]
     for k in range(1, DRAWS):
         rng = random.Random(program.seed + k)
+        kinds = [KINDS_OF_DATA[k % 5]] * len(program.inputs) if k < DRAWS // 3 else rng.choices(
+            KINDS_OF_DATA, k=len(program.inputs))
         scalars = {n: (d, v if k % 3 else rng.randint(0 if d.startswith("u") else -9, 9))
                    for n, (d, v) in program.scalars.items()}
         other = replace(program, seed=program.seed + 7919 * k, scalars=scalars,
-                        inputs=(program.inputs, small, large, small, sparse)[k % 5])
+                        inputs=[kind(i) for kind, i in zip(kinds, program.inputs, strict=True)])
         try:
             for run in range(len(other.bindings)):
                 other.data(run)

@@ -150,6 +150,8 @@ class Terms:
         elif op == "bitxor":                           # x ^ x is 0
             items = Counter({y: 1 for y, count in items.items() if count % 2})
         if not items:
-            return number if number is not None else self.make("float", dtype, float(NEUTRAL[op]))
+            if number is not None or not dt.is_float(dtype):
+                return NEUTRAL[op] if number is None else number
+            return self.make("float", dtype, float(NEUTRAL[op]))
         (first, count), *others = items.items()
         return first if not others and count == 1 else self.make(op, dtype, frozenset(items.items()))
