@@ -43,17 +43,58 @@ def test_the_folder_is_private(cache):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
 
 
-def test_a_loose_folder_is_tightened(tmp_path):
+def entry(cache, number):
+    """The file of an entry."""
+    [path] = cache.folder.rglob(key(number))
+    return path
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_folder_that_others_may_write_to_is_refused_and_left_as_it_is(tmp_path, mode):
     folder = tmp_path / "loose"
-    folder.mkdir()
-    folder.chmod(0o777)
-    assert ObjectCache(folder, MIB).usable and stat.S_IMODE(folder.stat().st_mode) == 0o700
+    ObjectCache(folder, MIB).put(key(1), b"code")
+    folder.chmod(mode)
+    with pytest.warns(RuntimeWarning, match=r"(?s)loose is not used: others may write to .*hint: ") as warned:
+        cache = ObjectCache(folder, MIB)
+        cache.put(key(2), b"code")
+        assert not cache.usable and cache.get(key(1)) is None and cache.get(key(2)) is None
+    assert len(warned) == 1 and stat.S_IMODE(folder.stat().st_mode) == mode
+
+
+def test_folders_above_may_be_root_s_or_sticky_and_nothing_else(tmp_path):
+    above = tmp_path / "above"
+    above.mkdir()
+    above.chmod(0o1777)
+    assert ObjectCache(above / "sticky" / "objects", MIB).usable
+    above.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match=r"others may write to .*above, above it \(drwxrwxrwx\)"):
+        assert not ObjectCache(above / "sticky" / "objects", MIB).usable
+    assert stat.S_IMODE(above.stat().st_mode) == 0o777
+
+
+def test_folders_that_are_made_on_the_way_are_private_whatever_the_mask(tmp_path):
+    before = os.umask(0)
+    try:
+        assert ObjectCache(tmp_path / "a" / "b" / "objects", MIB).usable
+    finally:
+        os.umask(before)
+    assert all(stat.S_IMODE(p.stat().st_mode) == 0o700 for p in (tmp_path / "a", tmp_path / "a" / "b"))
+
+
+def test_a_link_above_leads_to_a_folder_that_is_looked_at(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    cache = ObjectCache(tmp_path / "link" / "objects", MIB)
+    assert cache.usable and cache.folder == tmp_path / "real" / "objects"
+    (tmp_path / "real").chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="real, above it"):
+        assert not ObjectCache(tmp_path / "link" / "objects", MIB).usable
 
 
 def test_a_folder_of_someone_else_is_not_used(tmp_path, monkeypatch):
     (tmp_path / "theirs").mkdir()
     monkeypatch.setattr(os, "getuid", lambda: 12345)
-    with pytest.warns(RuntimeWarning, match="belongs to someone else"):
+    with pytest.warns(RuntimeWarning, match="belongs to user"):
         cache = ObjectCache(tmp_path / "theirs", MIB)
     cache.put(key(1), b"code")
     assert not cache.usable and cache.get(key(1)) is None and not os.listdir(tmp_path / "theirs")
@@ -64,6 +105,68 @@ def test_a_link_is_not_followed(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with pytest.warns(RuntimeWarning, match="is a link"):
         assert not ObjectCache(tmp_path / "link", MIB).usable
+
+
+def replaced_by(make):
+    """Puts something else in the place of an entry: make(its path, a copy of it elsewhere)."""
+    def plant(path, aside):
+        path.rename(aside)
+        make(path, aside)
+    return plant
+
+
+@pytest.mark.parametrize("plant, message", [
+    (lambda path, aside: path.chmod(0o666), "others may write to"),
+    (lambda path, aside: path.parent.chmod(0o777), "others may write to"),
+    (replaced_by(lambda path, aside: path.symlink_to(aside)), "is a link"),
+    (replaced_by(lambda path, aside: os.link(aside, path)), "has 2 names"),
+    (replaced_by(lambda path, aside: os.mkfifo(path)), "is not a plain file"),
+    (replaced_by(lambda path, aside: path.mkdir()), "is not a plain file"),
+], ids=["writable", "folder", "link", "hard link", "fifo", "directory"])
+def test_an_entry_that_others_could_have_written_is_refused(cache, tmp_path, plant, message):
+    cache.put(key(1), b"code")
+    plant(entry(cache, 1), tmp_path / "aside")
+    with pytest.warns(RuntimeWarning, match=message) as warned:
+        assert cache.get(key(1)) is None and cache.get(key(1)) is None
+    assert len(warned) == 1
+
+
+def test_an_entry_of_someone_else_is_refused_though_its_checksum_is_right(cache, monkeypatch):
+    cache.put(key(1), b"code")
+    mine = os.fstat
+    monkeypatch.setattr(os, "fstat", lambda fd: os.stat_result([*mine(fd)[:4], 65534, *mine(fd)[5:]]))
+    with pytest.warns(RuntimeWarning, match="belongs to user 65534"):
+        assert cache.get(key(1)) is None
+    monkeypatch.undo()
+    assert cache.get(key(1)) == b"code"
+
+
+def test_files_of_others_are_neither_counted_nor_removed(cache, tmp_path):
+    cache.put(key(1), b"code")
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / f"{1:062x}pr").write_text("kept")
+    (cache.folder / "pr").symlink_to(tmp_path / "precious")
+    stranger = entry(cache, 1).parent / "notes.txt"
+    stranger.write_text("kept")
+    cache.clear()
+    assert cache.size() == 0 and stranger.exists() and len(list((tmp_path / "precious").iterdir())) == 1
+
+
+def test_a_full_disk_keeps_nothing_and_breaks_nothing(tmp_path):
+    code = f"""
+        import resource
+        from pathlib import Path
+        from tilewright.records.objects import ObjectCache
+        cache = ObjectCache(Path({str(tmp_path / "objects")!r}), 1 << 30)
+        cache.put("{key(1)}", b"small")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        cache.put("{key(1)}", bytes(5000))
+        cache.put("{key(2)}", bytes(5000))
+        print(cache.get("{key(1)}"), cache.get("{key(2)}"))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "b'small' None\n", done.stderr
+    assert not list((tmp_path / "objects").rglob("*.partial"))
 
 
 @pytest.mark.parametrize("spoil", [

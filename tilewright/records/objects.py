@@ -2,7 +2,8 @@
 
 One file per entry, written beside its place and renamed into it, so that a reader sees a whole entry or
 none, also when the writer is killed. What does not check out is removed and counts as absent; a folder that
-cannot be used (read-only home, another owner) is an empty cache that keeps nothing.
+cannot be used (read-only home) is an empty cache that keeps nothing. So is one that somebody else could have
+written to (`private.py`), with a warning.
 """
 from __future__ import annotations
 
@@ -11,16 +12,16 @@ import hashlib
 import os
 import re
 import secrets
-import stat
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tilewright.records.private import Untrusted, check_folder, make_folder, read_file
 from tilewright.runtime.loader import use_object_cache
 from tilewright.support import config
-from tilewright.support.errors import ArgumentError
+from tilewright.support.errors import ArgumentError, with_hint
 
 _MAGIC = b"TWOBJ2\n"
 _HEAD = len(_MAGIC) + 32                         # then the SHA-256 of key and data, then the data
@@ -38,8 +39,26 @@ class ObjectCache:
 
     def __init__(self, folder: Path, limit: int) -> None:
         self.folder, self.limit = folder, limit
-        self._written = 0
-        self._usable = _prepare(folder)
+        self._written, self._warned = 0, False
+        self._usable = self._prepare()
+
+    def _prepare(self) -> bool:
+        """Make the folder. False when it cannot be used."""
+        try:
+            self.folder = make_folder(self.folder)
+        except OSError:
+            return False
+        except Untrusted as why:
+            self._warn(f"the cache folder {self.folder} is not used: {why}")
+            return False
+        return True
+
+    def _warn(self, message: str) -> None:
+        """Say, once, that somebody else could have left machine code in the folder."""
+        if not self._warned:
+            self._warned = True
+            hint = "look at it and remove it, or name a folder of your own: TILEWRIGHT_CACHE_DIR=..."
+            warnings.warn(with_hint(message, hint), RuntimeWarning, stacklevel=3)
 
     @property
     def usable(self) -> bool:
@@ -52,14 +71,18 @@ class ObjectCache:
         if not self._usable:
             return None
         try:
-            content = path.read_bytes()
+            check_folder(path.parent)
+            content, changed = read_file(path, self.limit)
         except OSError:
+            return None
+        except Untrusted as why:
+            self._warn(f"an entry of the cache is not used: {why}")
             return None
         data = content[_HEAD:]
         if content[:len(_MAGIC)] != _MAGIC or _digest(key, data) != content[len(_MAGIC):_HEAD]:
             _remove(path)
             return None
-        _touch(path)
+        _touch(path, changed)
         return data
 
     def put(self, key: str, data: bytes) -> None:
@@ -70,12 +93,16 @@ class ObjectCache:
         partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
+            check_folder(path.parent)
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_MAGIC + _digest(key, data) + data)
             os.replace(partial, path)
         except OSError:                          # disk full, folder gone: the object is simply not kept
             _remove(partial)
+            return
+        except Untrusted as why:
+            self._warn(f"a folder of the cache is not used: {why}")
             return
         if self._written % _TRIM_EVERY == 0:
             self.trim()
@@ -125,9 +152,11 @@ class ObjectCache:
         if not self._usable:
             return
         for folder in _children(self.folder):
-            for path in _children(folder):
+            for path in _children(folder) if len(folder.name) == 2 and not folder.is_symlink() else ():
+                name = path.name.removeprefix(".").partition(".")[0]
                 try:
-                    yield path, path.stat()
+                    if _KEY.fullmatch(name) and name.endswith(folder.name):      # else it is none of ours
+                        yield path, path.lstat()
                 except OSError:                  # another process removed it
                     continue
 
@@ -151,47 +180,30 @@ def _remove(path: Path) -> None:
         pass                                     # gone already, or not ours to remove
 
 
-def _touch(path: Path) -> None:
+def _touch(path: Path, changed: float) -> None:
     """Note that the entry was used."""
     try:
-        if time.time() - path.stat().st_mtime > _TOUCH_SECONDS:
-            os.utime(path)
+        if time.time() - changed > _TOUCH_SECONDS:
+            os.utime(path, follow_symlinks=False)
     except OSError:
         pass                                     # a read-only cache is still good for reading
 
 
-def _prepare(folder: Path) -> bool:
-    """Make the folder, for this user only. False when it cannot be used.
-
-    Machine code is loaded from it, so a folder that others own or may write to is refused, with a warning.
-    """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        info = os.lstat(folder)
-        owner = os.getuid() if hasattr(os, "getuid") else info.st_uid
-        if not stat.S_ISDIR(info.st_mode) or info.st_uid != owner:
-            warnings.warn(f"the cache folder {folder} is a link or belongs to someone else and is not used",
-                          RuntimeWarning, stacklevel=2)
-            return False
-        if info.st_mode & 0o077:
-            os.chmod(folder, 0o700)
-    except OSError:
-        return False
-    return True
-
-
 def default_folder() -> Path:
-    """TILEWRIGHT_CACHE_DIR, else `tilewright` in the user's cache folder."""
+    """TILEWRIGHT_CACHE_DIR, else `tilewright` in the user's cache folder. Raises ArgumentError for `~nobody`."""
     chosen = config.get("CACHE_DIR")
     if chosen:
-        return Path(str(chosen)).expanduser() / "objects"
+        try:
+            return Path(str(chosen)).expanduser().absolute() / "objects"
+        except (RuntimeError, OSError) as error:
+            raise ArgumentError(f"TILEWRIGHT_CACHE_DIR={chosen!r} names no folder: {error}") from None
     if sys.platform == "darwin":
         base = Path("~/Library/Caches")
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     try:
-        base = base.expanduser()
-    except RuntimeError:                         # a user without a home: keep nothing
+        base = base.expanduser().absolute()
+    except (RuntimeError, OSError):              # a user without a home: keep nothing
         base = Path(os.devnull)
     return base / "tilewright" / "objects"
 
