@@ -119,6 +119,30 @@ def test_missing_arguments_are_named():
 
 # ---- build and compile
 
+@pytest.mark.parametrize("make", [tw.compile, tw.build])
+def test_tensors_without_a_schedule(make):
+    """A list gives the order of the call; one tensor alone takes what it is computed from, then itself."""
+    A, B = te.placeholder((4, 3), name="A"), te.placeholder((3,), name="B")
+    k = te.reduce_axis((0, 3), name="k")
+    C = te.compute((4,), lambda i: te.sum(A[i, k] * B[k], axis=k), name="C")
+    low, high = te.compute((4,), lambda i: (C[i], C[i] + 1.0), name="D")
+    a, b = np.arange(12, dtype="float32").reshape(4, 3), np.array([1, 2, 3], "float32")
+    for given, names in (([C, B, A], "CBA"), ((A, B, C), "ABC"), (C, "ABC"), (C.op, "ABC")):
+        f = make(given, name="f")
+        assert f.entry_name == "f" and [p.name for p in f.signatures["f"].params] == list(names)
+        c = np.zeros(4, "float32")
+        f(A=a, B=b, C=c)
+        np.testing.assert_array_equal(c, a @ b)
+    both = make(high)
+    names = [p.name for p in both.signatures["main"].params]
+    assert names[:2] == ["A", "B"] and len(names) == 4
+    x, y = np.zeros(4, "float32"), np.zeros(4, "float32")
+    both(a, b, x, y)
+    np.testing.assert_array_equal([x, y], [a @ b, a @ b + 1])
+    assert str(tw.lower([A, B, C])) == str(tw.lower(C))
+    with pytest.raises(TensorExpressionError, match="placeholder B is used by C"):
+        make([A, C])
+
 def test_build_takes_every_form():
     s, args = staged()
     forms = [tw.build(s, args), tw.build(s, args, "llvm", name="f"), tw.build(s, args, "llvm", "llvm", name="f"),

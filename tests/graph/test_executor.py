@@ -1,4 +1,6 @@
 """Steps: memory, in-place updates, plans per shape, optimizers, feeds."""
+import pickle
+
 import numpy as np
 import pytest
 
@@ -201,3 +203,21 @@ def test_read_only_feeds_are_read():
     a.flags.writeable = False
     x = placeholder("x")
     np.testing.assert_array_equal(Executor([x + 1.0]).run({x: a})[0].numpy(), a + 1)
+
+
+def test_an_executor_and_its_parameters_in_a_pickle():
+    """What was learned comes along; copies learn on their own, and values keep who they are within one pickle."""
+    x, y = placeholder("x"), placeholder("y")
+    w = parameter("w", f32(4, 3))
+    loss = graph.softmax_cross_entropy(x @ w, y)
+    train = Executor([loss], Adam(0.1).minimize(loss, [w]), schedule="default")
+    feeds = {x: f32(5, 4), y: np.eye(3, dtype="float32")[[0, 1, 2, 0, 1]]}
+    train.run(feeds)
+    again, x2, y2, w2 = pickle.loads(pickle.dumps((train, x, y, w)))
+    assert again.kernels.schedule == "default" and again.placeholders == [x2, y2]
+    np.testing.assert_array_equal(w2.data.numpy(), w.data.numpy())
+    before = w.data.numpy()
+    got = [again.run({x2: feeds[x], y2: feeds[y]})[0].numpy() for _ in range(3)]
+    np.testing.assert_array_equal(w.data.numpy(), before)
+    np.testing.assert_array_equal(got, [train.run(feeds)[0].numpy() for _ in range(3)])
+    np.testing.assert_array_equal(w2.data.numpy(), w.data.numpy())

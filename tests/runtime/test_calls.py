@@ -36,6 +36,27 @@ def test_tensors_numpy_arrays_and_offsets_are_used_in_place(scale):
     scale(a[:0], c[:0])
 
 
+def test_arguments_by_name(scale):
+    for call in (lambda a, c: scale(a, C=c), lambda a, c: scale(C=c, A=a), lambda a, c: kernels.scale()(C=c, A=a),
+                 lambda a, c: kernels.scale()(a, C=c)):
+        a, c = f32(5), np.zeros(5, "float32")
+        call(a, c)
+        np.testing.assert_array_equal(c, 2 * a)
+
+
+@pytest.mark.parametrize("args, named, message", [
+    ((f32(4),), {"c": f32(4)}, r"no parameter 'c'\n\nhint: .*its parameters are A, C"),
+    ((f32(4),), {"D": f32(4), "C": f32(4)}, r"no parameter 'D'"),
+    ((f32(4), f32(4)), {"A": f32(4)}, r"argument A is given twice"),
+    ((), {"A": f32(4)}, r"argument C is not given"),
+    ((), {"C": f32(4)}, r"argument A is not given"),
+    ((f32(4),), {"C": f32(5)}, r"argument C\.shape\[0\] is 5"),
+    ((), {"C": f32(4), "A": None}, r"argument A is None")])
+def test_names_are_refused(scale, args, named, message):
+    with pytest.raises(CallError, match=message):
+        scale(*args, **named)
+
+
 REFUSED = [
     ((f32(4),), CallTypeError, r"scale: num_args is 1, expected 2"),
     ((f32(4), f32(4), f32(4)), CallTypeError, r"num_args is 3, expected 2"),

@@ -1,6 +1,8 @@
 """Wrong uses of lower, build, compile, target strings and devices."""
 from __future__ import annotations
 
+import pickle
+
 import tilewright as tw
 from tilewright import te
 
@@ -235,6 +237,26 @@ def array_on_gpu():
        r"a schedule of stages needs the argument list")
 def compile_without_arguments():
     tw.compile(staged()[0])
+
+
+@wrong("`compile` of a placeholder",
+       r"A is a placeholder: there is nothing to compute")
+def compile_a_placeholder():
+    tw.compile(placeholders()[0])
+
+
+@wrong("`pickle.dumps` of a function of a module",
+       r"the function matmul cannot be pickled: it is loaded code")
+def pickle_a_function():
+    pickle.dumps(matmul_kernel()["matmul"])
+
+
+@wrong("`pickle.loads` of a module, with a bit of its code changed",
+       r"the pickled module is damaged: its checksum is another one")
+def damaged_pickle():
+    data = bytearray(pickle.dumps(matmul_kernel()))
+    data[data.index(b".text")] ^= 1
+    pickle.loads(bytes(data))
 
 
 @wrong("`m[\"other\"]`: a function that the module does not have",

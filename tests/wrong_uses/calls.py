@@ -33,6 +33,31 @@ def too_many():
     call(more=(zeros(N, N),))
 
 
+@wrong("a parameter name that there is not: `f(a, b, D=c)`",
+       r"matmul: there is no parameter 'D'")
+def unknown_name():
+    matmul_kernel()(zeros(N, N), zeros(N, N), D=watch(zeros(N, N)))
+
+
+@wrong("an argument by position and by name: `f(a, b, B=b, C=c)`",
+       r"matmul: argument B is given twice, by position and by name")
+def twice():
+    matmul_kernel()(zeros(N, N), zeros(N, N), B=zeros(N, N), C=watch(zeros(N, N)))
+
+
+@wrong("arguments by name, one of them forgotten: `f(A=a, C=c)`",
+       r"matmul: argument B is not given")
+def forgotten_name():
+    matmul_kernel()(A=zeros(N, N), C=watch(zeros(N, N)))
+
+
+@wrong("arguments by name for a registered Python function",
+       r"tests\.named: there is no parameter 'x'")
+def names_of_a_callback():
+    tw.register_func("tests.named", lambda x: x, override=True)
+    tw.get_global_func("tests.named")(x=1)
+
+
 @wrong("None as a tensor",
        r"matmul: argument B is None, expected a tensor of float32")
 def none():

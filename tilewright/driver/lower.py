@@ -15,7 +15,7 @@ from tilewright.support.target import target as resolve_target
 from tilewright.tir import Expr, IRModule, PrimFunc
 
 _SYMBOL = re.compile(r"[A-Za-z_$.-][A-Za-z0-9_$.-]*")
-Input = Union[StageSchedule, Schedule, PrimFunc, IRModule]
+Input = Union[StageSchedule, Schedule, PrimFunc, IRModule, te.Tensor, te.Operation, Sequence[Union[te.Tensor, te.Var]]]
 
 
 def lower(inputs: Input, args: Sequence[te.Tensor] | None = None, name: str | None = None,
@@ -23,7 +23,8 @@ def lower(inputs: Input, args: Sequence[te.Tensor] | None = None, name: str | No
     """The loops of `inputs` as a module that prints as script.
 
     With simple_mode, before loop partition, vectorisation and unrolling: the form to read. args: the parameters,
-    in the order of the call, of a schedule of stages.
+    in the order of the call, of a schedule of stages. Tensors without a schedule, as `[A, B, C]` in the order of the
+    call, are te.create_prim_func of them; one tensor alone takes what it is computed from, then itself.
     """
     check_listed(args)
     resolved = resolve_target(target)
@@ -54,9 +55,23 @@ def functions(inputs: Any, args: Sequence[Any] | None, name: str | None) -> dict
         return {name or inputs.name: _named(inputs, name or inputs.name)}
     if isinstance(inputs, IRModule):
         return _of_module(inputs, name)
+    if isinstance(inputs, (te.Tensor, te.Operation)):
+        return functions(_parameters(inputs), None, name)
+    if isinstance(inputs, (list, tuple)) and any(isinstance(x, te.Tensor) for x in inputs):
+        return functions(te.create_prim_func(inputs, name or "main"), None, name)
     raise ArgumentError(with_hint(
         f"cannot lower a {type(inputs).__name__}",
-        "pass a schedule (te.create_schedule or tilewright.Schedule), a PrimFunc or an IRModule"))
+        "pass a schedule (te.create_schedule, tilewright.Schedule), a PrimFunc, an IRModule or the tensors [A, B, C]"))
+
+
+def _parameters(output: te.Tensor | te.Operation) -> list[te.Tensor]:
+    """The placeholders that the output needs, in order of first use, and then the output, all of it."""
+    op = output.op if isinstance(output, te.Tensor) else output
+    if isinstance(op, te.PlaceholderOp):
+        raise ArgumentError(with_hint(f"{op.name} is a placeholder: there is nothing to compute",
+                                      "pass a tensor that te.compute returned, or the tensors [A, B, C]"))
+    placeholders = [t for x in te.post_order([op]) if isinstance(x, te.PlaceholderOp) for t in x.outputs]
+    return list(dict.fromkeys([*placeholders, *op.outputs]))
 
 
 def _of_module(module: IRModule, name: str | None) -> dict[str, PrimFunc]:

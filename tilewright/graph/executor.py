@@ -58,6 +58,11 @@ class Executor:
         self._lock = ForkSafeLock()                        # a step has one arena, and parameters change in place
         self.step: Step | None = None                      # of the last run
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The graph with what its parameters hold now; steps are planned again where they run."""
+        kernels = self.kernels
+        return _restored, (self.outputs, self.updates, kernels.schedule, self.fuse, str(kernels.target))
+
     def run(self, feeds: Mapping[Value, Any] | None = None) -> list[Tensor]:
         """The outputs, as new tensors, for `feeds`: {placeholder: Tensor or array}. Updates are applied.
 
@@ -116,6 +121,11 @@ class Executor:
             raise GraphError(f"run: {', '.join(getattr(v, 'name', repr(v)) for v in feeds)} "
                              "is fed but is no placeholder of this graph")
         return arrays
+
+
+def _restored(outputs: Sequence[Value], updates: Sequence[Update], schedule: str, fuse: bool,
+              target: str) -> Executor:
+    return Executor(outputs, updates, schedule=schedule, fuse=fuse, target=target)
 
 
 def _span(t: Tensor) -> tuple[int, int]:

@@ -1,8 +1,10 @@
 """Packed functions as Python callables: the fast call, and what happens when an argument does not fit."""
 from __future__ import annotations
 
+import difflib
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -20,16 +22,18 @@ class Function:
     """A function of a module or of the global table.
 
     Tensor arguments are Tilewright tensors, NumPy arrays or anything with `__dlpack__`; their memory is
-    used in place. Raises CallError (a ValueError or TypeError too) for arguments that do not fit, before
-    anything is written. A torch tensor that requires grad is refused while torch records gradients: the
-    call would be invisible to it.
+    used in place. Each argument is given by position or by the name of its parameter. Raises CallError (a
+    ValueError or TypeError too) for arguments that do not fit, before anything is written. A torch tensor that
+    requires grad is refused while torch records gradients: the call would be invisible to it.
     """
     __slots__ = ("name", "signature", "_native")
 
     def __init__(self, native: Any, name: str, signature: Signature | None = None) -> None:
         self._native, self.name, self.signature = native, name, signature
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if named:
+            args = self.ordered(args, named)
         if "torch" in _loaded:
             for a in args:
                 if type(a) is not Tensor and getattr(a, "requires_grad", False):
@@ -69,6 +73,27 @@ class Function:
                 kind = CallTypeError if isinstance(error, TypeError) else CallValueError
                 raise kind(str(error)) from None
         raise error
+
+    def ordered(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments in the order of the parameters. Raises CallTypeError unless each is given once."""
+        known = [p.name for p in self.signature.params] if self.signature else []
+        takes = f"its parameters are {', '.join(known)}" if known else "its parameters have no names: pass by position"
+        for name in named:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                raise CallTypeError(with_hint(f"{self.name}: there is no parameter {name!r}",
+                                              f"did you mean {near[0]}? {takes}" if near else takes))
+            if known.index(name) < len(args):
+                raise CallTypeError(with_hint(f"{self.name}: argument {name} is given twice, by position and by name",
+                                              takes))
+        missing = [name for name in known[len(args):] if name not in named]
+        if missing:
+            raise CallTypeError(with_hint(f"{self.name}: argument {', '.join(missing)} is not given", takes))
+        return *args, *(named[name] for name in known[len(args):])
+
+    def __reduce__(self) -> NoReturn:
+        raise ArgumentError(with_hint(f"the function {self.name} cannot be pickled: it is loaded code",
+                                      "pickle the module that it is a function of"))
 
     def convert(self, args: tuple[Any, ...]) -> list[Any]:
         """The arguments as tvm-ffi takes them without any further conversion. Raises CallError."""

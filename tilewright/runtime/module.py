@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import shutil
 import tempfile
 import threading
@@ -14,7 +15,7 @@ from tilewright.runtime.device import Device, require_cpu
 from tilewright.runtime.function import Function
 from tilewright.runtime.loader import Library, hold_threads_at_exit, host_triple, load_objects
 from tilewright.runtime.signature import Signature
-from tilewright.runtime.signature_table import signatures_in
+from tilewright.runtime.signature_table import decode, encode, signatures_in
 from tilewright.runtime.timing import BenchmarkResult
 from tilewright.support.errors import ArgumentError, TargetError, described, with_hint
 from tilewright.support.target import Target
@@ -28,7 +29,8 @@ class Module:
     A function goes by its symbol; `aliases` are other names of some: those that they had in the IRModule.
     `objects` are object files for `triple`, each function as `__tvm_ffi_<name>`. They are linked into the
     process when the first function is asked for, so that code for another machine can be made and saved
-    here. `sources` gives readable forms by name ("ll", "s", "tir"), made on demand.
+    here. `sources` gives readable forms by name ("ll", "s", "tir"), made on demand. A pickled module carries
+    its objects: like every pickle it is to be loaded only from where code may come.
     """
 
     def __init__(self, objects: Sequence[bytes], signatures: Mapping[str, Signature],
@@ -68,8 +70,9 @@ class Module:
         found = self._functions.get(name) if type(name) is str else None
         return found if found is not None else self.get_function(name)
 
-    def __call__(self, *args: Any) -> Any:
-        return self[self.entry_name](*args)
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        function = self._functions.get(self.entry_name) or self[self.entry_name]
+        return function(*args, **named) if named else function(*args)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._symbol(name) in self.signatures
@@ -150,8 +153,38 @@ class Module:
     def _exported(self) -> export.Exported:
         return export.Exported(self.objects, self.signatures, self.entry_name, self.triple, self._merge, self.aliases)
 
+    def __copy__(self) -> Module:
+        return self                                    # as for Python's functions: code does not change
+
+    def __deepcopy__(self, memo: object) -> Module:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The objects and what is known of their functions, with a checksum. The sources stay behind."""
+        if not self.objects:
+            raise ArgumentError(with_hint(f"the module of {self.entry_name} cannot be pickled: its code is in the "
+                                          "shared library that it was loaded from",
+                                          "load_module(path) loads it in the other process"))
+        tables = {name: encode(s) for name, s in self.signatures.items()}
+        content = (self.objects, tables, self.entry_name, self.triple, self.aliases)
+        return _unpickled, (content, _digest(content))
+
     def __repr__(self) -> str:
         return f"<tilewright.Module {self.triple}: {', '.join(map(str, self.signatures.values()))}>"
+
+
+def _digest(content: tuple[Any, ...]) -> str:
+    """A checksum of what a pickled module holds."""
+    return hashlib.sha256(repr(content).encode()).hexdigest()
+
+
+def _unpickled(content: tuple[Any, ...], digest: str) -> Module:
+    """The module that was pickled. Raises ArgumentError where the pickle is damaged: its code would crash."""
+    if _digest(content) != digest:
+        raise ArgumentError(with_hint("the pickled module is damaged: its checksum is another one", "build it again"))
+    objects, tables, entry_name, triple, aliases = content
+    return Module(objects, {name: decode(table) for name, table in tables.items()}, entry_name, triple,
+                  aliases=aliases)
 
 
 class _Foreign:

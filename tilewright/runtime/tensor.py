@@ -145,6 +145,9 @@ class Tensor:
             raise ArgumentError(f"a tensor of shape {self.shape} is not one number")
         return self._view().reshape(())[()]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return array, (self._view(), None, self.dtype)
+
     def __repr__(self) -> str:
         text = str(self._view()) if self.device.kind == "cpu" else "..."
         return f"<tilewright.Tensor shape={self.shape}, dtype={self.dtype}, {self.device!r}>\n{text}"
