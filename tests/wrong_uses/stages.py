@@ -121,13 +121,6 @@ def fuse_kinds():
     s[c].fuse(j, k)
 
 
-@wrong("`fuse()` of nothing",
-       r"s\[C\]\.fuse\(\): there is no axis to fuse")
-def fuse_nothing():
-    s, c, _, _, _ = matmul_stages()
-    s[c].fuse()
-
-
 @wrong("`reorder(i, i)`",
        r"s\[C\]\.reorder\(i, i\): the axis i is given twice")
 def reorder_twice():
@@ -147,15 +140,6 @@ def vectorize_reduction():
 def parallel_reduction():
     s, c, _, _, k = matmul_stages()
     s[c].parallel(k)
-
-
-@wrong("`vectorize` and `parallel` of one loop",
-       r"s\[C\]\.vectorize\(i\): i is already parallel \(")
-def two_ways():
-    s, c, i, _, _ = matmul_stages()
-    s[c].parallel(i)
-    watch(s)
-    s[c].vectorize(i)
 
 
 @wrong("`vectorize` of a loop of symbolic extent",

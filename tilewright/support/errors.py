@@ -5,8 +5,11 @@ import contextlib
 from collections.abc import Iterator
 
 
-class TilewrightError(Exception):
-    """Base class: `except TilewrightError` catches every user error and no internal bug."""
+class TilewrightError(RuntimeError):
+    """Base class: `except TilewrightError` catches every user error and no internal bug.
+
+    It is a RuntimeError since TVM's errors are: programs written for it catch that.
+    """
 
 
 class IRError(TilewrightError):

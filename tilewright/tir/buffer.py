@@ -14,7 +14,10 @@ from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node
 
-SCOPES = ("global", "local", "shared", "shared.dyn", "warp")     # the memories that a buffer may be in
+# The kinds of memory that a buffer may be in. A tag may follow, which names a part of it: global.A_reg, shared.dyn.
+SCOPES = ("global", "local", "shared", "warp", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator", "texture",
+          "amx.tmm", "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC", "metal.simdgroup")
+KINDS_OF_SCOPES = f"a scope is one of {', '.join(SCOPES)}, and may go on with a tag: global.A_reg"
 DIM_ALIGN = "buffer_dim_align"         # annotation of a block: [[buffer written, axis, factor, offset], ...]
 
 
@@ -23,8 +26,8 @@ class Buffer(Node):
     """Memory seen as an array. Two Buffers are the same only when they are one object.
 
     `strides` (in elements) is empty for a compact row-major buffer; `elem_offset` is the distance of element
-    0 from `data` in elements; `scope` is one of SCOPES; `data_alignment` is in bytes. `axis_separators` are the
-    axes before which a new physical dimension starts (empty: one dimension).
+    0 from `data` in elements; `scope` is one of SCOPES, with or without a tag; `data_alignment` is in bytes.
+    `axis_separators` are the axes before which a new physical dimension starts (empty: one dimension).
     """
     name: str
     shape: tuple[Any, ...]
@@ -111,7 +114,7 @@ def decl_buffer(
 ) -> Buffer:
     """A new buffer. Integers of shape and strides become int32 constants (int64 where they do not fit).
 
-    Raises IRError for a negative extent, a float extent, and a scope that is none of SCOPES ("" is "global").
+    Raises IRError for a negative extent, a float extent, and a scope of no kind in SCOPES ("" is "global").
     """
     extents = tuple(convert(d) for d in shape)
     for d in extents:
@@ -119,11 +122,26 @@ def decl_buffer(
             shown = ", ".join(map(str, extents))
             raise IRError(f"buffer {name}: extent {d} of shape ({shown}) is not a natural number")
     scope = scope or "global"
-    if not isinstance(scope, str) or scope not in SCOPES:
-        raise IRError(with_hint(f"buffer {name}: {described(scope)} is not a storage scope",
-                                f"the scopes are {', '.join(SCOPES)}"))
+    if not is_scope(scope):
+        raise IRError(with_hint(f"buffer {name}: {described(scope)} is not a storage scope", KINDS_OF_SCOPES))
     return Buffer(name, extents, dt.canonical(dtype), tuple(convert(s) for s in strides or ()),
                   None if elem_offset is None else convert(elem_offset), scope, data_alignment, offset_factor)
+
+
+def scope_kind(scope: object) -> str:
+    """The kind of memory that scope names, one of SCOPES; "" where it names none.
+
+    What follows the kind is its tag, which begins with a dot, a colon or an underscore.
+    """
+    if not isinstance(scope, str):
+        return ""
+    return next((k for k in SCOPES if scope == k or scope.startswith((f"{k}.", f"{k}:", f"{k}_")) and
+                 len(scope) > len(k) + 1), "")
+
+
+def is_scope(scope: object) -> bool:
+    """True for one of SCOPES, with or without a tag."""
+    return scope_kind(scope) != ""
 
 
 def vector_at(begin: Any, lanes: int) -> tuple[Expr, ...]:

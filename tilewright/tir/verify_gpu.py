@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from tilewright.support.errors import IRError, StructuralError, described, with_hint
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.buffer import Buffer, Load, scope_kind
 from tilewright.tir.expr import IntImm
 from tilewright.tir.node import Node, children
 from tilewright.tir.printer import show
@@ -105,7 +105,7 @@ class _Limits:
         self.at_most("max_threads_per_block", total, "the number of threads of a block", s)
 
     def memory(self, b: Buffer, kernel: _Kernel | None, at: Node) -> None:
-        kind = b.scope.split(".")[0]
+        kind = scope_kind(b.scope)
         if kind not in ("shared", "local"):
             return
         size = dt.bytes_of(b.dtype)

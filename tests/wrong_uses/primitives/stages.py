@@ -151,7 +151,7 @@ def row_sum():
     return te.decl_tensor_intrin(y.op, lambda ins, outs: te.call_packed("f", ins[0], outs[0]), name="rows")
 
 
-@wrong("`tensorize` of one stage twice", r"s\[C\]\.tensorize\(j, rows\): C is tensorized already \(")
+@wrong("`tensorize` of one stage at two axes", r"s\[C\]\.tensorize\(j, rows\): C is tensorized at i \(")
 def tensorize_twice():
     s, c, i, j, _ = matmul_stages()
     s[c].tensorize(i, row_sum())

@@ -8,7 +8,7 @@ from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import require
-from tilewright.tir.buffer import SCOPES, Buffer, BufferRegion, Load, MatchBuffer
+from tilewright.tir.buffer import KINDS_OF_SCOPES, Buffer, BufferRegion, Load, MatchBuffer, is_scope
 from tilewright.tir.node import N, Node, rewrite
 from tilewright.tir.stmt import Allocate, Block, Store
 
@@ -20,7 +20,8 @@ def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, stor
         B = T.alloc_buffer((16, 16))    ->    B = T.alloc_buffer((16, 16), scope="local")
 
     buffer_index: the position among the buffers that block writes, or a name. storage_scope: "global", "local",
-    "shared", "shared.dyn" or "warp"; code for a CPU treats all alike.
+    "shared", "warp", "wmma.matrix_a" and the like, with or without a tag as in "shared.dyn"; code for a CPU treats
+    all alike.
 
     Legal when the buffer is allocated by the function (an argument stays where the caller put it), and where no two
     threads of a block would meet in an element of it, when that becomes shared memory.
@@ -45,9 +46,8 @@ def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, stor
 
 
 def require_scope(scope: object, at: Node) -> None:
-    """Refuse a scope that is none of SCOPES."""
-    require(isinstance(scope, str) and scope in SCOPES, f"{scope!r} is not a storage scope", at,
-            hint=f"the scopes are {', '.join(SCOPES)}")
+    """Refuse what names no kind of memory."""
+    require(is_scope(scope), f"{scope!r} is not a storage scope", at, hint=KINDS_OF_SCOPES)
 
 
 def allocate(sch: Schedule, *buffers: Buffer) -> None:

@@ -96,7 +96,7 @@ class Replay:
         for iv, loop in zip(r.axes, self._sch.get_loops(block), strict=True):
             self._loops[id(iv)] = self._named(loop, iv)
         for relation in r.relations:
-            self._relate(relation)
+            self._relate(relation, block)
         self._blocks[r.created] = new = self._do(r.call, self._sch.rfactor, self._loops[id(r.factored)], r.factor_axis)
         if list(r.order) != sorted(r.order):
             loops = self._sch.get_loops(new)
@@ -137,7 +137,7 @@ class Replay:
         if stage.scope_call is not None:
             self._do(stage.scope_call, self._sch.set_scope, rv, 0, stage.scope)
         for relation in stage.relations:
-            self._relate(relation)
+            self._relate(relation, rv)
         for iv in stage.leaf_iter_vars:
             if id(iv) in stage.marks:
                 mark = stage.marks[id(iv)]
@@ -168,13 +168,16 @@ class Replay:
         assert isinstance(loop, For)
         return rv if loop.loop_var.name == iv.var.name else self._sch.fuse(rv, name=iv.var.name)
 
-    def _relate(self, r: Relation) -> None:
+    def _relate(self, r: Relation, block: BlockRV) -> None:
         loops = [self._loops[id(iv)] for iv in r.axes]
         if r.kind == "reorder":
             self._do(r.call, self._sch.reorder, *loops)
         elif r.kind == "fuse":
             fused = r.results[0]
             self._loops[id(fused)] = self._do(r.call, self._sch.fuse, *loops, name=fused.var.name)
+        elif r.kind == "unit":
+            unit = self._do(r.call, self._sch.add_unit_loop, loops[0] if loops else block)
+            self._loops[id(r.results[0])] = self._named(unit, r.results[0])
         else:
             names = [iv.var.name for iv in r.results]
             parts = self._do(r.call, self._split, loops[0], r.factors, names)

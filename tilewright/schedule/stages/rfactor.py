@@ -75,7 +75,7 @@ def _require_reduction(schedule: Any, stage: Stage, call: Call, axis: Any) -> No
         names = ", ".join(iv.var.name for iv in stage.leaf_iter_vars if iv.iter_type == COMM_REDUCE)
         call.refuse(f"{_named(axis)} is not a loop of the reduction of {op.name}", f"its loops are {names}")
     for r in stage.relations:
-        if any(iv.iter_type != COMM_REDUCE for iv in r.axes):
+        if any(iv.iter_type != COMM_REDUCE for iv in (*r.axes, *r.results)):
             call.refuse(f"the output loops of {op.name} were scheduled before ({r.call.text} at {r.call.site})",
                         "call rfactor before split, fuse and reorder of these")
     said = [m.call for m in stage.marks.values()] + [pragma[3] for pragma in stage.pragmas]

@@ -2,24 +2,22 @@
 from __future__ import annotations
 
 import difflib
-import operator
 from typing import Any
 
-from tilewright.schedule.primitives.scopes import SCOPES
 from tilewright.schedule.stages.axes import axis_name
-from tilewright.schedule.stages.memory import MemoryCalls
+from tilewright.schedule.stages.loops import LoopCalls
 from tilewright.schedule.stages.pragmas import llvm_text
-from tilewright.schedule.stages.records import Attachment, Call, Mark, Relation
+from tilewright.schedule.stages.records import Attachment, Call, Mark
 from tilewright.schedule.stages.scan import loop_axes
 from tilewright.schedule.stages.tensorize import Tensorization, tensorization
 from tilewright.support.errors import described, with_hint
 from tilewright.te.operation import PlaceholderOp
 from tilewright.te.tensor import Operation
-from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.buffer import KINDS_OF_SCOPES, is_scope
 from tilewright.tir.iter_var import COMM_REDUCE, ORDERED, THREAD_INDEX, IterVar
 
 
-class Stage(MemoryCalls):
+class Stage(LoopCalls):
     """The loops of one operation. Axis handles stay valid until they are split or fused.
 
     Every method checks what it can at the call and records the rest; nothing is transformed before `replay`.
@@ -32,7 +30,6 @@ class Stage(MemoryCalls):
         self.is_output = is_output
         self.scope = ""
         self.scope_call: Call | None = None
-        self.relations: list[Relation] = []
         self.attachment: Attachment | None = None
         self.tensorized: Tensorization | None = None
 
@@ -44,80 +41,7 @@ class Stage(MemoryCalls):
     def __repr__(self) -> str:
         return f"stage({self.op.name})"
 
-    # ---- loops
-
-    def split(self, parent: IterVar, factor: int | None = None,
-              nparts: int | None = None) -> tuple[IterVar, IterVar]:
-        """Split a loop in (outer, inner): the inner runs `factor` times, or the outer `nparts` times.
-
-        An extent that does not divide is guarded. Raises ScheduleError for a parent that is not a loop of
-        this stage, or a factor that is not a positive integer.
-        """
-        given = ", ".join([f"{k}={v}" for k, v in (("factor", factor), ("nparts", nparts)) if v is not None])
-        call = self._call("split", [parent], given)
-        self._require_free(call, parent)
-        if (factor is None) == (nparts is None):
-            call.refuse("give one of factor and nparts",
-                        "factor is the extent of the inner loop, nparts that of the outer")
-        size = _size(call, "factor", factor) if nparts is None else _size(call, "nparts", nparts)
-        outer, inner = (IterVar(None, Var(f"{parent.var.name}.{end}", parent.dtype), parent.iter_type)
-                        for end in ("outer", "inner"))
-        self._consume([parent], [outer, inner], f"split into {outer.var.name} and {inner.var.name}")
-        factors = (None, size) if nparts is None else (size, None)
-        self.relations.append(Relation("split", (parent,), (outer, inner), factors, call))
-        return outer, inner
-
-    def tile(self, x_parent: IterVar, y_parent: IterVar, x_factor: int, y_factor: int) -> tuple[IterVar, ...]:
-        """Split two loops and reorder them to (x.outer, y.outer, x.inner, y.inner), which is returned."""
-        call = self._call("tile", [x_parent, y_parent], f"{x_factor}, {y_factor}")
-        if x_parent is y_parent:
-            call.refuse(f"the axis {axis_name(x_parent)} is given twice")
-        for iv, what, factor in ((x_parent, "x_factor", x_factor), (y_parent, "y_factor", y_factor)):
-            self._require_free(call, iv)
-            _size(call, what, factor)
-        xo, xi = self.split(x_parent, factor=x_factor)
-        yo, yi = self.split(y_parent, factor=y_factor)
-        self.reorder(xo, yo, xi, yi)
-        return xo, yo, xi, yi
-
-    def fuse(self, *args: IterVar) -> IterVar:
-        """One loop over the product of adjacent loops, all spatial or all of the reduction."""
-        call = self._call("fuse", args)
-        if not args:
-            call.refuse("there is no axis to fuse")
-        places = self._places(call, args)
-        if places[-1] - places[0] != len(places) - 1:
-            loops = ", ".join(iv.var.name for iv in self._leaves)
-            call.refuse(f"the axes are not next to each other; the loops are {loops}",
-                        "reorder brings them together")
-        nest = tuple(self._leaves[p] for p in places)
-        if len(nest) == 1:
-            return nest[0]
-        for iv in nest:
-            if iv.iter_type != nest[0].iter_type:
-                reduced = next(x for x in nest if x.iter_type == COMM_REDUCE)
-                spatial = next(x for x in nest if x.iter_type != COMM_REDUCE)
-                call.refuse(f"{axis_name(spatial)} is a spatial axis and {axis_name(reduced)} a reduction axis",
-                            "fuse axes of one kind")
-        for iv in nest:
-            self._require_free(call, iv)
-        name = nest[0].var.name
-        for iv in nest[1:]:
-            name = f"{name}.{iv.var.name}.fused"
-        fused = IterVar(None, Var(name, nest[0].dtype), nest[0].iter_type)
-        self._consume(nest, [fused], f"fused into {name}")
-        self.relations.append(Relation("fuse", nest, (fused,), (), call))
-        return fused
-
-    def reorder(self, *args: IterVar) -> None:
-        """Put the given loops in the given order, outermost first, on the places that they have together."""
-        call = self._call("reorder", args)
-        for place, iv in zip(self._places(call, args), args):
-            self._leaves[place] = iv
-        if len(args) > 1:
-            self.relations.append(Relation("reorder", tuple(args), (), (), call))
-
-    # ---- how loops run
+    # ---- how loops run; what was said last of a loop holds
 
     def vectorize(self, var: IterVar) -> None:
         """Compute the iterations of a spatial loop in the lanes of vectors."""
@@ -168,8 +92,10 @@ class Stage(MemoryCalls):
         """
         call = self._call("tensorize", [var], getattr(tensor_intrin, "name", repr(tensor_intrin)))
         self._require_leaf(call, var)
-        if self.tensorized is not None:
-            call.refuse(f"{self.op.name} is tensorized already ({self.tensorized.call.site})")
+        if self.tensorized is not None and self.tensorized.axis is not var:
+            earlier = self.tensorized
+            call.refuse(f"{self.op.name} is tensorized at {earlier.axis.var.name} ({earlier.call.site})", "one "
+                        "intrinsic computes a stage; another one for the same axis takes its place")
         self.tensorized = tensorization(call, var, tensor_intrin)
 
     def _mark(self, kind: str, var: IterVar, call: Call | None = None, thread: IterVar | None = None) -> None:
@@ -181,9 +107,6 @@ class Stage(MemoryCalls):
         if var.iter_type == ORDERED and kind != "unroll":
             call.refuse(f"cannot {kind} the scan axis {axis_name(var)}: its steps run in order, each reads earlier "
                         "ones", f"{kind} another axis of the update")
-        if id(var) in self.marks:
-            call.refuse(f"{axis_name(var)} is already {self.marks[id(var)].done} "
-                        f"({self.marks[id(var)].call.site})", "a loop runs in one way; split makes two of it")
         if thread is None:
             self.marks[id(var)] = Mark(kind, call)
         else:
@@ -269,21 +192,6 @@ class Stage(MemoryCalls):
 
 
 def require_scope_of(call: Call, scope: object) -> None:
-    """Refuse a scope that is none of SCOPES."""
-    if not isinstance(scope, str) or scope not in SCOPES:
-        call.refuse(f"{described(scope)} is not a storage scope", f"the scopes are {', '.join(SCOPES)}")
-
-
-def _size(call: Call, what: str, value: Any) -> int:
-    if isinstance(value, IntImm):
-        value = value.value
-    if isinstance(value, (bool, Expr)):
-        call.refuse(f"{what} is {value}, not a constant integer")
-    size = operator.index(value) if hasattr(value, "__index__") else None
-    if size is None:
-        call.refuse(f"{what} is {described(value)}, not an integer")
-    if size <= 0:
-        call.refuse(f"{what} is {size}, which is not positive", f"{what} is at least 1")
-    if size >= 1 << 63:
-        call.refuse(f"{what} is {size}, which does not fit 64 bits")
-    return size
+    """Refuse what names no kind of memory."""
+    if not is_scope(scope):
+        call.refuse(f"{described(scope)} is not a storage scope", KINDS_OF_SCOPES)
