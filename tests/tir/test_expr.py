@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from tilewright import te
 from tilewright.support.errors import ArgumentError, IRError
 from tilewright.tir import (
     Binary,
@@ -248,3 +249,35 @@ def test_dtype_facts():
     assert dt.integer_range("int8") == (-128, 127) and dt.integer_range("uint64") == (0, 2**64 - 1)
     assert dt.promote("float32", "int64x4") == "float32x4" and dt.promote("int8", "int32") == "int32"
     assert dt.is_integer("uint8") and not dt.is_integer("bool") and not dt.is_signed("uint8")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint8", "uint64", "float16", "float32", "float64",
+                                   "bfloat16", "float8_e5m2"])
+def test_a_constant_of_numpy_keeps_its_dtype(dtype):
+    value = np.ones(1, dt.numpy_dtype(dtype))[0]
+    assert const(value).dtype == convert(value).dtype == te.const(value).dtype == dtype
+    assert const(value, "float32").dtype == "float32"
+    assert const(value).value == 1
+
+
+def test_a_constant_of_python_has_the_dtype_that_holds_it():
+    assert [const(v).dtype for v in (True, 1, -2**31, 2**31, 0.1, 3.4e38, 3.41e38, math.inf, math.nan)] == [
+        "bool", "int32", "int32", "int64", "float32", "float32", "float64", "float32", "float32"]
+    assert const(np.float64(0.1)).value == 0.1
+
+
+@pytest.mark.parametrize("value, dtype, bounds", [
+    (65520.0, "float16", "-65504 to 65504"), (3.5e38, "float32", "3.40282e+38"), (np.float64(1e39), "float32", "e+38"),
+    (10**400, "float64", "1.79769e+308"), (10**400, "float16", "65504"), (465.0, "float8_e4m3fn", "-448 to 448"),
+    (300, "uint8", "0 to 255"), (-1, "uint64", "0 to"), (2**63, None, "int64"),
+])
+def test_a_constant_that_its_dtype_does_not_hold_is_refused(value, dtype, bounds):
+    with pytest.raises(IRError, match=r"the constant .* does not fit") as error:
+        const(value, dtype)
+    assert bounds in str(error.value)
+
+
+def test_what_is_rounded_into_the_range_fits_and_so_do_infinities():
+    assert [dt.nearest(const(v, d).value, d) for v, d in
+            ((65519.9, "float16"), (464.0, "float8_e4m3fn"), (-math.inf, "float16"))] == [65504.0, 448.0, -math.inf]
+    assert const(1e30, "float32").astype("float16").value == math.inf          # a cast of a constant is a cast

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Broadcast, Cast, Expr, FloatImm, IntImm, StringImm
 from tilewright.tir.iter_var import IterVar
 
+_FLOATS: tuple[type, ...] = (float, np.floating, *(dt.numpy_dtype(small).type for small in dt.SMALL_FLOATS))
+_NUMBERS: tuple[type, ...] = (int, np.number, *_FLOATS)
+_VALUES = (*_NUMBERS, np.bool_)
 
 @register_hook("tir.convert")
 def convert(x: Any, dtype: str | None = None) -> Expr:
-    """x as an Expr: a Python or NumPy number becomes a constant (of `dtype`, else
-    int32/int64/float32/bool).
-    """
+    """x as an Expr: a Python or NumPy number becomes a constant, of `dtype` or as `const` chooses."""
     if isinstance(x, Expr):
         return x
     if isinstance(x, IterVar):
@@ -27,33 +29,28 @@ def convert(x: Any, dtype: str | None = None) -> Expr:
         return to_expr()
     if isinstance(x, str):
         return StringImm(x)
-    if isinstance(x, (bool, np.bool_, int, float, np.number)):
-        if dtype is None and isinstance(x, (np.number, np.bool_)):
-            dtype = dt.canonical(x.dtype)
+    if isinstance(x, _VALUES):
         return const(x, dtype)
     raise IRError(with_hint(f"{described(x)} is not an expression",
                             "expected a number, a Var, an axis or an indexed tensor"))
 
 
 def const(value: Any, dtype: str | None = None) -> Expr:
-    """A constant of dtype (a Broadcast of one when dtype is a vector). Raises IRError where it does not
-    fit.
+    """A constant of dtype (a Broadcast of one when dtype is a vector). Raises IRError where it does not fit.
+
+    Without a dtype a NumPy number has its own, an int is int32 or, where it needs to be, int64, and a float is float32
+    or, where it is too large for that, float64.
     """
-    if dtype is None:
-        if isinstance(value, (bool, np.bool_)):
-            dtype = "bool"
-        elif isinstance(value, (int, np.integer)):
-            dtype = "int32" if -2**31 <= value < 2**31 else "int64"
-        else:
-            dtype = "float32"
-    if type(value) not in (int, float) and not isinstance(value, (int, float, np.number, np.bool_)):
+    if type(value) not in (int, float) and not isinstance(value, _VALUES):
         raise IRError(f"{described(value)} is not a number")
+    if dtype is None:
+        dtype = _own_dtype(value)
     element, lanes = dt.parse(dtype if isinstance(dtype, str) else dt.canonical(dtype))
     if lanes > 1:
         return Broadcast(const(value, element), lanes)
     if dt.is_float(element):
-        return FloatImm(float(value), element)
-    if isinstance(value, (float, np.floating)):
+        return FloatImm(_float(value, element), element)
+    if isinstance(value, _FLOATS):
         if not float(value).is_integer():
             raise IRError(with_hint(f"the constant {value} is not an integer, and {element} holds nothing else",
                                     'where it stands beside an operand, cast that first: x.astype("float32")'))
@@ -62,6 +59,31 @@ def const(value: Any, dtype: str | None = None) -> Expr:
     if not low <= int(value) <= high:
         raise IRError(f"the constant {value} does not fit {element} ({low} to {high})")
     return IntImm(int(value), element)
+
+
+def _own_dtype(value: Any) -> str:
+    """The dtype of a number of Python or NumPy."""
+    if isinstance(value, np.generic):
+        return dt.canonical(value.dtype)
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int32" if -2**31 <= value < 2**31 else "int64"
+    return "float64" if math.isfinite(value) and math.isinf(dt.nearest(value, "float32")) else "float32"
+
+
+def _float(value: Any, dtype: str) -> float:
+    """A number as a float that is finite in dtype if the number is. Raises IRError where it is too large."""
+    try:
+        x = float(value)
+    except OverflowError:                        # an int of more than 1024 bits
+        x = math.inf
+    if not math.isfinite(dt.nearest(x, dtype)) and (math.isfinite(x) or isinstance(value, int)):
+        small = dt.SMALL_FLOATS.get(dtype)
+        largest = float(np.finfo(dtype).max) if small is None else small.largest
+        raise IRError(with_hint(f"the constant {described(value)} does not fit {dtype} ({-largest:g} to {largest:g})",
+                                'an infinity is written float("inf")' if not small or small.infinity else ""))
+    return x
 
 
 def is_const(e: Any, value: float | None = None) -> bool:
@@ -81,8 +103,9 @@ def cast(dtype: str, value: Any) -> Expr:
     _check_cast(e.dtype, dtype)
     if dt.lanes_of(dtype) == 1 and isinstance(e, (IntImm, FloatImm)):
         if dt.is_float(dtype):
-            own = dt.numpy_dtype(e.dtype).type(e.value)              # rounded to its own type first
-            return FloatImm(float(own), dtype)
+            own = dt.nearest(e.value, e.dtype)               # rounded to its own type first
+            there = dt.nearest(own, dtype)
+            return FloatImm(own if math.isfinite(there) else there, dtype)
         if isinstance(e, IntImm) and dt.integer_range(dtype)[0] <= e.value <= dt.integer_range(dtype)[1]:
             return IntImm(e.value, dtype)
     if dt.lanes_of(e.dtype) == 1 and dt.lanes_of(dtype) > 1:
@@ -109,7 +132,7 @@ def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
     for operand in (a, b):
         if isinstance(operand, str):
             raise IRError(f"the operand {operand!r} is a string, not a number or an expression")
-    number_a, number_b = isinstance(a, (int, float, np.number)), isinstance(b, (int, float, np.number))
+    number_a, number_b = isinstance(a, _NUMBERS), isinstance(b, _NUMBERS)
     if number_a and not number_b:
         y = convert(b)
         return _adapt(a, y.dtype), y
@@ -125,7 +148,7 @@ def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
 
 def match_all(*args: Any) -> tuple[Expr, ...]:
     """All operands as expressions of one dtype, by the rules of `match_types`."""
-    numbers = [isinstance(a, (int, float, np.number)) for a in args]
+    numbers = [isinstance(a, _NUMBERS) for a in args]
     given = [convert(a) for a, number in zip(args, numbers, strict=True) if not number]
     if not given:
         return tuple(convert(a) for a in args)
@@ -140,7 +163,7 @@ def _adapt(value: Any, dtype: str) -> Expr:
     """
     if type(value) is int and dtype in ("int32", "int64") and -0x80000000 <= value < 0x80000000:
         return IntImm(value, dtype)
-    if isinstance(value, (float, np.floating)) and not dt.is_float(dtype):
+    if isinstance(value, _FLOATS) and not dt.is_float(dtype):
         raise IRError(with_hint(f"the float {value} is combined with an operand of type {dtype}",
                                 'cast the operand first: x.astype("float32")'))
     if dt.is_bool(dtype) and not isinstance(value, (bool, np.bool_)):

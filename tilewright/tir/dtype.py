@@ -167,6 +167,15 @@ def float_limits(dtype: str) -> tuple[float, float]:
     return -bound, bound
 
 
+def nearest(value: float, dtype: str) -> float:
+    """value rounded to a float dtype, ties to even; beyond the largest value: infinity, or NaN where there is none."""
+    element = element_of(dtype)
+    if element in SMALL_FLOATS:
+        return SMALL_FLOATS[element].nearest(value)
+    with np.errstate(over="ignore"):
+        return float(np.float32(value)) if element == "float32" else float(value)
+
+
 def promote(a: str, b: str) -> str:
     """The common type of two operands: int to float and same-kind widening; anything else is refused.
 
