@@ -175,7 +175,7 @@ ROWS = [
     ("x = [0] * 10**12", "[0] * 10**12", "larger than any kernel needs", ""),
     ("x = '%999999999d' % 1", "'%999999999d' % 1", "formatting a text", ""),
     ("for i in T.serial(*A):\n    A[i, 0] = 1.0", "*A", "A is not a sequence", "read an element"),
-    ("A[0, 0] = T.max(A[0, 0])", "T.max(A[0, 0])", "T.max(a, b): missing a required argument: 'b'", ""),
+    ("A[0, 0] = T.max(A[0, 0])", "T.max(A[0, 0])", "T.max(a, b, dtype=None): missing a required argument: 'b'", ""),
     ("for i in T.serial(8, annotations={'x': T.exp}):\n    A[i, 0] = 1.0", "{'x': T.exp}", "the annotation x is", ""),
     ("for i in T.thread_binding(8, thread='core.x'):\n    A[i, 0] = 1.0", "T.thread_binding(8, thread='core.x')",
      "'core.x' is not a thread axis", "threadIdx.x"),

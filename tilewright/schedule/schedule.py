@@ -83,9 +83,9 @@ class Schedule(Session):
         other.take_session(self)
         return other
 
-    def show(self) -> None:
-        """Print the module as TVMScript."""
-        (self.mod if len(self._functions) > 1 else self.func).show()
+    def show(self, *style: Any, **options: Any) -> None:
+        """Print the module as TVMScript; the arguments are those of IRModule.show."""
+        (self.mod if len(self._functions) > 1 else self.func).show(*style, **options)
 
     def __str__(self) -> str:
         return str(self.mod if len(self._functions) > 1 else self.func)

@@ -107,7 +107,7 @@ class Blocks(Checks):
 
     def add_axis(self, node: ast.AST, name: str, kind: int, domain: Range, value: Expr) -> None:
         v = Var(name, value.dtype)
-        self.origin[id(v)] = v, node
+        self.origin[id(v)] = v, self.called_at or node
         self.frame.iter_vars.append(IterVar(domain, v, kind))
         self.frame.values.append(value)
         self.names.define(name, v)

@@ -12,6 +12,7 @@ from typing import Any, overload
 from tilewright.script.environment import Environment, captured
 from tilewright.script.errors import TOO_DEEP, Source
 from tilewright.script.expressions import Expressions
+from tilewright.script.macros import Macro
 from tilewright.script.namespace import NAMES, lookup
 from tilewright.script.parser import parse_function
 from tilewright.script.values import Form
@@ -39,8 +40,23 @@ def prim_func(func: Any = None, *, private: bool = False, check_well_formed: boo
     if not isinstance(func, types.FunctionType):
         raise ScriptError(f"@T.prim_func stands on a function, not on {described(func)}")
     source, node = _source_of(func)
-    return parse_function(source, node, captured(func), func.__annotations__, private=private,
-                          check_well_formed=check_well_formed)
+    return parse_function(source, node, Environment(captured(func), runs_python=True), func.__annotations__,
+                          private=private, check_well_formed=check_well_formed)
+
+
+def macro(*args: Any, hygienic: bool = True) -> Any:
+    """Decorator: statements that stand wherever the function is called, in a script, on a line of its own.
+
+    A parameter is what the call gives: an expression, a buffer, a number. `hygienic`: other names are those of the
+    place where the macro is written; with hygienic=False those of the place where it is called.
+    """
+    if not args:
+        return lambda f: macro(f, hygienic=hygienic)
+    (func,) = args
+    if not isinstance(func, types.FunctionType):
+        raise ScriptError(f"@T.macro stands on a function, not on {described(func)}")
+    source, node = _source_of(func)
+    return Macro(source, node, lambda: captured(func), hygienic)
 
 
 def ir_module(cls: Any = None, *, names: Mapping[str, str] | None = None, check_well_formed: bool = True) -> Any:
@@ -118,6 +134,9 @@ def from_source(text: str, *, check_well_formed: bool = True) -> PrimFunc | IRMo
     return _Text(source, check_well_formed).read(tree)
 
 
+_OPTIONS = {"prim_func": "private", "ir_module": "names", "macro": "hygienic"}     # of decorators
+
+
 class _Modules:
     """What a text can import: T, I, and the packages around them."""
 
@@ -159,7 +178,12 @@ class _Text:
 
     def statement(self, node: ast.stmt) -> None:
         if isinstance(node, ast.FunctionDef):
-            self.found.append(self.function(node))
+            options = self.decorator(node, "macro")
+            if options is None:
+                self.found.append(self.function(node))
+            else:
+                hygienic = bool(options.get("hygienic", True))
+                self.names[node.name] = Macro(self.source, node, lambda: self.names, hygienic, runs_python=False)
         elif isinstance(node, ast.ClassDef):
             self.found.append(self.module(node))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -181,13 +205,20 @@ class _Text:
             if full in known:
                 self.names[a.asname or a.name.split(".")[-1]] = known[full]
 
-    def decorated(self, node: ast.FunctionDef | ast.ClassDef, form: str) -> dict[str, Any]:
-        """The keywords of the decorator, which is T.prim_func or I.ir_module."""
+    def decorator(self, node: ast.FunctionDef | ast.ClassDef, form: str) -> dict[str, Any] | None:
+        """The keywords of the decorator T.form; None where node is under no such."""
         for d in node.decorator_list:
             call = d if isinstance(d, ast.Call) else None
             fn = self.expressions().value(call.func if call else d)
             if isinstance(fn, Form) and fn.name == form:
-                return self.options(call, "private" if form == "prim_func" else "names") if call else {}
+                return self.options(call, _OPTIONS[form]) if call else {}
+        return None
+
+    def decorated(self, node: ast.FunctionDef | ast.ClassDef, form: str) -> dict[str, Any]:
+        """The keywords of the decorator, which is T.prim_func or I.ir_module."""
+        options = self.decorator(node, form)
+        if options is not None:
+            return options
         raise self.source.error(node, f"{node.name} is not under @{'T' if form == 'prim_func' else 'I'}.{form}")
 
     def options(self, call: ast.Call, own: str) -> dict[str, Any]:
@@ -198,7 +229,7 @@ class _Text:
 
     def function(self, node: ast.FunctionDef) -> PrimFunc:
         options = self.decorated(node, "prim_func")
-        return parse_function(self.source, node, self.names, private=bool(options.get("private")),
+        return parse_function(self.source, node, Environment(self.names), private=bool(options.get("private")),
                               check_well_formed=self.check and options.get("check_well_formed", True))
 
     def module(self, node: ast.ClassDef) -> IRModule:

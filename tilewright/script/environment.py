@@ -21,10 +21,13 @@ def captured(func: types.FunctionType) -> dict[str, Any]:
 
 
 class Environment:
-    """Names of one function while it is parsed. A name belongs to the innermost scope that defines it."""
+    """Names of one function while it is parsed. A name belongs to the innermost scope that defines it.
 
-    def __init__(self, outer: Mapping[str, Any]) -> None:
-        self.outer = outer
+    `runs_python`: functions of the Python around the script may be called while it is parsed. They may not for a text.
+    """
+
+    def __init__(self, outer: Mapping[str, Any], runs_python: bool = False) -> None:
+        self.outer, self.runs_python = outer, runs_python
         self.scopes: list[dict[str, tuple[Any, str]]] = [{}]
 
     @contextmanager
@@ -55,6 +58,15 @@ class Environment:
             if name in scope:
                 return scope[name][0]
         return self.outer[name]
+
+    def around(self) -> Environment:
+        """A new environment whose surroundings are what is visible here."""
+        own = {name: value for scope in self.scopes for name, (value, _) in scope.items()}
+        return Environment({**self.outer, **own}, self.runs_python)
+
+    def has(self, name: str) -> bool:
+        """True for a name that is defined."""
+        return name in self.outer or any(name in scope for scope in self.scopes)
 
     def known(self) -> list[str]:
         """All names, those of the script first."""

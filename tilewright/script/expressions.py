@@ -16,13 +16,15 @@ from tilewright.support.errors import ScriptError, TilewrightError, described
 from tilewright.tir.arithmetic import negate
 from tilewright.tir.buffer import Buffer, Load, load
 from tilewright.tir.conversion import convert
-from tilewright.tir.expr import Call, Expr, IntImm, Let, Ramp, Var
+from tilewright.tir.expr import Expr, IntImm, Let, Ramp, Var
 from tilewright.tir.extents import extent_of
 
 # what our constructors raise on purpose, and Python's operators on values that do not fit them
 ERRORS = (TilewrightError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError)
 _FOLDING: dict[str, Callable[..., Any]] = {f.__name__: f for f in (
     min, max, len, abs, int, float, bool, round, sum, tuple, list, str)}
+# what Python calls while a script is parsed: helper functions of the file around it
+_HELPERS = (types.FunctionType, types.MethodType, functools.partial)
 _WORDS: dict[type, str] = {
     ast.Lambda: "a lambda", ast.ListComp: "a comprehension", ast.GeneratorExp: "a comprehension",
     ast.SetComp: "a comprehension", ast.DictComp: "a comprehension", ast.Await: "await", ast.Yield: "yield",
@@ -121,7 +123,7 @@ class Expressions:
         if node.attr in ("data", "shape", "strides", "elem_offset", "dtype"):
             return getattr(b, node.attr)
         methods: dict[str, Callable[..., Any]] = {
-            "vload": functools.partial(_vload, b), "access_ptr": functools.partial(_access_ptr, b),
+            "vload": functools.partial(_vload, b), "access_ptr": b.access_ptr,
             "scope": lambda: b.scope,
         }
         if node.attr == "vstore":
@@ -138,6 +140,8 @@ class Expressions:
                 return self.let_expression(node)
             self.fail(node, f"{ast.unparse(node.func)} is a statement of its own, it has no value here")
         args, kwargs = self.arguments(node)
+        if self.names.runs_python and isinstance(fn, _HELPERS):
+            return fn(*args, **kwargs)
         if isinstance(fn, DType):
             if not args and kwargs.keys() <= {"is_size_var"}:      # extents are natural numbers in any case
                 return Fresh(fn.name)
@@ -145,7 +149,7 @@ class Expressions:
         if isinstance(fn, (Function, BufferSyntax)):
             return fn(*args, **kwargs)
         self.fail(node, f"{ast.unparse(node.func)} cannot be called in a script",
-                  "call functions of T; compute the rest outside the function and use the result by its name")
+                  "call functions of T, and functions of the Python around the script, which a text does not have")
 
     def let_expression(self, node: ast.Call) -> Expr:
         """T.Let(body, where={name: value})."""
@@ -256,16 +260,6 @@ def _vload(b: Buffer, begin: Any, dtype: str | None = None, predicate: Any = Non
     index = tuple(convert(i) for i in (begin if isinstance(begin, (list, tuple)) else (begin,)))
     element = b.vload(index, dtype) if dtype else load(b, index)
     return element if predicate is None else element.replace(predicate=convert(predicate))
-
-
-def _access_ptr(b: Buffer, access_mask: str = "r", ptr_type: str = "handle", content_lanes: int = 1, offset: Any = 0,
-                extent: Any = None) -> Expr:
-    """The pointer to a buffer's first element, with its extents: the argument of an external call."""
-    if access_mask not in ("r", "w", "rw", "wr", 1, 2, 3):
-        raise ScriptError(f'access_ptr: the access is "r", "w" or "rw", not {described(access_mask)}')
-    if content_lanes != 1 or not (isinstance(offset, int) and offset == 0) or extent is not None:
-        raise ScriptError("access_ptr: content_lanes, offset and extent are not supported; match the part as a buffer")
-    return Call("access_ptr", (Load(b, tuple(IntImm(0, d.dtype) for d in b.shape)), *b.shape), "handle")
 
 
 def _kind(x: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.script import usage
 from tilewright.script.errors import nearest
 from tilewright.script.operators import as_written, choice, negation, selection
+from tilewright.script.targets import target_of
 from tilewright.script.values import BufferSyntax, DType, Form, Fresh, Function, Group, Meta, cast_as_written
 from tilewright.support.errors import IRError, ScriptError, described, with_hint
 from tilewright.tir import dtype as dt
@@ -30,13 +31,20 @@ _FORMS = (
     "block", "init", "launch_thread", "LetStmt", "let", "allocate", "decl_buffer",            # with
     "alloc_buffer", "match_buffer", "env_thread",                                             # definitions
     "Assert", "attr", "buffer_store", "reads", "writes", "where", "block_attr", "func_attr", "evaluate", "prim_func",
-    "Let",
+    "macro", "Let",
 )
 
 
-def _operator(op: str) -> Callable[[Any, Any], Expr]:
-    def operate(a: Any, b: Any) -> Expr:
-        return as_written(op, a, b)
+def _stated(name: str, e: Expr, dtype: Any) -> Expr:
+    """e, after checking that it has the dtype that the script states, if it states one."""
+    if dtype is not None and _dtype_name(dtype) != e.dtype:
+        raise ScriptError(with_hint(f"T.{name} gives {e.dtype} here, not {_dtype_name(dtype)}", "cast the arguments"))
+    return e
+
+
+def _operator(op: str) -> Callable[..., Expr]:
+    def operate(a: Any, b: Any, dtype: Any = None) -> Expr:
+        return _stated(_OPERATOR_NAMES.get(op, op), as_written(op, a, b), dtype)
     operate.__doc__ = usage.of_operator(op)
     return operate
 
@@ -62,7 +70,8 @@ def _call_dtype_first(name: str) -> Callable[..., Expr]:
         row = INTRINSICS[name]
         if row.arity >= 0 and len(args) != row.arity:
             raise IRError(f"{name} takes {row.arity} argument(s) after the dtype, {len(args)} given")
-        return Call(name, tuple(convert(a) for a in args), _dtype_name(dtype))
+        # TVM writes "" and "void" for a call whose result nobody takes
+        return Call(name, tuple(convert(a) for a in args), "int32" if dtype in ("", "void") else _dtype_name(dtype))
     return call
 
 
@@ -75,6 +84,11 @@ def _llvm(make: Callable[..., Expr]) -> Callable[..., Expr]:
                                         'T.call_llvm_pure_intrin("int32", "llvm.ctpop", x)'))
         return make(_dtype_name(given[0]), *given[1:])
     return call
+
+
+def _if_then_else(condition: Any, a: Any, b: Any, dtype: Any = None) -> Expr:
+    name = None if dtype is None else _dtype_name(dtype)
+    return _stated("if_then_else", choice(condition, a, b, name), dtype)
 
 
 def _lanes(lanes: Any) -> int:
@@ -143,7 +157,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _call(name) for name in INTRINSICS},
     **{name: _call_dtype_first(name) for name in DTYPE_FIRST if name in INTRINSICS},
     "call_pure_extern": _call_dtype_first("call_extern"),
-    "Not": negation, "if_then_else": choice, "Select": selection, "select": selection, "Cast": cast_as_written,
+    "Not": negation, "if_then_else": _if_then_else, "Select": selection, "select": selection, "Cast": cast_as_written,
     "cast": lambda value, dtype: cast(_dtype_name(dtype), value),
     "saturate_cast": _saturate_cast, "pack_int4": pack_int4, "unpack_int4": unpack_int4,
     "Ramp": _ramp, "ramp": _ramp,
@@ -154,7 +168,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "FloorMod": _operator("floormod"), "TruncDiv": _operator("truncdiv"), "TruncMod": _operator("truncmod"),
     "call_llvm_pure_intrin": _llvm(call_llvm_pure_intrin), "call_llvm_intrin": _llvm(call_llvm_intrin),
     "llvm_lookup_intrinsic_id": llvm_lookup_intrinsic_id,
-    "ceildiv": ceildiv, "all": all_of, "any": any_of, "address_of": _address, "print": _print, "StringImm": _string,
+    "target": target_of, "ceildiv": ceildiv, "all": all_of, "any": any_of, "address_of": _address, "print": _print,
+    "StringImm": _string,
     "min_value": lambda dtype: min_value(_dtype_name(dtype)), "max_value": lambda dtype: max_value(_dtype_name(dtype)),
     "infinity": lambda dtype: max_value(_dtype_name(dtype)), "meta_var": Meta,
     "const": _constant, "IntImm": lambda dtype, value: const(int(value), _dtype_name(dtype)),

@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.support.errors import IRError, ScriptError, described, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, bitwise_not, power
-from tilewright.tir.conversion import convert, match_types
+from tilewright.tir.conversion import const, convert, match_types
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Select
 from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import Node
@@ -122,8 +122,10 @@ def inverted(a: Any) -> Any:
     return Not(e) if dt.is_bool(e.dtype) else bitwise_not(e)
 
 
-def choice(condition: Any, a: Any, b: Any) -> Expr:
-    """T.if_then_else(condition, a, b)."""
+def choice(condition: Any, a: Any, b: Any, dtype: str | None = None) -> Expr:
+    """T.if_then_else(condition, a, b); numbers take the dtype, if it is said."""
+    if dtype is not None:
+        a, b = (const(x, dtype) if is_number(x) else x for x in (a, b))
     c, x, y = _parts("T.if_then_else", condition, a, b)
     return Call("if_then_else", (c, x, y), x.dtype)
 

@@ -18,7 +18,7 @@ from tilewright.tir.stmt import BlockRealize, PrimFunc, Stmt
 from tilewright.tir.verify import verify
 
 
-def parse_function(source: Source, node: ast.FunctionDef, outer: Mapping[str, Any],
+def parse_function(source: Source, node: ast.FunctionDef, outer: Environment,
                    annotations: Mapping[str, Any] | None = None, *, private: bool = False,
                    check_well_formed: bool = True) -> PrimFunc:
     """The PrimFunc that node describes, in an environment of names. Raises ScriptError.
@@ -26,7 +26,7 @@ def parse_function(source: Source, node: ast.FunctionDef, outer: Mapping[str, An
     `annotations` are those of parameters that Python has evaluated already.
     """
     try:
-        return _Function(source, Environment(outer)).function(node, annotations or {}, private, check_well_formed)
+        return _Function(source, outer).function(node, annotations or {}, private, check_well_formed)
     except RecursionError:
         raise source.error(node, *TOO_DEEP) from None
 

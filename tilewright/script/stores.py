@@ -26,6 +26,9 @@ class Stores(Loops):
             if rule is None:
                 self.fail(node, f"T.{form} does not stand alone", self.usage(form))
             return rule(self, call)
+        macro = self.macro_of(call)
+        if macro is not None:
+            return self.expanded(call, macro)  # type: ignore[arg-type]
         x = self.value(call)
         if not isinstance(call, ast.Call) or not isinstance(x, Expr):
             self.fail(node, "the value of this expression is not used", "T.evaluate(...) keeps it")

@@ -46,6 +46,7 @@ class Suites(Expressions):
         self.block_names = NameSupply(["root"])
         self.domains: dict[Var, Range] = {}              # of the loops around
         self.origin: dict[int, tuple[Any, ast.AST]] = {} # id of a node of the IR -> that node, where it stands
+        self.called_at: ast.AST | None = None            # the call of the outermost macro whose body this is
 
     def suite(self, nodes: Sequence[ast.stmt]) -> Stmt:
         """The statements of a suite as one; a definition encloses what follows it."""
@@ -76,7 +77,7 @@ class Suites(Expressions):
     def at(self, node: ast.AST, s: Stmt) -> Stmt:
         """s, after noting where it stands."""
         if not isinstance(s, Seq):
-            self.origin.setdefault(id(s), (s, node))
+            self.origin.setdefault(id(s), (s, self.called_at or node))
         return s
 
     def statement(self, node: ast.stmt) -> Stmt | Around | list[ast.stmt] | None:
@@ -95,8 +96,10 @@ class Suites(Expressions):
 
     def form(self, node: ast.AST) -> str:
         """The name of the form of T that node calls; "" when it calls none."""
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Attribute, ast.Name)):
             return ""
+        if isinstance(node.func, ast.Name) and not self.names.has(node.func.id):
+            return ""                                    # a function of Python
         fn = self.value(node.func)
         return fn.name if isinstance(fn, Form) and fn.name != "Let" else ""
 

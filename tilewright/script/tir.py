@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.script.decorators import prim_func
+from tilewright.script.decorators import macro, prim_func
 from tilewright.script.namespace import NAMES, lookup
 
-__all__ = ["prim_func"]
+__all__ = ["macro", "prim_func"]
 
 
 def __getattr__(name: str) -> Any:

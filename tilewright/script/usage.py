@@ -79,6 +79,10 @@ Attributes of the function: `T.func_attr({"global_symbol": "main", "tir.noalias"
 A value that is computed for its effect: `T.evaluate(T.call_extern("int32", "f", A.data))`.""",
     "prim_func": """@T.prim_func
 A Python function as a kernel: its body is parsed, not run.""",
+    "macro": """@T.macro
+Statements that stand wherever they are called: `@T.macro` above `def fill(A, i, value):`, then `fill(A, i, 0)` on a
+line of its own. Parameters are what the call gives, buffers too. Other names are those of the place where the macro is
+written; under @T.macro(hygienic=False) those of the place where it is called.""",
     "axis.spatial": """T.axis.spatial(domain, value)
 An axis of a block along which every point is independent: `vi = T.axis.spatial(128, i)`.""",
     "axis.reduce": """T.axis.reduce(domain, value)
@@ -94,8 +98,10 @@ FORMS |= {"axis.S": FORMS["axis.spatial"].replace(".spatial", ".S"),
           "axis.R": FORMS["axis.reduce"].replace(".reduce", ".R")}
 
 FUNCTIONS: dict[str, str] = {
-    "if_then_else": """T.if_then_else(condition, a, b)
+    "if_then_else": """T.if_then_else(condition, a, b, dtype=None)
 a where the condition holds, else b; only the one chosen is evaluated. `a if condition else b` is the same.""",
+    "target": """T.target(target_config, host=None)
+A target, by its text or a dict: `T.func_attr({"target": T.target("llvm -mcpu=znver4")})`.""",
     "Select": "T.Select(condition, a, b)\na where the condition holds, else b; both may be evaluated.",
     "cast": "T.cast(value, dtype)\nvalue converted to dtype.",
     "Cast": "T.Cast(dtype, value)\nvalue converted to dtype: floats are rounded, to integers towards zero.",

@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewright.script import usage
 from tilewright.support.errors import ArgumentError, ScriptError, described, with_hint
+from tilewright.support.target import Target
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, decl_buffer
 from tilewright.tir.conversion import cast, const, convert
@@ -178,7 +179,7 @@ def is_annotation(x: Any) -> bool:
         return all(map(is_annotation, x))
     if isinstance(x, dict):
         return all(is_annotation(v) for pair in x.items() for v in pair)
-    return x is None or isinstance(x, (str, bool, int, float, np.number, Node))
+    return x is None or isinstance(x, (str, bool, int, float, np.number, Node, Target))
 
 
 class BufferSyntax:

@@ -6,8 +6,9 @@ from typing import Any
 
 from tilewright.script.environment import LET, UNBOUND
 from tilewright.script.frames import Around
+from tilewright.script.macros import Macros
 from tilewright.script.operators import is_expression, is_number
-from tilewright.script.suites import ONE_ELEMENT, Suites
+from tilewright.script.suites import ONE_ELEMENT
 from tilewright.script.values import BufferType, DType, Fresh, Meta, buffer_type
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
 from tilewright.tir.conversion import convert
@@ -15,7 +16,7 @@ from tilewright.tir.expr import Expr, Var
 from tilewright.tir.stmt import Allocate, LetStmt, Stmt
 
 
-class Variables(Suites):
+class Variables(Macros):
     def assign(self, node: ast.Assign) -> Stmt | Around | None:
         if len(node.targets) != 1:
             self.fail(node, "one assignment has one target")

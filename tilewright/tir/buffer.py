@@ -63,15 +63,24 @@ class Buffer(Node):
         e = convert(value)
         return hook("tir.store")(self, e, vector_at(begin, dt.lanes_of(e.dtype)))
 
-    def access_ptr(self, access_mask: str | int = "r") -> Expr:
+    def access_ptr(self, access_mask: str | int = "r", ptr_type: str = "handle", content_lanes: int = 1,
+                   offset: Any = 0, extent: Any = None) -> Expr:
         """The address of element 0, for a call; a packed function gets a tensor of the buffer's shape and strides.
 
-        access_mask ("r", "w" or "rw", or 1, 2, 3) is for the reader: the block's regions say what is touched. Raises
-        IRError for another mask.
+        access_mask ("r", "w" or "rw", or 1, 2, 3) is for the reader: the block's regions say what is touched, as
+        content_lanes does, which says in vectors of how many lanes. With an offset, of a compact buffer, the address of
+        that element, counted from 0 in the order of memory; a packed function gets the `extent` elements from there
+        (default: all). Raises IRError for another mask, and for an offset in memory with strides.
         """
         if access_mask not in ("r", "w", "rw", "wr", 1, 2, 3):
             raise IRError(f'{self.name}.access_ptr: the access is "r", "w" or "rw", not {described(access_mask)}')
-        return pointer(self)
+        if ptr_type != "handle":
+            raise IRError(f'{self.name}.access_ptr: the type of a pointer is "handle", not {described(ptr_type)}')
+        if not isinstance(content_lanes, int) or content_lanes < 1:
+            raise IRError(f"{self.name}.access_ptr: content_lanes is {described(content_lanes)}, not a number of lanes")
+        if extent is None and isinstance(offset, int) and offset == 0:
+            return pointer(self)
+        return _pointer_into(self, convert(offset), extent)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -184,6 +193,19 @@ def pointer(buffer: Buffer) -> Expr:
     """The address of a buffer's first element with its extents: the argument of an external call."""
     zeros = tuple(IntImm(0, d.dtype) for d in buffer.shape)
     return Call("access_ptr", (Load(buffer, zeros), *buffer.shape), "handle")
+
+
+def _pointer_into(buffer: Buffer, offset: Expr, extent: Any) -> Expr:
+    """The address of the element that is `offset` elements behind the first, as that of a vector of `extent`."""
+    if buffer.strides:
+        raise IRError(with_hint(f"{buffer.name}.access_ptr: the memory has strides; an offset counts none",
+                                "match the part as a buffer"))
+    if not dt.is_integer(offset.dtype):
+        raise IRError(f"{buffer.name}.access_ptr: offset {offset} is {offset.dtype}, not an integer")
+    at = tuple(binary("floormod", binary("floordiv", offset, step), d) if k else binary("floordiv", offset, step)
+               for k, (step, d) in enumerate(zip(row_major(buffer.shape), buffer.shape, strict=True)))
+    count = binary("sub", numel(buffer), offset) if extent is None else convert(extent)
+    return Call("access_ptr", (load(buffer, at), count), "handle")
 
 
 def strided_pointer(first: Load, extents: Sequence[Expr], strides: Sequence[Expr]) -> Expr:

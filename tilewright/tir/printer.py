@@ -14,10 +14,13 @@ from tilewright.tir.printer_stmt import StmtPrinter
 from tilewright.tir.stmt import BlockRealize, IRModule, PrimFunc, Stmt
 
 
-def show(node: Node, mark: Sequence[Node] = ()) -> str:
-    """node as TVMScript; the lines of statements in `mark` (or of expressions in it) end in `# <-- here`."""
+def show(node: Node, mark: Sequence[Node] = (), name: str | None = None) -> str:
+    """node as TVMScript; the lines of statements in `mark` (or of expressions in it) end in `# <-- here`.
+
+    name: what a function, or the class of a module, is called in the text.
+    """
     flat = not is_expression(node) and not any(isinstance(n, BlockRealize) for n in _all(node))
-    return _Printer({id(m) for m in mark}, flat).text(node)
+    return _Printer({id(m) for m in mark}, flat).text(node, name)
 
 
 @register_hook("tir.print")
@@ -26,23 +29,23 @@ def _show(node: Node) -> str:
 
 
 class _Printer(StmtPrinter):
-    def text(self, node: Node) -> str:
+    def text(self, node: Node, name: str | None = None) -> str:
         if is_expression(node):
             return self.expr(node)
         if isinstance(node, IRModule):
-            self.module(node)
+            self.module(node, name or "Module")
         elif isinstance(node, PrimFunc):
-            self.function(node, node.name)
+            self.function(node, name or node.name)
         else:
             self.stmt(node)
         return "\n".join(self.lines)
 
     # functions ---------------------------------------------------------------------------------------------
-    def module(self, m: IRModule) -> None:
+    def module(self, m: IRModule, called: str) -> None:
         names = _method_names([name for name, f in m.functions.items() if isinstance(f, PrimFunc)])
         others = {said: name for name, said in names.items() if said != name}
         self.line(f"@I.ir_module(names={self.value(others)})" if others else "@I.ir_module")
-        self.line("class Module:")
+        self.line(f"class {called}:")
         self.indent = "    "
         if not m.functions:
             self.line("pass")

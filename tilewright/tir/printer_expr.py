@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.support.names import identifier
+from tilewright.support.target import Target
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import result_type
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
@@ -175,7 +176,7 @@ class ExprPrinter:
             return float.__repr__(x) if math.isfinite(x) else f'float("{float(x)}")'
         if x is None or isinstance(x, (bool, int)):
             return repr(x)
-        return quote(str(x))
+        return f"T.target({quote(str(x))})" if isinstance(x, Target) else quote(str(x))
 
 
 def quote(text: str) -> str:

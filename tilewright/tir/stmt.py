@@ -158,8 +158,13 @@ class PrimFunc(Node):
     def with_attrs(self, **attrs: Any) -> PrimFunc:
         return self.replace(attrs={**self.attrs, **attrs})
 
-    def with_attr(self, key: str, value: Any) -> PrimFunc:
-        return self.replace(attrs={**self.attrs, key: value})
+    def with_attr(self, key: str | Mapping[str, Any], value: Any = None) -> PrimFunc:
+        """This function with an attribute, or with those of a dict."""
+        return self.with_attrs(**key) if isinstance(key, Mapping) else self.with_attrs(**{key: value})
+
+    def without_attr(self, key: str) -> PrimFunc:
+        """This function without an attribute."""
+        return self.replace(attrs={k: v for k, v in self.attrs.items() if k != key})
 
     def specialize(self, param_map: Mapping[Any, Any]) -> PrimFunc:
         """This function with parameters fixed: {n: 128}, or {a: decl_buffer((128, 128))} for a buffer's parameter.
@@ -168,13 +173,14 @@ class PrimFunc(Node):
         """
         return hook("tir.specialize")(self, param_map)
 
-    def script(self) -> str:
-        """This function as TVMScript."""
-        return str(self)
+    def script(self, *, name: str | None = None, **options: Any) -> str:
+        """This function as TVMScript, under another name if one is given. `options` are TVM's for its printer."""
+        return hook("tir.script")(self, name, options)
 
-    def show(self, style: str | None = None) -> None:
-        """Print, with colours in a terminal or a notebook; `style` names those of Pygments."""
-        hook("tir.show")(self, style)
+    def show(self, style: str | None = None, black_format: bool | None = None, *, name: str | None = None,
+             **options: Any) -> None:
+        """Print the script, with colours in a terminal or a notebook; `style` names those of Pygments."""
+        hook("tir.show")(self, style, name, options)
 
     def _repr_html_(self) -> str:
         return hook("tir.html")(self)
@@ -236,12 +242,14 @@ class IRModule(Node):
             raise IRError(f"a module holds functions, not {type(wrong).__name__}")
         self.functions = {**self.functions, **{GlobalVar(name): f for name, f in added.items()}}
 
-    def script(self) -> str:
-        return str(self)
+    def script(self, *, name: str | None = None, **options: Any) -> str:
+        """This module as TVMScript, its class under another name if one is given."""
+        return hook("tir.script")(self, name, options)
 
-    def show(self, style: str | None = None) -> None:
-        """Print, with colours in a terminal or a notebook; `style` names those of Pygments."""
-        hook("tir.show")(self, style)
+    def show(self, style: str | None = None, black_format: bool | None = None, *, name: str | None = None,
+             **options: Any) -> None:
+        """Print the script, with colours in a terminal or a notebook; `style` names those of Pygments."""
+        hook("tir.show")(self, style, name, options)
 
     def _repr_html_(self) -> str:
         return hook("tir.html")(self)
