@@ -13,9 +13,9 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Broadcast, Cast, Expr, FloatImm, IntImm, StringImm
 from tilewright.tir.iter_var import IterVar
 
-_FLOATS: tuple[type, ...] = (float, np.floating, *(dt.numpy_dtype(small).type for small in dt.SMALL_FLOATS))
-_NUMBERS: tuple[type, ...] = (int, np.number, *_FLOATS)
-_VALUES = (*_NUMBERS, np.bool_)
+_FLOATS: Any = (float, np.floating, *(dt.numpy_dtype(small).type for small in dt.SMALL_FLOATS))
+_NUMBERS: Any = (int, np.number, *_FLOATS)
+_VALUES: Any = (*_NUMBERS, np.bool_)
 
 @register_hook("tir.convert")
 def convert(x: Any, dtype: str | None = None) -> Expr:
