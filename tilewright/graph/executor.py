@@ -13,14 +13,16 @@ from tilewright.graph.optimizers import Update
 from tilewright.graph.planner import KernelCache, nbytes, plan_step
 from tilewright.graph.step import Step
 from tilewright.graph.value import TensorType, Value, topological
+from tilewright.graph.views import executor_view
 from tilewright.runtime import Tensor
 from tilewright.runtime.dtypes import dtype_string
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import ArgumentError, GraphError, described, with_hint
 from tilewright.support.locks import ForkSafeLock
+from tilewright.support.views import View, Viewed
 
 
-class Executor:
+class Executor(Viewed):
     """Computes `outputs` from feeds and then applies `updates` to their parameters, in place.
 
     schedule: "rules" (built-in schedules for the target) or "default" (the loops as the expressions have them);
@@ -57,6 +59,9 @@ class Executor:
         self._steps: dict[tuple[TensorType, ...], Step] = {}
         self._lock = ForkSafeLock()                        # a step has one arena, and parameters change in place
         self.step: Step | None = None                      # of the last run
+
+    def view(self) -> View:
+        return executor_view(self.outputs, len(self.updates), len(self._steps), self.step)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The graph with what its parameters hold now; steps are planned again where they run."""

@@ -19,11 +19,12 @@ from tilewright.runtime.signature_table import decode, encode, signatures_in
 from tilewright.runtime.timing import BenchmarkResult
 from tilewright.support.errors import ArgumentError, TargetError, described, with_hint
 from tilewright.support.target import Target
+from tilewright.support.views import View, Viewed, readable_bytes
 
 ENTRY = "__tvm_main__"                    # TVM's name for whatever the entry function is called
 
 
-class Module:
+class Module(Viewed):
     """Compiled functions: `m["name"]` is one of them, `m(...)` calls the entry function.
 
     A function goes by its symbol; `aliases` are other names of some: those that they had in the IRModule.
@@ -169,8 +170,10 @@ class Module:
         content = (self.objects, tables, self.entry_name, self.triple, self.aliases)
         return _unpickled, (content, _digest(content))
 
-    def __repr__(self) -> str:
-        return f"<tilewright.Module {self.triple}: {', '.join(map(str, self.signatures.values()))}>"
+    def view(self) -> View:
+        size = readable_bytes(sum(map(len, self.objects))) if self.objects else "a shared library"
+        return View(f"tilewright.Module for {self.triple}, {size}",
+                    [(f"{name}({', '.join(map(str, s.params))})",) for name, s in self.signatures.items()])
 
 
 def _digest(content: tuple[Any, ...]) -> str:

@@ -49,6 +49,10 @@ class Names(HandleTable[str]):
         self._count += 1
         return self[rv]
 
+    def shown(self, rv: RV) -> str:
+        """The variable, or `_` for a handle that no entry gave: of a trace that was cut by hand."""
+        return self[rv] if rv in self else "_"
+
 
 def handles_of(result: Any) -> tuple[RV, ...]:
     """The handles in what a primitive returned."""
@@ -137,6 +141,8 @@ def _format(value: Any, name_of: Callable[[RV], str]) -> str:
 def encode(value: Any, names: Names) -> Any:
     """value as lists, dicts, strings, numbers and None. Raises ScheduleError for anything else."""
     if isinstance(value, RV):
+        if value not in names:
+            raise ScheduleError(f"the trace takes {value}, which no entry before gave")
         return {"$": names[value]}
     if isinstance(value, Derived):
         return {"$op": [value.op, encode(value.left, names), encode(value.right, names)]}

@@ -13,6 +13,7 @@ from tilewright.schedule.state import BlockRV, Index, LoopRV, bind_loop, block_r
 from tilewright.schedule.trace import Trace
 from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, require, with_hint
 from tilewright.support.names import NameSupply
+from tilewright.support.views import View, Viewed, counted
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Var
 from tilewright.tir.node import walk
@@ -21,7 +22,7 @@ from tilewright.tir.stmt import Block, BlockRealize, For, IRModule, PrimFunc, St
 Snapshot = tuple[dict[str, Any], dict[tuple[str, str], str], dict[Any, str], str, int]
 
 
-class Schedule(Session):
+class Schedule(Viewed, Session):
     """Loop transformations of a function, or of the functions of a module, each checked when it is asked for.
 
     A PrimFunc is scheduled as the function "main" of a module. `mod` is the current module, `trace` what was
@@ -89,6 +90,13 @@ class Schedule(Session):
 
     def __str__(self) -> str:
         return str(self.mod if len(self._functions) > 1 else self.func)
+
+    def view(self) -> View:
+        done = [e for e in self.trace if not e.kind.is_pure]
+        rows = [(name, ", ".join(self.block_names(name)[1:])) for name in self.scheduled_functions()]
+        return View(f"tilewright.Schedule after {counted(len(done), 'primitive')}", rows, ("function", "blocks"),
+                    [("the functions now", lambda: self),
+                     (f"the trace: {counted(len(self.trace), 'call')}", lambda: self.trace)])
 
     # ---- all-or-nothing
 

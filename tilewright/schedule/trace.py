@@ -171,7 +171,7 @@ class Trace:
         names = Names()
         lines = []
         for entry in self.entries:
-            call = f"sch.{entry.primitive}({format_arguments(entry.arguments, entry.kind.rest, names.__getitem__)})"
+            call = f"sch.{entry.primitive}({format_arguments(entry.arguments, entry.kind.rest, names.shown)})"
             outputs = [names.define(rv) for rv in entry.outputs]
             comma = "," if len(outputs) == 1 and not entry.single else ""
             lines.append(f"{', '.join(outputs)}{comma} = {call}" if outputs else call)

@@ -8,10 +8,11 @@ from typing import Any
 
 from tilewright.support.errors import ArgumentError, described, with_hint
 from tilewright.support.registry import register_hook
+from tilewright.support.views import LIGHT, code_html
 from tilewright.tir.node import Node
 from tilewright.tir.printer import show
 
-DARK, LIGHT = "ansi_dark", "default"
+DARK = "ansi_dark"
 # Options of TVM's printer that choose between forms of which ours has one: types are always written, nodes that have
 # no syntax of their own do not exist, and nothing stands beside the text.
 _OF_ONE_FORM = ("show_meta", "verbose_expr", "buffer_dtype", "int_dtype", "float_dtype", "module_alias", "relax_prefix",
@@ -50,7 +51,7 @@ def show_highlighted(node: Node, style: str | None = None, name: str | None = No
     text = script(node, name, options)
     if _in_notebook():
         from IPython.display import HTML, display  # here only where a notebook has it loaded already
-        display(HTML(_html(text, style)))
+        display(HTML(code_html(text, style or LIGHT)))
     elif sys.stdout.isatty():
         from rich.console import Console  # loaded at first use: a program that shows nothing pays nothing
         from rich.syntax import Syntax
@@ -64,14 +65,7 @@ def show_highlighted(node: Node, style: str | None = None, name: str | None = No
 @register_hook("tir.html")
 def as_html(node: Node, style: str | None = None) -> str:
     """node as HTML with its colours in it."""
-    return _html(str(node), style)
-
-
-def _html(text: str, style: str | None) -> str:
-    from pygments import highlight
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers import PythonLexer
-    return highlight(text, PythonLexer(), HtmlFormatter(noclasses=True, style=style or LIGHT))
+    return code_html(str(node), style or LIGHT)
 
 
 def _in_notebook() -> bool:

@@ -196,6 +196,15 @@ def stored_primitive():
     tw.schedule.replay([2, [["warp", {}, []]]], blocks(chain))
 
 
+@wrong("`as_json` of a trace whose first entry was taken out by hand",
+       r"the trace takes loop i, which no entry before gave")
+def cut_trace():
+    sch = blocks()
+    sch.parallel(sch.get_loops("C")[0])
+    del sch.trace.entries[0]
+    sch.trace.as_json()
+
+
 @wrong("a stored trace that uses a handle before it is defined", r"the trace uses 'l1' before it is defined")
 def stored_order():
     tw.schedule.replay([2, [["unroll", {"loop": {"$": "l1"}}, []]]], blocks(chain))

@@ -22,6 +22,7 @@ from tilewright.schedule.stages.stage import Stage, require_scope_of
 from tilewright.support.errors import ScheduleError, TensorExpressionError, with_hint
 from tilewright.support.order import producers_first
 from tilewright.support.registry import register_hook
+from tilewright.support.views import View, Viewed
 from tilewright.te.fingerprint import graph_text
 from tilewright.te.operation import ComputeOp, post_order
 from tilewright.te.scan import check_scans
@@ -50,7 +51,7 @@ def create_schedule(ops: Any) -> StageSchedule:
     return StageSchedule(outputs)
 
 
-class StageSchedule:
+class StageSchedule(Viewed):
     """One stage for each operation, `s[T]` by tensor or operation.
 
     The order of calls for different stages does not matter. `replay` gives the block schedule.
@@ -210,6 +211,11 @@ class StageSchedule:
         self._stage_of[op] = stage
 
     # ---- use
+
+    def view(self) -> View:
+        names = ", ".join(op.name for op in self.outputs)
+        rows = [stage.row() for stage in self.stages]
+        return View(f"tilewright.StageSchedule of {names}", rows, ("stage", "computed", "loops"))
 
     def normalize(self) -> StageSchedule:
         """This schedule. TE's normalize settles loop bounds for the passes after it; replay does that here."""

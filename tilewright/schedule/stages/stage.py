@@ -41,6 +41,17 @@ class Stage(LoopCalls):
     def __repr__(self) -> str:
         return f"stage({self.op.name})"
 
+    def row(self) -> tuple[str, str, str]:
+        """Its name, where it is computed, and its loops with how they run, outermost first."""
+        at, where = self.attachment, "at the root"
+        if isinstance(self.op, PlaceholderOp):
+            where = "by the caller"
+        elif at is not None:
+            where = "inline" if at.stage is None or at.axis is None else f"at {at.axis.var.name} of {at.stage.op.name}"
+        scope = f", in {self.scope}" if self.scope else ""
+        loops = [iv.var.name + (f" ({self.marks[id(iv)].done})" if id(iv) in self.marks else "") for iv in self._leaves]
+        return self.op.name, where + scope, ", ".join(loops)
+
     # ---- how loops run; what was said last of a loop holds
 
     def vectorize(self, var: IterVar) -> None:
