@@ -58,12 +58,46 @@ class IterMap:
         self.is_injective = whole
         #: every point of the box of `outputs` is reached exactly once
         self.is_bijective = whole and once and dense and not restricted and not any(m.ragged for m in marks)
+        #: the digits say all: the predicate cuts nothing but extents, and every combination of digits occurs
+        self.is_exact = not restricted and not any(m.ragged for m in marks)
+        #: no digit occurs twice in the indices
+        self.is_independent = once
 
     @property
     def outputs(self) -> list[tuple[Expr, Expr]]:
         """(min, extent) of each index."""
         an = self._analyzer
         return [(to_expr(an, o.base, o.dtype), to_expr(an, o.extent, o.dtype)) for o in self._outputs]
+
+    @property
+    def digits(self) -> list[tuple[Expr, list[tuple[Mark, Expr, Expr, Expr]]]]:
+        """Of each index (base, [(mark, w, extent, scale)]), highest weight first.
+
+        index == base + sum of scale * (value of mark // w % extent); a digit that runs backwards has a scale below 0.
+        """
+        an = self._analyzer
+        mark_of = {d.atom: (m, w) for m in self._marks for w, d in zip(m.weights, m.digits, strict=False)}
+        out = []
+        for o in self._outputs:
+            base, parts = o.base, []
+            for digit, weight, backward in reversed(o.parts):
+                if digit.extent.key == ONE.key:
+                    continue
+                if backward:
+                    base = base.plus(an.multiply(digit.extent.shifted(-1), weight))
+                mark, lower = mark_of[digit.atom]
+                scale = weight.times(-1 if backward else 1)
+                lower_factor, extent, factor = (to_expr(an, x, o.dtype) for x in (lower, digit.extent, scale))
+                parts.append((mark, lower_factor, extent, factor))
+            out.append((to_expr(an, base, o.dtype), parts))
+        return out
+
+    def source(self, mark: Mark, dtype: str) -> tuple[list[tuple[Var, Expr, Expr, Expr]], Expr]:
+        """What a mark is made of, (variable, min, extent, coefficient), least first, and its extent."""
+        an = self._analyzer
+        parts = [(v, to_expr(an, low, dtype), to_expr(an, size, dtype), to_expr(an, k, dtype))
+                 for v, low, size, k in mark.parts]
+        return parts, to_expr(an, mark.extent, dtype)
 
     def invert(self, outputs: Sequence[Expr]) -> dict[Var, Expr]:
         """The value of each variable where the indices are `outputs`, a point of an injective map's image."""

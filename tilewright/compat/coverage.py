@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from tilewright import runtime, te, tir
-from tilewright.compat import analyzer, namespace, tvm_names
+from tilewright.compat import namespace, tvm_names
+from tilewright.compat.arith.analyzer import Analyzer
 from tilewright.compat.check import has
 from tilewright.compat.instead import INSTEAD
 from tilewright.driver import Target
@@ -21,7 +22,7 @@ from tilewright.tir.ir_builder import IRBuilder
 
 CLASSES: dict[str, type] = {
     "te.Schedule": StageSchedule, "te.Stage": Stage, "te.Tensor": te.Tensor, "tir.Buffer": tir.Buffer,
-    "tir.Schedule": Schedule, "tir.ir_builder.IRBuilder": IRBuilder, "arith.Analyzer": analyzer.Analyzer,
+    "tir.Schedule": Schedule, "tir.ir_builder.IRBuilder": IRBuilder, "arith.Analyzer": Analyzer,
     "runtime.Module": runtime.Module, "nd.NDArray": runtime.Tensor, "IRModule": tir.IRModule,
     "transform.PassContext": PassContext, "target.Target": Target,
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import te, tir
 from tilewright.compat import nodes, stmt_functor
-from tilewright.compat.analyzer import Analyzer
+from tilewright.compat.arith.analyzer import Analyzer
 from tilewright.support.errors import ArgumentError, described, with_hint
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp
 from tilewright.te.scan import ScanOp

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewright import runtime, schedule, te, tir
-from tilewright.compat import adapters, analyzer, contrib, early, nodes, passes, stmt_functor
+from tilewright.compat import adapters, arith, contrib, early, nodes, passes, stmt_functor
 from tilewright.driver import Target, build, lower, target
 from tilewright.lowering.pass_context import PassContext, PrimFuncPass, build_config
 from tilewright.schedule.index_map import IndexMap
@@ -82,8 +82,8 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
                             "BufferVar": ir_builder.BufferVar}, "Loops written imperatively."),
     "tvm.script": ({"tir": script_tir, "ir": script_ir, "ir_module": ir_module, "from_source": from_source},
                    "Scripts."),
-    "tvm.arith": ({"Analyzer": analyzer.Analyzer, "ConstIntBound": analyzer.ConstIntBound},
-                  "Simplification and proofs."),
+    "tvm.arith": (arith.NAMES, "Simplification, bounds and iterator maps."),
+    **{f"tvm.arith.{file}": (names, "A part of tvm.arith.") for file, names in arith.FILES.items()},
     "tvm.ir": ({"IRModule": tir.IRModule, "GlobalVar": GlobalVar, "Range": nodes.Range, "PrimExpr": tir.Expr,
                 "make_node": nodes.make_node, "IntImm": nodes.LITERALS["IntImm"],
                 "structural_equal": tir.structural_equal, "structural_hash": tir.structural_hash,
