@@ -3,11 +3,8 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.index import natural
-from tilewright.tir.expr import Binary, Broadcast, IntImm
-from tilewright.tir.node import walk
-from tilewright.tir.stmt import UNROLLED, For, While
-
-DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
+from tilewright.codegen.llvm.vectorizable import vectorizable
+from tilewright.tir.stmt import UNROLLED, For
 
 
 def emit_serial(fn: FunctionEmitter, s: For, first: str, end: str, guard: bool) -> None:
@@ -40,19 +37,8 @@ def _loop_metadata(fn: FunctionEmitter, s: For) -> str:
     hints = []
     if s.kind == UNROLLED:
         hints.append(fn.module.metadata('!{!"llvm.loop.unroll.full"}'))
-    if _divides(s):
+    if not vectorizable(s):
         hints.append(fn.module.metadata('!{!"llvm.loop.vectorize.enable", i1 false}'))
     if not hints:
         return ""
     return ", !llvm.loop " + fn.module.metadata("!{{self}, " + ", ".join(hints) + "}", distinct=True)
-
-
-def _divides(s: For) -> bool:
-    """True for an innermost loop that divides integers by what is no constant.
-
-    LLVM 22 makes such a loop a vector loop with a gather whose address is undefined, where the division is the same in
-    all lanes and stands under a condition that fails in the first; and there is no vector division to gain by it.
-    """
-    nodes = list(walk(s.body))
-    return not any(isinstance(n, (For, While)) for n in nodes) and any(
-        isinstance(n, Binary) and n.op in DIVISIONS and not isinstance(n.b, (IntImm, Broadcast)) for n in nodes)
