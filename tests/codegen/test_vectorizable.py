@@ -85,6 +85,7 @@ def test_copies_of_a_condition_are_left_alone(extent):
 
 @pytest.mark.parametrize("choices,left", [(16, True), (17, False)])
 def test_a_loop_of_many_conditions_stays_scalar(choices, left):
+    limits = range(1, choices + 1)
     a = te.placeholder((64,), "int32", name="A")
-    y = te.compute((64,), lambda i: sum(te.if_then_else(a[i] > n, a[i] * n, n) for n in range(1, choices + 1)), name="Y")
+    y = te.compute((64,), lambda i: sum(te.if_then_else(a[i] > n, a[i] * n, n) for n in limits), name="Y")
     assert (HINT not in llvm_ir([tw.lower(te.create_schedule(y.op), [a, y])["default_function"]], AVX512)) == left
