@@ -162,10 +162,8 @@ ROWS = [
     ("T.call_extern('foo', n)", "T.call_extern('foo', n)", "'foo' is not a dtype", ""),
     ("A[0, 0] = A.access_ptr('x')", "A.access_ptr('x')", "the access is", ""),
     # what the verifier finds
-    ("for i in range(8):\n    with T.block('b'):\n        v = T.axis.spatial(8, i)\n        T.reads()\n"
-     "        T.writes(A[v, 0])\n        A[v, i] = 1.0", "A[v, i] = 1.0", "nothing defines it here", ""),
-    ("for i in range(8):\n    with T.block('b'):\n        v = T.axis.spatial(8, i)\n        A[v, i] = 1.0",
-     "A[v, i] = 1.0",
+    ("for i in range(8):\n    with T.block('b'):\n        v = T.axis.spatial((i, 8), i)\n        A[v, 0] = 1.0",
+     "with T.block('b'):",
      "i is used, but nothing defines it here (a block's body uses the block's axes", ""),
     ("with T.block('b'):\n    T.reads()\n    T.writes()\n    A[0, 0] = 1.0", "A[0, 0] = 1.0",
      "write regions leave out", ""),

@@ -9,7 +9,7 @@ from tilewright.lowering.conditions import conjuncts, guard, likely
 from tilewright.lowering.copying import Copier
 from tilewright.support.errors import LowerError
 from tilewright.tir.buffer import DIM_ALIGN, Buffer
-from tilewright.tir.stmt import Allocate, Block, BlockRealize, PrimFunc, Stmt
+from tilewright.tir.stmt import Allocate, BlockRealize, PrimFunc, Stmt
 
 
 def lower_blocks(func: PrimFunc) -> PrimFunc:
@@ -37,10 +37,12 @@ class _Lowering(Copier):
         for axis, value in zip(s.block.iter_vars, values, strict=True):
             self.variables[axis.var] = value
         assert not s.block.match_buffers, "views are left: run lower_match_buffer first"
-        body = self.block_body(s.block)
-        for buffer in reversed(s.block.alloc_buffers):
-            body = self.aligned(Allocate(buffer, body))
-        return guard(likely(terms), body)
+        if s.block.init is not None:
+            raise LowerError(f"block {s.block.name} still has an init: run lower_reduction_init first")
+        body = s.block.body
+        for buffer in reversed(s.block.alloc_buffers):         # their extents may name axes
+            body = Allocate(buffer, body)
+        return guard(likely(terms), self(body))
 
     def aligned(self, s: Allocate) -> Allocate:
         rows = self.alignments.get(s.buffer)
@@ -48,8 +50,3 @@ class _Lowering(Copier):
 
     def allocate(self, s: Allocate) -> Stmt:
         return super().allocate(self.aligned(s))
-
-    def block_body(self, block: Block) -> Stmt:
-        if block.init is not None:
-            raise LowerError(f"block {block.name} still has an init: run lower_reduction_init first")
-        return self(block.body)

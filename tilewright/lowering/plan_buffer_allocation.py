@@ -30,7 +30,7 @@ Path = tuple[Node, ...]                       # the loops and blocks around a st
 @dataclass
 class _Survey:
     """What one walk over the function found out about its allocated buffers."""
-    home: dict[Buffer, Block] = field(default_factory=dict)       # the block that allocates it
+    home: dict[Buffer, Path] = field(default_factory=dict)        # the path down to the block that allocates it
     path: dict[Buffer, Path] = field(default_factory=dict)        # the common path of its accesses
     driving: dict[Var, frozenset[int]] = field(default_factory=dict)     # the depths of the loops that drive a variable
     by_data: dict[Var, Buffer] = field(default_factory=dict)
@@ -39,8 +39,8 @@ class _Survey:
 def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
     """Every buffer allocated in a block is allocated at the lowest common ancestor of its accesses.
 
-    The place is a block, or the body of a loop, which then holds an Allocate. It stays outside of every
-    loop that carries values of the buffer: a serial loop that drives a reduction (or ordered) axis of a block that
+    The place is a block, or the body of a loop, which then holds an Allocate. It stays outside of every loop in its
+    block that carries values of the buffer: a serial loop that drives a reduction (or ordered) axis of a block that
     writes it, inside of all loops that drive the axis and run their iterations at once. Shared memory stays outside
     of the threads that share it, unless they fill it together: then barriers part its uses, and it may be allocated
     (for all threads, once) where they are. Buffers without an access vanish.
@@ -106,10 +106,10 @@ def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) ->
             apart = max((d for d in depths - {*ordered} if not _is_vector(path[d]) or d < max(ordered, default=-1)),
                         default=-1)
             carried = min((carried, *(d for d in ordered if d > apart)))
-    for buffer in block.alloc_buffers:
-        survey.home[buffer] = block
-        survey.by_data[buffer.data] = buffer
     inside = (*path, block)
+    for buffer in block.alloc_buffers:
+        survey.home[buffer] = inside
+        survey.by_data[buffer.data] = buffer
     for region in (*block.reads, *block.writes):
         _meet(region.buffer, inside, survey)
     for view in block.match_buffers:
@@ -136,9 +136,13 @@ def _is_vector(node: Node) -> bool:
 
 
 def _meet(buffer: Buffer, path: Path, survey: _Survey) -> None:
-    """Shorten the buffer's path to what it shares with this access."""
-    if buffer not in survey.home:
+    """Shorten the buffer's path to what it shares with this access; it stays in the block that allocates it, whose
+    instances have memory of their own."""
+    home = survey.home.get(buffer)
+    if home is None:
         return
+    if len(path) < len(home):
+        path = home
     before = survey.path.get(buffer)
     if before is None:
         survey.path[buffer] = path

@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.script.checks import Checks
 from tilewright.script.frames import BlockFrame
 from tilewright.script.operators import is_number
+from tilewright.script.own_axes import take_loops
 from tilewright.script.regions import infer
 from tilewright.support.errors import described
 from tilewright.tir import dtype as dt
@@ -59,7 +60,11 @@ class Blocks(Checks):
             body = body_of()
         finally:
             self.frame = outer
-        return BlockRealize(tuple(frame.values), frame.predicate, self.at(node, self.finished(frame, body)))  # type: ignore[arg-type]
+        body, axes = take_loops(frame, body, self.domains)
+        for axis in axes:
+            self.origin[id(axis.var)] = axis.var, self.called_at or node
+        block = self.at(node, self.finished(frame, body))
+        return BlockRealize(tuple(frame.values), frame.predicate, block)  # type: ignore[arg-type]
 
     def finished(self, frame: BlockFrame, body: Stmt) -> Block:
         """The block of a frame; regions that it does not state are inferred, of a root too that holds no block."""
