@@ -345,3 +345,10 @@ def different_reductions():
        r"placeholder A: the shape \(T\.int64\(1099511627776\), T\.int64\(1099511627776\)\) has")
 def too_many_elements():
     te.placeholder((2**40, 2**40), name="A")
+
+
+@wrong("`create_prim_func([A, C], \"matmul\")`: the name in the place of the type of indices",
+       r"create_prim_func: index_dtype_override is 'matmul', not int32 or int64")
+def name_as_index_dtype():
+    a = te.placeholder((4,), name="A")
+    te.create_prim_func([a, te.compute((4,), lambda i: a[i], name="C")], "matmul")

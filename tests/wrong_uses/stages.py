@@ -315,7 +315,7 @@ def missing_input():
 
 
 @wrong("the argument list lacks the output",
-       r"C is an output of the schedule and is not among the arguments \(A, B\)")
+       r"the function would have no result: none of its arguments \(A, B\) is computed, and C is an output of the sch")
 def missing_output():
     s, (a, b, _) = staged()
     s.replay([a, b])

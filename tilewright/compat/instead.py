@@ -56,5 +56,8 @@ INSTEAD = {
     "contrib.cblas": "tilewright.compile schedules a product in te; te.extern with call_packed calls Python",
     "contrib.mkl": "tilewright.compile schedules a product in te; te.extern with call_packed calls Python",
     "contrib.random": "make random arrays with NumPy",
+    "te.schedule.SpecializedCondition": "a schedule for each case; tvm.build of one after the other",
+    "te.schedule.SchedulePostProcRewriteForTensorCore": "tensorize with an intrinsic of te.decl_tensor_intrin",
+    "te.schedule.VerifyCompactBuffer": "tilewright.tir.verify",
     "driver": "tvm.build and tvm.lower",
 }

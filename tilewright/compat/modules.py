@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewright import runtime, schedule, te, tir
-from tilewright.compat import adapters, arith, contrib, early, nodes, passes, stmt_functor
+from tilewright.compat import adapters, arith, contrib, early, nodes, passes, stmt_functor, te_schedule
 from tilewright.driver import Target, build, lower, target
 from tilewright.lowering.pass_context import PassContext, PrimFuncPass, build_config
 from tilewright.schedule.index_map import IndexMap
@@ -121,11 +121,14 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
         **_INTRINSICS}, "Functions, 2018 spelling."),
     "tvm.module": ({"Module": runtime.Module, "load": runtime.load_module, "enabled": adapters.enabled},
                    "Compiled modules, 2018 spelling."),
-    "tvm.schedule": ({"Schedule": StageSchedule, "create_schedule": te.create_schedule},
-                     "Schedules of stages, 2018 spelling."),
+    "tvm.te.schedule": (te_schedule.NAMES, "Schedules of stages."),
+    "tvm.driver": ({"lower": lower, "build": build}, "Lowering and building."),
+    "tvm.driver.build_module": ({"lower": lower, "build": build,
+                                 "schedule_to_module": te_schedule.schedule_to_module}, "Lowering and building."),
 }
 # other names that TVM has given these modules over the years
 ALIASES = {
+    "tvm.schedule": "tvm.te.schedule",
     "tvm.hybrid": "tvm.te.hybrid", "tvm.ir_builder": "tvm.tir.ir_builder", "tvm.ir.transform": "tvm.transform",
     "tvm.ndarray": "tvm.nd", "tvm.runtime.ndarray": "tvm.nd", "tvm._ffi.base": "tvm.error",
     "tvm.script.parser": "tvm.script", "tvm.topi.util": "tvm.topi.utils", "tvm.contrib.util": "tvm.contrib.utils",

@@ -28,6 +28,12 @@ MODULES: dict[str, str] = {
         if_then_else indexdiv indexmod isnan log max max_value min min_value nearbyint placeholder popcount power
         reduce_axis round rsqrt scan sigmoid sin size_var sqrt sum tag_scope tanh thread_axis trunc truncdiv truncmod
         var""",
+    "tvm.te.schedule": """
+        AutoInlineBroadcast AutoInlineElemWise AutoInlineInjective CreateReadGraph InferBound PostDFSOrder Schedule
+        ScheduleOps SchedulePostProcRewriteForTensorCore SchedulePostProcToPrimFunc SpecializedCondition Stage
+        VerifyCompactBuffer create_schedule""",
+    "tvm.driver": "build lower",
+    "tvm.driver.build_module": "build lower schedule_to_module",
     "tvm.te.hybrid": "build decorate parse script",
     "tvm.tir": """
         Add Allocate AllocateConst And AssertStmt AttrStmt Block BlockRealize Broadcast Buffer BufferLoad BufferRegion

@@ -23,20 +23,23 @@ def lower(inputs: Input, args: Sequence[te.Tensor] | None = None, name: str | No
     """The loops of `inputs` as a module that prints as script.
 
     With simple_mode, before loop partition, vectorisation and unrolling: the form to read. args: the parameters,
-    in the order of the call, of a schedule of stages. Tensors without a schedule, as `[A, B, C]` in the order of the
-    call, are te.create_prim_func of them; one tensor alone takes what it is computed from, then itself.
+    in the order of the call, of a schedule of stages. What is looked at may be a part of a program: outputs that are
+    no arguments are computed all the same, and variables that nothing binds become arguments. Tensors without a
+    schedule, as `[A, B, C]` in the order of the call, are te.create_prim_func of them; one tensor alone takes what it
+    is computed from, then itself.
     """
     check_listed(args)
     resolved = resolve_target(target)
     return IRModule({key: run_passes(f, resolved, simple_mode=simple_mode)
-                     for key, f in functions(inputs, args, name).items()})
+                     for key, f in functions(inputs, args, name, partial=True).items()})
 
 
-def functions(inputs: Any, args: Sequence[Any] | None, name: str | None) -> dict[str, PrimFunc]:
+def functions(inputs: Any, args: Sequence[Any] | None, name: str | None, *,
+              partial: bool = False) -> dict[str, PrimFunc]:
     """The functions behind any form of input, by their names in its module.
 
-    Each has the global symbol under which it is called. Raises ArgumentError for anything else, for missing or
-    superfluous args, and for a name that is none.
+    Each has the global symbol under which it is called. partial: of a schedule of stages, see its replay. Raises
+    ArgumentError for anything else, for missing or superfluous args, and for a name that is none.
     """
     check_listed(args)
     name = check_name(name)
@@ -45,7 +48,7 @@ def functions(inputs: Any, args: Sequence[Any] | None, name: str | None) -> dict
             raise ArgumentError(with_hint("a schedule of stages needs the argument list",
                                           "lower(s, [A, B, C]), build(s, [A, B, C], target)"))
         name = name or "default_function"
-        return {name: inputs.replay(args, name).func}
+        return {name: inputs.replay(args, name, partial).func}
     if args is not None:
         raise ArgumentError(with_hint(f"args are given with a {type(inputs).__name__}, which has its own parameters",
                                       "args belong to a schedule of stages (te.create_schedule)"))
@@ -58,7 +61,7 @@ def functions(inputs: Any, args: Sequence[Any] | None, name: str | None) -> dict
     if isinstance(inputs, (te.Tensor, te.Operation)):
         return functions(_parameters(inputs), None, name)
     if isinstance(inputs, (list, tuple)) and any(isinstance(x, te.Tensor) for x in inputs):
-        return functions(te.create_prim_func(inputs, name or "main"), None, name)
+        return functions(te.create_prim_func(inputs, name=name or "main"), None, name)
     raise ArgumentError(with_hint(
         f"cannot lower a {type(inputs).__name__}",
         "pass a schedule (te.create_schedule, tilewright.Schedule), a PrimFunc, an IRModule or the tensors [A, B, C]"))

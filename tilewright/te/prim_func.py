@@ -1,7 +1,7 @@
 """Tensor expressions -> a PrimFunc of blocks: one block per operation, loops in the order of its axes."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from tilewright.support.errors import TensorExpressionError, described, with_hint
@@ -22,29 +22,42 @@ from tilewright.tir.stmt import Block, BlockRealize, LetStmt, PrimFunc, Stmt, St
 TRUE = IntImm(1, "bool")
 
 
-def create_prim_func(args: Sequence[Tensor | Var], name: str = "main") -> PrimFunc:
+def create_prim_func(args: Sequence[Tensor | Var], index_dtype_override: str | None = None, *,
+                     name: str = "main") -> PrimFunc:
     """The function of args (tensors, and scalar Vars, in the order of the call) that computes its outputs.
 
-    Tensors that are neither arguments nor placeholders become buffers of the root block. Raises
-    TensorExpressionError when a placeholder is missing from args, or a variable is bound by no argument.
+    Tensors that are neither arguments nor placeholders become buffers of the root block. index_dtype_override, in TVM
+    the type of all indices ("int32" or "int64"), changes nothing: the lowering takes 64 bits where bounds ask for
+    them. Raises TensorExpressionError when a placeholder is missing from args, or a variable is bound by no argument.
     """
+    if index_dtype_override not in (None, "int32", "int64"):
+        raise TensorExpressionError(with_hint(
+            f"create_prim_func: index_dtype_override is {described(index_dtype_override)}, not int32 or int64",
+            "name= gives the name of the function"))
     return lower_ops(args, name=name)[0]
 
 
 def lower_ops(args: Sequence[Tensor | Var], outputs: Iterable[Operation] = (),
-              name: str = "main") -> tuple[PrimFunc, dict[Operation, str]]:
+              name: str = "main", unwritten: Collection[Operation] = (),
+              partial: bool = False) -> tuple[PrimFunc, dict[Operation, str]]:
     """(the function of args, the name of the block of each operation).
 
-    `outputs` are computed whether they are among args or not. Raises as create_prim_func does.
+    `outputs` are computed whether they are among args or not. Arguments that operations of `unwritten` compute are
+    parameters that nothing uses: their values go to buffers of the root block. partial: variables that nothing binds
+    become parameters behind the others. Raises as create_prim_func does.
     """
     args = argument_list(args)
     results = [*outputs, *(a.op for a in args if isinstance(a, Tensor))]
     ops = post_order(results)
     check_scans(ops, results)
-    lowering = _Lowering(args, ops)
+    lowering = _Lowering(args, ops, unwritten)
     nests = [nest for op in ops if not isinstance(op, PlaceholderOp) for nest in lowering.nests(op)]
-    params = lowering.params
-    _check_bound(lowering, nests)
+    free = _free(lowering, nests)
+    if free and not partial:
+        raise TensorExpressionError(with_hint(
+            f"the variable {free[0].name} is bound by no argument: it is neither an axis of the operation that "
+            "uses it, nor an extent of an argument's shape", f"pass {free[0].name} in the arguments as a scalar"))
+    params = [*lowering.params, *((v, None) for v in free)]
     root = Block("root", (), (), (), seq(nests), alloc_buffers=tuple(lowering.allocated))
     buffer_map = {p: b for p, b in params if b is not None}
     func = PrimFunc(tuple(p for p, _ in params), BlockRealize((), TRUE, root), buffer_map,
@@ -69,7 +82,8 @@ def argument_list(args: Any) -> list[Any]:
 class _Lowering:
     """Buffers and names of one function while its operations are lowered."""
 
-    def __init__(self, args: Sequence[Tensor | Var], ops: Sequence[Operation]) -> None:
+    def __init__(self, args: Sequence[Tensor | Var], ops: Sequence[Operation],
+                 unwritten: Collection[Operation]) -> None:
         names = NameSupply()
         self.buffers: dict[Tensor, Buffer] = {}
         self.params: list[tuple[Var, Buffer | None]] = []
@@ -78,8 +92,10 @@ class _Lowering:
                 self.params.append((a, None))
             else:
                 unique = names.fresh(a.name)
-                self.buffers[a] = decl_buffer(a.shape, a.dtype, unique)
-                self.params.append((Var(unique, "handle"), self.buffers[a]))
+                buffer = decl_buffer(a.shape, a.dtype, unique)
+                self.params.append((Var(unique, "handle"), buffer))
+                if a.op not in unwritten:
+                    self.buffers[a] = buffer
         self.allocated: list[Buffer] = []
         self.scan_of: dict[Operation, ScanOp] = {}       # of each operation that is computed at its scan
         self.states: set[Tensor] = set()
@@ -253,8 +269,8 @@ def _whole(buffer: Buffer) -> BufferRegion:
     return BufferRegion(buffer, tuple(Range(IntImm(0, d.dtype), d) for d in buffer.shape))
 
 
-def _check_bound(lowering: _Lowering, nests: Iterable[Stmt]) -> None:
-    """Every variable is a loop, an argument, or a whole extent of an argument's shape."""
+def _free(lowering: _Lowering, nests: Iterable[Stmt]) -> list[Var]:
+    """The variables that are no loop, no argument and no whole extent of an argument's shape."""
     bound: set[int] = set()
     for param, buffer in lowering.params:
         if buffer is None:
@@ -280,9 +296,4 @@ def _check_bound(lowering: _Lowering, nests: Iterable[Stmt]) -> None:
     for buffer in lowering.buffers.values():
         for d in buffer.shape:
             use(d)
-    for key, v in used.items():
-        if key not in bound:
-            raise TensorExpressionError(with_hint(
-                f"the variable {v.name} is bound by no argument: it is neither an axis of the operation that "
-                "uses it, nor an extent of an argument's shape",
-                f"pass {v.name} in the arguments as a scalar"))
+    return [v for key, v in used.items() if key not in bound]

@@ -138,7 +138,7 @@ def _implementation(name: str, buffers: Mapping[Tensor, Buffer], outputs: Mappin
 def _descriptions(op: ComputeOp, buffers: Mapping[Tensor, Buffer], scalars: Sequence[Var],
                   name: str) -> tuple[PrimFunc, PrimFunc | None, PrimFunc | None]:
     """The functions that compute op, its start, and one reduction on top of what is there."""
-    func = create_prim_func([*op.input_tensors, *op.outputs, *scalars], f"{name}_desc")
+    func = create_prim_func([*op.input_tensors, *op.outputs, *scalars], name=f"{name}_desc")
     tensors = [*op.input_tensors, *op.outputs]
     table = {b: b.replace(scope=buffers[t].scope) for t, b in zip(tensors, func.buffers, strict=True)}
     func = func.replace(body=rewrite(func.body, lambda n: _on(n, table)),

@@ -225,12 +225,14 @@ class StageSchedule(Viewed):
         """The changes of the dataflow in canonical order."""
         return canonical_order(self._rewrites)
 
-    def replay(self, args: Sequence[Tensor | Var], name: str = "main") -> Schedule:
+    def replay(self, args: Sequence[Tensor | Var], name: str = "main", partial: bool = False) -> Schedule:
         """The block schedule of the function `name` of args with everything that was recorded done to it.
 
+        Outputs that are no arguments are computed into memory of the function. An argument whose stage is inlined
+        stays as it was. partial: variables that nothing binds become parameters, and no output need be an argument.
         Raises ScheduleError, with the place of the stage call, where something recorded is not legal.
         """
-        return Replay(self, args, name).run()
+        return Replay(self, args, name, partial).run()
 
     def fingerprint(self, args: Sequence[Tensor | Var]) -> bytes:
         """32 bytes that are equal, in every process, for equal definitions scheduled in the same way.

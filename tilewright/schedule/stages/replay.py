@@ -1,7 +1,7 @@
 """Replay of recorded stages as primitives: dataflow, inlining, then stage by stage from the outputs back."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from tilewright.schedule.schedule import Schedule
@@ -15,10 +15,10 @@ from tilewright.schedule.stages.tensorize import is_whole
 from tilewright.schedule.stages.tensorize import run as run_tensorization
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import ScheduleError, TilewrightError, with_hint
-from tilewright.te.operation import PlaceholderOp
+from tilewright.te.operation import ExternOp, PlaceholderOp
 from tilewright.te.prim_func import argument_list, lower_ops
 from tilewright.te.scan import ScanOp
-from tilewright.te.tensor import Tensor
+from tilewright.te.tensor import Operation, Tensor
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Var
@@ -29,20 +29,17 @@ from tilewright.tir.stmt import Block, For
 class Replay:
     """One replay of a StageSchedule: the block and the loops of each stage while it runs."""
 
-    def __init__(self, stages: Any, args: Sequence[Tensor | Var], name: str) -> None:
+    def __init__(self, stages: Any, args: Sequence[Tensor | Var], name: str, partial: bool) -> None:
         self._stages = stages
         self._args = argument_list(args)
         for a in self._args:
             if isinstance(a, Tensor) and a not in stages and not isinstance(a.op, PlaceholderOp):
                 raise ScheduleError(with_hint(f"argument {a.name} is not in this schedule",
                                               "pass it to create_schedule as well, or leave it out"))
-        for op in stages.outputs:
-            if not isinstance(op, PlaceholderOp) and not any(t is a for t in op.outputs for a in self._args):
-                given = ", ".join(a.name for a in self._args if isinstance(a, (Tensor, Var))) or "none"
-                raise ScheduleError(with_hint(
-                    f"{op.name} is an output of the schedule and is not among the arguments ({given})",
-                    "add it, or schedule the operations whose results you want"))
-        func, names = lower_ops(self._args, stages.outputs, name)
+        inlined = {a.op for a in self._args if isinstance(a, Tensor) and a in stages and stages[a].is_inlined}
+        if not partial:
+            self._require_result(inlined)
+        func, names = lower_ops(self._args, stages.outputs, name, inlined, partial)
         self._sch = Schedule(func)
         self._blocks: dict[Stage, BlockRV] = {stages[op]: BlockRV(block, self._sch.focus)
                                               for op, block in names.items() if op in stages}
@@ -50,6 +47,17 @@ class Replay:
             stages[a]: func.buffer_map[p] for a, p in zip(self._args, func.params)
             if isinstance(a, Tensor) and isinstance(a.op, PlaceholderOp) and a in stages}
         self._loops: dict[int, LoopRV] = {}              # id of an axis -> its loop
+
+    def _require_result(self, inlined: Collection[Operation]) -> None:
+        """Something is written that the caller sees, or an external function is called."""
+        seen = [a for a in self._args if isinstance(a, Tensor) and not isinstance(a.op, PlaceholderOp)
+                and a.op not in inlined]
+        if not seen and not any(isinstance(stage.op, ExternOp) for stage in self._stages.stages):
+            given = ", ".join(a.name for a in self._args) or "none"
+            outputs = ", ".join(op.name for op in self._stages.outputs)
+            raise ScheduleError(with_hint(f"the function would have no result: none of its arguments ({given}) is "
+                                          f"computed, and {outputs} is an output of the schedule",
+                                          "add it to the arguments"))
 
     def run(self) -> Schedule:
         """The schedule with everything recorded done to it."""
@@ -93,8 +101,7 @@ class Replay:
     def _factor(self, r: Factored) -> None:
         """The changes of the reduction's loops, rfactor, and the new block's loops in the order of its axes."""
         block = self._blocks[r.source]
-        for iv, loop in zip(r.axes, self._sch.get_loops(block), strict=True):
-            self._loops[id(iv)] = self._named(loop, iv)
+        self._enter(block, r.axes, self._sch.get_loops(block))
         for relation in r.relations:
             self._relate(relation, block)
         self._blocks[r.created] = new = self._do(r.call, self._sch.rfactor, self._loops[id(r.factored)], r.factor_axis)
@@ -132,8 +139,7 @@ class Replay:
         if isinstance(stage.op, ScanOp):
             loops = loops[:1]
         assert len(loops) >= len(axes), f"{stage.op.name}: {len(axes)} axes, {len(loops)} loops"
-        for iv, loop in zip(axes, loops[len(loops) - len(axes):]):
-            self._loops[id(iv)] = self._named(loop, iv)
+        self._enter(rv, axes, loops[len(loops) - len(axes):])
         if stage.scope_call is not None:
             self._do(stage.scope_call, self._sch.set_scope, rv, 0, stage.scope)
         for relation in stage.relations:
@@ -162,6 +168,15 @@ class Replay:
                 f"split by {mark.thread_extent}, or leave the extent out of thread_axis"))
         self._do(mark.call, self._sch.bind, rv, mark.thread_tag)
 
+    def _enter(self, block: BlockRV, axes: Sequence[IterVar], loops: Sequence[LoopRV]) -> None:
+        """Let loops of the block be those of its operation's axes."""
+        for iv, loop in zip(axes, loops, strict=True):
+            self._let(iv, self._named(loop, iv))
+
+    def _let(self, iv: IterVar, loop: LoopRV) -> None:
+        """Let loop be that of the axis iv."""
+        self._loops[id(iv)] = loop
+
     def _named(self, rv: LoopRV, iv: IterVar) -> LoopRV:
         """The loop under the name of its axis (a copy's or a moved block's loops have names of their own)."""
         loop = self._sch.get(rv)
@@ -174,14 +189,15 @@ class Replay:
             self._do(r.call, self._sch.reorder, *loops)
         elif r.kind == "fuse":
             fused = r.results[0]
-            self._loops[id(fused)] = self._do(r.call, self._sch.fuse, *loops, name=fused.var.name)
+            self._let(fused, self._do(r.call, self._sch.fuse, *loops, name=fused.var.name))
         elif r.kind == "unit":
             unit = self._do(r.call, self._sch.add_unit_loop, loops[0] if loops else block)
-            self._loops[id(r.results[0])] = self._named(unit, r.results[0])
+            self._let(r.results[0], self._named(unit, r.results[0]))
         else:
             names = [iv.var.name for iv in r.results]
             parts = self._do(r.call, self._split, loops[0], r.factors, names)
-            self._loops.update({id(iv): part for iv, part in zip(r.results, parts)})
+            for iv, part in zip(r.results, parts, strict=True):
+                self._let(iv, part)
 
     def _split(self, loop: LoopRV, factors: Sequence[int | None], names: Sequence[str]) -> list[LoopRV]:
         return self._sch.split(loop, list(factors), names=names)

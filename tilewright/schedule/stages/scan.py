@@ -46,6 +46,10 @@ class Scans:
         """(the scan, the number of the output) that the placeholder of the stage stands for."""
         return self._states.get(stage.origin_op)
 
+    def is_bound(self, stage: Any) -> bool:
+        """True for an init or update of a scan."""
+        return stage.origin_op in self._bound
+
     def require_axis(self, call: Call, stage: Any, iv: IterVar) -> None:
         """Refuse the axis of a scan's steps on a stage that they compute."""
         scan_op = self.around(stage)

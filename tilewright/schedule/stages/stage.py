@@ -11,7 +11,7 @@ from tilewright.schedule.stages.records import Attachment, Call, Mark
 from tilewright.schedule.stages.scan import loop_axes
 from tilewright.schedule.stages.tensorize import Tensorization, tensorization
 from tilewright.support.errors import described, with_hint
-from tilewright.te.operation import PlaceholderOp
+from tilewright.te.operation import ComputeOp, PlaceholderOp
 from tilewright.te.tensor import Operation
 from tilewright.tir.buffer import KINDS_OF_SCOPES, is_scope
 from tilewright.tir.iter_var import COMM_REDUCE, ORDERED, THREAD_INDEX, IterVar
@@ -125,6 +125,21 @@ class Stage(LoopCalls):
             self.marks[id(var)] = Mark(kind, call, thread.thread_tag, extent, thread.var)
 
     # ---- where the stage is computed
+
+    @property
+    def is_inlined(self) -> bool:
+        return self.attachment is not None and self.attachment.stage is None
+
+    @property
+    def is_scheduled(self) -> bool:
+        """True when loops of the stage were changed, or it was said where it is computed."""
+        return bool(self.relations) or self.attachment is not None
+
+    @property
+    def may_inline(self) -> bool:
+        """True when compute_inline would not refuse."""
+        return isinstance(self.op, ComputeOp) and not (
+            self.is_output or self.op.reduce_axis or len(self.op.outputs) > 1 or self._schedule.scans.is_bound(self))
 
     def compute_at(self, parent: Stage, scope: IterVar) -> None:
         """Compute what one iteration of the loop `scope` of `parent` needs, inside that iteration.
