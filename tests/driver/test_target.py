@@ -98,7 +98,9 @@ def test_targets_nest_and_belong_to_a_thread():
 
 WRONG = {
     "": "unknown kind ''",
-    "opencl": "unknown kind 'opencl'",
+    "opengl": "unknown kind 'opengl'",
+    "nvidia/geforce": "unknown kind 'nvidia/geforce'",
+    "vulkan 3": "'3' is not a flag",
     "llvm -cpu=znver4": "'-cpu=znver4' is not a flag",
     "llvm znver4": "'znver4' is not a flag",
     "llvm -mcpu": "-mcpu needs a value",
@@ -136,6 +138,37 @@ def test_the_forms_of_tvm():
     assert Target(fields) == target("llvm -mcpu=znver4 -mattr=+avx2,-sse4a -num-cores=4")
     with pytest.raises(TargetError, match="'-mcp=x' is not a flag"):
         target({"kind": "llvm", "mcp": "x"})
+
+
+def test_targets_of_other_kinds_are_described():
+    assert Target("llvm", host="llvm -mcpu=znver4").host == target("llvm -mcpu=znver4")
+    assert Target("cuda -host=llvm").host == target("llvm") and Target("cuda").host is None
+    gpu = Target("nvidia/geforce-rtx-3090").with_host("llvm")
+    assert (gpu.kind.name, gpu.arch, gpu.max_threads_per_block, gpu.host) == ("cuda", "sm_86", 1024, target("llvm"))
+    assert Target(gpu.export()) == Target(str(gpu)) and Target(gpu.export()).host == gpu.host
+    screen = Target("vulkan -device_name='A name with spaces' -supports_float16=True -max_num_threads=64")
+    assert screen.attrs["device_name"] == "A name with spaces" and screen.supports_float16 is True
+    assert screen.max_num_threads == 64 and screen.attrs["thread_warp_size"] == 1
+    pi = Target("raspberry-pi/4b-aarch64")
+    assert pi.mcpu == "cortex-a72" and pi.num_cores == 4 and not pi.is_host and pi.model == "" and pi.libs == []
+    assert Target("llvm -libs=cblas,mkl").libs == ["cblas", "mkl"] and {"llvm", "cuda"} <= set(Target.list_kinds())
+    for name in ("flavour", "_private", "vector_width"):
+        with pytest.raises(AttributeError):
+            getattr(pi, name)
+
+
+def test_targets_and_hosts_in_one_form():
+    one, host = Target.canon_target_and_host("llvm", "llvm -num-cores=2")
+    assert one == target("llvm") and one.host is host and host.num_cores == 2
+    assert Target.canon_target_and_host(None) == (None, None) and Target.canon_target(None) is None
+    with pytest.raises(TargetError, match="a host is given"):
+        Target.canon_target_and_host(None, "llvm")
+    assert [t.host for t in Target.canon_multi_target_and_host(["llvm", "cuda"], "llvm")] == [target("llvm")] * 2
+    table, host = Target.canon_target_map_and_host({"cuda": 1, "llvm": 2}, "llvm")
+    assert table == {target("cuda"): 1, target("llvm"): 2} and host == target("llvm")
+    assert Target.from_device("cpu") == target("llvm")
+    with pytest.raises(TargetError, match="no device of this machine"):
+        Target.from_device("cuda:0")
 
 
 @pytest.mark.parametrize("spec", [3, b"llvm", ["llvm"], object(), {}, {"mcpu": "znver4"}, {"kind": 3}])

@@ -12,15 +12,9 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from tilewright.support.cpus import X86_CPUS, X86_TUNING, resolve
-from tilewright.support.errors import TargetError, with_hint
+from tilewright.support.errors import TargetError, described, with_hint
+from tilewright.support.target_kinds import FLAGS, KINDS, LIMITS, STRICT, TAGS
 
-KINDS = {"llvm": "cpu", "c": "cpu", "cuda": "cuda"}
-_FLAGS = {
-    "mcpu": "CPU name", "mattr": "features, +a,-b", "mtriple": "target triple", "num-cores": "cores",
-    "opt-level": "0 to 3", "keys": "words for schedule rules", "libs": "libraries", "device": "device words",
-    "model": "device model", "arch": "GPU architecture", "max_threads_per_block": "GPU limit",
-    "thread_warp_size": "GPU limit", "host": "host target", "target": "target triple, as in 2018",
-}
 _X86 = ("x86_64", "amd64")
 
 
@@ -62,13 +56,18 @@ class Target:
     opt_level: int
     keys: tuple[str, ...]
     text: str = field(compare=False)
+    flags: Mapping[str, str] = field(compare=False, repr=False)
+    host: Target | None = field(compare=False, repr=False)
 
     _stack = threading.local()
 
     def __init__(self, target: str | Mapping[str, Any] | Target | None = None, host: object = None) -> None:
-        """`host` is accepted for old programs: host code is always for this machine."""
-        for name, value in vars(_target(target)).items():
+        """`host` is a description: host code is always for this machine."""
+        made = _target(target)
+        for name, value in vars(made).items():
             object.__setattr__(self, name, value)
+        if host is not None:
+            object.__setattr__(self, "host", _target(host))  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         return self.text
@@ -84,7 +83,71 @@ class Target:
     @property
     def attrs(self) -> dict[str, object]:
         """The flags by name, as TVM has them."""
-        return {"mcpu": self.mcpu, "mattr": self.features, "mtriple": self.triple, "num-cores": self.num_cores}
+        given = {name: _typed(text) for name, text in {**LIMITS.get(self.kind, {}), **self.flags}.items()}
+        return {**given, "mcpu": self.mcpu, "mattr": self.features, "mtriple": self.triple,
+                "num-cores": self.num_cores}
+
+    def __getattr__(self, name: str) -> Any:
+        """A flag: `target.arch`, `target.max_num_threads`; "" or None where it was not given."""
+        given = vars(self).get("flags", {})
+        flag = next((f for f in (name, name.replace("_", "-")) if f in FLAGS or f in given), None)
+        if name.startswith("_") or flag is None:
+            raise AttributeError(f"a target has no {name!r}")
+        return self.attrs.get(flag, "" if flag in ("arch", "model", "device") else None)
+
+    @property
+    def libs(self) -> list[str]:
+        """The libraries named in the string."""
+        return list(filter(None, self.flags.get("libs", "").split(",")))
+
+    def with_host(self, host: str | Mapping[str, Any] | Target) -> Target:
+        """This target with another description of its host."""
+        return Target(self, host)
+
+    def export(self) -> dict[str, Any]:
+        """This target as the dict that makes it."""
+        return {"kind": str(self.kind), **self.flags, **({"host": str(self.host)} if self.host else {})}
+
+    @staticmethod
+    def list_kinds() -> list[str]:
+        """The kinds that strings may name; there is code generation for "llvm"."""
+        return list(KINDS)
+
+    @staticmethod
+    def canon_target(target: Any) -> Target | None:
+        """A Target of whatever stands for one; None for None."""
+        return None if target is None else _target(target)
+
+    @staticmethod
+    def canon_target_and_host(target: Any, target_host: Any = None, **_: object) -> tuple[Any, Target | None]:
+        """(target with its host, host), of whatever stands for them."""
+        if target is None:
+            if target_host is not None:
+                raise TargetError("a host is given, and no target")
+            return None, None
+        made = _target(target) if target_host is None else Target(target, target_host)
+        return made, made.host
+
+    @staticmethod
+    def canon_multi_target_and_host(target: Any, target_host: Any = None) -> list[Target]:
+        """The targets of one or of a list, each with its host."""
+        several = list(target) if isinstance(target, (list, tuple)) else [target]
+        return [Target.canon_target_and_host(t, target_host)[0] for t in several]
+
+    @staticmethod
+    def canon_target_map_and_host(target_map: Mapping[Any, Any],
+                                  target_host: Any = None) -> tuple[dict[Target, Any], Target | None]:
+        """({target: value}, host) of a dict whose keys stand for targets."""
+        made = {Target.canon_target_and_host(t, target_host)[0]: value for t, value in target_map.items()}
+        return made, next((t.host for t in made if t.host is not None), None)
+
+    @classmethod
+    def from_device(cls, device: Any) -> Target:
+        """The target of a device: this machine for cpu(0). Raises TargetError for a device that is not here."""
+        name = str(device)
+        if not name.startswith(("cpu", "llvm")):
+            raise TargetError(with_hint(f"from_device: {described(device)} is no device of this machine", "tvm.cpu(0)"))
+        return _parse("llvm")
 
     @property
     def feature_set(self) -> frozenset[str]:
@@ -174,6 +237,9 @@ def _flags(text: str) -> tuple[str, dict[str, str]]:
         words = shlex.split(text)
     except ValueError as why:
         raise TargetError(f"target {text!r}: {why}") from None
+    if len(words) == 1 and words[0] in TAGS:
+        kind, found = _flags(TAGS[words[0]])
+        return kind, {**found, "tag": words[0]}
     if not words or words[0] not in KINDS:
         raise TargetError(with_hint(f"target {text!r}: unknown kind {words[0] if words else ''!r}",
                                     f"a target string starts with one of {', '.join(KINDS)}"))
@@ -182,18 +248,23 @@ def _flags(text: str) -> tuple[str, dict[str, str]]:
     while rest:
         word = rest.pop(0)
         name, equals, value = word.lstrip("-").partition("=")
-        if not word.startswith("-") or name not in _FLAGS:
+        if not word.startswith("-") or (name not in FLAGS and words[0] in STRICT):
             raise TargetError(with_hint(f"target {text!r}: {word!r} is not a flag",
-                                        "the flags are " + ", ".join(f"-{k}" for k in _FLAGS)))
+                                        "the flags are " + ", ".join(f"-{k}" for k in FLAGS)))
         if not equals:
             # "-mattr -avx2": a feature may start with a dash, a value of any other flag may not
             if not rest or (rest[0].startswith("-") and name != "mattr"):
-                raise TargetError(f"target {text!r}: -{name} needs a value ({_FLAGS[name]})")
+                raise TargetError(f"target {text!r}: -{name} needs a value ({FLAGS.get(name, 'of any kind')})")
             value = rest.pop(0)
         name = "mtriple" if name == "target" else name
         if flags.setdefault(name, value) != value:
             raise TargetError(f"target {text!r}: -{name} is given twice")
     return words[0], flags
+
+
+def _typed(text: str) -> object:
+    """The value of a flag: an integer or a truth value where it is written as one."""
+    return {"True": True, "False": False}.get(text, int(text) if text.isascii() and text.isdigit() else text)
 
 
 def _natural(text: str, flags: dict[str, str], name: str, default: int, low: int, high: int) -> int:
@@ -225,7 +296,8 @@ def _parse(spec: str) -> Target:
         "kind": TargetKind(kind), "mcpu": cpu, "features": features, "triple": triple,
         "num_cores": _natural(spec, flags, "num-cores", usable_cores(), 1, 65536),
         "opt_level": _natural(spec, flags, "opt-level", 3, 0, 3),
-        "keys": tuple(filter(None, flags.get("keys", "").split(","))) or (KINDS[kind],), "text": spec}
+        "keys": tuple(filter(None, flags.get("keys", "").split(","))) or (KINDS[kind],), "text": spec,
+        "flags": flags, "host": _parse(flags["host"]) if "host" in flags else None}
     made = Target.__new__(Target)
     for name, value in fields.items():
         object.__setattr__(made, name, value)
