@@ -5,6 +5,7 @@ import click
 
 from tilewright import __version__
 from tilewright.cli.demo import demo
+from tilewright.cli.info import bench, info
 from tilewright.cli.tvm import tvm
 
 
@@ -16,6 +17,8 @@ def main() -> None:
 
 main.add_command(tvm)
 main.add_command(demo)
+main.add_command(info)
+main.add_command(bench)
 
 if __name__ == "__main__":
     main()

@@ -69,6 +69,11 @@ def resolve(arch: str, cpu: str, changes: Sequence[str]) -> frozenset[str]:
     return frozenset(have)
 
 
+def known_features() -> tuple[str, ...]:
+    """The instruction sets that rules or code generation choose by, or that these need."""
+    return tuple(_NEEDS)
+
+
 @functools.cache
 def _needed(feature: str) -> frozenset[str]:
     """feature and all that it needs; what is called avx512 something needs avx512f."""
