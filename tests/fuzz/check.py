@@ -30,6 +30,7 @@ moves.load()
 
 TARGETS = ("llvm -opt-level=1", "llvm -opt-level=3", "llvm -opt-level=1 -mcpu=x86-64-v3", "llvm -opt-level=2",
            "llvm -opt-level=1 -mcpu=x86-64-v2")
+BUILD_LIMIT = 5.0                                      # seconds of one core for a build
 GUARD = 64                                             # bytes before and after an array that must not change
 
 
@@ -106,9 +107,21 @@ def fenced(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return memory, inner
 
 
-def execute(program: Program, func: PrimFunc, target: str) -> str:
-    """"" when native code gives the reference values on every binding, else what is wrong."""
+def timed_build(func: PrimFunc, target: str, seconds: dict[str, float] | None = None) -> Any:
+    """The module of func. seconds["build"] is the longest time so far; raises Failure where it exceeds BUILD_LIMIT."""
+    start = time.process_time()
     module = tw.build(func, target=target)
+    spent = time.process_time() - start
+    if seconds is not None:
+        seconds["build"] = max(spent, seconds.get("build", 0.0))
+    if spent > BUILD_LIMIT:
+        raise Failure("slow build", f"{spent:.1f} s of one core for {target}, more than {BUILD_LIMIT:g} s")
+    return module
+
+
+def execute(program: Program, func: PrimFunc, target: str, seconds: dict[str, float] | None = None) -> str:
+    """"" when native code gives the reference values on every binding, else what is wrong."""
+    module = timed_build(func, target, seconds)
     for run in range(len(program.bindings)):
         args, numbers, known = program.data(run)
         pairs = [fenced(a) for a in args]
@@ -203,7 +216,7 @@ def check_schedule(program: Program, sch: Schedule, report: Report, target: str)
         raise Failure("flat form", wrong)
     if not report.threads:
         report.native = True
-        wrong = _guarded("native", lambda: execute(program, func, target))
+        wrong = _guarded("native", lambda: execute(program, func, target, report.seconds))
         lap("native")
         if wrong:
             raise Failure("native", f"{wrong} ({target})")
@@ -216,10 +229,11 @@ def check_simple_mode(program: Program, func: PrimFunc) -> None:
         raise Failure("simple mode", wrong)
 
 
-def check_rules(program: Program, target: str) -> None:
+def check_rules(program: Program, report: Report, target: str) -> None:
     """Raise Failure unless the program scheduled by the built-in rules is right."""
     func = program.function()
-    wrong = _guarded("rules", lambda: execute(program, apply_rules(func, tw.target(target)).func, target))
+    wrong = _guarded("rules", lambda: execute(program, apply_rules(func, tw.target(target)).func, target,
+                                              report.seconds))
     if wrong:
         raise Failure("rules", f"{wrong} ({target})")
 
@@ -233,6 +247,8 @@ def _lowered(func: PrimFunc, simple_mode: bool = False) -> PrimFunc:
 def _guarded(kind: str, call: Any) -> Any:
     try:
         return call()
+    except Failure:
+        raise
     except Exception as why:
         where = traceback.extract_tb(why.__traceback__)[-1]
         raise Failure(f"{kind} raised", f"{type(why).__name__} at {where.filename.rsplit('/', 2)[-1]}:{where.lineno}: "
@@ -277,7 +293,7 @@ def check_seed(seed: int) -> Report:
             check_simple_mode(program, sch.func)
             report.seconds["simple mode"] = time.perf_counter() - clock
         elif seed % 4 == 1:
-            check_rules(program, TARGETS[seed % len(TARGETS)])
+            check_rules(program, report, TARGETS[seed % len(TARGETS)])
             report.seconds["rules"] = time.perf_counter() - clock
         clock = time.perf_counter()
         replay(sch, func)

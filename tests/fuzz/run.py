@@ -44,6 +44,11 @@ class Summary:
         """Accepted primitives of a program."""
         return statistics.median([sum(r["accepted"].values()) for r in self.reports] or [0])
 
+    @property
+    def slowest_build(self) -> tuple[float, int]:
+        """(seconds, seed) of the program whose build took longest."""
+        return max(((r["seconds"].get("build", 0.0), r["seed"]) for r in self.reports), default=(0.0, 0))
+
     def text(self) -> str:
         kinds = dict(Counter(r["kind"] for r in self.failures))
         shares = ("reduction", "ragged", "symbolic", "threads", "native")
@@ -53,6 +58,8 @@ class Summary:
                  "primitive               accepted  refused"]
         lines += [f"{p:24}{self.accepted[p]:8}{self.refused[p]:9}" for p in (*PRIMITIVES, *MOVES)]
         lines.append("seconds: " + ", ".join(f"{k} {v:.1f}" for k, v in self.seconds.items()))
+        spent, seed = self.slowest_build
+        lines.append(f"slowest build: {spent:.2f} s of one core, seed {seed}")
         return "\n".join(lines)
 
 

@@ -29,6 +29,15 @@ def test_random_programs_agree_with_numpy_and_the_interpreter(summary):
         f"seed {r['seed']}: {r['kind']}: {r['detail']}\n{check.describe(r['seed'])}" for r in summary.failures)
 
 
+def test_the_slowest_build_is_named_and_a_slow_one_is_a_failure(summary, monkeypatch):
+    spent, seed = summary.slowest_build
+    assert 0 < spent < check.BUILD_LIMIT and f"seed {seed}" in summary.text()
+    assert seed in [r["seed"] for r in summary.reports if r["seconds"].get("build") == spent]
+    monkeypatch.setattr(check, "BUILD_LIMIT", 0.0)
+    native = next(r["seed"] for r in summary.reports if r["native"])
+    assert check.check_seed(native).kind == "slow build"
+
+
 def test_programs_and_schedules_are_varied(summary):
     assert summary.share("reduction") >= 0.5
     assert summary.share("ragged") >= 0.3
