@@ -23,22 +23,19 @@ from tilewright.tir.stmt import BlockRealize, PrimFunc
 from tilewright.tir.verify import verify
 
 from . import generate, moves, schedules, values
+from .kinds.common import TARGETS, SlowBuild, fenced, timed_build
 from .programs import Program
 from .schedules import Action, Unresolved
 
 moves.load()
 
-TARGETS = ("llvm -opt-level=1", "llvm -opt-level=3", "llvm -opt-level=1 -mcpu=x86-64-v3", "llvm -opt-level=2",
-           "llvm -opt-level=1 -mcpu=x86-64-v2")
-BUILD_LIMIT = 5.0                                      # seconds of one core for a build
-GUARD = 64                                             # bytes before and after an array that must not change
-
 
 @dataclass
 class Report:
-    """What happened to one seed. kind: "ok", or where it went wrong."""
+    """What happened to one seed. kind: "ok", or where it went wrong; program: the kind of program."""
     seed: int
     kind: str = "ok"
+    program: str = "schedules"
     detail: str = ""
     accepted: dict[str, int] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
@@ -98,30 +95,9 @@ def interpret(program: Program, func: PrimFunc, check: bool = True) -> str:
     return ""
 
 
-def fenced(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(memory, a copy of a inside it between guards)."""
-    memory = np.full(a.nbytes + 2 * GUARD + 64, 0xA5, np.uint8)
-    start = -(memory.ctypes.data + GUARD) % 64 + GUARD
-    inner = memory[start:start + a.nbytes].view(a.dtype).reshape(a.shape)
-    inner[...] = a
-    return memory, inner
-
-
-def timed_build(func: PrimFunc, target: str, seconds: dict[str, float] | None = None) -> Any:
-    """The module of func. seconds["build"] is the longest time so far; raises Failure where it exceeds BUILD_LIMIT."""
-    start = time.process_time()
-    module = tw.build(func, target=target)
-    spent = time.process_time() - start
-    if seconds is not None:
-        seconds["build"] = max(spent, seconds.get("build", 0.0))
-    if spent > BUILD_LIMIT:
-        raise Failure("slow build", f"{spent:.1f} s of one core for {target}, more than {BUILD_LIMIT:g} s")
-    return module
-
-
 def execute(program: Program, func: PrimFunc, target: str, seconds: dict[str, float] | None = None) -> str:
     """"" when native code gives the reference values on every binding, else what is wrong."""
-    module = timed_build(func, target, seconds)
+    module = timed_build(lambda: tw.build(func, target=target), {} if seconds is None else seconds)
     for run in range(len(program.bindings)):
         args, numbers, known = program.data(run)
         pairs = [fenced(a) for a in args]
@@ -247,8 +223,8 @@ def _lowered(func: PrimFunc, simple_mode: bool = False) -> PrimFunc:
 def _guarded(kind: str, call: Any) -> Any:
     try:
         return call()
-    except Failure:
-        raise
+    except SlowBuild as why:
+        raise Failure("slow build", str(why)) from None
     except Exception as why:
         where = traceback.extract_tb(why.__traceback__)[-1]
         raise Failure(f"{kind} raised", f"{type(why).__name__} at {where.filename.rsplit('/', 2)[-1]}:{where.lineno}: "

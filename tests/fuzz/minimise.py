@@ -1,4 +1,8 @@
-"""The fewest actions with which a seed still fails: `python -m tests.fuzz.minimise SEED`."""
+"""The least with which a program still fails: `python -m tests.fuzz.minimise [KIND:]SEED`.
+
+Of tensor programs under schedules (the kind "schedules", and of a seed alone) the fewest actions; of other kinds a
+smaller program, each attempt in a process of its own.
+"""
 from __future__ import annotations
 
 import random
@@ -9,6 +13,8 @@ from collections.abc import Callable, Sequence
 from tilewright.schedule import Schedule
 
 from . import check, generate, schedules
+from .kinds.shrink import shrink
+from .kinds.table import MODULES
 from .programs import Program
 from .schedules import Action
 
@@ -62,21 +68,32 @@ def minimise(actions: Sequence[Action], fails: Callable[[Sequence[Action]], bool
 
 
 def main() -> None:
-    for seed in map(int, sys.argv[1:]):
-        program = generate.program(seed)
-        target = check.TARGETS[seed % len(check.TARGETS)]
-        actions = actions_of(seed)
-        kind = failure(program, actions, target)
-        print(f"seed {seed}: {kind or 'no failure'}")
-        if not kind:
-            continue
-        few = minimise(actions, lambda some: failure(program, some, target) == kind)  # noqa: B023
-        sch = check.run_actions(program, few)
-        print(program.function(), *few, sch, sep="\n")
-        try:
-            check.check_schedule(program, sch, check.Report(seed, threads=schedules.uses_threads(sch)), target)
-        except check.Failure as why:
-            print(why)
+    for text in sys.argv[1:]:
+        kind, _, number = text.rpartition(":")
+        if kind in MODULES:
+            seed, module = int(number), MODULES[kind]
+            small, outcome = shrink(module, module.program(seed), check.TARGETS[seed % len(check.TARGETS)])
+            print(f"{text}: {outcome or 'no failure'}\n{module.describe(small) if outcome else ''}")
+        else:
+            minimise_schedule(int(number))
+
+
+def minimise_schedule(seed: int) -> None:
+    """Print the fewest actions with which a tensor program still fails."""
+    program = generate.program(seed)
+    target = check.TARGETS[seed % len(check.TARGETS)]
+    actions = actions_of(seed)
+    kind = failure(program, actions, target)
+    print(f"seed {seed}: {kind or 'no failure'}")
+    if not kind:
+        return
+    few = minimise(actions, lambda some: failure(program, some, target) == kind)
+    sch = check.run_actions(program, few)
+    print(program.function(), *few, sch, sep="\n")
+    try:
+        check.check_schedule(program, sch, check.Report(seed, threads=schedules.uses_threads(sch)), target)
+    except check.Failure as why:
+        print(why)
 
 
 if __name__ == "__main__":

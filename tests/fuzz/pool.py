@@ -1,4 +1,4 @@
-"""Checks seeds in processes of their own, so that a crash or an endless loop costs one seed only."""
+"""Checks programs in processes of their own, so that a crash or an endless loop costs one program only."""
 from __future__ import annotations
 
 import json
@@ -17,17 +17,19 @@ from typing import Any
 TESTS = Path(__file__).resolve().parent.parent
 _START = "import sys; sys.path[:0] = [{tests!r}, {root!r}]; from fuzz.worker import main; main()"
 
+Drawn = tuple[str, int]                                # a kind of program, and the seed
+
 
 class Worker:
     """One process; it is started again after it died."""
 
     def __init__(self, limit: float) -> None:
-        self.limit = limit                             # seconds for one seed
+        self.limit = limit                             # seconds for one program
         self.process: subprocess.Popen[bytes] | None = None
         self.errors = tempfile.TemporaryFile()
 
-    def check(self, seed: int) -> dict[str, Any]:
-        """The report of a seed; kind "died" or "too slow" where the process gave none."""
+    def check(self, program: Drawn) -> dict[str, Any]:
+        """The report of a program; kind "died" or "too slow" where the process gave none."""
         if self.process is None:
             code = _START.format(tests=str(TESTS), root=str(TESTS.parent))
             environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "TILEWRIGHT_NUM_THREADS": "2"}
@@ -36,30 +38,30 @@ class Worker:
         process = self.process
         assert process.stdin is not None and process.stdout is not None
         try:
-            process.stdin.write(f"{seed}\n".encode())
+            process.stdin.write(f"{program[0]} {program[1]}\n".encode())
             process.stdin.flush()
         except BrokenPipeError:
-            return self._lost(seed, "died", "before the seed")
+            return self._lost(program, "died", "before the program")
         line, end = b"", time.monotonic() + self.limit
         while not line.endswith(b"\n"):
             ready, _, _ = select.select([process.stdout], [], [], max(end - time.monotonic(), 0))
             if not ready:
-                return self._lost(seed, "too slow", f"more than {self.limit:g} s")
+                return self._lost(program, "too slow", f"more than {self.limit:g} s")
             part = os.read(process.stdout.fileno(), 1 << 16)
             if not part:
-                return self._lost(seed, "died", f"exit status {process.wait()}")
+                return self._lost(program, "died", f"exit status {process.wait()}")
             line += part
         return json.loads(line)
 
-    def _lost(self, seed: int, kind: str, detail: str) -> dict[str, Any]:
+    def _lost(self, program: Drawn, kind: str, detail: str) -> dict[str, Any]:
         self.close()
         self.errors.seek(0)
         last = self.errors.read().decode(errors="replace").splitlines()[-5:]
         self.errors.seek(0)
         self.errors.truncate()
-        return {"seed": seed, "kind": kind, "detail": "\n".join([detail, *last]), "accepted": {}, "refused": {},
-                "reduction": False, "ragged": False, "symbolic": False,
-                "threads": False, "native": False, "seconds": {}, "actions": []}
+        return {"program": program[0], "seed": program[1], "kind": kind, "detail": "\n".join([detail, *last]),
+                "accepted": {}, "refused": {}, "reduction": False, "ragged": False, "symbolic": False, "threads": False,
+                "native": False, "seconds": {}, "actions": []}
 
     def close(self) -> None:
         if self.process is not None:
@@ -68,12 +70,12 @@ class Worker:
             self.process = None
 
 
-def check_seeds(seeds: Iterable[int], jobs: int = 2, limit: float = 120) -> Iterator[dict[str, Any]]:
-    """The reports of the seeds, in the order in which they are ready."""
-    todo: queue.SimpleQueue[int] = queue.SimpleQueue()
+def check_programs(programs: Iterable[Drawn], jobs: int = 2, limit: float = 120) -> Iterator[dict[str, Any]]:
+    """The reports of the programs, in the order in which they are ready."""
+    todo: queue.SimpleQueue[Drawn] = queue.SimpleQueue()
     count = 0
-    for seed in seeds:
-        todo.put(seed)
+    for program in programs:
+        todo.put(program)
         count += 1
     done: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
 

@@ -1,4 +1,4 @@
-"""The long run: `python -m tests.fuzz.run --programs 2000 --seed 0`."""
+"""The long run: `python -m tests.fuzz.run --programs 2000 --seed 0 [--kind NAME]`."""
 from __future__ import annotations
 
 import json
@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from .check import describe
-from .pool import check_seeds
+from .kinds.table import SHARES, describe, kind_of
+from .pool import Drawn, check_programs
 from .schedules import MOVES, PRIMITIVES
 
 
@@ -34,61 +34,72 @@ class Summary:
 
     @property
     def failures(self) -> list[dict[str, Any]]:
-        return sorted((r for r in self.reports if r["kind"] != "ok"), key=lambda r: r["seed"])
+        return sorted((r for r in self.reports if r["kind"] != "ok"), key=lambda r: (r["program"], r["seed"]))
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [r for r in self.reports if r["program"] == kind]
 
     def share(self, key: str) -> float:
-        return sum(bool(r[key]) for r in self.reports) / max(len(self.reports), 1)
+        """Of tensor programs under schedules."""
+        reports = self.of("schedules")
+        return sum(bool(r[key]) for r in reports) / max(len(reports), 1)
 
     @property
     def median(self) -> float:
-        """Accepted primitives of a program."""
-        return statistics.median([sum(r["accepted"].values()) for r in self.reports] or [0])
+        """Accepted primitives of a program that is scheduled by them."""
+        scheduled = [*self.of("schedules"), *self.of("blocks")]
+        return statistics.median([sum(r["accepted"].values()) for r in scheduled] or [0])
 
     @property
-    def slowest_build(self) -> tuple[float, int]:
-        """(seconds, seed) of the program whose build took longest."""
-        return max(((r["seconds"].get("build", 0.0), r["seed"]) for r in self.reports), default=(0.0, 0))
+    def slowest_build(self) -> tuple[float, str, int]:
+        """(seconds, kind, seed) of the program whose build took longest."""
+        return max(((r["seconds"].get("build", 0.0), r["program"], r["seed"]) for r in self.reports),
+                   default=(0.0, "", 0))
 
     def text(self) -> str:
-        kinds = dict(Counter(r["kind"] for r in self.failures))
+        kinds = dict(Counter(f"{r['program']}: {r['kind']}" for r in self.failures))
         shares = ("reduction", "ragged", "symbolic", "threads", "native")
         lines = [f"{len(self.reports)} programs, {len(self.failures)} failures {kinds or ''}",
-                 ", ".join(f"{k} {self.share(k):.0%}" for k in shares),
+                 ", ".join(f"{k} {len(self.of(k))}" for k in SHARES),
+                 "of schedules: " + ", ".join(f"{k} {self.share(k):.0%}" for k in shares),
                  f"accepted primitives per program: median {self.median:g}",
                  "primitive               accepted  refused"]
         lines += [f"{p:24}{self.accepted[p]:8}{self.refused[p]:9}" for p in (*PRIMITIVES, *MOVES)]
         lines.append("seconds: " + ", ".join(f"{k} {v:.1f}" for k, v in self.seconds.items()))
-        spent, seed = self.slowest_build
-        lines.append(f"slowest build: {spent:.2f} s of one core, seed {seed}")
+        spent, kind, seed = self.slowest_build
+        lines.append(f"slowest build: {spent:.2f} s of one core, {kind} {seed}")
         return "\n".join(lines)
 
 
-def run_programs(seeds: Iterable[int], jobs: int, limit: float, progress: bool = False) -> Summary:
+def run_programs(programs: Iterable[Drawn], jobs: int, limit: float, progress: bool = False) -> Summary:
     summary = Summary()
-    for report in check_seeds(seeds, jobs, limit):
+    for report in check_programs(programs, jobs, limit):
         summary.add(report)
         if progress and report["kind"] != "ok":
-            print(f"seed {report['seed']}: {report['kind']}: {report['detail'].splitlines()[0][:200]}", flush=True)
+            what = report["detail"].splitlines()[0][:200]
+            print(f"{report['program']} {report['seed']}: {report['kind']}: {what}", flush=True)
     return summary
 
 
 @click.command()
 @click.option("--programs", default=2000, show_default=True, help="Number of programs.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the first; the others follow.")
+@click.option("--kind", type=click.Choice(list(SHARES)), help="Programs of this kind alone.")
 @click.option("--jobs", default=2, show_default=True, help="Processes.")
 @click.option("--limit", default=120.0, show_default=True, help="Seconds for one program.")
 @click.option("--details/--no-details", default=True, show_default=True,
               help="Print program and trace of each failure.")
 @click.option("--out", default="", help="File that receives the reports, one line of JSON each.")
-def main(programs: int, seed: int, jobs: int, limit: float, details: bool, out: str) -> None:
-    """Check random programs under random schedules; exit status 1 when one is wrong."""
+def main(programs: int, seed: int, kind: str | None, jobs: int, limit: float, details: bool, out: str) -> None:
+    """Check random programs; exit status 1 when one is wrong."""
     start = time.time()
-    summary = run_programs(range(seed, seed + programs), jobs, limit, progress=True)
+    seeds = range(seed, seed + programs)
+    summary = run_programs([(kind or kind_of(s), s) for s in seeds], jobs, limit, progress=True)
     if out:
         with open(out, "w") as f:
             f.writelines(json.dumps(r) + "\n" for r in summary.reports)
     for r in summary.failures if details else ():
-        print(f"\n==== seed {r['seed']}: {r['kind']}\n{r['detail']}\n\n{describe(r['seed'])}")
+        print(f"\n==== {r['program']} {r['seed']}: {r['kind']}\n{r['detail']}\n\n{describe(r['program'], r['seed'])}")
     print(summary.text())
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = spent.ru_utime + spent.ru_stime

@@ -1,4 +1,4 @@
-"""A process that checks seeds: it reads numbers, one a line, and answers each with a line of JSON."""
+"""A process that checks programs: it reads a kind and a seed, one pair a line, and answers each with a line of JSON."""
 from __future__ import annotations
 
 import json
@@ -10,9 +10,10 @@ def main() -> None:
     os.environ["TILEWRIGHT_CACHE"] = "0"
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)                                      # what anything prints does not get between the answers
-    from .check import check_seed
+    from .kinds.table import check_seed
     for line in sys.stdin:
-        answers.write(json.dumps(check_seed(int(line)).as_dict()) + "\n")
+        kind, seed = line.split()
+        answers.write(json.dumps(check_seed(kind, int(seed)).as_dict()) + "\n")
         answers.flush()
 
 

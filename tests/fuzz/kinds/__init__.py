@@ -1,0 +1,1 @@
+"""Programs of other kinds than tensor expressions under block schedules; each with a reference of its own in NumPy."""

@@ -1,0 +1,95 @@
+"""What the checks of all kinds of programs share: runs, comparison, times."""
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewright.tir import interp
+
+TARGETS = ("llvm -opt-level=1", "llvm -opt-level=3", "llvm -opt-level=1 -mcpu=x86-64-v3", "llvm -opt-level=2",
+           "llvm -opt-level=1 -mcpu=x86-64-v2")
+GUARD = 64                                             # bytes before and after an array that must not change
+BUILD_LIMIT = 5.0                                      # seconds of one core for a build
+
+
+class Wrong(Exception):
+    """A result is not the reference."""
+
+
+class SlowBuild(Exception):
+    """A build took longer than BUILD_LIMIT."""
+
+
+def timed_build(build: Callable[[], Any], seconds: dict[str, float]) -> Any:
+    """What build gives; seconds["build"] is the longest time so far. Raises SlowBuild beyond BUILD_LIMIT."""
+    start = time.process_time()
+    module = build()
+    spent = time.process_time() - start
+    seconds["build"] = max(spent, seconds.get("build", 0.0))
+    if spent > BUILD_LIMIT:
+        raise SlowBuild(f"{spent:.1f} s of one core, more than {BUILD_LIMIT:g} s")
+    return module
+
+
+@dataclass
+class Case:
+    """One run of a check: the target of its builds, the seconds of the slowest, and what it counted."""
+    target: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    accepted: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+
+    def interpret(self, func: Any, args: list[Any]) -> None:
+        interp.run(func, *args)
+
+    def build(self, build: Callable[[str], Any]) -> Any:
+        return timed_build(lambda: build(self.target), self.seconds)
+
+
+def native(case: Case, build: Callable[[str], Any], args: list[Any], name: str = "main") -> None:
+    """Build and run on args in place, between guards. Raises Wrong where memory beside an array was written."""
+    call_guarded(case.build(build)[name], args)
+
+
+def call_guarded(f: Any, args: list[Any]) -> None:
+    """f(*args) in place, where arrays stand between guards for the call. Raises Wrong where a guard has changed."""
+    pairs = [fenced(a) if isinstance(a, np.ndarray) else (None, a) for a in args]
+    try:
+        f(*(inner for _, inner in pairs))
+    finally:
+        for k, (memory, inner) in enumerate(pairs):
+            if memory is None:
+                continue
+            args[k][...] = inner
+            inner.reshape(-1).view(np.uint8)[...] = 0xA5
+            if np.any(memory != 0xA5):
+                raise Wrong(f"memory beside argument {k} was written")
+
+
+def fenced(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(memory, a copy of a inside it between guards)."""
+    memory = np.full(a.nbytes + 2 * GUARD + 64, 0xA5, np.uint8)
+    start = -(memory.ctypes.data + GUARD) % 64 + GUARD
+    inner = memory[start:start + a.nbytes].view(a.dtype).reshape(a.shape)
+    inner[...] = a
+    return memory, inner
+
+
+def array_differences(got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray]) -> dict[str, str]:
+    """What is wrong of each array: NaN equals NaN, and the sign of a zero is free."""
+    out = {}
+    for n, w in want.items():
+        g = got[n]
+        with np.errstate(invalid="ignore"):
+            wrong = ~((g == w) | (g != g) & (w != w))
+        if np.any(wrong):
+            at = tuple(int(k) for k in np.argwhere(np.atleast_1d(wrong))[0])
+            where = at if g.shape else ()
+            count = int(np.sum(wrong))
+            out[n] = f"element {list(where)} is {g[where]}, expected {w[where]}; {count} of {g.size} differ"
+    return out
