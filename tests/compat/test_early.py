@@ -29,7 +29,7 @@ def test_statements_of_make(tvm):
     got = np.zeros(8, "float32")
     interp.run(tvm.tir.PrimFunc([handle], body, {handle: out}), got)
     np.testing.assert_allclose(got, np.exp(np.arange(8)), rtol=1e-6)
-    with pytest.raises(ArgumentError, match="make.For: the kind of the loop is 7"):
+    with pytest.raises(ArgumentError, match="For: the kind of the loop is 7"):
         tvm.make.For(i, 0, 8, 7, 0, store)
     kinds = ["parallel", "vectorized", "unroll"]
     assert [tvm.make.For(i, 0, 8, kind, 0, store).kind for kind in range(1, 4)] == kinds

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from tilewright import runtime, schedule
+from tilewright.compat.nodes import kind
 from tilewright.runtime import Device, Tensor
 from tilewright.tir import IRModule, PrimFunc
 
 
-def device(kind: Any = "cpu", index: int = 0) -> Device:
+def device(dev_type: Any = "cpu", dev_id: int = 0) -> Device:
     """The device of a kind or target string: device("llvm", 0) is cpu(0)."""
-    return kind if isinstance(kind, Device) else runtime.device(str(kind).split()[0], index)
+    return dev_type if isinstance(dev_type, Device) else runtime.device(str(dev_type).split()[0], dev_id)
 
 
 def cuda(index: int = 0) -> Device:
@@ -55,6 +56,9 @@ def requires_llvm(test: Any = None) -> Any:
     return test if test is not None else requires_llvm
 
 
-def Schedule(mod: PrimFunc | IRModule, *, seed: int | None = None, **_: Any) -> schedule.Schedule:
+def _schedule(mod: PrimFunc | IRModule, *, seed: int | None = None, **_: Any) -> schedule.Schedule:
     """A schedule of mod; TVM's debugging keywords are accepted and ignored. Without a seed samples start from 0."""
     return schedule.Schedule(mod, seed=0 if seed is None else seed)
+
+
+Schedule = kind("Schedule", _schedule, lambda x: isinstance(x, schedule.Schedule), of=schedule.Schedule)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import runtime, te, tir
-from tilewright.compat import adapters, namespace, nodes
-from tilewright.driver import Target, build, lower, target
+from tilewright.compat import adapters, building, namespace, nodes
+from tilewright.driver import Target, target
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.schedule.stages.stage import Stage
@@ -54,7 +54,7 @@ class Gap:
 # What calls give, by the function; a class gives an instance of itself.
 _RESULTS: dict[Any, type] = {
     te.create_schedule: StageSchedule, te.placeholder: te.Tensor, te.compute: te.Tensor, te.extern: te.Tensor,
-    adapters.Schedule: Schedule, build: runtime.Module, lower: tir.IRModule,
+    building.build: runtime.Module, building.lower: tir.IRModule,
     te.create_prim_func: tir.PrimFunc, adapters.array: runtime.Tensor,
     adapters.empty: runtime.Tensor, ir_builder.create: IRBuilder,
     runtime.load_module: runtime.Module, tir.decl_buffer: tir.Buffer, adapters.device: runtime.Device,
@@ -96,6 +96,8 @@ def member(of: Any, name: str) -> Any:
         full = f"{of.name}.{name}"
         return Path(full, getattr(of.value, name)) if hasattr(of.value, name) else Gap(full, "")
     kind = of.kind if isinstance(of, Instance) else of.value if isinstance(of, Path) else None
+    if isinstance(kind, nodes.Kind) and kind.of is not None and name not in vars(kind):
+        kind = kind.of
     if not isinstance(kind, type) or name.startswith("__"):
         return None
     if has(kind, name):
@@ -250,7 +252,8 @@ def _result(called: Any) -> Any:
     if not isinstance(called, Path):
         return None
     if isinstance(called.value, type):
-        return None if isinstance(called.value, nodes.Kind) else Instance(called.value)
+        made = called.value.of if isinstance(called.value, nodes.Kind) else called.value
+        return None if made is None else Instance(made)
     plain: Callable[..., Any] | None = called.value if isinstance(called.value, types.FunctionType) else None
     kind = _RESULTS.get(plain)
     return None if kind is None else Instance(kind)

@@ -12,18 +12,6 @@ from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp
 from tilewright.te.scan import ScanOp
 from tilewright.te.tensor import Operation, TensorSlice
 
-_KINDS = (tir.SERIAL, tir.PARALLEL, tir.VECTORIZED, tir.UNROLLED)
-
-
-def make_for(loop_var: tir.Var, min: Any, extent: Any, for_type: int | str, device_api: int, body: tir.Stmt) -> Any:
-    """make.For of TVM 0.6: for_type is 0 serial, 1 parallel, 2 vectorized, 3 unrolled."""
-    known = _KINDS if isinstance(for_type, str) else range(len(_KINDS))
-    if for_type not in known:
-        raise ArgumentError(with_hint(f"make.For: the kind of the loop is {described(for_type)}",
-                                      ", ".join(f"{n} {kind}" for n, kind in enumerate(_KINDS))))
-    kind = for_type if isinstance(for_type, str) else _KINDS[for_type]
-    return nodes.NODES["For"](loop_var, min, extent, kind, body)
-
 
 def make_call(dtype: str, name: str, args: Iterable[Any], call_type: int = 0, func: Any = None,
               value_index: int = 0) -> tir.Expr:
@@ -61,7 +49,8 @@ EXPR: dict[str, Any] = {**_LEAVES, **_VALUES, **nodes.OPERATORS, "Reduce": te.Re
 STMT: dict[str, Any] = {**_STATEMENTS, "For": nodes.NODES["For"], "Store": tir.Store, "Allocate": tir.Allocate,
                         "Block": tir.Seq, "Stmt": tir.Stmt, "stmt_seq": lambda *stmts: tir.seq(stmts),
                         "stmt_list": nodes.FUNCTIONS["stmt_list"]}
-MAKE: dict[str, Any] = {**_LEAVES, **_VALUES, **_STATEMENTS, **nodes.OPERATORS, "For": make_for, "Call": make_call,
+MAKE: dict[str, Any] = {**_LEAVES, **_VALUES, **_STATEMENTS, **nodes.OPERATORS, "For": nodes.NODES["For"],
+                        "Call": make_call,
                         "Block": lambda first, rest: tir.seq((first, rest)),
                         "range_by_min_extent": lambda low, extent: tir.Range(tir.convert(low), tir.convert(extent))}
 TENSOR: dict[str, Any] = {"Tensor": te.Tensor, "TensorSlice": TensorSlice, "Operation": Operation,

@@ -7,9 +7,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewright import runtime, schedule, te, tir
-from tilewright.compat import adapters, arith, contrib, early, nodes, passes, stmt_functor, te_schedule
-from tilewright.driver import Target, build, lower, target
+from tilewright.compat import (
+    adapters,
+    arith,
+    building,
+    contrib,
+    early,
+    node_json,
+    nodes,
+    passes,
+    stmt_functor,
+    te_schedule,
+    values,
+)
+from tilewright.driver import Target, target
 from tilewright.lowering.pass_context import PassContext, PrimFuncPass, build_config
+from tilewright.runtime.timing import BenchmarkResult
 from tilewright.schedule.index_map import IndexMap
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.schedule.state import ExprRV
@@ -33,7 +46,7 @@ _INTRINSICS = {**{name: getattr(te, name) for name in (
     "call_pure_intrin": nodes.call_intrin}
 _EXPRESSIONS = {
     **{name: f for name, f in _public(te).items() if callable(f) and not isinstance(f, type)}, **_INTRINSICS,
-    **_INDEXING, "Range": nodes.Range, "convert": tir.convert, "decl_buffer": tir.decl_buffer,
+    **_INDEXING, "Range": nodes.Range, "convert": values.convert_any, "decl_buffer": values.decl_buffer,
     "build_config": build_config}
 _ERRORS = {
     "TVMError": errors.TilewrightError, "InternalError": errors.TensorExpressionError,
@@ -44,23 +57,30 @@ _DEVICES = {**{kind: functools.partial(adapters.device, kind) for kind in ("open
             "cpu": runtime.cpu, "device": adapters.device, "context": adapters.device, "cuda": adapters.cuda,
             "gpu": adapters.cuda}
 _TIR = {
-    **{name: getattr(tir, name) for name in (
-        "Var", "IntImm", "FloatImm", "StringImm", "Buffer", "PrimFunc", "Cast", "Call", "Block", "BlockRealize",
-        "decl_buffer", "min_value", "max_value", "TensorIntrin", "Load", "Store", "Seq")},
+    **{name: getattr(tir, name) for name in ("StringImm", "Buffer", "min_value", "max_value", "TensorIntrin", "Load",
+                                             "Store", "Seq")},
     **{name: f for name, f in _public(te).items()
        if getattr(f, "__module__", "") in ("tilewright.te.math", "tilewright.te.reduction", "tilewright.tir.expr",
                                           "tilewright.tir.iter_var", "tilewright.tir.conversion",
                                           "tilewright.tir.arithmetic")},
-    **_INDEXING, **nodes.OPERATORS, **nodes.FUNCTIONS, **nodes.LITERALS, **nodes.NODES, "Range": nodes.Range,
-    "ForKind": nodes.ForKind,
-    "PrimExpr": tir.Expr, "Stmt": tir.Stmt, "IndexMap": IndexMap,
-    "BufferRegion": tir.BufferRegion, "stmt_seq": lambda *stmts: tir.seq(stmts), "SizeVar": tir.Var,
+    **_INDEXING, **nodes.OPERATORS, **nodes.FUNCTIONS, **nodes.LITERALS, **nodes.NODES, **values.NODES,
+    "Range": nodes.Range, "ForKind": nodes.ForKind, "decl_buffer": values.decl_buffer,
+    "PrimExpr": tir.Expr, "Stmt": tir.Stmt, "IndexMap": IndexMap, "stmt_seq": lambda *stmts: tir.seq(stmts),
     "Schedule": adapters.Schedule, "ScheduleError": errors.ScheduleError,
     "assume": lambda condition: tir.intrinsic("assume", condition),
     **_INTRINSICS,
 }
-_TOP = {**_EXPRESSIONS, **_DEVICES, **_FUNCTIONS, "lower": lower, "build": build, "compile": build,
-        "IRModule": tir.IRModule, "TVMError": errors.TilewrightError, "Target": Target,
+_IR = {
+    "IRModule": tir.IRModule, "GlobalVar": GlobalVar, "Range": nodes.Range, "PrimExpr": tir.Expr,
+    "make_node": nodes.make_node, "IntImm": nodes.LITERALS["IntImm"], "FloatImm": nodes.LITERALS["FloatImm"],
+    "structural_equal": tir.structural_equal, "structural_hash": tir.structural_hash,
+    "assert_structural_equal": tir.assert_structural_equal, "save_json": node_json.save_json,
+    "load_json": node_json.load_json, "Node": tir.Node, **values.TYPES, "Array": values.Array, "Map": values.Map,
+}
+_BUILDING = {"lower": building.lower, "build": building.build}
+_TOP = {**_EXPRESSIONS, **_DEVICES, **_FUNCTIONS, **_BUILDING, "compile": building.build,
+        "IRModule": tir.IRModule, "TVMError": errors.TilewrightError, "Target": Target, "DataType": values.DataType,
+        "save_json": node_json.save_json, "load_json": node_json.load_json,
         "__version__": "0.0.0+tilewright"}
 
 # of each module: its names and its docstring
@@ -76,6 +96,7 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.tir.analysis": ({"expr_deep_equal": tir.structural_equal}, "Questions about IR."),
     "tvm.tir.transform": ({"prim_func_pass": passes.prim_func_pass, "PrimFuncPass": PrimFuncPass,
                            **passes.TRANSFORMS}, "Passes over functions."),
+    **{f"tvm.tir.{file}": (_TIR, "A part of tvm.tir.") for file in ("expr", "op", "stmt", "buffer", "function")},
     "tvm.tir.stmt_functor": ({name: getattr(stmt_functor, name) for name in (
         "ir_transform", "post_order_visit", "pre_order_visit", "substitute")}, "Rewriting loops."),
     "tvm.tir.ir_builder": ({"create": ir_builder.create, "IRBuilder": ir_builder.IRBuilder,
@@ -84,10 +105,12 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
                    "Scripts."),
     "tvm.arith": (arith.NAMES, "Simplification, bounds and iterator maps."),
     **{f"tvm.arith.{file}": (names, "A part of tvm.arith.") for file, names in arith.FILES.items()},
-    "tvm.ir": ({"IRModule": tir.IRModule, "GlobalVar": GlobalVar, "Range": nodes.Range, "PrimExpr": tir.Expr,
-                "make_node": nodes.make_node, "IntImm": nodes.LITERALS["IntImm"],
-                "structural_equal": tir.structural_equal, "structural_hash": tir.structural_hash,
-                "assert_structural_equal": tir.assert_structural_equal}, "Modules."),
+    "tvm.ir": (_IR, "Modules and what they hold."),
+    "tvm.ir.base": ({name: _IR[name] for name in (
+        "Node", "structural_equal", "structural_hash", "assert_structural_equal", "save_json", "load_json")},
+        "What all nodes have."),
+    "tvm.ir.type": (values.TYPES, "Types."),
+    "tvm.ir.container": ({"Array": values.Array, "Map": values.Map}, "Lists and dicts."),
     "tvm.ir.module": ({"IRModule": tir.IRModule}, "Modules."),
     "tvm.transform": ({"PassContext": PassContext, "Sequential": passes.Sequential,
                        "module_pass": passes.module_pass}, "Passes."),
@@ -95,8 +118,12 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
                     "current_target": Target.current}, "Targets."),
     "tvm.runtime": ({
         "Module": runtime.Module, "enabled": adapters.enabled, "load_module": runtime.load_module,
-        "NDArray": runtime.Tensor, "convert": tir.convert, "const": te.const, "Device": runtime.Device,
-        "PackedFunc": runtime.Function, **_FUNCTIONS, **_DEVICES}, "Compiled modules."),
+        "NDArray": runtime.Tensor, "convert": values.convert_any, "const": te.const, "Device": runtime.Device,
+        "PackedFunc": runtime.Function, "DataType": values.DataType, **values.CONTAINERS, **_FUNCTIONS, **_DEVICES},
+        "Compiled modules."),
+    "tvm.runtime.module": ({"Module": runtime.Module, "BenchmarkResult": BenchmarkResult,
+                            "load_module": runtime.load_module, "enabled": adapters.enabled}, "Compiled modules."),
+    "tvm.runtime.container": (values.CONTAINERS, "Texts and shapes."),
     "tvm.nd": ({"array": adapters.array, "empty": adapters.empty, "from_dlpack": runtime.from_dlpack,
                 "NDArray": runtime.Tensor, **_DEVICES}, "Arrays."),
     "tvm.error": (_ERRORS, "Errors."),
@@ -122,8 +149,8 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.module": ({"Module": runtime.Module, "load": runtime.load_module, "enabled": adapters.enabled},
                    "Compiled modules, 2018 spelling."),
     "tvm.te.schedule": (te_schedule.NAMES, "Schedules of stages."),
-    "tvm.driver": ({"lower": lower, "build": build}, "Lowering and building."),
-    "tvm.driver.build_module": ({"lower": lower, "build": build,
+    "tvm.driver": (_BUILDING, "Lowering and building."),
+    "tvm.driver.build_module": ({**_BUILDING,
                                  "schedule_to_module": te_schedule.schedule_to_module}, "Lowering and building."),
 }
 # other names that TVM has given these modules over the years

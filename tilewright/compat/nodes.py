@@ -15,6 +15,13 @@ class Kind(type):
     """A class that builds nodes of ours and recognises them: `isinstance(e, tvm.tir.Add)`."""
     make: Callable[..., Any]
     holds: Callable[[Any], bool]
+    of: Any
+
+    def __getattr__(cls, name: str) -> Any:
+        """What the class of ours has: `tvm.tir.Schedule.split`."""
+        if name.startswith("__") or cls.of is None:
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        return getattr(cls.of, name)
 
     def __call__(cls, *args: Any, **keywords: Any) -> Any:
         return cls.make(*args, **keywords)
@@ -23,14 +30,16 @@ class Kind(type):
         return cls.holds(node)
 
 
-def _kind(name: str, make: Callable[..., Any], holds: Callable[[Any], bool], **members: Any) -> Kind:
-    return Kind(name, (), {"make": staticmethod(make), "holds": staticmethod(holds), **members})
+def kind(name: str, make: Callable[..., Any], holds: Callable[[Any], bool], of: type | None = None,
+         **members: Any) -> Kind:
+    """A class of TVM's: how its objects are made, and which they are; of: the class of ours that they have."""
+    return Kind(name, (), {"make": staticmethod(make), "holds": staticmethod(holds), "of": of, **members})
 
 
 def _operator(name: str, op: str) -> Kind:
     def make(a: Any, b: Any, span: object = None) -> Expr:
         return binary(op, a, b)
-    return _kind(name, make, lambda e: isinstance(e, Binary) and e.op == op)
+    return kind(name, make, lambda e: isinstance(e, Binary) and e.op == op)
 
 
 OPERATORS = {name: _operator(name, op) for name, op in {
@@ -44,7 +53,7 @@ def _divide(a: Any, b: Any, span: object = None) -> Expr:
     return binary("div" if tir.dtype.is_float(x.dtype) else "truncdiv", x, b)
 
 
-OPERATORS["Div"] = _kind("Div", _divide, lambda e: isinstance(e, Binary) and e.op in ("div", "truncdiv"))
+OPERATORS["Div"] = kind("Div", _divide, lambda e: isinstance(e, Binary) and e.op in ("div", "truncdiv"))
 
 
 def _range(begin: Any, end: Any = None, span: object = None) -> tir.Range:
@@ -92,17 +101,17 @@ def _call(dtype: str, op: Any, args: Any, span: object = None) -> Expr:
 
 # TVM's constructors take the dtype first.
 LITERALS = {
-    "IntImm": _kind("IntImm", lambda dtype, value, span=None: tir.IntImm(int(value), tir.dtype.canonical(dtype)),
+    "IntImm": kind("IntImm", lambda dtype, value, span=None: tir.IntImm(int(value), tir.dtype.canonical(dtype)),
                     lambda e: isinstance(e, tir.IntImm)),
-    "FloatImm": _kind(
+    "FloatImm": kind(
         "FloatImm", lambda dtype, value, span=None: tir.FloatImm(float(value), tir.dtype.canonical(dtype)),
         lambda e: isinstance(e, tir.FloatImm)),
-    "Cast": _kind("Cast", lambda dtype, value, span=None: tir.cast(tir.dtype.canonical(dtype), value),
+    "Cast": kind("Cast", lambda dtype, value, span=None: tir.cast(tir.dtype.canonical(dtype), value),
                   lambda e: isinstance(e, tir.Cast)),
-    "Call": _kind("Call", _call, lambda e: isinstance(e, tir.Call)),
+    "Call": kind("Call", _call, lambda e: isinstance(e, tir.Call)),
 }
 
-Range = _kind("Range", _range, lambda x: isinstance(x, tir.Range),
+Range = kind("Range", _range, lambda x: isinstance(x, tir.Range),
               from_min_extent=staticmethod(lambda low, extent, span=None: tir.Range(convert(low), convert(extent))))
 
 
@@ -111,8 +120,29 @@ def _value(x: Any, dtype: str) -> Expr:
     return convert(x) if isinstance(x, Node) else tir.const(x, dtype)
 
 
-def _for(loop_var: tir.Var, min: Any, extent: Any, kind: str, body: tir.Stmt, thread_binding: tir.IterVar | None = None,
-         annotations: Mapping[str, Any] | None = None, span: object = None) -> tir.For:
+def _for(loop_var: tir.Var, min: Any, extent: Any, kind: str | int, *rest: Any, **named: Any) -> tir.For:
+    """For(loop_var, min, extent, kind, body, ...); up to 0.7 a device API stood before the body."""
+    if rest and isinstance(rest[0], int):
+        rest = rest[1:]
+    named.pop("device_api", None)
+    return _loop(loop_var, min, extent, kind_of_loop(kind), *rest, **named)
+
+
+KINDS = (tir.SERIAL, tir.PARALLEL, tir.VECTORIZED, tir.UNROLLED)
+
+
+def kind_of_loop(kind: str | int) -> str:
+    """The kind of a loop, by its name or by TVM's number. Raises ArgumentError."""
+    numbered = isinstance(kind, int) and not isinstance(kind, bool) and 0 <= kind < len(KINDS)
+    if not numbered and kind not in (*KINDS, tir.THREAD_BINDING):
+        raise ArgumentError(with_hint(f"For: the kind of the loop is {described(kind)}",
+                                      ", ".join(f"{n} {k}" for n, k in enumerate(KINDS))))
+    return KINDS[kind] if isinstance(kind, int) else kind
+
+
+def _loop(loop_var: tir.Var, min: Any, extent: Any, kind: str, body: tir.Stmt,
+          thread_binding: tir.IterVar | None = None, annotations: Mapping[str, Any] | None = None,
+          span: object = None) -> tir.For:
     tag = thread_binding.thread_tag if thread_binding is not None else ""
     low, count = (_value(x, loop_var.dtype) for x in (min, extent))
     return tir.For(loop_var, low, count, kind, body, tag, dict(annotations or {}))
@@ -134,7 +164,7 @@ def _iter_var(dom: Any, var: Any, iter_type: int = tir.DATA_PARALLEL, thread_tag
 
 
 def _node(cls: type[Node], make: Callable[..., Node], **members: Any) -> Kind:
-    return _kind(cls.__name__, make, lambda x: isinstance(x, cls), **members)
+    return kind(cls.__name__, make, lambda x: isinstance(x, cls), **members)
 
 
 # Nodes whose fields TVM fills from Python numbers and lists.
@@ -147,7 +177,7 @@ NODES = {
     "LetStmt": _node(tir.LetStmt, lambda var, value, body, span=None: tir.LetStmt(var, _value(value, var.dtype), body)),
     "Let": _node(tir.Let, lambda var, value, body, span=None: tir.Let(var, _value(value, var.dtype), convert(body))),
     "Evaluate": _node(tir.Evaluate, lambda value, span=None: tir.Evaluate(convert(value))),
-    "AssertStmt": _kind("AssertStmt", _assert, lambda s: isinstance(s, tir.Evaluate) and isinstance(
+    "AssertStmt": kind("AssertStmt", _assert, lambda s: isinstance(s, tir.Evaluate) and isinstance(
         s.value, tir.Call) and s.value.op == "Assert"),
     "SeqStmt": _node(tir.Seq, lambda seq, span=None: tir.Seq(tuple(seq))),
     "Select": _node(tir.Select, _select),

@@ -15,7 +15,7 @@ import llvmlite
 import tilewright
 from tilewright import te
 from tilewright.codegen import llvm
-from tilewright.driver.lower import Input, check_listed, check_name, check_target, functions
+from tilewright.driver.lower import Input, check_listed, check_name, check_target, common_target, functions
 from tilewright.lowering import lower as run_passes
 from tilewright.lowering.pass_context import Options, current_options
 from tilewright.records.objects import ObjectCache, object_cache
@@ -141,6 +141,7 @@ def build(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | 
     name: of the function (default "default_function" for stages, the function's own otherwise). target_host is
     accepted for old programs; host code is always for this machine. checked: compare every index with its extent
     while the kernel runs, so that an access outside of its buffer raises CallError (default: TILEWRIGHT_CHECKED).
+    The attribute "target" of a function overrules target; all functions of a module are for one.
     Raises the error of the stage that refuses.
     """
     check_listed(args)
@@ -151,6 +152,7 @@ def build(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | 
         key = cache_key(inputs.fingerprint(args) + called.encode(), resolved, options)
         return module([Part(key, lambda: functions(inputs, args, called)[called], options)], resolved)
     given = functions(inputs, args, name)
+    resolved = common_target(given, resolved)
     return module([Part(cache_key(show(f), resolved, options), functools.partial(_as_given, f), options)
                    for f in given.values()], resolved, _aliases(given))
 
@@ -162,8 +164,8 @@ def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str 
     Raises ArgumentError where loops have been scheduled already: `build` takes those as they are.
     """
     check_listed(args)
-    resolved, options = check_target(target), current_options()
-    given = functions(inputs, args, name)
+    options, given = current_options(), functions(inputs, args, name)
+    resolved = common_target(given, check_target(target))
     return module([Part(cache_key(f"rules {resolved.num_cores}\n{show(f)}", resolved, options),
                         functools.partial(_by_rules, f, resolved), options)
                    for f in given.values()], resolved, _aliases(given))

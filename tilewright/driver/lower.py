@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 from tilewright import te
@@ -113,6 +113,17 @@ def check_name(name: Any) -> str | None:
     if name is not None and not (isinstance(name, str) and name.isascii() and name.isidentifier()):
         raise ArgumentError(with_hint(f"name={name!r} cannot name a function", "use letters, digits and _"))
     return name
+
+
+def common_target(given: Mapping[str, PrimFunc], default: Target) -> Target:
+    """The target of functions: what their attribute "target" says, else default. Raises TargetError for several."""
+    said = {name: check_target(f.attrs.get("target", default)) for name, f in given.items()}
+    (first, one), *others = said.items()
+    for name, other in others:
+        if other != one:
+            raise TargetError(with_hint(f"function {first} is for {one}, function {name} for {other}",
+                                        "build a module for each target"))
+    return one
 
 
 def check_target(spec: str | Target | None) -> Target:

@@ -45,6 +45,7 @@ class Module(Viewed):
         self.triple = triple or host_triple()
         self._sources, self._merge = dict(sources or {}), merge
         self._functions: dict[str, Function] = {}
+        self._imported: list[Module] = []
         self._library: Any = None
         self._lock = threading.Lock()
 
@@ -76,19 +77,34 @@ class Module(Viewed):
         return function(*args, **named) if named else function(*args)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._symbol(name) in self.signatures
+        return isinstance(name, str) and (
+            self._symbol(name) in self.signatures or any(name in m for m in self._imported))
 
     def _symbol(self, name: str) -> str:
         return name if name in self.signatures else self.aliases.get(name, name)
 
     @property
     def imported_modules(self) -> list[Module]:
-        """The modules of devices that this one needs: none, for all code is for the CPU."""
-        return []
+        """The modules whose functions this one has beside its own (`import_module`)."""
+        return list(self._imported)
 
-    def get_function(self, name: str) -> Function:
+    def import_module(self, module: Module) -> None:
+        """Find the functions of module by this one too, those of the same name here hiding them."""
+        if not isinstance(module, Module):
+            raise ArgumentError(f"import_module: {described(module)} is not a module")
+        self._imported.append(module)
+
+    def implements_function(self, name: str, query_imports: bool = False) -> bool:
+        """True when there is a function of that name; query_imports: in the imported modules too."""
+        return name in self if query_imports else isinstance(name, str) and self._symbol(name) in self.signatures
+
+    def get_function(self, name: str, query_imports: bool = True) -> Function:
         """The function of that name. Raises ArgumentError when there is none, TargetError for foreign code."""
-        if name not in self:
+        if query_imports and not self.implements_function(name):
+            for other in self._imported:
+                if name in other:
+                    return other.get_function(name)
+        if not self.implements_function(name):
             raise ArgumentError(f"the module has no function {described(name)}; "
                                 f"it has {', '.join(self.names) or 'none'}")
         symbol = self._symbol(name)
@@ -114,9 +130,10 @@ class Module(Viewed):
         return self._sources[form]()
 
     def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
-                       min_repeat_ms: float = 0, cooldown_interval_ms: float = 0,
-                       repeats_to_cooldown: int = 1) -> Callable[..., BenchmarkResult]:
-        """A callable that measures the named function; see `timing.time_evaluator`."""
+                       min_repeat_ms: float = 0, cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1, *,
+                       ctx: Device | None = None) -> Callable[..., BenchmarkResult]:
+        """A callable that measures the named function; see `timing.time_evaluator`. ctx: another name of dev."""
+        dev = ctx if dev is None else dev
         if dev is not None:
             require_cpu(dev, f"time_evaluator of {func_name}")
         return timing.time_evaluator(self[func_name], number, repeat, min_repeat_ms, cooldown_interval_ms,
@@ -152,6 +169,8 @@ class Module(Viewed):
             link(str(export.as_path("export_library", path)), [str(objects)])
 
     def _exported(self) -> export.Exported:
+        if self._imported:
+            raise ArgumentError(with_hint("a module with imported modules cannot be saved", "save each of them"))
         return export.Exported(self.objects, self.signatures, self.entry_name, self.triple, self._merge, self.aliases)
 
     def __copy__(self) -> Module:
