@@ -1,7 +1,8 @@
 """The schedule: functions in block form, a trace, and the helpers with which primitives rewrite them."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
@@ -9,13 +10,23 @@ from tilewright.schedule.admitted import admit
 from tilewright.schedule.handles import RV
 from tilewright.schedule.sampled import Sampled
 from tilewright.schedule.session import Session
-from tilewright.schedule.state import BlockRV, Index, LoopRV, bind_loop, block_root, removed, replaced
+from tilewright.schedule.state import (
+    BlockRV,
+    Index,
+    LoopRV,
+    bind_loop,
+    block_root,
+    outside_buffers,
+    removed,
+    replaced,
+)
 from tilewright.schedule.trace import Trace
 from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, require, with_hint
 from tilewright.support.names import NameSupply
 from tilewright.support.views import View, Viewed, counted
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import Var
+from tilewright.tir.expr import IntImm, Var
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Block, BlockRealize, For, IRModule, PrimFunc, Stmt
 
@@ -46,6 +57,7 @@ class Schedule(Viewed, Session):
         self._gone: dict[Any, str] = {}                      # loop Var or (function, block name) -> primitive
         self._indexes: dict[str, Index] = {}
         self._shape_vars: dict[str, tuple[Any, list[Var]]] = {}
+        self._around: list[tuple[PrimFunc, list[IterVar]]] = []  # of the blocks that stand in for the function
         names = self.scheduled_functions()
         if not names:
             raise ScheduleError("the module has no kernel (PrimFunc) to schedule")
@@ -118,6 +130,29 @@ class Schedule(Viewed, Session):
             before, now = Index(old.body), self._index(name)
             self._gone.update((v, primitive) for v in before.loops if v not in now.loops)
             self._gone.update(((name, b), primitive) for b in before.realizes if b not in now.realizes)
+
+    @contextmanager
+    def inside(self, scope: BlockRealize) -> Iterator[None]:
+        """While this lasts the current function is the block of scope: its axes are parameters, and memory that it does
+        not allocate belongs to the caller."""
+        func, focus = self.func, self.focus
+        around = [s.block for s in self.path_to(scope) if isinstance(s, BlockRealize)]
+        known = {id(b) for b in func.buffers}
+        memory = {Var(b.name, "handle"): b for b in outside_buffers(scope.block) if id(b) not in known}
+        self._around.append((func, [iv for block in around for iv in block.iter_vars]))
+        root = BlockRealize((), IntImm(1, "bool"), scope.block.replace(iter_vars=()))
+        self._functions[focus] = func.replace(
+            params=(*func.params, *memory), body=root, buffer_map={**func.buffer_map, **memory})
+        try:
+            yield
+        finally:
+            self._functions[focus] = func
+            self._around.pop()
+
+    @property
+    def arguments(self) -> tuple[Buffer, ...]:
+        """The buffers that the caller of the function gives."""
+        return (self._around[0][0] if self._around else self.func).buffers
 
     # ---- helpers of primitive authors; they raise Illegal, which `primitive` renders
 
@@ -245,7 +280,8 @@ class Schedule(Viewed, Session):
         """Names that no block of the current function has or had, for several new blocks."""
         keys = [key for key in (*self._gone, *self._renamed) if isinstance(key, tuple)]
         retired = [name for func, name in keys if func == self.focus]
-        return NameSupply([*self.index.realizes, *retired])
+        outside = [name for func, _ in self._around for name in Index(func.body).realizes]
+        return NameSupply([*self.index.realizes, *outside, *retired])
 
     def fresh_block(self, name: str) -> str:
         """name, or name_1, name_2, ...: the first that no block of the current function has or had."""
@@ -291,6 +327,9 @@ class Schedule(Viewed, Session):
         for var in self.shape_vars():
             analyzer.assume_nonneg(var)
         bind = bind_loop if keep_units else Analyzer.bind
+        for iv in (iv for _, axes in self._around for iv in axes):
+            assert iv.dom is not None
+            bind(analyzer, iv.var, iv.dom.min, iv.dom.extent)
         for above in self.path_to(stmt)[:-1] if stmt is not None else ():
             if isinstance(above, For):
                 bind(analyzer, above.loop_var, above.min, above.extent)

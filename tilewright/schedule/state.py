@@ -8,9 +8,10 @@ from tilewright.arith.conditions import reads_memory
 from tilewright.schedule.sampled import ExprRV as ExprRV
 from tilewright.support.errors import ScheduleError, with_hint
 from tilewright.tir.arithmetic import all_of
+from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import children, substitute, walk
-from tilewright.tir.stmt import NOP, Block, BlockRealize, For, IfThenElse, PrimFunc, Seq, Stmt, seq
+from tilewright.tir.stmt import NOP, Block, BlockRealize, For, IfThenElse, PrimFunc, Seq, Stmt, Store, seq
 
 
 class LoopRV:
@@ -172,6 +173,16 @@ def block_root(func: PrimFunc) -> BlockRealize:
             f"function {func.name} is not in block form: no block holds its statements",
             'in a script put them into `with T.block("name"):`; a function that was lowered is scheduled before'))
     return func.body
+
+
+def outside_buffers(scope: Block) -> list[Buffer]:
+    """The buffers in a block that are not allocated in it, in order of appearance; views that it makes are among them,
+    being memory of others."""
+    blocks = [n for n in walk(scope) if isinstance(n, Block)]
+    own = {b for block in blocks for b in block.alloc_buffers}
+    own |= {m.buffer for block in blocks if block is not scope for m in block.match_buffers}
+    used = dict.fromkeys(n.buffer for n in walk(scope.body) if isinstance(n, (Load, Store, BufferRegion)))
+    return [b for b in used if b not in own]
 
 
 def map_sub_statements(stmt: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:

@@ -215,7 +215,7 @@ def place_around_none():
     sch.compute_at("B", sch.get_loops("D")[0])
 
 
-@wrong("`compute_at` at a loop inside a block", r"loop j is inside a block")
+@wrong("`compute_at` at a loop inside a block", r"loop j and block B are not inside the same block")
 def place_in_block():
     sch = blocks(chain)
     _, j = sch.get_loops("C")

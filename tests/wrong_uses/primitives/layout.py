@@ -523,7 +523,7 @@ def rolling_address():
     scheduled(a, b, c).rolling_buffer("B", 0)
 
 
-@wrong("`rolling_buffer` of a buffer that a block inside another one reads", r"block C lies inside another block")
+@wrong("`rolling_buffer` of a buffer that a block inside another one reads", r"block outer holds other blocks")
 def rolling_nested():
     sch = slid()
 

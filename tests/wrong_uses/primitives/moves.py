@@ -61,11 +61,27 @@ def inline_outer():
     watch(sch).compute_inline(outer)
 
 
-@wrong("`compute_inline` of a block inside another", r"block B lies inside another block")
+@wrong("`reindex` of a block inside another", r"block B lies inside another block")
+def reindex_inner():
+    sch = blocks(chain)
+    sch.blockize(sch.get_loops("B")[1])
+    watch(sch).reindex("B", ("read", 0))
+
+
+@wrong("`compute_inline` inside a block of what is read outside of it", r"block B writes B, an output of the function")
 def inline_inner():
     sch = blocks(chain)
     sch.blockize(sch.get_loops("B")[1])
     watch(sch).compute_inline("B")
+
+
+@wrong("`cache_read` in a block that starts a reduction", r"block C_o around block C has an init")
+def cache_below_init():
+    sch = tw.Schedule(te.create_prim_func(list(matmul())))
+    i, j, k = sch.get_loops("C")
+    sch.reorder(k, i, j)
+    sch.blockize(i)
+    watch(sch).cache_read("C", 0, "local")
 
 
 @wrong("`cache_write` of the update after `decompose_reduction`",

@@ -50,8 +50,9 @@ def reads(block: Block, buffer: Buffer) -> bool:
 
 
 def blocks_of(index: Index) -> list[BlockRealize]:
-    """Every block but the root, in program order."""
-    return [r for r in index.realizes.values() if r is not index.root]
+    """Every block that lies in no other block but the root, in program order. The regions of a block speak for the
+    blocks in it."""
+    return [r for r in index.realizes.values() if r is not index.root and index.scope_of(r) is index.root]
 
 
 def writers_of(sch: Schedule, buffer: Buffer) -> list[BlockRealize]:
@@ -91,13 +92,20 @@ def positions(children: Iterable[Stmt], wanted: Iterable[BlockRealize]) -> list[
     return [n for n, child in enumerate(children) if any(id(s) in keys for s in statements(child))]
 
 
+def require_no_root(sch: Schedule, realize: BlockRealize) -> None:
+    """The block is not the one that holds the whole function."""
+    require(realize is not sch.root, "the root block cannot be moved", hint="name a block inside it")
+
+
+def holds_blocks(block: Block) -> bool:
+    """True when there are blocks inside."""
+    return any(isinstance(s, BlockRealize) for part in block_statements(block) for s in statements(part))
+
+
 def require_leaf(sch: Schedule, realize: BlockRealize) -> None:
     """The block is not the root and holds no other block."""
-    require(realize is not sch.root, "the root block cannot be moved", hint="name a block inside it")
-    block = realize.block
-    inner = [s for part in (block.init, block.body) if part is not None for s in statements(part)
-             if isinstance(s, BlockRealize)]
-    require(not inner, f"block {realize.block.name} holds other blocks", realize)
+    require_no_root(sch, realize)
+    require(not holds_blocks(realize.block), f"block {realize.block.name} holds other blocks", realize)
     require(sch.index.scope_of(realize) is sch.root, f"block {realize.block.name} lies inside another block", realize)
 
 
@@ -111,13 +119,17 @@ def require_single_writer(sch: Schedule, realize: BlockRealize) -> None:
               realize, *others, hint="do this before decompose_reduction")
 
 
-def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, starts: bool = True) -> None:
+def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, starts: bool = True,
+                  leaf: bool = True) -> None:
     """The block is the only one that gives its buffers their values (where `alone`), and gives each element a value
     that depends on nothing but what the block reads: running it again, or in another order, changes nothing.
 
-    Without `starts` a reduction may go on from what another block began: its steps must run once each.
+    Without `starts` a reduction may go on from what another block began: its steps must run once each. Without `leaf`
+    it may hold other blocks, for which its regions speak.
     """
-    require_leaf(sch, realize)
+    if leaf:
+        require_leaf(sch, realize)
+    require_no_root(sch, realize)
     block = realize.block
     for iv in block.iter_vars:
         legal(iv.iter_type in (DATA_PARALLEL, COMM_REDUCE),
@@ -137,9 +149,10 @@ def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, star
     if not reduces:
         return
     reduction_vars = {iv.var for iv in block.iter_vars if iv.iter_type == COMM_REDUCE}
-    for store in stores_of(block_statements(block)):
-        legal(not any(n in reduction_vars for i in store.indices for n in walk(i)),
-              f"a reduction axis of block {block.name} indexes {store.buffer.name}", realize)
+    places = [(s.buffer, s.indices) for s in stores_of(block_statements(block))]
+    for buffer, where in (*places, *((r.buffer, r.region) for r in block.writes if holds_blocks(block))):
+        legal(not any(n in reduction_vars for i in where for n in walk(i)),
+              f"a reduction axis of block {block.name} indexes {buffer.name}", realize)
 
 
 def _require_own_elements(realize: BlockRealize) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tilewright.schedule.analysis.dataflow import (
     readers_of,
-    require_leaf,
+    require_no_root,
     require_stage,
     spatial,
     writes,
@@ -31,12 +31,14 @@ from tilewright.schedule.primitives.caching import (
 )
 from tilewright.schedule.primitives.scopes import allocate, require_scope
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.scoped import in_scope
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer
 
 
 @primitive
+@in_scope
 def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, storage_scope: str,
                consumer_blocks: Sequence[BlockRV] | None = None) -> BlockRV:
     """Copy what consumers read of a buffer into a new buffer in storage_scope, and let them read that.
@@ -54,7 +56,7 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
     of an argument are), and no writer comes between the copy and a consumer.
     """
     realize = sch.realize(block)
-    require_leaf(sch, realize)
+    require_no_root(sch, realize)
     require_scope(storage_scope, realize)
     region = chosen(realize, realize.block.reads, read_buffer_index, "reads")
     source = region.buffer
@@ -84,6 +86,7 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
 
 
 @primitive
+@in_scope
 def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str, storage_scope: str) -> BlockRV:
     """Let a block, with its reduction, write a new buffer in storage_scope, and copy that to the old one afterwards.
 

@@ -7,7 +7,6 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import union
 from tilewright.schedule.analysis.dataflow import (
     block_statements,
-    is_output,
     loads_of,
     same_indices,
     stores_of,
@@ -58,7 +57,8 @@ def require_visible(realize: BlockRealize, buffer: Buffer) -> None:
     for top in block_statements(realize.block):
         for node in walk(top):
             require(node is not buffer.data, f"block {realize.block.name} uses the address of {buffer.name}", realize)
-    require(not any(m.source.buffer is buffer for m in realize.block.match_buffers),
+    blocks = [realize.block, *(n for top in block_statements(realize.block) for n in walk(top) if isinstance(n, Block))]
+    require(not any(m.source.buffer is buffer for block in blocks for m in block.match_buffers),
             f"block {realize.block.name} views {buffer.name} as another buffer", realize)
     require(bool(loads_of(block_statements(realize.block), buffer)),
             f"block {realize.block.name} reads {buffer.name} in a way that cannot be seen", realize)
@@ -182,7 +182,7 @@ def redirect(sch: Schedule, realize: BlockRealize, old: Buffer, new: Buffer) -> 
 def require_written(sch: Schedule, buffer: Buffer, box: Sequence[Interval], consumers: Sequence[BlockRealize],
                     place: Place, after: Stmt) -> None:
     """The copy, before the statement `after`, reads no element of an intermediate buffer that nothing has written."""
-    if is_output(sch, buffer):
+    if any(b is buffer for b in sch.arguments):
         return
     inner_of = inner_loops(sch, place)
     for writer in writers_of(sch, buffer):
@@ -200,7 +200,8 @@ def require_written(sch: Schedule, buffer: Buffer, box: Sequence[Interval], cons
 def _reads_all(consumer: BlockRealize, buffer: Buffer, box: Sequence[Interval], inner: Domains, place: Place) -> bool:
     """True when the consumer itself reads every element of the box, so that all of them are written by then."""
     body = [n for s in block_statements(consumer.block) for n in walk(s)]
-    if any(isinstance(n, (Select, IfThenElse, While)) or isinstance(n, Call) and n.op == "if_then_else" for n in body):
+    conditional = (Select, IfThenElse, While, BlockRealize)          # the last may have a predicate
+    if any(isinstance(n, conditional) or isinstance(n, Call) and n.op == "if_then_else" for n in body):
         return False
     regions = [r for r in consumer.block.reads if r.buffer is buffer]
     return len(loads_of(block_statements(consumer.block), buffer)) == 1 and not beyond_domain(

@@ -11,7 +11,7 @@ from tilewright.schedule.analysis.dataflow import (
     is_reduction,
     positions,
     readers_of,
-    require_leaf,
+    require_no_root,
     require_stage,
     writers_of,
 )
@@ -29,6 +29,7 @@ from tilewright.schedule.analysis.required import Place, solve, touched
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.scoped import in_scope
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.shared_work import is_shared
@@ -36,6 +37,7 @@ from tilewright.tir.stmt import BlockRealize, For, Stmt, is_thread_axis, seq
 
 
 @primitive
+@in_scope
 def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1) -> None:
     """Compute, in each iteration of loop, the part of a producer that this iteration needs.
 
@@ -106,6 +108,7 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
 
 
 @primitive
+@in_scope
 def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops: bool = False,
                        index: int = -1) -> None:
     """Run, in each iteration of loop, the part of a consumer whose inputs this iteration has produced.
@@ -172,13 +175,12 @@ def _require_one_function(block: BlockRV | str, loop: LoopRV) -> None:
 
 def _require_movable(sch: Schedule, realize: BlockRealize, target: For) -> None:
     name = realize.block.name
-    require_leaf(sch, realize)
+    require_no_root(sch, realize)
     empty = never_runs(sch, realize.block)
     if not empty:
-        require_stage(sch, realize, alone=False, starts=False)
+        require_stage(sch, realize, alone=False, starts=False, leaf=False)
     require(not is_below(sch.index, realize, target), f"block {name} is below loop {target.loop_var.name} already",
             realize, target)
-    require(sch.index.scope_of(target) is sch.root, f"loop {target.loop_var.name} is inside a block", target)
     if empty:
         return
     require_whole_iteration(sch, realize, target)

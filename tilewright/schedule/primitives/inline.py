@@ -10,6 +10,7 @@ from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.dissolving import inside_of, inverse_of, only_store, require_plain_loads, settled
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.scoped import in_scope
 from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import legal
 from tilewright.tir.buffer import Buffer, Load
@@ -20,6 +21,7 @@ from tilewright.tir.stmt import BlockRealize
 
 
 @primitive
+@in_scope
 def compute_inline(sch: Schedule, block: BlockRV) -> None:
     """Put the expression of a block into every place that reads its buffer; block and buffer vanish.
 

@@ -16,6 +16,7 @@ from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.dissolving import inside_of, inverse_of, only_store, require_plain_loads, settled
 from tilewright.schedule.primitives.nest import bounds_to_check
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.scoped import in_scope
 from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import legal, require
 from tilewright.tir.arithmetic import all_of, binary
@@ -28,6 +29,7 @@ from tilewright.tir.stmt import BlockRealize, Store
 
 
 @primitive
+@in_scope
 def reverse_compute_inline(sch: Schedule, block: BlockRV) -> None:
     """Apply an elementwise consumer where its producer stores; the block and the buffer between them vanish.
 

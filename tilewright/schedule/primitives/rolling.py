@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.linear import linear
-from tilewright.schedule.analysis.dataflow import is_output, loads_of, readers_of, require_stage, writers_of
+from tilewright.schedule.analysis.dataflow import (
+    holds_blocks,
+    is_output,
+    loads_of,
+    readers_of,
+    require_stage,
+    writers_of,
+)
 from tilewright.schedule.analysis.density import is_dense
 from tilewright.schedule.analysis.digits import bindings
 from tilewright.schedule.analysis.domains import Interval, domains_of
@@ -102,7 +109,7 @@ def _chosen(realize: BlockRealize, which: int) -> BufferRegion:
 def _require_plain_uses(sch: Schedule, buffer: Buffer, users: Sequence[BlockRealize]) -> None:
     """All uses of buffer are loads and stores of elements, in blocks beside each other."""
     for user in users:
-        require(sch.index.scope_of(user) is sch.root, f"block {user.block.name} lies inside another block", user)
+        require(not holds_blocks(user.block), f"block {user.block.name} holds other blocks", user)
         hidden = any(n is buffer.data or isinstance(n, MatchBuffer) and n.source.buffer is buffer or isinstance(n, Call)
                      and n.op == "access_ptr" and bool(loads_of([n], buffer)) for n in walk(user.block))
         require(not hidden, f"block {user.block.name} uses {buffer.name} other than by its elements", user)
