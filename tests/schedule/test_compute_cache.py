@@ -143,6 +143,19 @@ def test_two_outputs():
     check(sch, func, lambda a: a + 1 - 2 * a, (5,))
 
 
+def test_one_block_copies_several_outputs():
+    a = te.placeholder((5,), "int32", name="A")
+    b, c = te.compute((5,), lambda i: (a[i] + 1, a[i] * 2), name="B")
+    func = create_prim_func([a, te.compute((5,), lambda i: b[i] - c[i], name="D")])
+    sch = Schedule(func)
+    copy = sch.cache_write("B", ["B.v1", 0], "local")
+    assert sch.get(copy).name == "B_v1_local"
+    assert [w.buffer.name for w in sch.get(copy).writes] == ["B.v1", "B.v0"]
+    assert [w.buffer.name for w in sch.get(sch.get_block("B")).writes] == ["B_v0_local", "B_v1_local"]
+    sch.compute_at("B", sch.split(sch.get_loops(copy)[0], [None, 2])[0])
+    check(sch, func, lambda a: a + 1 - 2 * a, (5,))
+
+
 def test_refusals():
     sch = Schedule(matmul_bias())
     c = sch.get_block("C")

@@ -14,6 +14,7 @@ from tilewright import te
 from tilewright.schedule import Schedule, replay
 from tilewright.support.errors import ArgumentError, ScheduleError
 from tilewright.te.prim_func import create_prim_func
+from tilewright.tir import interp
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import IntImm
 
@@ -48,6 +49,19 @@ def test_a_buffer_is_stored_in_panels():
                 vi, vj = T.axis.remap("SS", [i, j])
                 C[vi, vj] = B[vj // 4, vi, vj % 4] - vj""")
     check(sch, func, grid_reference, (5, 7))
+
+
+def test_the_layout_of_arguments_changes_the_signature():
+    sch = Schedule(grid(6, 8))
+    sch.transform_layout("B", "A", lambda i, j: (j, i), of_arguments=True)
+    sch.transform_layout("C", ("write", 0), lambda i, j: (i // 2, j, i % 2), of_arguments=True)
+    assert [tuple(d.value for d in b.shape) for b in sch.func.buffers] == [(8, 6), (3, 8, 2)]
+    a = np.random.default_rng(0).integers(-9, 9, (6, 8)).astype("int32")
+    expected = grid_reference(a).reshape(3, 2, 8).transpose(0, 2, 1)
+    for func in (sch.func, sch.trace.apply_to_schedule(Schedule(grid(6, 8))) or sch.func):
+        out = np.empty((3, 8, 2), "int32")
+        interp.run(func, np.ascontiguousarray(a.T), out)
+        np.testing.assert_array_equal(out, expected)
 
 
 def test_the_trace_prints_the_function_and_replays():

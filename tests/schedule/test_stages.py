@@ -113,7 +113,7 @@ def wrong_uses():
         (lambda: s.cache_read(a, "local", []), "no reader is given"),
         (lambda: s.cache_read("A", "local", [c]), "'A' is not a tensor"),
         (lambda: s.cache_write(a, "local"), "A is a placeholder"),
-        (lambda: s.cache_write(c, "local"), "the loops of C were scheduled before"),
+        (lambda: s.cache_write(c, "local"), r"i.inner is no loop of C from then on, and s\[C\].vectorize\(i.inner\)"),
         (lambda: s[te.placeholder((3,), name="other")], "other is not in this schedule"),
         (lambda: s["C"], "'C' is not in this schedule"),
     ]

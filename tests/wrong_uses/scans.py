@@ -189,3 +189,9 @@ def shared_init():
     init = te.compute((1, 4), lambda t, i: 0.0, name="init")
     x, y = parts(init=init), parts(init=init)
     te.create_schedule(te.compute((8, 4), lambda t, i: x[t, i] + y[t, i]).op)
+
+
+@wrong("`transform_layout` of a stage of the steps", r"the steps of scan scan share the memory of s1")
+def layout_of_step():
+    s, s1, _, _, _ = stages()
+    s[s1].transform_layout(lambda t, i: [i, t])

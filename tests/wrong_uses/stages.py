@@ -242,11 +242,11 @@ def inline_reduction():
     s[c].compute_inline()
 
 
-@wrong("`cache_write` after the stage's loops were changed",
-       r"s\.cache_write\(C, 'local'\): the loops of C were scheduled before \(s\[C\]\.split\(i, factor=4\) at")
+@wrong("`cache_write` after a loop that goes was made parallel",
+       r"s\.cache_write\(C, 'local'\): i\.outer is no loop of C from then on, and s\[C\]\.parallel\(i\.outer\) \(")
 def late_cache_write():
     s, c, i, _, _ = matmul_stages()
-    s[c].split(i, factor=4)
+    s[c].parallel(s[c].split(i, factor=4)[0])
     watch(s)
     s.cache_write(c, "local")
 

@@ -9,7 +9,7 @@ from tilewright.tir.buffer import BufferRegion, MatchBuffer, decl_buffer
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import rewrite, substitute
-from tilewright.tir.stmt import Block, BlockRealize, Evaluate, For, IfThenElse, Seq, loop, seq
+from tilewright.tir.stmt import Block, BlockRealize, Evaluate, For, IfThenElse, Seq, Store, loop, seq
 
 from ..programs import N, blocks, chain, placeholders, script, staged
 from ..wrong_use import Section, watch
@@ -468,3 +468,20 @@ for k in range(n):
         B[vi, 0] = 3
 """, "B: T.Buffer((8, 8), 'int32'), n: T.int32")
     sch.cache_write("P", 0, "local")
+
+
+@wrong("`cache_write(block, [], scope)`", r"cache_write\(block=C, .*\): no buffer is given")
+def cache_write_nothing():
+    sch, c, *_ = product()
+    watch(sch).cache_write(c, [], "local")
+
+
+@wrong("`cache_write` of two buffers that are written at other indices",
+       r"X\.v0 and X\.v1 are not written and used alike")
+def cache_write_unlike():
+    a = vector()
+    x, y = te.compute((N,), lambda i: (a[i], a[i] + 1), name="X")
+    sch = tw.Schedule(te.create_prim_func([a, x, y]))
+    sch = rewritten(sch, lambda n: n.replace(indices=(N - 1 - n.indices[0],)) if isinstance(n, Store)
+                    and n.buffer.name == "X.v1" else None)
+    sch.cache_write("X", [0, 1], "local")

@@ -77,6 +77,20 @@ def layout_of_argument():
     pair().transform_layout("B", "A", lambda i, j: (j, i))
 
 
+@wrong("`transform_layout` of an argument with padding",
+       r"A is an argument of the function: its padding is the caller's")
+def padding_of_argument():
+    pair().transform_layout("B", "A", lambda i, j: (j, i), 0, of_arguments=True)
+
+
+@wrong("`transform_layout` of an argument that hides an extent", r"with the new layout of A no argument tells n")
+def layout_that_hides_an_extent():
+    n = te.var("n")
+    a = te.placeholder((n,), name="A")
+    sch = watch(tw.Schedule(te.create_prim_func([a, te.compute((4,), lambda i: a[i], name="B")])))
+    sch.transform_layout("B", "A", lambda i: (i // 4, i % 4), of_arguments=True)
+
+
 @wrong("`transform_layout` of a buffer with strides", r"B has strides of its own")
 def layout_of_strided():
     sch = pair()

@@ -27,7 +27,7 @@ def two_outputs():
     return watch(te.create_schedule(z.op)), x, y
 
 
-@wrong("`cache_write` of one of two outputs", r"s\.cache_write\(\w+[.\w]*, 'local'\): X has 2 outputs")
+@wrong("`cache_write` of one of two outputs", r"s\.cache_write\(\w+[.\w]*, 'local'\): X has 2 output\(s\)")
 def cache_write_of_two():
     s, x, _ = two_outputs()
     s.cache_write(x, "local")
@@ -40,7 +40,7 @@ def inline_of_two():
 
 
 @wrong("`cache_write` where another stage is computed at the reduction",
-       r"s\.cache_write\(C, 'local'\): B is computed at k \(.*\), which moves to the cache")
+       r"s\.cache_write\(C, 'local'\): k is no loop of C from then on, and s\[B\]\.compute_at\(s\[C\], k\) \(")
 def cache_write_below():
     a, _ = placeholders()
     b = te.compute((N, N), lambda i, j: a[i, j] + 1.0, name="B")
@@ -183,3 +183,69 @@ def tensorize_steps():
     s[c].reorder(io, ko, ii, ki)
     s[c].tensorize(ii, row_sum())
     watch(s).replay([a, c])
+
+
+@wrong("`cache_write([], scope)`", r"s\.cache_write\(\[\], 'local'\): no tensor is given")
+def cache_write_of_none():
+    s, _, _ = chain_stages()
+    s.cache_write([], "local")
+
+
+@wrong("`cache_write` of outputs of two operations", r"s\.cache_write\(\[B, C\], 'local'\): B has 1 output\(s\)")
+def cache_write_of_two_operations():
+    s, b, c = chain_stages()
+    s.cache_write([b, c], "local")
+
+
+@wrong("`cache_write` after a split that leaves a rest", r"is not one to one from the extents \(16, 16\) onto a box")
+def cache_write_ragged():
+    s, c, i, _, _ = matmul_stages()
+    s[c].split(i, factor=5)
+    watch(s).cache_write(c, "local")
+
+
+@wrong("`cache_write` after `fuse()` of nothing", r"s\.cache_write\(C, 'local'\): singleton is no axis of C")
+def cache_write_unit():
+    s, c, _, _, _ = matmul_stages()
+    s[c].fuse()
+    watch(s).cache_write(c, "local")
+
+
+@wrong("`cache_write` after `fuse` of axes of symbolic extents",
+       r"s\.cache_write\(C, 'local'\): the extent of i is not a constant, and other loops depend on it")
+def cache_write_of_symbolic_loops():
+    n = te.var("n")
+    a = te.placeholder((n, n), name="A")
+    c = te.compute((n, n), lambda i, j: a[i, j], name="C")
+    s = te.create_schedule(c.op)
+    s[c].fuse(*c.op.axis)
+    watch(s).cache_write(c, "local")
+
+
+@wrong("`transform_layout` by a function of too few indices",
+       r"transform_layout\(<lambda>\): index_map takes 1 indices, not 2")
+def layout_of_few():
+    s, b, _ = chain_stages()
+    s[b].transform_layout(lambda i: [i])
+
+
+@wrong("`transform_layout` of a computation by a map that leaves gaps",
+       r"lambda i, j: \(i // 5, i % 5, j\) is not one to one from the extents \(16, 16\) onto a box")
+def layout_with_gaps():
+    s, b, _ = chain_stages()
+    s[b].transform_layout(lambda i, j: [i // 5, i % 5, j])
+
+
+@wrong("`transform_layout` after a split",
+       r"s\[C\]\.transform_layout\(<lambda>\): the loops of C were scheduled before \(s\[C\]\.split\(i, factor=4\) at")
+def layout_after_split():
+    s, c, i, _, _ = matmul_stages()
+    s[c].split(i, factor=4)
+    watch(s)[c].transform_layout(lambda i, j: [j, i])
+
+
+@wrong("`rfactor` after `transform_layout`", r"s\.rfactor\(C, k, 0\): the layout of C was changed before \(")
+def rfactor_after_layout():
+    s, c, _, _, k = matmul_stages()
+    s[c].transform_layout(lambda i, j: [j, i])
+    watch(s).rfactor(c, k)

@@ -3,10 +3,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.dataflow import (
     readers_of,
     require_no_root,
     require_stage,
+    same_indices,
     spatial,
     writes,
 )
@@ -16,6 +18,7 @@ from tilewright.schedule.analysis.required import touched
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.cache_place import after_writer, before_consumers, insert
 from tilewright.schedule.primitives.caching import (
+    also_copied,
     axes_in,
     boxes_used,
     cache_name,
@@ -87,7 +90,8 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
 
 @primitive
 @in_scope
-def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str, storage_scope: str) -> BlockRV:
+def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | list[int | str],
+                storage_scope: str) -> BlockRV:
     """Let a block, with its reduction, write a new buffer in storage_scope, and copy that to the old one afterwards.
 
         for i, k in grid(n, m): C[i] = C[i] + A[i, k]
@@ -95,8 +99,9 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str, st
         for i, k in grid(n, m): C_local[i] = C_local[i] + A[i, k]
         for i in range(n): C[i] = C_local[i]
 
-    write_buffer_index: the position among the buffers that block writes, or a name. `block` goes on to name the
-    computation; the copy is returned, named like the new buffer: the old one's name, `_`, scope.
+    write_buffer_index: the position among the buffers that block writes, or a name; or a list of these, of buffers of
+    one shape that block stores to at the same indices: one block copies all. `block` goes on to name the computation;
+    the copy is returned, named like the first new buffer: the old one's name, `_`, scope.
 
     Legal when the block stores to the buffer at one place and reads it only as its own partial sum, and no block that
     writes the buffer comes between two steps of a reduction.
@@ -104,17 +109,25 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str, st
     realize = sch.realize(block)
     require_stage(sch, realize, alone=False)
     require_scope(storage_scope, realize)
-    region = chosen(realize, realize.block.writes, write_buffer_index, "writes")
-    source = region.buffer
+    given = write_buffer_index if isinstance(write_buffer_index, (list, tuple)) else [write_buffer_index]
+    require(bool(given), "no buffer is given", realize)
+    sources = list(dict.fromkeys(chosen(realize, realize.block.writes, which, "writes").buffer for which in given))
+    source = sources[0]
     point = single_store(realize, source)
     loops, children, at = after_writer(sch, realize, source)
+    for other in sources[1:]:
+        alike = len(other.shape) == len(source.shape) and all(map(Analyzer().equal, other.shape, source.shape))
+        require(alike and same_indices(single_store(realize, other), point) and after_writer(
+            sch, realize, other)[0] == loops, f"{source.name} and {other.name} are not written and used alike", realize,
+            hint="make a copy of each")
     place = place_in(sch, loops)
     require_whole_iteration(sch, realize)
-    new_name = sch.fresh_block(cache_name(source, storage_scope))
-    copy = Buffer(new_name, source.shape, source.dtype, scope=storage_scope)
+    names = [sch.fresh_block(cache_name(b, storage_scope)) for b in sources]
+    copies = [Buffer(name, b.shape, b.dtype, scope=storage_scope) for name, b in zip(names, sources, strict=True)]
     axes = axes_in(realize, point, spatial(realize.block))
-    new = copy_points(sch, new_name, realize, axes, (copy, point), (source, point), place)
-    insert(sch, loops, children, at, new)
-    redirect(sch, realize, source, copy)
-    allocate(sch, copy)
-    return sch.block_rv(new_name)
+    new = copy_points(sch, names[0], realize, axes, (copies[0], point), (source, point), place)
+    insert(sch, loops, children, at, also_copied(new, list(zip(copies[1:], sources[1:], strict=True))))
+    for source, copy in zip(sources, copies, strict=True):
+        redirect(sch, realize, source, copy)
+    allocate(sch, *copies)
+    return sch.block_rv(names[0])

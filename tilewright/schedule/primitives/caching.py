@@ -28,7 +28,7 @@ from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Call, Expr, IntImm, Let, Select, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, rewrite, rewrite_top_down, substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Stmt, Store, While
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Stmt, Store, While, seq
 
 Element = tuple[Buffer, tuple[Expr, ...]]                 # one of a buffer, by its indices
 
@@ -166,6 +166,19 @@ def copy_block(name: str, iter_vars: tuple[IterVar, ...], source: Load, target: 
     read, write = (BufferRegion(e.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in e.indices))
                    for e in (source, target))
     return Block(name, iter_vars, (read,), (write,), Store(target.buffer, source, target.indices))
+
+
+def also_copied(stmt: Stmt, more: Sequence[tuple[Buffer, Buffer]]) -> Stmt:
+    """stmt, loops around a block of copy_block, which copies the same elements of other buffers (from, to) too."""
+    realize = next(s for s in statements(stmt) if isinstance(s, BlockRealize))
+    block = realize.block
+    assert isinstance(block.body, Store)
+    at = block.body.indices
+    whole = block.replace(
+        reads=(*block.reads, *(BufferRegion(b, block.reads[0].region) for b, _ in more)),
+        writes=(*block.writes, *(BufferRegion(b, block.writes[0].region) for _, b in more)),
+        body=seq([block.body, *(Store(b, Load(a, at), at) for a, b in more)]))
+    return rewrite_top_down(stmt, lambda n: whole if n is block else None) if more else stmt
 
 
 def redirect(sch: Schedule, realize: BlockRealize, old: Buffer, new: Buffer) -> None:

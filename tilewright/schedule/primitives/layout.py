@@ -19,7 +19,7 @@ from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
 from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node, rewrite, walk
-from tilewright.tir.stmt import Block, Store
+from tilewright.tir.stmt import Block, PrimFunc, Store
 
 
 def _as_text(given: dict[str, Any]) -> None:
@@ -39,8 +39,8 @@ def _as_text(given: dict[str, Any]) -> None:
 @primitive
 def transform_layout(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | str | Buffer,
                      index_map: Callable[..., Any] | str, pad_value: Any = None, *,
-                     assume_injective_transform: bool = False) -> None:
-    """Store a buffer that the function allocates in another order, or with other dimensions.
+                     assume_injective_transform: bool = False, of_arguments: bool = False) -> None:
+    """Store a buffer in another order, or with other dimensions.
 
         B_packed[k, j]
     ->
@@ -52,15 +52,21 @@ def transform_layout(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | st
     elements that nothing reads. pad_value, a number or a function of the new indices, is written to them: by the
     block that makes the buffer, which then runs over the new shape, if that is all that its loops do; else by a new
     block NAME_pad before the first use. assume_injective_transform: take index_map to be one to one without a proof.
-    An argument of the function keeps its layout, since its caller relies on it (TVM changes the signature instead).
+    An argument of the function keeps its layout, since its caller relies on it, unless of_arguments is given: then the
+    signature changes, as it always does in TVM.
 
-    Legal when the function allocates the buffer, only loads and stores of elements use it, what a block is said to
-    write of it is an exact box in the new layout as well, and index_map gives no two elements the same place.
+    Legal when the function allocates the buffer, or, with of_arguments, when the arguments tell all variables of its
+    extents afterwards; when only loads and stores of elements use it, what a block is said to write of it is an exact
+    box in the new layout as well, and index_map gives no two elements the same place.
     """
     realize = sch.realize(block)
     old = chosen_buffer(realize.block, buffer)
-    require(not any(old is b for b in sch.func.buffers), f"{old.name} is an argument of the function", realize,
-            hint="cache_read or cache_write makes a copy whose layout may change")
+    given = any(old is b for b in sch.func.buffers)
+    require(not given or of_arguments is True, f"{old.name} is an argument of the function", realize,
+            hint="cache_read or cache_write makes a copy whose layout may change; of_arguments=True changes what the "
+                 "caller gives")
+    require(not given or pad_value is None, f"{old.name} is an argument of the function: its padding is the caller's",
+            realize, hint="leave out pad_value")
     require(not old.strides, f"{old.name} has strides of its own", realize)
     mapped = IndexMap.of(index_map, len(old.shape))
     axes = tuple(Var(name, extent.dtype) for name, extent in zip(mapped.parameters, old.shape))
@@ -81,9 +87,21 @@ def transform_layout(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | st
     _require_exact_writes(sch, transform)
     change = Change(old, new, mapped, axes, domains, inverse)
     before = sch.index
+    if given:
+        sch.set_function(_with_argument(sch.func, old, new))
     sch.set_body(rewrite(sch.func.body, transform.step))
     if pad is not None:
         give_padding(sch, before, change, pad)
+
+
+def _with_argument(func: PrimFunc, old: Buffer, new: Buffer) -> PrimFunc:
+    """func with the argument new for old. Refuses where this leaves a variable of the extents unknown."""
+    arguments = {p: new if b is old else b for p, b in func.buffer_map.items()}
+    told = {*func.params, *(d for b in arguments.values() for d in b.shape if isinstance(d, Var))}
+    for v in (n for d in old.shape for n in walk(d) if isinstance(n, Var)):
+        require(v in told, f"with the new layout of {old.name} no argument tells {v.name}",
+                hint=f"pass {v.name} as an argument, or keep it a whole extent")
+    return func.replace(buffer_map=arguments)
 
 
 def chosen_buffer(block: Block, which: tuple[str, int] | str | Buffer) -> Buffer:

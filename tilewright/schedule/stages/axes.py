@@ -47,6 +47,11 @@ class StageAxes:
         """Every axis that the stage has or had, in order of creation."""
         return tuple(self._all)
 
+    @property
+    def storage_axes(self) -> tuple[IterVar, ...]:
+        """The axes that the dimensions of the result in memory belong to."""
+        return self.op.axis
+
     def has_axis(self, iv: IterVar) -> bool:
         return any(iv is own for own in self._all)
 
@@ -109,6 +114,14 @@ class StageAxes:
         if user is not None:
             call.refuse(f"{user.op.name} is computed at {axis_name(iv)} ({user.attachment.call.site})",
                         "do this before compute_at, and compute it at one of the new axes")
+
+    def said_of(self, iv: IterVar) -> Call | None:
+        """A call that says how the loop iv runs, or what is computed in it."""
+        user = self._schedule.attached_at(self, iv)
+        calls = [self.marks[id(iv)].call] if id(iv) in self.marks else []
+        calls += [call for annotated, _, _, call in self.pragmas if annotated is iv]
+        calls += [] if user is None else [user.attachment.call]
+        return calls[0] if calls else None
 
     def _consume(self, parents: Sequence[IterVar], results: list[IterVar], how: str) -> None:
         """Replace the adjacent leaves parents by results."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tilewright.schedule.stages.layouts import Layout
 from tilewright.schedule.stages.records import Call
 from tilewright.schedule.stages.stage import Stage
 from tilewright.te.operation import ComputeOp, ExternOp
@@ -43,6 +44,12 @@ class Dataflow:
         return self.source is earlier.source and not set(self.readers).isdisjoint(earlier.readers)
 
 
+@dataclass(frozen=True, eq=False)
+class Written(Dataflow):
+    """A cache_write; layout: of the cache, where its dimensions are loops of the stage and not its axes."""
+    layout: Layout | None
+
+
 def canonical_order(rewrites: Sequence[Dataflow]) -> list[Dataflow]:
     """The rewrites in an order that is one for all orders of calls with the same effect."""
     waiting = list(rewrites)
@@ -75,18 +82,23 @@ def with_inputs(op: Operation, table: dict[Tensor, Tensor]) -> Operation:
     return ComputeOp(op.name, op.axis, _rewritten(op.body, lower), op.tag, op.attrs)
 
 
-def cached_compute(op: ComputeOp, name: str) -> tuple[ComputeOp, ComputeOp]:
+def cached_compute(op: ComputeOp, name: str, layout: Layout | None = None) -> tuple[ComputeOp, ComputeOp]:
     """(the operation that computes op under the given name, the one that copies its result to op's place).
 
-    The copy keeps op's spatial axes; the computation keeps its reduction axes and has new spatial ones.
+    The copy keeps op's spatial axes; the computation keeps its reduction axes and has new spatial ones: those of the
+    layout, where there is one.
     """
-    axis = tuple(_axis(f"{iv.var.name}.c", iv.dom.extent) for iv in op.axis if iv.dom is not None)
-    table: dict[Var, Expr] = {old.var: new.var for old, new in zip(op.axis, axis)}
+    if layout is None:
+        axis = tuple(_axis(f"{iv.var.name}.c", iv.dom.extent) for iv in op.axis if iv.dom is not None)
+        table: dict[Var, Expr] = {old.var: new.var for old, new in zip(op.axis, axis)}
+    else:
+        axis, table = layout.results, layout.inverse(op.axis)
 
     def lower(node: Node) -> Node | None:
         return table.get(node) if isinstance(node, Var) else None
     cache = ComputeOp(name, axis, _rewritten(op.body, lower), op.tag, op.attrs)
-    point = tuple(iv.var for iv in op.axis)
+    point: tuple[Expr, ...] = tuple(iv.var for iv in op.axis)
+    point = point if layout is None else layout.map.apply(point)
     copy = ComputeOp(op.name, op.axis, tuple(TensorRead(t, point) for t in cache.outputs), op.tag, op.attrs)
     return cache, copy
 

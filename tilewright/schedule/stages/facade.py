@@ -8,11 +8,13 @@ from typing import Any
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.stages.dataflow import (
     Dataflow,
+    Written,
     cached_compute,
     canonical_order,
     copy_op,
     with_inputs,
 )
+from tilewright.schedule.stages.layouts import of_loops
 from tilewright.schedule.stages.memory import request_line
 from tilewright.schedule.stages.records import Call, call_site
 from tilewright.schedule.stages.replay import Replay
@@ -140,41 +142,46 @@ class StageSchedule(Viewed):
         self._rewrites.append(Dataflow("read", stage, tensor.value_index, tuple(users), created, scope, call))
         return op.output(0)
 
-    def cache_write(self, tensor: Tensor, scope: str) -> Tensor:
+    def cache_write(self, tensor: Any, scope: str) -> Any:
         """Compute tensor in memory of the given scope, and copy the result to its place.
 
-        The stage of tensor becomes the copy and keeps the spatial axes; the returned tensor's stage has the
-        computation with its reduction axes. Raises ScheduleError when loops of the stage were changed before.
+        Of an operation with several outputs a list of all is given, and returned.
+
+        The stage of tensor becomes the copy, with the axes of the operation for loops; the returned tensor's stage has
+        the computation with its reduction axes. Loops that split, fuse and reorder have made of the spatial axes
+        become the dimensions of the cache, in their order. Raises ScheduleError where these are no box, or where
+        something was said of loops that go.
         """
         given = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
-        if len(given) != 1:
-            raise ScheduleError("s.cache_write: one tensor at a time can be given a cache")
-        stage = self._tensor_stage("cache_write", given[0])
-        call = Call(f"s.cache_write({given[0].name}, {scope!r})", call_site())
+        stages = [self._tensor_stage("cache_write", t) for t in given]
+        names = ", ".join(t.name for t in given)
+        call = Call(f"s.cache_write({f'[{names}]' if isinstance(tensor, (list, tuple)) else names}, {scope!r})",
+                    call_site())
+        if not given:
+            call.refuse("no tensor is given")
+        stage = stages[0]
         require_scope_of(call, scope)
         op = stage.op
         if not isinstance(op, ComputeOp):
             call.refuse(f"{op.name} is {kind_of(op)}: nothing is computed",
                         f"s.cache_read makes a copy of {op.name}")
         self.scans.require_free(call, stage)
-        if len(op.outputs) > 1:
-            call.refuse(f"{op.name} has {len(op.outputs)} outputs",
-                        "cache_write takes operations with one output")
-        earlier = [r.call for r in stage.relations] + [m.call for m in stage.marks.values()]
-        if earlier:
-            first = earlier[0]
-            call.refuse(f"the loops of {op.name} were scheduled before ({first.text} at {first.site})",
-                        "call cache_write before split, fuse, reorder and the like on this stage")
-        for k in op.reduce_axis:
-            user = self.attached_at(stage, k)
-            if user is not None and user.attachment is not None:
-                call.refuse(f"{user.op.name} is computed at {k.var.name} ({user.attachment.call.site}), "
-                            "which moves to the cache", "call cache_write first")
-        cache, copy = cached_compute(op, f"{op.name}.{scope}")
-        created = self._insert(cache, f"~write({stage.key},{scope})", scope, before=stage)
-        self._replace(stage, copy)
-        self._rewrites.append(Dataflow("write", stage, 0, (), created, scope, call))
-        return cache.output(0)
+        if any(other is not stage for other in stages) or sorted(t.value_index for t in given) != list(
+                range(len(op.outputs))):
+            call.refuse(f"{op.name} has {len(op.outputs)} output(s)", "pass a list of all outputs of one operation")
+        for iv in stage.leaf_iter_vars:
+            said = None if any(iv is kept for kept in op.axis) else stage.said_of(iv)
+            if said is not None:
+                call.refuse(f"{iv.var.name} is no loop of {op.name} from then on, and {said.text} ({said.site}) is "
+                            "about it", "call cache_write first")
+        layout = of_loops(call, stage)
+        cache, copy = cached_compute(op, f"{op.name}.{scope}", layout)
+        created = self._insert(cache, f"~write({stage.key},{scope},{layout and layout.map})", scope, before=stage)
+        stage.restart(copy, f"left to the cache by {call.text}")
+        self._stage_of[copy] = stage
+        self._rewrites.append(Written("write", stage, 0, (), created, scope, call, layout))
+        caches = [cache.output(t.value_index) for t in given]
+        return caches if isinstance(tensor, (list, tuple)) else caches[0]
 
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Tensor | list[Tensor]:
         """Reduce each iteration of a reduction loop of tensor on its own; the new tensor (or tensors) of these parts.
@@ -245,6 +252,7 @@ class StageSchedule(Viewed):
         lines = [f"{r.kind} {r.key}" for r in self.rewrites()]
         for stage in order:
             lines.append(f"stage {stage.key} {stage.scope!r} {int(stage.is_output)}")
+            lines += [f"layout {layout.map} {len(layout.results)}" for layout in stage.layouts]
             for r in stage.relations:
                 axes = [stage.index_of(iv) for iv in r.axes]
                 lines.append(f"{r.kind} {axes} {r.factors}")

@@ -60,10 +60,11 @@ class MemoryCalls(StageAxes):
         """
         call = self._call("storage_align", [axis], f"{factor}, {offset}")
         self._require_computed(call)
-        places = [n for n, own in enumerate(self.op.axis) if own is axis]
+        places = [n for n, own in enumerate(self.storage_axes) if own is axis]
         if not places:
             call.refuse(f"{axis.var.name if isinstance(axis, IterVar) else described(axis)} is not an axis of the "
-                        f"operation {self.op.name}", "storage has the axes op.axis, whatever the loops are")
+                        f"operation {self.op.name}", "storage has the axes op.axis, or those of transform_layout, "
+                        "whatever the loops are")
         if not (_is_natural(factor) and _is_natural(offset) and offset < factor):
             call.refuse(f"factor is {factor!r} and offset {offset!r}, not integers with 0 <= offset < factor")
         self.requests.append(Request("storage_align", (places[0], factor, offset), call))

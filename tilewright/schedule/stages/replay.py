@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.stages.dataflow import Dataflow
+from tilewright.schedule.stages.dataflow import Dataflow, Written
+from tilewright.schedule.stages.layouts import Layout
 from tilewright.schedule.stages.memory import grant, require_bound
 from tilewright.schedule.stages.records import Call, Mark, Relation
 from tilewright.schedule.stages.rfactor import Factored
-from tilewright.schedule.stages.scan import loop_axes
 from tilewright.schedule.stages.stage import Stage
 from tilewright.schedule.stages.tensorize import is_whole
 from tilewright.schedule.stages.tensorize import run as run_tensorization
@@ -43,8 +43,8 @@ class Replay:
         self._sch = Schedule(func)
         self._blocks: dict[Stage, BlockRV] = {stages[op]: BlockRV(block, self._sch.focus)
                                               for op, block in names.items() if op in stages}
-        self._params: dict[Stage, Buffer] = {
-            stages[a]: func.buffer_map[p] for a, p in zip(self._args, func.params)
+        self._params: dict[Stage, Var] = {
+            stages[a]: p for a, p in zip(self._args, func.params)
             if isinstance(a, Tensor) and isinstance(a.op, PlaceholderOp) and a in stages}
         self._loops: dict[int, LoopRV] = {}              # id of an axis -> its loop
 
@@ -65,6 +65,10 @@ class Replay:
         for rewrite in self._stages.rewrites():
             self._dataflow(rewrite)
         order: list[Stage] = self._stages.topological()
+        for stage in order:
+            if not stage.is_inlined:
+                for layout in stage.layouts:
+                    self._transform(stage, layout)
         computed = [s for s in order if s in self._blocks]
         for stage in computed:
             if stage.attachment is not None and stage.attachment.stage is None:
@@ -87,10 +91,13 @@ class Replay:
         if isinstance(r, Factored):
             self._factor(r)
             return
-        if r.kind == "write":
+        if isinstance(r, Written):
             block = self._blocks[r.source]
-            self._blocks[r.source] = self._do(r.call, self._sch.cache_write, block, 0, r.scope)
+            self._blocks[r.source] = self._do(r.call, self._sch.cache_write, block,
+                                             list(range(len(r.created.op.outputs))), r.scope)
             self._blocks[r.created] = block
+            if r.layout is not None:
+                self._transform(r.created, r.layout)
             return
         buffer = self._buffer(r.source, r.value_index)
         readers = [self._blocks[stage] for stage in r.readers]
@@ -109,6 +116,18 @@ class Replay:
             loops = self._sch.get_loops(new)
             self._do(r.call, self._sch.reorder, *[loops[n] for n in r.order])
 
+    def _transform(self, stage: Stage, layout: Layout) -> None:
+        """The buffers of a stage in another layout, and its loops in the order of that."""
+        for n in range(len(stage.op.outputs)):
+            buffer = self._buffer(stage, n)
+            user = next(rv for rv in self._blocks.values() if any(
+                region.buffer is buffer for region in (*self._block(rv).writes, *self._block(rv).reads)))
+            self._do(layout.call, self._sch.transform_layout, user, buffer, layout.map, of_arguments=True)
+        if layout.results:
+            block = self._blocks[stage]
+            self._do(layout.call, self._sch.transform_block_layout, block,
+                     layout.of_block(len(self._block(block).iter_vars)))
+
     def _block(self, rv: BlockRV) -> Block:
         block = self._sch.get(rv)
         assert isinstance(block, Block)
@@ -121,7 +140,9 @@ class Replay:
         if isinstance(op, ScanOp):
             update = op.update[index]
             stage, index = self._stages[update], update.value_index
-        return self._params.get(stage) or self._block(self._blocks[stage]).writes[index].buffer
+        if stage in self._params:
+            return self._sch.func.buffer_map[self._params[stage]]
+        return self._block(self._blocks[stage]).writes[index].buffer
 
     def _schedule(self, stage: Stage) -> None:
         """compute_at, then the stage's own loops, then how they run."""
@@ -135,7 +156,7 @@ class Replay:
                     "because it is inlined",
                     f"compute {stage.op.name} at a stage that reads {at.stage.op.name}"))
             self._do(at.call, self._sch.compute_at, rv, self._loops[id(at.axis)], preserve_unit_loops=True)
-        axes, loops = loop_axes(stage.op)[scan_op is not None:], self._sch.get_loops(rv)
+        axes, loops = stage.root_axes[scan_op is not None:], self._sch.get_loops(rv)
         if isinstance(stage.op, ScanOp):
             loops = loops[:1]
         assert len(loops) >= len(axes), f"{stage.op.name}: {len(axes)} axes, {len(loops)} loops"

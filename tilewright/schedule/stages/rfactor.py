@@ -78,6 +78,8 @@ def _require_reduction(schedule: Any, stage: Stage, call: Call, axis: Any) -> No
         if any(iv.iter_type != COMM_REDUCE for iv in (*r.axes, *r.results)):
             call.refuse(f"the output loops of {op.name} were scheduled before ({r.call.text} at {r.call.site})",
                         "call rfactor before split, fuse and reorder of these")
+    for layout in stage.layouts:
+        call.refuse(f"the layout of {op.name} was changed before ({layout.call.site})", "call rfactor first")
     said = [m.call for m in stage.marks.values()] + [pragma[3] for pragma in stage.pragmas]
     if said:
         call.refuse(f"how the loops of {op.name} run was said before ({said[0].text} at {said[0].site})",

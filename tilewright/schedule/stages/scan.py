@@ -64,6 +64,14 @@ class Scans:
             call.refuse(f"{stage.op.name} gives scan {scan_op.name} its values and stays at the scan",
                         "stages that the update reads can be moved")
 
+    def require_outside(self, call: Call, stage: Any) -> None:
+        """Refuse what is, or is a part of, a scan."""
+        scan_op = stage.op if isinstance(stage.op, ScanOp) else self.around(stage) or self._bound.get(
+            stage.origin_op) or next((s for op, (s, _) in self._states.items() if op is stage.origin_op), None)
+        if scan_op is not None:
+            call.refuse(f"the steps of scan {scan_op.name} share the memory of {stage.op.name}",
+                        "a te.compute that copies it may have another layout")
+
     def require_group(self, call: Call, stage: Any, parent: Any) -> None:
         """Refuse to move what a step computes out of its scan."""
         self.require_free(call, stage)

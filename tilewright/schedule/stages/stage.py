@@ -5,7 +5,7 @@ import difflib
 from typing import Any
 
 from tilewright.schedule.stages.axes import axis_name
-from tilewright.schedule.stages.loops import LoopCalls
+from tilewright.schedule.stages.layouts import LayoutCalls
 from tilewright.schedule.stages.pragmas import llvm_text
 from tilewright.schedule.stages.records import Attachment, Call, Mark
 from tilewright.schedule.stages.scan import loop_axes
@@ -17,7 +17,7 @@ from tilewright.tir.buffer import KINDS_OF_SCOPES, is_scope
 from tilewright.tir.iter_var import COMM_REDUCE, ORDERED, THREAD_INDEX, IterVar
 
 
-class Stage(LoopCalls):
+class Stage(LayoutCalls):
     """The loops of one operation. Axis handles stay valid until they are split or fused.
 
     Every method checks what it can at the call and records the rest; nothing is transformed before `replay`.
@@ -209,10 +209,15 @@ class Stage(LoopCalls):
         self._leaves = [iv for iv in self._leaves if id(iv) not in gone]
         self._all = [iv for iv in self._all if id(iv) not in gone]
 
+    def said_of(self, iv: IterVar) -> Call | None:
+        tensorized = self.tensorized is not None and self.tensorized.axis is iv
+        return self.tensorized.call if self.tensorized and tensorized else super().said_of(iv)
+
     def restart(self, op: Operation, how: str) -> None:
         """Let op be computed by this stage, with its own axes for loops."""
         self._consumed.update((id(iv), how) for iv in self._leaves)
         self.op, self.relations = op, []
+        self.layouts = [layout.of_memory() for layout in self.layouts]
         self._leaves = [*loop_axes(op)]
         self._all += [iv for iv in self._leaves if not self.has_axis(iv)]
 
