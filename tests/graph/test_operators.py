@@ -1,10 +1,12 @@
 """Every operator against NumPy in float64, and its gradient against central differences of that."""
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from tilewright import graph
-from tilewright.graph import Executor, gradients, parameter
-from tilewright.graph.operators.elementwise import Reciprocal
+from tilewright.graph import Executor, gradients, optimizers, parameter, placeholder
+from tilewright.graph.operators.elementwise import Elementwise, Reciprocal
 from tilewright.support.errors import GraphError
 
 RANDOM = np.random.RandomState(7)
@@ -141,3 +143,37 @@ WRONG = {
 def test_refusals(message):
     with pytest.raises(GraphError, match=message):
         Executor([WRONG[message]()]).run()
+
+
+def shift_and_scale():
+    """Two operators of one module, one qualified name and one repr, such as a notebook defines one after the other."""
+    def define(formula):
+        @dataclass(frozen=True)
+        class Scale(Elementwise):
+            c: float
+
+            def scalar(self, *x): return formula(x[0], self.c)
+        return Scale
+    return define(lambda x, c: x + c), define(lambda x, c: x * c)
+
+
+def test_operators_are_known_by_what_they_compute_and_not_by_what_they_are_called():
+    p = parameter("p", np.full(4, 3.0, "float32"))
+    shift, scale = shift_and_scale()
+    assert repr(shift(10.0)) == repr(scale(10.0)) and shift.__qualname__ == scale.__qualname__
+    step = graph.Executor([shift(10.0)(p), scale(10.0)(p), optimizers.Scale(10.0)(p), graph.multiply(p, 10.0)])
+    assert [y.numpy()[0] for y in step.run()] == [13, 30, 30, 30]
+    assert len({k.name for k in step.step.kernels}) >= 2
+    names = []
+    for k in range(2):                            # and in one executor after the other, with a cache on disk between
+        step = graph.Executor([shift_and_scale()[k](10.0)(p)])
+        assert step.run()[0].numpy()[0] == (13, 30)[k]
+        names.append(step.step.kernels[0].name)
+    assert names[0] != names[1]
+
+
+def test_equal_kernels_are_compiled_once():
+    x, y = placeholder("x"), placeholder("y")
+    step = graph.Executor([graph.exp(x), graph.exp(y)])
+    step.run({x: normal(3), y: normal(3)})
+    assert len({k.name for k in step.step.kernels}) == 1 == len(step.kernels.objects)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tilewright import te
 from tilewright.graph.passes.fuse import Group
 from tilewright.graph.value import TensorType, Value
+from tilewright.te.fingerprint import graph_text
 from tilewright.tir import PrimFunc
 
 
@@ -16,12 +17,12 @@ from tilewright.tir import PrimFunc
 class Kernel:
     """A group to be compiled, under a name that says what it computes.
 
-    When `inplace` is a position in inputs, the output is written into that input, which is then the only
-    parameter for both.
+    args: its te program, the inputs in order and then the output. When `inplace` is a position in inputs, the output is
+    written into that input, which is then the only parameter for both.
     """
     name: str
     group: Group
-    types: Mapping[Value, TensorType]
+    args: tuple[te.Tensor, ...]
     inplace: int | None = None
 
     @property
@@ -35,36 +36,30 @@ class Kernel:
     @functools.cached_property
     def func(self) -> PrimFunc:
         """The group as a function of blocks: params are its inputs in order, then the output."""
-        tensors: dict[Value, te.Tensor] = {}
-        for v in self.group.values:
-            for x in v.inputs:
-                if x not in tensors:
-                    t = self.types[x]
-                    tensors[x] = te.placeholder(t.shape, t.dtype, name=f"in{len(tensors)}")
-            tensors[v] = v.op.compute(*(tensors[x] for x in v.inputs))
-        return te.create_prim_func([tensors[v] for v in (*self.inputs, self.output)], name=self.name)
+        return te.create_prim_func(list(self.args), name=self.name)
 
 
-def signature(group: Group, types: Mapping[Value, TensorType], inplace: int | None) -> str:
-    """A text that is equal for groups that compute the same function of inputs of the same types."""
-    numbers: dict[Value, int] = {}
-    lines = []
+def program(group: Group, types: Mapping[Value, TensorType]) -> tuple[te.Tensor, ...]:
+    """The te program of a group: its inputs in order, then its output."""
+    tensors: dict[Value, te.Tensor] = {}
     for v in group.values:
         for x in v.inputs:
-            if x not in numbers:
-                numbers[x] = len(numbers)
-                lines.append(f"%{numbers[x]}: {types[x]}")
-        numbers[v] = len(numbers)
-        args = ", ".join(f"%{numbers[x]}" for x in v.inputs)
-        lines.append(f"%{numbers[v]} = {v.op!r}({args}): {types[v]}")
-    return "\n".join([*lines, f"inplace {inplace}"])
+            if x not in tensors:
+                t = types[x]
+                tensors[x] = te.placeholder(t.shape, t.dtype, name=f"in{len(tensors)}")
+        tensors[v] = v.op.compute(*(tensors[x] for x in v.inputs))
+    return tuple(tensors[v] for v in (*group.inputs, group.output))
 
 
 def make_kernel(group: Group, types: Mapping[Value, TensorType], inplace: int | None = None) -> Kernel:
-    """The kernel of a group; its name has the operators and a digest of what it computes."""
-    digest = hashlib.sha256(signature(group, types, inplace).encode()).hexdigest()[:10]
+    """The kernel of a group; its name has the operators and a digest of what it computes.
+
+    The digest is that of the te program: what operators are called, and how they print, decides nothing.
+    """
+    args = program(group, types)
+    digest = hashlib.sha256(f"{graph_text(args)}\ninplace {inplace}".encode()).hexdigest()[:16]
     name = "_".join([type(v.op).__name__.lower() for v in group.values][-4:] + [digest])
-    return Kernel(name, group, types, inplace)
+    return Kernel(name, group, args, inplace)
 
 
 def inplace_candidates(group: Group) -> list[int]:

@@ -45,6 +45,10 @@ def schedule_rows(sch: Schedule, blocks: Sequence[BlockFacts], target: Target) -
                 vectorize_last(sch, inner[-1], b.lanes(target))
         elif count > 1:
             axes, reduced = inner[:len(b.spatial)], inner[len(b.spatial):]
-            sch.reorder(*reduced, *axes)
-            (sch.vectorize if b.runs_along_last_axis and len(axes) > 1 else sch.unroll)(axes[-1])
+            if len(axes) == 1:
+                sch.reorder(*reduced, *axes)
+                sch.unroll(axes[0])
+            elif b.runs_along_last_axis:
+                sch.reorder(*reduced, *axes)
+                sch.vectorize(axes[-1])
     parallelize(sch, [row], sum(b.points for b in blocks) * FUNCTION_POINTS, target)

@@ -1,9 +1,14 @@
-"""What compute rules share: extents as numbers, and sums of 16-bit floats in 32 bits."""
+"""What compute rules share: extents as numbers, and sums in wider types."""
 from __future__ import annotations
 
-from tilewright import te
-from tilewright.tir import IntImm
+from collections.abc import Callable
+from typing import Any
 
+from tilewright import te
+from tilewright.tir import Expr, IntImm
+
+SUM = "float64"                  # in which sums of a loss are taken
+_PIECE = 16                      # elements of a float64 sum that are added one after the other
 _WIDE = {"float16": "float32", "bfloat16": "float32"}
 
 
@@ -26,3 +31,21 @@ def widen(t: te.Tensor) -> te.Tensor:
 def narrow(t: te.Tensor, dtype: str) -> te.Tensor:
     """t rounded to dtype."""
     return t if dtype == t.dtype else te.compute(t.shape, lambda *i: t(*i).astype(dtype), name=f"{t.name}_rounded")
+
+
+def row_sum(x: te.Tensor, element: Callable[[Expr, Expr], Any], name: str) -> te.Tensor:
+    """s[i] = sum_j element(i, j) in float64, over the shape of x[rows, columns].
+
+    That adds what comes of float32 exactly enough; where x is float64 itself, piece by piece.
+    """
+    _, columns = extents(x)
+    if x.dtype != SUM or columns <= _PIECE:
+        j = te.reduce_axis((0, columns), name=f"j_{name}")
+        return te.compute((x.shape[0],), lambda i: te.sum(element(i, j.var).astype(SUM), axis=j), name=name)
+    j = te.reduce_axis((0, _PIECE), name=f"j_{name}")
+
+    def piece(i: Expr, k: Expr) -> Expr:
+        at = k * _PIECE + j
+        return te.sum(te.if_then_else(at < columns, element(i, at), te.const(0.0, SUM)), axis=j)
+    parts = te.compute((x.shape[0], -(-columns // _PIECE)), piece, name=f"{name}_pieces")
+    return row_sum(parts, parts, name)

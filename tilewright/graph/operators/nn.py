@@ -1,32 +1,62 @@
-"""Softmax and the losses built on it."""
+"""Softmax and the losses built on it.
+
+With m the maximum of a row and s = sum_j exp(x[j] - m), log softmax(x)[j] is (x[j] - m) - log s: two terms of one sign,
+so that nothing cancels, however large x is. Three things keep small values: exp takes the rounding error of x - m into
+account, s - 1 is summed without the 1 (`Rows.rest`) and goes into log1p, and sums are taken in float64.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tilewright import te
 from tilewright.graph.operator import REDUCTION, Operator
-from tilewright.graph.operators.accumulate import extents, narrow, widen
+from tilewright.graph.operators.accumulate import extents, narrow, row_sum, widen
 from tilewright.graph.operators.broadcast import BroadcastLike, ReduceSum
 from tilewright.graph.operators.elementwise import Mul, Neg, Sub
 from tilewright.graph.value import TensorType, Value
 from tilewright.support.errors import GraphError, described
+from tilewright.tir import Expr
 
 
-def row_max(x: te.Tensor) -> te.Tensor:
-    """m[i] = max_j x[i, j]; x: f32[rows, columns]."""
-    j = te.reduce_axis((0, x.shape[1]), name="j_max")
-    return te.compute((x.shape[0],), lambda i: te.max(x[i, j], axis=j), name="row_max")
+class Rows:
+    """What the formulas share about x[rows, columns]: `m`, the maxima, and `e`, where e[i, j] = exp(x[i, j] - m[i])."""
+
+    def __init__(self, x: te.Tensor) -> None:
+        self.x = x
+        k = te.reduce_axis((0, x.shape[1]), name="j_max")
+        self.m = te.compute((x.shape[0],), lambda i: te.max(x[i, k], axis=k), name="row_max")
+        self.e = te.compute(x.shape, self._exp, name="shifted_exp")
+
+    def below(self, i: Expr, j: Expr) -> Expr:
+        """x[i, j] - m[i], rounded; 0 for the maxima, NaN in a row that has one, or whose maximum is infinite."""
+        return self.x[i, j] - self.m[i]
+
+    def _exp(self, i: Expr, j: Expr) -> Expr:
+        """exp(x - m) of the exact difference d + error: exp(d) * (1 + error); error as Knuth's TwoSum has it."""
+        x, m, d = self.x[i, j], self.m[i], self.below(i, j)
+        back = x - d
+        error = (x - (d + back)) + (back - m)
+        e = te.exp(d)
+        return e + e * te.select(te.abs(d) < te.const(_FAR, d.dtype), error, te.const(0.0, d.dtype))
+
+    @property
+    def sums(self) -> te.Tensor:
+        """s[i] = sum_j e[i, j]."""
+        s = row_sum(self.x, self.e, "exp_sum")
+        return te.compute(s.shape, lambda i: s[i].astype(self.e.dtype), name="exp_sum_rounded")
+
+    @property
+    def log_sums(self) -> te.Tensor:
+        """log s[i]: log1p of all terms but one that is 1, the maximum's; the terms that are 1 are counted apart."""
+        e, dtype = self.e, self.x.dtype
+        zero, one = te.const(0.0, dtype), te.const(1.0, dtype)
+        rest = row_sum(self.x, lambda i, j: te.select(e[i, j] == one, zero, e[i, j]), "rest")
+        k = te.reduce_axis((0, self.x.shape[1]), name="j_ones")
+        ones = te.compute(self.m.shape, lambda i: te.sum(te.select(e[i, k] == one, one, zero), axis=k), name="ones")
+        return te.compute(self.m.shape, lambda i: te.log1p((rest[i] + (ones[i] - one)).astype(dtype)), name="log_sum")
 
 
-def row_sum(x: te.Tensor, name: str) -> te.Tensor:
-    """s[i] = sum_j x[i, j]."""
-    j = te.reduce_axis((0, x.shape[1]), name=f"j_{name}")
-    return te.compute((x.shape[0],), lambda i: te.sum(x[i, j], axis=j), name=name)
-
-
-def shifted_exp(x: te.Tensor, m: te.Tensor) -> te.Tensor:
-    """e[i, j] = exp(x[i, j] - m[i]): no overflow where m has the maxima of the rows."""
-    return te.compute(x.shape, lambda i, j: te.exp(x[i, j] - m[i]), name="shifted_exp")
+_FAR = 1e4                       # exp(-_FAR) is 0 in every dtype
 
 
 class RowWise(Operator):
@@ -44,7 +74,7 @@ class RowWise(Operator):
         return narrow(self.formula(*map(widen, inputs)), inputs[0].dtype)
 
     def formula(self, *inputs: te.Tensor) -> te.Tensor:
-        """The result, in the dtype of sums."""
+        """The result, in float32 or float64."""
         raise NotImplementedError
 
 
@@ -61,8 +91,8 @@ class Softmax(RowWise):
         return self.rows(*inputs)
 
     def formula(self, *inputs: te.Tensor) -> te.Tensor:
-        e = shifted_exp(inputs[0], row_max(inputs[0]))
-        s = row_sum(e, "exp_sum")
+        rows = Rows(inputs[0])
+        e, s = rows.e, rows.sums
         return te.compute(e.shape, lambda i, j: e[i, j] / s[i], name="softmax")
 
     def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
@@ -74,7 +104,7 @@ class Softmax(RowWise):
 class SoftmaxCrossEntropy(RowWise):
     """loss[0] = sum_i sum_j -p[i, j] * log softmax(x)[i, j], divided by the number of rows when reduction is "mean".
 
-    x: logits [rows, classes]; p: label distribution [rows, classes]. log softmax is x - m - log(sum exp(x - m)).
+    x: logits [rows, classes]; p: label distribution [rows, classes].
     """
     reduction: str = "mean"
 
@@ -87,15 +117,19 @@ class SoftmaxCrossEntropy(RowWise):
 
     def formula(self, *inputs: te.Tensor) -> te.Tensor:
         x, p = inputs
-        m = row_max(x)
-        e = shifted_exp(x, m)
-        s = row_sum(e, "exp_sum")
-        j = te.reduce_axis((0, x.shape[1]), name="j")
-        log_s = te.compute(s.shape, lambda i: te.log(s[i]) + m[i], name="log_sum_exp")
-        row = te.compute(s.shape, lambda i: te.sum(p[i, j] * (log_s[i] - x[i, j]), axis=j), name="row_loss")
-        i = te.reduce_axis((0, x.shape[0]), name="i")
-        scale = row_weight(x, self.reduction)
-        return te.compute((1,), lambda _: te.sum(row[i] * scale, axis=i), name="loss")
+        rows = Rows(x)
+        log_s = rows.log_sums
+
+        def part(i: Expr, j: Expr) -> Expr:
+            """A class without a label adds nothing, be its logit minus infinity."""
+            label = p[i, j].astype("float64")
+            log = (log_s[i] - rows.below(i, j)).astype("float64")
+            return te.select(p[i, j] == 0.0, te.const(0.0, "float64"), label * log)
+        losses = row_sum(x, part, "row_loss")
+        column = te.compute((1, *losses.shape), lambda _, i: losses[i], name="losses")
+        total = row_sum(column, column, "total")
+        count = max(extents(x)[0], 1) if self.reduction == "mean" else 1
+        return te.compute((1,), lambda i: (total[i] / float(count)).astype(x.dtype), name="loss")
 
     def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
         x, p = y.inputs
@@ -122,18 +156,15 @@ class _PerRow(RowWise):
 
 @dataclass(frozen=True)
 class LogSoftmax(RowWise):
-    """y[i, j] = x[i, j] - m[i] - log sum_j exp(x[i, j] - m[i])."""
+    """y[i, j] = (x[i, j] - m[i]) - log sum_j exp(x[i, j] - m[i])."""
 
     def infer(self, *inputs: TensorType) -> TensorType:
         return self.rows(*inputs)
 
     def formula(self, *inputs: te.Tensor) -> te.Tensor:
-        x = inputs[0]
-        m = row_max(x)
-        e = shifted_exp(x, m)
-        s = row_sum(e, "exp_sum")
-        log_s = te.compute(s.shape, lambda i: te.log(s[i]) + m[i], name="log_sum_exp")
-        return te.compute(x.shape, lambda i, j: x[i, j] - log_s[i], name="log_softmax")
+        rows = Rows(inputs[0])
+        log_s = rows.log_sums
+        return te.compute(rows.x.shape, lambda i, j: rows.below(i, j) - log_s[i], name="log_softmax")
 
     def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
         total = BroadcastLike()(ReduceSum(1, True)(dy), dy)
@@ -150,7 +181,10 @@ class SoftmaxCrossEntropyGrad(RowWise):
 
     def formula(self, *inputs: te.Tensor) -> te.Tensor:
         x, p = inputs
-        e = shifted_exp(x, row_max(x))
-        s, mass = row_sum(e, "exp_sum"), row_sum(p, "label_sum")
+        rows = Rows(x)
+        e, s, mass = rows.e, rows.sums, row_sum(p, p, "label_sum")
         scale = row_weight(x, self.reduction)
-        return te.compute(x.shape, lambda i, j: (e[i, j] / s[i] * mass[i] - p[i, j]) * scale, name="logit_grad")
+
+        def part(i: Expr, j: Expr) -> Expr:
+            return (e[i, j] / s[i] * mass[i].astype(x.dtype) - p[i, j]) * scale
+        return te.compute(x.shape, part, name="logit_grad")
