@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tir_programs import axis, elementwise, function, matmul, nothing, realize, root
 
+from tilewright.script import from_source
 from tilewright.support.errors import InterpreterError
 from tilewright.tir import (
     COMM_REDUCE,
@@ -412,3 +413,24 @@ def test_only_functions_run():
     for wrong in (IRModule({"main": func}), PrimFunc, None):
         with pytest.raises(InterpreterError, match="run takes a PrimFunc, not"):
             interp.run(wrong)
+
+
+def test_memory_seen_through_a_view_is_made_outside_of_the_concurrent_loop_that_writes_it():
+    rows = from_source("""
+@T.prim_func
+def rows(B: T.Buffer((2, 6), "int32")):
+    A = T.alloc_buffer((2, 6), "int32")
+    for i in range(2):
+        with T.block("row"):
+            vi = T.axis.spatial(2, i)
+            V = T.match_buffer(A[vi, 0:6], (6,), "int32", offset_factor=1)
+            W = T.match_buffer(B[vi, 0:6], (6,), "int32", offset_factor=1)
+            for j in T.parallel(6):
+                with T.block("element"):
+                    vj = T.axis.spatial(6, j)
+                    V[vj] = vi * 10 + vj
+                    W[vj] = V[vj] + 1
+""")
+    out = np.zeros((2, 6), "int32")
+    interp.run(rows, out)
+    assert out.tolist() == [[1, 2, 3, 4, 5, 6], [11, 12, 13, 14, 15, 16]]

@@ -126,6 +126,7 @@ class _Planner:
                     self.shared[id(b.data)] = b
             for m in s.match_buffers:
                 self.views[id(m.buffer.data)] = self.source(m.source.buffer)
+                self.reached(self.source(m.source.buffer), loops)      # the view is bound here
         if isinstance(s, BlockRealize):
             before, written = self.across, {self.source(w.buffer) for w in s.block.writes}
             self.across = {id(f): written for f in loops if s.block.init is not None and is_thread_loop(f)
@@ -161,8 +162,8 @@ class _Planner:
         data = id(buffer.data)
         return self.views.get(data, data)
 
-    def access(self, buffer: Buffer, loops: tuple[For, ...], write: bool) -> None:
-        data = self.source(buffer)
+    def reached(self, data: int, loops: tuple[For, ...]) -> None:
+        """Note that the buffer of data has to be there below these loops."""
         seen = self.paths.get(data)
         if seen is None:
             self.paths[data] = loops
@@ -171,6 +172,10 @@ class _Planner:
             while common < min(len(seen), len(loops)) and seen[common] is loops[common]:
                 common += 1
             self.paths[data] = loops[:common]
+
+    def access(self, buffer: Buffer, loops: tuple[For, ...], write: bool) -> None:
+        data = self.source(buffer)
+        self.reached(data, loops)
         for f in loops:
             if is_thread_loop(f):
                 if data not in self.across.get(id(f), ()):

@@ -153,6 +153,15 @@ def cache_write_of_two_places():
     rewritten(blocks(chain), twice).cache_write("B", 0, "local")
 
 
+@wrong("`cache_write` of a block that stores under a condition",
+       r"block B stores to B in some iterations only; the copy would take elements that it has not written")
+def cache_write_of_some_elements():
+    def guarded(n):
+        return n.replace(body=IfThenElse(n.iter_vars[0].var < 5, n.body)) if isinstance(n, Block) and n.name == "B" \
+            else None
+    rewritten(blocks(chain), guarded).cache_write("B", 0, "local")
+
+
 @wrong("`cache_write` of a block that was moved, so that it fills no box",
        r"the points at which block C uses C_local or C there are no box")
 def cache_write_of_no_box():

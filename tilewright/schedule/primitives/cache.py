@@ -103,8 +103,8 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | l
     one shape that block stores to at the same indices: one block copies all. `block` goes on to name the computation;
     the copy is returned, named like the first new buffer: the old one's name, `_`, scope.
 
-    Legal when the block stores to the buffer at one place and reads it only as its own partial sum, and no block that
-    writes the buffer comes between two steps of a reduction.
+    Legal when the block stores to the buffer at one place, in every iteration, and reads it only as its own partial
+    sum, and no block that writes the buffer comes between two steps of a reduction.
     """
     realize = sch.realize(block)
     require_stage(sch, realize, alone=False)

@@ -28,7 +28,7 @@ from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Call, Expr, IntImm, Let, Select, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, rewrite, rewrite_top_down, substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Stmt, Store, While, seq
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Seq, Stmt, Store, While, seq
 
 Element = tuple[Buffer, tuple[Expr, ...]]                 # one of a buffer, by its indices
 
@@ -71,7 +71,28 @@ def single_load(realize: BlockRealize, buffer: Buffer) -> tuple[Expr, ...]:
 
 def single_store(realize: BlockRealize, buffer: Buffer) -> tuple[Expr, ...]:
     """The indices of the one element of buffer that each iteration of the block stores to."""
-    return _single(realize, stores_of(block_statements(realize.block), buffer), f"store to {buffer.name}")
+    block = realize.block
+    point = _single(realize, stores_of(block_statements(block), buffer), f"store to {buffer.name}")
+    legal(any(_always_stores(s, buffer) for s in block_statements(block)),
+          f"block {block.name} stores to {buffer.name} in some iterations only; the copy would take elements that it "
+          "has not written", realize, hint="store in every iteration: choose the value by T.if_then_else")
+    return point
+
+
+def _always_stores(s: Stmt, buffer: Buffer) -> bool:
+    """True when a statement of a block surely stores to buffer."""
+    match s:
+        case Store():
+            return s.buffer is buffer
+        case Seq():
+            return any(_always_stores(part, buffer) for part in s.stmts)
+        case LetStmt():
+            return _always_stores(s.body, buffer)
+        case For():
+            return isinstance(s.extent, IntImm) and s.extent.value > 0 and _always_stores(s.body, buffer)
+        case IfThenElse():
+            return s.else_case is not None and all(_always_stores(c, buffer) for c in (s.then_case, s.else_case))
+    return False
 
 
 def _single(realize: BlockRealize, accesses: Sequence[Load | Store], verb: str) -> tuple[Expr, ...]:

@@ -99,9 +99,9 @@ def reindex_cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int |
     variables of the block and gives the indices in the new buffer, whose extents are the least that hold them. `block`
     goes on to name the computation; the copy is returned, named like the new buffer: the old one's name, `_`, scope.
 
-    Legal when the block stores to the buffer at one place and reads it only as its own partial sum, no block that
-    writes the buffer comes between two steps of a reduction, and index_map gives different elements different places,
-    which no reduction changes.
+    Legal when the block stores to the buffer at one place, in every iteration, and reads it only as its own partial
+    sum, no block that writes the buffer comes between two steps of a reduction, and index_map gives different elements
+    different places, which no reduction changes.
     """
     realize = sch.realize(block)
     require_stage(sch, realize, alone=False)
