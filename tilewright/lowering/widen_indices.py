@@ -48,9 +48,11 @@ class _Ranges:
 
     def __init__(self, known: dict[Var, Interval]) -> None:
         self.known = known
+        self.met: dict[int, tuple[Expr, Interval]] = {}
         self.overflows = False
 
     def fits(self, s: Stmt) -> bool:
+        self.met.clear()
         match s:
             case For(var, low, extent):
                 (a, b), (_, most) = self.of(low), self.of(extent)
@@ -90,6 +92,13 @@ class _Ranges:
         return max(span[0], LOW), min(span[1], HIGH)
 
     def of(self, e: Expr) -> Interval:
+        """The interval of e. Every index is looked at once: it is met again below each load around it."""
+        found = self.met.get(id(e))
+        if found is None:
+            found = self.met[id(e)] = e, self.span(e)        # e is kept, and so is its id
+        return found[1]
+
+    def span(self, e: Expr) -> Interval:
         if isinstance(e, IntImm):
             return e.value, e.value
         if isinstance(e, Var):

@@ -123,6 +123,14 @@ class FunctionBuilder:
             self.lines.append(f"  {known} = {text}")
         return known
 
+    def once(self, key: str, make: Callable[[], str]) -> str:
+        """The operand that `make` gives, and the same one for this key in the rest of the region."""
+        key = f"once {key}"                      # no instruction
+        if key not in self._known:
+            self._known[key] = make()
+            self._undo.append(key)
+        return self._known[key]
+
     def effect(self, text: str, hint: str = "v") -> str:
         """The result of an instruction that must not be merged with another (loads, calls)."""
         name = self.fresh(hint)

@@ -27,7 +27,9 @@ def emit_call(fn: FunctionEmitter, e: Call) -> str:
     """A call of any row of tir.ops.INTRINSICS: by its rule in CALLS, or as the row says."""
     emit = CALLS.get(e.op)
     if emit is not None:
-        return emit(fn, e)
+        result = emit(fn, e)
+        fn.time += INTRINSICS[e.op].kind == "effect"
+        return result
     if INTRINSICS[e.op].llvm:
         return _native(fn, e, *INTRINSICS[e.op].llvm)
     if e.op in MATH:

@@ -9,7 +9,7 @@ from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
 from tilewright.codegen.llvm.types import float_literal, int_literal, register_type, splat
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Expr, FloatImm, IntImm, Var
 from tilewright.tir.stmt import Stmt
 
@@ -33,7 +33,8 @@ class FunctionEmitter(FunctionBuilder):
     `values` holds the operand of each scalar Var, `wide` its 64-bit form where one exists, `pointers`
     the address of each buffer by its data Var. `mask` is the predicate under which vector loads happen (inside a
     branch of a vector if_then_else), as an <N x i1> operand. `held` are the addresses that tw_free gets before the
-    function returns, `left` the address of the i32 by which the body of a parallel loop says that it has left.
+    function returns, `left` the address of the i32 by which the body of a parallel loop says that it has left. `time`
+    goes on where memory may change: at each statement and call of unknown code.
     """
 
     def __init__(self, module: ModuleBuilder, name: str) -> None:
@@ -50,6 +51,8 @@ class FunctionEmitter(FunctionBuilder):
         self.parallel_count = [0]
         self.stack_bytes = 0
         self.held: list[str] = []
+        self.time = 0
+        self.loaded: list[Load] = []
         self.left: str | None = None
         self.noalias = True
         self.flags = "contract " if module.contract else ""
@@ -57,6 +60,9 @@ class FunctionEmitter(FunctionBuilder):
     def expr(self, e: Expr) -> str:
         """The operand (a register or a constant, without its type) that holds e."""
         emit = EXPRESSIONS.get(type(e))
+        if type(e) is Load and emit is not None:         # no store lies between two uses of it in a statement
+            self.loaded.append(e)                        # so that its id stays its own
+            return self.once(f"{id(e)} {self.mask} {self.time}", lambda: emit(self, e))
         if emit is None:
             raise CodegenError(
                 f"{self.name}: an expression of type {type(e).__name__} has no machine code: {e}"
@@ -73,6 +79,7 @@ class FunctionEmitter(FunctionBuilder):
                     "lower the function first: tilewright.lowering(func)",
                 )
             )
+        self.time += 1
         emit(self, s)
 
     def typed(self, e: Expr) -> str:

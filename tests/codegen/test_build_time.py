@@ -1,0 +1,67 @@
+"""Builds take seconds at most: neither our passes nor LLVM's may take time that grows exponentially."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from kernels import HOST, flat, ramp, run, vector
+
+import tilewright as tw
+from tilewright import te
+from tilewright.codegen.llvm import llvm_ir
+from tilewright.tir.buffer import Load
+from tilewright.tir.expr import Call, StringImm, Var
+from tilewright.tir.stmt import Store, loop
+
+
+def built(make: Callable[[], object]) -> object:
+    start = time.process_time()
+    module = make()
+    assert time.process_time() - start < 5
+    return module
+
+
+@pytest.mark.parametrize("lanes", (1, 16))
+def test_indices_that_are_read_from_memory_nested_deeply(lanes):
+    """Each level doubled the time: once in the search for overflows, once where an index was checked and then used."""
+    depth = 40
+    a = te.placeholder((64,), "int32", name="A")
+
+    def at(i):
+        for _ in range(depth):
+            i = a[te.floormod(i, 64)]
+        return i
+
+    y = te.compute((64,), at, name="Y")
+    s = te.create_schedule(y.op)
+    if lanes > 1:
+        s[y].vectorize(s[y].split(y.op.axis[0], lanes)[1])
+    f = built(lambda: tw.build(s, [a, y]))
+    x = np.random.default_rng(0).permutation(64).astype("int32")
+    out, expected = np.empty(64, "int32"), np.arange(64)
+    f(x, out)
+    for _ in range(depth):
+        expected = x[expected]
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_a_load_of_one_statement_is_made_once_and_of_another_again():
+    a, b, i = vector("A", 64), vector("B", 64), Var("i")
+    value = Load(a, (ramp(i * 8, 8),))
+    twice = flat("twice", [a, b], loop(i, 8, Store(b, value * value + value, (ramp(i * 8, 8),))))
+    assert llvm_ir([twice], HOST).count("load <8 x float>") == 1
+    again = flat("again", [a], loop(i, 8, tw.tir.stmt.seq([Store(a, value * 2.0, (ramp(i * 8, 8),)),
+                                                          Store(a, value + 1.0, (ramp(i * 8, 8),))])))
+    x = np.arange(64, dtype="float32")
+    run(again, x)
+    np.testing.assert_array_equal(x, np.arange(64) * 2 + 1)
+
+
+def test_a_load_is_made_again_after_a_call_that_may_change_memory():
+    a, b, i = vector("A", 64), vector("B", 64), Var("i")
+    value, call = Load(a, (i,)), Call("call_extern", (StringImm("absf"), Var("x", "float32")), "float32")
+    called = call.replace(args=(StringImm("fabsf"), value))
+    func = flat("called", [a, b], loop(i, 8, Store(b, value + called + value, (i,))))
+    assert llvm_ir([func], HOST).count("load float") == 2
