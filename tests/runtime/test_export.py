@@ -18,7 +18,8 @@ from tilewright.driver import build
 from tilewright.runtime import Module, array, empty, export, load_module, native
 from tilewright.runtime.export import linker, place, workplace
 from tilewright.runtime.loader import host_triple
-from tilewright.support.errors import ArgumentError, CallError, CodegenError, TargetError
+from tilewright.runtime.seal import SIZE
+from tilewright.support.errors import ArgumentError, CallError, CodegenError, LoadError, TargetError
 from tilewright.support.target import target
 
 needs_linker = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a system linker")
@@ -183,7 +184,7 @@ def test_bad_files(tmp_path):
     (tmp_path / "junk.so").write_bytes(b"junk")
     (tmp_path / "junk.o").write_bytes(b"junk")
     for name in ("junk.so", "junk.o"):
-        with pytest.raises(ArgumentError, match="load_module: "):
+        with pytest.raises(LoadError, match="load_module: "):
             load_module(tmp_path / name)
     with pytest.raises(ArgumentError, match="unknown kind of file"):
         kernels.scale().save(tmp_path / "x.txt")
@@ -257,3 +258,105 @@ def test_no_name_and_no_temporary_folder_that_the_system_refuses(tmp_path, monke
     with pytest.raises(ArgumentError, match=r"cannot write temporary files to .*nowhere: No such file"), workplace():
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+MUTATE = """
+    import random, sys
+    from pathlib import Path
+    from tilewright.runtime import load_module
+    from tilewright.support.errors import LoadError
+    source, others = Path(sys.argv[1]), [Path(p).read_bytes() for p in sys.argv[2:4]]
+    seed, count = map(int, sys.argv[4:])
+    data, draw = source.read_bytes(), random.Random(seed)
+    target = source.with_name(f"mutated{source.suffix}")
+
+    def flipped(b):
+        b = bytearray(b)
+        for _ in range(draw.choice((1, 1, 2, 20))):
+            b[draw.randrange(len(b))] ^= 1 << draw.randrange(8)
+        return bytes(b)
+
+    def spliced(b):
+        other = draw.choice(others)
+        at, start = draw.randrange(len(b)), draw.randrange(len(other))
+        return b[:at] + other[start:start + draw.randrange(1, 400)] + b[at + draw.randrange(400):]
+
+    kinds = [flipped, spliced, lambda b: b[:draw.randrange(len(b))], lambda b: b[draw.randrange(1, len(b)):],
+             lambda b: b + draw.randbytes(draw.randrange(1, 100)),
+             lambda b: b[:(at := draw.randrange(len(b) - 99))] + bytes(99) + b[at + 99:]]
+    refused = 0
+    for _ in range(count):
+        mutated = draw.choice(kinds)(data)
+        if mutated == data:
+            continue
+        target.write_bytes(mutated)
+        try:
+            load_module(target)
+        except LoadError as error:
+            assert str(target) in str(error) and "hint: " in str(error), error
+            refused += 1
+        else:
+            raise AssertionError(f"{count}: a damaged file was loaded")
+    print("refused", refused)
+"""
+
+
+@needs_linker
+@pytest.mark.parametrize("suffix", [".o", ".so"])
+def test_no_damaged_file_is_loaded(tmp_path, suffix):
+    """Nor does one end the process: bits flipped, parts missing, added, zeroed, or taken from other objects."""
+    path = tmp_path / f"scale{suffix}"
+    (kernels.scale().save if suffix == ".o" else kernels.scale().export_library)(path)
+    kernels.cover().save(tmp_path / "cover.o")
+    kernels.who().save(tmp_path / "who.o")
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(MUTATE), path, tmp_path / "cover.o",
+                           tmp_path / "who.o", "1", "1500"], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0 and int(done.stdout.split()[1]) > 1300, (done.returncode, done.stderr[-2000:])
+    check_scale(load_module(path))
+
+
+def cut(data): return data[:len(data) - 300]
+def with_segment_outside(data): return data[:0x60] + b"\xff\xff\xff\x7f" + data[0x64:]
+
+
+@needs_linker
+@pytest.mark.parametrize("damage", [cut, with_segment_outside, lambda data: data[:-2000], lambda data: data[:0x30]])
+def test_a_library_that_others_linked_is_loaded_when_its_tables_are_whole(tmp_path, damage):
+    kernels.scale().save(tmp_path / "scale.o")
+    path = tmp_path / "own.so"
+    subprocess.run([*linker(host_triple()), "-shared", "-o", str(path), str(tmp_path / "scale.o")], check=True)
+    check_scale(load_module(path))
+    broken = tmp_path / "broken.so"
+    broken.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(LoadError):
+        load_module(broken)
+
+
+@needs_linker
+@pytest.mark.parametrize("suffix", [".o", ".so"])
+def test_a_file_whose_checksum_was_taken_away_is_refused(tmp_path, suffix):
+    path = tmp_path / f"scale{suffix}"
+    (kernels.scale().save if suffix == ".o" else kernels.scale().export_library)(path)
+    path.write_bytes(path.read_bytes()[:-SIZE])
+    with pytest.raises(LoadError, match=r"(?s)no checksum at its end.*strip and objcopy take the checksum away"):
+        load_module(path)
+
+
+def test_an_object_of_somebody_else_is_refused(tmp_path):
+    (tmp_path / "x.o").write_bytes(kernels.scale().objects[0])
+    with pytest.raises(LoadError, match=r"(?s)x\.o was not written by Tilewright.*hint: "):
+        load_module(tmp_path / "x.o")
+
+
+@needs_linker
+def test_an_object_that_was_loaded_is_saved_and_archived(tmp_path):
+    kernels.scale().save(tmp_path / "one.o")
+    load_module(tmp_path / "one.o").save(tmp_path / "two.o")
+    check_scale(load_module(tmp_path / "two.o"))
+    load_module(tmp_path / "one.o").export_library(tmp_path / "two.so")
+    check_scale(load_module(tmp_path / "two.so"))
+    if shutil.which("ar"):
+        subprocess.run(["ar", "rcs", tmp_path / "lib.a", tmp_path / "one.o"], check=True)
+        subprocess.run([*linker(host_triple()), "-shared", "-o", str(tmp_path / "all.so"), "-Wl,--whole-archive",
+                        str(tmp_path / "lib.a"), "-Wl,--no-whole-archive"], check=True)
+        check_scale(load_module(tmp_path / "all.so"))

@@ -79,7 +79,7 @@ def text_object():
 
 
 @FILES.wrong("`load_module` of half an object",
-             r"load_module: m\.o is incomplete: it ends before its last section")
+             r"load_module: m\.o is damaged, or was changed: it has no checksum at its end")
 def half_object():
     with folder() as f:
         matmul_kernel().save("m.o")
@@ -89,25 +89,37 @@ def half_object():
         tw.load_module("m.o")(*(zeros(16, 16) for _ in range(3)))
 
 
-@FILES.wrong("`load_module` of an object whose description is damaged",
-             r"load_module: m\.o is damaged: the description of its functions does not parse")
+@FILES.wrong("`load_module` of an object of which one byte is another one",
+             r"load_module: m\.o is damaged: its checksum is another one")
+def damaged_object():
+    with folder() as f:
+        matmul_kernel().save("m.o")
+        data = bytearray((f / "m.o").read_bytes())
+        data[len(data) // 2] ^= 1
+        (f / "m.o").write_bytes(data)
+        tw.load_module("m.o")
+
+
+@FILES.wrong("`load_module` of an object that a compiler wrote",
+             r"load_module: m\.o was not written by Tilewright")
+def foreign_object():
+    with folder() as f:
+        (f / "m.o").write_bytes(matmul_kernel().objects[0])
+        tw.load_module("m.o")
+
+
+@FILES.wrong("`load_module` of a library that was linked of saved objects, with a damaged description",
+             r"load_module: m\.so is damaged: the description of its functions does not parse")
 def damaged_description():
-    with folder() as f:
-        matmul_kernel().save("m.o")
-        data = (f / "m.o").read_bytes()
-        (f / "m.o").write_bytes(data.replace(b'{"version"', b'{"versio\xff"'))
-        tw.load_module("m.o")
+    with folder():
+        matmul_kernel().export_library("m.so", cc=_damaged)
+        tw.load_module("m.so")
 
 
-@FILES.wrong("`load_module` of an object whose signature is damaged",
-             r"this is not a signature table of Tilewright \(or one of another version\)")
-def damaged_signature():
-    with folder() as f:
-        matmul_kernel().save("m.o")
-        data = (f / "m.o").read_bytes()
-        at = data.find(b'"functions": {"matmul": "') + 25
-        (f / "m.o").write_bytes(data[:at] + b"AAAA" * 8 + data[at + 32:])
-        tw.load_module("m.o")
+def _damaged(path, objects):
+    """As a linker would, but for the description."""
+    data = Path(objects[0]).read_bytes()
+    Path(path).write_bytes(b"text" + data[data.find(b"TILEWRIGHT-MODULE"):-40].replace(b'{"version"', b'{"versio\xff"'))
 
 
 @FILES.wrong("`load_module(3)`",

@@ -109,7 +109,8 @@ def _compile(what: str, flags: Sequence[str], output: str | Path, objects: str |
         export.run_linker([*linker, *flags, "-o", str(result), *map(str, given), *map(str, added), "-lm"], cwd)
         if not result.is_file():
             raise CodegenError(f"{what}: {linker[0]} wrote nothing")
-        export.place(target, result.read_bytes(), executable=True)
+        data = result.read_bytes()
+        export.place(target, export.linked(data) if "-shared" in flags else data, executable=True)
 
 
 def _listed(what: str, name: str, value: object, example: str) -> list[object]:

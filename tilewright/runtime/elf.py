@@ -5,9 +5,14 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+# identification, type, machine, version, entry, segments, sections, flags, bytes of this header, of a segment's entry
+# and their number, of a section's and their number, section of names
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SEGMENT = struct.Struct("<IIQQQQQQ")        # type, flags, offset, address, physical, size in file, in memory, align
 _SECTION = struct.Struct("<IIQQQQIIQQ")      # name, type, flags, address, offset, size, link, info, align, entry
 _SYMBOL = struct.Struct("<IBBHQQ")           # name, info, other, section, value, size
 _SYMTAB, _NOBITS = 2, 8                      # a section of zeros has no bytes in the file
+_RELOCATABLE, _SHARED = 1, 3                 # types of a file
 _FUNCTION, _LOCAL = 2, 0                     # symbol type, symbol binding
 
 
@@ -20,23 +25,39 @@ class Code(NamedTuple):
     exported: bool
 
 
-def is_cut_off(data: bytes) -> bool:
-    """True for a 64-bit little-endian ELF file that ends before its section table: to map it would crash."""
-    if data[:6] != b"\x7fELF\x02\x01":
-        return False
-    if len(data) < 0x40:
-        return True
-    start, = struct.unpack_from("<Q", data, 0x28)
-    size, count = struct.unpack_from("<HH", data, 0x3A)
-    if start + size * count > len(data):
-        return True
-    sections = (_SECTION.unpack_from(data, start + i * size) for i in range(count))
-    return any(s[4] + s[5] > len(data) for s in sections if s[1] != _NOBITS)
+def is_elf(data: bytes) -> bool:
+    """True for a 64-bit little-endian ELF file."""
+    return data[:6] == b"\x7fELF\x02\x01"
+
+
+def defect(data: bytes, is_library: bool) -> str:
+    """What is wrong with the header and the tables of a 64-bit little-endian ELF file; "" for nothing.
+
+    They lie inside of the file, and so do the segments and sections that they tell of: to map others would crash.
+    """
+    if len(data) < _HEADER.size:
+        return "it ends in its header"
+    _, kind, _, _, _, segments, sections, _, header, segment, count, section, number, _ = _HEADER.unpack_from(data)
+    if (kind, header) != (_SHARED if is_library else _RELOCATABLE, _HEADER.size):
+        return f"it is no {'shared library' if is_library else 'object file'}"
+    if segments + count * _SEGMENT.size > len(data) or count and segment != _SEGMENT.size:
+        return "its segments lie behind its end"
+    if sections + number * _SECTION.size > len(data) or number and section != _SECTION.size:
+        return "it ends before its section table"
+    for k in range(count):
+        _, _, offset, _, _, size, memory, _ = _SEGMENT.unpack_from(data, segments + k * _SEGMENT.size)
+        if offset + size > len(data) or size > memory:
+            return f"segment {k} lies behind its end"
+    for k in range(number):
+        found = _SECTION.unpack_from(data, sections + k * _SECTION.size)
+        if found[1] != _NOBITS and found[4] + found[5] > len(data):
+            return f"it ends before section {k}"
+    return ""
 
 
 def _symbols(data: bytes) -> Iterator[tuple[str, int, int, int, int]]:
     """(name, info, section, value, size) of the symbols of a 64-bit little-endian ELF object; none for any other."""
-    if data[:6] != b"\x7fELF\x02\x01":
+    if not is_elf(data):
         return
     start, = struct.unpack_from("<Q", data, 0x28)
     size, count = struct.unpack_from("<HH", data, 0x3A)

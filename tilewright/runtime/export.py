@@ -9,39 +9,47 @@ import base64
 import importlib.util
 import json
 import os
+import secrets
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from tilewright.runtime import elf, native
+from tilewright.runtime.seal import content_of, is_sealed, sealed
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode
-from tilewright.support.errors import ArgumentError, CodegenError, described, with_hint
+from tilewright.support.errors import ArgumentError, CodegenError, LoadError, described, with_hint
 
 LIBRARY_SUFFIXES = (".so", ".dylib")
 INFO_SYMBOL = "__tilewright_module"
 _BEGIN, _END = b"TILEWRIGHT-MODULE:", b":END-TILEWRIGHT"
+_VERSION = 2                              # of the description: 2 has a kind, and files have checksums
+_OBJECT, _LIBRARY = "object", "library"
 _SYSTEM_COMPILERS = ("cc", "gcc", "clang")
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What is written: object files for `triple` and the functions in them."""
+    """What is written: object files for `triple` and the functions in them.
+
+    kind: _OBJECT or _LIBRARY, which of the two was written; a library linked of our objects by others is an _OBJECT.
+    """
     objects: Sequence[bytes]
     signatures: Mapping[str, Signature]
     entry_name: str
     triple: str
     merge: Callable[[Sequence[str]], bytes] | None = None     # the objects' code and other LLVM IR as one object
     aliases: Mapping[str, str] = field(default_factory=dict)  # other names of functions
+    kind: str = "object"
 
 
 def as_path(method: str, path: object) -> Path:
@@ -60,7 +68,7 @@ def write_object(exported: Exported, path: str | Path, cc: str | None = None) ->
         raise ArgumentError(with_hint(f"save({str(path)!r}): unknown kind of file", "use .o or .so"))
     if exported.merge is not None and cc is None and not has_linker(exported.triple):
         support = native.support_ir(exported.triple, exported=True)
-        place(Path(path), exported.merge([support, _info_ir(exported)]))
+        place(Path(path), sealed(exported.merge([support, _info_ir(exported)])))
         return
     _link(exported, Path(path), ("-r",), cc)
 
@@ -78,9 +86,10 @@ def place(path: Path, data: bytes, executable: bool = False) -> None:
     """Write a file, complete or not at all. Raises ArgumentError where the file system refuses."""
     if not path.parent.is_dir():
         raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
-    partial = path.with_name(f".{os.getpid()}-{threading.get_ident()}.partial")
+    partial = path.with_name(f".{os.getpid()}-{secrets.token_hex(8)}.partial")
     try:
-        partial.write_bytes(data)
+        with open(partial, "xb") as file:
+            file.write(data)
         partial.chmod(0o755 if executable or path.suffix in LIBRARY_SUFFIXES else 0o644)
         partial.replace(path)
     except OSError as error:
@@ -104,7 +113,7 @@ def write_library(exported: Exported, path: str | Path, cc: str | None = None) -
     """A shared library. Raises ArgumentError for a path that does not end in .so or .dylib."""
     if Path(path).suffix not in LIBRARY_SUFFIXES:
         raise ArgumentError(with_hint(f"export_library({str(path)!r}): unknown kind of file", "use .so"))
-    _link(exported, Path(path), shared_flags(exported.triple), cc)
+    _link(replace(exported, kind=_LIBRARY), Path(path), shared_flags(exported.triple), cc)
 
 
 def shared_flags(triple: str) -> tuple[str, ...]:
@@ -132,7 +141,13 @@ def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) 
         run_linker(command)
         if not Path(result).is_file():
             raise CodegenError(f"the linker wrote nothing: {' '.join(command)}")
-        place(path, Path(result).read_bytes())
+        data = Path(result).read_bytes()
+        place(path, sealed(data) if "-r" in flags else linked(data))
+
+
+def linked(data: bytes) -> bytes:
+    """A library that a linker wrote, with its checksum where that is possible: a Mach-O one ends with a signature."""
+    return sealed(data) if elf.is_elf(data) else data
 
 
 def run_linker(command: Sequence[str], folder: str | None = None) -> None:
@@ -179,8 +194,8 @@ def _zig_target(triple: str) -> str:
 def _info_ir(exported: Exported) -> str:
     """LLVM IR with the description of the functions as its only constant."""
     tables = {name: base64.b64encode(encode(s)).decode() for name, s in exported.signatures.items()}
-    text = json.dumps({"version": 1, "entry": exported.entry_name, "triple": exported.triple,
-                       "functions": tables, "aliases": dict(exported.aliases)})
+    text = json.dumps({"version": _VERSION, "kind": exported.kind, "entry": exported.entry_name,
+                       "triple": exported.triple, "functions": tables, "aliases": dict(exported.aliases)})
     data = _BEGIN + text.encode() + _END + b"\0"
     escaped = "".join(f"\\{b:02X}" for b in data)
     return (f'target triple = "{exported.triple}"\n'
@@ -194,22 +209,53 @@ def _info_object(exported: Exported) -> bytes:
     return machine.emit_object(module)
 
 
-def read_object_info(data: bytes, path: Path) -> Exported:
-    """The description in the bytes of a file. Raises ArgumentError when it has none."""
-    start, end = data.find(_BEGIN), data.find(_END)
-    if start < 0 or end < start:
-        raise ArgumentError(f"load_module: {path} was not written by Tilewright")
-    if elf.is_cut_off(data):
-        raise ArgumentError(f"load_module: {path} is incomplete: it ends before its last section")
+_AGAIN = "write it again with Module.save or export_library; strip and objcopy take the checksum away"
+
+
+def read_file(data: bytes, path: Path) -> tuple[bytes, Exported]:
+    """(code, description) of the bytes of an object or library: what can be known of it before any tool reads it.
+
+    An object, and a library that export_library wrote, has its checksum. One that others linked of such objects need
+    not have one; its headers and its description must be whole then. Raises LoadError.
+    """
+    is_library = path.suffix in LIBRARY_SUFFIXES
+    code: bytes | None = data
+    if is_sealed(data):
+        code = content_of(data)
+        if code is None:
+            raise _refused(path, "is damaged: its checksum is another one", _AGAIN)
+    elif not is_library:
+        if _BEGIN in data:
+            raise _refused(path, "is damaged, or was changed: it has no checksum at its end", _AGAIN)
+        raise _refused(path, "was not written by Tilewright", "load_module loads objects that Module.save wrote; link "
+                       "others into a library: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
+    assert code is not None
+    wrong = elf.defect(code, is_library) if elf.is_elf(code) else ""
+    if wrong:
+        raise _refused(path, f"is incomplete or damaged: {wrong}", _AGAIN)
+    info = _description(code, path)
+    if is_library and info.kind == _LIBRARY and elf.is_elf(code) and code is data:
+        raise _refused(path, "is damaged, or was changed: it has no checksum at its end", _AGAIN)
+    return code, info
+
+
+def _refused(path: Path, what: str, hint: str) -> LoadError:
+    return LoadError(with_hint(f"load_module: {path} {what}", hint))
+
+
+def _description(code: bytes, path: Path) -> Exported:
+    start = code.find(_BEGIN)
+    end = code.find(_END, start)
+    if start < 0 or end < 0:
+        raise _refused(path, "was not written by Tilewright", "ctypes.CDLL(path) loads any library")
     try:
-        info: dict[str, Any] = json.loads(data[start + len(_BEGIN):end])
-        version = info.get("version")
-        tables = {name: base64.b64decode(text) for name, text in info["functions"].items()} if version == 1 else {}
-        entry, triple = info["entry"], info["triple"]
-        aliases = {str(name): str(symbol) for name, symbol in info.get("aliases", {}).items()}
-    except (ValueError, KeyError, AttributeError, TypeError):
-        raise ArgumentError(f"load_module: {path} is damaged: the description of its functions does not "
-                            "parse") from None
-    if version != 1:
-        raise ArgumentError(f"load_module: {path} has format {version}, this version reads 1")
-    return Exported((), {name: decode(table) for name, table in tables.items()}, entry, triple, aliases=aliases)
+        info: dict[str, Any] = json.loads(code[start + len(_BEGIN):end])
+        version = info["version"]
+        if version != _VERSION:
+            raise _refused(path, f"has format {version}, this version reads {_VERSION}", _AGAIN)
+        signatures = {str(name): decode(base64.b64decode(text)) for name, text in info["functions"].items()}
+        aliases = {str(name): str(symbol) for name, symbol in info["aliases"].items()}
+        entry, triple, kind = (str(info[name]) for name in ("entry", "triple", "kind"))
+        return Exported((), signatures, entry, triple, aliases=aliases, kind=kind)
+    except (ArgumentError, ValueError, LookupError, AttributeError, TypeError, struct.error, RecursionError):
+        raise _refused(path, "is damaged: the description of its functions does not parse", _AGAIN) from None

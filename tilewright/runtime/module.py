@@ -17,7 +17,7 @@ from tilewright.runtime.loader import Library, hold_threads_at_exit, host_triple
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode, signatures_in
 from tilewright.runtime.timing import BenchmarkResult
-from tilewright.support.errors import ArgumentError, TargetError, described, with_hint
+from tilewright.support.errors import ArgumentError, LoadError, TargetError, described, with_hint
 from tilewright.support.target import Target
 from tilewright.support.views import View, Viewed, readable_bytes
 
@@ -222,7 +222,7 @@ class _Foreign:
 def load_module(path: str | Path) -> Module:
     """The module of an exported library (.so) or object (.o).
 
-    Raises ArgumentError when the file is not one that Tilewright wrote.
+    Raises LoadError when the file is damaged or not one that Tilewright wrote: before any of its code can run.
     """
     path = export.as_path("load_module", path)
     if not path.is_file():
@@ -231,13 +231,13 @@ def load_module(path: str | Path) -> Module:
         data = path.read_bytes()
     except OSError as error:
         raise ArgumentError(f"load_module: {path} cannot be read: {error.strerror}") from None
-    info = export.read_object_info(data, path)             # before any code of the file can run
+    code, info = export.read_file(data, path)
     if path.suffix not in export.LIBRARY_SUFFIXES:
-        return Module([data], info.signatures, info.entry_name, info.triple, aliases=info.aliases)
+        return Module([code], info.signatures, info.entry_name, info.triple, aliases=info.aliases)
     try:
         loaded = ffi.load_library(str(_fresh(path.resolve())))
     except (RuntimeError, OSError) as error:
-        raise ArgumentError(f"load_module: {path} cannot be loaded: {error}") from None
+        raise LoadError(f"load_module: {path} cannot be loaded: {error}") from None
     hold_threads_at_exit()
     module = Module([], info.signatures, info.entry_name, info.triple, aliases=info.aliases)
     module._library = _Foreign(loaded)

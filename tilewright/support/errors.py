@@ -46,6 +46,10 @@ class TargetError(TilewrightError, ValueError):
     """A target string or device name is not understood."""
 
 
+class LoadError(TilewrightError, RuntimeError):
+    """A file of compiled code is damaged, was not written by Tilewright, or cannot be loaded here."""
+
+
 class CallError(TilewrightError):
     """A compiled function was called with arguments that do not fit it."""
 
