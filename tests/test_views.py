@@ -115,7 +115,8 @@ def test_a_large_schedule_is_shown_in_part():
 def test_a_module(tmp_path):
     m = tw.compile(list(product()), name="product")
     check(m, "tilewright.Module for", "product(A: float32[64, 64], B: float32[64, 64], C: float32[64, 64])", "KiB")
-    check(tw.build(tw.IRModule({f"f{n}": te.create_prim_func(list(product(4)), f"f{n}") for n in range(3)})), "f2(")
+    functions = {f"f{n}": te.create_prim_func(list(product(4)), name=f"f{n}") for n in range(3)}
+    check(tw.build(tw.IRModule(functions)), "f2(")
     m.save(tmp_path / "m.o")
     check(tw.load_module(tmp_path / "m.o"), "product(A")
 

@@ -259,6 +259,19 @@ def damaged_pickle():
     pickle.loads(bytes(data))
 
 
+@wrong("`explain` of a module of two functions",
+       r"explain: the module has 2 functions")
+def explain_a_module():
+    func = te.create_prim_func(list(chain()))
+    tw.explain(tw.IRModule({"f": func, "g": func.with_attr("global_symbol", "g")}))
+
+
+@wrong("`profile` of what is not compiled",
+       r"profile: an object of type StageSchedule is no compiled function")
+def profile_a_schedule():
+    tw.profile(staged()[0])
+
+
 @wrong("`m[\"other\"]`: a function that the module does not have",
        r"the module has no function 'other'; it has matmul")
 def unknown_function():

@@ -150,11 +150,12 @@ def build(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | 
     if isinstance(inputs, StageSchedule) and args is not None:
         called = name or "default_function"
         key = cache_key(inputs.fingerprint(args) + called.encode(), resolved, options)
-        return module([Part(key, lambda: functions(inputs, args, called)[called], options)], resolved)
+        return module([Part(key, lambda: functions(inputs, args, called)[called], options,
+                            lambda: te.lower_ops(args, inputs.outputs, name=called)[0])], resolved)
     given = functions(inputs, args, name)
     resolved = common_target(given, resolved)
-    return module([Part(cache_key(show(f), resolved, options), functools.partial(_as_given, f), options)
-                   for f in given.values()], resolved, _aliases(given))
+    return module([Part(cache_key(show(f), resolved, options), as_given := functools.partial(_as_given, f), options,
+                        as_given) for f in given.values()], resolved, _aliases(given))
 
 
 def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | Target | None = None,
@@ -167,7 +168,7 @@ def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str 
     options, given = current_options(), functions(inputs, args, name)
     resolved = common_target(given, check_target(target))
     return module([Part(cache_key(f"rules {resolved.num_cores}\n{show(f)}", resolved, options),
-                        functools.partial(_by_rules, f, resolved), options)
+                        functools.partial(_by_rules, f, resolved), options, functools.partial(_as_given, f))
                    for f in given.values()], resolved, _aliases(given))
 
 
@@ -186,10 +187,11 @@ def _by_rules(func: PrimFunc, target: Target) -> PrimFunc:
 
 @dataclass(frozen=True)
 class Part:
-    """A function of a module: where its object is kept, and how the scheduled function is made."""
+    """A function of a module: where its object is kept, how the scheduled function is made, and what it computes."""
     key: str | None
     make: Callable[[], PrimFunc]
     options: Options
+    definition: Callable[[], PrimFunc]
 
     def compiled(self, target: Target) -> Compiled:
         """Its object, from the cache if it is there."""
@@ -207,7 +209,8 @@ def module(parts: Sequence[Part], target: Target, aliases: Mapping[str, str] | N
                "tir": lambda: "\n\n".join(map(show, flat()))}
     return Module([c.data for c in compiled], {c.signature.name: c.signature for c in compiled},
                   compiled[0].signature.name, target.triple, sources,
-                  lambda others: llvm.standalone_object(flat(), target, others), aliases)
+                  lambda others: llvm.standalone_object(flat(), target, others), aliases,
+                  {c.signature.name: part.definition for c, part in zip(compiled, parts)})
 
 
 def compile_kernel(func: PrimFunc, target: Target, rules: bool, alias: Mapping[int, int]) -> bytes:

@@ -1,4 +1,4 @@
 """Built-in schedules, one file per kind of kernel, as functions over the public primitives."""
-from tilewright.rules.apply import apply_rules
+from tilewright.rules.apply import Decision, Rules, apply_rules
 
-__all__ = ["apply_rules"]
+__all__ = ["Decision", "Rules", "apply_rules"]

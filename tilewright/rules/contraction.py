@@ -84,7 +84,8 @@ def is_matrix_product(facts: BlockFacts) -> bool:
 
 
 def schedule_contraction(sch: Schedule, product: BlockFacts, epilogue: BlockRV | None, target: Target) -> None:
-    """Schedule a rank-2 sum of products and the elementwise block that reads it (a copy is made when there is none)."""
+    """Keep a tile of the product in registers while k runs, over packed columns in cache; then compute the elementwise
+    block that reads it (a copy is made when there is none)."""
     m, n, k = (SYMBOLIC if e is None else e for e in (*product.spatial, *product.reduced))
     itemsize = dtype.bytes_of(product.written.dtype)
     tile = choose_tile(m, n, k, itemsize, target)

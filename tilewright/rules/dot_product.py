@@ -126,7 +126,8 @@ def round_up(extent: int, factor: int) -> int:
 
 def schedule_dot_product(sch: Schedule, product: DotProduct, row: DotIntrin, epilogue: BlockRV | None,
                          target: Target) -> None:
-    """Schedule the product and the elementwise block that reads it (a copy is made when there is none)."""
+    """Compute tiles of the product by dot product instructions, from packed operands; then the elementwise block that
+    reads it (a copy is made when there is none)."""
     rv, group, together = product.facts.rv, row.group, rows_together(product.a)
     rows, vectors = choose_tile(*product.extents[:2], row.lanes, together, target)
     width = vectors * row.lanes

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -26,10 +26,12 @@ class Function:
     ValueError or TypeError too) for arguments that do not fit, before anything is written. A torch tensor that
     requires grad is refused while torch records gradients: the call would be invisible to it.
     """
-    __slots__ = ("name", "signature", "_native")
+    __slots__ = ("name", "signature", "definition", "_native")
 
-    def __init__(self, native: Any, name: str, signature: Signature | None = None) -> None:
-        self._native, self.name, self.signature = native, name, signature
+    def __init__(self, native: Any, name: str, signature: Signature | None = None,
+                 definition: Callable[[], Any] | None = None) -> None:
+        """definition: gives the IR of what is computed, for tools that know IR."""
+        self._native, self.name, self.signature, self.definition = native, name, signature, definition
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         if named:

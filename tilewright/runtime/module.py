@@ -30,20 +30,22 @@ class Module(Viewed):
     A function goes by its symbol; `aliases` are other names of some: those that they had in the IRModule.
     `objects` are object files for `triple`, each function as `__tvm_ffi_<name>`. They are linked into the
     process when the first function is asked for, so that code for another machine can be made and saved
-    here. `sources` gives readable forms by name ("ll", "s", "tir"), made on demand. A pickled module carries
-    its objects: like every pickle it is to be loaded only from where code may come.
+    here. `sources` gives readable forms by name ("ll", "s", "tir"), made on demand; `definitions` the IR of what
+    a function computes. A pickled module carries its objects alone: like every pickle it is to be loaded only
+    from where code may come.
     """
 
     def __init__(self, objects: Sequence[bytes], signatures: Mapping[str, Signature],
                  entry_name: str | None = None, triple: str | None = None,
                  sources: Mapping[str, Callable[[], str]] | None = None,
                  merge: Callable[[Sequence[str]], bytes] | None = None,
-                 aliases: Mapping[str, str] | None = None) -> None:
+                 aliases: Mapping[str, str] | None = None,
+                 definitions: Mapping[str, Callable[[], Any]] | None = None) -> None:
         self.objects, self.signatures = tuple(objects), dict(signatures)
         self.entry_name = entry_name or next(iter(self.signatures), "main")
         self.aliases = {ENTRY: self.entry_name, **(aliases or {})}
         self.triple = triple or host_triple()
-        self._sources, self._merge = dict(sources or {}), merge
+        self._sources, self._merge, self._definitions = dict(sources or {}), merge, dict(definitions or {})
         self._functions: dict[str, Function] = {}
         self._imported: list[Module] = []
         self._library: Any = None
@@ -112,7 +114,8 @@ class Module(Viewed):
             if self._library is None:
                 self._library = self._load()
             if symbol not in self._functions:
-                self._functions[symbol] = Function(self._library.function(symbol), symbol, self.signatures[symbol])
+                self._functions[symbol] = Function(self._library.function(symbol), symbol, self.signatures[symbol],
+                                                   self._definitions.get(symbol))
             return self._functions.setdefault(name, self._functions[symbol])
 
     def _load(self) -> Library:

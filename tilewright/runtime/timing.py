@@ -41,10 +41,10 @@ class BenchmarkResult:
 
     def __str__(self) -> str:
         names = ("mean", "median", "min", "max", "std")
-        return ", ".join(f"{name} {_readable(getattr(self, name))}" for name in names)
+        return ", ".join(f"{name} {readable_seconds(getattr(self, name))}" for name in names)
 
 
-def _readable(seconds: float) -> str:
+def readable_seconds(seconds: float) -> str:
     """The time with four digits in the unit that suits it."""
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
         if seconds * scale >= 1:

@@ -1,0 +1,85 @@
+"""`explain`: which rule took each block, and the schedule that it wrote, as a program."""
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+
+from tilewright.driver.lower import Input, check_target, common_target, functions
+from tilewright.rules import Decision, Rules
+from tilewright.schedule import Schedule
+from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.support.target import Target
+from tilewright.support.views import View, Viewed
+from tilewright.tir import PrimFunc
+
+_WIDTH = 116
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation(Viewed):
+    """What the rules did with a function. `str(e)` is a program that does it again, primitive by primitive.
+
+    func: the function that was scheduled, which is not the one given where that was rewritten before; decisions: the
+    rules, in order; schedule: the result, whose `trace` has all calls.
+    """
+    func: PrimFunc
+    is_rewritten: bool
+    target: Target
+    decisions: tuple[Decision, ...]
+    schedule: Schedule
+
+    @property
+    def program(self) -> str:
+        """Python that makes the same schedule, as the Schedule `sch`."""
+        name = self.func.name if self.func.name.isidentifier() else "main"
+        rewritten = ["# a product of signed bytes is computed as one of unsigned bytes"] if self.is_rewritten else []
+        parts = ["import tilewright as tw", "from tilewright.script import tir as T", "", *rewritten,
+                 self.func.script(), "", f"sch = tw.Schedule({name})"]
+        return "\n".join([*parts, *self._steps()]) + "\n"
+
+    def _steps(self) -> list[str]:
+        """The calls, each decision with a comment above its own."""
+        trace = self.schedule.trace.simplified()
+        lines = dict(zip(trace, trace.as_python()))
+        owner = {entry: d for d in self.decisions for entry in d.entries}
+        said: set[int] = set()
+        out: list[str] = []
+        for entry, line in lines.items():
+            decision = owner.get(entry)
+            if decision is not None and id(decision) not in said:
+                said.add(id(decision))
+                out += ["", *_comment(decision)]
+            out.append(line)
+        left = [d for d in self.decisions if id(d) not in said]
+        return out + [line for d in left for line in ("", *_comment(d))]
+
+    def __str__(self) -> str:
+        return self.program
+
+    def view(self) -> View:
+        rows = [(", ".join(d.blocks), d.rule or "none", ", ".join(name for name, _ in d.refused) or "none", d.doc)
+                for d in self.decisions]
+        return View(f"rules for {self.func.name} on {self.target}", rows, ("blocks", "rule", "refused", "what it does"),
+                    [("the schedule, as a program", lambda: self), ("the loops", lambda: self.schedule)])
+
+
+def _comment(d: Decision) -> list[str]:
+    """What was decided, as comments."""
+    texts = [f"{', '.join(d.blocks)}: {d.rule or 'no rule'}. {d.doc}"]
+    texts += [f"not {name}: {why}" for name, why in d.refused]
+    return [f"# {line}" for text in texts for line in textwrap.wrap(text, _WIDTH)]
+
+
+def explain(inputs: Input, target: str | Target | None = None, name: str | None = None) -> Explanation:
+    """What `compile` does with a function or with tensors: the rule that takes each block, and its schedule.
+
+    Raises ArgumentError for a module of several functions, and where loops have been scheduled already.
+    """
+    given = functions(inputs, None, name)
+    resolved = common_target(given, check_target(target))
+    if len(given) != 1:
+        raise ArgumentError(with_hint(f"explain: the module has {len(given)} functions",
+                                      f"explain one of them: {', '.join(given)}"))
+    func, = given.values()
+    rules = Rules(func, resolved)
+    return Explanation(rules.func, rules.func is not func, resolved, tuple(rules.decisions), rules.schedule)
