@@ -117,7 +117,10 @@ class StageSchedule(Viewed):
     def cache_read(self, tensor: Tensor, scope: str, readers: Any) -> Tensor:
         """A copy of tensor in memory of the given scope, which the readers read in its place.
 
-        readers is a tensor or operation, or a list of them. Raises ScheduleError when one does not read it.
+        readers is a tensor or operation, or a list of them.
+
+        Legal when tensor belongs to a stage of the schedule, scope is a kind of memory, and there are readers, each of
+        which reads tensor.
         """
         stage = self._tensor_stage("cache_read", tensor)
         given = list(readers) if isinstance(readers, (list, tuple)) else [readers]
@@ -145,12 +148,13 @@ class StageSchedule(Viewed):
     def cache_write(self, tensor: Any, scope: str) -> Any:
         """Compute tensor in memory of the given scope, and copy the result to its place.
 
-        Of an operation with several outputs a list of all is given, and returned.
+        Of an operation with several outputs a list of all is given, and returned. The stage of tensor becomes the copy,
+        with the axes of the operation for loops; the returned tensor's stage has the computation with its reduction
+        axes. Loops that split, fuse and reorder have made of the spatial axes become the dimensions of the cache, in
+        their order.
 
-        The stage of tensor becomes the copy, with the axes of the operation for loops; the returned tensor's stage has
-        the computation with its reduction axes. Loops that split, fuse and reorder have made of the spatial axes
-        become the dimensions of the cache, in their order. Raises ScheduleError where these are no box, or where
-        something was said of loops that go.
+        Legal when tensor is computed by a stage of the schedule, scope is a kind of memory, the loops made of the
+        spatial axes are a box, and nothing was said of loops that go.
         """
         given = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
         stages = [self._tensor_stage("cache_write", t) for t in given]
@@ -187,8 +191,10 @@ class StageSchedule(Viewed):
         """Reduce each iteration of a reduction loop of tensor on its own; the new tensor (or tensors) of these parts.
 
         The new tensor has one more axis, at factor_axis; the stage of tensor reduces it, over the only
-        `s[tensor].op.reduce_axis`. Raises ScheduleError when axis is no loop of the stage's reduction, or loops of the
-        output were scheduled before.
+        `s[tensor].op.reduce_axis`.
+
+        Legal when axis is a loop of the stage's reduction, made of its reduction axes alone, and no loop of the output
+        was scheduled before.
         """
         stage = self._tensor_stage("rfactor", tensor)
         record, parts, final = factor(self, tensor, axis, factor_axis)

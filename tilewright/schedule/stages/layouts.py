@@ -63,9 +63,11 @@ class LayoutCalls(LoopCalls):
         """Keep the element at indices i, j, ... at mapping_function(i, j, ...), which may hold te.AXIS_SEPARATOR.
 
         A computation then runs in the order of its new indices: its new axes are returned, and take the place of the
-        spatial ones; the map must be one to one onto a box. What is read or written under the new layout is told by
-        the map alone, so expressions stay as they are. Arguments have the new shape: the caller gives, or gets, that.
-        A second call maps the indices of the first. Raises ScheduleError when spatial loops were changed before.
+        spatial ones. What is read or written under the new layout is told by the map alone, so expressions stay as they
+        are. Arguments have the new shape: the caller gives, or gets, that. A second call maps the indices of the first.
+
+        Legal when mapping_function takes as many indices as the result has, is one to one onto a box where this stage
+        is computed, no spatial loop was split, fused or reordered before, and the stage is not part of a scan.
         """
         call = self._call("transform_layout", [], getattr(mapping_function, "__name__", repr(mapping_function)))
         self._schedule.scans.require_outside(call, self)

@@ -25,8 +25,10 @@ class LoopCalls(MemoryCalls):
         """Split a loop in (outer, inner): the inner runs `factor` times, or the outer `nparts` times.
 
         An extent that does not divide is guarded. disable_predication, TVM's promise that it does, is accepted; a guard
-        is left out where that is seen to be so, with or without the promise. Raises ScheduleError for a parent that
-        is not a loop of this stage, or a factor that is not a positive integer.
+        is left out where that is seen to be so, with or without the promise.
+
+        Legal when parent is a loop of this stage of which nothing was said yet (how it runs, what is computed there),
+        and one of factor and nparts is given, a positive constant.
         """
         given = ", ".join([f"{k}={v}" for k, v in (("factor", factor), ("nparts", nparts)) if v is not None])
         call = self._call("split", [parent], given)
@@ -43,7 +45,10 @@ class LoopCalls(MemoryCalls):
         return outer, inner
 
     def tile(self, x_parent: IterVar, y_parent: IterVar, x_factor: int, y_factor: int) -> tuple[IterVar, ...]:
-        """Split two loops and reorder them to (x.outer, y.outer, x.inner, y.inner), which is returned."""
+        """Split two loops and reorder them to (x.outer, y.outer, x.inner, y.inner), which is returned.
+
+        Legal when both splits are, and x_parent and y_parent are different loops.
+        """
         call = self._call("tile", [x_parent, y_parent], f"{x_factor}, {y_factor}")
         if x_parent is y_parent:
             call.refuse(f"the axis {axis_name(x_parent)} is given twice")
@@ -59,6 +64,8 @@ class LoopCalls(MemoryCalls):
         """One loop over the product of adjacent loops, all spatial or all of the reduction.
 
         Loops are taken in the order that they stand in. Of no loops, it is a new outermost one that runs once.
+
+        Legal when the loops are loops of this stage, next to each other, of one kind, and nothing was said of them yet.
         """
         call = self._call("fuse", args)
         if not args:
@@ -96,7 +103,11 @@ class LoopCalls(MemoryCalls):
         return unit
 
     def reorder(self, *args: IterVar) -> None:
-        """Put the given loops in the given order, outermost first, on the places that they have together."""
+        """Put the given loops in the given order, outermost first, on the places that they have together.
+
+        Legal when the loops are loops of this stage, each given once, and no value goes from one iteration to another
+        that would then come before it.
+        """
         call = self._call("reorder", args)
         for place, iv in zip(self._places(call, args), args):
             self._leaves[place] = iv

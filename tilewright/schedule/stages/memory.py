@@ -41,13 +41,19 @@ class MemoryCalls(StageAxes):
         """Compute the next iteration's part of this stage, in a second copy of its memory, while this one's is read.
 
         The loop at which the stage is computed becomes a software pipeline of two stages.
+
+        Legal when this stage is computed at a serial loop of its reader.
         """
         call = self._call("double_buffer", [])
         self._require_computed(call)
         self.requests.append(Request("double_buffer", (), call))
 
     def rolling_buffer(self) -> None:
-        """Keep what the iterations of the loop around this stage have in common, in a circular buffer."""
+        """Keep what the iterations of the loop around this stage have in common, in a circular buffer.
+
+        Legal when this stage is computed at a serial loop of its reader, whose iterations need regions that overlap and
+        move in one direction.
+        """
         call = self._call("rolling_buffer", [])
         self._require_computed(call)
         self.requests.append(Request("rolling_buffer", (), call))
@@ -55,8 +61,7 @@ class MemoryCalls(StageAxes):
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
         """Pad the result so that the stride of `axis`, in elements, is offset modulo factor.
 
-        Raises ScheduleError for an axis that is not one of the operation's own, or numbers that are not
-        0 <= offset < factor.
+        Legal when this stage is computed, axis is one of the operation's own axes, and 0 <= offset < factor.
         """
         call = self._call("storage_align", [axis], f"{factor}, {offset}")
         self._require_computed(call)
@@ -70,7 +75,10 @@ class MemoryCalls(StageAxes):
         self.requests.append(Request("storage_align", (places[0], factor, offset), call))
 
     def prefetch(self, tensor: Tensor, var: IterVar, offset: int) -> None:
-        """Ask at each iteration of the loop `var` for what this stage reads of tensor `offset` iterations later."""
+        """Ask at each iteration of the loop `var` for what this stage reads of tensor `offset` iterations later.
+
+        Legal when this stage is computed and reads tensor, var is one of its loops, and offset is a positive number.
+        """
         name = tensor.name if isinstance(tensor, Tensor) else described(tensor)
         call = self._call("prefetch", [tensor, var], f"{offset}")
         self._require_computed(call)
@@ -85,8 +93,9 @@ class MemoryCalls(StageAxes):
     def set_store_predicate(self, predicate: Expr) -> None:
         """Accept that only some of the threads that share this stage's reduction store its result.
 
-        Such a reduction stores once whatever the predicate says, so nothing is recorded. Raises ScheduleError for a
-        predicate that speaks of anything else than thread axes to which reduction axes of this stage are bound:
+        Such a reduction stores once whatever the predicate says, so nothing is recorded.
+
+        Legal when predicate speaks of thread axes alone to which reduction axes of this stage are bound: by any other,
         elements would keep what the memory held before.
         """
         call = self._call("set_store_predicate", [], str(predicate))
@@ -102,8 +111,7 @@ class MemoryCalls(StageAxes):
         """Accept thread axes that loops of the schedule are bound to, by then or later: they are launched once, around
         the stage.
 
-        Raises ScheduleError for what is no thread axis; for an axis to which no loop is bound in the end, when the
-        schedule is used.
+        Legal when each is a thread axis. Where the schedule is used, some loop is bound to each.
         """
         given = list(threads) if isinstance(threads, (list, tuple)) else [threads]
         call = self._call("env_threads", given)

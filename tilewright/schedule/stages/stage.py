@@ -55,19 +55,34 @@ class Stage(LayoutCalls):
     # ---- how loops run; what was said last of a loop holds
 
     def vectorize(self, var: IterVar) -> None:
-        """Compute the iterations of a spatial loop in the lanes of vectors."""
+        """Compute the iterations of a spatial loop in the lanes of vectors.
+
+        Legal when the loop is one of this stage, none of its reduction and not the steps of a scan. Its extent is a
+        constant where the schedule is used.
+        """
         self._mark("vectorize", var)
 
     def parallel(self, var: IterVar) -> None:
-        """Run the iterations of a spatial loop on several threads."""
+        """Run the iterations of a spatial loop on several threads.
+
+        Legal when the loop is one of this stage, none of its reduction and not the steps of a scan, and no iteration
+        writes what another one reads or writes.
+        """
         self._mark("parallel", var)
 
     def unroll(self, var: IterVar) -> None:
-        """Write out the iterations of a loop one after the other."""
+        """Write out the iterations of a loop one after the other.
+
+        Legal when the loop is one of this stage. Its extent is a constant where the schedule is used.
+        """
         self._mark("unroll", var)
 
     def bind(self, ivar: IterVar, thread_ivar: IterVar) -> None:
-        """Give each iteration of a loop to a thread or block of threads of a GPU."""
+        """Give each iteration of a loop to a thread or block of threads of a GPU.
+
+        Legal when ivar is a loop of this stage, thread_ivar is a thread axis (`te.thread_axis`), and no other loop of
+        the stage is bound to it; a virtual thread may be bound again.
+        """
         call = self._call("bind", [ivar, thread_ivar])
         if not isinstance(thread_ivar, IterVar) or thread_ivar.iter_type != THREAD_INDEX:
             call.refuse(f"{axis_name(thread_ivar)} is not a thread axis",
@@ -83,6 +98,9 @@ class Stage(LayoutCalls):
 
         "auto_unroll_max_step" unrolls short loops inside; "import_llvm" links LLVM IR, the text or the path of a .ll
         file, whose functions call_extern can then call.
+
+        Legal when the loop is one of this stage and pragma_type is a string other than "import_c": there is no C
+        compiler here.
         """
         call = self._call("pragma", [var], repr(pragma_type))
         self._require_leaf(call, var)
@@ -100,6 +118,9 @@ class Stage(LayoutCalls):
 
         Where no loop outside runs steps of the reduction, it is the intrinsic's whole computation; else its reset
         starts the reduction and its update runs the steps.
+
+        Legal when the loop is one of this stage, no other loop of it is tensorized, and the loops from there on compute
+        what the intrinsic declares.
         """
         call = self._call("tensorize", [var], getattr(tensor_intrin, "name", repr(tensor_intrin)))
         self._require_leaf(call, var)
@@ -144,8 +165,9 @@ class Stage(LayoutCalls):
     def compute_at(self, parent: Stage, scope: IterVar) -> None:
         """Compute what one iteration of the loop `scope` of `parent` needs, inside that iteration.
 
-        Raises ScheduleError when parent does not need this stage, scope is not one of its loops, or the
-        stages would be computed inside each other.
+        Legal when this stage is computed and no output, scope is a loop of the stage parent, which needs this stage
+        directly or through others, and parent is not computed inside this stage. Every other reader of this stage is
+        below that loop too.
         """
         where = parent.op.name if isinstance(parent, Stage) else repr(parent)
         call = self._call("compute_at", [], f"s[{where}], {axis_name(scope)}")
@@ -170,7 +192,11 @@ class Stage(LayoutCalls):
         self.attachment = Attachment(call, parent, scope)
 
     def compute_inline(self) -> None:
-        """Compute the elements of this stage where they are read, and store none."""
+        """Compute the elements of this stage where they are read, and store none.
+
+        Legal when this stage is computed, has one output that is none of the schedule, reduces nothing, and is not part
+        of a scan.
+        """
         call = self._call("compute_inline", [])
         self._require_computed(call)
         if self.is_output:
@@ -185,12 +211,19 @@ class Stage(LayoutCalls):
         self.attachment = Attachment(call)
 
     def compute_root(self) -> None:
-        """Compute this stage on its own, before everything that reads it (the default)."""
+        """Compute this stage on its own, before everything that reads it (the default).
+
+        Legal when the stage is one of the schedule.
+        """
         self._call("compute_root", [])
         self.attachment = None
 
     def set_scope(self, scope: str) -> None:
-        """Keep the result in memory of the given scope ("local", "shared", ...)."""
+        """Keep the result in memory of the given scope ("local", "shared", ...).
+
+        Legal when scope is a kind of memory, and the result is neither an argument of the function nor the state of a
+        scan.
+        """
         call = self._call("set_scope", [], repr(scope))
         require_scope_of(call, scope)
         if isinstance(self.op, PlaceholderOp) or self.is_output:
