@@ -71,28 +71,32 @@ class Worker:
 
 
 def check_programs(programs: Iterable[Drawn], jobs: int = 2, limit: float = 120) -> Iterator[dict[str, Any]]:
-    """The reports of the programs, in the order in which they are ready."""
-    todo: queue.SimpleQueue[Drawn] = queue.SimpleQueue()
-    count = 0
-    for program in programs:
-        todo.put(program)
-        count += 1
-    done: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    """The reports of the programs, in the order in which they are ready; a program is drawn when it is begun."""
+    todo, lock = iter(programs), threading.Lock()
+    done: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
 
     def work() -> None:
         worker = Worker(limit)
         try:
             while True:
-                done.put(worker.check(todo.get_nowait()))
-        except queue.Empty:
-            pass
+                with lock:
+                    program = next(todo, None)
+                if program is None:
+                    return
+                done.put(worker.check(program))
         finally:
             worker.close()
+            done.put(None)
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(jobs)]
     for t in threads:
         t.start()
-    for _ in range(count):
-        yield done.get()
+    left = jobs
+    while left:
+        report = done.get()
+        if report is None:
+            left -= 1
+        else:
+            yield report
     for t in threads:
         t.join()

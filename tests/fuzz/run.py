@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import json
+import math
 import resource
 import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
@@ -71,9 +72,17 @@ class Summary:
         return "\n".join(lines)
 
 
-def run_programs(programs: Iterable[Drawn], jobs: int, limit: float, progress: bool = False) -> Summary:
-    summary = Summary()
-    for report in check_programs(programs, jobs, limit):
+def run_programs(programs: Iterable[Drawn], jobs: int, limit: float, progress: bool = False,
+                 seconds: float = math.inf, first: bool = False) -> Summary:
+    """The reports of the programs; no more are begun after so many seconds, or, with first, after a failure."""
+    summary, end = Summary(), time.monotonic() + seconds
+
+    def wanted() -> Iterator[Drawn]:
+        for p in programs:
+            if time.monotonic() > end or first and summary.failures:
+                return
+            yield p
+    for report in check_programs(wanted(), jobs, limit):
         summary.add(report)
         if progress and report["kind"] != "ok":
             what = report["detail"].splitlines()[0][:200]
@@ -87,14 +96,17 @@ def run_programs(programs: Iterable[Drawn], jobs: int, limit: float, progress: b
 @click.option("--kind", type=click.Choice(list(SHARES)), help="Programs of this kind alone.")
 @click.option("--jobs", default=2, show_default=True, help="Processes.")
 @click.option("--limit", default=120.0, show_default=True, help="Seconds for one program.")
+@click.option("--seconds", default=math.inf, help="Begin no more programs after so many seconds.")
+@click.option("--first", is_flag=True, help="Stop at the first failure.")
 @click.option("--details/--no-details", default=True, show_default=True,
               help="Print program and trace of each failure.")
 @click.option("--out", default="", help="File that receives the reports, one line of JSON each.")
-def main(programs: int, seed: int, kind: str | None, jobs: int, limit: float, details: bool, out: str) -> None:
+def main(programs: int, seed: int, kind: str | None, jobs: int, limit: float, seconds: float, first: bool,
+         details: bool, out: str) -> None:
     """Check random programs; exit status 1 when one is wrong."""
     start = time.time()
     seeds = range(seed, seed + programs)
-    summary = run_programs([(kind or kind_of(s), s) for s in seeds], jobs, limit, progress=True)
+    summary = run_programs(((kind or kind_of(s), s) for s in seeds), jobs, limit, True, seconds, first)
     if out:
         with open(out, "w") as f:
             f.writelines(json.dumps(r) + "\n" for r in summary.reports)
@@ -103,7 +115,7 @@ def main(programs: int, seed: int, kind: str | None, jobs: int, limit: float, de
     print(summary.text())
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = spent.ru_utime + spent.ru_stime
-    print(f"{time.time() - start:.0f} s; {cpu:.0f} s of CPU, {cpu / max(programs, 1):.3f} a program")
+    print(f"{time.time() - start:.0f} s; {cpu:.0f} s of CPU, {cpu / max(len(summary.reports), 1):.3f} a program")
     sys.exit(bool(summary.failures))
 
 

@@ -428,6 +428,21 @@ def tensorize_gaps():
     watch(sch).tensorize(inner, vector())
 
 
+@wrong("`tensorize(i_1, intrin)` of a block that computes with memory of its own",
+       r"x, which stands for x0, is memory of a block that is to be replaced")
+def tensorize_own_memory():
+    @T.prim_func
+    def scratch(C: T.Buffer((16,), "int32")):
+        for i in range(16):
+            with T.block("C"):
+                vi = T.axis.spatial(16, i)
+                x = T.alloc_buffer((16,), "int32")
+                C[vi] = x[vi] + 1
+    sch = Schedule(scratch)
+    inner = split(sch)
+    watch(sch).tensorize(inner, vector())
+
+
 @wrong("`transform_layout(block, \"y\", ...)` of a view that tensorize made", r"y is a view of C")
 def layout_of_view():
     sch = elementwise()

@@ -18,6 +18,7 @@ from tilewright.schedule.state import BlockRV, LoopRV, statements
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
 from tilewright.tir.expr import IntImm
+from tilewright.tir.node import walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Stmt
 from tilewright.tir.tensor_intrin import TensorIntrin, parameter_buffers, root_block, scalar_parameters
 
@@ -60,6 +61,7 @@ def tensorize(sch: Schedule, block_or_loop: BlockRV | LoopRV | str, tensor_intri
     analyzer = _analyzer(sch, outer)
     params = parameter_buffers(desc)
     operands, scalars = match(root_block(desc), params, scalar_parameters(desc), outer.body, analyzer, realize)
+    _check_memory(params, operands, realize)
     _check_aliases(described, params, operands, realize)
     _check_written(params, operands, described, realize)
     body = root_block(impl)
@@ -136,6 +138,14 @@ def _check_written(params: Sequence[Buffer], operands: Mapping[Buffer, Operand],
                 if step != 1 and not (isinstance(extent, IntImm) and extent.value == 1)]
         require(b not in written or not gaps, f"{operands[b].buffer.name} is written in steps of "
                 f"{max(gaps, default=1)} elements, which leaves gaps", at)
+
+
+def _check_memory(params: Sequence[Buffer], operands: Mapping[Buffer, Operand], at: BlockRealize) -> None:
+    """No operand is memory of a block inside: that goes with the block."""
+    inside = {b for n in walk(at.block.body) if isinstance(n, Block) for b in n.alloc_buffers}
+    for b in params:
+        require(operands[b].buffer not in inside, f"{operands[b].buffer.name}, which stands for {b.name}, is memory of "
+                "a block that is to be replaced", at)
 
 
 def _check_aliases(described: Sequence[Leaf], params: Sequence[Buffer], operands: Mapping[Buffer, Operand],
