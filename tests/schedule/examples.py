@@ -369,6 +369,29 @@ def set_scope():
 
 
 @example
+def unsafe_set_dtype():
+    sch = Schedule(chain())
+    sch.unsafe_set_dtype("B", 0, "int64")
+    return sch
+
+
+@example
+def read_at():
+    sch = Schedule(chain())
+    outer, _ = sch.split(sch.get_loops("C")[0], [None, 5])
+    sch.read_at(outer, "C", 0, "local")
+    return sch
+
+
+@example
+def write_at():
+    sch = Schedule(chain())
+    outer, _ = sch.split(sch.get_loops("B")[0], [None, 5])
+    sch.write_at(outer, "B", 0, "local")
+    return sch
+
+
+@example
 def storage_align():
     sch = Schedule(stencil())
     sch.storage_align("B", 0, 0, 8, 1)

@@ -36,9 +36,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "Where blocks are computed": ("compute_at", "reverse_compute_at", "compute_inline", "reverse_compute_inline"),
     "Reductions": ("decompose_reduction", "rfactor"),
     "Copies of buffers": (
-        "cache_read", "cache_write", "cache_inplace", "cache_index", "reindex", "reindex_cache_read",
-        "reindex_cache_write"),
-    "Memory of buffers": ("set_scope", "transform_layout", "storage_align", "set_axis_separator", "rolling_buffer"),
+        "cache_read", "cache_write", "read_at", "write_at", "cache_inplace", "cache_index", "reindex",
+        "reindex_cache_read", "reindex_cache_write"),
+    "Memory of buffers": ("set_scope", "transform_layout", "storage_align", "set_axis_separator", "rolling_buffer",
+                          "unsafe_set_dtype"),
     "Iterations of blocks": (
         "reorder_block_iter_var", "transform_block_layout", "decompose_padding", "pad_einsum"),
     "Tensor intrinsics": ("blockize", "tensorize"),

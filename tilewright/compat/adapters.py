@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright import runtime, schedule
-from tilewright.compat.nodes import kind
+from tilewright import runtime
 from tilewright.runtime import Device, Tensor
-from tilewright.tir import IRModule, PrimFunc
 
 
 def device(dev_type: Any = "cpu", dev_id: int = 0) -> Device:
@@ -54,11 +52,3 @@ def enabled_targets() -> list[tuple[str, Device]]:
 def requires_llvm(test: Any = None) -> Any:
     """Decorator of tests that need code generation for the CPU, which is always there."""
     return test if test is not None else requires_llvm
-
-
-def _schedule(mod: PrimFunc | IRModule, *, seed: int | None = None, **_: Any) -> schedule.Schedule:
-    """A schedule of mod; TVM's debugging keywords are accepted and ignored. Without a seed samples start from 0."""
-    return schedule.Schedule(mod, seed=0 if seed is None else seed)
-
-
-Schedule = kind("Schedule", _schedule, lambda x: isinstance(x, schedule.Schedule), of=schedule.Schedule)

@@ -6,7 +6,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright import runtime, schedule, te, tir
+from tilewright import runtime, te, tir
 from tilewright.compat import (
     adapters,
     arith,
@@ -16,6 +16,7 @@ from tilewright.compat import (
     node_json,
     nodes,
     passes,
+    schedules,
     stmt_functor,
     te_schedule,
     values,
@@ -25,8 +26,6 @@ from tilewright.lowering.pass_context import PassContext, PrimFuncPass, build_co
 from tilewright.runtime.timing import BenchmarkResult
 from tilewright.schedule.index_map import IndexMap
 from tilewright.schedule.stages.facade import StageSchedule
-from tilewright.schedule.state import ExprRV
-from tilewright.schedule.trace import Trace
 from tilewright.script import from_source, ir_module
 from tilewright.script import ir as script_ir
 from tilewright.script import tir as script_tir
@@ -66,7 +65,7 @@ _TIR = {
     **_INDEXING, **nodes.OPERATORS, **nodes.FUNCTIONS, **nodes.LITERALS, **nodes.NODES, **values.NODES,
     "Range": nodes.Range, "ForKind": nodes.ForKind, "decl_buffer": values.decl_buffer,
     "PrimExpr": tir.Expr, "Stmt": tir.Stmt, "IndexMap": IndexMap, "stmt_seq": lambda *stmts: tir.seq(stmts),
-    "Schedule": adapters.Schedule, "ScheduleError": errors.ScheduleError,
+    **schedules.NAMES,
     "assume": lambda condition: tir.intrinsic("assume", condition),
     **_INTRINSICS,
 }
@@ -90,9 +89,7 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.te.hybrid": ({"script": te.hybrid.script}, "Functions with loops as operations."),
     "tvm.te.tensor": (early.TENSOR, "Tensors and operations."),
     "tvm.tir": (_TIR, "The loop IR."),
-    "tvm.tir.schedule": ({
-        "Schedule": adapters.Schedule, "BlockRV": schedule.BlockRV, "LoopRV": schedule.LoopRV, "ExprRV": ExprRV,
-        "ScheduleError": errors.ScheduleError, "Trace": Trace}, "Schedules of blocks."),
+    **schedules.MODULES,
     "tvm.tir.analysis": ({"expr_deep_equal": tir.structural_equal}, "Questions about IR."),
     "tvm.tir.transform": ({"prim_func_pass": passes.prim_func_pass, "PrimFuncPass": PrimFuncPass,
                            **passes.TRANSFORMS}, "Passes over functions."),

@@ -10,6 +10,7 @@ from tilewright.schedule.primitives import (
     cache_index,
     cache_inplace,
     compute_at,
+    dtypes,
     einsum,
     inline,
     layout,
@@ -17,6 +18,7 @@ from tilewright.schedule.primitives import (
     padding,
     partition,
     prefetch,
+    read_write_at,
     reduction,
     reindex,
     reverse_inline,
@@ -34,8 +36,8 @@ from tilewright.schedule.trace import Entry, Trace
 __all__ = [
     "PRIMITIVES", "BlockRV", "Entry", "ExprRV", "LoopRV", "Schedule", "Trace", "annotations", "block_axes",
     "block_layout", "blockize", "cache", "cache_inplace", "cache_index", "compute_at",
-    "einsum", "inline", "intrinsics", "layout", "loops", "padding", "partition",
-    "prefetch", "primitive",
+    "dtypes", "einsum", "inline", "intrinsics", "layout", "loops", "padding", "partition",
+    "prefetch", "primitive", "read_write_at",
     "reduction", "replay", "reindex", "reverse_inline", "rfactor", "rolling", "sampling", "scopes", "stages", "storage",
     "tensorize",
 ]

@@ -20,6 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PRIMITIVES: dict[str, Callable[..., Any]] = {}
+_OLDER = {"blockize": {"loop": "target"}}              # names that arguments had in earlier years
 
 
 def primitive(fn: Callable[P, R]) -> Callable[P, R]:
@@ -50,10 +51,15 @@ def _method(fn: Callable[P, R], is_pure: bool = False, samples: bool = False) ->
     defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     blocks = frozenset(p.name for p in parameters if "BlockRV" in str(p.annotation))
     flags = frozenset(p.name for p in parameters if p.annotation == "bool")
-    kind = KINDS[name] = Kind(name, rest, is_pure, samples, blocks, flags)
+    gives_list = str(signature.return_annotation).startswith("list")
+    kind = KINDS[name] = Kind(name, rest, is_pure, samples, blocks, flags, gives_list)
+    older = _OLDER.get(name, {})
 
     @functools.wraps(fn)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        for old, new in older.items():
+            if old in kwargs:
+                kwargs[new] = kwargs.pop(old)
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as why:

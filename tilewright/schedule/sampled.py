@@ -66,7 +66,7 @@ class ExprRV(Sampled):
     """A handle to an integer that a sampling instruction chose; primitives take it wherever they take an integer."""
     __slots__ = ("_value", "origin")
 
-    def __init__(self, value: int) -> None:
+    def __init__(self, value: int = 0) -> None:
         self._value = value
         self.origin: object = None
 

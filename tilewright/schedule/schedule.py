@@ -10,6 +10,7 @@ from tilewright.schedule.admitted import admit
 from tilewright.schedule.handles import RV
 from tilewright.schedule.sampled import Sampled
 from tilewright.schedule.session import Session
+from tilewright.schedule.srefs import ScheduleState, StmtSRef
 from tilewright.schedule.state import (
     BlockRV,
     Index,
@@ -41,10 +42,12 @@ class Schedule(Viewed, Session):
     random state of the schedule's own, which starts at `seed`.
     """
 
-    def __init__(self, mod: PrimFunc | IRModule, seed: int = 0) -> None:
+    def __init__(self, mod: PrimFunc | IRModule, seed: int | None = 0, *, debug_mask: str | int = "none",
+                 error_render_level: str = "detail", enable_check: bool = True) -> None:
+        """The last three are TVM's: every primitive is checked, and errors show the program, whatever they say."""
         if not isinstance(mod, (PrimFunc, IRModule)):
             raise ArgumentError(f"Schedule takes a PrimFunc or an IRModule, not {type(mod).__name__}")
-        super().__init__(seed)
+        super().__init__(0 if seed is None else seed)
         self.trace = Trace()
         self._start({"main": mod} if isinstance(mod, PrimFunc) else dict(mod.functions))
         for name in self.scheduled_functions():
@@ -57,6 +60,7 @@ class Schedule(Viewed, Session):
         self._gone: dict[Any, str] = {}                      # loop Var or (function, block name) -> primitive
         self._indexes: dict[str, Index] = {}
         self._shape_vars: dict[str, tuple[Any, list[Var]]] = {}
+        self._state: ScheduleState | None = None
         self._around: list[tuple[PrimFunc, list[IterVar]]] = []  # of the blocks that stand in for the function
         names = self.scheduled_functions()
         if not names:
@@ -85,6 +89,26 @@ class Schedule(Viewed, Session):
             return self.loop(rv) if isinstance(rv, LoopRV) else self.realize(rv).block
         except Illegal as why:
             raise ScheduleError(with_hint(str(why), why.hint)) from None
+
+    def get_sref(self, rv_or_stmt: RV | Stmt) -> StmtSRef:
+        """TVM's reference to a loop or block: `get_sref(block).stmt` is what `get(block)` gives."""
+        stmt = rv_or_stmt if isinstance(rv_or_stmt, Stmt) else self.get(rv_or_stmt)
+        return self.state.get_sref(stmt)                                       # type: ignore[arg-type]
+
+    @property
+    def state(self) -> ScheduleState:
+        """The functions as they stand, with references to their loops and blocks."""
+        if self._state is None or any(self._state.mod.functions.get(k) is not f for k, f in self._functions.items()):
+            self._state = ScheduleState(self.mod)
+        return self._state
+
+    def can_decompose_padding(self, block: BlockRV | str, loop: LoopRV) -> bool:
+        """True where decompose_padding is legal."""
+        try:
+            self.copy().decompose_padding(block, loop)
+        except ScheduleError:
+            return False
+        return True
 
     def copy(self) -> Schedule:
         """An independent schedule in the same state; the handles that this one has given are valid for it."""

@@ -1,6 +1,7 @@
 """Handles to loops and blocks, an index of a function's statements, and the rewriting of single paths."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 
 from tilewright.arith.analyzer import Analyzer
@@ -13,6 +14,8 @@ from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import children, substitute, walk
 from tilewright.tir.stmt import NOP, Block, BlockRealize, For, IfThenElse, PrimFunc, Seq, Stmt, Store, seq
 
+_NUMBERS = itertools.count()                       # of blocks without a name
+
 
 class LoopRV:
     """A handle to one loop of a schedule; it stays valid until a primitive consumes the loop.
@@ -22,8 +25,9 @@ class LoopRV:
     """
     __slots__ = ("func", "origin", "place", "var")
 
-    def __init__(self, var: Var, func: str, place: str = "") -> None:
-        self.var, self.func, self.place = var, func, place
+    def __init__(self, var: Var | None = None, func: str = "", place: str = "") -> None:
+        """Without a variable: a handle of no schedule, for an entry of a trace that is made by hand."""
+        self.var, self.func, self.place = Var("loop") if var is None else var, func, place
         self.origin: object = None                # what tells the schedule that gave it; None where none did
 
     @staticmethod
@@ -45,8 +49,9 @@ class BlockRV:
     """A handle to one block of a schedule, by the block's name; it stays valid while the block exists."""
     __slots__ = ("func", "name", "origin")
 
-    def __init__(self, name: str, func: str) -> None:
-        self.name, self.func = name, func
+    def __init__(self, name: str | None = None, func: str = "") -> None:
+        """Without a name: a handle of no schedule, for an entry of a trace that is made by hand."""
+        self.name, self.func = f"?{next(_NUMBERS)}" if name is None else name, func
         self.origin: object = None
 
     def __eq__(self, other: object) -> bool:

@@ -33,6 +33,7 @@ class Kind:
     samples: bool = False                     # it takes a decision
     blocks: frozenset[str] = frozenset()      # the arguments that may name a block
     flags: frozenset[str] = frozenset()       # the arguments that are True or False
+    gives_list: bool = False                  # of handles
 
 
 KINDS: dict[str, Kind] = {}                   # filled by the decorators of primitives
@@ -64,6 +65,10 @@ class Entry:
     def kind(self) -> Kind:
         return KINDS[self.primitive]
 
+    def same_as(self, other: object) -> bool:
+        """True for the same entry."""
+        return self is other
+
     @property
     def inputs(self) -> list[RV]:
         """The handles among the arguments."""
@@ -83,8 +88,11 @@ class Entry:
 class Trace:
     """The entries of a schedule, in order."""
 
-    def __init__(self, entries: Sequence[Entry] = ()) -> None:
-        self.entries = list(entries)
+    def __init__(self, insts: Sequence[Entry] = (), decisions: Mapping[Entry, Any] | None = None) -> None:
+        """decisions: those of sampling instructions that have none of their own."""
+        chosen = decisions or {}
+        self.entries = [e.decided(chosen[e]) if e in chosen else e for e in insts]
+        entries = self.entries
         self._defined = {rv for entry in entries for rv in entry.outputs}
 
     def __len__(self) -> int:
@@ -224,9 +232,9 @@ class Trace:
         return out
 
     @staticmethod
-    def apply_json_to_schedule(data: Sequence[Any], sch: Any) -> list[RV]:
-        """Run a stored trace on sch: `from_json(data).apply_to_schedule(sch)`."""
-        return Trace.from_json(data).apply_to_schedule(sch)
+    def apply_json_to_schedule(json_obj: Sequence[Any], sch: Any) -> list[RV]:
+        """Run a stored trace on sch: `from_json(json_obj).apply_to_schedule(sch)`."""
+        return Trace.from_json(json_obj).apply_to_schedule(sch)
 
     # ---- replay
 

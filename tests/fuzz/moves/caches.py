@@ -152,3 +152,67 @@ def draw_cache_inplace(chooser: Chooser, sch: Schedule, names: list[str]) -> Act
         return None
     name, position = rng.choice(fitting) if fitting else (rng.choice(names), 0)
     return ("cache_inplace", name, position, rng.choice(SCOPES))
+
+
+def _place(rng: Any, sch: Schedule, names: list[str]) -> tuple[str, int] | None:
+    """A block and the position of one of its loops."""
+    found = [name for name in names if sch.loops_above(name)]
+    name = rng.choice(found) if found and len(names) <= MOST_BLOCKS else ""
+    return (name, rng.randrange(len(sch.loops_above(name)))) if name else None
+
+
+def _run_read_at(sch: Schedule, where: tuple[str, int], position: int, scope: str) -> None:
+    sch.read_at(find_loop(sch, where), find_block(sch, where[0]), position, scope)
+
+
+@move("read_at", early=2, late=2, run=_run_read_at)
+def draw_read_at(chooser: Chooser, sch: Schedule, names: list[str]) -> Action | None:
+    rng, place = chooser.rng, _place(chooser.rng, sch, names)
+    if place is None or not sch.realize(place[0]).block.reads:
+        return None
+    return ("read_at", place, rng.randrange(len(sch.realize(place[0]).block.reads)), rng.choice(SCOPES))
+
+
+def _run_write_at(sch: Schedule, where: tuple[str, int], scope: str) -> None:
+    sch.write_at(find_loop(sch, where), find_block(sch, where[0]), 0, scope)
+
+
+@move("write_at", early=2, late=2, run=_run_write_at)
+def draw_write_at(chooser: Chooser, sch: Schedule, names: list[str]) -> Action | None:
+    place = _place(chooser.rng, sch, names)
+    return None if place is None else ("write_at", place, chooser.rng.choice(SCOPES))
+
+
+def _run_cache_write_for(sch: Schedule, name: str, scope: str, consumers: list[str]) -> None:
+    sch.cache_write(find_block(sch, name), 0, scope, [find_block(sch, c) for c in consumers])
+
+
+@move("cache_write_for", early=1.5, late=1, run=_run_cache_write_for)
+def draw_cache_write_for(chooser: Chooser, sch: Schedule, names: list[str]) -> Action | None:
+    """cache_write whose result some consumers read."""
+    rng = chooser.rng
+    if len(names) > MOST_BLOCKS:
+        return None
+    found = [(name, sch.consumers(name)) for name in names if sch.consumers(name)]
+    if not found:
+        return None
+    name, readers = rng.choice(found)
+    return ("cache_write_for", name, rng.choice(SCOPES), rng.sample(readers, rng.randint(1, len(readers))))
+
+
+_WIDER = {"int8": "int16", "int16": "int32", "int32": "int64", "uint8": "uint16", "float16": "float32",
+          "float32": "float64"}                # dtypes that hold all values: the meaning stays
+
+
+def _run_unsafe_set_dtype(sch: Schedule, name: str, position: int, dtype: str) -> None:
+    sch.unsafe_set_dtype(find_block(sch, name), position, dtype)
+
+
+@move("unsafe_set_dtype", early=0.7, late=0.7, run=_run_unsafe_set_dtype)
+def draw_unsafe_set_dtype(chooser: Chooser, sch: Schedule, names: list[str]) -> Action | None:
+    written = [t for t in chooser._private(sch, names) if t[1] == "write"]
+    if not written:
+        return None
+    name, _, position = chooser.rng.choice(written)
+    dtype = sch.realize(name).block.writes[position].buffer.dtype
+    return ("unsafe_set_dtype", name, position, _WIDER[dtype]) if dtype in _WIDER else None

@@ -494,3 +494,52 @@ def cache_write_unlike():
     sch = rewritten(sch, lambda n: n.replace(indices=(N - 1 - n.indices[0],)) if isinstance(n, Store)
                     and n.buffer.name == "X.v1" else None)
     sch.cache_write("X", [0, 1], "local")
+
+
+# ---- caches that consumers of a result read, buffers of another dtype
+
+@wrong("`cache_write` for a consumer that reads something else", r"block B does not read C")
+def cache_write_stranger():
+    sch = watch(blocks(chain))
+    sch.cache_write("C", 0, "local", consumer_blocks=["B"])
+
+
+@wrong("`cache_write` for a consumer of what another block writes as well",
+       r"block B may read elements of P that block P has not written by then")
+def cache_write_two_writers():
+    sch = watch(script("""
+P = T.alloc_buffer((16,), "int32")
+for i in range(16):
+    with T.block("first"):
+        v = T.axis.spatial(16, i)
+        P[v] = 1
+for i in range(8):
+    with T.block("P"):
+        v = T.axis.spatial(8, i)
+        P[v] = 2
+for i in range(16):
+    with T.block("B"):
+        v = T.axis.spatial(16, i)
+        B[v] = P[v]
+""", "B: T.Buffer((16,), 'int32')"))
+    sch.cache_write("P", 0, "local", consumer_blocks=["B"])
+
+
+@wrong("`unsafe_set_dtype` of an argument", r"C is no memory of the function's own")
+def dtype_of_an_argument():
+    watch(blocks(chain)).unsafe_set_dtype("C", 0, "float16")
+
+
+@wrong("`unsafe_set_dtype` to what is no dtype", r"'half' is not a dtype")
+def dtype_that_is_none():
+    watch(blocks(chain)).unsafe_set_dtype("B", 0, "half")
+
+
+@wrong("`unsafe_set_dtype` to vectors", r"'float32x4' is no dtype of elements")
+def dtype_of_vectors():
+    watch(blocks(chain)).unsafe_set_dtype("B", 0, "float32x4")
+
+
+@wrong("`unsafe_set_dtype` of a buffer with a view (match_buffer)", r"the function uses B other than by its elements")
+def dtype_of_a_view():
+    viewed(blocks(chain), "C", "B").unsafe_set_dtype("B", 0, "float16")

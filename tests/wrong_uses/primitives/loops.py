@@ -219,3 +219,9 @@ def fuse_part_with_nothing():
     i, k = sch.get_loops(sch.get_block("C"))
     _, inner = sch.split(i, [None, 2])
     watch(sch).fuse(inner, k)
+
+
+@wrong("`split` without the condition that it needs", r"the factors do not divide the extent 16 of loop i")
+def split_without_condition():
+    sch = watch(blocks(chain))
+    sch.split(sch.get_loops("B")[0], [None, 5], disable_predication=True)

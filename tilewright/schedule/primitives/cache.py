@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.dataflow import (
     readers_of,
+    reads,
     require_no_root,
     require_stage,
     same_indices,
@@ -13,7 +14,7 @@ from tilewright.schedule.analysis.dataflow import (
     writes,
 )
 from tilewright.schedule.analysis.iteration import require_whole_iteration
-from tilewright.schedule.analysis.ordering import place_in
+from tilewright.schedule.analysis.ordering import feeds, place_in
 from tilewright.schedule.analysis.required import touched
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.cache_place import after_writer, before_consumers, insert
@@ -91,7 +92,7 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
 @primitive
 @in_scope
 def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | list[int | str],
-                storage_scope: str) -> BlockRV:
+                storage_scope: str, consumer_blocks: Sequence[BlockRV] | None = None) -> BlockRV:
     """Let a block, with its reduction, write a new buffer in storage_scope, and copy that to the old one afterwards.
 
         for i, k in grid(n, m): C[i] = C[i] + A[i, k]
@@ -101,10 +102,12 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | l
 
     write_buffer_index: the position among the buffers that block writes, or a name; or a list of these, of buffers of
     one shape that block stores to at the same indices: one block copies all. `block` goes on to name the computation;
-    the copy is returned, named like the first new buffer: the old one's name, `_`, scope.
+    the copy is returned, named like the first new buffer: the old one's name, `_`, scope. consumer_blocks: readers of
+    the buffers that read the new ones instead.
 
     Legal when the block stores to the buffer at one place, in every iteration, and reads it only as its own partial
-    sum, and no block that writes the buffer comes between two steps of a reduction.
+    sum, and no block that writes the buffer comes between two steps of a reduction; and when the block has written all
+    that the consumer_blocks read of its buffers, by then and for each iteration of the loops around both.
     """
     realize = sch.realize(block)
     require_stage(sch, realize, alone=False)
@@ -122,12 +125,21 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | l
             hint="make a copy of each")
     place = place_in(sch, loops)
     require_whole_iteration(sch, realize)
+    consumers = [sch.realize(c) for c in consumer_blocks or ()]
+    for c in consumers:
+        read = [b for b in sources if reads(c.block, b)]
+        require(bool(read), f"block {c.block.name} does not read {source.name}", c)
+        for b in read:
+            require_visible(c, b)
+        legal(feeds(sch, sch.index, realize, c), f"block {c.block.name} may read elements of {read[0].name} that block "
+              f"{realize.block.name} has not written by then", c, realize)
     names = [sch.fresh_block(cache_name(b, storage_scope)) for b in sources]
     copies = [Buffer(name, b.shape, b.dtype, scope=storage_scope) for name, b in zip(names, sources, strict=True)]
     axes = axes_in(realize, point, spatial(realize.block))
     new = copy_points(sch, names[0], realize, axes, (copies[0], point), (source, point), place)
     insert(sch, loops, children, at, also_copied(new, list(zip(copies[1:], sources[1:], strict=True))))
-    for source, copy in zip(sources, copies, strict=True):
-        redirect(sch, realize, source, copy)
+    for user in (realize, *consumers):
+        for source, copy in zip(sources, copies, strict=True):
+            redirect(sch, user, source, copy)
     allocate(sch, *copies)
     return sch.block_rv(names[0])

@@ -24,7 +24,7 @@ from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt
 
 @primitive
 def split(sch: Schedule, loop: LoopRV, factors: Sequence[int | None], preserve_unit_iters: bool = True,
-          names: Sequence[str] | None = None) -> list[LoopRV]:
+          names: Sequence[str] | None = None, disable_predication: bool = False) -> list[LoopRV]:
     """Turn one loop into a nest of loops with the extents `factors`, outermost first.
 
         for i in range(n): body
@@ -34,10 +34,11 @@ def split(sch: Schedule, loop: LoopRV, factors: Sequence[int | None], preserve_u
                 body[i = i_0*f1 + i_1], where i_0*f1 + i_1 < n      # no condition when f0*f1 == n
 
     At most one factor is None; it is inferred, rounding up. With preserve_unit_iters=False loops of extent 1
-    do not appear in the bindings of blocks. names: of the new loops, instead of i_0, i_1, ... Returns the
-    loops.
+    do not appear in the bindings of blocks. names: of the new loops, instead of i_0, i_1, ... disable_predication:
+    there must be no condition. Returns the loops.
 
-    Legal when the loop is serial without annotations, and the factors cover it: f0*f1*... >= n.
+    Legal when the loop is serial without annotations, and the factors cover it: f0*f1*... >= n; with
+    disable_predication where they are shown to do so exactly.
     """
     old = sch.loop(loop)
     require_plain(old, "split")
@@ -47,6 +48,8 @@ def split(sch: Schedule, loop: LoopRV, factors: Sequence[int | None], preserve_u
     require(names is None or len(names) == len(sizes), f"{len(sizes)} factors, {len(names or ())} names", old)
     analyzer = sch.analyzer_at(old, keep_units=True)
     extents, exact = _extents(sch, old, sizes)
+    require(exact or not disable_predication, f"the factors do not divide the extent {old.extent} of loop "
+            f"{old.loop_var.name}, so a condition is needed, which disable_predication forbids", old)
     parts = [sch.fresh_var(names[k] if names else f"{old.loop_var.name}_{k}", old.loop_var.dtype)
              for k in range(len(extents))]
     index: Expr = IntImm(0, old.loop_var.dtype)
