@@ -23,7 +23,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from tilewright.runtime import elf, native
+from tilewright.runtime import c_interface, elf, native
 from tilewright.runtime.seal import content_of, is_sealed, sealed
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode
@@ -68,7 +68,7 @@ def write_object(exported: Exported, path: str | Path, cc: str | None = None) ->
         raise ArgumentError(with_hint(f"save({str(path)!r}): unknown kind of file", "use .o or .so"))
     if exported.merge is not None and cc is None and not has_linker(exported.triple):
         support = native.support_ir(exported.triple, exported=True)
-        place(Path(path), sealed(exported.merge([support, _info_ir(exported)])))
+        place(Path(path), sealed(exported.merge([support, _info_ir(exported), _entries_ir(exported)])))
         return
     _link(exported, Path(path), ("-r",), cc)
 
@@ -124,7 +124,7 @@ def shared_flags(triple: str) -> tuple[str, ...]:
 def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) -> None:
     """Write all objects to a folder and let the linker make one file of them, complete or not at all."""
     support = native.compile_support(exported.triple, exported=True)
-    objects = [*exported.objects, support, _info_object(exported)]
+    objects = [*exported.objects, support, *(_object(exported, ir(exported)) for ir in (_info_ir, _entries_ir))]
     with workplace() as folder:
         names = []
         for i, data in enumerate(objects):
@@ -202,9 +202,20 @@ def _info_ir(exported: Exported) -> str:
             f'@{INFO_SYMBOL} = weak_odr constant [{len(data)} x i8] c"{escaped}"\n')
 
 
-def _info_object(exported: Exported) -> bytes:
+def _entries_ir(exported: Exported) -> str:
+    return c_interface.entries(exported.signatures, exported.triple)
+
+
+def write_header(exported: Exported, path: Path) -> None:
+    """The C header of the functions. Raises ArgumentError for a path that does not end in .h."""
+    if path.suffix != ".h":
+        raise ArgumentError(with_hint(f"export_header({str(path)!r}): unknown kind of file", "use .h"))
+    place(path, c_interface.header(exported.signatures, path.name).encode())
+
+
+def _object(exported: Exported, text: str) -> bytes:
     native.initialize_targets()
-    module = llvm.parse_assembly(_info_ir(exported))
+    module = llvm.parse_assembly(text)
     machine = llvm.Target.from_triple(exported.triple).create_target_machine(reloc="pic", codemodel="default")
     return machine.emit_object(module)
 

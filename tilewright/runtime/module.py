@@ -171,6 +171,14 @@ class Module(Viewed):
             self.save(objects)
             link(str(export.as_path("export_library", path)), [str(objects)])
 
+    def export_header(self, path: str | Path) -> None:
+        """Write a C header (.h) with a prototype of each function: `int NAME(const float *A, float *B, int64_t n);`.
+
+        It serves what `export_library` and `save` write. A call returns 0, or -1 with a text in
+        tilewright_last_error(). Raises ArgumentError for another ending.
+        """
+        export.write_header(self._exported(), export.as_path("export_header", path))
+
     def _exported(self) -> export.Exported:
         if self._imported:
             raise ArgumentError(with_hint("a module with imported modules cannot be saved", "save each of them"))

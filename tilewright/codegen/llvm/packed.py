@@ -12,7 +12,7 @@ from tilewright.runtime.signature_table import encode
 def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None) -> None:
     """Adds the wrapper that checks the arguments (tw_check_args), unpacks the slots and calls the kernel.
 
-    It returns 0 with a None result, or -1 with an error raised in the ffi. `fault` is the global in which the
+    It returns 0 with a None result, or -1 after tw_report of an error. `fault` is the global in which the
     kernel leaves the number of a failed check; None when it has none.
     """
     name, table = layout.name, encode(layout.signature)
@@ -62,7 +62,7 @@ def _scalar(fn: FunctionEmitter, dtype: str, slot: str) -> str:
 
 def _fault_lines(module: ModuleBuilder, fault: str) -> list[str]:
     """After the kernel: raise the error that its checks recorded, if any."""
-    report = module.declare("TVMFFIErrorSetRaisedFromCStr", "void", "ptr, ptr")
+    report = module.declare("tw_report", "void", "ptr, ptr")
     kind = module.c_string("tilewright.CallError")
     return [
         f"  %fault = atomicrmw xchg ptr {fault}, ptr null monotonic",

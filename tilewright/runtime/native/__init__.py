@@ -10,11 +10,13 @@ import llvmlite.binding as llvm
 
 from tilewright.support.errors import TargetError, with_hint
 
-EXPORTS = ("tw_check_args", "tw_parallel", "tw_set_num_threads", "tw_num_threads", "tw_alloc", "tw_free")
+EXPORTS = ("tw_check_args", "tw_parallel", "tw_set_num_threads", "tw_num_threads", "tw_alloc", "tw_free",
+           "tw_report")
 HELPERS = ("__tvm_ffi_tw_time",)                 # packed functions for Tilewright itself, in no exported library
 VARIABLES = ("tw_own_errors", "tw_quota", "tw_refused")   # set or read by Tilewright once the code is loaded
 _FILES = ("check.ll", "overlap.ll", "scalar.ll", "refuse.ll", "pool.ll", "registry.ll", "alloc.ll")
-_OWN_FILES = ("timing.ll", "ending.ll")          # not of exported libraries
+_OWN_FILES = ("timing.ll", "ending.ll", "report.ll")      # not of exported libraries
+_EXPORTED_FILES = ("standalone.ll",)                       # of these alone
 _LITERAL = re.compile(r'\$"((?:[^"\\]|\\.)*)"')
 _PAUSES = {
     "x86": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
@@ -32,14 +34,15 @@ def support_ir(triple: str, exported: bool = False) -> str:
     """LLVM IR of the thread pool, the allocator and the argument checker for a 64-bit target triple.
 
     `exported`: for a library that stands alone; its functions are weak and hidden then, so that every
-    object file of a library may bring them along. Raises TargetError for an operating system without POSIX
-    threads.
+    object file of a library may bring them along, and it needs no tvm-ffi. Raises TargetError for an operating system
+    without POSIX threads.
     """
     system = _system(triple)
-    files = (*_FILES, f"{system}.ll", *(() if exported else _OWN_FILES))
+    files = (*_FILES, f"{system}.ll", *(_EXPORTED_FILES if exported else _OWN_FILES))
     texts = [_read(name) for name in files]
     pause, declaration = _PAUSES.get(_machine(triple), ("", ""))
-    linkage = {"LINKAGE": "weak hidden", "VARIABLE": "internal"} if exported else {"LINKAGE": "", "VARIABLE": ""}
+    linkage = ({"LINKAGE": "weak hidden", "VARIABLE": "internal", "FFI": "extern_weak"} if exported
+               else {"LINKAGE": "", "VARIABLE": "", "FFI": ""})
     values = {**_SYSTEMS[system], **linkage, "PAUSE": pause}
     text = "\n".join([f'target triple = "{triple}"', *texts, declaration])
     for name, value in values.items():

@@ -1,5 +1,5 @@
 ; The messages of the argument checker: function, argument, what came, what was expected.
-; A message grows in a %message by @tw_say (texts) and @tw_count (numbers); @tw_raise hands it to tvm-ffi.
+; A message grows in a %message by @tw_say (texts) and @tw_count (numbers); @tw_raise hands it to @tw_report.
 
 %message = type { i64, [4096 x i8] }                     ; length, characters
 
@@ -205,7 +205,7 @@ define internal i32 @tw_raise(ptr %m, i1 %is.type) cold noinline optnone nounwin
   %t = select i1 %known, ptr $"tilewright.CallTypeError", ptr $"TypeError"
   %kind = select i1 %is.type, ptr %t, ptr %v
   %chars = getelementptr %message, ptr %m, i64 0, i32 1
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr %kind, ptr %chars)
+  call void @tw_report(ptr %kind, ptr %chars)
   ret i32 -1
 }
 
@@ -422,4 +422,3 @@ define internal i32 @tw_refuse_range(ptr %p, ptr %table, i64 %value) cold noinli
 declare i32 @llvm.smax.i32(i32, i32)
 declare i64 @llvm.umin.i64(i64, i64)
 declare i32 @snprintf(ptr, i64, ptr, ...)
-declare void @TVMFFIErrorSetRaisedFromCStr(ptr, ptr)

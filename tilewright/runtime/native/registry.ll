@@ -39,7 +39,7 @@ found:
   ret ptr %known
 }
 
-; The published table; ours, published now, when there is none.
+; The published table; ours, published now, when there is none. In a process without tvm-ffi it stays ours alone.
 define internal ptr @tw_resolve() cold noinline optnone nounwind {
 entry:
   %name = alloca { ptr, i64 }, align 8
@@ -49,6 +49,9 @@ entry:
   store ptr $"tilewright.threads.v1", ptr %name, align 8
   store i64 21, ptr %length, align 8
   store ptr null, ptr %handle, align 8
+  %has.ffi = icmp ne ptr @TVMFFIFunctionGetGlobal, null
+  br i1 %has.ffi, label %look, label %ours
+look:
   %g = call i32 @TVMFFIFunctionGetGlobal(ptr %name, ptr %handle)
   %f = load ptr, ptr %handle, align 8
   %missing = icmp eq ptr %f, null
@@ -118,11 +121,11 @@ done:
   ret void
 }
 
-declare i32 @TVMFFIFunctionGetGlobal(ptr, ptr)
-declare i32 @TVMFFIFunctionCreate(ptr, ptr, ptr, ptr)
-declare i32 @TVMFFIFunctionSetGlobal(ptr, ptr, i32)
-declare i32 @TVMFFIFunctionCall(ptr, ptr, i32, ptr)
-declare i32 @TVMFFIObjectDecRef(ptr)
-declare void @TVMFFIErrorMoveFromRaised(ptr)
+declare $FFI i32 @TVMFFIFunctionGetGlobal(ptr, ptr)
+declare $FFI i32 @TVMFFIFunctionCreate(ptr, ptr, ptr, ptr)
+declare $FFI i32 @TVMFFIFunctionSetGlobal(ptr, ptr, i32)
+declare $FFI i32 @TVMFFIFunctionCall(ptr, ptr, i32, ptr)
+declare $FFI i32 @TVMFFIObjectDecRef(ptr)
+declare $FFI void @TVMFFIErrorMoveFromRaised(ptr)
 declare i32 @dladdr(ptr, ptr)
 declare ptr @dlopen(ptr, i32)

@@ -1,0 +1,150 @@
+"""Exported files in programs of C: no Python, no tvm-ffi."""
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.runtime import export
+from tilewright.runtime.c_interface import c_names, header
+from tilewright.runtime.loader import host_triple
+from tilewright.runtime.signature import Param, Signature
+from tilewright.support.errors import ArgumentError
+
+needs_linker = pytest.mark.skipif(not export.has_linker(host_triple()), reason="no linker on this machine")
+
+MAIN = r"""
+#include <stdio.h>
+#include "rows.h"
+static float a[2000 * 30], b[2000];
+int main(void) {
+    for (int i = 0; i < 2000 * 30; i++) a[i] = (float)(i % 30);
+    tilewright_set_num_threads(4);
+    for (int run = 0; run < 100; run++)
+        if (rowsum(a, b, 2.0f, 2000, 30) != 0) { puts(tilewright_last_error()); return 1; }
+    for (int i = 0; i < 2000; i++) if (b[i] != 870.0f) return 2;
+    int status = rowsum(a, b, 1.0f, -3, 30);
+    printf("%d %s\n", status, tilewright_last_error());
+    status = rowsum(a, a, 1.0f, 2000, 30);
+    printf("%d %.30s\n", status, tilewright_last_error());
+    return 0;
+}
+"""
+EXPECTED = ("-1 rowsum: n is -3, an extent is at least 0\n"
+            "-1 rowsum: argument B overlaps ar\n")
+
+
+def rowsum():
+    """B[i] = scale * sum(A[i, :]), on all threads."""
+    n, k, scale = te.var("n"), te.var("k"), te.var("scale", "float32")
+    a = te.placeholder((n, k), name="A")
+    r = te.reduce_axis((0, k))
+    total = te.compute((n,), lambda i: te.sum(a[i, r], axis=r))
+    b = te.compute((n,), lambda i: total[i] * scale, name="B")
+    s = te.create_schedule(b.op)
+    s[b].parallel(b.op.axis[0])
+    return tw.build(s, [a, b, scale], name="rowsum")
+
+
+def call(command, folder):
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@needs_linker
+@pytest.mark.parametrize("file", ("librows.so", "rows.o"))
+def test_a_c_program_calls_it(tmp_path, file):
+    m = rowsum()
+    m.save(tmp_path / file)
+    m.export_header(tmp_path / "rows.h")
+    (tmp_path / "main.c").write_text(MAIN)
+    call([*export.linker(host_triple()), "-Wall", "-Wextra", "-Werror", "-pedantic", "main.c", file,
+          f"-Wl,-rpath,{tmp_path}", "-lm", "-lpthread", "-ldl", "-o", "main"], tmp_path)
+    assert call([str(tmp_path / "main")], tmp_path) == EXPECTED
+
+
+@needs_linker
+def test_python_without_tilewright_loads_it(tmp_path):
+    rowsum().export_library(tmp_path / "rows.so")
+    out = call([sys.executable, "-c", f"""if True:
+        import ctypes
+        lib = ctypes.CDLL({str(tmp_path / "rows.so")!r})
+        lib.tilewright_last_error.restype = ctypes.c_char_p
+        a, b = (ctypes.c_float * 12)(*range(12)), (ctypes.c_float * 4)()
+        print(lib.rowsum(a, b, ctypes.c_float(0.5), ctypes.c_int64(4), ctypes.c_int64(3)), list(b))
+        print(lib.rowsum(None, b, ctypes.c_float(0.5), ctypes.c_int64(4), ctypes.c_int64(3)))
+        print(lib.tilewright_last_error().decode().splitlines()[0])
+        """], tmp_path)
+    assert out == ("0 [1.5, 6.0, 10.5, 15.0]\n-1\n"
+                   "rowsum: argument A.data is null, expected the address of its elements\n")
+
+
+@needs_linker
+def test_the_same_file_serves_tvm_ffi(tmp_path):
+    rowsum().export_library(tmp_path / "rows.so")
+    out = call([sys.executable, "-c", f"""if True:
+        import numpy as np, tvm_ffi
+        rows = tvm_ffi.load_module({str(tmp_path / "rows.so")!r})
+        a, b = np.ones((4, 3), "float32"), np.zeros(4, "float32")
+        rows.rowsum(a, b, 0.5)
+        print(b)
+        try:
+            rows.rowsum(a, np.zeros(5, "float32"), 0.5)
+        except ValueError as error:
+            print(str(error).splitlines()[0])
+        """], tmp_path)
+    assert out.startswith("[1.5 1.5 1.5 1.5]\nrowsum: ")
+
+
+SCALARS = {"bool": True, "int8": -7, "uint8": 250, "int16": -300, "uint16": 65000, "int32": -70000, "int64": -2**40,
+           "float32": 0.1, "float64": 0.1, "float16": 0.1, "bfloat16": 0.1}
+
+
+@needs_linker
+def test_scalars_of_every_type_and_extents_that_are_computed(tmp_path):
+    n = te.var("n")
+    a = te.placeholder((n,), "float64", name="A")
+    values = {d: te.var(d, d) for d in SCALARS}
+    out = te.compute((te.floordiv(n * 3 + 1, 2), len(SCALARS)), lambda i, j: sum(
+        (te.if_then_else(j == k, v.astype("float64"), 0.0) for k, v in enumerate(values.values())),
+        te.const(0.0, "float64")) + a[0], name="out")
+    m = tw.build(te.create_schedule(out.op), [a, out, *values.values()], name="spread")
+    m.export_library(tmp_path / "spread.so")
+    lib = ctypes.CDLL(str(tmp_path / "spread.so"))
+    x, y = np.zeros(5), np.zeros((8, len(SCALARS)))
+    types = {"bool": ctypes.c_bool, "float16": ctypes.c_float, "bfloat16": ctypes.c_float, "float32": ctypes.c_float,
+             "float64": ctypes.c_double}
+    scalars = [types.get(d, getattr(ctypes, f"c_{d}", None))(v) for d, v in SCALARS.items()]
+    assert lib.spread(x.ctypes.data_as(ctypes.c_void_p), y.ctypes.data_as(ctypes.c_void_p), *scalars,
+                      ctypes.c_int64(5)) == 0
+    expected = [float(np.array(v).astype(getattr(ml_dtypes, d, d))) for d, v in SCALARS.items()]
+    np.testing.assert_array_equal(y, np.tile(expected, (8, 1)))
+
+
+def test_names_that_c_has_already():
+    signatures = {n: Signature(n, ()) for n in ("matmul", "exp", "main", "for", "a.b", "a-b", "_x", "9x")}
+    assert c_names(signatures) == {
+        "matmul": "matmul", "exp": "tilewright_exp", "main": "tilewright_main", "for": "tilewright_for",
+        "a.b": "tilewright_a_b", "a-b": "tilewright_a_b_", "_x": "tilewright__x", "9x": "tilewright_9x"}
+
+
+def test_the_header_says_what_is_expected():
+    text = header({"f": Signature("f", (
+        Param("X", "float16", ("n", 4), ("s", 1)), Param("int", "int32"),
+        Param("q", "uint8", (("mul", "n", 2),), written=True, exclusive=True)))}, "a-b.h")
+    assert "#ifndef TILEWRIGHT_A_B_H" in text
+    assert "int f(const uint16_t *X, int32_t int_, uint8_t *q, int64_t n, int64_t s);" in text
+    assert "X: float16[n, 4], strides in elements [s, 1], read\n" in text
+    assert "q: uint8[n * 2], written, overlaps no other argument" in text
+
+
+def test_a_header_is_called_so(tmp_path):
+    with pytest.raises(ArgumentError, match=r"export_header\(.*x.txt'\): unknown kind of file"):
+        rowsum().export_header(tmp_path / "x.txt")
