@@ -115,7 +115,7 @@ MISSING = {
     "tvm.hardware_intrin": "in no release",
     "tvm.plceholder": "did you mean placeholder", "tvm.te.Compute": "did you mean compute",
     "tvm.nd.Array": "did you mean array", "tvm.topi.nn.conv2d": "write it in te", "tvm.foo": r"dir\(tvm\)",
-    "tvm.tir.transform.StorageRewrite": "tvm.lower runs every pass", "tvm.error.Nothing": r"dir\(tvm.error\)",
+    "tvm.tir.transform.LowerAutoCopy": "tvm.lower runs all of them", "tvm.error.Nothing": r"dir\(tvm.error\)",
 }
 
 

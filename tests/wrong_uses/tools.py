@@ -184,7 +184,7 @@ def context_level():
     PassContext(opt_level=9)
 
 
-@wrong("`PassContext(instruments=[x])`", r"PassContext: instruments are not supported")
+@wrong("`PassContext(instruments=[x])`", r"PassContext: <class 'object'> is no instrument")
 def context_instruments():
     PassContext(instruments=[object])
 

@@ -9,7 +9,7 @@ import tilewright as tw
 from tilewright import te, tir
 from tilewright.compat import contrib
 from tilewright.compat.nodes import address_of
-from tilewright.compat.passes import TRANSFORMS
+from tilewright.compat.transforms import TRANSFORMS
 from tilewright.schedule import Schedule
 from tilewright.script import tir as T
 from tilewright.tir.assertion import assertion

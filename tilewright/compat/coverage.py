@@ -13,11 +13,14 @@ from tilewright.compat import namespace, tvm_names
 from tilewright.compat.arith.analyzer import Analyzer
 from tilewright.compat.check import has
 from tilewright.compat.instead import INSTEAD
+from tilewright.compat.left_out import LEFT_OUT
+from tilewright.compat.transforms import IDLE, PASSES
 from tilewright.driver import Target
 from tilewright.lowering.pass_context import BUILD_CONFIG, CONFIG, DISABLED, PassContext
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.schedule.stages.stage import Stage
+from tilewright.support.target_kinds import FLAGS
 from tilewright.tir.ir_builder import IRBuilder
 
 CLASSES: dict[str, type] = {
@@ -55,8 +58,27 @@ def page() -> str:
              f"`build_config` of TVM 0.6 takes {_list(sorted(BUILD_CONFIG))}; each becomes one of the keys above.\n",
              f"`disabled_pass` takes, with or without `tir.`, {_list(sorted(n for n, o in DISABLED.items() if o))}, "
              f"which leave one of our passes out, and {_list(sorted(n for n, o in DISABLED.items() if o is None))}, "
-             "which name passes that there are not here.\n", "## Names that are here\n", *details, ""]
+             "which name passes that there are not here.\n", *_passes(),
+             "## What stays out\n", "| what | why |", "| --- | --- |",
+             *(f"| {what} | {why} |" for what, why in LEFT_OUT), "", "## Names that are here\n", *details, ""]
     return "\n".join(parts)
+
+
+_FORMS = {"": "any", "raw": "any, verified or not", "block": "blocks", "loop": "no blocks",
+          "flat": "no blocks, one index per access"}
+
+
+def _passes() -> Iterator[str]:
+    """The section on passes."""
+    yield "## Passes\n"
+    yield ("`tvm.tir.transform.NAME()(module)` runs one of our passes on each function, in the order of your choice. "
+           "Options are taken and change nothing.\n")
+    yield from ("| name | functions that it takes |", "| --- | --- |")
+    yield from (f"| `{name}` | {_FORMS[form]} |" for name, (_, form) in sorted(PASSES.items()))
+    yield "\nThese leave the module as it is:\n"
+    yield from ("| name | why |", "| --- | --- |")
+    yield from (f"| `{name}` | {reason} |" for name, reason in sorted(IDLE.items()))
+    yield ""
 
 
 def sections() -> Iterator[tuple[str, list[str], list[str]]]:
@@ -92,7 +114,7 @@ def _there(where: Any, name: str) -> bool:
         return name in where.__dict__
     if isinstance(where, types.ModuleType):
         return hasattr(where, name)
-    return isinstance(where, type) and has(where, name)
+    return isinstance(where, type) and (has(where, name) or (where is Target and name in FLAGS))
 
 
 def _list(names: list[str]) -> str:

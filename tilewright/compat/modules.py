@@ -19,9 +19,11 @@ from tilewright.compat import (
     schedules,
     stmt_functor,
     te_schedule,
+    transforms,
     values,
 )
 from tilewright.driver import Target, target
+from tilewright.lowering.instruments import PassInfo
 from tilewright.lowering.pass_context import PassContext, PrimFuncPass, build_config
 from tilewright.runtime.timing import BenchmarkResult
 from tilewright.schedule.index_map import IndexMap
@@ -92,10 +94,10 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     **schedules.MODULES,
     "tvm.tir.analysis": ({"expr_deep_equal": tir.structural_equal}, "Questions about IR."),
     "tvm.tir.transform": ({"prim_func_pass": passes.prim_func_pass, "PrimFuncPass": PrimFuncPass,
-                           **passes.TRANSFORMS}, "Passes over functions."),
+                           **transforms.TRANSFORMS}, "Passes over functions."),
     **{f"tvm.tir.{file}": (_TIR, "A part of tvm.tir.") for file in ("expr", "op", "stmt", "buffer", "function")},
     "tvm.tir.stmt_functor": ({name: getattr(stmt_functor, name) for name in (
-        "ir_transform", "post_order_visit", "pre_order_visit", "substitute")}, "Rewriting loops."),
+        "ir_transform", "post_order_visit", "pre_order_visit", "renew_defs", "substitute")}, "Rewriting loops."),
     "tvm.tir.ir_builder": ({"create": ir_builder.create, "IRBuilder": ir_builder.IRBuilder,
                             "BufferVar": ir_builder.BufferVar}, "Loops written imperatively."),
     "tvm.script": ({"tir": script_tir, "ir": script_ir, "ir_module": ir_module, "from_source": from_source},
@@ -109,8 +111,11 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.ir.type": (values.TYPES, "Types."),
     "tvm.ir.container": ({"Array": values.Array, "Map": values.Map}, "Lists and dicts."),
     "tvm.ir.module": ({"IRModule": tir.IRModule}, "Modules."),
-    "tvm.transform": ({"PassContext": PassContext, "Sequential": passes.Sequential,
-                       "module_pass": passes.module_pass}, "Passes."),
+    "tvm.tir.transform.transform": (transforms.TRANSFORMS, "Passes over functions."),
+    "tvm.transform": ({"PassContext": PassContext, "Sequential": passes.Sequential, "PassInfo": PassInfo,
+                       "Pass": nodes.kind("Pass", passes.ModulePass, passes.is_pass), "PrintIR": passes.print_ir,
+                       "module_pass": passes.module_pass, "ModulePass": passes.ModulePass}, "Passes."),
+    "tvm.ir.instrument": (passes.INSTRUMENTS, "What looks on while passes run."),
     "tvm.target": ({"Target": Target, "create": target, "build_config": build_config,
                     "current_target": Target.current}, "Targets."),
     "tvm.runtime": ({
@@ -153,7 +158,8 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
 # other names that TVM has given these modules over the years
 ALIASES = {
     "tvm.schedule": "tvm.te.schedule",
-    "tvm.hybrid": "tvm.te.hybrid", "tvm.ir_builder": "tvm.tir.ir_builder", "tvm.ir.transform": "tvm.transform",
+    "tvm.hybrid": "tvm.te.hybrid", "tvm.instrument": "tvm.ir.instrument",
+    "tvm.ir_builder": "tvm.tir.ir_builder", "tvm.ir.transform": "tvm.transform",
     "tvm.ndarray": "tvm.nd", "tvm.runtime.ndarray": "tvm.nd", "tvm._ffi.base": "tvm.error",
     "tvm.script.parser": "tvm.script", "tvm.topi.util": "tvm.topi.utils", "tvm.contrib.util": "tvm.contrib.utils",
 }

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright import tir
+from tilewright.compat.node_json import load_json, save_json
 from tilewright.compat.nodes import OPERATORS
 from tilewright.support.errors import ArgumentError, with_hint
-from tilewright.tir import Node, children, map_children
+from tilewright.tir import Node, PrimFunc, children, map_children
 
 TYPES: dict[str, Any] = {
     **{f"tir.{name}": kind for name, kind in OPERATORS.items()},
@@ -72,6 +73,12 @@ def ir_transform(stmt: Any, preorder: Callable[[Any], Any] | None, postorder: Ca
 def substitute(node: Any, vmap: Mapping[Any, Any]) -> Any:
     """node with every variable of vmap replaced by its value."""
     return tir.substitute(node, {v: tir.convert(x) for v, x in vmap.items()})
+
+
+def renew_defs(func: PrimFunc) -> PrimFunc:
+    """func with variables, buffers and blocks of its own, structurally equal to func."""
+    out: PrimFunc = load_json(save_json(func))
+    return out
 
 
 def _kind(name: str) -> Any:

@@ -51,21 +51,38 @@ MODULES: dict[str, str] = {
     "tvm.tir.ir_builder": "BufferVar IRBuilder create",
     "tvm.tir.stmt_functor": "ir_transform post_order_visit pre_order_visit renew_defs substitute",
     "tvm.tir.transform": """
-        Apply LoopPartition LowerInitBlock PrimFuncPass RemoveNoOp Simplify StorageRewrite UnrollLoop VectorizeLoop
-        prim_func_pass""",
+        AnnotateDeviceRegions AnnotateEntryFunc Apply BF16ComputeLegalize BF16StorageLegalize BindTarget
+        CombineContextCall CommonSubexprElimTIR CompactBufferAllocation ConvertBlocksToOpaque ConvertForLoopsToSerial
+        ConvertSSA DecorateDeviceScope ExtractPrimFuncConstants FP8ComputeLegalize Filter FlattenBuffer
+        ForceNarrowIndexToInt32 HoistExpression HoistIfThenElse HoistedConditionals HoistedLetBindings InferFragment
+        InjectCopyIntrin InjectDoubleBuffer InjectPTXAsyncCopy InjectPrefetch InjectRollingBuffer
+        InjectSoftwarePipeline InjectVirtualThread InlinePrivateFunctions InstrumentBoundCheckers LoopPartition
+        LowerAutoCopy LowerCrossThreadReduction LowerCustomDatatypes LowerDeviceKernelLaunch
+        LowerDeviceStorageAccessInfo LowerInitBlock LowerIntrin LowerMatchBuffer LowerOpaqueBlock LowerTVMBuiltin
+        LowerThreadAllreduce LowerWarpMemory MakePackedAPI MakeUnpackedAPI ManifestSharedMemoryLocalStage
+        MergeSharedMemoryAllocations NarrowDataType PlanAndUpdateBufferAllocationLocation PointerValueTypeRewrite
+        PrimFuncPass ReduceBranchingThroughOvercompute RemoveAssume RemoveNoOp RemoveStoreUndef
+        RenormalizeSplitPattern RewriteUnsafeSelect Simplify SkipAssert SplitHostDevice StorageFlatten StorageRewrite
+        ThreadSync UnifyThreadBinding UnrollLoop VectorizeLoop VerifyMemory prim_func_pass""",
+    "tvm.ir.instrument": "PassInstrument PassTimingInstrument PrintAfterAll PrintBeforeAll pass_instrument",
+
     "tvm.tir.analysis": """
         calculate_workspace_bytes estimate_tir_flops expr_deep_equal verify_gpu_code verify_memory""",
     "tvm.arith": """
-        Analyzer ConstIntBound IntSet IterMapExpr ModularSet detect_clip_bound detect_iter_map detect_linear_equation
-        estimate_region_lower_bound normalize_iter_map_to_expr solve_linear_equations""",
+        Analyzer ConstIntBound ConstraintScope IntSet IntervalSet IterMapExpr IterMark IterSplitExpr IterSumExpr
+        ModularSet ProofStrength deduce_bound detect_clip_bound detect_iter_map detect_linear_equation domain_touched
+        estimate_region_lower_bound estimate_region_upper_bound inverse_affine_iter_map iter_map_simplify
+        normalize_iter_map_to_expr normalize_to_iter_sum solve_linear_equations solve_linear_inequalities
+        subspace_divide""",
     "tvm.ir": """
-        Array GlobalVar IRModule IntImm Map Op PrimExpr Range Span assert_structural_equal load_json make_node
-        save_json structural_equal structural_hash transform""",
+        Array GlobalVar IRModule IntImm Map Node Op PointerType PrimExpr PrimType Range Span assert_structural_equal
+        load_json make_node register_intrin_lowering register_op_attr save_json structural_equal structural_hash
+        transform""",
     "tvm.transform": "Pass PassContext PassInfo PrintIR Sequential module_pass",
     "tvm.target": "Target arm_cpu build_config create cuda current_target",
     "tvm.runtime": """
-        Device Module NDArray Object PackedFunc const convert cpu cuda device enabled load_module load_param_dict
-        ndarray save_param_dict system_lib""",
+        DataType Device Module NDArray Object PackedFunc ShapeTuple String const convert cpu cuda device
+        enabled load_module load_param_dict ndarray save_param_dict system_lib""",
     "tvm.nd": """
         NDArray array context cpu cuda device empty from_dlpack gpu metal numpyasarray opencl rocm vulkan""",
     "tvm.testing": """
@@ -115,5 +132,7 @@ CLASSES: dict[str, str] = {
         attrs from_expr functions get_global_var get_global_vars script show update update_func with_attr""",
     "transform.PassContext": """
         config current disabled_pass instruments list_configs opt_level override_instruments""",
-    "target.Target": "arch attrs canon_target current export features from_device keys kind libs list_kinds",
+    "target.Target": """
+        arch attrs canon_target canon_target_and_host current export features from_device host keys kind libs list_kinds
+        max_num_threads mcpu model thread_warp_size with_host""",
 }

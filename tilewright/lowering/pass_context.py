@@ -4,9 +4,10 @@ from __future__ import annotations
 import difflib
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from tilewright.lowering.instruments import METHODS, PassInfo, observed, tell
 from tilewright.support import config
 from tilewright.support.errors import ArgumentError, described, with_hint
 from tilewright.tir.stmt import IRModule, PrimFunc
@@ -35,6 +36,10 @@ CONFIG: dict[str, str] = {
     "tir.Simplify": "no effect: the simplifier has no options",
     "tir.InjectDoubleBuffer": "no effect: the schedule says what is buffered twice",
     "tir.RemoveNoOp": "no effect: empty statements always go",
+    "tir.HoistExpression": '{"hoisted_conditionals": HoistedConditionals.Never}: HoistExpression leaves guards',
+    "tir.ReduceBranchingThroughOvercompute": "no effect: guards of registers are always relaxed",
+    "tir.experimental_dma_bypass_cache": "no effect: there is no GPU back end",
+    "tir.enable_buffer_level_predication": "no effect: vector accesses under a condition carry a predicate",
     "relay.backend.use_auto_scheduler": "no effect: the rules of `compile` schedule what a graph computes",
     "relay.backend.use_meta_schedule": "no effect: the rules of `compile` schedule what a graph computes",
     "relay.FuseOps.max_depth": "no effect: kernels of a graph are fused by their reads",
@@ -70,10 +75,18 @@ class PrimFuncPass:
     name: str = ""
     opt_level: int = 0
 
+    @property
+    def info(self) -> PassInfo:
+        """Name and level."""
+        return PassInfo(self.opt_level, self.name)
+
     def __call__(self, what: PrimFunc | IRModule) -> Any:
         if isinstance(what, IRModule):
-            return what.replace(functions={k: self.run(f, what) for k, f in what.functions.items()})
+            return observed(self.info, what, self._on_module, PassContext.current().instruments)
         return self.run(what, IRModule({what.name: what}))
+
+    def _on_module(self, module: IRModule) -> IRModule:
+        return module.replace(functions={k: self.run(f, module) for k, f in module.functions.items()})
 
     def run(self, func: PrimFunc, module: IRModule) -> PrimFunc:
         """The rewritten function. Raises ArgumentError when the pass gives something else."""
@@ -85,10 +98,14 @@ class PrimFuncPass:
 
 @dataclass(frozen=True)
 class Options:
-    """What the passes of one function depend on. `passes`: (phase, pass) of the user; `skipped`: ours left out."""
+    """What the passes of one function depend on.
+
+    `passes`: (phase, pass) of the user; `skipped`: ours left out; `instruments`: what looks on.
+    """
     checked: bool = False
     skipped: tuple[str, ...] = ()
     passes: tuple[tuple[int, PrimFuncPass], ...] = ()
+    instruments: tuple[Any, ...] = ()
 
     def phase(self, *numbers: int) -> list[PrimFuncPass]:
         """The user's passes of these phases, in their order."""
@@ -96,8 +113,8 @@ class Options:
 
     @property
     def key(self) -> str | None:
-        """What distinguishes compiled objects; None: the object must not be kept, for passes have no name."""
-        return None if self.passes else f"checked={self.checked} skipped={self.skipped}"
+        """What distinguishes compiled objects; None: it is not kept: passes have no name, or are watched."""
+        return None if self.passes or self.instruments else f"checked={self.checked} skipped={self.skipped}"
 
 
 class PassContext:
@@ -112,9 +129,11 @@ class PassContext:
                  config: Mapping[str, Any] | None = None) -> None:
         if not isinstance(opt_level, int) or isinstance(opt_level, bool) or not 0 <= opt_level <= 4:
             raise ArgumentError(f"PassContext: opt_level={described(opt_level)} is not an integer from 0 to 4")
-        if instruments:
-            raise ArgumentError(with_hint("PassContext: instruments are not supported",
-                                          "TILEWRIGHT_DUMP=folder writes the function after each pass"))
+        watching = tuple(instruments or ())
+        stranger = next((i for i in watching if not any(hasattr(i, name) for name in METHODS)), None)
+        if stranger is not None:
+            raise ArgumentError(with_hint(f"PassContext: {described(stranger)} is no instrument",
+                                          f"an object with one of the methods {', '.join(METHODS)}"))
         if config is not None and not isinstance(config, Mapping):
             raise ArgumentError(f"PassContext: config is {described(config)}, not a dict")
         for key, names in (("required_pass", required_pass), ("disabled_pass", disabled_pass)):
@@ -126,16 +145,29 @@ class PassContext:
             _known("config", key, CONFIG)
         for name in self.disabled_pass:
             _known("disabled_pass", name, DISABLED, name.removeprefix("tir.") if isinstance(name, str) else name)
-        self.options = _options(self.config, self.disabled_pass)
+        self.options = replace(_options(self.config, self.disabled_pass), instruments=watching)
+
+    @property
+    def instruments(self) -> tuple[Any, ...]:
+        """The objects that look on while passes run."""
+        return self.options.instruments
+
+    def override_instruments(self, instruments: Sequence[Any] | None) -> None:
+        """Let other objects look on from now on; those of before are told that they leave."""
+        tell(self.instruments, "exit_pass_ctx")
+        self.options = replace(self.options, instruments=tuple(instruments or ()))
+        tell(self.instruments, "enter_pass_ctx")
 
     def __enter__(self) -> PassContext:
         _stack.__dict__.setdefault("contexts", []).append(self)
+        tell(self.instruments, "enter_pass_ctx")
         return self
 
     def __exit__(self, *_: object) -> None:
         if not _stack.__dict__.get("contexts"):
             raise ArgumentError("PassContext: this context was left before it was entered")
         _stack.contexts.pop()
+        tell(self.instruments, "exit_pass_ctx")
 
     @classmethod
     def current(cls) -> PassContext:
@@ -163,7 +195,7 @@ def current_options(checked: bool | None = None) -> Options:
         raise ArgumentError(f"checked={described(checked)} is neither True nor False")
     options = PassContext.current().options
     wanted = options.checked or bool(config.get("CHECKED")) if checked is None else checked
-    return Options(wanted, options.skipped, options.passes)
+    return replace(options, checked=wanted)
 
 
 def _known(what: str, key: Any, names: Mapping[str, Any], plain: Any = None) -> None:

@@ -16,6 +16,7 @@ from tilewright.lowering.double_buffer import lower_double_buffers
 from tilewright.lowering.flatten_buffers import flatten_buffers
 from tilewright.lowering.hoist_guards import hoist_guards
 from tilewright.lowering.inject_prefetch import inject_prefetches
+from tilewright.lowering.instruments import PassInfo, observed
 from tilewright.lowering.lower_blocks import lower_blocks
 from tilewright.lowering.lower_match_buffer import lower_match_buffer
 from tilewright.lowering.merge_kernels import merge_kernels
@@ -37,7 +38,7 @@ from tilewright.lowering.widen_indices import widen_constant_indices, widen_indi
 from tilewright.support import config
 from tilewright.tir.empty_reductions import start_empty_reductions
 from tilewright.tir.node import Node, rewrite
-from tilewright.tir.stmt import SERIAL, UNROLLED, VECTORIZED, BlockRealize, For, PrimFunc, Stmt
+from tilewright.tir.stmt import SERIAL, UNROLLED, VECTORIZED, BlockRealize, For, IRModule, PrimFunc, Stmt
 from tilewright.tir.verify import verify
 
 
@@ -137,6 +138,14 @@ def _serial(kind: str, func: PrimFunc) -> PrimFunc:
     return func.with_body(body)
 
 
+def _run(p: Pass, func: PrimFunc, options: Options) -> PrimFunc:
+    if not options.instruments:
+        return p.run(func)
+    module = observed(PassInfo(0, p.name), IRModule({func.name: func}),
+                      lambda m: IRModule({func.name: p.run(m[func.name])}), options.instruments)
+    return module[func.name]
+
+
 def _own(passes: Sequence[PrimFuncPass], stage: str) -> list[Pass]:
     return [Pass(p.name or "own_pass", p, stage) for p in passes]
 
@@ -151,11 +160,12 @@ def lower(func: PrimFunc, target: object = None, simple_mode: bool = False,
     checks the result of every pass, TILEWRIGHT_DUMP=folder writes it there. Raises
     LowerError for a function that has no flat form, StructuralError when the verifier objects.
     """
-    passes = passes_for(current_options() if options is None else options, simple_mode)
+    options = current_options() if options is None else options
+    passes = passes_for(options, simple_mode)
     check, folder = bool(config.get("VERIFY")), config.get("DUMP")
     number = next(_dumps) if folder else 0
     for step, p in enumerate(passes):
-        func = p.run(func)
+        func = _run(p, func, options)
         if check:                                        # a function of plain loops has no blocks from the start
             has_blocks = isinstance(func.body, BlockRealize)
             verify(func, stage="loop" if p.stage == "block" and not has_blocks else p.stage)

@@ -1,0 +1,224 @@
+"""`tvm.tir.transform`: our passes under TVM's names, each a pass object over a module of the form that it takes."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import IntFlag
+from typing import Any
+
+from tilewright.compat.ssa import convert_ssa
+from tilewright.lowering.check_bounds import check_bounds
+from tilewright.lowering.compact_buffers import compact_buffers
+from tilewright.lowering.cross_thread_reduction import lower_cross_thread_reductions
+from tilewright.lowering.double_buffer import lower_double_buffers
+from tilewright.lowering.flatten_buffers import flatten_buffers
+from tilewright.lowering.hoist_guards import hoist_guards
+from tilewright.lowering.inject_prefetch import inject_prefetches
+from tilewright.lowering.lower_blocks import lower_blocks
+from tilewright.lowering.lower_match_buffer import lower_match_buffer
+from tilewright.lowering.narrow_indices import narrow_indices
+from tilewright.lowering.partition_loops import partition_loops
+from tilewright.lowering.pass_context import PassContext, PrimFuncPass
+from tilewright.lowering.pipeline import SIMPLE_PASSES
+from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
+from tilewright.lowering.reduction_init import lower_reduction_init
+from tilewright.lowering.remove_no_ops import remove_no_ops
+from tilewright.lowering.simplify import simplify
+from tilewright.lowering.software_pipeline import lower_software_pipelines
+from tilewright.lowering.storage import hoist_allocations
+from tilewright.lowering.thread_loops import unify_thread_loops
+from tilewright.lowering.unroll import unroll
+from tilewright.lowering.vectorize import vectorize
+from tilewright.lowering.virtual_threads import lower_virtual_threads
+from tilewright.support.errors import ArgumentError, StructuralError, described
+from tilewright.support.target import Target
+from tilewright.tir import (
+    NOP,
+    SERIAL,
+    UNROLLED,
+    VECTORIZED,
+    BlockRealize,
+    Call,
+    Evaluate,
+    For,
+    IRModule,
+    Load,
+    PrimFunc,
+    Select,
+    rewrite,
+    walk,
+)
+from tilewright.tir.verify import verify
+
+Rewrite = Callable[[PrimFunc], PrimFunc]
+_WANTED = {"block": "a function of blocks", "loop": "a function without blocks (LowerOpaqueBlock gives one)",
+           "flat": "what tvm.lower gives"}
+
+
+def _has_blocks(func: PrimFunc) -> bool:
+    return isinstance(func.body, BlockRealize)
+
+
+def own(name: str, run: Rewrite, stage: str) -> PrimFuncPass:
+    """A pass of ours for functions of a form ("block", "loop", "flat"; "": any, "raw": not verified)."""
+    def transform(func: PrimFunc, module: IRModule, context: Any) -> PrimFunc:
+        if stage == "raw":
+            return run(func)
+        form = stage or ("block" if _has_blocks(func) else "loop")
+        try:
+            verify(func, form)
+        except StructuralError as why:
+            raise ArgumentError(f"{name} takes {_WANTED[form]}: {str(why).split(chr(10))[0]}") from None
+        return run(func)
+    return PrimFuncPass(transform, name)
+
+
+def _maker(name: str, run: Rewrite, stage: str) -> Callable[..., PrimFuncPass]:
+    """What makes the pass. Options are those of TVM, and change nothing."""
+    def make(*options: object, **named: object) -> PrimFuncPass:
+        return own(name, run, stage)
+    make.__name__, make.__doc__ = name, f"Our pass `{run.__name__}` as a pass over a module; options change nothing."
+    return make
+
+
+def _blocks(*passes: Rewrite) -> Rewrite:
+    """The passes, where a function has blocks: without them there is nothing to do."""
+    def run(func: PrimFunc) -> PrimFunc:
+        for p in passes if _has_blocks(func) else ():
+            func = p(func)
+        return func
+    run.__name__ = passes[-1].__name__
+    return run
+
+
+def _flat(func: PrimFunc) -> PrimFunc:
+    """The flat form of a function of any form: the passes of simple_mode up to flatten_buffers."""
+    for p in SIMPLE_PASSES if _has_blocks(func) else ():
+        if p.stage != "flat":
+            func = p.run(func)
+    return flatten_buffers(func)
+
+
+def _serial(func: PrimFunc) -> PrimFunc:
+    """func with every loop that is unrolled, vectorised or parallel run in order."""
+    def change(node: Any) -> Any:
+        return node.replace(kind=SERIAL) if isinstance(node, For) and node.kind in ("parallel", UNROLLED, VECTORIZED) \
+            else None
+    return func.with_body(rewrite(func.body, change))
+
+
+def _lazy_selects(func: PrimFunc) -> PrimFunc:
+    """func whose choices between values that read memory evaluate only what is chosen."""
+    def change(node: Any) -> Any:
+        reads = isinstance(node, Select) and node.condition.dtype == "bool" and any(
+            isinstance(n, (Load, Call)) for part in (node.a, node.b) for n in walk(part))
+        return Call("if_then_else", (node.condition, node.a, node.b), node.dtype) if reads else None
+    return func.with_body(rewrite(func.body, change))
+
+
+def _without_calls(op: str) -> Rewrite:
+    def drop(node: Any) -> Any:
+        return NOP if isinstance(node, Evaluate) and isinstance(node.value, Call) and node.value.op == op else None
+
+    def run(func: PrimFunc) -> PrimFunc:
+        return remove_no_ops(func.with_body(rewrite(func.body, drop)))
+    run.__name__ = f"without_{op}"
+    return run
+
+
+class HoistedConditionals(IntFlag):
+    """What HoistExpression takes out of loops: ifs of statements; those of expressions stay here."""
+    Never, IfElseStmt, IfElseExpr, BooleanExpression, UsingBlockVar = 0, 1, 2, 4, 8
+    All = 15
+
+
+class HoistedLetBindings(IntFlag):
+    """The let bindings that HoistExpression of TVM takes out of loops; here they stay."""
+    Never, RequiredByConditional, LetStmt, LetExpr = 0, 1, 2, 4
+    All = 7
+
+
+def _hoist(func: PrimFunc) -> PrimFunc:
+    settings = PassContext.current().config.get("tir.HoistExpression", {})
+    wanted = settings.get("hoisted_conditionals", HoistedConditionals.All) if isinstance(settings, Mapping) else 0
+    return hoist_guards(func) if int(wanted) & HoistedConditionals.IfElseStmt else func
+
+
+def bind_target(target: Any) -> PrimFuncPass:
+    """The functions with the attribute "target", those that have none."""
+    resolved = Target(target)
+    return PrimFuncPass(lambda func, module, context: func if "target" in func.attrs else func.with_attr(
+        "target", resolved), "BindTarget")
+
+
+def annotate_entry() -> PrimFuncPass:
+    """The one function of a module marked as its entry. Raises ArgumentError for several."""
+    def transform(func: PrimFunc, module: IRModule, context: Any) -> PrimFunc:
+        if len(module.functions) > 1:
+            raise ArgumentError(f"AnnotateEntryFunc: the module has several functions: {', '.join(module.functions)}")
+        return func.with_attr("tir.is_entry_func", True)
+    return PrimFuncPass(transform, "AnnotateEntryFunc")
+
+
+def filter_functions(fcond: Callable[[PrimFunc], Any]) -> Callable[[IRModule], IRModule]:
+    """The module of the functions for which fcond holds."""
+    if not callable(fcond):
+        raise ArgumentError(f"Filter: {described(fcond)} is not a function")
+    return lambda module: module.replace(functions={k: f for k, f in module.functions.items() if fcond(f)})
+
+
+def apply(f: Callable[[PrimFunc], PrimFunc]) -> PrimFuncPass:
+    """f as a pass over the functions of a module."""
+    return PrimFuncPass(lambda func, module, context: f(func), str(getattr(f, "__name__", "own_pass")))
+
+
+# name -> (our pass, the form of the functions that it takes)
+PASSES: dict[str, tuple[Rewrite, str]] = {
+    "Simplify": (simplify, ""), "RemoveNoOp": (remove_no_ops, ""), "ConvertSSA": (convert_ssa, "raw"),
+    "RewriteUnsafeSelect": (_lazy_selects, ""), "ConvertForLoopsToSerial": (_serial, ""), "RemoveAssume": (_without_calls("assume"), ""),
+    "SkipAssert": (_without_calls("Assert"), ""),
+    "LowerInitBlock": (lower_reduction_init, "block"), "LowerCrossThreadReduction": (
+        lower_cross_thread_reductions, "block"),
+    "PlanAndUpdateBufferAllocationLocation": (plan_buffer_allocation, "block"),
+    "InjectDoubleBuffer": (lower_double_buffers, "block"), "LowerMatchBuffer": (_blocks(lower_match_buffer), ""),
+    "ConvertBlocksToOpaque": (_blocks(lower_match_buffer, lower_blocks), ""),
+    "LowerOpaqueBlock": (_blocks(lower_match_buffer, lower_blocks), ""),
+    "CompactBufferAllocation": (compact_buffers, "loop"), "FlattenBuffer": (flatten_buffers, "loop"),
+    "StorageFlatten": (_flat, ""), "InjectPrefetch": (inject_prefetches, "loop"),
+    "InjectSoftwarePipeline": (lower_software_pipelines, "loop"), "UnifyThreadBinding": (unify_thread_loops, "loop"),
+    "InjectVirtualThread": (lower_virtual_threads, "loop"), "HoistIfThenElse": (hoist_guards, "loop"),
+    "HoistExpression": (_hoist, "loop"), "NarrowDataType": (narrow_indices, "loop"),
+    "ForceNarrowIndexToInt32": (narrow_indices, "loop"), "InstrumentBoundCheckers": (check_bounds, "loop"),
+    "StorageRewrite": (hoist_allocations, "flat"), "LoopPartition": (partition_loops, "flat"),
+    "VectorizeLoop": (vectorize, "flat"), "UnrollLoop": (unroll, "flat"),
+}
+_GPU, _CODE = "there is no GPU back end", "code generation does it"
+_NOTHING_LEFT: dict[str, str] = {
+    **dict.fromkeys(("LowerIntrin", "LowerTVMBuiltin", "LowerCustomDatatypes", "LowerDeviceStorageAccessInfo",
+                     "MakePackedAPI", "MakeUnpackedAPI", "CombineContextCall", "PointerValueTypeRewrite",
+                     "BF16Legalize", "BF16ComputeLegalize", "BF16StorageLegalize", "BF16CastElimination",
+                     "FP8ComputeLegalize", "FP8StorageLegalize"), _CODE),
+    **dict.fromkeys(("SplitHostDevice", "AnnotateDeviceRegions", "LowerDeviceKernelLaunch", "DecorateDeviceScope",
+                     "InferFragment", "LowerWarpMemory", "LowerThreadAllreduce", "CoProcSync", "LiftAttrScope",
+                     "MergeDynamicSharedMemoryAllocations", "MergeSharedMemoryAllocations", "LowerAsyncDMA",
+                     "InjectPTXAsyncCopy", "TextureFlatten", "LowerVtcmAlloc"), _GPU),
+    "ThreadSync": "UnifyThreadBinding puts the barriers", "CommonSubexprElimTIR": "LLVM removes common subexpressions",
+    "RenormalizeSplitPattern": "the simplifier's form of divisions is one already",
+    "InstallDebugSpans": "TILEWRIGHT_PERF names functions for perf",
+}
+
+
+def _idle(name: str, reason: str) -> Callable[..., PrimFuncPass]:
+    """A pass that has nothing to do here."""
+    def make(*options: object, **named: object) -> PrimFuncPass:
+        return PrimFuncPass(lambda func, module, context: func, name)
+    make.__name__, make.__doc__ = name, f"Changes nothing: {reason}."
+    return make
+
+
+IDLE = dict(_NOTHING_LEFT)
+TRANSFORMS: dict[str, Any] = {
+    **{name: _idle(name, reason) for name, reason in IDLE.items()},
+    **{name: _maker(name, run, stage) for name, (run, stage) in PASSES.items()},
+    "Apply": apply, "BindTarget": bind_target, "AnnotateEntryFunc": annotate_entry, "Filter": filter_functions,
+    "HoistedConditionals": HoistedConditionals, "HoistedLetBindings": HoistedLetBindings,
+}
