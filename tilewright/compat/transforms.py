@@ -174,7 +174,8 @@ def apply(f: Callable[[PrimFunc], PrimFunc]) -> PrimFuncPass:
 # name -> (our pass, the form of the functions that it takes)
 PASSES: dict[str, tuple[Rewrite, str]] = {
     "Simplify": (simplify, ""), "RemoveNoOp": (remove_no_ops, ""), "ConvertSSA": (convert_ssa, "raw"),
-    "RewriteUnsafeSelect": (_lazy_selects, ""), "ConvertForLoopsToSerial": (_serial, ""), "RemoveAssume": (_without_calls("assume"), ""),
+    "RewriteUnsafeSelect": (_lazy_selects, ""), "ConvertForLoopsToSerial": (_serial, ""),
+    "RemoveAssume": (_without_calls("assume"), ""),
     "SkipAssert": (_without_calls("Assert"), ""),
     "LowerInitBlock": (lower_reduction_init, "block"), "LowerCrossThreadReduction": (
         lower_cross_thread_reductions, "block"),
