@@ -13,20 +13,50 @@ from tilewright.tir.expr import Call, Expr, FloatImm, StringImm
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.verify_types import reinterpret_mismatch
 
+# What each function of numbers in the operator table gives, for x, or for a, b, c.
+MEANING = {
+    "exp": "e to the power of x", "exp2": "2 to the power of x", "expm1": "exp(x) - 1, which keeps small x",
+    "log": "the natural logarithm of x", "log2": "the logarithm of x to the base 2",
+    "log10": "the logarithm of x to the base 10", "log1p": "log(1 + x), which keeps small x",
+    "sqrt": "the square root of x", "rsqrt": "1 / sqrt(x)",
+    "sin": "the sine of x, in radians", "cos": "the cosine of x, in radians", "tan": "the tangent of x, in radians",
+    "asin": "the angle between -pi/2 and pi/2 whose sine is x", "acos": "the angle between 0 and pi whose cosine is x",
+    "atan": "the angle between -pi/2 and pi/2 whose tangent is x",
+    "sinh": "(exp(x) - exp(-x)) / 2", "cosh": "(exp(x) + exp(-x)) / 2", "tanh": "sinh(x) / cosh(x)",
+    "asinh": "the number whose sinh is x", "acosh": "the number of at least 0 whose cosh is x",
+    "atanh": "the number whose tanh is x", "sigmoid": "1 / (1 + exp(-x))",
+    "erf": "2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x",
+    "floor": "the largest integer that is not above x", "ceil": "the smallest integer that is not below x",
+    "trunc": "x without its fraction", "round": "the integer next to x, the even one of two",
+    "nearbyint": "the integer next to x, the even one of two",
+    "pow": "a to the power of b", "atan2": "the angle of the point (b, a), between -pi and pi",
+    "hypot": "sqrt(a * a + b * b), without overflow on the way",
+    "fmod": "a - b * trunc(a / b), exactly: the remainder with the sign of a, as in C",
+    "copysign": "|a| with the sign of b", "fma": "a * b + c, rounded once",
+    "isnan": "True where x is no number", "isinf": "True where x is an infinity",
+    "isfinite": "True where x is neither an infinity nor NaN",
+    "popcount": "how many bits of x are 1", "clz": "how many bits of x above its highest 1 are 0",
+    "bitwise_not": "x with every bit the other way, as ~x",
+}
+
+
+def _parameters(name: str) -> str:
+    arity = INTRINSICS[name].arity
+    return "x" if arity == 1 else ", ".join("abc"[:arity])
+
 
 def _function(name: str) -> Callable[..., Expr]:
     def function(*args: Any) -> Expr:
         return intrinsic(name, *args)
-    row = INTRINSICS[name]
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}({', '.join('abcdefgh'[:row.arity])}) of {row.operands}s."
+    function.__doc__ = f"{name}({_parameters(name)}) of {INTRINSICS[name].operands}s: {MEANING[name]}."
     return function
 
 
 # Every function of numbers in the operator table. Those that programs mostly use are named below, for type checkers.
 FUNCTIONS = {name: _function(name) for name, row in INTRINSICS.items() if row.operands}
 
-exp, exp2, exp10 = FUNCTIONS["exp"], FUNCTIONS["exp2"], lambda x: power(10.0, x)
+exp, exp2 = FUNCTIONS["exp"], FUNCTIONS["exp2"]
 expm1, log1p = FUNCTIONS["expm1"], FUNCTIONS["log1p"]
 log, log2, log10 = FUNCTIONS["log"], FUNCTIONS["log2"], FUNCTIONS["log10"]
 sqrt, rsqrt = FUNCTIONS["sqrt"], FUNCTIONS["rsqrt"]
@@ -46,12 +76,17 @@ def _rounding(name: str) -> Callable[[Any], Expr]:
         e = convert(x)
         return e if dt.is_integer(e.dtype) else intrinsic(name, e)
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}(x) of a float; an integer is its own rounding."
+    function.__doc__ = f"{name}(x) of a float: {MEANING[name]}; an integer is its own rounding."
     return function
 
 
 floor, ceil, trunc = _rounding("floor"), _rounding("ceil"), _rounding("trunc")
 round, nearbyint = _rounding("round"), _rounding("nearbyint")
+
+
+def exp10(x: Any) -> Expr:
+    """10 to the power of x, of a float: pow(10, x)."""
+    return power(10.0, x)
 
 
 def abs(x: Any) -> Expr:

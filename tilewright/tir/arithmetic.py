@@ -93,6 +93,7 @@ def negate(e: Expr) -> Expr:
 
 
 def logical_not(a: Any) -> Expr:
+    """True where the condition is false."""
     e = convert(a)
     if not dt.is_bool(e.dtype):
         raise IRError(with_hint(f"`not` needs a bool, got {e.dtype}", "compare first: x == 0"))
@@ -115,6 +116,7 @@ def absolute(e: Expr) -> Expr:
 
 @register_hook("tir.power")
 def power(a: Any, b: Any) -> Expr:
+    """a to the power of b, of floats: a ** b."""
     x, y = match_types(a, b)
     if not dt.is_float(x.dtype):
         raise IRError(with_hint(f"`**` on {x.dtype}", 'cast first: x.astype("float32")'))
@@ -167,12 +169,34 @@ def select(condition: Any, a: Any, b: Any) -> Expr:
     return Select(c, x, y)
 
 
-def truncdiv(a: Any, b: Any) -> Expr: return binary("truncdiv", a, b)
-def truncmod(a: Any, b: Any) -> Expr: return binary("truncmod", a, b)
-def floordiv(a: Any, b: Any) -> Expr: return binary("floordiv", a, b)
-def floormod(a: Any, b: Any) -> Expr: return binary("floormod", a, b)
-def minimum(a: Any, b: Any) -> Expr: return binary("min", a, b)
-def maximum(a: Any, b: Any) -> Expr: return binary("max", a, b)
+def truncdiv(a: Any, b: Any) -> Expr:
+    """a / b of integers, rounded to zero as in C."""
+    return binary("truncdiv", a, b)
+
+
+def truncmod(a: Any, b: Any) -> Expr:
+    """a - b * truncdiv(a, b): the remainder with the sign of a, as in C."""
+    return binary("truncmod", a, b)
+
+
+def floordiv(a: Any, b: Any) -> Expr:
+    """a // b: the quotient rounded to minus infinity, as in Python."""
+    return binary("floordiv", a, b)
+
+
+def floormod(a: Any, b: Any) -> Expr:
+    """a % b: a - b * floordiv(a, b), the remainder with the sign of b, as in Python."""
+    return binary("floormod", a, b)
+
+
+def minimum(a: Any, b: Any) -> Expr:
+    """The smaller of two numbers; NaN where one is NaN."""
+    return binary("min", a, b)
+
+
+def maximum(a: Any, b: Any) -> Expr:
+    """The larger of two numbers; NaN where one is NaN."""
+    return binary("max", a, b)
 
 
 def all_of(*conditions: Any) -> Expr:
