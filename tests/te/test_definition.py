@@ -71,7 +71,7 @@ def test_reductions_are_top_level(body):
     (lambda: te.compute((4,), lambda i: A[i, 0, 0]), r"A has 2 dimension\(s\), 3 index"),
     (lambda: te.compute((4,), lambda i: A(i)), r"A has 2 dimension\(s\), 1 index"),
     (lambda: te.compute((4,), lambda i: A[i] + 1.0), r"A has 2 dimension\(s\), 1 index"),
-    (lambda: te.compute((4,), lambda i: A * 2.0), r"tensor A of shape \(4, 5\) is used as a number"),
+    (lambda: te.compute((4,), lambda i: A * 2.0), r"tensor T_multiply of shape \(4, 5\) is used as a number"),
     (lambda: te.compute((4,), lambda i: A[i, 5]), r"index 5 of dimension 1 is outside the shape \(4, 5\)"),
     (lambda: te.compute((4,), lambda i: A[-1, i]), "index -1 of dimension 0 is outside"),
     (lambda: te.compute((4,), lambda i: A[i, 1.5]), "index 1 is float32, not an integer"),

@@ -41,8 +41,20 @@ def too_many_indices():
     te.compute((N,), lambda i: a[i, i, i], name="C")
 
 
+@wrong("tensors whose shapes do not fit: `A + B`",
+       r"A \+ B: the shapes \(16, 16\) and \(3, 16\) do not fit: 16 is neither 3 nor 1")
+def shapes_that_do_not_fit():
+    a, _ = placeholders()
+    _ = a + te.placeholder((3, N), name="B")
+
+
+@wrong("too few names for the axes of `lambda i, *rest`", r"compute C: \['x'\] has 1 name\(s\), 2 are needed")
+def too_few_names():
+    te.compute((N, N, N), lambda i, *rest: 1.0, name="C", varargs_names=["x"])
+
+
 @wrong("a tensor used as a number: `A + 1.0`",
-       r"tensor A of shape \(16, 16\) is used as a number")
+       r"tensor T_add of shape \(16, 16\) is used as a number")
 def tensor_as_number():
     a, _ = placeholders()
     te.compute((N,), lambda i: a + 1.0, name="C")

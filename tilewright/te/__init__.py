@@ -1,4 +1,5 @@
 """Tensor expressions: what to compute, element by element, without saying in which order."""
+from tilewright.te import elementwise as _elementwise  # noqa: F401 - arithmetic of tensors
 from tilewright.te import hybrid as hybrid
 from tilewright.te import math as _math
 from tilewright.te.definition import (

@@ -90,10 +90,11 @@ def placeholder(shape: Any, dtype: Any = None, name: str = "placeholder") -> Ten
 
 
 def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag: str = "",
-            attrs: Mapping[str, Any] | None = None) -> Any:
+            attrs: Mapping[str, Any] | None = None, varargs_names: Sequence[str] | None = None) -> Any:
     """The tensor whose element at (i, j, ...) is fcompute(i, j, ...).
 
-    A tuple from fcompute gives a tuple of tensors. A reduction must be the whole body of a tensor.
+    A tuple from fcompute gives a tuple of tensors. varargs_names: of the axes that a parameter *rest of fcompute takes
+    (default: i0, i1, ...). A reduction must be the whole body of a tensor.
     Raises TensorExpressionError when fcompute takes another number of axes than the shape has, when a
     reduction is not top-level, when a reduction axis is used outside its reduction, or when a read
     certainly leaves its tensor.
@@ -101,7 +102,7 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     what = f"compute {name}"
     extents = to_shape(shape, what)
     axis = tuple(IterVar(Range(IntImm(0, e.dtype), e), Var(n, e.dtype), DATA_PARALLEL)
-                 for n, e in zip(_axis_names(fcompute, extents, what), extents))
+                 for n, e in zip(_axis_names(fcompute, extents, what, varargs_names), extents))
     result = fcompute(*[iv.var for iv in axis])
     several = isinstance(result, (tuple, list))
     if several and not result:
@@ -117,8 +118,9 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     return outputs if len(outputs) > 1 else outputs[0]
 
 
-def _axis_names(fcompute: Callable[..., Any], extents: tuple[Expr, ...], what: str) -> list[str]:
-    """One name for each axis: the parameters of fcompute, or i0, i1, ... where it takes any number."""
+def _axis_names(fcompute: Callable[..., Any], extents: tuple[Expr, ...], what: str,
+                more: Sequence[str] | None) -> list[str]:
+    """One name for each axis: the parameters of fcompute, and `more`, or i0, i1, ..., for those that *rest takes."""
     if not callable(fcompute):
         raise TensorExpressionError(with_hint(f"{what}: {fcompute!r} is not a function",
                                               "pass a lambda of the axes"))
@@ -128,9 +130,12 @@ def _axis_names(fcompute: Callable[..., Any], extents: tuple[Expr, ...], what: s
     except (TypeError, ValueError):
         raise TensorExpressionError(with_hint(f"{what}: the parameters of {described(fcompute)} are not known",
                                               "pass a lambda of the axes")) from None
-    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
-        return [f"i{n}" for n in range(len(extents))]
     names = [p.name for p in parameters if p.kind in positional]
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        rest = len(extents) - len(names)
+        if more is not None and len(more) != rest:
+            raise TensorExpressionError(f"{what}: {described(more)} has {len(more)} name(s), {max(rest, 0)} are needed")
+        names += more or [f"i{n}" for n in range(rest)]
     required = [p.name for p in parameters if p.kind in positional and p.default is inspect.Parameter.empty]
     if not len(required) <= len(extents) <= len(names):
         raise TensorExpressionError(with_hint(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.support.errors import TensorExpressionError, described, with_hint
+from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import as_index
 from tilewright.tir.conversion import convert
@@ -62,6 +63,8 @@ class Operation:
 class Tensor(ExprOps):
     """Output `value_index` of `op`. `A[i, k]` and `A(i, k)` read an element; a zero-d tensor is its element.
 
+    `+ - * / // %` of tensors give tensors (te.elementwise).
+
     Tensors compare by identity and work as dictionary keys.
     """
     __slots__ = ("op", "shape", "dtype", "value_index")
@@ -112,6 +115,13 @@ class Tensor(ExprOps):
                 f"tensor {self.name} of shape {shape_text(self.shape)} is used as a number",
                 f"read an element: {self.name}[{', '.join('ijklmnopqrstuv'[:self.ndim])}]"))
         return self()
+
+    def __neg__(self) -> Any:
+        return self * -1 if self.shape else super().__neg__()
+
+    def astype(self, dtype: str) -> Any:
+        """The tensor of the elements converted to dtype."""
+        return hook("te.cast")(self, dtype) if self.shape else super().astype(dtype)
 
     def same_as(self, other: object) -> bool:
         return self is other

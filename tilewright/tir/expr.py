@@ -4,6 +4,7 @@
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +17,13 @@ from tilewright.tir import foreign
 from tilewright.tir.node import Node
 from tilewright.tir.ops import BINARY
 
+# types that do arithmetic for all their elements at once -> what does it, in the place of `arithmetic.binary`
+ELEMENTWISE: dict[type, Callable[[str, Any, Any], Any]] = {}
+
 
 def _binary(op: str, a: Any, b: Any) -> Expr:
-    return hook("tir.binary")(op, a, b)
+    whole = ELEMENTWISE.get(type(a)) or ELEMENTWISE.get(type(b))
+    return hook("tir.binary")(op, a, b) if whole is None else whole(op, a, b)
 
 
 class ExprOps:
