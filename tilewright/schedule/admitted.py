@@ -1,18 +1,42 @@
-"""Which functions a schedule takes: in block form, and of no block axis that certainly leaves its domain."""
+"""Which functions a schedule takes: in block form, of no block axis that certainly leaves its domain."""
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tilewright.arith.axis_domains import departures
-from tilewright.schedule.state import block_root
+from tilewright.schedule.state import block_root, statements
 from tilewright.support.errors import ScheduleError, with_hint
+from tilewright.tir.accesses import Use, uses, uses_below
+from tilewright.tir.node import Node
 from tilewright.tir.printer import show
 from tilewright.tir.stmt import PrimFunc
 
 
 def admit(func: PrimFunc) -> None:
-    """Raises ScheduleError, with the block marked, for a function of which primitives could change the meaning.
+    """Raises ScheduleError, with the place marked, for a function of which primitives could change the meaning.
 
-    They take the domain of an axis for all that its block computes.
+    They take the domain of an axis for all that its block computes, and what annotations and the extents, strides and
+    offsets of buffers say for the same wherever these stand.
     """
     block_root(func)
     for left in departures(func):
         raise ScheduleError(with_hint(f"{func.name}: {left}\n\n{show(func, [left.realize.block])}", left.hint))
+    said = list(_said(func))
+    written = {use.buffer for use in uses_below(func.body) if use.writes} if said else set()
+    for use, stmt, what in said:
+        if use.buffer is not None and use.buffer in written:
+            raise ScheduleError(with_hint(f"{func.name}: {what} reads {use.buffer.name}, which the function writes"
+                                          f"\n\n{show(func, [stmt])}", "read what no statement writes there"))
+
+
+def _said(func: PrimFunc) -> Iterator[tuple[Use, Node, str]]:
+    """The reads in annotations and in the declarations of buffers, with what they stand in."""
+    declared: list[tuple[Node, Node]] = [(b, func) for b in func.buffer_map.values()]
+    for stmt in statements(func.body):
+        declared += [(b, stmt) for b in getattr(stmt, "alloc_buffers", ())]
+        declared += [(m.buffer, stmt) for m in getattr(stmt, "match_buffers", ())]
+        if getattr(stmt, "annotations", None):
+            yield from ((use, stmt, "an annotation") for use in uses(stmt) if use.field == "annotations")
+    for buffer, at in declared:
+        yield from ((use, at, "the declaration of a buffer") for use in uses(buffer))
+    yield from ((use, func, "an attribute") for use in uses(func) if use.field == "attrs")

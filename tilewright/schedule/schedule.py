@@ -1,13 +1,14 @@
 """The schedule: functions in block form, a trace, and the helpers with which primitives rewrite them."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.admitted import admit
 from tilewright.schedule.handles import RV
+from tilewright.schedule.outside import outside_of
 from tilewright.schedule.sampled import Sampled
 from tilewright.schedule.session import Session
 from tilewright.schedule.srefs import ScheduleState, StmtSRef
@@ -316,21 +317,29 @@ class Schedule(Viewed, Session):
         self._renamed[self.focus, old] = new
 
     def producers(self, block: str) -> list[str]:
-        """Names of the blocks beside block, in program order, that write a buffer that it reads."""
-        return self._touching(block, [r.buffer for r in self.realize(block).block.reads], "writes")
+        """Names of the blocks beside block, in program order, that write a buffer that it reads, or that is read on the
+        way to it."""
+        return self._partners(block, lambda other, self_: self._written(other) & self._read(self_))
 
     def consumers(self, block: str) -> list[str]:
-        """Names of the blocks beside block, in program order, that read a buffer that it writes."""
-        return self._touching(block, [r.buffer for r in self.realize(block).block.writes], "reads")
+        """Names of the blocks beside block, in program order, that read a buffer that it writes, or on the way to which
+        it is read."""
+        return self._partners(block, lambda other, self_: self._read(other) & self._written(self_))
 
-    def _touching(self, block: str, buffers: Iterable[Buffer], how: str) -> list[str]:
-        if self.realize(block) is self.root:
+    def _partners(self, block: str, share: Callable[[BlockRealize, BlockRealize], object]) -> list[str]:
+        realize = self.realize(block)
+        if realize is self.root:
             return []
-        wanted = {id(b) for b in buffers}
-        scope = self.index.scope_of(self.realize(block))
-        return [name for name, realize in self.index.realizes.items()
-                if name != block and realize is not self.root and self.index.scope_of(realize) is scope
-                and any(id(r.buffer) in wanted for r in getattr(realize.block, how))]
+        scope = self.index.scope_of(realize)
+        return [name for name, other in self.index.realizes.items()
+                if name != block and other is not self.root and self.index.scope_of(other) is scope
+                and share(other, realize)]
+
+    def _written(self, realize: BlockRealize) -> set[Buffer]:
+        return {r.buffer for r in realize.block.writes}
+
+    def _read(self, realize: BlockRealize) -> set[Buffer]:
+        return {r.buffer for r in realize.block.reads} | {r.region.buffer for r in outside_of(self.index).of(realize)}
 
     def shape_vars(self) -> list[Var]:
         """The variables in the shapes of the current function's arguments, in order of appearance."""

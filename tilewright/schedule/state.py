@@ -94,10 +94,11 @@ def statements(stmt: Stmt) -> Iterator[Stmt]:
 
 class Index:
     """Where every loop, block and statement of a function body stands."""
-    __slots__ = ("loops", "parent", "realizes", "root")
+    __slots__ = ("loops", "outside", "parent", "realizes", "root")
 
     def __init__(self, root: Stmt) -> None:
         self.root = root
+        self.outside: object = None               # filled by `outside.outside_of`
         self.parent: dict[int, Stmt] = {}
         self.loops: dict[Var, For] = {}
         self.realizes: dict[str, BlockRealize] = {}

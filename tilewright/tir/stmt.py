@@ -138,7 +138,7 @@ class PrimFunc(Node):
 
     attrs has "global_symbol" (the name) and "tir.noalias". A PrimFunc of blocks has a root block as its body.
     """
-    params: tuple[Any, ...]                      # Vars
+    params: tuple[Var, ...]
     body: Stmt
     buffer_map: Mapping[Any, Buffer] = field(default_factory=dict)
     attrs: Mapping[str, Any] = field(default_factory=dict)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import BufferRegion, Load
-from tilewright.tir.expr import Var
-from tilewright.tir.node import Node, walk
+from tilewright.tir.accesses import Use, uses
+from tilewright.tir.buffer import BufferRegion
+from tilewright.tir.expr import Expr, Var
+from tilewright.tir.node import Node, children
 from tilewright.tir.stmt import (
     FOR_KINDS,
     THREAD_BINDING,
@@ -21,6 +22,7 @@ from tilewright.tir.stmt import (
     LetStmt,
     PrimFunc,
     Seq,
+    Stmt,
     Store,
     While,
 )
@@ -96,6 +98,7 @@ class _Verifier(ExpressionVerifier):
             self.fail(f"loop {v.name} is {s.kind} and has the thread tag {s.thread_tag!r}")
         if not (dt.is_integer(v.type) and s.min.dtype == s.extent.dtype == v.type):
             self.fail(f"loop {v.name} is {v.type}, its min is {s.min.dtype}, its extent is {s.extent.dtype}")
+        self.notes(s.annotations)
         with self.scope([v], "loop", s):
             self.stmt(s.body)
 
@@ -127,6 +130,7 @@ class _Verifier(ExpressionVerifier):
 
     def allocate(self, s: Allocate) -> None:
         self.buffer(s.buffer)
+        self.notes(s.annotations)
         with self.scope([s.buffer], "buffer", s):
             self.stmt(s.body)
 
@@ -170,8 +174,19 @@ class _Verifier(ExpressionVerifier):
                     self.stmt(part)
             for r in (*b.reads, *b.writes):
                 self.region(r)
+            self.notes(b.annotations)
             self.regions_name_all(b)
         self.visible = before
+
+    def notes(self, value: Any) -> None:
+        """The expressions in an annotation obey the rules of the place where it stands."""
+        if isinstance(value, Expr):
+            self.expr(value)
+        elif isinstance(value, Mapping):
+            self.notes(tuple(value.values()))
+        elif isinstance(value, (tuple, list)):
+            for x in value:
+                self.notes(x)
 
     def region(self, r: BufferRegion) -> None:
         self.known(r.buffer)
@@ -182,21 +197,28 @@ class _Verifier(ExpressionVerifier):
 
     def regions_name_all(self, b: Block) -> None:
         """A block that holds no other block names every buffer that it touches in reads or writes."""
-        nodes: list[Node] = []
-        for n in (n for part in (b.init, b.body) if part is not None for n in walk(part)):
-            if isinstance(n, BlockRealize):             # as soon as it is met: the root block holds the whole function
+        made = {id(x) for x in (*b.alloc_buffers, *[m.buffer for m in b.match_buffers])}
+        found: list[tuple[Use, Stmt]] = []
+        stack = [part for part in (b.init, b.body) if part is not None]
+        while stack:
+            s = stack.pop()
+            if isinstance(s, BlockRealize):             # as soon as it is met: the root block holds the whole function
                 return
-            nodes.append(n)
-        made = [n.buffer for n in nodes if isinstance(n, Allocate)]
-        inside = {id(x) for x in (*b.alloc_buffers, *[m.buffer for m in b.match_buffers], *made)}
-        writes = {id(r.buffer) for r in b.writes} | inside
+            if isinstance(s, Allocate):
+                made.add(id(s.buffer))
+            found += [(use, s) for use in uses(s)]
+            stack += [c for c in children(s) if isinstance(c, Stmt)]
+        writes = {id(r.buffer) for r in b.writes} | made
         reads = {id(r.buffer) for r in b.reads} | writes
         sources = {id(m.buffer): id(m.source.buffer) for m in b.match_buffers}
-        for n in nodes:
-            if isinstance(n, Store) and sources.get(id(n.buffer), id(n.buffer)) not in writes:
-                self.fail(f"block {b.name} writes {n.buffer.name}, which its write regions leave out", n)
-            if isinstance(n, Load) and sources.get(id(n.buffer), id(n.buffer)) not in reads:
-                self.fail(f"block {b.name} reads {n.buffer.name}, which its regions leave out", b)
+        for use, s in found:
+            if use.buffer is None or use.indices is None:         # an address: what is done with it is declared
+                continue
+            name = use.buffer.name
+            if use.writes and sources.get(id(use.buffer), id(use.buffer)) not in writes:
+                self.fail(f"block {b.name} writes {name}, which its write regions leave out", s)
+            if not use.writes and sources.get(id(use.buffer), id(use.buffer)) not in reads:
+                self.fail(f"block {b.name} reads {name}, which its regions leave out", b)
 
 
 _STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {

@@ -1,23 +1,25 @@
 """The memory accesses below a loop as functions of loop variables: what dependence analysis works on."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.arith.conditions import NEGATED, is_index_comparison
 from tilewright.arith.dependence import Access
 from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.state import sub_statements
+from tilewright.tir.accesses import Use, uses
 from tilewright.tir.arithmetic import all_of, binary, logical_not
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import Range
-from tilewright.tir.node import Node, children, substitute, walk
+from tilewright.tir.node import Node, substitute, walk
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.stmt import Block, BlockRealize, Evaluate, For, IfThenElse, LetStmt, Stmt, Store, While
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Stmt
 
 TRUE = IntImm(1, "bool")
+_Declared = tuple[BufferRegion, tuple[Expr, ...], dict[Var, tuple[Expr, Expr]]]     # a region, any element, its domains
 
 
 @dataclass
@@ -32,7 +34,10 @@ class Instance:
 
 @dataclass
 class Touch:
-    """One access: where it is made, to which buffer, and at which indices as a function of the loops."""
+    """One access: where it is made, to which buffer, and at which indices as a function of the loops.
+
+    outside: on the way to the body of its block, by the values of the axes or the predicate.
+    """
     buffer: Buffer
     access: Access
     instance: Instance | None                   # None: a statement outside every block
@@ -40,104 +45,141 @@ class Touch:
     writes: bool
     stmt: Stmt
     local: tuple[Expr, ...]                     # the indices as the block writes them
+    outside: bool = False
+
+    def same_element(self, other: Touch) -> bool:
+        """True when the bodies of one block make both accesses, to one element."""
+        return not self.outside and not other.outside and _same(self.local, other.local)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What is known where a statement stands."""
+    table: dict[Var, Expr]                      # iter vars and lets -> their values in loop variables
+    free: dict[Var, tuple[Expr, Expr]]          # the loops around it that are below the common ones
+    guard: Expr
+    inside: Instance | None
+    outside: bool = False
 
 
 class Collector:
     """Collects the touches and block instances below a statement, in program order.
 
     Variables of loops around the statement stay symbols; the loops below it become free variables of the
-    accesses. Blocks with calls that may touch memory contribute the regions that they declare.
+    accesses. Blocks with calls that may touch memory contribute the regions that they declare. What the bounds of
+    `loops`, around the statement, read counts as well.
     """
 
-    def __init__(self, stmt: Stmt) -> None:
+    def __init__(self, stmt: Stmt, loops: Sequence[For] = ()) -> None:
         self.touches: list[Touch] = []
         self.instances: list[Instance] = []
-        self._visit(stmt, {}, {}, TRUE, None)
+        self._pointers: list[tuple[Node, Stmt]] = []           # that stand by themselves, outside of every block
+        for loop in loops:
+            self._uses(loop, _Place({}, {}, TRUE, None))
+        self._visit(stmt, _Place({}, {}, TRUE, None))
+        self._resolve_pointers()
 
-    def _visit(self, stmt: Stmt, table: dict[Var, Expr], free: dict[Var, tuple[Expr, Expr]], guard: Expr,
-               inside: Instance | None) -> None:
+    def _visit(self, stmt: Stmt, at: _Place) -> None:
+        if isinstance(stmt, BlockRealize):
+            self._block(stmt, at)
+            return
+        self._uses(stmt, at)
         if isinstance(stmt, For):
-            free = {**free, stmt.loop_var: (substitute(stmt.min, table), substitute(stmt.extent, table))}
-            self._expressions(stmt, (stmt.min, stmt.extent), table, free, guard, inside)
-        elif isinstance(stmt, BlockRealize):
-            self._block(stmt, table, free, guard)
-            return
-        elif isinstance(stmt, Store):
-            self._expressions(stmt, (stmt.value, *stmt.indices), table, free, guard, inside)
-            self._add(stmt.buffer, stmt.indices, stmt, table, free, guard, inside, writes=True)
-        elif isinstance(stmt, IfThenElse):
-            self._expressions(stmt, (stmt.condition,), table, free, guard, inside)
-            self._visit(stmt.then_case, table, free, _under(guard, stmt.condition, table), inside)
-            if stmt.else_case is not None:
-                self._visit(stmt.else_case, table, free, _under(guard, _negated(stmt.condition), table), inside)
-            return
-        elif isinstance(stmt, While):
-            self._expressions(stmt, (stmt.condition,), table, free, guard, inside)
+            bounds = substitute(stmt.min, at.table), substitute(stmt.extent, at.table)
+            at = replace(at, free={**at.free, stmt.loop_var: bounds})
         elif isinstance(stmt, LetStmt):
-            self._expressions(stmt, (stmt.value,), table, free, guard, inside)
-            table = {**table, stmt.var: substitute(stmt.value, table)}
-        elif isinstance(stmt, Evaluate):
-            self._expressions(stmt, (stmt.value,), table, free, guard, inside)
+            at = replace(at, table={**at.table, stmt.var: substitute(stmt.value, at.table)})
+        elif isinstance(stmt, IfThenElse):
+            self._visit(stmt.then_case, replace(at, guard=_under(at.guard, stmt.condition, at.table)))
+            if stmt.else_case is not None:
+                negated = _under(at.guard, _negated(stmt.condition), at.table)
+                self._visit(stmt.else_case, replace(at, guard=negated))
+            return
         for below in sub_statements(stmt):
-            self._visit(below, table, free, guard, inside)
+            self._visit(below, at)
 
-    def _block(self, realize: BlockRealize, table: dict[Var, Expr], free: dict[Var, tuple[Expr, Expr]],
-               guard: Expr) -> None:
+    def _block(self, realize: BlockRealize, at: _Place) -> None:
         block = realize.block
         pairs = zip(block.iter_vars, realize.iter_values, strict=True)
-        values = {iv.var: substitute(v, table) for iv, v in pairs}
-        instance = Instance(realize, values, all_of(guard, substitute(realize.predicate, table)), free)
+        values = {iv.var: substitute(v, at.table) for iv, v in pairs}
+        guard = all_of(at.guard, substitute(realize.predicate, at.table))
+        instance = Instance(realize, values, guard, at.free)
         self.instances.append(instance)
-        inner = {**table, **values}
+        inner = _Place({**at.table, **values}, at.free, guard, instance)
+        self._uses(realize, replace(at, inside=instance, outside=True))
+        self._uses(block, replace(inner, guard=at.guard, outside=True), realize)
         if block.match_buffers or _has_effects(block):
+            made: list[_Declared] = []
             for regions, writes in ((block.reads, False), (block.writes, True)):
                 for region in regions:
-                    self._add_region(region, realize, inner, free, instance, writes)
+                    self._add_region(region, realize, inner, writes, made)
             if block.match_buffers:
                 return
         for below in sub_statements(block):
-            self._visit(below, inner, free, instance.guard, instance)
+            self._visit(below, inner)
 
-    def _expressions(self, stmt: Stmt, values: tuple[Expr, ...], table: dict[Var, Expr],
-                     free: dict[Var, tuple[Expr, Expr]], guard: Expr, inside: Instance | None) -> None:
-        for value in values:
-            known = table
-            stack: list[tuple[Node, Expr]] = [(value, guard)]
-            while stack:
-                node, where = stack.pop()
-                below = [(n, where) for n in children(node)]
-                if isinstance(node, Let):
-                    known = {**known, node.var: substitute(node.value, known)}
-                elif isinstance(node, Load):
-                    self._add(node.buffer, node.indices, stmt, known, free, where, inside)
-                elif isinstance(node, Call) and node.op == "if_then_else":       # evaluates one of them
-                    condition, a, b = node.args
-                    below = [(condition, where), (a, _under(where, condition, known)),
-                             (b, _under(where, _negated(condition), known))]
-                stack += reversed(below)
-
-    def _add_region(self, region: BufferRegion, stmt: Stmt, table: dict[Var, Expr],
-                    free: dict[Var, tuple[Expr, Expr]], inside: Instance, writes: bool) -> None:
-        indices, free = [], dict(free)
-        for r in region.region:
-            if isinstance(r.extent, IntImm) and r.extent.value == 1:
-                indices.append(r.min)
+    def _uses(self, holder: Stmt, at: _Place, stmt: Stmt | None = None) -> None:
+        """The accesses that holder itself makes (in the name of stmt)."""
+        stmt = holder if stmt is None else stmt
+        for use in uses(holder):
+            if use.field in ("reads", "writes"):               # the bounds of what is declared: none is evaluated
                 continue
-            indices.append(binary("add", r.min, _fresh(r, free, table)))
-        self._add(region.buffer, tuple(indices), stmt, table, free, inside.guard, inside, writes)
+            if use.indices is None:
+                self._opaque(use, stmt, at)
+                continue
+            table, guard = at.table, at.guard
+            for var, value in use.lets:
+                table = {**table, var: substitute(value, table)}
+            for condition, holds in use.under:
+                guard = _under(guard, condition if holds else _negated(condition), table)
+            assert use.buffer is not None
+            self._add(use.buffer, use.indices, stmt, replace(at, table=table, guard=guard), use.writes)
 
-    def _add(self, buffer: Buffer, indices: tuple[Expr, ...], stmt: Stmt, table: dict[Var, Expr],
-             free: dict[Var, tuple[Expr, Expr]], guard: Expr, inside: Instance | None,
-             writes: bool = False) -> None:
+    def _opaque(self, use: Use, stmt: Stmt, at: _Place) -> None:
+        """The use of an address: the block around declares what it stands for; outside of every block it may be all."""
+        if at.inside is not None and not at.outside:
+            return
+        if use.buffer is None:
+            self._pointers.append((use.node, stmt))
+        else:
+            self._add_whole(use.buffer, stmt, at)
+
+    def _add_whole(self, buffer: Buffer, stmt: Stmt, at: _Place) -> None:
+        free = dict(at.free)
+        indices = tuple(_fresh(Range(IntImm(0, dim.dtype), dim), free, {}) for dim in buffer.shape)
+        access = Access(indices, at.guard, free)
+        self.touches.append(Touch(buffer, access, at.inside, True, True, stmt, indices, at.outside))
+
+    def _resolve_pointers(self) -> None:
+        """A pointer outside of every block may lead to each element of the buffers that have it."""
+        for pointer, stmt in self._pointers:
+            for buffer in {t.buffer: None for t in self.touches if t.buffer.data is pointer}:
+                self._add_whole(buffer, stmt, _Place({}, {}, TRUE, None))
+
+    def _add_region(self, region: BufferRegion, stmt: Stmt, at: _Place, writes: bool, made: list[_Declared]) -> None:
+        """Any element of a declared region; the same one for a region that is in `made`, what was declared before."""
+        found = next(((i, f) for r, i, f in made if structural_equal(r, region)), None)
+        if found is None:
+            indices, free = [], dict(at.free)
+            for r in region.region:
+                one = isinstance(r.extent, IntImm) and r.extent.value == 1
+                indices.append(r.min if one else binary("add", r.min, _fresh(r, free, at.table)))
+            found = tuple(indices), free
+            made.append((region, *found))
+        self._add(region.buffer, found[0], stmt, replace(at, free=found[1]), writes)
+
+    def _add(self, buffer: Buffer, indices: tuple[Expr, ...], stmt: Stmt, at: _Place, writes: bool = False) -> None:
+        table, guard = at.table, at.guard
         for seen in reversed(self.touches):
-            if seen.instance is not inside:
+            if seen.instance is not at.inside:
                 break
-            if seen.buffer is buffer and (not table or inside is not None) and _same(seen.local, indices):
+            if seen.buffer is buffer and seen.outside is at.outside and (not table or at.inside is not None) and _same(
+                    seen.local, indices):
                 seen.reads, seen.writes = seen.reads or not writes, seen.writes or writes
                 if seen.access.predicate is not guard:
                     seen.access = replace(seen.access, predicate=_both_hold(seen.access.predicate, guard))
                 return
-        free, placed = dict(free), []
+        free, placed = dict(at.free), []
         for index, extent in zip(indices, buffer.shape, strict=True):
             new = substitute(index, table)
             if any(isinstance(n, (Load, Call, Let)) for n in walk(new)):
@@ -145,7 +187,7 @@ class Collector:
                 new = _fresh(Range(IntImm(0, index.dtype), extent), free, {})
             placed.append(new)
         access = Access(tuple(placed), guard, free)
-        self.touches.append(Touch(buffer, access, inside, not writes, writes, stmt, indices))
+        self.touches.append(Touch(buffer, access, at.inside, not writes, writes, stmt, indices, at.outside))
 
 
 def _fresh(r: Range, free: dict[Var, tuple[Expr, Expr]], table: Mapping[Var, Expr]) -> Var:

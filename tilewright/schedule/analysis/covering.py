@@ -7,12 +7,13 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import interval_of
 from tilewright.schedule.analysis.domains import Interval
 from tilewright.schedule.state import sub_statements
+from tilewright.tir.accesses import Use, uses
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import BlockRealize, For, Stmt
+from tilewright.tir.stmt import BlockRealize, For, LetStmt, Stmt
 
 
 def covering(regions: Sequence[BufferRegion], ranges: Mapping[Var, Interval],
@@ -56,12 +57,17 @@ def _joined(a: Interval, b: Interval, dim: Expr, analyzer: Analyzer) -> Interval
 
 
 def outer_regions(stmt: Stmt, kind: str, analyzer: Analyzer) -> list[BufferRegion]:
-    """What the blocks directly below stmt read or write, over the loops of stmt."""
+    """What the blocks directly below stmt read or write, over the loops of stmt, and what is read or written outside of
+    their bodies."""
     out: list[BufferRegion] = []
 
     def visit(here: Stmt, ranges: dict[Var, Interval]) -> None:
+        own = [u for u in uses(here) if (u.writes if kind == "writes" else u.reads)]
+        out.extend(covering([_region(u) for u in own if u.buffer is not None], ranges, analyzer))
         if isinstance(here, For):
             ranges = {**ranges, here.loop_var: (here.min, here.extent)}
+        if isinstance(here, LetStmt):
+            ranges = {**ranges, here.var: (here.value, IntImm(1, here.value.dtype))}
         if isinstance(here, BlockRealize):
             values = {iv.var: v for iv, v in zip(here.block.iter_vars, here.iter_values, strict=True)}
             regions = [substitute(r, values) for r in getattr(here.block, kind)]
@@ -72,3 +78,11 @@ def outer_regions(stmt: Stmt, kind: str, analyzer: Analyzer) -> list[BufferRegio
 
     visit(stmt, {})
     return out
+
+
+def _region(use: Use) -> BufferRegion:
+    """The element that is used; the whole buffer where it is not known, or a let in the expression tells it."""
+    assert use.buffer is not None
+    if use.indices is None or use.lets:
+        return BufferRegion(use.buffer, tuple(Range(IntImm(0, dim.dtype), dim) for dim in use.buffer.shape))
+    return BufferRegion(use.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in use.indices))

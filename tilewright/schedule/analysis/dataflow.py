@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index, statements
 from tilewright.support.errors import legal, require
@@ -56,13 +57,34 @@ def blocks_of(index: Index) -> list[BlockRealize]:
 
 
 def writers_of(sch: Schedule, buffer: Buffer) -> list[BlockRealize]:
-    """The blocks that write buffer, in program order."""
+    """The blocks that write buffer, in program order. Refuses a buffer that a statement touches for which no block
+    speaks."""
+    _require_in_blocks(sch, buffer)
     return [r for r in blocks_of(sch.index) if writes(r.block, buffer)]
 
 
 def readers_of(sch: Schedule, buffer: Buffer) -> list[BlockRealize]:
-    """The blocks that read buffer, in program order."""
+    """The blocks that read buffer, or on the way to which it is read, in program order. Refuses as writers_of does."""
+    _require_in_blocks(sch, buffer)
+    outside = outside_of(sch.index)
+    return [r for r in blocks_of(sch.index) if reads(r.block, buffer) or outside.of(r, buffer)]
+
+
+def body_readers_of(sch: Schedule, buffer: Buffer) -> list[BlockRealize]:
+    """The blocks that read buffer in their bodies, in program order."""
     return [r for r in blocks_of(sch.index) if reads(r.block, buffer)]
+
+
+def _require_in_blocks(sch: Schedule, buffer: Buffer) -> None:
+    stray = outside_of(sch.index).stray(buffer)
+    at = () if stray is None else (stray,)
+    legal(stray is None, f"a statement outside of every block touches {buffer.name}", *at, hint="put it into a block")
+
+
+def inputs_of(sch: Schedule, realize: BlockRealize) -> list[Buffer]:
+    """The buffers that a block reads, and those that are read on the way to it, each once."""
+    found = [r.buffer for r in realize.block.reads] + [r.region.buffer for r in outside_of(sch.index).of(realize)]
+    return list(dict.fromkeys(found))
 
 
 def is_output(sch: Schedule, buffer: Buffer) -> bool:
@@ -141,6 +163,7 @@ def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, star
     begun = block.init is not None or reduces and not starts
     legal(not reduces or begun, f"reduction block {block.name} does not initialise what it writes",
           realize, hint="do this before decompose_reduction")
+    require_not_read_outside(sch, realize)
     for region in block.writes:
         own = loads_of(block_statements(block), region.buffer)
         points = [s.indices for s in stores_of(block_statements(block), region.buffer)]
@@ -153,6 +176,15 @@ def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, star
     for buffer, where in (*places, *((r.buffer, r.region) for r in block.writes if holds_blocks(block))):
         legal(not any(n in reduction_vars for i in where for n in walk(i)),
               f"a reduction axis of block {block.name} indexes {buffer.name}", realize)
+
+
+def require_not_read_outside(sch: Schedule, realize: BlockRealize, buffers: Iterable[Buffer] | None = None) -> None:
+    """Nothing that the block writes (of buffers, if given) is read on the way to it, where its earlier iterations may
+    have written it."""
+    written = [r.buffer for r in realize.block.writes] if buffers is None else list(buffers)
+    for read in outside_of(sch.index).of(realize):
+        legal(not any(read.region.buffer is b for b in written), f"{read.region.buffer.name}, which block "
+              f"{realize.block.name} writes, is read on the way to it", realize, read.place)
 
 
 def _require_own_elements(realize: BlockRealize) -> None:

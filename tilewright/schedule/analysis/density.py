@@ -5,6 +5,7 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.conditions import reads_memory
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import intervals_of, union
@@ -18,7 +19,7 @@ from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, Stmt, Store
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, Stmt, Store, While
 
 
 def is_dense(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place) -> bool:
@@ -28,12 +29,12 @@ def is_dense(realize: BlockRealize, region: BufferRegion, inner: Domains, place:
     """
     if _has_conditions(realize.block.body) or not _is_exact(realize.block, region, place):
         return False
-    values, ranges = reach(realize, inner)
+    values, ranges = reach(realize, inner, place.lets)
     lows = [substitute(r.min, values) for r in region.region]
     points = all(isinstance(r.extent, IntImm) and r.extent.value == 1 or not any(n in ranges for n in walk(low))
                  for r, low in zip(region.region, lows, strict=True))
     return points and _independent(lows, ranges, place) and _cut_to_box(realize, region, inner, place) and _runs_at_all(
-        realize, inner, place, {n for r in region.region for n in walk(r.min)}, _in_bounds(realize, region))
+        realize, inner, place, {n for r in region.region for n in walk(r.min)}, _in_bounds(realize, region, place))
 
 
 def box_where(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place,
@@ -43,7 +44,7 @@ def box_where(realize: BlockRealize, region: BufferRegion, inner: Domains, place
     """
     if _has_conditions(realize.block.body) or not all(is_const(r.extent, 1) for r in region.region):
         return None
-    lows = [substitute(r.min, bindings(realize)) for r in region.region]
+    lows = [substitute(r.min, bindings(realize, place.lets)) for r in region.region]
     domains = {v: d for v, d in inner.items() if any(n is v for low in lows for n in walk(low))}
     known = all(isinstance(extent, IntImm) and extent.value > 0 for _, extent in inner.values())
     if not known or any(isinstance(n, Var) and n not in domains for c in conditions for n in walk(c)):
@@ -53,14 +54,14 @@ def box_where(realize: BlockRealize, region: BufferRegion, inner: Domains, place
         return None
     indexed = {n for r in region.region for n in walk(r.min)}
     return list(mapping.outputs) if _runs_at_all(
-        realize, inner, place, indexed, _in_bounds(realize, region)) else None
+        realize, inner, place, indexed, _in_bounds(realize, region, place)) else None
 
 
 def _has_conditions(body: Stmt) -> bool:
     """True where a statement of a block runs only under a condition, so that regions may hold more than it touches."""
     return not isinstance(body, Store) and any(
-        isinstance(n, IfThenElse) or isinstance(n, BlockRealize) and not isinstance(n.predicate, IntImm)
-        for n in walk(body))
+        isinstance(n, (IfThenElse, While)) or isinstance(n, BlockRealize) and not isinstance(n.predicate, IntImm)
+        or isinstance(n, For) and reads_memory(n.extent) for n in walk(body))
 
 
 def _is_exact(block: Block, region: BufferRegion, place: Place) -> bool:
@@ -106,7 +107,7 @@ def fills(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Pl
 
 def filled_box(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place) -> list[Interval] | None:
     """The box that a dense region covers while the loops `inner` run, not widened; None where it is not known."""
-    values, ranges = reach(realize, inner)
+    values, ranges = reach(realize, inner, place.lets)
     lows = [substitute(r.min, values) for r in region.region]
     return _whole(intervals_of(lows, ranges, place.analyzer, widen=False), region)
 
@@ -146,7 +147,7 @@ def _cut_to_box(realize: BlockRealize, region: BufferRegion, inner: Domains, pla
     atoms = [a for along in terms for a in along]
     if len(set(atoms)) == len(atoms) and all(a in own for a in atoms) and all(len(along) < 2 for along in terms):
         return True
-    values, ranges = reach(realize, inner)
+    values, ranges = reach(realize, inner, place.lets)
     used = [iv for iv in realize.block.iter_vars if any(iv.var is n for low in lows for n in walk(low))]
     analyzer = place.analyzer
     with analyzer.scope():
@@ -160,9 +161,9 @@ def _cut_to_box(realize: BlockRealize, region: BufferRegion, inner: Domains, pla
     return mapping is not None and mapping.is_injective and _independent(lows, own, place)
 
 
-def _in_bounds(realize: BlockRealize, region: BufferRegion) -> Expr:
+def _in_bounds(realize: BlockRealize, region: BufferRegion, place: Place) -> Expr:
     """The condition that the region starts inside its buffer, in loop variables."""
-    values = bindings(realize)
+    values = bindings(realize, place.lets)
     lows = [(substitute(r.min, values), dim) for r, dim in zip(region.region, region.buffer.shape, strict=True)]
     return all_of(*[c for low, dim in lows for c in (binary("ge", low, 0), binary("lt", low, dim))])
 
@@ -172,7 +173,8 @@ def _runs_at_all(realize: BlockRealize, inner: Domains, place: Place, indexed: C
     """True when no iter var keeps the block from running in any iteration of the place where the element that it
     touches is in_bounds; the indexed iter vars do not count when that is None."""
     analyzer = place.analyzer
-    moving = [(iv, value) for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+    values = bindings(realize, place.lets)
+    moving = [(iv, value) for iv in realize.block.iter_vars for value in (values[iv.var],)
               if any(n in place.loop_vars for n in walk(value))]
     free = [(iv, value) for iv, value in moving if iv.var not in indexed]
     limited = [(iv, value) for iv, value in moving if iv.var in indexed] if in_bounds is not None else []
@@ -194,7 +196,7 @@ def _in_domain(iv: IterVar, value: Expr, analyzer: Analyzer) -> bool:
 def ranges_of(realize: BlockRealize, variables: Sequence[Var], inner: Domains,
               place: Place) -> dict[Var, Interval] | None:
     """The box that some iter vars fill while the loops `inner` around the block run; None when it has holes."""
-    values, ranges = reach(realize, inner)
+    values, ranges = reach(realize, inner, place.lets)
     exprs = [values[v] for v in variables]
     box = dict(zip(variables, intervals_of(exprs, ranges, place.analyzer, widen=False), strict=True))
     fine = {v: b for v, b in box.items() if b is not None and usable(*b, ranges, place)}

@@ -7,13 +7,16 @@ from tilewright.arith.linear import linear
 from tilewright.schedule.analysis.domains import Domains, Interval
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
-from tilewright.tir.node import Node, rewrite_top_down, walk
+from tilewright.tir.node import Node, rewrite_top_down, substitute, walk
 from tilewright.tir.stmt import BlockRealize
 
+NO_LETS: Mapping[Var, Expr] = {}
 
-def bindings(realize: BlockRealize) -> dict[Var, Expr]:
-    """The value of each iter var of the block, in loop variables."""
-    return {iv.var: value for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)}
+
+def bindings(realize: BlockRealize, lets: Mapping[Var, Expr] = NO_LETS) -> dict[Var, Expr]:
+    """The value of each iter var of the block, in loop variables: `lets` are the values of what lets around bind."""
+    return {iv.var: substitute(value, lets)
+            for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)}
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:
@@ -25,14 +28,15 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
         yield condition
 
 
-def reach(realize: BlockRealize, inner: Domains) -> tuple[dict[Var, Expr], dict[Var, Interval]]:
+def reach(realize: BlockRealize, inner: Domains,
+          lets: Mapping[Var, Expr] = NO_LETS) -> tuple[dict[Var, Expr], dict[Var, Interval]]:
     """(the value of each iter var, the ranges of the variables in them) while the loops `inner` run.
 
     Loops that the predicate cuts to `digits < n`, digits a mixed-radix number of them, appear as one variable of
     extent n when the values, and the bounds of other loops, use them in no other way.
     """
-    values, ranges = bindings(realize), dict(inner)
-    for part in conjuncts(realize.predicate):
+    values, ranges = bindings(realize, lets), dict(inner)
+    for part in conjuncts(substitute(realize.predicate, lets)):
         if not isinstance(part, Binary) or part.op != "lt" or any(n in ranges for n in walk(part.b)):
             continue
         digits, offset = linear(part.a)

@@ -17,6 +17,7 @@ from tilewright.schedule.analysis.domains import (
     domains_of,
 )
 from tilewright.schedule.analysis.required import Place
+from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index
 from tilewright.support.errors import legal
@@ -43,6 +44,31 @@ def beyond_domain(realize: BlockRealize, analyzer: Analyzer) -> list[Expr]:
     with analyzer.constraint(all_of(*domain_conditions(realize))):
         left = [p for p in parts if not analyzer.prove(p)]
     return [p for p in left if not _about_quotient(p, realize)]
+
+
+def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer) -> str:
+    """Why the first iteration of the loops that drive a reduction may not be the step that starts it; "" where it is.
+
+    A step that does not run starts nothing: then the reduction goes on from what was there.
+    """
+    reductions = [(iv, value) for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+                  if iv.iter_type == COMM_REDUCE]
+    steps = {n for _, value in reductions for n in walk(value)}
+    driving = [loop for loop in loops if loop.loop_var in steps]
+
+    def at_first(e: Expr) -> Expr:
+        for loop in reversed(driving):
+            e = substitute(e, {loop.loop_var: loop.min})
+        return e
+
+    for iv, value in reductions:
+        assert iv.dom is not None
+        if not analyzer.equal(at_first(value), iv.dom.min):
+            return f"its loops begin at {iv.var.name} = {value}, which need not be {iv.dom.min} there"
+    for part in beyond_domain(realize, analyzer):
+        if any(n in steps for n in walk(part)) and not analyzer.prove(at_first(part)):
+            return f"its first step runs only where {part}"
+    return ""
 
 
 def _about_quotient(part: Expr, realize: BlockRealize) -> bool:
@@ -80,6 +106,10 @@ def require_whole_iteration(sch: Schedule, realize: BlockRealize, beside: Stmt |
     block, loops = realize.block, sch.index.loops_above(realize)
     require_no_branch(sch, realize, beside)
     analyzer = sch.analyzer_at(realize)
+    lets = outside_of(sch.index).lets
+    for iv, value in zip(block.iter_vars, realize.iter_values, strict=True):
+        data = any(isinstance(n, Load) or n in lets for n in walk(value))
+        legal(not data, f"axis {iv.var.name} of block {block.name} is {value}, which depends on data or a let", realize)
     extra = beyond_domain(realize, analyzer)
     legal(not extra, f"block {block.name} runs only where {extra[0] if extra else ''}; moved, it would lose that "
           "condition", realize)
@@ -178,7 +208,7 @@ def narrowed(sch: Schedule, realize: BlockRealize, to_move: bool = True) -> Bloc
     """
     loops = sch.index.loops_above(realize)
     place = Place(sch.analyzer_at(None), frozenset())
-    values, ranges = reach(realize, domains_of(loops))
+    values, ranges = reach(realize, domains_of(loops), outside_of(sch.index).lets)
     variables = {loop.loop_var for loop in loops}
     unbound = sums_nothing(realize.block) and any(is_const(loop.extent, 0) for loop in loops)
     iter_vars = []

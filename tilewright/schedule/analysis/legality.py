@@ -4,20 +4,33 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 
 from tilewright.arith.dependence import Access
-from tilewright.schedule.analysis.accesses import Instance, Touch
+from tilewright.schedule.analysis.accesses import Collector, Instance, Touch
 from tilewright.schedule.analysis.privacy import is_private, left_over, shared_between
 from tilewright.schedule.analysis.region import Clash, Region, first_sign
 from tilewright.schedule.analysis.shared_reductions import shared_reduction
 from tilewright.schedule.analysis.threads import divided
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal
+from tilewright.tir.accesses import uses
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, For
+from tilewright.tir.stmt import SERIAL, UNROLLED, For, Stmt
+
+
+def require_fixed_bounds(sch: Schedule, loops: Sequence[For], below: Sequence[Stmt] | None = None) -> None:
+    """The bounds of loops, which are to be evaluated elsewhere or more often, read no memory that is written below
+    (by the statements `below`; the first of the loops, if none are given)."""
+    read = {use.buffer for loop in loops for e in (loop.min, loop.extent) for use in uses(e)}
+    if not read:
+        return
+    for stmt in loops[:1] if below is None else below:
+        for t in Collector(stmt).touches:
+            legal(not t.writes or t.buffer not in read, f"{t.buffer.name} is read by the bounds of a loop, and written "
+                  "below it", *loops, t.stmt, hint="keep what bounds read in a buffer that nothing else writes")
 
 
 def reversed_dependence(sch: Schedule, nest: Sequence[For], order: Sequence[For]) -> Clash | None:

@@ -1,7 +1,7 @@
 """What holds of a block that moves to another loop: it runs the same iterations, and its readers see its results."""
 from __future__ import annotations
 
-from tilewright.schedule.analysis.dataflow import is_output, is_reduction, writers_of
+from tilewright.schedule.analysis.dataflow import inputs_of, is_output, is_reduction, writers_of
 from tilewright.schedule.analysis.iteration import runs_once
 from tilewright.schedule.analysis.ordering import BEFORE, order
 from tilewright.schedule.schedule import Schedule
@@ -18,7 +18,8 @@ def require_reads_result(sch: Schedule, writer: BlockRealize, reader: BlockReali
     given the buffer other values."""
     result = [b.buffer for b in writer.block.writes]
     sole = [b for b in result if not is_output(sch, b) and len(writers_of(sch, b)) == 1]
-    ignored = [r.buffer for r in (*writer.block.reads, *reader.block.writes) if not any(r.buffer is b for b in result)]
+    other = [*inputs_of(sch, writer), *(r.buffer for r in reader.block.writes)]
+    ignored = [b for b in other if not any(b is x for x in result)]
     legal(order(sch, sch.index, writer, reader, [*sole, *ignored]) <= {BEFORE},
           f"block {reader.block.name} may read an element of {', '.join(b.name for b in result)} before block "
           f"{writer.block.name} writes it", writer, reader)

@@ -11,6 +11,7 @@ from tilewright.schedule.analysis.density import box_where, domain_box, is_dense
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
 from tilewright.schedule.analysis.region import Region, first_sign
 from tilewright.schedule.analysis.required import Place, inside
+from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.expr import IntImm, Var
@@ -85,8 +86,17 @@ def _used_only_in(region: Region, buffer: Buffer) -> bool:
     if not is_allocated(sch, buffer):
         return False
     known = {id(i.realize) for i in region.instances} | {id(s) for s in sch.path_to(region.nest[-1])}
-    others = [r.block for r in sch.index.realizes.values() if id(r) not in known]
-    return not any(r.buffer is buffer for block in others for r in (*block.reads, *block.writes))
+    outside = outside_of(sch.index)
+    if outside.stray(buffer) is not None:
+        return False
+    for realize in sch.index.realizes.values():
+        reads = outside.of(realize, buffer)
+        if reads and any(r.place is s for r in reads for s in sch.path_to(region.nest[-1])):
+            return False                                        # read around the nest, or by its bounds
+        regions = (*realize.block.reads, *realize.block.writes)
+        if id(realize) not in known and (reads or any(r.buffer is buffer for r in regions)):
+            return False
+    return True
 
 
 def _reduces_inside(instance: Instance) -> bool:
@@ -111,7 +121,7 @@ def _covers(sch: Schedule, write: Touch, read: Touch) -> bool:
     common = [loop for loop in sch.index.loops_above(writer) if any(loop is other for other in around)]
     fixed = frozenset(loop.loop_var for loop in common)
     analyzer = sch.analyzer_at(common[-1].body)
-    place = Place(analyzer, fixed)
+    place = Place(analyzer, fixed, outside_of(sch.index).lets)
     given = {v: d for v, d in write.access.domains.items() if v not in fixed}
     points = BufferRegion(write.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in write.local))
     if branches_of_its_own(sch.index, writer, reader):

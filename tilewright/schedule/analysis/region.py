@@ -45,7 +45,7 @@ class Region:
         self.analyzer: Analyzer = sch.analyzer_at(nest[-1].body)
         around = [s for s in sch.path_to(nest[-1]) if isinstance(s, For)]
         self.domains = {loop.loop_var: (loop.min, loop.extent) for loop in around}
-        found = Collector(nest[-1].body)
+        found = Collector(nest[-1].body, nest if len(nest) > 1 else ())      # bounds of a loop alone are read before it
         self.touches, self.instances = found.touches, found.instances
 
     def by_buffer(self) -> Iterable[list[Touch]]:
@@ -82,8 +82,8 @@ class Region:
         return used if found is not None and found.is_injective else None
 
     def commutes(self, a: Touch, b: Touch) -> bool:
-        """True for two accesses by the steps of one reduction, which may run in any order."""
-        if a.instance is None or a.instance is not b.instance:
+        """True for two accesses by the steps of one reduction, which may run in any order, to what it sums up in."""
+        if a.instance is None or a.instance is not b.instance or not (a is b or a.same_element(b)):
             return False
         block = a.instance.realize.block
         if not any(iv.iter_type == COMM_REDUCE for iv in block.iter_vars):

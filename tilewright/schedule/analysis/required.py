@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
@@ -10,6 +10,7 @@ from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of, intervals_of, union
 from tilewright.schedule.analysis.digits import reach
 from tilewright.schedule.analysis.domains import Domains, Interval, axis_domains
+from tilewright.schedule.analysis.parts import Part
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.conversion import cast
@@ -21,9 +22,11 @@ from tilewright.tir.stmt import Block, BlockRealize
 
 @dataclass(frozen=True)
 class Place:
-    """A point of the program: what is known there, and the variables of the loops around it."""
+    """A point of the program: what is known there, the variables of the loops around it, and what the lets of the
+    program bind, in loop variables."""
     analyzer: Analyzer
     loop_vars: frozenset[Var]
+    lets: Mapping[Var, Expr] = field(default_factory=dict)
 
     def fixed(self, extent: Expr) -> bool:
         """True when extent has one value during a call of the function."""
@@ -35,10 +38,21 @@ def relaxed(realize: BlockRealize, region: BufferRegion, inner: Domains, place: 
 
     The whole dimension stands where no better box with a fixed extent is known.
     """
-    values, ranges = reach(realize, inner)
-    lows = intervals_of([substitute(r.min, values) for r in region.region], ranges, place.analyzer)
+    values, ranges = reach(realize, inner, place.lets)
+    return _relaxed([substitute(r.min, values) for r in region.region], region, ranges, place)
+
+
+def box_of(part: Part, inner: Domains, place: Place) -> list[Interval]:
+    """The box that a part of a buffer covers while the loops `inner` around its block run, as `relaxed` gives it."""
+    if not part.outside:
+        return relaxed(part.realize, part.region, inner, place)
+    return _relaxed([r.min for r in part.region.region], part.region, inner, place)
+
+
+def _relaxed(lows: Sequence[Expr], region: BufferRegion, ranges: Domains, place: Place) -> list[Interval]:
+    found = intervals_of(lows, ranges, place.analyzer)
     return [_interval(low, r.extent, dim, ranges, place)
-            for low, dim, r in zip(lows, region.buffer.shape, region.region, strict=True)]
+            for low, dim, r in zip(found, region.buffer.shape, region.region, strict=True)]
 
 
 def _interval(found: Interval | None, size: Expr, dim: Expr, ranges: Domains, place: Place) -> Interval:
@@ -54,15 +68,14 @@ def usable(least: Expr, extent: Expr, inner: Domains, place: Place) -> bool:
     return place.fixed(extent) and not any(isinstance(n, Load) or n in inner for e in (least, extent) for n in walk(e))
 
 
-def touched(realizes: Iterable[BlockRealize], kind: str, inner_of: Callable[[BlockRealize], Domains],
+def touched(parts: Iterable[Part], inner_of: Callable[[BlockRealize], Domains],
             place: Place) -> dict[Buffer, list[Interval]]:
-    """The hull of the "reads" or "writes" of the blocks, per buffer; inner_of gives the loops to relax over."""
+    """The hull of the parts, per buffer; inner_of gives the loops to relax over."""
     boxes: dict[Buffer, list[Interval]] = {}
-    for realize in realizes:
-        for region in getattr(realize.block, kind):
-            box = relaxed(realize, region, inner_of(realize), place)
-            old = boxes.get(region.buffer)
-            boxes[region.buffer] = box if old is None else hull(old, box, region.buffer, place)
+    for part in parts:
+        buffer, box = part.region.buffer, box_of(part, inner_of(part.realize), place)
+        old = boxes.get(buffer)
+        boxes[buffer] = box if old is None else hull(old, box, buffer, place)
     return boxes
 
 

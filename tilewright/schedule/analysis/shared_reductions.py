@@ -4,7 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.digits import conjuncts
+from tilewright.schedule.analysis.iteration import unsure_start
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of
 from tilewright.support.errors import legal
 from tilewright.tir.conversion import is_const
@@ -79,6 +81,12 @@ def shared_reduction(realize: BlockRealize, above: Sequence[For], bound: For | N
             return f"loop {loop.loop_var.name} drives an output axis of block {block.name}"
         if not isinstance(loop.extent, IntImm) and any(loop is t for t in threads):
             return f"loop {loop.loop_var.name} has extent {loop.extent}, not a constant"
+    analyzer = Analyzer()
+    for loop in above:
+        analyzer.bind(loop.loop_var, loop.min, loop.extent)
+    why = unsure_start(realize, above, analyzer)
+    if why:
+        return f"block {block.name} may not start its reduction: {why}"
     condition = _of_outputs(realize, {loop.loop_var for loop in steps})
     if isinstance(condition, str):
         return condition

@@ -3,14 +3,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tilewright.arith.conditions import reads_memory
+from tilewright.schedule.analysis.dataflow import inputs_of
 from tilewright.schedule.analysis.privacy import private_to_iterations
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import reduces_over, shared_reduction, shares_steps
 from tilewright.schedule.analysis.threads import divided
+from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import statements
 from tilewright.support.errors import legal
+from tilewright.tir.accesses import uses
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Expr
@@ -61,13 +63,14 @@ def _require_shared_reduction(sch: Schedule, realize: BlockRealize) -> None:
 def _filled(sch: Schedule, work: SharedWork) -> set[Buffer]:
     """The shared memory that the nest writes; it may write no other memory that is used outside of it."""
     own = {id(s) for s in statements(work.stmt)} | {id(s) for s in sch.path_to(work.stmt)}
-    others = [s.block for s in statements(sch.func.body) if isinstance(s, BlockRealize) and id(s) not in own]
+    others = [s for s in statements(sch.func.body) if isinstance(s, BlockRealize) and id(s) not in own]
     filled: set[Buffer] = set()
     for realize in _blocks(work.stmt):
         for region in realize.block.writes:
             buffer = region.buffer
-            outside = any(buffer is b for b in sch.func.buffers) or any(
-                r.buffer is buffer for block in others for r in (*block.reads, *block.writes))
+            touched = (b for r in others for b in (*inputs_of(sch, r), *(w.buffer for w in r.block.writes)))
+            outside = any(buffer is b for b in (*sch.func.buffers, *touched)) or \
+                outside_of(sch.index).stray(buffer) is not None
             outer = (work.spread[0][0] if work.spread else work.around[0])
             legal(is_shared(buffer) or not outside,
                   f"loop {outer.loop_var.name} is bound to {outer.thread_tag}, and the loops are nested: threads share "
@@ -109,7 +112,8 @@ def _require_uniform(sch: Schedule, work: SharedWork) -> None:
     path = sch.path_to(work.stmt)
     first = path.index(work.around[0])
     for s in path[first:-1]:
-        legal(not isinstance(s, While) and not (isinstance(s, IfThenElse) and reads_memory(s.condition)),
+        data = isinstance(s, (For, IfThenElse, BlockRealize)) and any(u.field != "iter_values" for u in uses(s))
+        legal(not isinstance(s, While) and not data,
               "the threads of a block would meet below a condition on data, which need not be the same for all", s,
               work.stmt, hint=_ALONE)
     for realize in _blocks(work.stmt):
@@ -153,7 +157,7 @@ def _require_same_for_all(sch: Schedule, work: SharedWork, loop: For) -> None:
     below = list(_blocks(loop))
     found = list(_blocks(work.stmt))
     for realize in found:                                              # grows while it runs
-        read = [r.buffer for r in realize.block.reads]
+        read = inputs_of(sch, realize)
         found += [w for w in below if not any(w is f for f in found)
                   and any(r.buffer is b for r in w.block.writes for b in read)]
     for realize in found:

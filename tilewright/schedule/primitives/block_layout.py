@@ -8,6 +8,7 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.schedule.analysis.dataflow import require_leaf
 from tilewright.schedule.analysis.domains import axis_domains
+from tilewright.schedule.analysis.legality import require_fixed_bounds
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.given import recorded_as_text
 from tilewright.schedule.index_map import IndexMap, require_counted
@@ -105,6 +106,7 @@ def _require_order_free(sch: Schedule, loops: Sequence[For]) -> None:
     """No iteration of the perfect nest depends on another, but for the steps of a reduction."""
     if not loops:
         return
+    require_fixed_bounds(sch, loops)
     region, still = Region(sch, loops), (0,) * len(loops)
     for group in region.by_buffer():
         for k, a in enumerate(group):

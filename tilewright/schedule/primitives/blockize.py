@@ -14,7 +14,7 @@ from tilewright.support.errors import legal, require
 from tilewright.tir.arithmetic import binary, maximum
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, IterVar, Range
-from tilewright.tir.node import substitute, walk
+from tilewright.tir.node import children, map_children, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, seq
 
 TRUE = IntImm(1, "bool")
@@ -102,8 +102,7 @@ def _wrap(sch: Schedule, shared: Stmt, chosen: Sequence[Stmt], found: Sequence[B
               f"block {r.block.name} reduces over loops around the blocks, and starts its reduction among them", r,
               hint="call decompose_reduction first")
     kinds = _loop_kinds(around, found)
-    used = {n for s in chosen for x in statements(s) if isinstance(x, (BlockRealize, For)) for e in _expressions(x)
-            for n in walk(e)}
+    used = {n for s in chosen for x in statements(s) for e in _expressions(x) for n in walk(e)}
     axes = [(a, IterVar(_domain(sch, a, around), Var(f"v{a.loop_var.name}", a.loop_var.dtype), kinds[a.loop_var]))
             for a in around if a.loop_var in used]
     table: dict[Var, Expr] = {a.loop_var: iv.var for a, iv in axes}
@@ -143,11 +142,8 @@ def _domain(sch: Schedule, loop: For, around: Sequence[For]) -> Range:
     return Range(low, analyzer.simplify(maximum(binary("sub", end, low), 0)))
 
 
-def _expressions(x: Stmt) -> tuple[Expr, ...]:
-    if isinstance(x, For):
-        return (x.min, x.extent)
-    assert isinstance(x, BlockRealize)
-    return (*x.iter_values, x.predicate)
+def _expressions(x: Stmt) -> list[Expr]:
+    return [e for e in children(x) if isinstance(e, Expr)]
 
 
 def _loop_kinds(around: Sequence[For], found: Sequence[BlockRealize]) -> dict[Var, int]:
@@ -166,9 +162,5 @@ def _loop_kinds(around: Sequence[For], found: Sequence[BlockRealize]) -> dict[Va
 
 def _rebound(stmt: Stmt, table: Mapping[Var, Expr]) -> Stmt:
     """stmt with loop variables replaced; the bodies of blocks do not speak of them."""
-    if isinstance(stmt, BlockRealize):
-        return stmt.replace(iter_values=tuple(substitute(v, table) for v in stmt.iter_values),
-                            predicate=substitute(stmt.predicate, table))
-    if isinstance(stmt, For):
-        stmt = stmt.replace(min=substitute(stmt.min, table), extent=substitute(stmt.extent, table))
-    return map_sub_statements(stmt, lambda s: _rebound(s, table))
+    new = map_children(stmt, lambda c: substitute(c, table) if isinstance(c, Expr) else c)
+    return new if isinstance(new, BlockRealize) else map_sub_statements(new, lambda s: _rebound(s, table))

@@ -10,7 +10,9 @@ from tilewright.arith.regions import interval_of
 from tilewright.schedule.analysis.covering import covering
 from tilewright.schedule.analysis.digits import conjuncts, is_number
 from tilewright.schedule.analysis.domains import Interval, axis_domains, domains_of
+from tilewright.schedule.analysis.iteration import unsure_start
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
+from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import statements
 from tilewright.support.errors import Illegal, legal, require
@@ -47,6 +49,9 @@ def blockize_loop(sch: Schedule, top: For | BlockRealize, preserve_unit_iters: b
             f"{', '.join(s.block.name for s in found) or 'none'}", top, hint="give a list of blocks")
     realize = found[0]
     _require_nest(top, realize)
+    for read in outside_of(sch.index).of(realize):
+        require(not any(s is read.place for s in statements(top)), f"{read.region.buffer.name} is read on the way to "
+                f"block {realize.block.name}, in what is to be the new block", read.place)
     loops = sch.index.loops_above(realize)
     require_one_thread(realize, loops, "bind after blockize, a loop outside of the new block")
     inside = loops[loops.index(top):] if isinstance(top, For) else []
@@ -149,6 +154,10 @@ class _Blockized:
         self.inside = [self._bounded_by_axes(loop) for loop in inside]
         reduces = any(iv.iter_type == COMM_REDUCE and not _unit(iv) for iv, _ in self.outer_axes)
         self.starts = realize.block.init is not None and (reduces or start_outside)
+        inner = {loop.loop_var for loop in inside}
+        if self.starts and any(n in inner for n in walk(realize.predicate)):     # of that the start keeps no steps
+            why = unsure_start(realize, [*around, *inside], self.analyzer)
+            legal(not why, f"block {realize.block.name} may not start its reduction: {why}", realize)
 
     def _axis(self, part: _Part) -> None:
         iv, zero = part.axis, IntImm(0, part.axis.var.dtype)

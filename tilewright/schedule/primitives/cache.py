@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.dataflow import (
-    readers_of,
+    body_readers_of,
     reads,
     require_no_root,
     require_stage,
@@ -15,6 +15,7 @@ from tilewright.schedule.analysis.dataflow import (
 )
 from tilewright.schedule.analysis.iteration import require_whole_iteration
 from tilewright.schedule.analysis.ordering import feeds, place_in
+from tilewright.schedule.analysis.parts import Part
 from tilewright.schedule.analysis.required import touched
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.cache_place import after_writer, before_consumers, insert
@@ -64,7 +65,7 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
     require_scope(storage_scope, realize)
     region = chosen(realize, realize.block.reads, read_buffer_index, "reads")
     source = region.buffer
-    consumers = [r for r in readers_of(sch, source) if r is realize or not writes(r.block, source)]
+    consumers = [r for r in body_readers_of(sch, source) if r is realize or not writes(r.block, source)]
     if consumer_blocks is not None:
         named = [sch.realize(c) for c in consumer_blocks]
         for c in named:
@@ -75,7 +76,7 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
         require_visible(c, source)
     loops, children, at = before_consumers(sch, source, consumers)
     place = place_in(sch, loops)
-    box = touched(consumers, "reads", inner_loops(sch, place), place)[source]
+    box = touched([Part(r, c, c) for c in consumers for r in c.block.reads], inner_loops(sch, place), place)[source]
     require_written(sch, source, box, consumers, place, children[at])
     name = sch.fresh_block(cache_name(source, storage_scope))
     copy = Buffer(name, source.shape, source.dtype, scope=storage_scope)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tilewright.schedule.analysis.dataflow import (
     is_output,
     require_leaf,
+    require_not_read_outside,
     writers_of,
     writes,
 )
@@ -14,7 +15,8 @@ from tilewright.schedule.analysis.density import fills
 from tilewright.schedule.analysis.domains import Interval
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
 from tilewright.schedule.analysis.legality import check_annotated_loops
-from tilewright.schedule.analysis.ordering import place_in, precedes
+from tilewright.schedule.analysis.ordering import place_in
+from tilewright.schedule.analysis.parts import precedes
 from tilewright.schedule.analysis.required import Place, hull, relaxed
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.cache_place import apart, insert
@@ -51,6 +53,7 @@ def cache_inplace(sch: Schedule, block: BlockRV, read_buffer_index: int | str, s
     source = chosen(realize, realize.block.reads, read_buffer_index, "reads").buffer
     require(writes(realize.block, source), f"block {realize.block.name} reads {source.name} and does not write it",
             realize, hint="cache_read makes a copy")
+    require_not_read_outside(sch, realize, [source])
     require(not source.strides, f"{source.name} has strides of its own", realize)
     loops, children, at = apart(sch, realize, source)
     place = place_in(sch, loops)

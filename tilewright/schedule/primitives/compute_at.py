@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from tilewright.schedule.analysis.dataflow import (
     blocks_of,
     children_of,
+    inputs_of,
     is_below,
     is_output,
     is_reduction,
@@ -24,14 +25,17 @@ from tilewright.schedule.analysis.moving import (
     require_reads_result,
     require_same_under_branch,
 )
-from tilewright.schedule.analysis.ordering import BEFORE, order, precedes, require_no_race, require_same_order
+from tilewright.schedule.analysis.ordering import BEFORE, order, require_no_race, require_same_order
+from tilewright.schedule.analysis.parts import parts_read, parts_written, precedes
 from tilewright.schedule.analysis.required import Place, solve, touched
+from tilewright.schedule.outside import outside_of
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.scoped import in_scope
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.shared_work import is_shared
 from tilewright.tir.stmt import BlockRealize, For, Stmt, is_thread_axis, seq
 
@@ -79,7 +83,9 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
             hint="choose a loop around a consumer")
     for consumer in below:
         require_reads_result(sch, realize, consumer)
-    producers = _distinct(r for b in realize.block.reads for r in writers_of(sch, b.buffer))
+    for consumer in below:
+        _require_read_inside(sch, consumer, buffers, target)
+    producers = _distinct(r for b in inputs_of(sch, realize) for r in writers_of(sch, b))
     children = children_of(target)
     # A producer that comes after the block gives values to later iterations only; require_same_order sees to those.
     earlier = [p for p in producers if p is not realize and precedes(sch.index, p, realize)]
@@ -135,7 +141,7 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     _require_one_function(block, loop)
     _require_movable(sch, realize, target)
     name = realize.block.name
-    producers = _distinct(r for b in realize.block.reads for r in writers_of(sch, b.buffer) if r is not realize)
+    producers = _distinct(r for b in inputs_of(sch, realize) for r in writers_of(sch, b) if r is not realize)
     below = [p for p in producers if is_below(sch.index, p, target)]
     require(bool(below), f"no producer of block {name} is below loop {target.loop_var.name}", realize, target,
             hint="choose a loop around a producer")
@@ -188,6 +194,15 @@ def _require_movable(sch: Schedule, realize: BlockRealize, target: For) -> None:
           f"the loops around block {name} are not shown to run all of its domain, and moved it might run more", realize)
 
 
+def _require_read_inside(sch: Schedule, consumer: BlockRealize, buffers: Sequence[Buffer], target: For) -> None:
+    """What is read of the buffers on the way to the consumer is read in the body of target."""
+    for read in outside_of(sch.index).of(consumer):
+        buffer, name = read.region.buffer, target.loop_var.name
+        legal(not any(buffer is b for b in buffers) or is_below(sch.index, read.place, target),
+              f"{buffer.name} is read on the way to block {consumer.block.name}, outside of the body of loop {name}",
+              read.place, target, hint="choose an outer loop")
+
+
 def _place(children: Sequence[Stmt], producers: Sequence[BlockRealize], consumers: Sequence[BlockRealize], index: int,
            name: str, target: For) -> int:
     """The position in the body of target: after all producers and before all consumers that are in it."""
@@ -212,7 +227,8 @@ def _scope(sch: Schedule, target: For,
     above = [*sch.index.loops_above(target), target]
     if of_all_threads:
         above = [loop for loop in above if not is_thread_axis(loop.thread_tag)]
-    place = Place(sch.analyzer_at(target.body), frozenset(loop.loop_var for loop in above))
+    place = Place(sch.analyzer_at(target.body), frozenset(loop.loop_var for loop in above),
+                  outside_of(sch.index).lets)
 
     def inner_of(realize: BlockRealize) -> Domains:
         return domains_of(loop for loop in sch.index.loops_above(realize) if loop.loop_var not in place.loop_vars)
@@ -227,7 +243,8 @@ def _move(sch: Schedule, realize: BlockRealize, target: For, at: int, below: Seq
     """
     filled = kind == "writes" and all(is_shared(r.buffer) for r in realize.block.writes)
     place, inner_of = _scope(sch, target, of_all_threads=filled)
-    boxes = touched(below, "reads" if kind == "writes" else "writes", inner_of, place)
+    parts = [p for r in below for p in (parts_read(sch.index, r) if kind == "writes" else parts_written(r))]
+    boxes = touched(parts, inner_of, place)
     block = narrowed(sch, realize, to_move=not never_runs(sch, realize.block))
     domains = solve(block, getattr(block, kind), boxes, place, within=kind == "reads")
     new = nest(block, domains, place.analyzer, preserve_unit_loops)

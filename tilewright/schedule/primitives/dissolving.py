@@ -36,12 +36,17 @@ def require_plain_loads(realize: BlockRealize, buffer: Buffer) -> None:
     for top in block_statements(realize.block):
         for node in walk(top):
             if isinstance(node, Load) and node.buffer is buffer:
-                require(node.predicate is None and node.dtype == buffer.dtype,
-                        f"block {name} reads vectors of {buffer.name}", realize)
+                require_scalar(realize, node, buffer)
             else:
                 require(node is not buffer.data and getattr(node, "buffer", None) is not buffer,
                         f"block {name} uses {buffer.name} otherwise than by reading elements", realize)
     require_visible(realize, buffer)
+
+
+def require_scalar(realize: BlockRealize, load: object, buffer: Buffer) -> None:
+    """A load by the block, or on the way to it, is of one element."""
+    require(isinstance(load, Load) and load.predicate is None and load.dtype == buffer.dtype,
+            f"block {realize.block.name} reads vectors of {buffer.name}", realize)
 
 
 def inverse_of(realize: BlockRealize, indices: Sequence[Expr], points: Sequence[Var], analyzer: Analyzer,

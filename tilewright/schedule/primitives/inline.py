@@ -1,23 +1,33 @@
 """The primitive that dissolves a block into its consumers: compute_inline."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.schedule.analysis.dataflow import is_output, readers_of, writers_of
+from tilewright.schedule.analysis.dataflow import inputs_of, is_output, readers_of, reads, writers_of
 from tilewright.schedule.analysis.ordering import BEFORE, order, require_no_race, vectors
+from tilewright.schedule.analysis.parts import meeting, parts_read, parts_written
 from tilewright.schedule.analysis.reads import with_reads
+from tilewright.schedule.outside import outside_of
 from tilewright.schedule.primitive import primitive
-from tilewright.schedule.primitives.dissolving import inside_of, inverse_of, only_store, require_plain_loads, settled
+from tilewright.schedule.primitives.dissolving import (
+    inside_of,
+    inverse_of,
+    only_store,
+    require_plain_loads,
+    require_scalar,
+    settled,
+)
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.scoped import in_scope
-from tilewright.schedule.state import BlockRV, Index
+from tilewright.schedule.state import BlockRV, Index, map_sub_statements
 from tilewright.support.errors import legal
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Var
-from tilewright.tir.node import Node, rewrite, substitute
-from tilewright.tir.stmt import BlockRealize
+from tilewright.tir.node import Node, map_children, rewrite, substitute
+from tilewright.tir.stmt import BlockRealize, Stmt
 
 
 @primitive
@@ -41,16 +51,21 @@ def compute_inline(sch: Schedule, block: BlockRV) -> None:
     inverse = inverse_of(realize, store.indices, points, sch.analyzer_at(None))
     consumers = readers_of(sch, buffer)
     before = sch.index
-    for consumer in consumers:
-        require_plain_loads(consumer, buffer)
-        bound = inside_of(sch, consumer.block)
 
-        def expand(node: Node, bound: Analyzer = bound) -> Node | None:
-            if not isinstance(node, Load) or node.buffer is not buffer:
-                return None
-            at = {p: cast(p.dtype, e) for p, e in zip(points, node.indices, strict=True)}
-            return substitute(store.value, {v: settled(e, at, bound) for v, e in inverse.items()})
-        _rewrite(sch, consumer, expand)
+    def expand(known: Analyzer, node: Node) -> Node | None:
+        if not isinstance(node, Load) or node.buffer is not buffer:
+            return None
+        at = {p: cast(p.dtype, e) for p, e in zip(points, node.indices, strict=True)}
+        return substitute(store.value, {v: settled(e, at, known) for v, e in inverse.items()})
+
+    for consumer in consumers:
+        outside = outside_of(before).of(consumer, buffer)
+        if not outside or reads(consumer.block, buffer):
+            require_plain_loads(consumer, buffer)
+            _rewrite(sch, consumer, functools.partial(expand, inside_of(sch, consumer.block)))
+        for read in outside:
+            require_scalar(consumer, read.use.node, buffer)
+    _rewrite_outside(sch, buffer, expand)
     sch.remove_stmt(sch.realize(name))
     sch.remove_alloc(buffer)
     for consumer in consumers:
@@ -66,14 +81,34 @@ def _rewrite(sch: Schedule, realize: BlockRealize, fn: Callable[[Node], Node | N
     sch.replace(now, now.replace(block=with_reads(changed)))
 
 
+def _rewrite_outside(sch: Schedule, buffer: Buffer, expand: Callable[[Analyzer, Node], Node | None]) -> None:
+    """Rewrite the expressions outside of the bodies of blocks that read buffer."""
+    outside, index = outside_of(sch.index), sch.index
+    known = {id(r.place): sch.analyzer_at(r.place)
+             for realize in index.realizes.values() for r in outside.of(realize, buffer)}
+
+    def visit(stmt: Stmt) -> Stmt:
+        new = map_sub_statements(stmt, visit)
+        if id(stmt) not in known:
+            return new
+        fn = functools.partial(expand, known[id(stmt)])
+        new = map_children(new, lambda c: c if isinstance(c, Stmt) else rewrite(c, fn))
+        if isinstance(new, BlockRealize):
+            new = new.replace(block=new.block.replace(iter_vars=tuple(rewrite(iv, fn) for iv in new.block.iter_vars)))
+        return new
+    if known:
+        sch.set_body(visit(sch.func.body))
+
+
 def _require_inputs_kept(sch: Schedule, old: Index, gone: BlockRealize, consumer: BlockRealize) -> None:
     """What the vanished block read has the same values where consumer reads it now."""
     name = gone.block.name
+    touched = [*inputs_of(sch, consumer), *(w.buffer for w in consumer.block.writes)]
     for region in gone.block.reads:
         legal(not any(w.buffer is region.buffer for w in consumer.block.writes)
               or _reads_earlier_iterations(sch, old, gone, consumer, region.buffer),
               f"block {consumer.block.name} writes {region.buffer.name}, which block {name} reads", gone, consumer)
-        others = [b.buffer for b in consumer.block.reads + consumer.block.writes if b.buffer is not region.buffer]
+        others = [b for b in touched if b is not region.buffer]
         for writer in (w for w in writers_of(sch, region.buffer) if w is not consumer):
             was = order(sch, old, old.realizes[writer.block.name], gone)
             now = order(sch, sch.index, writer, consumer, others)
@@ -90,6 +125,8 @@ def _reads_earlier_iterations(sch: Schedule, old: Index, gone: BlockRealize, con
     touched = [r.buffer for block in (writer.block, gone.block) for r in (*block.reads, *block.writes)]
     if not order(sch, old, writer, gone, ignore=[b for b in touched if b is not buffer]) <= {BEFORE}:
         return False
-    pairs = [(w, r) for w in consumer.block.writes for r in consumer.block.reads if w.buffer is r.buffer is buffer]
-    distances = vectors(sch, sch.index, consumer, consumer, sch.index.loops_above(consumer), pairs)
+    index = sch.index
+    mine = [[p for p in parts if p.region.buffer is buffer] for parts in (
+        parts_written(consumer), parts_read(index, consumer))]
+    distances = vectors(sch, index, index.loops_above(consumer), meeting(*mine))
     return all(next((x for x in v if x), 0) > 0 for v in distances)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.iterators import IterMap
-from tilewright.schedule.analysis.dataflow import children_of, positions, spatial
+from tilewright.schedule.analysis.dataflow import children_of, inputs_of, positions, spatial
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.index_map import IndexMap, PadValue
 from tilewright.schedule.primitives.nest import nest
@@ -118,8 +118,8 @@ def _fill(sch: Schedule, change: Change, iter_vars: tuple[IterVar, ...], padding
     region = BufferRegion(change.new, tuple(Range(p, IntImm(1, p.dtype)) for p in points))
     block = Block(sch.fresh_block(f"{change.new.name}_pad"), iter_vars, (), (region,), Store(change.new, pad, points))
     home = next(r for r in sch.index.realizes.values() if any(b is change.new for b in r.block.alloc_buffers))
-    users = [r for r in sch.index.realizes.values() if r is not home and any(
-        x.buffer is change.new for x in (*r.block.reads, *r.block.writes)) and sch.index.scope_of(r) is home]
+    users = [r for r in sch.index.realizes.values() if r is not home and sch.index.scope_of(r) is home and any(
+        b is change.new for b in (*inputs_of(sch, r), *(w.buffer for w in r.block.writes)))]
     around: list[For] = list(sch.index.loops_above(users[0]))
     for user in users[1:]:
         here = sch.index.loops_above(user)

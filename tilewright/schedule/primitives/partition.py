@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from tilewright.schedule.analysis.legality import check_annotated_loops
+from tilewright.schedule.analysis.legality import check_annotated_loops, require_fixed_bounds
 from tilewright.schedule.analysis.region import Clash, Region, first_sign
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.copies import fresh_copy
@@ -43,6 +43,7 @@ def loop_partition(sch: Schedule, loop: LoopRV, factors: Sequence[int | None],
     """
     old = sch.loop(loop)
     require_plain(old, "loop_partition")
+    require_fixed_bounds(sch, [old])
     extents, sure = _parts(sch, old, integers(old, factors))
     analyzer = sch.analyzer_at(old, keep_units=True)
     names = sch.block_supply()
@@ -118,6 +119,7 @@ def merge(sch: Schedule, *loops: LoopRV) -> LoopRV:
     for k, loop in enumerate(targets):
         require(loop not in targets[:k], f"loop {loop.loop_var.name} is given twice", loop)
     parent, nests = _nests(sch, targets)
+    require_fixed_bounds(sch, [loop for nest in nests for loop in nest], [nest[0] for nest in nests])
     first = nests[0]
     analyzer = sch.analyzer_at(first[0], keep_units=True)
     merged = [sch.fresh_var(f"{loop.loop_var.name}_m", loop.loop_var.dtype) for loop in first]

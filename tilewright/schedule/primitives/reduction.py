@@ -3,11 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilewright.schedule.analysis.dataflow import require_not_read_outside
 from tilewright.schedule.analysis.digits import conjuncts
-from tilewright.schedule.analysis.iteration import require_no_branch, runs_once, sums_nothing
+from tilewright.schedule.analysis.iteration import require_no_branch, runs_once, sums_nothing, unsure_start
 from tilewright.schedule.analysis.legality import check_annotated_loops
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
+from tilewright.schedule.outside import outside_of
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
@@ -36,8 +38,9 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
 
     Legal when the block is a reduction with an init below the loop, no loop outside of it drives a reduction
     axis, each copied loop drives output axes only, the loops from `loop` inwards run each step of the
-    reduction once, nothing below the loop touches the output before the block starts it, and the loops that run at
-    once still may where the output is no longer used inside one iteration of them only.
+    reduction once, the first step among them, which no condition keeps from running, nothing below the loop touches
+    the output before the block starts it, and the loops that run at once still may where the output is no longer used
+    inside one iteration of them only.
     """
     realize, outer = sch.realize(block), sch.loop(loop)
     old = realize.block
@@ -53,6 +56,7 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     require_one_thread(realize, above, "decompose only where one thread runs all steps")
     copied = _loops_to_copy(sch, realize, above, outer)
     require_no_branch(sch, realize, outer)
+    require_start(sch, realize, outer)
     _check_runs_once(sch, realize, above[above.index(outer):])
     _check_untouched_before(sch, realize, outer)
     init = _init_nest(sch, realize, copied, {a.loop_var for a in above[:above.index(outer)]})
@@ -64,6 +68,19 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     started = sch.block_rv(next(s for s in statements(init) if isinstance(s, BlockRealize)))
     check_annotated_loops(sch, [a.loop_var for b in (started, name) for a in sch.loops_above(b)[above.index(outer):]])
     return started
+
+
+def require_start(sch: Schedule, realize: BlockRealize, outer: For) -> None:
+    """The first iteration of the reduction's loops starts it, by a condition on what nothing below outer writes."""
+    name = realize.block.name
+    why = unsure_start(realize, sch.loops_above(realize), sch.analyzer_at(realize))
+    legal(not why, f"block {name} may not start its reduction: {why}", realize)
+    require_not_read_outside(sch, realize)
+    for read in outside_of(sch.index).of(realize):
+        buffer = read.region.buffer
+        written = any(t.buffer is buffer and t.writes for t in Region(sch, [outer]).touches)
+        legal(not written, f"{buffer.name}, which is read on the way to block {name}, is written below loop "
+              f"{outer.loop_var.name}", read.place, outer)
 
 
 def _loops_to_copy(sch: Schedule, realize: BlockRealize, above: list[For], outer: For) -> list[For]:

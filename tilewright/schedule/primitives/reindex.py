@@ -9,6 +9,7 @@ from tilewright.schedule.analysis.dataflow import require_leaf, require_stage, w
 from tilewright.schedule.analysis.domains import axis_domains
 from tilewright.schedule.analysis.iteration import require_whole_iteration
 from tilewright.schedule.analysis.ordering import place_in
+from tilewright.schedule.analysis.parts import Part
 from tilewright.schedule.analysis.required import touched
 from tilewright.schedule.given import recorded_as_text
 from tilewright.schedule.index_map import IndexMap, new_shape
@@ -162,7 +163,7 @@ def _read(sch: Schedule, realize: BlockRealize, source: Buffer, name: str, scope
     copy = _new_buffer(sch, realize, source, name, scope, axes, point, new)
     loops, children, at = before_consumers(sch, source, [realize])
     place = place_in(sch, loops)
-    box = touched([realize], "reads", inner_loops(sch, place), place)[source]
+    box = touched([Part(r, realize, realize) for r in realize.block.reads], inner_loops(sch, place), place)[source]
     require_written(sch, source, box, [realize], place, children[at])
     stmt = copy_points(sch, name, realize, axes, (source, point), (copy, new), place)
     old = sch.index

@@ -5,12 +5,21 @@ from collections.abc import Mapping
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import covers, intervals_of
-from tilewright.schedule.analysis.dataflow import blocks_of, is_output, loads_of, readers_of, same_indices, writers_of
+from tilewright.schedule.analysis.dataflow import (
+    blocks_of,
+    inputs_of,
+    is_output,
+    loads_of,
+    readers_of,
+    same_indices,
+    writers_of,
+)
 from tilewright.schedule.analysis.density import domain_box, filled_box, is_dense
 from tilewright.schedule.analysis.digits import bindings
 from tilewright.schedule.analysis.domains import axis_domains, domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own, require_whole_iteration
-from tilewright.schedule.analysis.ordering import order, place_in, require_no_race
+from tilewright.schedule.analysis.ordering import order, order_of, place_in, require_no_race
+from tilewright.schedule.analysis.parts import meeting, parts_read, parts_written
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.dissolving import inside_of, inverse_of, only_store, require_plain_loads, settled
@@ -134,8 +143,9 @@ def _other_elements(load: Load, store: Store, table: Mapping[Var, Expr], analyze
 def _require_consumer_order(sch: Schedule, old: Index, gone: BlockRealize, producer: BlockRealize) -> None:
     """What the vanished consumer touched is touched in the same order by the producer that does its work now."""
     merged = sch.realize(producer.block.name)
-    mine = {id(r.buffer) for r in (*gone.block.reads, *gone.block.writes)}
-    others = [r.buffer for r in (*merged.block.reads, *merged.block.writes) if id(r.buffer) not in mine]
+    mine = {id(b) for b in (*inputs_of(sch, gone), *(w.buffer for w in gone.block.writes))}
+    touched = [*inputs_of(sch, merged), *(w.buffer for w in merged.block.writes)]
+    others = [b for b in touched if id(b) not in mine]
     for partner in blocks_of(old):
         if partner is gone or partner is producer:
             continue
@@ -144,3 +154,7 @@ def _require_consumer_order(sch: Schedule, old: Index, gone: BlockRealize, produ
         legal(not was or (len(was) == 1 and now <= was),
               f"block {partner.block.name} stands between block {producer.block.name} and block {gone.block.name} "
               "and touches the same buffer", partner, gone)
+    was = order_of(sch, old, meeting(parts_read(old, producer), parts_written(gone)))
+    now = order_of(sch, sch.index, meeting(parts_read(sch.index, merged), parts_written(merged)))
+    legal(not was or (len(was) == 1 and now <= was), f"block {gone.block.name} writes what block {producer.block.name} "
+          "reads at other elements, and would write it before it is read, or the other way round", producer, gone)

@@ -8,7 +8,7 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.dataflow import require_stage
 from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.analysis.domains import bind_axes
-from tilewright.schedule.analysis.iteration import sums_nothing
+from tilewright.schedule.analysis.iteration import sums_nothing, unsure_start
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of, stores
 from tilewright.schedule.analysis.region import Region
@@ -45,8 +45,9 @@ def rfactor(sch: Schedule, loop: LoopRV, factor_axis: int, mem_scope: str = "glo
     Legal when the reduction is associative and commutative (sums, products, minima, maxima, bitwise operators, several
     of these at once, argmax, argmin, and combiners that te.comm_reducer was told to be so; of equal values, where the
     program says nothing of their indices, an argmax may find another one), no loop drives output and reduction axes
-    at once, only the block stands below the loops of the reduction, and these run each step of it once. The
-    conditions are those of Suriana, Adams and Kamil (Parallel associative reductions in Halide, CGO 2017).
+    at once, only the block stands below the loops of the reduction, and these run each step of it once, beginning with
+    the first, which no condition keeps from running. The conditions are those of Suriana, Adams and Kamil (Parallel
+    associative reductions in Halide, CGO 2017).
     """
     outer = sch.loop(loop)
     below = [s for s in statements(outer.body) if isinstance(s, BlockRealize)]
@@ -60,6 +61,8 @@ def rfactor(sch: Schedule, loop: LoopRV, factor_axis: int, mem_scope: str = "glo
     loops = _private_loops(sch, realize)
     others = _reduction_loops(realize, sch.loops_above(realize), loops, outer)
     _require_start(realize, sch.loops_above(realize), [outer, *others])
+    why = unsure_start(realize, sch.loops_above(realize), sch.analyzer_at(realize))
+    legal(not why, f"block {realize.block.name} may not start its reduction: {why}", realize)
     region = Region(sch, loops)
     legal(region.runs_once(region.instances[0]),
           f"the loops around block {realize.block.name} may run a step of the reduction twice", *loops)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tilewright.arith.linear import linear
 from tilewright.schedule.analysis.dataflow import (
     holds_blocks,
+    inputs_of,
     is_output,
     loads_of,
     readers_of,
@@ -21,8 +22,10 @@ from tilewright.schedule.analysis.density import is_dense
 from tilewright.schedule.analysis.digits import bindings
 from tilewright.schedule.analysis.domains import Interval, domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, require_no_branch
-from tilewright.schedule.analysis.ordering import BEFORE, common_loops, order, place_in
+from tilewright.schedule.analysis.ordering import BEFORE, order, place_in
+from tilewright.schedule.analysis.parts import common_loops
 from tilewright.schedule.analysis.required import Place, inside, relaxed
+from tilewright.schedule.outside import outside_of
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
@@ -112,6 +115,7 @@ def _require_plain_uses(sch: Schedule, buffer: Buffer, users: Sequence[BlockReal
         require(not holds_blocks(user.block), f"block {user.block.name} holds other blocks", user)
         hidden = any(n is buffer.data or isinstance(n, MatchBuffer) and n.source.buffer is buffer or isinstance(n, Call)
                      and n.op == "access_ptr" and bool(loads_of([n], buffer)) for n in walk(user.block))
+        hidden = hidden or bool(outside_of(sch.index).of(user, buffer))
         require(not hidden, f"block {user.block.name} uses {buffer.name} other than by its elements", user)
 
 
@@ -192,14 +196,14 @@ def _require_in_order(sch: Schedule, realize: BlockRealize, loops: Sequence[For]
 
 def _require_steady(sch: Schedule, realize: BlockRealize, roll: Window, seen: list[BlockRealize]) -> None:
     """What the block reads of buffers that are written in the loop of roll has one value for each element."""
-    for read in realize.block.reads:
-        for writer in writers_of(sch, read.buffer):
+    for buffer in inputs_of(sch, realize):
+        for writer in writers_of(sch, buffer):
             if writer is realize or any(writer is s for s in seen):
                 continue
             seen.append(writer)
             if any(above is roll.loop for above in sch.index.loops_above(writer)):
                 legal(_is_stage(sch, writer) and order(sch, sch.index, writer, realize) <= {BEFORE},
-                      f"block {writer.block.name} writes {read.buffer.name}, which block {realize.block.name} reads, "
+                      f"block {writer.block.name} writes {buffer.name}, which block {realize.block.name} reads, "
                       "and is not known to write the same values in each iteration", writer, realize,
                       hint="of a chain of blocks, make the buffer of the last one circular first")
                 _require_steady(sch, writer, roll, seen)

@@ -1,0 +1,106 @@
+"""What is read outside of the bodies of blocks: by conditions, bounds and lets around them, and for their axes."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tilewright.schedule.state import Index, sub_statements
+from tilewright.tir.accesses import Use, uses
+from tilewright.tir.buffer import Buffer, BufferRegion
+from tilewright.tir.dtype import lanes_of
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import Range
+from tilewright.tir.node import substitute
+from tilewright.tir.stmt import Block, BlockRealize, LetStmt, Stmt
+
+_OF_BODY = ("reads", "writes", "match_buffers")         # fields of a block that tell of its body
+
+
+@dataclass(slots=True, frozen=True)
+class OutsideRead:
+    """A read that the statement `place` makes on the way to the blocks below it, in terms of the loops around it."""
+    region: BufferRegion
+    place: Stmt
+    use: Use
+
+
+@dataclass(slots=True)
+class Outside:
+    """All that is read, or else touched, outside of the bodies of blocks.
+
+    `reads`: for each block what is read on the way to it, from the block around it on: by the statements around,
+    by its axes' values and domains, its predicate. `loose`: what no block speaks for: accesses of statements with no
+    block below or around them but the root, and addresses that are used on the way.
+    """
+    reads: dict[str, tuple[OutsideRead, ...]] = field(default_factory=dict)
+    loose: list[tuple[Stmt, Use]] = field(default_factory=list)
+    lets: dict[Var, Expr] = field(default_factory=dict)         # what lets around blocks bind, in loop variables
+
+    def of(self, realize: BlockRealize, buffer: Buffer | None = None) -> list[OutsideRead]:
+        """What is read on the way to a block (of one buffer, if given)."""
+        found = self.reads.get(realize.block.name, ())
+        return [r for r in found if buffer is None or r.region.buffer is buffer]
+
+    def stray(self, buffer: Buffer) -> Stmt | None:
+        """A statement that touches buffer, for which no block speaks, or None."""
+        return next((stmt for stmt, use in self.loose if use.touches(buffer)), None)
+
+
+def outside_of(index: Index) -> Outside:
+    """What is read outside of the bodies of the blocks of index; found once for each index."""
+    if index.outside is None:
+        index.outside = _survey(index)
+    assert isinstance(index.outside, Outside)
+    return index.outside
+
+
+def _survey(index: Index) -> Outside:
+    out = Outside()
+    root = index.root
+    nesting = {id(index.scope_of(r).block) for r in index.realizes.values() if r is not root}
+
+    def visit(stmt: Stmt, above: tuple[OutsideRead, ...], in_root: bool) -> bool:
+        """Note what stmt and the statements below it read; True when there is a block among them."""
+        if isinstance(stmt, BlockRealize):
+            _enter(stmt, above, stmt is root)
+            return True
+        own = uses(stmt)
+        if isinstance(stmt, LetStmt):
+            out.lets[stmt.var] = substitute(stmt.value, out.lets)
+        reads = [r for use in own if (r := _read(use, stmt, out.lets)) is not None]
+        below = (*above, *reads) if reads else above
+        found = [visit(s, below, in_root) for s in sub_statements(stmt)]
+        if in_root:
+            out.loose += [(stmt, use) for use in own if not any(found) or use.writes]
+        return any(found)
+
+    def _enter(realize: BlockRealize, above: tuple[OutsideRead, ...], is_root: bool) -> None:
+        block = realize.block
+        values = {iv.var: substitute(v, out.lets) for iv, v in zip(block.iter_vars, realize.iter_values, strict=True)}
+        own = [r for use in uses(realize) if (r := _read(use, realize, out.lets)) is not None]
+        own += [r for use in uses(block) if use.field not in _OF_BODY
+                and (r := _read(use, realize, {**out.lets, **values})) is not None]
+        out.reads[block.name] = (*above, *own)
+        if is_root or id(block) in nesting:
+            for part in _parts(block):
+                visit(part, (), is_root)
+
+    visit(root, (), True)
+    return out
+
+
+def _parts(block: Block) -> Iterable[Stmt]:
+    return (part for part in (block.init, block.body) if part is not None)
+
+
+def _read(use: Use, place: Stmt, lets: Mapping[Var, Expr]) -> OutsideRead | None:
+    """The read of an element as a region; None for any other use."""
+    if use.writes or use.buffer is None or use.indices is None:
+        return None
+    table = dict(lets)
+    for var, value in use.lets:
+        table[var] = substitute(value, table)
+    at = [substitute(i, table) for i in use.indices]
+    region = tuple(Range(i, IntImm(1, i.dtype)) if lanes_of(i.dtype) == 1 else Range(IntImm(0, dim.dtype), dim)
+                   for i, dim in zip(at, use.buffer.shape, strict=True))
+    return OutsideRead(BufferRegion(use.buffer, region), place, use)
