@@ -9,6 +9,7 @@ import pytest
 import tilewright as tw
 from tests.script.round_trip import assert_round_trip
 from tilewright.script import from_source
+from tilewright.script import tir as T
 from tilewright.support.errors import ScriptError
 from tilewright.tir import COMM_REDUCE, DATA_PARALLEL, OPAQUE, ORDERED, interp, walk
 from tilewright.tir.stmt import Block, For, PrimFunc
@@ -523,3 +524,9 @@ def test_low_bit_integers_in_scripts():
         np.testing.assert_array_equal(v, pairs)
         np.testing.assert_array_equal(u, np.where(pairs > 7, pairs.astype(int) - 16, pairs))
         np.testing.assert_array_equal(s, np.clip(x[:8], 0, None))
+
+
+def test_a_pointer_outside_of_a_function_may_say_what_it_leads_to():
+    assert T.handle("float32").dtype == T.handle().dtype == "handle"
+    with pytest.raises(tw.TilewrightError):
+        T.handle("no type")

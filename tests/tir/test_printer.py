@@ -57,6 +57,11 @@ def check(node, expected, mark=()):
     assert text == dedent(expected).strip("\n")
 
 
+def test_a_function_whose_name_is_none_prints_as_a_private_one():
+    text = str(matmul().with_attr("global_symbol", None))
+    assert text.startswith("@T.prim_func(private=True)\ndef main(") and "None" not in text
+
+
 def test_matmul_in_block_form():
     check(
         matmul(8, 9, 64),

@@ -106,7 +106,11 @@ class DType:
         return f"T.{self.name}"
 
     def __call__(self, value: Any = None, is_size_var: bool = False) -> Expr:
-        """A constant or a cast; a new variable without a value, be it an extent or not."""
+        """A constant or a cast; a new variable without a value, be it an extent or not, and for a pointer, of whose
+        contents the type is given."""
+        if self.name == "handle" and isinstance(value, str):
+            dt.canonical(value)
+            return Var("v", self.name)
         return Var("v", self.name) if value is None else self.of(value)
 
     def of(self, value: Any) -> Expr:

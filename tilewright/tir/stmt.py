@@ -156,7 +156,11 @@ class PrimFunc(Node):
         return self if body is self.body else self.replace(body=body)
 
     def with_attrs(self, **attrs: Any) -> PrimFunc:
-        return self.replace(attrs={**self.attrs, **attrs})
+        """This function with these attributes; a "global_symbol" of None is none."""
+        changed = {**self.attrs, **attrs}
+        if changed.get("global_symbol", "") is None:
+            del changed["global_symbol"]
+        return self.replace(attrs=changed)
 
     def with_attr(self, key: str | Mapping[str, Any], value: Any = None) -> PrimFunc:
         """This function with an attribute, or with those of a dict."""
