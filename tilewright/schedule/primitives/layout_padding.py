@@ -118,7 +118,7 @@ def _fill(sch: Schedule, change: Change, iter_vars: tuple[IterVar, ...], padding
     region = BufferRegion(change.new, tuple(Range(p, IntImm(1, p.dtype)) for p in points))
     block = Block(sch.fresh_block(f"{change.new.name}_pad"), iter_vars, (), (region,), Store(change.new, pad, points))
     home = next(r for r in sch.index.realizes.values() if any(b is change.new for b in r.block.alloc_buffers))
-    users = [r for r in sch.index.realizes.values() if r is not home and sch.index.scope_of(r) is home and any(
+    users = [r for r in sch.index.realizes.values() if r is not sch.root and sch.index.scope_of(r) is home and any(
         b is change.new for b in (*inputs_of(sch, r), *(w.buffer for w in r.block.writes)))]
     around: list[For] = list(sch.index.loops_above(users[0]))
     for user in users[1:]:
