@@ -45,7 +45,7 @@ def embedding(lanes: int) -> PrimFunc:
         decl_buffer((3, 8), name="out"),
     )
     i, j = Var("i"), Var("j")
-    row = view(ids)[i]
+    row = cast("int64", view(ids)[i])                # as `flatten_buffers` writes it: what data makes of int32 wraps
     body = loop(
         i,
         3,

@@ -135,8 +135,11 @@ def test_products_and_stencils_of_symbolic_sizes_ask_for_nothing():
 
 def test_the_wide_copy_of_a_size_is_shown_by_its_name():
     m, n, k = te.var("m"), te.var("n"), te.var("k")
-    x, state = te.placeholder((k, n), name="X"), te.placeholder((m, n))
-    y = te.scan(te.compute((k, n), lambda t, i: x[t, i]), te.compute((m, n), lambda t, i: state[t - 1, i] * 2), state)
-    f = tw.build(te.create_schedule(y.op), [x, y])
-    with pytest.raises(CallError, match=r"\(k >= 1 or m <= k or n < 1 does not hold\)$"):
-        f(np.zeros((0, 5), "float32"), np.zeros((4, 5), "float32"))
+    x, w, state = te.placeholder((k, n), name="X"), te.placeholder((n * 4,), name="W"), te.placeholder((m, n))
+    step = te.compute((m, n), lambda t, i: state[t - 1, i] * w[i * 4])
+    y = te.scan(te.compute((k, n), lambda t, i: x[t, i]), step, state)
+    s = te.create_schedule(y.op)
+    assert '"int64"' in str(tw.lower(s, [x, w, y], simple_mode=False))
+    f = tw.build(s, [x, w, y])
+    with pytest.raises(CallError, match=r"\(k >= 1 or m < 1 or n < 1 does not hold\)$"):
+        f(np.zeros((0, 5), "float32"), np.zeros(20, "float32"), np.zeros((4, 5), "float32"))

@@ -1,8 +1,10 @@
-"""The Analyzer: simplification, proofs and bounds of index expressions.
+"""The Analyzer: simplification, proofs and bounds of integer expressions.
 
-Index arithmetic (int32 and int64 over variables) is taken not to overflow; a late pass widens it where it
-might. Values read from memory may wrap around, and are simplified only as far as that allows. Division
-follows the operator: `//` rounds to minus infinity. A divisor is never taken to be nonzero without a proof.
+Where integers wrap is a fact of the place (docs/integers.md). What an Analyzer is asked is taken for an index or the
+bound of a loop, whose arithmetic on variables does not overflow (a late pass widens it where it might); within
+`places(False)` for a value, which wraps around and is simplified only as far as that allows. The indices of a load and
+what `likely` holds, the guard of a loop that was split, are indices wherever they stand. Division follows the operator:
+`//` rounds to minus infinity. A divisor is never taken to be nonzero without a proof.
 """
 from __future__ import annotations
 
@@ -12,14 +14,15 @@ from contextlib import contextmanager
 from tilewright.arith.conditions import (
     ORDER,
     comparison_form,
+    condition_key,
     is_index_comparison,
     prove,
     reads_memory,
     simplify_condition,
     tightened,
 )
-from tilewright.arith.context import INDEX_TYPES, Context
-from tilewright.arith.forms import form_of, to_expr
+from tilewright.arith.context import Context
+from tilewright.arith.forms import form_of, simplify_children, to_expr
 from tilewright.arith.intervals import meet
 from tilewright.arith.linear import Atom, Bounds, Linear, structural_key
 from tilewright.arith.proof import positive
@@ -43,6 +46,7 @@ class Analyzer(Context):
         low = form_of(self, min) if isinstance(min, Expr) else Linear({}, int(min))
         size = form_of(self, extent) if isinstance(extent, Expr) else Linear({}, int(extent))
         me, high = Linear({atom: 1}), low.plus(size).shifted(-1)
+        self.limits[atom] = self.limited_bounds(low)[0], self.limited_bounds(high)[1]
         self._learn(atom, (self.bounds_of(low)[0], self.bounds_of(high)[1]))
         if low.terms and not size.terms and size.const == 1:
             self.values[atom] = low
@@ -73,8 +77,10 @@ class Analyzer(Context):
                 self.facts.append(high.shifted(-1).plus(self.compound("div", me, low), -1))
 
     def assume_nonneg(self, var: Var) -> None:
-        """From now on var >= 0: what holds of every extent of a shape."""
-        self._learn(self.var_atom(var), (0, None))
+        """From now on var >= 0: what holds of every extent of a shape. It is at most extent_limit of its type."""
+        atom = self.var_atom(var)
+        self.limits[atom] = 0, dt.extent_limit(var.dtype)
+        self._learn(atom, (0, None))
         self.forget()
 
     def assume(self, condition: Expr) -> None:
@@ -86,10 +92,11 @@ class Analyzer(Context):
             self._assume(condition.a, memory)
             self._assume(condition.b, memory)
         elif isinstance(condition, Call) and condition.op in ("likely", "assume"):
-            self._assume(condition.args[0], memory)
+            with self.places(self.in_place or condition.op == "likely"):
+                self._assume(condition.args[0], memory)
         elif not memory and reads_memory(condition):
             return
-        elif isinstance(condition, Binary) and is_index_comparison(condition):
+        elif isinstance(condition, Binary) and is_index_comparison(condition, self.types):
             self._assume_comparison(condition)
         elif not isinstance(condition, IntImm):
             inner = condition.a if isinstance(condition, Not) else condition
@@ -104,6 +111,14 @@ class Analyzer(Context):
             yield
 
     @contextmanager
+    def branch(self, condition: Expr, memory: bool = False) -> Iterator[None]:
+        """`constraint` by the condition of an `if` or a choice: a value, unless `likely` marks it a guard."""
+        with self.scope():
+            with self.places(False):
+                self._assume(condition, memory)
+            yield
+
+    @contextmanager
     def loop(self, var: Var, min: Expr | int, extent: Expr | int) -> Iterator[None]:
         """Within the `with`, min <= var < min + extent."""
         with self.scope():
@@ -114,18 +129,20 @@ class Analyzer(Context):
     def scope(self) -> Iterator[None]:
         """What is learnt within the `with` is forgotten after it."""
         count, ranges, values = len(self.facts), dict(self.ranges), dict(self.values)
-        multiples, known = dict(self.multiples), dict(self.known)
-        caches = (self.forms, self.simple, self.spans, self.linear_spans, self.mixes)
+        multiples, known, limits = dict(self.multiples), dict(self.known), dict(self.limits)
+        caches = (self.forms, self.simple, self.held, self.limited, self.spans, self.linear_spans, self.mixes)
         self.forget()
         try:
             yield
         finally:
             del self.facts[count:]
             self.ranges, self.values, self.multiples, self.known = ranges, values, multiples, known
-            self.forms, self.simple, self.spans, self.linear_spans, self.mixes = caches
+            self.limits = {**self.limits, **limits}         # an atom that is new keeps what its type says
+            (self.forms, self.simple, self.held, self.limited, self.spans, self.linear_spans,
+             self.mixes) = caches
 
     def _know(self, condition: Expr, value: bool) -> None:
-        self.known[structural_key(condition)] = condition, value
+        self.known[condition_key(self, condition)] = condition, value
 
     def _learn(self, atom: Atom, span: Bounds, depth: int = 0) -> None:
         """Meet the range of an atom with span; x // c >= q says that x >= c*q, x*y >= 1 that x >= 1.
@@ -223,19 +240,21 @@ class Analyzer(Context):
 
     def simplify(self, e: Expr) -> Expr:
         """An expression of the same value, e itself when there is nothing to do. Descends into loads."""
-        found = self.simple.get(id(e))
+        key = (id(e), self.in_place)
+        found = self.simple.get(key)
         if found is not None:
             return found[1]
         out = self._simplify(e) if isinstance(e, Expr) else e
         if out is not e and structural_key(out) == structural_key(e):
             out = e
-        self.simple[id(e)] = (e, out)
+        self.simple[key] = (e, out)
         return out
 
     def _simplify(self, e: Expr) -> Expr:
         dtype = e.dtype
-        if dtype in INDEX_TYPES:
-            return to_expr(self, form_of(self, e), dtype)
+        if dtype in self.types:
+            form = form_of(self, e)
+            return to_expr(self, form, dtype) if self.holds(form, dtype) else simplify_children(self, e)
         return simplify_condition(self, e) if dtype == "bool" else simplify_value(self, e)
 
     def prove(self, condition: Expr) -> bool:
@@ -247,7 +266,7 @@ class Analyzer(Context):
         if isinstance(e, int):
             return e, e
         dtype = e.dtype
-        if dtype in INDEX_TYPES:
+        if dtype in self.types:
             form = form_of(self, e)
             return self.bounds_of(form) if self.fits(form, dtype) else dt.integer_range(dtype)
         out = self.simplify(e)
@@ -256,9 +275,9 @@ class Analyzer(Context):
     def equal(self, a: Expr | int, b: Expr | int) -> bool:
         """True when a and b are shown to have one value."""
         x, y = (IntImm(v) if isinstance(v, int) else v for v in (a, b))
-        if x.dtype in INDEX_TYPES and y.dtype in INDEX_TYPES:
-            gap = form_of(self, x).plus(form_of(self, y), -1)
-            if not gap.terms:
-                return gap.const == 0
+        if x.dtype in self.types and y.dtype in self.types:
+            form, other = form_of(self, x), form_of(self, y)
+            if form.key == other.key:
+                return x.dtype == y.dtype or (self.fits(form, x.dtype) and self.fits(other, y.dtype))
             return x.dtype == y.dtype and self.prove(Binary("eq", x, y))
         return structural_key(self.simplify(x)) == structural_key(self.simplify(y))

@@ -4,14 +4,15 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.arith.context import INDEX_TYPES, Context
-from tilewright.arith.forms import form_of, to_expr
+from tilewright.arith.forms import form_of, simplify_children, to_expr
 from tilewright.arith.laws import split_terms
 from tilewright.arith.linear import Linear, structural_key
 from tilewright.arith.proof import nonneg
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import refolded
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Binary, Broadcast, Call, Expr, IntImm, Not, Ramp, Var
-from tilewright.tir.node import map_children, walk
+from tilewright.tir.node import walk
 from tilewright.tir.ops import INTRINSICS
 
 ORDER = ("lt", "le", "gt", "ge")
@@ -27,9 +28,15 @@ def boolean(value: bool) -> IntImm:
     return IntImm(int(value), "bool")
 
 
-def is_index_comparison(e: Expr) -> bool:
-    """True for a comparison of two scalar int32 or int64 values."""
-    return type(e) is Binary and e.op in NEGATED and e.a.dtype in INDEX_TYPES
+def is_index_comparison(e: Expr, types: tuple[str, ...] = INDEX_TYPES) -> bool:
+    """True for a comparison of two scalars of one of types, which linear forms describe."""
+    return type(e) is Binary and e.op in NEGATED and e.a.dtype in types
+
+
+def condition_key(ctx: Context, e: Expr) -> Any:
+    """What tells conditions apart in ctx.known: a comparison of sums may be true of indices and false of values."""
+    key = structural_key(e)
+    return (key, ctx.in_place) if is_index_comparison(e, ctx.types) else key
 
 
 def comparison_form(ctx: Context, e: Any) -> Linear | None:
@@ -70,18 +77,20 @@ def simplify_condition(ctx: Context, e: Expr) -> Expr:
         return _connective(ctx, e)
     out = _leaf(ctx, e)
     if ctx.known and not isinstance(out, IntImm):
-        found = ctx.known.get(structural_key(out))
+        found = ctx.known.get(condition_key(ctx, out))
         if found is not None:
             return boolean(found[1])
     return out
 
 
 def _leaf(ctx: Context, e: Expr) -> Expr:
-    if is_index_comparison(e):
+    if is_index_comparison(e, ctx.types):
         return _comparison(ctx, e)
     if isinstance(e, Not):
         return negation(ctx, ctx.simplify(e.a))
-    new = map_children(e, ctx.simplify)  # type: ignore[arg-type]
+    new = simplify_children(ctx, e)
+    if isinstance(new, Binary):
+        return refolded(new)
     if isinstance(new, Call):
         if new.op == "likely" and isinstance(new.args[0], IntImm):
             return new.args[0]
@@ -98,7 +107,7 @@ def negation(ctx: Context, e: Expr) -> Expr:
         return e.a
     if isinstance(e, Binary) and e.op in ("eq", "ne"):
         return Binary(NEGATED[e.op], e.a, e.b, e.type)
-    if isinstance(e, Binary) and is_index_comparison(e):
+    if isinstance(e, Binary) and is_index_comparison(e, ctx.types):
         return ctx.simplify(Binary(NEGATED[e.op], e.a, e.b, e.type))
     if isinstance(e, Binary) and e.op in ("and", "or"):
         return Binary("or" if e.op == "and" else "and", negation(ctx, e.a), negation(ctx, e.b), e.type)
@@ -163,7 +172,8 @@ def _two_sided(ctx: Context, form: Linear, op: str, dtype: str) -> Expr | None:
 
     def compare(op: str, left: Linear, right: Linear) -> Expr | None:
         least, most = dt.integer_range(dtype)
-        if not all(ctx.fits(side, dtype) and least <= side.const <= most for side in (left, right)):
+        if not all(ctx.holds(side, dtype) and ctx.fits(side, dtype) and least <= side.const <= most
+                   for side in (left, right)):
             return None
         return Binary(op, to_expr(ctx, left, dtype), to_expr(ctx, right, dtype), "bool")
 
@@ -185,14 +195,15 @@ def prove(ctx: Context, e: Expr) -> bool:
     if isinstance(e, Binary) and e.op == "and":
         return prove(ctx, e.a) and prove(ctx, e.b)
     if isinstance(e, Call) and e.op == "likely":
-        return prove(ctx, e.args[0])
-    if isinstance(e, Binary) and is_index_comparison(e):
+        with ctx.places(True):
+            return prove(ctx, e.args[0])
+    if isinstance(e, Binary) and is_index_comparison(e, ctx.types):
         form = comparison_form(ctx, e)
         if form is not None:
             known = nonneg(ctx, form) if e.op in ORDER else equals_zero(ctx, form) is (e.op == "eq")
             if known or not ctx.known:
                 return known
-    if isinstance(e, Binary) and e.op in NEGATED and dt.element_of(e.a.dtype) in INDEX_TYPES:
+    if isinstance(e, Binary) and e.op in NEGATED and dt.element_of(e.a.dtype) in ctx.types:
         return _prove_lanes(ctx, e)
     out = ctx.simplify(e)
     return isinstance(out, IntImm) and bool(out.value)

@@ -1,7 +1,8 @@
 """What is known while simplifying: atoms, ranges, facts, and the numeric bounds that follow from them."""
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from tilewright.arith.intervals import UNBOUNDED, hull, meet, product_bounds, quotient_bounds, remainder_bounds, scaled
@@ -13,9 +14,20 @@ INDEX_TYPES = ("int32", "int64")
 
 
 class Context:
-    """The state of an Analyzer, and the bounds of linear forms in it."""
+    """The state of an Analyzer, and the bounds of linear forms in it.
 
-    def __init__(self) -> None:
+    A form is a sum in the integers: it knows no type. What type an expression has matters twice: when an expression
+    is read (an operand that may have wrapped is not the form it looks like: `fits`) and when a form is written as an
+    expression (`holds`). Both depend on the place:
+
+    - in an index place (indices, extents, bounds and bindings of loops, predicates of blocks), arithmetic on
+      variables and constants does not overflow, by what such a place means;
+    - a value wraps around, as does arithmetic on what memory holds wherever it stands.
+    """
+
+    def __init__(self, types: tuple[str, ...] = INDEX_TYPES) -> None:
+        self.types = types                                  # those whose expressions are taken apart
+        self.in_place = True                                # whether what is read and written is an index
         self.atoms: dict[Any, Atom] = {}
         self.facts: list[Linear] = []                       # each is known to be >= 0
         self.ranges: dict[Atom, Bounds] = {}                # numeric bounds learnt from binds and constraints
@@ -23,15 +35,28 @@ class Context:
         self.multiples: dict[Atom, tuple[Atom, int]] = {}   # quotient q -> (x, c) where x == c * q exactly
         self.known: dict[Any, tuple[Expr, bool]] = {}       # truth of conditions that are no comparisons, by key
         self.divisions: dict[tuple[Atom, Atom, Atom], tuple[Linear, Linear] | None] = {}        # see _division
+        self.limits: dict[Atom, Bounds] = {}                # of variables, where `ranges` has less: see `fits`
+        self.limiting = False
         self.forget()
 
     def forget(self) -> None:
         """Drop what was derived from facts that have changed."""
-        self.forms: dict[int, tuple[Expr, Linear]] = {}
-        self.simple: dict[int, tuple[Expr, Expr]] = {}
+        self.forms: dict[tuple[int, bool], tuple[Expr, Linear]] = {}
+        self.simple: dict[tuple[int, bool], tuple[Expr, Expr]] = {}
+        self.held: dict[Any, bool] = {}
+        self.limited: tuple[dict[Atom, Bounds], dict[Any, Bounds]] = {}, {}
         self.spans: dict[Atom, Bounds] = {}
         self.linear_spans: dict[Any, Bounds] = {}
         self.mixes: dict[Any, Linear] = {}
+
+    @contextmanager
+    def places(self, yes: bool) -> Iterator[None]:
+        """Within the `with`, expressions are indices (yes) or values."""
+        outer, self.in_place = self.in_place, yes
+        try:
+            yield
+        finally:
+            self.in_place = outer
 
     # filled in by Analyzer; the forms and laws call back
     def simplify(self, e: Expr) -> Expr:
@@ -40,13 +65,17 @@ class Context:
     def constraint(self, condition: Expr, memory: bool = False) -> AbstractContextManager[Any]:
         raise NotImplementedError
 
+    def branch(self, condition: Expr, memory: bool = False) -> AbstractContextManager[Any]:
+        raise NotImplementedError
+
     def var_atom(self, v: Var) -> Atom:
         atom = self.atoms.get(id(v))
         if atom is None:
-            index = v.type in INDEX_TYPES
+            index = v.type in self.types
             span = UNBOUNDED if index else dt.integer_range(v.type)
             atom = Atom(len(self.atoms), "var", (), v, span, index)
             self.atoms[id(v)] = atom
+            self.limits[atom] = dt.integer_range(v.type)
         return atom
 
     def intern(self, key: Any, kind: str, args: tuple[Any, ...], expr: Expr | None = None,
@@ -117,6 +146,8 @@ class Context:
             learnt = self.ranges.get(atom)
             if learnt is not None:
                 found = meet(found, learnt)
+            if self.limiting and atom.kind == "var":
+                found = meet(found, self.limits.get(atom, (None, None)))
             self.spans[atom] = found
         return found
 
@@ -159,11 +190,50 @@ class Context:
         return found
 
     def fits(self, form: Linear, dtype: str) -> bool:
-        """True when the value of form cannot have wrapped around in dtype."""
-        if all(a.exact for a in form.terms):
+        """True when an expression of dtype that is written as form has the value of form: it cannot wrap around."""
+        if self.in_place and all(a.exact for a in form.terms):
             return True
-        (lo, hi), (least, most) = self.bounds_of(form), dt.integer_range(dtype)
+        least, most = dt.integer_range(dtype)
+        lo, hi = self.bounds_of(form)
+        if lo is None or hi is None:
+            lo, hi = self.limited_bounds(form)
         return lo is not None and hi is not None and least <= lo and hi <= most
+
+    def limited_bounds(self, form: Linear) -> Bounds:
+        """bounds_of with what types and calls say of variables. Not used for bounds that allocate or run loops."""
+        outer = self.spans, self.linear_spans
+        (self.spans, self.linear_spans), self.limiting = self.limited, True
+        try:
+            return self.bounds_of(form)
+        finally:
+            (self.spans, self.linear_spans), self.limiting = outer, False
+
+    def holds(self, form: Linear, dtype: str) -> bool:
+        """True when form can be written in dtype: every operand of a division or a choice in it fits the type.
+
+        A sum or product of a value may wrap on its way to its result. That of an index may not: it has no constant
+        and no coefficient beyond the type.
+        """
+        key = (form.key, dtype, self.in_place)
+        found = self.held.get(key)
+        if found is None:
+            least, most = dt.integer_range(dtype)
+            found = not self.in_place or (least <= form.const <= most
+                                          and all(least <= k <= most for k in form.terms.values()))
+            found = found and all(self._atom_holds(a, dtype) for a in form.terms)
+            self.held[key] = found
+        return found
+
+    def _atom_holds(self, atom: Atom, dtype: str) -> bool:
+        if atom.kind == "product":
+            return all(self._atom_holds(f, dtype) for f in atom.args)
+        if atom.kind == "select":
+            return self.holds(atom.args[2], dtype) and self.holds(atom.args[3], dtype)
+        if atom.kind not in ("div", "mod", "min", "max"):
+            return True
+        least, most = dt.integer_range(dtype)
+        return all(self.holds(x, dtype) and self.fits(x, dtype) and (x.terms or least <= x.const <= most)
+                   for x in atom.args)
 
 
 def _with_one_remainder(ctx: Context, form: Linear) -> Linear | None:

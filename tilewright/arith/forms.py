@@ -4,12 +4,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.arith.context import INDEX_TYPES, Context
+from tilewright.arith.context import Context
 from tilewright.arith.intervals import UNBOUNDED
 from tilewright.arith.laws import divide, maximum, minimum, remainder
 from tilewright.arith.linear import Atom, Bounds, Linear, structural_key
 from tilewright.arith.proof import nonneg, positive
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import refolded
+from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Select, Var
 from tilewright.tir.node import map_children, walk
 from tilewright.tir.ops import INTRINSICS
@@ -18,8 +20,13 @@ Rule = Callable[[Context, Linear, Linear], Linear]
 
 
 def form_of(ctx: Context, e: Expr) -> Linear:
-    """The linear form of a scalar int32 or int64 expression."""
-    found = ctx.forms.get(id(e))
+    """The linear form of a scalar expression of one of ctx.types.
+
+    Of an index, its value. Of a value, an integer that is congruent to it: sums and products are taken in the
+    integers, and only where ctx.fits the form is the value.
+    """
+    key = (id(e), ctx.in_place)
+    found = ctx.forms.get(key)
     if found is not None:
         return found[1]
     cls = type(e)
@@ -31,7 +38,7 @@ def form_of(ctx: Context, e: Expr) -> Linear:
         return Linear({}, e.value)  # type: ignore[attr-defined]
     else:
         form = _NODES.get(cls, _opaque)(ctx, e)
-    ctx.forms[id(e)] = (e, form)
+    ctx.forms[key] = (e, form)
     return form
 
 
@@ -69,16 +76,19 @@ def _division(law: Rule, truncates: bool) -> Callable[[Context, Any], Linear]:
             return _opaque(ctx, e)
         if truncates and not (nonneg(ctx, pair[0]) and positive(ctx, pair[1])):
             return _opaque(ctx, e)
-        if not pair[1].terms and pair[1].const < 0 and not ctx.fits(pair[0].times(-1), e.type):
-            return _opaque(ctx, e)                     # by -c it is -x // c, and -x may wrap around
-        return law(ctx, *pair)
+        return _held(ctx, law(ctx, *pair), e)
     return build
+
+
+def _held(ctx: Context, form: Linear, e: Any) -> Linear:
+    """form, that a law gave for e; e as it is where its type does not hold what the law makes of it."""
+    return form if ctx.holds(form, e.type) else _opaque(ctx, e)
 
 
 def _choice(law: Rule) -> Callable[[Context, Any], Linear]:
     def build(ctx: Context, e: Any) -> Linear:
         pair = _operands(ctx, e)
-        return _opaque(ctx, e) if pair is None else law(ctx, *pair)
+        return _opaque(ctx, e) if pair is None else _held(ctx, law(ctx, *pair), e)
     return build
 
 
@@ -88,16 +98,16 @@ def _shift(ctx: Context, e: Any) -> Linear:
     if pair is None or pair[1].terms or not 0 <= pair[1].const < dt.bits_of(e.type):
         return _opaque(ctx, e)
     power = 1 << pair[1].const
-    return pair[0].times(power) if e.op == "shl" else divide(ctx, pair[0], Linear({}, power))
+    return pair[0].times(power) if e.op == "shl" else _held(ctx, divide(ctx, pair[0], Linear({}, power)), e)
 
 
 def _bitand(ctx: Context, e: Any) -> Linear:
-    """x & (2**k - 1) is x % 2**k."""
+    """x & (2**k - 1) is x % 2**k: in two's complement, for negative x too."""
     pair = _operands(ctx, e)
     if pair is not None and not pair[1].terms:
         power = pair[1].const + 1
         if power > 0 and power & pair[1].const == 0:
-            return remainder(ctx, pair[0], Linear({}, power))
+            return _held(ctx, remainder(ctx, pair[0], Linear({}, power)), e)
     return _opaque(ctx, e)
 
 
@@ -112,34 +122,35 @@ _OPERATORS: dict[str, Callable[[Context, Any], Linear]] = {
 def _cast(ctx: Context, e: Any) -> Linear:
     """A widening cast of an index is the index itself; any other cast is an atom."""
     source = e.value.dtype
-    if e.type == "int64" and source == "int32":
-        form = form_of(ctx, e.value)
-        if ctx.fits(form, source):
-            return form
-    if source in INDEX_TYPES:
-        value = ctx.simplify(e.value)
-        form = form_of(ctx, value)
-        new = e if value is e.value else Cast(e.type, value)
-        key = ("cast", source, e.type, form.key)
-        return Linear({ctx.intern(key, "cast", (form, source, e.type), new, exact=False): 1})
-    return _opaque(ctx, e)
+    if source not in ctx.types:
+        return _opaque(ctx, e)
+    form = form_of(ctx, e.value)
+    if e.type == "int64" and source == "int32" and ctx.fits(form, source):
+        return form
+    value = ctx.simplify(e.value)
+    new = e if value is e.value else Cast(e.type, value)
+    key = ("cast", source, e.type, form.key, ctx.in_place)
+    return Linear({ctx.intern(key, "cast", (form, source, e.type), new, exact=False): 1})
 
 
 def _select(ctx: Context, e: Any) -> Linear:
     """A choice whose condition is known is the branch; if_then_else evaluates only the one it takes."""
     condition, a, b = (e.condition, e.a, e.b) if type(e) is Select else e.args
-    known = ctx.simplify(condition)
+    with ctx.places(False):
+        known = ctx.simplify(condition)
     if isinstance(known, IntImm):
         return form_of(ctx, a if known.value else b)
     lazy = type(e) is Call
     if lazy:
-        with ctx.constraint(known, memory=True):
+        with ctx.branch(known, memory=True):
             x = form_of(ctx, a)
     else:                                  # both branches are evaluated: each must stay safe on its own
         x = form_of(ctx, a)
     y = form_of(ctx, b)
     if x.key == y.key:
         return x
+    if not ctx.holds(x, e.dtype) or not ctx.holds(y, e.dtype):
+        return _opaque(ctx, e)
     exact = all(t.exact for t in x.terms) and all(t.exact for t in y.terms)
     key = ("select", lazy, structural_key(known), x.key, y.key)
     return Linear({ctx.intern(key, "select", (lazy, known, x, y), exact=exact): 1})
@@ -149,17 +160,23 @@ def _call(ctx: Context, e: Any) -> Linear:
     if e.op == "if_then_else":
         return _select(ctx, e)
     if e.op == "abs":
-        form = form_of(ctx, e.args[0])
-        if ctx.fits(form, e.type) and nonneg(ctx, form):
-            return form
+        with ctx.places(False):
+            form = form_of(ctx, e.args[0])
+            if ctx.fits(form, e.type) and nonneg(ctx, form):
+                return form
     return _opaque(ctx, e)
 
 
 def _opaque(ctx: Context, e: Any) -> Linear:
     """e as one atom, its children simplified. Calls with effects are never taken for equal."""
-    new = map_children(e, ctx.simplify)  # type: ignore[arg-type]
+    new: Any = simplify_children(ctx, e)
+    if isinstance(new, Binary):
+        new = refolded(new)
+    if isinstance(new, IntImm):
+        return Linear({}, new.value)
     effect = any(isinstance(n, Call) and INTRINSICS[n.op].kind == "effect" for n in walk(new))
-    key = ("effect", id(e)) if effect else structural_key(new)
+    key: Any = ("effect", id(e)) if effect else structural_key(new)
+    key = (key, ctx.in_place) if isinstance(new, (Binary, Call)) else key      # what arithmetic means there
     args = (e,) if effect else ()
     return Linear({ctx.intern(key, "opaque", args, new, _type_bounds(ctx, new), exact=False): 1})
 
@@ -180,19 +197,35 @@ def _is_index(ctx: Context, e: Binary) -> bool:
 _NODES: dict[type, Callable[[Context, Any], Linear]] = {Cast: _cast, Select: _select, Call: _call}
 
 
+def simplify_children(ctx: Context, e: Expr) -> Any:
+    """e with its children simplified, each as what it is there: an index or a value (see `tir.places`)."""
+    place = ctx.in_place
+    if isinstance(e, Call):
+        place = e.op in ("likely", "checked_index")
+    elif isinstance(e, Cast):
+        place = place and e.type == "int64"
+    with ctx.places(place or isinstance(e, Load)):
+        return map_children(e, ctx.simplify)  # type: ignore[arg-type]
+
+
 # ----------------------------------------------------------------------------------- back to expressions
 
 def imm(value: int, dtype: str) -> IntImm:
     """The constant value, wrapped around into dtype as its arithmetic would."""
-    if -0x80000000 <= value < 0x80000000:
-        return IntImm(value, dtype)
-    lo, hi = dt.integer_range(dtype)
-    return IntImm(value if lo <= value <= hi else (value - lo) % (hi - lo + 1) + lo, dtype)
+    return IntImm(dt.wrapped(value, dtype), dtype)
 
 
 def to_expr(ctx: Context, form: Linear, dtype: str) -> Expr:
-    """The expression of a form: its terms in order, a positive one first, and the constant last."""
+    """The expression of a form: its terms in order, a positive one first, and the constant last.
+
+    Of an index that dtype does not hold, the expression is int64: nothing is cut. A value must be held: callers ask
+    first.
+    """
     mixed = ctx.with_remainders(form)
+    if mixed is not form and not ctx.holds(mixed, dtype):
+        mixed = form
+    if ctx.in_place and dtype == "int32" and not ctx.holds(mixed, dtype):
+        dtype = "int64"
     terms = list(mixed.terms.items())
     if not terms:
         return imm(mixed.const, dtype)

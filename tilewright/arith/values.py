@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tilewright.arith.context import Context
+from tilewright.arith.forms import simplify_children
 from tilewright.tir import dtype as dt
-from tilewright.tir.arithmetic import binary
-from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, FloatImm, IntImm, Select
-from tilewright.tir.node import map_children
+from tilewright.tir.arithmetic import refolded
+from tilewright.tir.expr import Binary, Call, Cast, Expr, FloatImm, IntImm, Select
 
 
 class ValueLaw(NamedTuple):
@@ -62,14 +62,13 @@ def simplify_value(ctx: Context, e: Expr) -> Expr:
     """e with its index expressions and conditions simplified, and the laws of VALUES applied."""
     if isinstance(e, Select) or (isinstance(e, Call) and e.op == "if_then_else"):
         return _choice(ctx, e)
-    new: Any = map_children(e, ctx.simplify)  # type: ignore[arg-type]
+    new: Any = simplify_children(ctx, e)
     for entry in VALUES:
         out = entry.apply(new)
         if out is not None:
             return out
-    if isinstance(new, Binary) and dt.is_integer(new.type) and isinstance(new.b, (IntImm, Broadcast)):
-        zero = isinstance(new.b, IntImm) and new.b.value == 0 and ("div" in new.op or "mod" in new.op)
-        return new if zero or new is e else binary(new.op, new.a, new.b)
+    if isinstance(new, Binary) and dt.is_integer(new.a.dtype):
+        return refolded(new)
     if isinstance(new, Cast) and new.type == new.value.dtype:
         return new.value
     return new
@@ -78,11 +77,12 @@ def simplify_value(ctx: Context, e: Expr) -> Expr:
 def _choice(ctx: Context, e: Any) -> Expr:
     """if_then_else evaluates a only where its condition holds; a Select evaluates both."""
     condition, a, b = (e.condition, e.a, e.b) if isinstance(e, Select) else e.args
-    known = ctx.simplify(condition)
+    with ctx.places(False):
+        known = ctx.simplify(condition)
     if isinstance(known, IntImm):
         return ctx.simplify(a if known.value else b)
     if known.dtype == "bool" and isinstance(e, Call):
-        with ctx.constraint(known, memory=True):
+        with ctx.branch(known, memory=True):
             x = ctx.simplify(a)
     else:
         x = ctx.simplify(a)

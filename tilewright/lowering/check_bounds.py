@@ -49,10 +49,10 @@ class _Checking:
                     return s.replace(min=ends[0], extent=ends[1], body=self.stmt(s.body))
             case IfThenElse(condition, then, other):
                 checked = self.expr(condition)
-                with self.analyzer.constraint(_plain(condition)):
+                with self.analyzer.branch(condition):
                     new = self.stmt(then)
                 if other is not None:
-                    with self.analyzer.constraint(logical_not(_plain(condition))):
+                    with self.analyzer.branch(logical_not(_plain(condition))):
                         other = self.stmt(other)
                 return s.replace(condition=checked, then_case=new, else_case=other)
             case While(condition, body):
@@ -99,7 +99,7 @@ class _Checking:
         """e, which is evaluated only where condition holds."""
         if dt.lanes_of(condition.dtype) > 1:
             return self.expr(e)
-        with self.analyzer.constraint(_plain(condition)):
+        with self.analyzer.branch(condition):
             return self.expr(e)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:

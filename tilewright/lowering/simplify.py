@@ -52,10 +52,10 @@ class _Simplifier:
                 new = [self.visit(s) for s in stmts]
                 return stmt if same_items(new, stmts) else seq(new)
             case Evaluate(value):
-                simple = self.analyzer.simplify(value)
+                simple = self.value(value)
                 return stmt if simple is value else Evaluate(simple)
             case LetStmt(var, value, body):
-                simple, new_body = self.analyzer.simplify(value), self.visit(body)
+                simple, new_body = self.value(value), self.visit(body)
                 return stmt if simple is value and new_body is body else LetStmt(var, simple, new_body)
             case While(cond, body):
                 new_body = self.visit(body)
@@ -63,9 +63,13 @@ class _Simplifier:
             case _:
                 return map_stmts(stmt, self.visit)
 
+    def value(self, e: Expr) -> Expr:
+        with self.analyzer.places(False):
+            return self.analyzer.simplify(e)
+
     def store(self, s: Store) -> Stmt:
         simplify = self.analyzer.simplify
-        value, index = simplify(s.value), tuple([simplify(i) for i in s.indices])
+        value, index = self.value(s.value), tuple([simplify(i) for i in s.indices])
         predicate = None if s.predicate is None else simplify(s.predicate)
         if value is s.value and predicate is s.predicate and same_items(index, s.indices):
             return s
@@ -87,8 +91,9 @@ class _Simplifier:
 
     def branch(self, s: IfThenElse) -> Stmt:
         terms: list[Expr] = []
+        guards = is_likely(s.condition)                  # of a loop that was split: about its variables, not values
         for old in conjuncts(s.condition):
-            term = self.analyzer.simplify(old)
+            term = self.analyzer.simplify(old) if guards else self.value(old)
             if isinstance(term, IntImm):
                 if term.value:
                     continue
@@ -97,11 +102,11 @@ class _Simplifier:
         if not terms:
             return self.visit(s.then_case)
         marked = likely(terms)
-        cond = marked if is_likely(s.condition) else marked.args[0]  # type: ignore[attr-defined]
+        cond = marked if guards else marked.args[0]  # type: ignore[attr-defined]
         if s.else_case is None and isinstance(s.then_case, Store) and not _mentions(s.then_case, terms):
             then = self.visit(s.then_case)
         else:
-            with self.analyzer.constraint(marked.args[0]):  # type: ignore[attr-defined]
+            with self.analyzer.branch(cond):
                 then = self.visit(s.then_case)
         other = None if s.else_case is None else self.visit(s.else_case)
         return guard(cond, then, other)

@@ -1,7 +1,6 @@
 """Turns vectorised loops into vector statements."""
 from __future__ import annotations
 
-from tilewright.lowering.conditions import conjuncts
 from tilewright.lowering.copying import fresh_copy, specialize
 from tilewright.lowering.relax_guards import PADDED
 from tilewright.lowering.scopes import analyzer_for, loop_scope
@@ -9,7 +8,7 @@ from tilewright.lowering.vector_code import Lanes, vector_statement
 from tilewright.lowering.vector_expressions import NotVectorizable
 from tilewright.lowering.walking import map_stmts, statements
 from tilewright.tir import dtype as dt
-from tilewright.tir.arithmetic import all_of, binary
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.stmt import (
@@ -44,7 +43,7 @@ def vectorize(func: PrimFunc) -> PrimFunc:
 
     def visit(stmt: Stmt) -> Stmt:
         if isinstance(stmt, IfThenElse) and stmt.else_case is None:
-            with analyzer.constraint(all_of(*conjuncts(stmt.condition))):
+            with analyzer.branch(stmt.condition):
                 return map_stmts(stmt, visit)
         if not isinstance(stmt, For):
             return map_stmts(stmt, visit)

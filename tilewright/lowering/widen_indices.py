@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import operator
 
+from tilewright.arith.conditions import reads_memory
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.scopes import shape_vars
-from tilewright.lowering.walking import expressions, statements
+from tilewright.lowering.walking import expressions, statements, uses_any
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
@@ -13,22 +14,26 @@ from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Ramp, Select, Var
 from tilewright.tir.node import Node, walk
 from tilewright.tir.ops import trunc_div
+from tilewright.tir.places import is_index
 from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store
 
 Interval = tuple[int, int]
 LOW, HIGH = dt.integer_range("int32")
-_ARITHMETIC = ("add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max")
+_ARITHMETIC = ("add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max", "shl", "shr",
+               "bitand", "bitor", "bitxor")
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def widen_indices(func: PrimFunc) -> PrimFunc:
-    """Index arithmetic (indices, loop ranges, comparisons of loop variables) cannot overflow its type.
+    """Index arithmetic (indices, ranges of loops, guards) cannot overflow its type.
 
-    Where the ranges of loops and shapes do not show that 32 bits are enough, all of it is int64: loop
-    variables are 64 bits wide, shape variables are widened once at the top of the body. Values that are
-    data keep their types.
+    Where the ranges of loops and shapes do not show that 32 bits are enough, all of it is int64: loop variables are 64
+    bits wide, shape variables are widened once at the top of the body. Values keep their types and wrap in them; a
+    loop variable that may leave its type stands in a value for the axes that it was fused from, so what is computed
+    from it alone is 64 bits wide too.
     """
-    return _widened(func) if may_overflow(func) else func
+    check = _checked(func)
+    return _widened(func, check) if check.overflows else func
 
 
 def widen_constant_indices(func: PrimFunc) -> PrimFunc:
@@ -38,25 +43,38 @@ def widen_constant_indices(func: PrimFunc) -> PrimFunc:
 
 def may_overflow(func: PrimFunc) -> bool:
     """True when some index expression of 32 bits might leave the range of int32."""
-    shapes = shape_vars(func)
-    check = _Ranges({v: (0, HIGH) for v in shapes if v.type == "int32"})
-    return not all(check.fits(s) for s in statements(func.body))
+    return _checked(func).overflows
+
+
+def _checked(func: PrimFunc) -> _Ranges:
+    """The ranges of the index arithmetic of func."""
+    check = _Ranges({v: (0, dt.extent_limit("int32")) for v in shape_vars(func) if v.type == "int32"})
+    for s in statements(func.body):
+        check.visit(s)
+    return check
 
 
 class _Ranges:
-    """Intervals of index expressions; `overflows` is set when an int32 one leaves its type."""
+    """Intervals of index expressions; `overflows` is set when an int32 one leaves its type.
+
+    `beyond` are the loop variables of int32 that may leave it.
+    """
 
     def __init__(self, known: dict[Var, Interval]) -> None:
         self.known = known
         self.met: dict[int, tuple[Expr, Interval]] = {}
         self.overflows = False
+        self.beyond: set[Var] = set()
 
-    def fits(self, s: Stmt) -> bool:
+    def visit(self, s: Stmt) -> None:
         self.met.clear()
         match s:
             case For(var, low, extent):
                 (a, b), (_, most) = self.of(low), self.of(extent)
-                self.known[var] = self.clip((a, max(a, b + most - 1)), var.type)
+                span = a, max(a, b + most - 1)
+                self.known[var] = self.clip(span, var.type)
+                if var.type == "int32" and self.known[var] != span:
+                    self.beyond.add(var)
             case Store(buffer, value, indices):
                 for e in (*indices, *buffer.shape):
                     self.of(e)
@@ -72,17 +90,18 @@ class _Ranges:
             case _:
                 for e in expressions(s):
                     self.in_value(e)
-        return not self.overflows
 
     def in_value(self, e: Expr) -> None:
-        """The index arithmetic inside a value."""
+        """The index arithmetic inside a value: in the indices of loads and in guards."""
         for node in walk(e):
             if isinstance(node, Load):
                 for i in (*node.indices, *node.buffer.shape):
                     self.of(i)
-            elif _compares_indices(node):
-                self.of(node.a)  # type: ignore[attr-defined]
-                self.of(node.b)  # type: ignore[attr-defined]
+            elif is_guard(node):
+                for part in walk(node):
+                    if _compares_indices(part):
+                        self.of(part.a)  # type: ignore[attr-defined]
+                        self.of(part.b)  # type: ignore[attr-defined]
 
     def clip(self, span: Interval, dtype: str) -> Interval:
         if dtype != "int32":
@@ -104,7 +123,11 @@ class _Ranges:
         if isinstance(e, Var):
             return self.known.get(e) or _type_range(e.type)
         if isinstance(e, Binary) and e.op in _ARITHMETIC:
-            return self.clip(_arithmetic(e.op, self.of(e.a), self.of(e.b)), dt.element_of(e.dtype))
+            span = _arithmetic(e.op, self.of(e.a), self.of(e.b))
+            if reads_memory(e):                           # it wraps, here too
+                least, most = _type_range(e.dtype)
+                return span if least <= span[0] and span[1] <= most else (least, most)
+            return self.clip(span, dt.element_of(e.dtype))
         if isinstance(e, Cast) and e.type == "int64":
             return self.of(e.value) if dt.is_integer(e.value.dtype) else _type_range(e.type)
         if isinstance(e, Ramp):
@@ -140,6 +163,13 @@ def _arithmetic(op: str, a: Interval, b: Interval) -> Interval:
             return min(a[0], b[0]), min(a[1], b[1])
         case "max":
             return max(a[0], b[0]), max(a[1], b[1])
+        case "shl" | "shr":
+            return _shifted(op, a, b)
+        case "bitand" | "bitor" | "bitxor":
+            if op == "bitand" and (a[0] >= 0 or b[0] >= 0):
+                return 0, min(x[1] for x in (a, b) if x[0] >= 0)
+            reach = (1 << max(-1 - x if x < 0 else x for x in (*a, *b)).bit_length()) - 1
+            return (0 if a[0] >= 0 and b[0] >= 0 else -1 - reach), reach
         case "floordiv" | "truncdiv":
             if b[0] > 0:
                 divide = operator.floordiv if op == "floordiv" else trunc_div
@@ -154,24 +184,28 @@ def _arithmetic(op: str, a: Interval, b: Interval) -> Interval:
             return -most, most
 
 
+def _shifted(op: str, a: Interval, b: Interval) -> Interval:
+    """By an amount of 0 to 63; others shift everything out."""
+    amounts = [min(max(x, 0), 63) for x in b]
+    if b[0] < 0 or b[1] > 63:
+        amounts += [0, 63]
+    corners = [x << n if op == "shl" else x >> n for x in a for n in amounts]
+    return min(0, *corners), max(0, *corners)
+
+
 def _compares_indices(e: Node) -> bool:
     return isinstance(e, Binary) and e.op in _COMPARISONS and is_index(e.a) and is_index(e.b)
 
 
-def is_index(e: Expr) -> bool:
-    """True for integer arithmetic over variables and constants: nothing in it comes from memory or a call."""
-    if not dt.is_integer(e.dtype):
-        return False
-    for node in walk(e):
-        if not (isinstance(node, (Var, IntImm)) or isinstance(node, Binary) and node.op in _ARITHMETIC):
-            return False
-    return True
+def is_guard(e: Node) -> bool:
+    """True for `likely(...)`: the condition of a loop that was split or fused, about indices."""
+    return isinstance(e, Call) and e.op == "likely"
 
 
-def _widened(func: PrimFunc) -> PrimFunc:
+def _widened(func: PrimFunc, check: _Ranges) -> PrimFunc:
     params = [v for v in (*func.params, *shape_vars(func)) if v not in func.buffer_map and v.type == "int32"]
     params = list(dict.fromkeys(params))
-    pass_ = _Widening(params)
+    pass_ = _Widening(params, check.beyond)
     body = pass_(func.body)
     for v in reversed(params):
         if v in pass_.used:
@@ -186,8 +220,10 @@ def _wide(e: Expr) -> Expr:
 class _Widening(Copier):
     """Calling it rewrites a value or statement in its own types; `index` rewrites an expression to int64."""
 
-    def __init__(self, params: list[Var]) -> None:
+    def __init__(self, params: list[Var], beyond: set[Var]) -> None:
         super().__init__()
+        self.beyond = beyond
+        self.in_guard = False
         self.wide: dict[Var, Var] = {v: Var(v.name, "int64") for v in params}
         self.used: set[Var] = set()
         self.loops: set[Var] = set()
@@ -202,7 +238,9 @@ class _Widening(Copier):
                 return self.wide[e]
             return _wide(self.variables.get(e, e))
         if isinstance(e, Binary) and e.op in _ARITHMETIC:
-            return binary(e.op, self.index(e.a), self.index(e.b))
+            out = binary(e.op, self.index(e.a), self.index(e.b))
+            wraps = reads_memory(e) and dt.element_of(e.dtype) == "int32"
+            return _wide(Cast(e.dtype, out)) if wraps else out
         if isinstance(e, Cast) and e.type == "int64" and dt.is_integer(e.value.dtype):
             return self.index(e.value) if e.value.dtype == "int32" else cast("int64", self(e.value))
         if isinstance(e, Ramp):
@@ -221,7 +259,7 @@ class _Widening(Copier):
         if known is None:
             known = buffer
             if not isinstance(buffer.shape[0], IntImm):
-                outside = _Widening([])
+                outside = _Widening([], set())
                 known = buffer.replace(shape=tuple([outside.index(d) for d in buffer.shape]))
             self.buffers[buffer] = known
         return known
@@ -230,9 +268,18 @@ class _Widening(Copier):
         return Cast("int32", self.wide[e]) if e in self.loops else self.variables.get(e, e)
 
     def binary(self, e: Binary) -> Expr:
-        if _compares_indices(e):
+        if self.in_guard and _compares_indices(e):
             return binary(e.op, self.index(e.a), self.index(e.b))
+        if self.beyond and is_index(e) and uses_any(e, self.beyond):
+            return Cast(e.dtype, self.index(e))
         return super().binary(e)
+
+    def call(self, e: Call) -> Expr:
+        outer, self.in_guard = self.in_guard, self.in_guard or is_guard(e)
+        try:
+            return super().call(e)
+        finally:
+            self.in_guard = outer
 
     def load(self, e: Load) -> Expr:
         return Load(self.flat(e.buffer), tuple([self.index(i) for i in e.indices]),

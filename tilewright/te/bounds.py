@@ -133,7 +133,7 @@ class _Check:
     def proven(self, index: Expr, extent: Expr, guards: tuple[Guard, ...]) -> bool:
         with ExitStack() as stack:
             for g in guards:
-                stack.enter_context(self.analyzer.constraint(g.condition))
+                stack.enter_context(self.analyzer.branch(g.condition))
             prove, (x, n) = self.analyzer.prove, _same_width(index, extent)
             return prove(binary("ge", x, 0)) and prove(binary("lt", x, n))
 

@@ -200,7 +200,7 @@ def _check_step(scan_op: ScanOp, op: Operation, first: Expr, what: str) -> None:
     for g in (g for e in op.body for g in guarded_reads(e)):
         with ExitStack() as stack:
             for guard in g.guards:
-                stack.enter_context(analyzer.constraint(guard.condition))
+                stack.enter_context(analyzer.branch(guard.condition))
             remembers = g.read.tensor in scan_op.state_placeholder
             if op.before_start is not None and not all(analyzer.prove(binary("ge", i, 0)) for i in g.read.indices[
                     remembers:] if any(n is time for n in walk(i))):

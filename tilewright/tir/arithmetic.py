@@ -11,6 +11,7 @@ from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Not, Selec
 from tilewright.tir.ops import BINARY, INTRINSICS
 
 _ON_NUMBERS = ("add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "shl", "shr")
+_DIVIDES = ("floordiv", "floormod", "truncdiv", "truncmod")
 # operators that all integers have, with the dtype of the result where it is not that of the operands
 _ALWAYS_ON_INTEGERS = {op: "bool" if BINARY[op].compares else ""
                        for op in ("add", "sub", "mul", "min", "max", "eq", "ne", "lt", "le", "gt", "ge")}
@@ -33,7 +34,7 @@ def _checked(op: str, dtype: str, divisor: Expr) -> str:
         raise IRError(f"`{row.symbol}` needs integers, got {dtype}")
     if op in _ON_NUMBERS and dt.is_bool(dtype):
         raise IRError(with_hint(f"`{row.symbol}` on bool", 'cast first: x.astype("int32")'))
-    if op in ("floordiv", "floormod", "truncdiv", "truncmod") and isinstance(divisor, IntImm) and divisor.value == 0:
+    if op in _DIVIDES and isinstance(divisor, IntImm) and divisor.value == 0:
         raise IRError(f"`{row.symbol}` by the constant 0")
     return op
 
@@ -51,15 +52,26 @@ def binary(op: str, a: Any, b: Any) -> Expr:
         op = _checked(op, dtype, y)
     elif not isinstance(x, IntImm) and not isinstance(y, IntImm):
         return Binary(op, x, y, _ALWAYS_ON_INTEGERS[op] or dtype)      # indices mostly: nothing to check or to fold
+    found = _folded(op, x, y, dtype)
+    return Binary(op, x, y) if found is None else found
+
+
+def _folded(op: str, x: Expr, y: Expr, dtype: str) -> Expr | None:
+    """What `x op y` is where constants decide it; None where they do not.
+
+    Constants wrap around into their dtype. What overflows int32 or int64 stays as it is written: where it is an index
+    it must not wrap, and only the place tells (`Analyzer.simplify`).
+    """
     row = BINARY[op]
-    foldable = op not in ("shl", "shr") or (isinstance(y, IntImm) and 0 <= y.value < dt.bits_of(dtype))
-    if isinstance(x, IntImm) and isinstance(y, IntImm) and foldable:
-        value = row.fold(x.value, y.value)
-        out = "bool" if row.compares else dtype
+    if isinstance(x, IntImm) and isinstance(y, IntImm):
+        if (op in ("shl", "shr") and not 0 <= y.value < dt.bits_of(dtype)) or (y.value == 0 and op in _DIVIDES):
+            return None
+        value, out = row.fold(x.value, y.value), "bool" if row.compares else dtype
         low, high = dt.integer_range(out)
-        if low <= value <= high:
-            return IntImm(int(value), out)
-    elif dt.is_integer(dtype):
+        if not low <= value <= high and out in ("int32", "int64"):
+            return None
+        return IntImm(dt.wrapped(int(value), out), out)
+    if dt.is_integer(dtype):
         if isinstance(y, IntImm):
             if y.value == 0 and op in ("add", "sub", "shl", "shr", "bitor", "bitxor"):
                 return x
@@ -78,7 +90,13 @@ def binary(op: str, a: Any, b: Any) -> Expr:
         for this, other in ((x, y), (y, x)):
             if isinstance(this, IntImm):
                 return other if bool(this.value) == (op == "and") else this
-    return Binary(op, x, y)
+    return None
+
+
+def refolded(e: Binary) -> Expr:
+    """e, or what its constants make of it: for an expression whose operands were replaced by others of their types."""
+    found = _folded(e.op, e.a, e.b, e.a.dtype)
+    return e if found is None else found
 
 
 @register_hook("tir.negate")

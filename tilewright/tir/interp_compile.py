@@ -89,7 +89,7 @@ class Compiler(EffectCompiler):
         self.line(call if sets is None else f"{sets[0]}.update({call})")
 
     def loop(self, s: For) -> None:
-        start, extent = self.keep(self.emit(s.min)), self.emit(s.extent)
+        start, extent = self.keep(self.index(s.min)), self.index(s.extent)
         stop = scalar_binary("add", start, extent, "int64")
         var = self.name("i")
         high = max(start.low, stop.high - 1)
@@ -240,7 +240,7 @@ class Compiler(EffectCompiler):
             self.line(v.text)
 
     def realize(self, s: BlockRealize) -> None:
-        p = self.emit(s.predicate)
+        p = self.index(s.predicate)
         if p.text == "False":
             return
         if p.text == "True":
@@ -256,10 +256,10 @@ class Compiler(EffectCompiler):
         """
         first = V("True")
         for iv, value in zip(block.iter_vars, values, strict=True):
-            v = self.keep(self.emit(value))
+            v = self.keep(self.index(value))
             if iv.dom is not None:
-                low = self.keep(self.emit(iv.dom.min))
-                end = self.keep(scalar_binary("add", low, self.emit(iv.dom.extent), "int64"))
+                low = self.keep(self.index(iv.dom.min))
+                end = self.keep(scalar_binary("add", low, self.index(iv.dom.extent), "int64"))
                 if v.low < low.high or v.high >= end.low:
                     self.line(
                         f"if not {low.text} <= {v.text} < {end.text}: "

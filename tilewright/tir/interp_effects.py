@@ -55,14 +55,14 @@ class EffectCompiler(MemoryCompiler):
         first, (extents, steps) = e.args[0], pointer_layout(e)
         if not isinstance(first, Load):
             raise InterpreterError(f"{e}: the first argument of access_ptr is an element")
-        shape = [self.emit(x) for x in extents]
+        shape = [self.index(x) for x in extents]
         m = self.find(first.buffer)
         at = m.offset
         for i, stride in zip(first.indices, m.strides, strict=True):
-            at = scalar_binary("add", at, scalar_binary("mul", self.emit(i), stride, "int64"), "int64")
+            at = scalar_binary("add", at, scalar_binary("mul", self.index(i), stride, "int64"), "int64")
         strides = m.strides if len(m.strides) == len(shape) else []
         if steps is not None:
-            strides = [self.emit(x) for x in steps]
+            strides = [self.index(x) for x in steps]
         extent, step = ("".join(n.text + ", " for n in x) for x in (shape, strides))
         sets, made = self.track.get(m.data), self.name("p")
         self.line(f'{made} = Pointer({m.name}, {at.text}, ({extent}), "{m.dtype}", ({step}))')

@@ -30,6 +30,7 @@ from tilewright.tir.expr import (
 from tilewright.tir.interp_scalar import V, literal, logical, scalar_binary, scalar_call, scalar_cast, wrap
 from tilewright.tir.llvm_intrinsics import LLVM_CALLS, evaluate
 from tilewright.tir.ops import INTRINSICS
+from tilewright.tir.places import is_index
 
 LONG = 160  # longer text goes into a variable of its own: Python limits nested parentheses
 
@@ -71,6 +72,7 @@ class ExprCompiler:
         self.constants: dict[tuple[str, str], str] = {}
         self.count = 0
         self.kept: dict[str, str] = {}  # integer arithmetic that a visible variable already holds
+        self.in_place = False  # what is emitted is an index: arithmetic on variables does not wrap in 32 bits
 
     # text --------------------------------------------------------------------------------------------------
     def line(self, text: str) -> None:
@@ -116,6 +118,19 @@ class ExprCompiler:
         v = rule(self, e)
         return self.keep(v) if len(v.text) > LONG else v
 
+    def index(self, e: Expr, yes: bool = True) -> V:
+        """The value of e where an index, a bound of a loop or the like stands; with yes=False, where a value does."""
+        outer, self.in_place = self.in_place, yes
+        try:
+            return self.emit(e)
+        finally:
+            self.in_place = outer
+
+    def element(self, e: Expr) -> str:
+        """The type that arithmetic of e is done in: its own, and 64 bits for what variables alone make of an index."""
+        element = dt.element_of(e.dtype)
+        return "int64" if self.in_place and dt.is_integer(element) and element != "uint64" and is_index(e) else element
+
     def var(self, e: Var) -> V:
         v = self.env.get(id(e))
         if v is None:
@@ -130,10 +145,12 @@ class ExprCompiler:
         element, lanes = dt.parse(dtype)
         if lanes > 1:
             a, b = self.emit(e.a), self.emit(e.b)
+            element = self.element(e) if e.dtype == dtype else element
             out = scalar_binary(e.op, V("x", a.low, a.high), V("y", b.low, b.high), element)
             return V(f"[{out.text} for x, y in zip({a.text}, {b.text})]", out.low, out.high)
         if e.op in ("and", "or"):
             return self.short_circuit(e)
+        element = self.element(e) if e.dtype == dtype else element
         return scalar_binary(e.op, self.emit(e.a), self.emit(e.b), element)
 
     def short_circuit(self, e: Binary) -> V:
@@ -160,14 +177,14 @@ class ExprCompiler:
 
     def cast(self, e: Cast) -> V:
         (source, lanes), (target, _) = dt.parse(e.value.dtype), dt.parse(e.type)
-        x = self.emit(e.value)
+        x = self.index(e.value, self.in_place and target == "int64")
         if lanes == 1:
             return scalar_cast(x, source, target)
         out = scalar_cast(V("x", x.low, x.high), source, target)
         return V(f"[{out.text} for x in {x.text}]", out.low, out.high)
 
     def select(self, e: Select) -> V:
-        c, a, b = self.emit(e.condition), self.emit(e.a), self.emit(e.b)
+        c, a, b = self.index(e.condition, False), self.emit(e.a), self.emit(e.b)
         low, high = min(a.low, b.low), max(a.high, b.high)
         if dt.lanes_of(e.condition.dtype) > 1:
             return V(f"[x if c else y for c, x, y in zip({c.text}, {a.text}, {b.text})]", low, high)
@@ -177,7 +194,7 @@ class ExprCompiler:
         """Only the value chosen is evaluated (on vectors of conditions: both, lane by lane)."""
         if dt.lanes_of(condition.dtype) > 1:
             return self.select(Select(condition, a, b))
-        c = self.emit(condition)
+        c = self.index(condition, False)
         if c.text in ("True", "False"):
             return self.emit(a if c.text == "True" else b)
         (lines_a, x), (lines_b, y) = self.captured(a), self.captured(b)
@@ -194,18 +211,19 @@ class ExprCompiler:
         return V(name, low, high)
 
     def let(self, e: Let) -> V:
-        self.env[id(e.var)] = self.keep(self.emit(e.value))
+        self.env[id(e.var)] = self.keep(self.index(e.value, False))
         return self.emit(e.body)
 
     def ramp(self, e: Ramp) -> V:
         base, stride, n = self.keep(self.emit(e.base)), self.emit(e.stride), e.lanes
         ends = [x * (n - 1) for x in (stride.low, stride.high)]
         low, high = base.low + min(0, *ends), base.high + max(0, *ends)
-        least, most = dt.integer_range(e.base.dtype)
+        element = self.element(e)
+        least, most = dt.integer_range(element)
         if low >= least and high <= most and stride.low == stride.high != 0:
             step = "" if stride.low == 1 else f", {stride.text}"
             return V(f"range({base.text}, {base.text} + {n} * {stride.text}{step})", low, high)
-        lane = wrap(f"{base.text} + k * {stride.text}", low, high, e.base.dtype)
+        lane = wrap(f"{base.text} + k * {stride.text}", low, high, element)
         return V(f"[{lane.text} for k in range({n})]", lane.low, lane.high)
 
     def broadcast(self, e: Broadcast) -> V:
@@ -221,7 +239,7 @@ class ExprCompiler:
             return self.regroup(e)
         if INTRINSICS[e.op].kind == "effect" or e.op == "access_ptr":
             return self.effect(e)
-        args = [self.emit(a) for a in e.args]
+        args = [self.index(a, e.op in ("likely", "checked_index")) for a in e.args]
         (source, lanes), (target, _) = dt.parse(e.args[-1].dtype), dt.parse(e.type)
         if INTRINSICS[e.op].evaluate is not None:
             self.globals[f"{e.op}_{source}"] = rt.row_function(e.op, source)

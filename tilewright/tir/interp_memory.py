@@ -76,11 +76,11 @@ class MemoryCompiler(FailureCompiler):
         """Statements that make fresh, unwritten memory for b."""
         if dt.lanes_of(b.dtype) > 1:
             raise InterpreterError(f"{b.name}: buffers of vectors ({b.dtype}) are not interpreted")
-        shape = [self.keep(self.emit(d)) for d in b.shape]
+        shape = [self.keep(self.index(d)) for d in b.shape]
         strides, size = self.row_major(shape)
         offset = literal(0)
         if b.strides:
-            strides = [self.keep(self.emit(s)) for s in b.strides]
+            strides = [self.keep(self.index(s)) for s in b.strides]
             size = literal(1)
             for extent, stride in zip(shape, strides, strict=True):
                 reach = scalar_binary(
@@ -88,7 +88,7 @@ class MemoryCompiler(FailureCompiler):
                 )
                 size = scalar_binary("add", size, reach, "int64")
         if b.elem_offset is not None:
-            offset = self.keep(self.emit(b.elem_offset))
+            offset = self.keep(self.index(b.elem_offset))
             size = scalar_binary("add", size, offset, "int64")
         name = self.name("m")
         self.line(f"{name} = [None] * {size.text}")
@@ -98,7 +98,7 @@ class MemoryCompiler(FailureCompiler):
     def view(self, m: MatchBuffer) -> None:
         """Bind a block's view of a region, with the strides and offset that it names."""
         source = self.find(m.source.buffer)
-        starts, offset = [self.keep(self.emit(axis.min)) for axis in m.source.region], source.offset
+        starts, offset = [self.keep(self.index(axis.min)) for axis in m.source.region], source.offset
         for low, stride in zip(starts, source.strides, strict=True):
             offset = scalar_binary("add", offset, scalar_binary("mul", low, stride, "int64"), "int64")
         offset = self.keep(offset)
@@ -110,7 +110,7 @@ class MemoryCompiler(FailureCompiler):
                                            f"region has the stride {v.text}")
             elif e is not None and id(e) not in self.env:
                 self.env[id(e)] = v
-        shape = [self.keep(self.emit(d)) for d in m.buffer.shape]
+        shape = [self.keep(self.index(d)) for d in m.buffer.shape]
         self.memory[id(m.buffer)] = Memory(
             source.name, source.label, source.data, source.dtype, shape, strides, offset, source.initialised,
             source.whole or source, tuple(source.in_whole(starts) if source.whole else starts)
@@ -123,9 +123,9 @@ class MemoryCompiler(FailureCompiler):
             base = self.owner.get(id(b.data))
             if base is None:
                 raise InterpreterError(f"{self.title}: nothing allocates the buffer {b.name}")
-            shape = [self.keep(self.emit(d)) for d in b.shape]
-            strides = [self.keep(self.emit(s)) for s in b.strides] or self.row_major(shape)[0]
-            offset = literal(0) if b.elem_offset is None else self.keep(self.emit(b.elem_offset))
+            shape = [self.keep(self.index(d)) for d in b.shape]
+            strides = [self.keep(self.index(s)) for s in b.strides] or self.row_major(shape)[0]
+            offset = literal(0) if b.elem_offset is None else self.keep(self.index(b.elem_offset))
             m = Memory(base.name, base.label, base.data, b.dtype, shape, strides, offset, base.initialised)
             m.outgrows = offset.low < 0 or self.end(m).high > self.end(base).low
             if all(v.low == v.high for v in (*shape, *strides, offset)):
@@ -143,10 +143,10 @@ class MemoryCompiler(FailureCompiler):
     def place(self, b: Buffer, indices: tuple[Expr, ...], writes: bool = False) -> tuple[Memory, V]:
         """(memory, element) of b[indices], after the checks of bounds and of the block's regions that may fail."""
         m = self.find(b)
-        at = self.inside(m, b.name, [self.emit(i) for i in indices])
+        at = self.inside(m, b.name, [self.index(i) for i in indices])
         if m.whole is not None:
             self.inside(m.whole, in_view(m, b), m.in_whole(at))
-        undeclared = self.declared and outside_of(self.declared.of(b, writes), at, self.emit)
+        undeclared = self.declared and outside_of(self.declared.of(b, writes), at, self.index)
         if undeclared and self.declared:
             index = " ".join(i.text + "," for i in at)
             self.line(f"if {undeclared}: undeclared({self.site()}, {self.declared.block!r}, {b.name!r}, ({index}))")
@@ -177,7 +177,7 @@ class MemoryCompiler(FailureCompiler):
     def place_lanes(self, b: Buffer, indices: tuple[Expr, ...], mask: str) -> tuple[Memory, V]:
         """(memory, elements) of a vector access; lanes whose mask is false may lie anywhere."""
         m = self.find(b)
-        *outer, last = [self.emit(i) for i in indices]
+        *outer, last = [self.index(i) for i in indices]
         ramp = isinstance(indices[-1], Ramp)
         last = self.lanes_inside(m, b.name, outer, last, ramp, mask)
         if m.whole is not None:
@@ -246,7 +246,7 @@ class MemoryCompiler(FailureCompiler):
         return value
 
     def mask(self, predicate: Expr | None) -> str:
-        return "None" if predicate is None else self.keep(self.emit(predicate)).text
+        return "None" if predicate is None else self.keep(self.index(predicate)).text
 
     def load_lanes(self, e: Load, low: int, high: int) -> V:
         mask = self.mask(e.predicate)

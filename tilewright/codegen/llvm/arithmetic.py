@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, constant_of, emits
-from tilewright.codegen.llvm.index import index, is_pure_index, natural
+from tilewright.codegen.llvm.index import index, is_pure_index, natural_value
 from tilewright.codegen.llvm.mathlib import math_helper
 from tilewright.codegen.llvm.queries import depends_on_data, reads_memory
 from tilewright.codegen.llvm.small_floats import round_small
@@ -79,7 +79,7 @@ def _compare(fn: FunctionEmitter, e: Binary) -> str:
     if dt.is_float(dtype):
         return fn.value(f"fcmp {_FLOAT_COMPARE[e.op]} {type_} {fn.expr(e.a)}, {fn.expr(e.b)}")
     code = _INTEGER_COMPARE[e.op]
-    if dt.is_signed(dtype) and dt.lanes_of(dtype) == 1 and is_pure_index(e.a) and is_pure_index(e.b):
+    if fn.in_guard and dt.is_signed(dtype) and dt.lanes_of(dtype) == 1 and is_pure_index(e.a) and is_pure_index(e.b):
         return fn.value(f"icmp {code} i64 {index(fn, e.a)}, {index(fn, e.b)}")
     if not dt.is_signed(dtype):
         code = code.replace("s", "u") if code.startswith("s") else code
@@ -131,8 +131,9 @@ def _divide(fn: FunctionEmitter, e: Binary, a: str, b: str) -> str:
         safe, by_zero = b, None
     else:
         safe, by_zero = _safe_divisor(fn, a, b, dtype)
-    plain = e.op.startswith("trunc") or not dt.is_signed(dtype) or (natural(fn, e.a) and natural(fn, e.b))
-    if plain and natural(fn, e.a) and natural(fn, e.b):
+    both_natural = natural_value(fn, e.a) and natural_value(fn, e.b)
+    plain = e.op.startswith("trunc") or not dt.is_signed(dtype) or both_natural
+    if both_natural:
         div, rem = "udiv", "urem"
     if plain:
         result = fn.value(f"{div if wants_quotient else rem} {type_} {a}, {safe}")

@@ -99,7 +99,11 @@ def emit_bitwise_not(fn: FunctionEmitter, e: Call) -> str:
 
 @emits(CALLS, "likely")
 def emit_likely(fn: FunctionEmitter, e: Call) -> str:
-    return fn.expr(e.args[0])
+    outer, fn.in_guard = fn.in_guard, True
+    try:
+        return fn.expr(e.args[0])
+    finally:
+        fn.in_guard = outer
 
 
 @emits(CALLS, "if_then_else")

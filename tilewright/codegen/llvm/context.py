@@ -44,7 +44,8 @@ class FunctionEmitter(FunctionBuilder):
         self.wide: dict[Var, str] = {}
         self.pointers: dict[Var, str] = {}
         self.buffers: dict[Var, Buffer] = {}
-        self.natural: set[Var] = set()            # variables known to be >= 0
+        self.natural: dict[Var, int] = {}         # variables known to be >= 0, with a number that they do not exceed
+        self.in_guard = False                     # within `likely`: comparisons of indices, which do not wrap
         self.dependent: set[Var] = set()          # variables whose value comes from data
         self.mask: str | None = None
         self.parallel_depth = 0

@@ -20,6 +20,7 @@ from tilewright.codegen.llvm.packed import define_packed
 from tilewright.codegen.llvm.parallel import pointer_attributes
 from tilewright.codegen.llvm.types import register_type
 from tilewright.support.errors import CodegenError
+from tilewright.tir import dtype as dt
 from tilewright.tir.stmt import PrimFunc
 
 
@@ -65,7 +66,7 @@ def define_kernel(module: ModuleBuilder, func: PrimFunc, layout: KernelLayout) -
     for k, var in enumerate(layout.values):
         fn.values[var] = f"%s{k}"
         parameters.append(f"{register_type(var.dtype)} %s{k}")
-    fn.natural.update(layout.symbols)
+    fn.natural.update({v: dt.extent_limit(v.dtype) for v in layout.symbols})
     fn.stmt(func.body)
     module.define(
         f"{func.name}__kernel",

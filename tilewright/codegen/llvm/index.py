@@ -1,50 +1,87 @@
 """Index arithmetic in 64 bits: sums of loop variables without overflow, so that LLVM sees plain addresses."""
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+
 from tilewright.codegen.llvm.context import FunctionEmitter
+from tilewright.codegen.llvm.queries import depends_on_data
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, IntImm, Ramp, Select, Var
+from tilewright.tir.stmt import For
 
 _SUMS = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}
 _DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 _PURE = (Var, IntImm, Binary, Cast)
+_BOUNDED: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add, "mul": operator.mul, "floordiv": lambda a, b: a, "truncdiv": lambda a, b: a, "min": min,
+    "max": max, "floormod": lambda a, b: b, "truncmod": lambda a, b: a,
+}
 
 
 def natural(fn: FunctionEmitter, e: Expr) -> bool:
-    """True when e is certainly >= 0 (a cheap sufficient test)."""
+    """True when the index e is certainly >= 0 (a cheap sufficient test)."""
+    return greatest(fn, e) is not None
+
+
+def natural_value(fn: FunctionEmitter, e: Expr) -> bool:
+    """True when the value e, whose arithmetic may wrap around, is certainly >= 0."""
+    return greatest(fn, e, wraps=True) is not None
+
+
+def greatest(fn: FunctionEmitter, e: Expr, wraps: bool = False) -> int | None:
+    """A number that e does not exceed if e is certainly >= 0, else None. `wraps`: sums and products may wrap around."""
     if isinstance(e, IntImm):
-        return e.value >= 0
+        return e.value if e.value >= 0 else None
+    most = dt.integer_range(e.dtype)[1] if dt.is_integer(e.dtype) else 0
     if isinstance(e, Var):
-        return e in fn.natural or dt.is_unsigned(e.dtype)
-    if isinstance(e, Binary):
-        if e.op in ("add", "mul", "floordiv", "truncdiv", "min"):
-            return natural(fn, e.a) and natural(fn, e.b)
-        if e.op == "floormod":
-            return natural(fn, e.b)
-        if e.op == "truncmod":
-            return natural(fn, e.a)
-        if e.op == "max":
-            return natural(fn, e.a) or natural(fn, e.b)
-    if isinstance(e, Cast) and dt.is_integer(e.value.dtype):
-        return dt.bits_of(e.type) >= dt.bits_of(e.value.dtype) and natural(fn, e.value)
-    return False
+        return fn.natural.get(e, most if dt.is_unsigned(e.dtype) else None)
+    if isinstance(e, Cast):
+        bound = greatest(fn, e.value, wraps) if dt.is_integer(e.value.dtype) else None
+        return bound if bound is not None and bound <= most else None
+    if not isinstance(e, Binary) or e.op not in _BOUNDED:
+        return None
+    a, b = greatest(fn, e.a, wraps), greatest(fn, e.b, wraps)
+    if e.op == "floormod":
+        return b
+    if e.op == "truncmod":
+        return a
+    if e.op == "max" and (a is not None or b is not None):
+        return most if a is None or b is None else max(a, b)
+    if a is None or b is None:
+        return None
+    bound = _BOUNDED[e.op](a, b)
+    return None if wraps and bound > most else bound
+
+
+def range_of_loop(fn: FunctionEmitter, s: For) -> dict[Var, int]:
+    """{variable: a number that it does not exceed}, if it is certainly >= 0."""
+    first, count = greatest(fn, s.min), greatest(fn, s.extent)
+    if first is None:
+        return {}
+    return {s.loop_var: dt.integer_range(s.loop_var.dtype)[1] if count is None else max(first + count - 1, first)}
 
 
 def index(fn: FunctionEmitter, e: Expr) -> str:
-    """The value of the scalar integer expression e, sign-extended to i64, computed without wrapping."""
+    """The value of the index e, a scalar integer expression, sign-extended to i64.
+
+    Arithmetic on variables and constants is done in 64 bits and does not wrap; what is computed from data wraps in its
+    own type.
+    """
     if isinstance(e, IntImm):
         return str(e.value)
     if isinstance(e, Var):
         wide = fn.wide.get(e)
         if wide is not None:
             return wide
-    elif isinstance(e, Binary):
+    elif isinstance(e, Binary) and not (depends_on_data(e, fn.dependent) and dt.bits_of(e.dtype) < 64):
         if e.op in _SUMS:
             a, b = index(fn, e.a), index(fn, e.b)
             if b == "0" and e.op != "mul":
                 return a
-            return fn.value(f"{_SUMS[e.op]} i64 {a}, {b}")
+            code = e.op if depends_on_data(e, fn.dependent) else _SUMS[e.op]
+            return fn.value(f"{code} i64 {a}, {b}")
         if e.op in _DIVISIONS and isinstance(e.b, IntImm) and e.b.value > 0:
             return _divide(fn, e.op, index(fn, e.a), e.b.value, natural(fn, e.a))
         if e.op in ("min", "max") and not dt.is_unsigned(e.dtype):
@@ -64,7 +101,7 @@ def _extend(fn: FunctionEmitter, e: Expr) -> str:
         return operand
     if not operand.startswith("%"):
         return {"true": "1", "false": "0"}.get(operand, operand)
-    op = "sext" if dt.is_signed(e.dtype) and not natural(fn, e) else "zext"
+    op = "sext" if dt.is_signed(e.dtype) and not natural_value(fn, e) else "zext"
     if op == "zext" and dt.is_signed(e.dtype):
         op = "zext nneg"
     return fn.value(f"{op} i{bits} {operand} to i64")

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from tilewright.codegen.llvm.context import FunctionEmitter
-from tilewright.codegen.llvm.index import natural
+from tilewright.codegen.llvm.index import range_of_loop
 from tilewright.codegen.llvm.vectorizable import vectorizable
 from tilewright.tir.stmt import UNROLLED, For
 
@@ -10,8 +10,7 @@ from tilewright.tir.stmt import UNROLLED, For
 def emit_serial(fn: FunctionEmitter, s: For, first: str, end: str, guard: bool) -> None:
     """The loop over first..end in rotated form: LLVM need not do that again."""
     header, done = fn.new_label("loop"), fn.new_label("endloop")
-    if natural(fn, s.min):
-        fn.natural.add(s.loop_var)
+    fn.natural.update(range_of_loop(fn, s))
     if guard:
         start = fn.new_label("enter")
         fn.branch(fn.value(f"icmp slt i64 {first}, {end}"), start, done)

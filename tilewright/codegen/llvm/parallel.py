@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.faults import leave
-from tilewright.codegen.llvm.index import index, natural
+from tilewright.codegen.llvm.index import index, range_of_loop
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.queries import nodes
 from tilewright.codegen.llvm.types import register_type
@@ -109,7 +109,7 @@ def _define_entry(fn: FunctionEmitter, name: str, env_type: str, types: list[str
 def _define_body(fn: FunctionEmitter, s: For, name: str, captured: list[Var], types: list[str]) -> None:
     body = FunctionEmitter(fn.module, fn.name)
     body.parallel_depth, body.parallel_count = fn.parallel_depth + 1, fn.parallel_count
-    body.natural, body.dependent = set(fn.natural), set(fn.dependent)
+    body.natural, body.dependent = dict(fn.natural), set(fn.dependent)
     body.flags, body.noalias = fn.flags, fn.noalias
     parameters = ["i64 %begin", "i64 %end"]
     for k, (var, type_) in enumerate(zip(captured, types, strict=False)):
@@ -125,8 +125,7 @@ def _define_body(fn: FunctionEmitter, s: For, name: str, captured: list[Var], ty
     if len(types) > len(captured) + 1:
         body.left = "%left"
         parameters.append("ptr %left")
-    if natural(fn, s.min):
-        body.natural.add(s.loop_var)
+    body.natural.update(range_of_loop(fn, s))
     if isinstance(s.min, IntImm) and s.min.value == 0:
         first, last = "%begin", "%end"
     else:

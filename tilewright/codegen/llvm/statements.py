@@ -4,7 +4,7 @@ from __future__ import annotations
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, annotation_flag, emits
 from tilewright.codegen.llvm.faults import extents_text, free_memory, no_fault, record_fault
-from tilewright.codegen.llvm.index import index, natural
+from tilewright.codegen.llvm.index import greatest, index, range_of_loop
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.packed_calls import emit_call_packed
 from tilewright.codegen.llvm.parallel import emit_parallel
@@ -48,8 +48,9 @@ def emit_evaluate(fn: FunctionEmitter, s: Evaluate) -> None:
 
 @emits(STATEMENTS, LetStmt)
 def emit_let_stmt(fn: FunctionEmitter, s: LetStmt) -> None:
-    if natural(fn, s.value):
-        fn.natural.add(s.var)
+    bound = greatest(fn, s.value, wraps=True) if dt.is_integer(s.var.dtype) else None
+    if bound is not None:
+        fn.natural[s.var] = bound
     if depends_on_data(s.value, fn.dependent):
         fn.dependent.add(s.var)
     if s.var.dtype == "handle":
@@ -145,8 +146,7 @@ def emit_for(fn: FunctionEmitter, s: For) -> None:
 
 
 def _emit_once(fn: FunctionEmitter, s: For) -> None:
-    if natural(fn, s.min):
-        fn.natural.add(s.loop_var)
+    fn.natural.update(range_of_loop(fn, s))
     fn.wide[s.loop_var] = index(fn, s.min)
     fn.stmt(s.body)
     del fn.wide[s.loop_var]

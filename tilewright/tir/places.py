@@ -1,0 +1,29 @@
+"""Places: where arithmetic on variables does not overflow, and where integers wrap around.
+
+An index place is an index of an access, the start or extent of a loop, the binding or domain of a block's axis, the
+predicate of a block, the shape, strides or offset of a buffer, and what `likely` holds. Arithmetic there that has only
+variables and constants as operands is exact: in 64 bits, whatever its type. From the place down that holds through
+operators on integers, casts to int64 and the branches of a choice; not through conditions of a choice, arguments of
+calls and casts to other types.
+
+Everything else is a value, and wraps around in its type. So does, in an index too, an operation that what memory holds
+takes part in.
+"""
+from __future__ import annotations
+
+from tilewright.tir import dtype as dt
+from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, IntImm, Ramp, Var
+
+
+def is_index(e: Expr) -> bool:
+    """True for integer arithmetic whose operands are variables and constants: exact in an index place."""
+    kind = type(e)
+    if kind is IntImm or kind is Var:
+        return True
+    if kind is Binary:
+        return dt.is_integer(e.dtype) and is_index(e.a) and is_index(e.b)  # type: ignore[attr-defined]
+    if kind is Ramp:
+        return is_index(e.base) and is_index(e.stride)  # type: ignore[attr-defined]
+    if kind is Cast:
+        return e.type == "int64" and is_index(e.value)  # type: ignore[attr-defined]
+    return kind is Broadcast and is_index(e.value)  # type: ignore[attr-defined]
