@@ -31,7 +31,7 @@ def form_of(ctx: Context, e: Expr) -> Linear:
         return found[1]
     cls = type(e)
     if cls is Binary:
-        form = _OPERATORS.get(e.op, _opaque)(ctx, e)  # type: ignore[attr-defined]
+        form = READINGS.get(e.op, _opaque)(ctx, e)  # type: ignore[attr-defined]
     elif cls is Var:
         form = _variable(ctx, e)
     elif cls is IntImm:
@@ -111,7 +111,7 @@ def _bitand(ctx: Context, e: Any) -> Linear:
     return _opaque(ctx, e)
 
 
-_OPERATORS: dict[str, Callable[[Context, Any], Linear]] = {
+READINGS: dict[str, Callable[[Context, Any], Linear]] = {
     "add": _add, "sub": _sub, "mul": _mul,
     "floordiv": _division(divide, False), "floormod": _division(remainder, False),
     "truncdiv": _division(divide, True), "truncmod": _division(remainder, True),
@@ -241,11 +241,18 @@ def to_expr(ctx: Context, form: Linear, dtype: str) -> Expr:
         if out is None:
             out = _scaled(ctx, atom, k, dtype)
         else:
-            out = Binary("add" if k > 0 else "sub", out, _scaled(ctx, atom, abs(k), dtype), dtype)
+            op, k = _signed(k, dtype)
+            out = Binary(op, out, _scaled(ctx, atom, k, dtype), dtype)
     assert out is not None
     if const:
-        out = Binary("add" if const > 0 else "sub", out, imm(abs(const), dtype), dtype)
+        op, const = _signed(const, dtype)
+        out = Binary(op, out, imm(const, dtype), dtype)
     return out
+
+
+def _signed(k: int, dtype: str) -> tuple[str, int]:
+    """("add", k) or ("sub", -k): a number that is written without a sign, where dtype has that."""
+    return ("sub", -k) if k < 0 and -k <= dt.integer_range(dtype)[1] else ("add", k)
 
 
 def _scaled(ctx: Context, atom: Atom, k: int, dtype: str) -> Expr:

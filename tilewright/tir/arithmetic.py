@@ -11,6 +11,7 @@ from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Not, Selec
 from tilewright.tir.ops import BINARY, INTRINSICS
 
 _ON_NUMBERS = ("add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "shl", "shr")
+INDEX_TYPES = ["int32", "int64"]           # whose constants are not folded where that would wrap around: see `_folded`
 _DIVIDES = ("floordiv", "floormod", "truncdiv", "truncmod")
 # operators that all integers have, with the dtype of the result where it is not that of the operands
 _ALWAYS_ON_INTEGERS = {op: "bool" if BINARY[op].compares else ""
@@ -68,7 +69,7 @@ def _folded(op: str, x: Expr, y: Expr, dtype: str) -> Expr | None:
             return None
         value, out = row.fold(x.value, y.value), "bool" if row.compares else dtype
         low, high = dt.integer_range(out)
-        if not low <= value <= high and out in ("int32", "int64"):
+        if not low <= value <= high and out in INDEX_TYPES:
             return None
         return IntImm(dt.wrapped(int(value), out), out)
     if dt.is_integer(dtype):
