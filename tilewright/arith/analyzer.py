@@ -76,10 +76,12 @@ class Analyzer(Context):
             if low.terms and positive(self, low):
                 self.facts.append(high.shifted(-1).plus(self.compound("div", me, low), -1))
 
-    def assume_nonneg(self, var: Var) -> None:
-        """From now on var >= 0: what holds of every extent of a shape. It is at most extent_limit of its type."""
+    def assume_nonneg(self, var: Var, limit: int | None = None) -> None:
+        """From now on var >= 0: what holds of every extent of a shape. No call has one above `limit`, by default
+        `dtype.extent_limit`.
+        """
         atom = self.var_atom(var)
-        self.limits[atom] = 0, dt.extent_limit(var.dtype)
+        self.limits[atom] = 0, dt.extent_limit(var.dtype) if limit is None else limit
         self._learn(atom, (0, None))
         self.forget()
 

@@ -33,6 +33,11 @@ def shape_vars(func: PrimFunc) -> list[Var]:
     return list(found)
 
 
+def size_limit(func: PrimFunc, var: Var) -> int:
+    """The largest value of a shape variable: a scalar argument may have any that its type has."""
+    return dt.integer_range(var.dtype)[1] if any(var is p for p in func.params) else dt.extent_limit(var.dtype)
+
+
 def widened_shape_vars(body: Stmt, shapes: Iterable[Var]) -> list[Var]:
     """Variables bound at the top of body to a shape variable in another width."""
     known, out = set(shapes), []
@@ -45,11 +50,11 @@ def widened_shape_vars(body: Stmt, shapes: Iterable[Var]) -> list[Var]:
 
 
 def analyzer_for(func: PrimFunc) -> Analyzer:
-    """An Analyzer that knows the shape variables of func to be at least 0."""
+    """An Analyzer that knows the shape variables of func to be at least 0, and the most that they can be."""
     analyzer = Analyzer()
     shapes = shape_vars(func)
     for var in (*shapes, *widened_shape_vars(func.body, shapes)):
-        analyzer.assume_nonneg(var)
+        analyzer.assume_nonneg(var, size_limit(func, var))
     return analyzer
 
 

@@ -5,7 +5,7 @@ import operator
 
 from tilewright.arith.conditions import reads_memory
 from tilewright.lowering.copying import Copier
-from tilewright.lowering.scopes import shape_vars
+from tilewright.lowering.scopes import shape_vars, size_limit
 from tilewright.lowering.walking import expressions, statements, uses_any
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
@@ -48,7 +48,7 @@ def may_overflow(func: PrimFunc) -> bool:
 
 def _checked(func: PrimFunc) -> _Ranges:
     """The ranges of the index arithmetic of func."""
-    check = _Ranges({v: (0, dt.extent_limit("int32")) for v in shape_vars(func) if v.type == "int32"})
+    check = _Ranges({v: (0, size_limit(func, v)) for v in shape_vars(func) if v.type == "int32"})
     for s in statements(func.body):
         check.visit(s)
     return check

@@ -78,3 +78,14 @@ def dtype_string(dtype: object) -> str:
     except (TypeError, ValueError):
         raise ArgumentError(f"{described(dtype)} is not a dtype") from None
     return dtype_name(*dl_dtype(name))
+
+
+def extent_limit(dtype: str) -> int:
+    """The largest size that a symbolic extent of dtype may have at a call: for int32, 2**31 - 2**20.
+
+    The gap below the type's limit is room for `i + 1`, `i + k - padding` and the like: conditions on such sums are
+    values, which wrap, and the gap shows that these do not.
+    """
+    code, bits, _ = dl_dtype(dtype)
+    most = (1 << min(bits, 64) - (code == 0)) - 1
+    return min(most, (1 << 63) - 1) + 1 - (1 << max(bits - 12, 0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 
-from tilewright.runtime.dtypes import dl_dtype, dtype_name, item_bytes
+from tilewright.runtime.dtypes import dl_dtype, dtype_name, extent_limit, item_bytes
 from tilewright.runtime.signature import OPERATORS, Dim, Param, Signature, dim_text
 from tilewright.support.errors import ArgumentError, with_hint
 
@@ -110,8 +110,7 @@ class _Encoder:
             return _DIM.pack(_CONST, self.text(f"{place} == {dim}"), dim, 0)
         if isinstance(dim, str) and self.bound_by.get(dim) == place:
             dtype = self.signature.symbol_types.get(dim, "int64")
-            code, bits, _ = dl_dtype(dtype)
-            limit = (1 << min(63, bits - (code == 0))) - 1
+            limit = extent_limit(dtype)
             return _DIM.pack(_BIND, self.text(f"{place} is {dim}, an {dtype}"), self.slots[dim], limit)
         where = [f"{n} = {self.bound_by[n]}" for n in dict.fromkeys(_names(dim)) if n in self.bound_by]
         text = self.text(", ".join([f"{place} == {dim_text(dim)}", *where]))

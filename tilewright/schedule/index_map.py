@@ -186,12 +186,13 @@ def new_shape(analyzer: Analyzer, indices: Sequence[Expr],
 
 
 def require_counted(new: Sequence[Expr], old: Sequence[Expr]) -> None:
-    """Refuse new extents that overflowed their type: a one to one map has at least as many places as it has points."""
+    """Refuse new extents beyond the type of the old ones, of which a map that is one to one may need more."""
     counts, sizes = ([e.value for e in extents if isinstance(e, IntImm)] for extents in (new, old))
     if len(counts) == len(new) and len(sizes) == len(old):
         points = math.prod(sizes)
-        legal(math.prod(counts) >= points and all(n >= 0 for n in counts),
-              f"the {points} points of the map do not fit an index of type {new[0].dtype if new else 'int32'}",
+        dtype = max((e.dtype for e in old), default="int32")                 # "int64" where one is
+        legal(all(e.dtype <= dtype for e in new),
+              f"the {points} points of the map do not fit an index of type {dtype}",
               hint="use int64 extents: T.int64(n)")
 
 

@@ -16,7 +16,7 @@ from tilewright.support.errors import IRError, ScriptError, described, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, bitwise_not, power
 from tilewright.tir.conversion import const, convert, match_types
-from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Select
+from tilewright.tir.expr import Binary, Call, Expr, Not, Select
 from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import Node
 
@@ -32,7 +32,6 @@ OPERATORS: dict[type, tuple[str, Callable[[Any, Any], Any]]] = {
 
 
 _LARGEST = 1 << 14                    # bits or elements of a constant that the parser computes
-DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 
 def is_expression(x: Any) -> bool:
@@ -43,9 +42,7 @@ def is_expression(x: Any) -> bool:
 def as_written(op: str, a: Any, b: Any) -> Expr:
     """`a op b` after the checks of tir.binary, but not simplified."""
     x, y = match_types(a, b)
-    if op in DIVISIONS and isinstance(b, IntImm) and b.value == 0:
-        return Binary(op, x, y)                        # a division that does not happen: T.int32(0) says it is meant
-    checked = binary(op, x, y)
+    checked = binary(op, x, y if is_expression(b) else b)        # a plain 0 divides nothing; T.int32(0) is meant
     if isinstance(checked, Binary) and checked.a is x and checked.b is y:
         return checked
     if dt.is_bool(x.dtype):

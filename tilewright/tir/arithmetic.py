@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tilewright.support.errors import IRError, with_hint
 from tilewright.support.registry import register_hook
 from tilewright.tir import dtype as dt
@@ -18,8 +20,11 @@ _ALWAYS_ON_INTEGERS = {op: "bool" if BINARY[op].compares else ""
                        for op in ("add", "sub", "mul", "min", "max", "eq", "ne", "lt", "le", "gt", "ge")}
 
 
-def _checked(op: str, dtype: str, divisor: Expr) -> str:
-    """The operator for operands of dtype. Raises IRError where there is none."""
+def _checked(op: str, dtype: str, divisor: Any) -> str:
+    """The operator for operands of dtype. Raises IRError where there is none, and for a divisor that is written as 0.
+
+    A divisor that only turns out to be 0, as `y % 1`, is none of the author's mistakes: x // 0 is 0.
+    """
     if dt.is_bool(dtype):
         op = {"bitand": "and", "bitor": "or"}.get(op, op)      # one spelling, so that guards are recognised
     row = BINARY[op]
@@ -35,7 +40,7 @@ def _checked(op: str, dtype: str, divisor: Expr) -> str:
         raise IRError(f"`{row.symbol}` needs integers, got {dtype}")
     if op in _ON_NUMBERS and dt.is_bool(dtype):
         raise IRError(with_hint(f"`{row.symbol}` on bool", 'cast first: x.astype("int32")'))
-    if op in _DIVIDES and isinstance(divisor, IntImm) and divisor.value == 0:
+    if op in _DIVIDES and isinstance(divisor, (int, np.integer)) and divisor == 0:
         raise IRError(f"`{row.symbol}` by the constant 0")
     return op
 
@@ -50,7 +55,7 @@ def binary(op: str, a: Any, b: Any) -> Expr:
     x, y = match_types(a, b)
     dtype = x.dtype
     if dtype not in ("int32", "int64") or op not in _ALWAYS_ON_INTEGERS:
-        op = _checked(op, dtype, y)
+        op = _checked(op, dtype, b)
     elif not isinstance(x, IntImm) and not isinstance(y, IntImm):
         return Binary(op, x, y, _ALWAYS_ON_INTEGERS[op] or dtype)      # indices mostly: nothing to check or to fold
     found = _folded(op, x, y, dtype)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
+from tilewright.runtime.dtypes import extent_limit as extent_limit
 from tilewright.support.errors import ArgumentError, IRError, described, with_hint
 
 _BITS = {
@@ -164,16 +165,6 @@ def wrapped(value: int, dtype: str) -> int:
     """The value of dtype that is congruent to `value`: what is left of it after wrapping around."""
     low, high = integer_range(dtype)
     return value if low <= value <= high else (value - low) % (high - low + 1) + low
-
-
-def extent_limit(dtype: str) -> int:
-    """The largest size that a symbolic extent of dtype may have at a call: for int32, 2**31 - 2**20.
-
-    The gap below the type's limit is room for `i + 1`, `i + k - padding` and the like: conditions on such sums are
-    values, which wrap, and the gap shows that these do not.
-    """
-    bits = bits_of(dtype)
-    return (1 << bits - 1) - (1 << max(bits - 12, 0))
 
 
 def float_limits(dtype: str) -> tuple[float, float]:
