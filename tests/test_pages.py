@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = {"script.md": 11, "te.md": 4}                  # how many programs a page has, at least
+PAGES = {"deployment.md": 5, "script.md": 11, "te.md": 4}                  # how many programs a page has, at least
 
 
 @functools.cache
@@ -21,8 +21,15 @@ def names():
     return {page: {"__name__": "page"} for page in PAGES}
 
 
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """By page: where its programs run, and find the files of those before."""
+    return {page: tmp_path_factory.mktemp("page") for page in PAGES}
+
+
 @pytest.mark.parametrize("page, number", [(page, n) for page in PAGES for n in range(len(programs(page)))])
-def test_a_program_runs(page, number, names, tmp_path, capfd):
+def test_a_program_runs(page, number, names, folders, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(folders[page])
     program, wanted = programs(page)[number]
     path = tmp_path / f"program_{number}.py"
     path.write_text(program)

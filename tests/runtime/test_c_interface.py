@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import subprocess
 import sys
 
@@ -148,3 +149,23 @@ def test_the_header_says_what_is_expected():
 def test_a_header_is_called_so(tmp_path):
     with pytest.raises(ArgumentError, match=r"export_header\(.*x.txt'\): unknown kind of file"):
         rowsum().export_header(tmp_path / "x.txt")
+
+
+MACHINES = {"aarch64-unknown-linux-gnu": 183, "riscv64-unknown-linux-gnu": 243, "x86_64-unknown-linux-musl": 62}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="needs the export extra")
+@pytest.mark.parametrize("triple", [*MACHINES, "aarch64-apple-darwin", "x86_64-apple-darwin"])
+def test_libraries_for_other_machines_are_linked(tmp_path, triple):
+    a = te.placeholder((64,), name="A")
+    b = te.compute((64,), lambda i: a[i] * 2.0, name="B")
+    s = te.create_schedule(b.op)
+    s[b].parallel(b.op.axis[0])
+    cpu = "-mcpu=generic-rv64 -mattr=+m,+f,+d,+v" if "riscv" in triple else "-mcpu=generic"
+    tw.build(s, [a, b], f"llvm -mtriple={triple} {cpu}", name="twice").export_library(path := tmp_path / "twice.so")
+    data = path.read_bytes()
+    if triple in MACHINES:
+        assert data[:4] == b"\x7fELF" and data[18] == MACHINES[triple]
+        assert (b"libc.musl" in data or b"libc.so\0" in data) == ("musl" in triple)
+    else:
+        assert data[:4] == b"\xcf\xfa\xed\xfe"

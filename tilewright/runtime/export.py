@@ -170,25 +170,26 @@ def linker(triple: str, cc: str | None = None) -> list[str]:
         if not isinstance(cc, str) or not cc.split():
             raise ArgumentError(with_hint(f"cc is {cc!r}, not a command", 'name a linker, e.g. cc="gcc"'))
         return cc.split()
-    here = triple.split("-")[0] == llvm.get_process_triple().split("-")[0]
-    cross = [f"{triple.split('-')[0]}-linux-gnu-gcc"] if "linux" in triple else []
+    here = _platform(triple) == _platform(llvm.get_process_triple())
+    machine, system, library = _platform(triple)
+    cross = [f"{machine}-linux-gnu-gcc"] if (system, library) == ("linux", "gnu") else []
     for name in _SYSTEM_COMPILERS if here else cross:
         found = shutil.which(name)
         if found:
             return [found]
     if importlib.util.find_spec("ziglang") is not None:
-        return [sys.executable, "-m", "ziglang", "cc", "-target", _zig_target(triple)]
+        return [sys.executable, "-m", "ziglang", "cc", "-target", "-".join(filter(None, _platform(triple)))]
     raise CodegenError(with_hint(f"there is no C compiler to link for {triple}",
                                  "pip install 'tilewright[export]' brings one, or name yours: "
                                  "export_library(path, cc=...)"))
 
 
-def _zig_target(triple: str) -> str:
-    """Zig's name of a target: machine, system, C library."""
-    machine = triple.split("-")[0]
+def _platform(triple: str) -> tuple[str, str, str]:
+    """Machine, system and C library of a triple, as Zig names them."""
+    machine = triple.split("-")[0].replace("arm64", "aarch64")
     if "darwin" in triple or "macos" in triple:
-        return f"{'aarch64' if machine == 'arm64' else machine}-macos"
-    return f"{machine}-linux-{'musl' if 'musl' in triple else 'gnu'}"
+        return machine, "macos", ""
+    return machine, "linux", "musl" if "musl" in triple else "gnu"
 
 
 def _info_ir(exported: Exported) -> str:
@@ -214,10 +215,8 @@ def write_header(exported: Exported, path: Path) -> None:
 
 
 def _object(exported: Exported, text: str) -> bytes:
-    native.initialize_targets()
-    module = llvm.parse_assembly(text)
-    machine = llvm.Target.from_triple(exported.triple).create_target_machine(reloc="pic", codemodel="default")
-    return machine.emit_object(module)
+    machine = native.any_machine(exported.triple)
+    return machine.emit_object(llvm.parse_assembly(text))
 
 
 _AGAIN = "write it again with Module.save or export_library; strip and objcopy take the checksum away"

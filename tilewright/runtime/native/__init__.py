@@ -60,11 +60,19 @@ def compile_support(triple: str, exported: bool = False) -> bytes:
     """The support code as an object file for any CPU of the target triple."""
     initialize_targets()
     module = llvm.parse_assembly(support_ir(triple, exported))
-    machine = llvm.Target.from_triple(triple).create_target_machine(opt=1, reloc="pic", codemodel="default")
+    machine = any_machine(triple)
     # the texts are in SSA form with the hot paths marked: inlining is all that the middle end could add
     passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0))
     passes.getModulePassManager().run(module, passes)
     return machine.emit_object(module)
+
+
+def any_machine(triple: str) -> llvm.TargetMachine:
+    """LLVM's machine for any CPU of the triple; of RISC-V those that pass floats in registers, as Linux has them."""
+    initialize_targets()
+    features = "+m,+a,+f,+d,+c" if triple.startswith("riscv") else ""
+    return llvm.Target.from_triple(triple).create_target_machine(features=features, opt=1, reloc="pic",
+                                                                 codemodel="default")
 
 
 @functools.cache
