@@ -147,3 +147,23 @@ def test_a_while_loop_ends_at_the_first_access_outside():
             tw.build(func, checked=checked)(np.zeros(16, "float32"), found)
     tw.build(func, checked=True)(np.arange(16, dtype="float32"), found)
     assert found == 1
+
+
+@pytest.mark.parametrize("column", ("at[i]", "k", "T.min(at[i], 5)"))
+@pytest.mark.parametrize("kind", ("range", "T.vectorized", "T.parallel"))
+def test_an_index_from_data_stays_in_its_dimension_in_every_build(column, kind):
+    func = from_source(f"""
+@T.prim_func
+def gather(A: T.Buffer((6, 4), "int32"), at: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in {kind}(8):
+        k = at[i]
+        B[i] = A[T.min(k, 2), {column}]
+""")
+    table, out = np.arange(24, dtype="int32").reshape(6, 4), np.zeros(8, "int32")
+    at = np.array([0, 1, 2, 3, 3, 2, 1, 0], "int32")
+    built = tw.build(func)
+    built(table, at, out)
+    assert out.tolist() == [table[min(k, 2), k] for k in at]
+    at[5] = 4                                          # inside the buffer, in the next row
+    with pytest.raises(CallError, match="4 of A is outside of its extent 4"):
+        built(table, at, out)

@@ -12,9 +12,9 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, logical_not
 from tilewright.tir.buffer import Buffer, Load, lane_room
 from tilewright.tir.conversion import cast
-from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, Ramp, Select
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, Let, Ramp, Select, Var
 from tilewright.tir.node import Node, map_children, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, PrimFunc, Stmt, Store, While
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, PrimFunc, Stmt, Store, While
 
 _ADDRESSES = ("access_ptr", "prefetch")          # take the place of an element, which is not touched
 
@@ -35,6 +35,19 @@ def check_views(func: PrimFunc) -> PrimFunc:
     """
     views = {m.buffer for n in walk(func.body) if isinstance(n, Block) for m in n.match_buffers}
     return func.with_body(_Checking(analyzer_for(func), views).stmt(func.body)) if views else func
+
+
+def check_data_indices(func: PrimFunc) -> PrimFunc:
+    """Every index with a value from data, in one of several dimensions, is `checked_index(i, extent)` or proven.
+
+    Code generation holds an access with an index from data to the elements of its buffer; an index that leaves its
+    dimension, and not the buffer, would be one of another row. Expects loops over N-dimensional accesses.
+    """
+    if not any(isinstance(n, (Load, Store)) and len(n.indices) > 1 and any(
+            isinstance(m, (Load, Var)) for i in n.indices for m in walk(i)) for n in walk(func.body)):
+        return func
+    body = _CheckingData(analyzer_for(func)).stmt(func.body)
+    return func.with_body(body)
 
 
 class _Checking:
@@ -131,6 +144,34 @@ class _Checking:
     def ramp_inside(self, ramp: Ramp, extent: Expr) -> bool:
         last = binary("add", ramp.base, binary("mul", ramp.stride, ramp.lanes - 1))
         return self.inside(ramp.base, extent) and self.inside(last, extent)
+
+
+class _CheckingData(_Checking):
+    """Checks the indices with a value from data alone, those of one dimension aside."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        super().__init__(analyzer)
+        self.dependent: set[Var] = set()
+
+    def stmt(self, s: Stmt) -> Stmt:
+        if isinstance(s, LetStmt) and self.from_data(s.value):
+            self.dependent.add(s.var)
+        return super().stmt(s)
+
+    def visit(self, e: Node) -> Node:
+        if isinstance(e, Let) and self.from_data(e.value):
+            self.dependent.add(e.var)
+        return super().visit(e)
+
+    def from_data(self, e: Expr) -> bool:
+        return any(isinstance(n, Load) or n in self.dependent for n in walk(e))
+
+    def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        plain = tuple(map(self.expr, indices))
+        if len(indices) < 2 or not any(map(self.from_data, indices)):
+            return plain
+        checked = super().indices(buffer, indices)
+        return tuple(c if self.from_data(i) else p for i, p, c in zip(indices, plain, checked, strict=True))
 
 
 def _plain(condition: Expr) -> Expr:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tilewright.lowering.align_strides import align_strides
 from tilewright.lowering.assert_bounds import assert_bounds
 from tilewright.lowering.carried_buffers import lift_carried_buffers
-from tilewright.lowering.check_bounds import check_bounds, check_views
+from tilewright.lowering.check_bounds import check_bounds, check_data_indices, check_views
 from tilewright.lowering.compact_buffers import compact_buffers
 from tilewright.lowering.cross_thread_reduction import lower_cross_thread_reductions
 from tilewright.lowering.double_buffer import lower_double_buffers
@@ -69,6 +69,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("unify_thread_loops", unify_thread_loops, "loop"),
     Pass("lower_virtual_threads", lower_virtual_threads, "loop"),
     Pass("align_strides", align_strides, "loop"),
+    Pass("check_data_indices", check_data_indices, "loop"),
     Pass("flatten_buffers", flatten_buffers, "flat"),
     Pass("widen_indices", widen_indices, "flat"),
     Pass("partition_loops", partition_loops, "flat"),
