@@ -364,3 +364,31 @@ def too_many_elements():
 def name_as_index_dtype():
     a = te.placeholder((4,), name="A")
     te.create_prim_func([a, te.compute((4,), lambda i: a[i], name="C")], "matmul")
+
+
+def adder():
+    """y = x + x of 4 elements, by a packed function"""
+    x = te.placeholder((4,), name="x")
+    y = te.compute((4,), lambda i: x[i] + x[i], name="y")
+    return te.decl_tensor_intrin(y.op, lambda ins, outs: te.call_packed("f", *ins, *outs), name="twice")
+
+
+@wrong("a tensor intrinsic called with too many operands: `twice(A[0:4], A[4:8])`",
+       r"the call of twice: 2 tensor\(s\) and 0 scalar\(s\) are given, 1 and 0 are needed")
+def intrin_operands():
+    a = te.placeholder((8,), name="A")
+    te.compute((2, 4), lambda i: adder()(a[0:4], a[4:8]), name="C")
+
+
+@wrong("a tensor intrinsic called with a part of another size: `twice(A[0:8])`",
+       r"the call of twice: the part of A is float32\(8,\), and its operand x is float32\(4,\)")
+def intrin_part():
+    a = te.placeholder((8,), name="A")
+    te.compute((2, 4), lambda i: adder()(a[0:8]), name="C")
+
+
+@wrong("a tensor intrinsic whose result does not fill the shape",
+       r"compute C: twice gives \(4,\), and \(8,\) is left of the shape \(2, 8\)")
+def intrin_result():
+    a = te.placeholder((8,), name="A")
+    te.compute((2, 8), lambda i: adder()(a[0:4]), name="C")

@@ -10,6 +10,7 @@ from tilewright.support.errors import TensorExpressionError, described, with_hin
 from tilewright.support.registry import hook
 from tilewright.te.bounds import checked_reads
 from tilewright.te.extents import rounding, whole
+from tilewright.te.intrin_call import IntrinCall, TensorComputeOp
 from tilewright.te.limits import check_size
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp
 from tilewright.te.reduction import NOT_TOP_LEVEL, Reduce, is_reduction_var
@@ -93,17 +94,25 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
             attrs: Mapping[str, Any] | None = None, varargs_names: Sequence[str] | None = None) -> Any:
     """The tensor whose element at (i, j, ...) is fcompute(i, j, ...).
 
-    A tuple from fcompute gives a tuple of tensors. varargs_names: of the axes that a parameter *rest of fcompute takes
-    (default: i0, i1, ...). A reduction must be the whole body of a tensor.
+    A tuple from fcompute gives a tuple of tensors. The call of a tensor intrinsic gives its results; fcompute then
+    takes the axes before those. varargs_names: of the axes that a parameter *rest of fcompute takes (default: i0,
+    i1, ...). A reduction must be the whole body of a tensor.
     Raises TensorExpressionError when fcompute takes another number of axes than the shape has, when a
     reduction is not top-level, when a reduction axis is used outside its reduction, or when a read
     certainly leaves its tensor.
     """
     what = f"compute {name}"
     extents = to_shape(shape, what)
-    axis = tuple(IterVar(Range(IntImm(0, e.dtype), e), Var(n, e.dtype), DATA_PARALLEL)
-                 for n, e in zip(_axis_names(fcompute, extents, what, varargs_names), extents))
+    names = _axis_names(fcompute, extents, what, varargs_names)
+    axis = tuple(IterVar(Range(IntImm(0, e.dtype), e), Var(n, e.dtype), DATA_PARALLEL) for n, e in zip(names, extents))
     result = fcompute(*[iv.var for iv in axis])
+    outer = len(axis)
+    intrin = result.intrin if isinstance(result, IntrinCall) else None
+    if isinstance(result, IntrinCall):
+        inner, result = result.definition(extents, outer, what)
+        axis += inner
+    elif len(names) < len(extents):
+        raise _arity(what, extents, len(names))
     several = isinstance(result, (tuple, list))
     if several and not result:
         raise TensorExpressionError(f"{what}: the function gives an empty tuple")
@@ -112,7 +121,10 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     _check_body(body, what)
     reduced = body[0].axis if isinstance(body[0], Reduce) else ()
     body, before_start = checked_reads(body, (*axis, *reduced), what)
-    op = ComputeOp(name, axis, body, tagged(tag, what), attrs)
+    if intrin is None:
+        op = ComputeOp(name, axis, body, tagged(tag, what), attrs)
+    else:
+        op = TensorComputeOp(name, axis, body, tagged(tag, what), attrs, intrin=intrin, outer=outer)
     op.before_start = before_start
     outputs = op.outputs
     return outputs if len(outputs) > 1 else outputs[0]
@@ -137,11 +149,15 @@ def _axis_names(fcompute: Callable[..., Any], extents: tuple[Expr, ...], what: s
             raise TensorExpressionError(f"{what}: {described(more)} has {len(more)} name(s), {max(rest, 0)} are needed")
         names += more or [f"i{n}" for n in range(rest)]
     required = [p.name for p in parameters if p.kind in positional and p.default is inspect.Parameter.empty]
-    if not len(required) <= len(extents) <= len(names):
-        raise TensorExpressionError(with_hint(
-            f"{what}: the shape {shape_text(extents)} has {len(extents)} dimension(s), the function takes "
-            f"{len(required)} argument(s)", "give it one argument for each dimension of the result"))
+    if len(required) > len(extents):
+        raise _arity(what, extents, len(required))
     return names[:len(extents)]
+
+
+def _arity(what: str, extents: tuple[Expr, ...], taken: int) -> TensorExpressionError:
+    return TensorExpressionError(with_hint(
+        f"{what}: the shape {shape_text(extents)} has {len(extents)} dimension(s), the function takes {taken} "
+        "argument(s)", "give it one argument for each dimension of the result"))
 
 
 def _body(value: Any, what: str) -> Expr:

@@ -90,7 +90,9 @@ class Tensor(ExprOps):
 
     def __getitem__(self, indices: Any) -> TensorRead | TensorSlice:
         given = indices if isinstance(indices, tuple) else (indices,)
-        return self(*given) if len(given) >= len(self.shape) else TensorSlice(self, given)
+        part = len(given) < len(self.shape) or len(given) == len(self.shape) and any(
+            isinstance(i, slice) for i in given)
+        return TensorSlice(self, given) if part else self(*given)
 
     def _index(self, position: int, index: Any) -> Expr:
         if isinstance(index, slice):
@@ -139,7 +141,7 @@ class Tensor(ExprOps):
 
 
 class TensorSlice(ExprOps):
-    """A tensor with its leading indices given: `A[i]` of a matrix, to be completed by `A[i][j]`."""
+    """A part of a tensor: `A[i]` of a matrix, to be completed by `A[i][j]`; `A[i, 0:4]` for a tensor intrinsic."""
     __slots__ = ("tensor", "indices")
 
     def __init__(self, tensor: Tensor, indices: tuple[Any, ...]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright.support.errors import TensorExpressionError, described, with_hint
+from tilewright.te.intrin_call import IntrinCall, call
 from tilewright.te.operation import ComputeOp, PlaceholderOp
 from tilewright.te.prim_func import create_prim_func
 from tilewright.te.tensor import Operation, Tensor
@@ -43,6 +44,15 @@ class TensorIntrin:
 
     def __repr__(self) -> str:
         return f"TensorIntrin({self.name})"
+
+    def __call__(self, *args: Any, reduce_axis: Any = None) -> IntrinCall:
+        """Its computation on parts of tensors, for the function of a te.compute: `add(A[i, 0:4], B[i, 0:4])`.
+
+        args: tensors or parts, in the order in which the operation reads its placeholders, and a value for each of
+        scalar_params. reduce_axis: axes over which the results are reduced too, by the update. Raises
+        TensorExpressionError where these do not fit.
+        """
+        return call(self, args, reduce_axis)
 
     @property
     def text(self) -> str:

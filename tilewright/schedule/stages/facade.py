@@ -26,6 +26,7 @@ from tilewright.support.order import producers_first
 from tilewright.support.registry import register_hook
 from tilewright.support.views import View, Viewed
 from tilewright.te.fingerprint import graph_text
+from tilewright.te.intrin_call import TensorComputeOp
 from tilewright.te.operation import ComputeOp, post_order
 from tilewright.te.scan import check_scans
 from tilewright.te.tensor import Operation, Tensor
@@ -67,6 +68,8 @@ class StageSchedule(Viewed):
         self.stages: list[Stage] = [Stage(self, op, f"{n:06d}", op in self.outputs) for n, op in enumerate(ops)]
         self._stage_of: dict[Operation, Stage] = {stage.op: stage for stage in self.stages}
         self._rewrites: list[Dataflow] = []
+        for stage in self.stages:
+            stage.call_intrinsic()
 
     # ---- lookup
 
@@ -181,6 +184,8 @@ class StageSchedule(Viewed):
         layout = of_loops(call, stage)
         cache, copy = cached_compute(op, f"{op.name}.{scope}", layout)
         created = self._insert(cache, f"~write({stage.key},{scope},{layout and layout.map})", scope, before=stage)
+        if isinstance(op, TensorComputeOp):
+            stage.give_intrinsic(created)
         stage.restart(copy, f"left to the cache by {call.text}")
         self._stage_of[copy] = stage
         self._rewrites.append(Written("write", stage, 0, (), created, scope, call, layout))

@@ -2,15 +2,17 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from typing import Any
 
 from tilewright.schedule.stages.axes import axis_name
 from tilewright.schedule.stages.layouts import LayoutCalls
 from tilewright.schedule.stages.pragmas import llvm_text
-from tilewright.schedule.stages.records import Attachment, Call, Mark
+from tilewright.schedule.stages.records import Attachment, Call, Mark, Relation
 from tilewright.schedule.stages.scan import loop_axes
 from tilewright.schedule.stages.tensorize import Tensorization, tensorization
 from tilewright.support.errors import described, with_hint
+from tilewright.te.intrin_call import TensorComputeOp
 from tilewright.te.operation import ComputeOp, PlaceholderOp
 from tilewright.te.tensor import Operation
 from tilewright.tir.buffer import KINDS_OF_SCOPES, is_scope
@@ -129,6 +131,28 @@ class Stage(LayoutCalls):
             call.refuse(f"{self.op.name} is tensorized at {earlier.axis.var.name} ({earlier.call.site})", "one "
                         "intrinsic computes a stage; another one for the same axis takes its place")
         self.tensorized = tensorization(call, var, tensor_intrin)
+
+    def call_intrinsic(self) -> None:
+        """Let the intrinsic that the operation calls, if any, run its inner loops."""
+        if isinstance(self.op, TensorComputeOp):
+            inner = self.op.inner
+            call = self._call("tensorize", inner[:1], self.op.intrin.name)
+            order = [iv for iv in self._leaves if not any(iv is own for own in inner)] + list(inner)
+            if any(a is not b for a, b in zip(self._leaves, order, strict=True)):
+                self._leaves = order
+                self.relations.append(Relation("reorder", tuple(order), (), (), call))
+            self.tensorized = Tensorization(inner[0], self.op.intrin, call)
+
+    def give_intrinsic(self, cache: Stage) -> None:
+        """Let the intrinsic run the same loops of a stage that computes what this one did."""
+        table = {id(a): b for a, b in zip((*self.op.axis, *self.op.reduce_axis),
+                                          (*cache.op.axis, *cache.op.reduce_axis), strict=True)}
+        if self.tensorized is not None:
+            order = [table[id(iv)] for iv in self._leaves]
+            cache._leaves = order
+            cache.relations.append(Relation("reorder", tuple(order), (), (), self.tensorized.call))
+            cache.tensorized = replace(self.tensorized, axis=table[id(self.tensorized.axis)])
+            self.tensorized = None
 
     def _mark(self, kind: str, var: IterVar, call: Call | None = None, thread: IterVar | None = None) -> None:
         call = call or self._call(kind, [var])
