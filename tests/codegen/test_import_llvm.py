@@ -1,9 +1,11 @@
 """LLVM IR of the user, linked into a kernel by the pragma import_llvm (TVM's tutorial on tensorize)."""
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
 import tilewright as tw
 from tilewright import te
+from tilewright.codegen.llvm import trial
 from tilewright.compat import tvm
 from tilewright.script import tir as T
 from tilewright.support.errors import CodegenError
@@ -133,3 +135,78 @@ def test_text_that_cannot_be_linked(text, message):
 def test_an_import_that_is_no_text():
     with pytest.raises(CodegenError, match="pragma_import_llvm is .*, expected LLVM IR as text"):
         two(3)
+
+
+def halved(body, rest=""):
+    """An imported text with one function."""
+    return f"define float @half(float %x) {{\n{body}\n}}\n{rest}\n"
+
+
+def call_half(text):
+    """A kernel that calls the imported function."""
+    @T.prim_func
+    def f(A: T.Buffer((4,), "float32")):
+        for i in T.serial(1, annotations={"pragma_import_llvm": text}):
+            A[i] = T.call_extern("float32", "half", A[0])
+
+    return tw.build(f)
+
+
+ASSEMBLY = {
+    "of the module": 'module asm ".globl half"\n' + halved("  ret float %x"),
+    "called": halved('  %y = call float asm "nop", "=x,0"(float %x)\n  ret float %y'),
+    "with side effects": halved('  tail call void asm sideeffect inteldialect "nop", "~{memory}"()\n  ret float %x'),
+    "in a function that is not called": halved("  ret float %x", 'define void @other() {\n  call void asm "", ""()\n'
+                                               "  ret void\n}"),
+}
+
+
+@pytest.mark.parametrize("text", ASSEMBLY.values(), ids=ASSEMBLY)
+def test_inline_assembly_is_refused(text):
+    with pytest.raises(CodegenError, match=r"(?s)the text has inline assembly.*hint: call an intrinsic"):
+        call_half(text)
+
+
+def test_a_text_that_speaks_of_assembly_has_none():
+    f = call_half('@asm = constant [13 x i8] c"call asm \\22\\22()"\n' + halved("  %asm = fmul float %x, 0.5\n"
+                                                                          "  ret float %asm"))
+    a = np.ones(4, "float32")
+    f(a)
+    assert a[0] == 0.5
+
+
+ABORTING = {                                     # LLVM ends the process over each of them
+    "an intrinsic of another machine": halved("  %y = call float @llvm.nvvm.sqrt.approx.f(float %x)\n  ret float %y",
+                                              "declare float @llvm.nvvm.sqrt.approx.f(float)"),
+    "a garbage collector": "define float @half(float %x) gc \"none\" {\n  ret float %x\n}",
+    "a register that the features exclude": 'define float @half(float %x) noinline "target-features"="-sse,-sse2" {\n'
+                                            "  %y = fmul float %x, %x\n  ret float %y\n}",
+}
+
+
+@pytest.mark.parametrize("text", ABORTING.values(), ids=ABORTING)
+def test_what_llvm_cannot_compile_is_our_error(text):
+    if "sse" in text and not llvm.get_process_triple().startswith("x86_64"):
+        pytest.skip("a feature of x86")
+    with pytest.raises(CodegenError, match=r"(?s)pragma_import_llvm: LLVM cannot compile the text: .*hint: the target"):
+        call_half(text)
+
+
+def test_a_text_over_which_llvm_does_not_end_is_given_up(monkeypatch):
+    monkeypatch.setattr(trial, "LIMIT_SECONDS", 0.001)
+    with pytest.raises(CodegenError, match=r"pragma_import_llvm: LLVM does not finish the text in 0\.001 s"):
+        call_half(halved("  %never = fmul float %x, 0.25\n  ret float %never"))
+
+
+def test_the_triple_and_layout_of_a_text_are_those_of_the_kernel():
+    f = call_half('target triple = "armv7-none-eabi"\ntarget datalayout = "E-p:32:32"\n'
+                  + halved("  %y = fmul float %x, 0.5\n  ret float %y"))
+    a = np.ones(4, "float32")
+    f(a)
+    assert a[0] == 0.5
+
+
+def test_a_text_is_tried_for_the_target_and_found_without_help_of_the_folder(tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("raise SystemExit('not this one')")
+    monkeypatch.chdir(tmp_path)
+    call_half(halved("  %y = fmul float %x, 0.125\n  ret float %y"))

@@ -7,8 +7,9 @@ import llvmlite.binding as llvm
 
 from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.emit import emit_module
-from tilewright.codegen.llvm.imports import imports_of, link
-from tilewright.codegen.llvm.target import CpuTarget, feature_set, target_machine
+from tilewright.codegen.llvm.imports import ANNOTATION, imports_of, link
+from tilewright.codegen.llvm.target import CpuTarget, PlainTarget, described, feature_set, target_machine
+from tilewright.codegen.llvm.trial import require_compilable
 from tilewright.support import config
 from tilewright.support.errors import CodegenError
 from tilewright.tir.stmt import PrimFunc
@@ -43,7 +44,20 @@ def optimize(text: str, target: CpuTarget, imports: Sequence[str] = ()) -> llvm.
 
     LLVM 22 can leave a shuffle before its operands when VectorCombine meets what the loop vectoriser made; emitting
     such code would abort the process. So the result is verified, and made again without the vectoriser if need be.
+    What the user wrote is compiled in another process first. Raises CodegenError.
     """
+    if imports:
+        require_compilable(ANNOTATION, text, tuple(imports), *described(target), int(target.opt_level))
+    return _optimized(text, target, imports)
+
+
+def compile_linked(text: str, imports: Sequence[str], triple: str, mcpu: str, features: str, level: int) -> None:
+    """Compile text with the imports, to see whether LLVM does. Raises CodegenError, or ends the process."""
+    target = PlainTarget(triple, mcpu, features, level)
+    target_machine(target).emit_object(_optimized(text, target, imports))
+
+
+def _optimized(text: str, target: CpuTarget, imports: Sequence[str]) -> llvm.ModuleRef:
     module = _parse(text, target, imports)
     if config.get("VERIFY"):
         _verify(module)

@@ -1,6 +1,7 @@
 """LLVM IR of the user that is linked into a kernel: the annotation `pragma_import_llvm` of a loop."""
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import llvmlite.binding as llvm
@@ -9,6 +10,9 @@ from tilewright.support.errors import CodegenError, described, with_hint
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import For, PrimFunc
 
+# of a module, or called: in the text as LLVM prints it
+_ASSEMBLY = re.compile(r"""^(?:module asm "|\s+(?:%\S+ = )?(?:\w+ )*?(?:call|invoke|callbr) [^"\n]*\basm [^"\n]*")""",
+                       re.MULTILINE)
 ANNOTATION = "pragma_import_llvm"
 ATTRIBUTE = "tilewright.import_llvm"      # of a flat function: its loops need not have survived
 
@@ -37,10 +41,14 @@ def link(module: llvm.ModuleRef, texts: Iterable[str]) -> None:
     for text in texts:
         try:
             other = llvm.parse_assembly(text)
+            other.verify()
         except RuntimeError as error:
             raise CodegenError(with_hint(
                 f"{ANNOTATION}: LLVM {'.'.join(map(str, llvm.llvm_version_info))} refuses the text: {error}",
                 "`clang -S -emit-llvm` of the same or an older version writes it")) from None
+        if _ASSEMBLY.search(str(other)):
+            raise CodegenError(with_hint(f"{ANNOTATION}: the text has inline assembly, which cannot be assembled here",
+                                         "call an intrinsic of LLVM, or a function of a library: call_extern"))
         other.triple, other.data_layout = module.triple, module.data_layout
         mine = [v.name for v in (*other.functions, *other.global_variables)
                 if not v.is_declaration and v.linkage == llvm.Linkage.external]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import Protocol
 
 import llvmlite.binding as llvm
@@ -23,7 +24,16 @@ class CpuTarget(Protocol):
     def opt_level(self) -> int: ...
 
 
-def _described(target: CpuTarget) -> tuple[str, str, str]:
+@dataclass(frozen=True)
+class PlainTarget:
+    """A target whose triple, CPU and features are known."""
+    triple: str
+    mcpu: str
+    features: str
+    opt_level: int
+
+
+def described(target: CpuTarget) -> tuple[str, str, str]:
     """(triple, CPU, features) with this host's where the target leaves them open."""
     cpu, features, triple = targets.host_cpu()
     if target.triple is None and target.mcpu in ("", "native"):
@@ -58,9 +68,9 @@ def target_machine(target: CpuTarget) -> llvm.TargetMachine:
     """LLVM's machine for the target (one object per description). Raises TargetError for an
     unknown triple.
     """
-    return _machine(*_described(target), int(target.opt_level))
+    return _machine(*described(target), int(target.opt_level))
 
 
 def feature_set(target: CpuTarget) -> frozenset[str]:
     """Features that the target is known to have."""
-    return targets.feature_set(*_described(target))
+    return targets.feature_set(*described(target))
