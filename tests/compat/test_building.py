@@ -67,7 +67,7 @@ def test_forms_that_are_refused(tvm):
             (lambda: tvm.build(scaled(tvm), "llvm", "llvm"), "stands in the place of the arguments"),
             (lambda: tvm.build(s, args, binds={args[0]: 1}), "binds"),
             (lambda: tvm.lower(s, args, binds={args[0]: 1}), "binds"),
-            (lambda: tvm.build(s, args, flavour=3), "no argument flavour")):
+            (lambda: tvm.build(s, args, runtime=3), "a runtime and a pipeline")):
         with pytest.raises(ArgumentError, match=message):
             call()
     with pytest.raises(TargetError, match="function f is for llvm, function g for llvm -opt-level=1"):

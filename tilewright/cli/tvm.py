@@ -14,13 +14,14 @@ from tilewright.support.errors import TilewrightError
 
 
 @click.command(name="tvm", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--check", is_flag=True, help="List the names of TVM that SCRIPT uses and Tilewright lacks; run nothing.")
+@click.option("--check", is_flag=True,
+              help="List the names of TVM in SCRIPT that Tilewright lacks, and calls that do not fit; run nothing.")
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def tvm(check: bool, script: str, args: tuple[str, ...]) -> None:
     """Run SCRIPT with `import tvm` meaning tilewright.compat.tvm.
 
-    With --check the exit status is 1 when a name is missing.
+    With --check the exit status is 1 when a name is missing or a call does not fit.
     """
     if check:
         sys.exit(_check(script))
@@ -43,9 +44,14 @@ def _check(script: str) -> int:
         raise click.ClickException(str(why)) from None
     for use in missing:
         click.echo(f"{script}:{use.line}: {use}")
-    names = {use.name for use in missing}
-    click.echo(f"{len(names)} name(s) of TVM are missing" if names else f"{script}: every name of TVM in it is here")
-    return int(bool(names))
+    names, calls = {use.name for use in missing if not use.call}, [use for use in missing if use.call]
+    if not missing:
+        click.echo(f"{script}: every name of TVM in it is here, and every call fits as far as can be told")
+    if names:
+        click.echo(f"{len(names)} name(s) of TVM are missing")
+    if calls:
+        click.echo(f"{len(calls)} call(s) do not fit")
+    return int(bool(missing))
 
 
 def _below(trace: types.TracebackType | None, script: str) -> types.TracebackType | None:

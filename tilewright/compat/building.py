@@ -59,17 +59,15 @@ def lower(inp: Any, args: Sequence[Any] | None = None, name: str = "main", binds
 
 
 def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = None, name: str | None = None,
-          binds: Mapping[Any, Any] | None = None, **since: Any) -> Module:
+          binds: Mapping[Any, Any] | None = None, *, runtime: None = None, tir_pipeline: None = None) -> Module:
     """Machine code for a schedule (with its args), a function, a module, a list of these, or {target: these}.
 
-    build(mod, "llvm"), the form of 0.20, and `tir_pipeline`, `runtime` of None are taken too. binds, buffers in the
-    place of those of tensors, is refused: te.extern and match_buffer take buffers of one's own.
+    build(mod, "llvm"), the form of 0.20, is taken too. binds, buffers in the place of those of tensors, is refused:
+    te.extern and match_buffer take buffers of one's own; so are a runtime and a pipeline of passes.
     """
     _check_binds("build", binds)
-    unknown = [key for key, value in since.items() if key not in ("tir_pipeline", "runtime", "ctx") or (
-        key != "ctx" and value is not None)]
-    if unknown:
-        raise ArgumentError(f"build: there is no argument {unknown[0]} here")
+    if runtime is not None or tir_pipeline is not None:
+        raise ArgumentError("build: a runtime and a pipeline of passes are not supported")
     if isinstance(args, (str, Target)):                          # build(mod, target)
         if target is not None:
             raise ArgumentError(f"build: {described(args)} stands in the place of the arguments")

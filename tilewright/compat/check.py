@@ -1,8 +1,9 @@
-"""Which of TVM's names a script uses and we do not have: found in its syntax tree, nothing is run."""
+"""What of TVM a script uses and we do not have, names and forms of calls: found in its syntax tree, nothing is run."""
 from __future__ import annotations
 
 import ast
 import difflib
+import inspect
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 
 from tilewright import runtime, te, tir
 from tilewright.compat import adapters, building, namespace, nodes
+from tilewright.compat.check_calls import misfit
 from tilewright.driver import Target, target
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
@@ -22,10 +24,11 @@ from tilewright.tir.ir_builder import BufferVar, IRBuilder
 
 @dataclass(frozen=True, order=True)
 class Missing:
-    """A use, in a line of the script, of a name that we lack."""
+    """A use, in a line of the script, of a name that we lack; `call`: of one that we have, with other arguments."""
     line: int
     name: str
     hint: str
+    call: bool = False
 
     def __str__(self) -> str:
         return f"{self.name}" + (f": {self.hint}" if self.hint else "")
@@ -67,7 +70,7 @@ _NAMED = {StageSchedule: "Schedule", Schedule: "tir.Schedule", runtime.Tensor: "
 
 
 def missing_names(source: str | bytes, file: str = "script") -> list[Missing]:
-    """The uses of names that we lack, in the order of lines, each name once per line.
+    """The uses of names that we lack and the calls that do not fit, in the order of lines, each once per line.
 
     Aliases of imports and of assignments are followed, and the methods of values whose class the call that makes them
     tells (schedules, stages, tensors, modules). Bytes are read as Python reads a file, by their coding line. Raises
@@ -101,7 +104,7 @@ def member(of: Any, name: str) -> Any:
     if not isinstance(kind, type) or name.startswith("__"):
         return None
     if has(kind, name):
-        return _Method(kind, name)
+        return _Method(kind, name, isinstance(of, Instance))
     owner = of.name if isinstance(of, Path) else _NAMED.get(kind, kind.__name__)
     near = difflib.get_close_matches(name, [n for n in dir(kind) if not n.startswith("_")], 1, 0.8)
     return Gap(f"{owner}.{name}", f"did you mean {near[0]}?" if near else "")
@@ -160,6 +163,7 @@ class _Uses(ast.NodeVisitor):
             called = self.value(node.func)
             for part in (*node.args, *(k.value for k in node.keywords)):
                 self.value(part)
+            self.fitting(node, called)
             return _result(called)
         if isinstance(node, ast.Subscript):
             of = self.value(node.value)
@@ -169,6 +173,20 @@ class _Uses(ast.NodeVisitor):
         if node is not None:
             self.generic_visit(node)
         return None
+
+    def fitting(self, node: ast.Call, called: Any) -> None:
+        """Note a call whose arguments do not fit."""
+        if isinstance(called, Path):
+            name, wrong = called.name, misfit(node, called.value)
+        elif isinstance(called, _Method) and callable(getattr(called.kind, called.name, None)):
+            owner = _NAMED.get(called.kind, called.kind.__name__)
+            static = isinstance(inspect.getattr_static(called.kind, called.name), (staticmethod, classmethod))
+            function = getattr(called.kind, called.name)
+            name, wrong = f"{owner}.{called.name}", misfit(node, function, method=called.bound and not static)
+        else:
+            return
+        if wrong:
+            self.found.append(Missing(node.lineno, f"{name}(...)", wrong, True))
 
     def attribute(self, node: ast.Attribute) -> Any:
         """The value of a chain of attributes, of which a Gap is to be noted once, in full."""
@@ -242,6 +260,7 @@ class _Uses(ast.NodeVisitor):
 class _Method:
     kind: type
     name: str
+    bound: bool                      # of an object, not of the class itself
 
 
 def _result(called: Any) -> Any:

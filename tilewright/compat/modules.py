@@ -78,8 +78,9 @@ _IR = {
     "assert_structural_equal": tir.assert_structural_equal, "save_json": node_json.save_json,
     "load_json": node_json.load_json, "Node": tir.Node, **values.TYPES, "Array": values.Array, "Map": values.Map,
 }
+_DTYPES = {name: name for name in ("int32", "float32", "handle")}              # as attributes of tvm, up to 0.6
 _BUILDING = {"lower": building.lower, "build": building.build}
-_TOP = {**_EXPRESSIONS, **_DEVICES, **_FUNCTIONS, **_BUILDING, "compile": building.build,
+_TOP = {**_DTYPES, **_EXPRESSIONS, **_DEVICES, **_FUNCTIONS, **_BUILDING, "compile": building.build,
         "IRModule": tir.IRModule, "TVMError": errors.TilewrightError, "Target": Target, "DataType": values.DataType,
         "save_json": node_json.save_json, "load_json": node_json.load_json,
         "__version__": "0.0.0+tilewright"}
@@ -139,7 +140,7 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.contrib.utils": ({"tempdir": contrib.tempdir, "TempDirectory": contrib.TempDirectory}, "Temporary folders."),
     "tvm.contrib.cc": ({"create_shared": contrib.create_shared, "create_executable": contrib.create_executable,
                         "get_cc": contrib.get_cc}, "The linker."),
-    "tvm.api": (_EXPRESSIONS, "Tensor expressions, 2018 spelling."),
+    "tvm.api": ({**_DTYPES, **_EXPRESSIONS}, "Tensor expressions, 2018 spelling."),
     "tvm.expr": (early.EXPR, "Expressions, 2018 spelling."),
     "tvm.stmt": (early.STMT, "Statements, 2018 spelling."),
     "tvm.make": (early.MAKE, "Nodes, 2018 spelling."),
