@@ -129,7 +129,7 @@ def test_calls_that_do_not_fit():
         import tvm
         from tvm import te
         A = te.placeholder((4,), dtyp="int8")
-        B = te.compute((4,), lambda i: A[i], "B", "", None, 3)
+        B = te.compute((4,), lambda i: A[i], "B", "", None, None, 3)
         s = te.create_schedule(B.op)
         s[B].split(B.op.axis[0], factors=[4])
         s[B].split()

@@ -34,8 +34,8 @@ _HEAD = """# TVM's names in Tilewright
 
 Written by `python -m tilewright.compat.coverage docs/tvm.md` from the table of names in
 `tilewright/compat/tvm_names.py`; a test compares the two. `tilewright tvm SCRIPT` runs a script in which `import tvm`
-means `tilewright.compat.tvm`; `tilewright tvm --check SCRIPT` lists the names in it that are missing and the calls whose
-arguments do not fit. How programs move is in [migration.md](migration.md).
+means `tilewright.compat.tvm`; `tilewright tvm --check SCRIPT` lists the names in it that are missing and the calls
+whose arguments do not fit. How programs move is in [migration.md](migration.md).
 
 A name that is here has TVM's meaning for code on a CPU. That says nothing of every argument: what a function does not
 take, it refuses. Relay, Relax, NNVM, topi, AutoTVM, the auto-scheduler, RPC and the contributed libraries (but for
