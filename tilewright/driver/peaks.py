@@ -17,6 +17,7 @@ from tilewright import te
 from tilewright.driver.build import compile, compile_text
 from tilewright.records.objects import object_cache
 from tilewright.runtime import empty, get_num_threads, set_num_threads
+from tilewright.runtime.cpus import available_cpus
 from tilewright.runtime.loader import load_objects
 from tilewright.runtime.machine import available_memory, cache_sizes
 from tilewright.support import config
@@ -139,11 +140,11 @@ class Peaks(Viewed):
     def of(self, dtype: str, threads: int) -> float | None:
         """Operations/s of the fastest instruction for a type of operands; None where it was not measured."""
         pair = self.operations.get(dtype)
-        return None if pair is None else pair[threads > 1]
+        return None if pair is None else _on(threads, pair)
 
     def bytes_per_second(self, threads: int) -> float:
         """The most that a kernel moved: of copy, triad and read."""
-        return max(pair[threads > 1] for pair in self.bandwidth.values())
+        return max(_on(threads, pair) for pair in self.bandwidth.values())
 
     def view(self) -> View:
         rows = [(f"multiply-adds of {kind}" if kind.startswith("float") else f"dot products of {kind}",
@@ -154,10 +155,16 @@ class Peaks(Viewed):
                     ("", "one thread", counted(self.threads, "thread")))
 
 
+def _on(threads: int, pair: Sequence[float]) -> float:
+    """The figure for some threads, from that of one and of all."""
+    one, everyone = pair
+    return one if threads == 1 else min(threads * one, everyone)
+
+
 def measure(size: int | None = None) -> Peaks:
     """Measure this machine, with arrays of `size` bytes (default: `array_bytes()`); takes seconds."""
     size = array_bytes() if size is None else size
-    everyone = get_num_threads()
+    everyone = available_cpus()
     flops = {}
     for kind in instructions(target()):
         flops[kind] = [done / _best(call) for call, done in (operations(kind, n) for n in (1, everyone))]
@@ -197,7 +204,7 @@ def _threads(count: int) -> Iterator[None]:
 # ---- kept between processes
 
 def stored_peaks() -> Peaks | None:
-    """What was measured on this machine with as many threads before, or None."""
+    """What was measured on this machine before, or None."""
     found = object_cache().get(_key()) if config.get("CACHE") else None
     return None if found is None else Peaks(**json.loads(found))
 
@@ -209,19 +216,15 @@ def store(peaks: Peaks) -> None:
 
 
 def _key() -> str:
-    """The entry of this host, with the threads that a loop gets."""
-    return hashlib.sha256(f"peaks 1 {platform.node()} {host_cpu()} {get_num_threads()}".encode()).hexdigest()
+    """The entry of this host, with the processors that this process may use."""
+    return hashlib.sha256(f"peaks 1 {platform.node()} {host_cpu()} {available_cpus()}".encode()).hexdigest()
 
 
 @functools.cache
-def _measured(threads: int) -> Peaks:
+def machine_peaks() -> Peaks:
+    """The peaks of this machine: those stored, else measured now, which takes seconds, and stored."""
     found = stored_peaks()
     if found is None:
         found = measure()
         store(found)
     return found
-
-
-def machine_peaks() -> Peaks:
-    """The peaks of this machine: those stored, else measured now, which takes seconds, and stored."""
-    return _measured(get_num_threads())

@@ -1,0 +1,79 @@
+"""The figures of docs/performance.md: `python benchmarks/performance_page.py` measures its schedules and writes them.
+
+The programs of the page are run as they stand there; each schedule is built for 1024 x 1024 and profiled, on one thread
+but for the last ones. --print writes the table to standard output alone. On a machine that does something else at the
+same time the figures are worth little.
+"""
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tilewright as tw
+from tilewright.driver.peaks import machine_peaks
+from tilewright.support.views import counted
+
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+STEPS = {"naive": "0: nothing said", "ordered": "1: order of loops, vectors", "tiled": "2: a tile in registers",
+         "packed": "3: B in panels", "threaded": "4: all threads"}
+SERIAL = ("naive", "ordered", "tiled", "packed")
+
+
+def programs(page: str) -> dict[str, Any]:
+    """What the programs of the page define."""
+    names: dict[str, Any] = {"__name__": "page"}
+    with contextlib.redirect_stdout(io.StringIO()):
+        for program in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+            exec(program, names)
+    return names
+
+
+def table(names: dict[str, Any], n: int, profile: Callable[..., Any] = tw.profile) -> str:
+    """A row for each schedule, then the built-in rules on one thread and on all."""
+    a, b = np.random.default_rng(0).random((2, n, n), "float32")
+    c = np.empty((n, n), "float32")
+    everyone = tw.get_num_threads()
+    peaks = machine_peaks()
+    rows = [f"Measured on {peaks.cpu}, {n} x {n} in float32; the peak is {peaks.operations['float32'][0] / 1e9:.0f} "
+            f"GFLOP/s on one thread, {peaks.operations['float32'][1] / 1e9:.0f} on {peaks.threads}.", "",
+            "| schedule | threads | time | GFLOP/s | of the peak |", "| --- | --- | --- | --- | --- |"]
+    cases = [(title, 1 if name in SERIAL else everyone, lambda name=name: tw.build(*names[name](n)))
+             for name, title in STEPS.items()]
+    cases += [("`tw.compile`", threads, lambda: tw.compile(list(names["product"](n)))) for threads in (1, everyone)]
+    for title, threads, make in cases:
+        tw.set_num_threads(threads)
+        p = profile(make(), a, b, c)
+        share = "" if p.of_peak is None else f"{100 * p.of_peak:.1f} %"
+        cells = (title, str(threads), f"{1e3 * p.seconds:.4g} ms", f"{p.operations_per_second / 1e9:.4g}", share)
+        rows.append(f"| {' | '.join(cells)} |")
+        print(rows[-1], f"({counted(threads, 'thread')}, spread {p.spread:.0%})", flush=True)
+    tw.set_num_threads(everyone)
+    return "\n".join(rows)
+
+
+def with_table(page: str, text: str) -> str:
+    """The page with text between its marks."""
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--print", action="store_true", help="leave the page as it is")
+    options = parser.parse_args()
+    page = PAGE.read_text()
+    text = table(programs(page), 1024)
+    if not options.print:
+        PAGE.write_text(with_table(page, text))
+
+
+if __name__ == "__main__":
+    main()
