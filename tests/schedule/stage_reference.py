@@ -88,6 +88,7 @@ EXAMPLES = {
     "compute_at": Example("chain", "s[B].compute_at(s[C], C.op.axis[0])"),
     "compute_inline": Example("chain", "s[B].compute_inline()"),
     "compute_root": Example("chain", "s[B].compute_root()", "s[B].compute_at(s[C], C.op.axis[0])"),
+    "create_group": Example("chain", "g = s.create_group(outputs=B, inputs=A)\ng.compute_at(s[C], C.op.axis[0])"),
     "set_scope": Example("chain", 's[B].set_scope("local")', "s[B].compute_at(s[C], C.op.axis[0])"),
     "storage_align": Example("chain", "s[B].storage_align(B.op.axis[0], 32, 1)", full=True),
     "double_buffer": Example("chain", "s[B].double_buffer()", "s[B].compute_at(s[C], C.op.axis[0])", full=True),
@@ -106,7 +107,7 @@ EXAMPLES = {
 FAMILIES: dict[str, tuple[str, ...]] = {
     "Loops": ("split", "tile", "fuse", "reorder"),
     "How loops run": ("vectorize", "parallel", "unroll", "bind", "pragma", "prefetch", "tensorize"),
-    "Where a stage is computed": ("compute_at", "compute_inline", "compute_root"),
+    "Where a stage is computed": ("compute_at", "compute_inline", "compute_root", "create_group"),
     "Copies and parts": ("cache_read", "cache_write", "rfactor"),
     "Memory of a stage": ("set_scope", "storage_align", "double_buffer", "rolling_buffer", "transform_layout"),
     "Threads of a GPU": ("set_store_predicate", "env_threads"),
@@ -114,7 +115,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 # What is no primitive: for programs that look at schedules, in tables.
 OTHERS = (
     ("Other members of a stage", "s[C]", Stage, (
-        "op", "leaf_iter_vars", "all_iter_vars", "is_inlined", "is_scheduled", "may_inline")),
+        "op", "leaf_iter_vars", "all_iter_vars", "is_inlined", "is_scheduled", "may_inline", "attach_stage",
+        "attach_ivar")),
     ("Other members of the schedule", "s", StageSchedule, (
         "stages", "outputs", "replay", "fingerprint", "normalize", "inputs_of", "needs", "topological", "owner_of",
         "attached_at")),

@@ -249,3 +249,42 @@ def rfactor_after_layout():
     s, c, _, _, k = matmul_stages()
     s[c].transform_layout(lambda i, j: [j, i])
     watch(s).rfactor(c, k)
+
+
+@wrong("`create_group` of outputs that do not read the inputs",
+       r"s\.create_group\(\[B\], \[C\]\): no stage lies between the inputs and the outputs")
+def group_of_nothing():
+    s, b, c = chain_stages()
+    s.create_group(outputs=b, inputs=c)
+
+
+def long_chain():
+    """s, and the stages A to F, each of which reads the one before"""
+    tensors = [te.placeholder((N,), name="A")]
+    for name in "BCDEF":
+        before = tensors[-1]
+        tensors.append(te.compute((N,), lambda i, before=before: before[i] + 1.0, name=name))
+    return watch(te.create_schedule(tensors[-1].op)), *tensors
+
+
+@wrong("`create_group` of a part of another group",
+       r"s\.create_group\(\[D\], \[B\]\): a part of group\(B, C\) cannot be in")
+def group_of_a_part():
+    s, a, b, c, d, _, _ = long_chain()
+    s.create_group(outputs=c, inputs=a)
+    s.create_group(outputs=d, inputs=b)
+
+
+@wrong("`compute_at` of a stage of a group outside of it",
+       r"s\[B\]\.compute_at\(s\[E\], i\): E is outside of group\(B, C\)")
+def out_of_the_group():
+    s, a, b, c, _, e, _ = long_chain()
+    s.create_group(outputs=c, inputs=a)
+    watch(s)[b].compute_at(s[e], e.op.axis[0])
+
+
+@wrong("`compute_at` of a group inside of itself",
+       r"group\(B, C\)\.compute_at\(s\[C\], i\): a stage cannot be computed inside itself")
+def group_in_itself():
+    s, a, _, c, _, _, _ = long_chain()
+    s.create_group(outputs=c, inputs=a).compute_at(s[c], c.op.axis[0])

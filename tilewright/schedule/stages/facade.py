@@ -14,6 +14,7 @@ from tilewright.schedule.stages.dataflow import (
     copy_op,
     with_inputs,
 )
+from tilewright.schedule.stages.groups import Group, new_group
 from tilewright.schedule.stages.layouts import of_loops
 from tilewright.schedule.stages.memory import request_line
 from tilewright.schedule.stages.records import Call, call_site
@@ -68,6 +69,7 @@ class StageSchedule(Viewed):
         self.stages: list[Stage] = [Stage(self, op, f"{n:06d}", op in self.outputs) for n, op in enumerate(ops)]
         self._stage_of: dict[Operation, Stage] = {stage.op: stage for stage in self.stages}
         self._rewrites: list[Dataflow] = []
+        self.groups: list[Group] = []
         for stage in self.stages:
             stage.call_intrinsic()
 
@@ -114,6 +116,21 @@ class StageSchedule(Viewed):
     def topological(self) -> list[Stage]:
         """The stages, producers first, in an order that only the dataflow decides."""
         return producers_first([self._stage_of[op] for op in self.outputs], self.inputs_of)
+
+    def create_group(self, outputs: Any, inputs: Any, include_inputs: bool = False) -> Group:
+        """The group of all stages on the ways from inputs to outputs, which moves as a whole: g.compute_at(s[C], i).
+
+        outputs and inputs are tensors or operations, or lists of them; the outputs belong to the group, the inputs with
+        include_inputs only. A stage of it of which compute_at says where it is computed stays in the group; a group
+        inside another moves with that.
+
+        Legal when outputs and inputs are stages of the schedule, there is a stage between them, and the group has all
+        stages, or none, of each other group, unless it lies inside of that.
+        """
+        last, first = ([self[x] for x in (given if isinstance(given, (list, tuple)) else [given])]
+                       for given in (outputs, inputs))
+        names = ", ".join(f"[{', '.join(s.op.name for s in end)}]" for end in (last, first))
+        return new_group(Call(f"s.create_group({names})", call_site()), self, last, first, include_inputs)
 
     # ---- dataflow
 
@@ -219,6 +236,7 @@ class StageSchedule(Viewed):
         stage = Stage(self, op, key)
         stage.scope = scope
         anchor = after or before
+        stage.group = None if anchor is None else anchor.group
         place = next(n for n, s in enumerate(self.stages) if s is anchor) + (after is not None)
         self.stages.insert(place, stage)
         self._stage_of[op] = stage

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.schedule.stages.axes import axis_name
+from tilewright.schedule.stages.groups import Placed, require_place
 from tilewright.schedule.stages.layouts import LayoutCalls
 from tilewright.schedule.stages.pragmas import llvm_text
 from tilewright.schedule.stages.records import Attachment, Call, Mark, Relation
@@ -19,7 +20,7 @@ from tilewright.tir.buffer import KINDS_OF_SCOPES, is_scope
 from tilewright.tir.iter_var import COMM_REDUCE, ORDERED, THREAD_INDEX, IterVar
 
 
-class Stage(LayoutCalls):
+class Stage(LayoutCalls, Placed):
     """The loops of one operation. Axis handles stay valid until they are split or fused.
 
     Every method checks what it can at the call and records the rest; nothing is transformed before `replay`.
@@ -27,12 +28,12 @@ class Stage(LayoutCalls):
 
     def __init__(self, schedule: Any, op: Operation, key: str, is_output: bool = False) -> None:
         super().__init__(schedule, op)
+        Placed.__init__(self)
         self.origin_op = op
         self.key = key                      # where the stage comes from, equal in every process
         self.is_output = is_output
         self.scope = ""
         self.scope_call: Call | None = None
-        self.attachment: Attachment | None = None
         self.tensorized: Tensorization | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -195,25 +196,8 @@ class Stage(LayoutCalls):
         """
         where = parent.op.name if isinstance(parent, Stage) else repr(parent)
         call = self._call("compute_at", [], f"s[{where}], {axis_name(scope)}")
-        if not isinstance(parent, Stage) or parent._schedule is not self._schedule:
-            call.refuse(f"{where} is not a stage of this schedule", "pass s[T] for a tensor T")
-        self._require_computed(call)
-        if self.is_output:
-            call.refuse(f"{self.op.name} is an output of the schedule",
-                        "only intermediate tensors can be moved")
-        if parent is self:
-            call.refuse("a stage cannot be computed inside itself")
-        self._schedule.scans.require_group(call, self, parent)
-        parent._require_leaf(call, scope)
-        above: Stage | None = parent
-        while above is not None and above.attachment is not None:
-            above = above.attachment.stage
-            if above is self:
-                call.refuse(f"{where} is computed inside {self.op.name}, so this would be a cycle")
-        if not self._schedule.needs(parent, self):
-            call.refuse(f"{where} does not need {self.op.name}, neither directly nor through other stages",
-                        f"attach {self.op.name} to a stage that reads it")
-        self.attachment = Attachment(call, parent, scope)
+        require_place(call, self._schedule, [self], parent, scope, self.group)
+        self.own_place = Attachment(call, parent, scope)
 
     def compute_inline(self) -> None:
         """Compute the elements of this stage where they are read, and store none.
@@ -232,15 +216,15 @@ class Stage(LayoutCalls):
                         "use compute_at instead")
         if len(self.op.outputs) > 1:
             call.refuse(f"{self.op.name} has {len(self.op.outputs)} outputs", "use compute_at instead")
-        self.attachment = Attachment(call)
+        self.own_place = Attachment(call)
 
     def compute_root(self) -> None:
-        """Compute this stage on its own, before everything that reads it (the default).
+        """Compute this stage on its own, before everything that reads it (the default), or where its group is.
 
         Legal when the stage is one of the schedule.
         """
         self._call("compute_root", [])
-        self.attachment = None
+        self.own_place = None
 
     def set_scope(self, scope: str) -> None:
         """Keep the result in memory of the given scope ("local", "shared", ...).
