@@ -1,6 +1,7 @@
 """Steps: memory, in-place updates, plans per shape, optimizers, feeds."""
 import pickle
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -221,3 +222,66 @@ def test_an_executor_and_its_parameters_in_a_pickle():
     np.testing.assert_array_equal(w.data.numpy(), before)
     np.testing.assert_array_equal(got, [train.run(feeds)[0].numpy() for _ in range(3)])
     np.testing.assert_array_equal(w2.data.numpy(), w.data.numpy())
+
+
+@pytest.mark.parametrize("make", [SGD, Momentum, Adam])
+def test_the_learning_rate_may_change_while_training(make):
+    """Half of the steps with one rate and half with another, by NumPy, without a new kernel."""
+    w = parameter("w", np.array([2.0, -1.0]))
+    optimizer = make(0.1)
+    step = Executor([], optimizer.minimize(graph.reduce_sum(w * w), [w]))
+    want, state = np.array([2.0, -1.0]), {"u": 0, "m": 0, "v": 0}
+    for t in range(1, 9):
+        rate = optimizer.learning_rate = 0.1 if t < 5 else np.float32(0.025)
+        g = 2 * want
+        state["u"] = 0.9 * state["u"] + g
+        state["m"], state["v"] = 0.9 * state["m"] + 0.1 * g, 0.999 * state["v"] + 0.001 * g * g
+        adam = state["m"] / (1 - 0.9**t) / (np.sqrt(state["v"] / (1 - 0.999**t)) + 1e-8)
+        want = want - rate * {SGD: g, Momentum: state["u"], Adam: adam}[make]
+        step.run()
+        np.testing.assert_allclose(w.data.numpy(), want, rtol=1e-12)
+    assert len(step._steps) == 1 and repr(optimizer).startswith(f"{make.__name__}(learning_rate=0.025")
+    for wrong in (-1.0, "0.1", float("nan"), True):
+        with pytest.raises(GraphError, match="learning_rate is"):
+            optimizer.learning_rate = wrong
+    assert optimizer.learning_rate == 0.02500000037252903
+
+
+def test_a_training_goes_on_from_what_its_updates_hold():
+    def training():
+        w = parameter("w", np.array([2.0, -1.0]))
+        updates = Adam(0.1).minimize(graph.reduce_sum(w * w), [w])
+        return w, updates, Executor([], updates)
+
+    w, updates, step = training()
+    for _ in range(3):
+        step.run()
+    saved = {u.target.name: u.target.data.numpy().copy() for u in updates}
+    assert set(saved) == {"w", "w.mean", "w.variance", "adam.beta1_power", "adam.beta2_power"}
+    step.run()
+    other, updates, step = training()
+    for u in updates:
+        u.target.data.copyfrom(saved[u.target.name])
+    step.run()
+    assert other.data.numpy().tolist() == w.data.numpy().tolist() != saved["w"].tolist()
+
+
+def test_a_cast_passes_the_gradient_in_the_type_of_its_input():
+    """A product in bfloat16 under a loss in float32, against float64."""
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(8, 4)), rng.normal(size=(4, 3))
+    weights = parameter("w", w.astype(ml_dtypes.bfloat16))
+    fed = placeholder("x")
+    loss = graph.reduce_sum(graph.cast(fed @ weights, "float32") ** 2)
+    second = gradients(graph.reduce_sum(graph.cast(graph.cast(weights, "float64") ** 3, "float32")), [weights])[0]
+    got, cubed = Executor([gradients(loss, [weights])[0], second]).run({fed: x.astype(ml_dtypes.bfloat16)})
+    rounded, inputs = (v.astype(ml_dtypes.bfloat16).astype("float64") for v in (w, x))
+    assert got.dtype == cubed.dtype == "bfloat16"
+    np.testing.assert_allclose(got.numpy().astype("float64"), 2 * inputs.T @ (inputs @ rounded), rtol=0.05, atol=0.3)
+    np.testing.assert_allclose(cubed.numpy().astype("float64"), 3 * rounded**2, rtol=0.01)
+    before = weights.data.numpy().astype("float64")
+    training = Executor([loss], Adam(0.01).minimize(loss, [weights]))
+    losses = [training.run({fed: x.astype(ml_dtypes.bfloat16)})[0].numpy()[0] for _ in range(20)]
+    assert losses[-1] < losses[0] and (weights.data.numpy().astype("float64") != before).any()
+    with pytest.raises(GraphError, match="no differentiable path"):
+        gradients(graph.cast(graph.cast(weights, "int32"), "float32"), [weights])

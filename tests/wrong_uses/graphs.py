@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright import graph
+from tilewright import graph, te
 from tilewright.graph import Executor, TensorType
+from tilewright.graph.operators.elementwise import Elementwise
 
 from .programs import zeros
 from .wrong_use import Section, watch
@@ -381,11 +382,22 @@ def adam_beta():
     graph.Adam(beta1=1.0)
 
 
-@wrong("a gradient through an operator that has none (`cast`)",
-       r"Cast has no gradient")
+class Floor(Elementwise):
+    """An operator of the user's without a gradient."""
+    def scalar(self, *x): return te.floor(x[0])
+
+
+@wrong("a gradient through an operator that has none",
+       r"Floor has no gradient")
 def no_gradient():
     x = graph.parameter("x", zeros(3))
-    graph.gradients(graph.reduce_sum(graph.cast(x, "float64")), [x])
+    graph.gradients(graph.reduce_sum(Floor()(x)), [x])
+
+
+@wrong("`optimizer.learning_rate = -1`",
+       r"SGD: learning_rate is -1, not a finite number of at least 0")
+def set_learning_rate():
+    graph.SGD(0.1).learning_rate = -1
 
 
 @wrong("an update of another shape than the parameter's",

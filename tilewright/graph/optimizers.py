@@ -42,26 +42,42 @@ class SecondMoment(Elementwise):
 
 
 @dataclass(frozen=True)
-class AdamStep(Operator):
-    """p' = p - lr * (m / (1 - b1)) / (sqrt(v / (1 - b2)) + eps).
+class Descent(Operator):
+    """p' = p - rate * x; rate: f64[1], rounded to the dtype of p and x."""
+    pattern = INJECTIVE
+    inplace = (0,)
 
-    b1, b2: [1], beta1 and beta2 to the power of the step. All but p have the dtype of the moments.
+    def infer(self, *inputs: TensorType) -> TensorType:
+        p, x, _ = inputs
+        self.require(p.shape == x.shape, "shapes differ", p, x)
+        return TensorType(p.shape, self.same_float(p, x))
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        p, x, rate = inputs
+        return te.compute(p.shape, lambda *i: p(*i) - x(*i) * rate[0].astype(p.dtype), name="descent")
+
+
+@dataclass(frozen=True)
+class AdamStep(Operator):
+    """p' = p - rate * (m / (1 - b1)) / (sqrt(v / (1 - b2)) + eps).
+
+    b1, b2: [1], beta1 and beta2 to the power of the step; rate: f64[1]. All but p and the rate have the dtype of the
+    moments.
     """
-    learning_rate: float
     epsilon: float
     pattern = INJECTIVE
     inplace = (0,)
 
     def infer(self, *inputs: TensorType) -> TensorType:
-        self.same_float(*inputs[1:])
+        self.same_float(*inputs[1:5])
         return TensorType(inputs[0].shape, self.same_float(inputs[0]))
 
     def compute(self, *inputs: te.Tensor) -> te.Tensor:
-        p, m, v, b1, b2 = inputs
+        p, m, v, b1, b2, rate = inputs
 
         def step(*i: Any) -> Any:
             mean, variance = m(*i) / (1.0 - b1[0]), v(*i) / (1.0 - b2[0])
-            moved = p(*i).astype(m.dtype) - mean * self.learning_rate / (te.sqrt(variance) + self.epsilon)
+            moved = p(*i).astype(m.dtype) - mean * rate[0].astype(m.dtype) / (te.sqrt(variance) + self.epsilon)
             return moved.astype(p.dtype)
         return te.compute(p.shape, step, name="adam")
 
@@ -77,7 +93,7 @@ class Scale(Elementwise):
 def _check_rate(name: str, **values: float) -> None:
     for key, value in values.items():
         unit = key in ("momentum", "beta1", "beta2")
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
         if not (number and 0.0 <= value < (1.0 if unit else float("inf"))):
             wanted = "a number from 0 to below 1" if unit else "a finite number of at least 0"
             raise GraphError(f"{name}: {key} is {value!r}, not {wanted}")
@@ -89,7 +105,33 @@ def _zeros_like(p: Value, what: str, dtype: str | None = None) -> Value:
 
 
 class Optimizer:
-    """`minimize(loss, params)` gives the Updates for an Executor; state starts at zero."""
+    """`minimize(loss, params)` gives the Updates for an Executor; state starts at zero.
+
+    `learning_rate` may be set at any time: the steps that follow use it. It lies in a parameter, `rate`, as the state
+    does: the targets of the updates, by name, are what a training that is to go on later has to keep.
+    """
+
+    def __init__(self, learning_rate: float) -> None:
+        self._check(learning_rate=learning_rate)
+        self.rate = parameter("learning_rate", np.full(1, learning_rate, "float64"))
+
+    @property
+    def learning_rate(self) -> float:
+        assert self.rate.data is not None
+        return float(self.rate.data.numpy()[0])
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        self._check(learning_rate=value)
+        assert self.rate.data is not None
+        self.rate.data.copyfrom(np.full(1, value, "float64"))
+
+    def _check(self, **values: float) -> None:
+        _check_rate(type(self).__name__, **values)
+
+    def __repr__(self) -> str:
+        rest = "".join(f", {k}={v!r}" for k, v in vars(self).items() if k != "rate")
+        return f"{type(self).__name__}(learning_rate={self.learning_rate!r}{rest})"
 
     def minimize(self, loss: Value, params: Sequence[Value]) -> list[Update]:
         """Updates that lower `loss` (its sum, where it has several elements). Raises GraphError for a non-parameter."""
@@ -113,50 +155,41 @@ class Optimizer:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class SGD(Optimizer):
     """p <- p - learning_rate * g."""
-    learning_rate: float
-
-    def __post_init__(self) -> None:
-        _check_rate("SGD", learning_rate=self.learning_rate)
 
     def updates(self, params: Sequence[Value], grads: Sequence[Value]) -> list[Update]:
-        return [Update(p, Axpy(1.0, -self.learning_rate)(p, g)) for p, g in zip(params, grads)]
+        return [Update(p, Descent()(p, g, self.rate)) for p, g in zip(params, grads)]
 
 
-@dataclass(frozen=True)
 class Momentum(Optimizer):
     """u <- momentum * u + g; p <- p - learning_rate * u (Polyak 1964, in PyTorch's form)."""
-    learning_rate: float
-    momentum: float = 0.9
 
-    def __post_init__(self) -> None:
-        _check_rate("Momentum", learning_rate=self.learning_rate, momentum=self.momentum)
+    def __init__(self, learning_rate: float, momentum: float = 0.9) -> None:
+        self._check(momentum=momentum)
+        super().__init__(learning_rate)
+        self.momentum = momentum
 
     def updates(self, params: Sequence[Value], grads: Sequence[Value]) -> list[Update]:
         out = []
         for p, g in zip(params, grads):
             u = _zeros_like(p, "velocity")
             moved = Axpy(self.momentum, 1.0)(u, g)
-            out += [Update(u, moved), Update(p, Axpy(1.0, -self.learning_rate)(p, moved))]
+            out += [Update(u, moved), Update(p, Descent()(p, moved, self.rate))]
         return out
 
 
-@dataclass(frozen=True)
 class Adam(Optimizer):
     """Adam (Kingma and Ba, 2015, algorithm 1), with bias correction.
 
     The moments of 16-bit parameters are kept in float32, where their squares do not vanish.
     """
-    learning_rate: float = 1e-3
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
 
-    def __post_init__(self) -> None:
-        _check_rate("Adam", learning_rate=self.learning_rate, beta1=self.beta1, beta2=self.beta2,
-                    epsilon=self.epsilon)
+    def __init__(self, learning_rate: float = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+                 epsilon: float = 1e-8) -> None:
+        self._check(beta1=beta1, beta2=beta2, epsilon=epsilon)
+        super().__init__(learning_rate)
+        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
     def updates(self, params: Sequence[Value], grads: Sequence[Value]) -> list[Update]:
         out: list[Update] = []
@@ -172,7 +205,7 @@ class Adam(Optimizer):
             m, v = _zeros_like(p, "mean", wide), _zeros_like(p, "variance", wide)
             m2, v2 = Axpy(self.beta1, 1.0 - self.beta1)(m, g), SecondMoment(self.beta2)(v, g)
             out += [Update(m, m2), Update(v, v2),
-                    Update(p, AdamStep(self.learning_rate, self.epsilon)(p, m2, v2, b1, b2))]
+                    Update(p, AdamStep(self.epsilon)(p, m2, v2, b1, b2, self.rate))]
         return out
 
     def _powers(self, dtype: str, out: list[Update]) -> tuple[Value, Value]:

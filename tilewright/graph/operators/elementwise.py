@@ -203,3 +203,24 @@ class Cast(Elementwise):
         return TensorType(inputs[0].shape, self.dtype)
 
     def scalar(self, *x: Any) -> Any: return x[0].astype(self.dtype)
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        """Between floats the gradient is rounded to x's type; to an integer no gradient leads."""
+        return (CastLike()(dy, y.inputs[0]) if dt.is_float(self.dtype) else None,)
+
+
+@dataclass(frozen=True)
+class CastLike(Elementwise):
+    """y = x converted to the dtype of `like`, a float."""
+    shape_only = (1,)
+    inplace = ()
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        return TensorType(inputs[0].shape, self.same_float(inputs[1]))
+
+    def compute(self, *inputs: te.Tensor) -> te.Tensor:
+        x, like = inputs
+        return te.compute(x.shape, lambda *i: x(*i).astype(like.dtype), name="castlike")
+
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        return CastLike()(dy, y.inputs[0]), None
