@@ -8,7 +8,17 @@ from tilewright.script import usage
 from tilewright.script.errors import nearest
 from tilewright.script.operators import as_written, choice, negation, selection
 from tilewright.script.targets import target_of
-from tilewright.script.values import BufferSyntax, DType, Form, Fresh, Function, Group, Meta, cast_as_written
+from tilewright.script.values import (
+    BufferSyntax,
+    DType,
+    Form,
+    Fresh,
+    Function,
+    Group,
+    Meta,
+    cast_as_written,
+    pointer_type,
+)
 from tilewright.support.errors import IRError, ScriptError, described, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import all_of, any_of, ceildiv, intrinsic, result_type
@@ -168,7 +178,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "FloorMod": _operator("floormod"), "TruncDiv": _operator("truncdiv"), "TruncMod": _operator("truncmod"),
     "call_llvm_pure_intrin": _llvm(call_llvm_pure_intrin), "call_llvm_intrin": _llvm(call_llvm_intrin),
     "llvm_lookup_intrinsic_id": llvm_lookup_intrinsic_id,
-    "target": target_of, "ceildiv": ceildiv, "all": all_of, "any": any_of, "address_of": _address, "print": _print,
+    "Ptr": pointer_type, "ptr": pointer_type, "target": target_of,
+    "ceildiv": ceildiv, "all": all_of, "any": any_of, "address_of": _address, "print": _print,
     "StringImm": _string,
     "min_value": lambda dtype: min_value(_dtype_name(dtype)), "max_value": lambda dtype: max_value(_dtype_name(dtype)),
     "infinity": lambda dtype: max_value(_dtype_name(dtype)), "meta_var": Meta,

@@ -3,17 +3,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tilewright.arith.axis_domains import departures
 from tilewright.script.blocks import AXES, Blocks
 from tilewright.script.environment import Environment
 from tilewright.script.errors import TOO_DEEP, Source
-from tilewright.script.values import BufferType, DType
+from tilewright.script.values import BufferType, DType, Pointer
 from tilewright.support.errors import StructuralError
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.node import walk
+from tilewright.tir.results import always_returns, returns
 from tilewright.tir.stmt import BlockRealize, PrimFunc, Stmt
 from tilewright.tir.verify import verify
 
@@ -34,6 +36,7 @@ def parse_function(source: Source, node: ast.FunctionDef, outer: Environment,
 class _Function(Blocks):
     def function(self, node: ast.FunctionDef, annotations: Mapping[str, Any], private: bool, check: bool) -> PrimFunc:
         self.params: dict[Var, Buffer | None] = {}
+        self.pointers: dict[Var, Pointer] = {}           # parameters that state what they point to
         a = node.args
         for wrong in (a.vararg, a.kwarg, *a.kwonlyargs, *a.defaults):
             if wrong is not None:
@@ -50,6 +53,7 @@ class _Function(Blocks):
         func = PrimFunc(tuple(self.params), body, {p: b for p, b in self.params.items() if b is not None}, attrs)
         if check:
             self.check(node, func, body)
+            self.require_result(node, body, annotations.get("return"))
         return func
 
     def parameter(self, arg: ast.arg, known: Any) -> None:
@@ -63,12 +67,17 @@ class _Function(Blocks):
             if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
                 annotation = self.quoted(annotation, annotation.value)
             known = self.value(annotation)
+        if isinstance(known, Var) and arg.annotation is not None:       # T.handle(...) says more as it is written
+            known = self.value(arg.annotation)
         buffer = None
         if isinstance(known, BufferType):
             buffer = self.guard(arg, known.named, arg.arg)
             param = Var(arg.arg, "handle")
         elif isinstance(known, DType):
             param = Var(arg.arg, known.name)
+        elif isinstance(known, Pointer):
+            param = Var(arg.arg, "handle")
+            self.pointers[param] = known
         else:
             self.fail(arg, f"the parameter {arg.arg} is annotated with no type of T",
                       'T.Buffer((16,), "float32"), T.int32, T.handle')
@@ -84,6 +93,33 @@ class _Function(Blocks):
         for n in ast.walk(inner):
             ast.copy_location(n, node)
         return inner
+
+    def require_result(self, node: ast.FunctionDef, body: Stmt, known: Any) -> None:
+        """What T.ret gives is of the dtype that the function states, if it states one."""
+        if not always_returns(body):
+            self.fail(node, "T.ret does not stand on every way through the function")
+        if node.returns is None:
+            return
+        stated = self.value(node.returns) if known is None or isinstance(known, str) else known
+        found = next((r.args[0].dtype for r in returns(body)), None)
+        if isinstance(stated, DType) and stated.name != found:
+            self.fail(node.returns, f"the function returns {found or 'nothing'}, not {stated.name}",
+                      f'T.ret(T.Cast("{stated.name}", ...)) is the last thing that it does')
+
+    def alias(self, node: ast.AST, kind: BufferType, name: str) -> Buffer:
+        """A buffer in memory that there is. The first in that of a parameter is the parameter's buffer."""
+        param = kind.data
+        if not isinstance(param, Var) or param not in self.params:
+            return self.guard(node, kind.named, name)
+        first = self.params[param]
+        if first is not None:
+            return self.guard(node, replace(kind, data=first).named, name)
+        known = self.pointers.get(param, kind)
+        if known.dtype != kind.dtype or known.scope != kind.scope:
+            self.fail(node, f"{param.name} points to {known.dtype} in scope {known.scope}, "
+                      f"not to {kind.dtype} in scope {kind.scope}")
+        buffer = self.params[param] = self.guard(node, replace(kind, data=None).named, name)
+        return buffer
 
     def match_parameter(self, node: ast.AST, param: Any, buffer: Buffer) -> None:
         """A = T.match_buffer(a, ...) for a parameter a: T.handle."""

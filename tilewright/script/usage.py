@@ -100,6 +100,11 @@ FORMS |= {"axis.S": FORMS["axis.spatial"].replace(".spatial", ".S"),
 FUNCTIONS: dict[str, str] = {
     "if_then_else": """T.if_then_else(condition, a, b, dtype=None)
 a where the condition holds, else b; only the one chosen is evaluated. `a if condition else b` is the same.""",
+    "ret": """T.ret(value)
+What the function returns, a number. It is the last thing that the function does, on every way through it.""",
+    "Ptr": """T.Ptr(dtype, storage_scope="global")
+The type of a parameter that is the address of elements, T.handle("float32"): `A = T.decl_buffer((4,), data=p)` says
+how they lie.""",
     "target": """T.target(target_config, host=None)
 A target, by its text or a dict: `T.func_attr({"target": T.target("llvm -mcpu=znver4")})`.""",
     "Select": "T.Select(condition, a, b)\na where the condition holds, else b; both may be evaluated.",

@@ -12,7 +12,7 @@ from tilewright.script import usage
 from tilewright.support.errors import ArgumentError, ScriptError, described, with_hint
 from tilewright.support.target import Target
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer, decl_buffer
+from tilewright.tir.buffer import KINDS_OF_SCOPES, Buffer, decl_buffer, is_scope
 from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.expr import Cast, Expr, FloatImm, Var
 from tilewright.tir.node import Node
@@ -94,6 +94,20 @@ class Meta:
     value: Any
 
 
+@dataclass(frozen=True)
+class Pointer:
+    """T.handle("float32", "shared"): the type of a parameter that is the address of elements."""
+    dtype: str
+    scope: str = "global"
+
+
+def pointer_type(dtype: Any, storage_scope: str = "global") -> Pointer:
+    """T.handle(dtype, storage_scope), T.Ptr(dtype, storage_scope). Raises ScriptError for what is no dtype or scope."""
+    if not is_scope(storage_scope or "global"):
+        raise ScriptError(with_hint(f"{described(storage_scope)} is not a storage scope", KINDS_OF_SCOPES))
+    return Pointer(dtype.name if isinstance(dtype, DType) else dt.canonical(dtype), storage_scope or "global")
+
+
 @dataclass(frozen=True, repr=False)
 class DType:
     """T.int32: a parameter's annotation, the constructor of constants, a cast of expressions."""
@@ -105,16 +119,16 @@ class DType:
     def __repr__(self) -> str:
         return f"T.{self.name}"
 
-    def __call__(self, value: Any = None, is_size_var: bool = False) -> Expr:
+    def __call__(self, value: Any = None, storage_scope: str = "global", *, is_size_var: bool = False) -> Any:
         """A constant or a cast; a new variable without a value, be it an extent or not, and for a pointer, of whose
         contents the type is given."""
-        if self.name == "handle" and isinstance(value, str):
-            dt.canonical(value)
-            return Var("v", self.name)
-        return Var("v", self.name) if value is None else self.of(value)
+        x = None if value is None else self.of(value, storage_scope)
+        return Var("v", self.name) if x is None or isinstance(x, Pointer) else x
 
-    def of(self, value: Any) -> Expr:
+    def of(self, value: Any, storage_scope: str = "global") -> Any:
         """value as this type: numbers and "nan", "inf" become constants, expressions are cast."""
+        if self.name == "handle" and isinstance(value, (str, DType)):
+            return pointer_type(value, storage_scope)
         if isinstance(value, Expr):
             return cast(self.name, value)
         if isinstance(value, str):

@@ -79,7 +79,7 @@ class Variables(Macros):
             if x.data is None:
                 self.fail(node, f"nothing says where the memory of {name} is", "T.alloc_buffer(...) allocates; "
                           "T.Buffer(..., data=A.data) is another view of A")
-            self.names.define(name, self.guard(node, x.named, name))
+            self.names.define(name, self.alias(node, x, name))
         elif is_expression(x) or is_number(x):
             if self.names.is_outer_variable(name):
                 self.fail(node, f"the variable {name} is bound outside; to bind it here would not change it there",
@@ -136,11 +136,15 @@ class Variables(Macros):
         """name = T.decl_buffer(...): memory from here on; with data=, another view of memory that there is."""
         name = self.target(target)
         kind, annotations = self.buffer_arguments(node)
+        if kind.data is not None:
+            self.names.define(name, self.alias(node, kind, name))
+            return None
         buffer = self.guard(node, kind.named, name)
         self.names.define(name, buffer)
-        if kind.data is not None:
-            return None
         return Around(lambda body: Allocate(buffer, body, annotations), node)
+
+    def alias(self, node: ast.AST, kind: BufferType, name: str) -> Buffer:
+        raise NotImplementedError
 
     def allocate(self, node: ast.Call, target: ast.AST | None) -> Around:
         """name = T.allocate([extents], dtype, scope): memory that T.Buffer(..., data=name) gives a shape."""

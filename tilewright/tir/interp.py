@@ -31,8 +31,8 @@ _PROGRAMS: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()  # holds the IR too
 
 def run(
     func: PrimFunc, *args: Any, check: bool = True, externs: Mapping[str, Callable[..., Any]] | None = None
-) -> None:
-    """Execute func in place: args[k] is the array (or number) for func.params[k].
+) -> Any:
+    """Execute func in place: args[k] is the array (or number) for func.params[k]. Gives what it returns, or None.
 
     `check=False` leaves out the search for races. `externs` gives the functions behind call_extern and
     call_packed by name; they receive arrays and numbers. Raises InterpreterError, also for arguments that do
@@ -46,11 +46,14 @@ def run(
     program, stored = build() if externs else _cached((id(func), check, *symbols.values()), func, build)
     lists = {p: _to_list(func.buffer_map[p], a, symbols) for p, a in arrays.items()}
     _refuse_aliases(func, arrays, stored)
+    results = program.results                                       # type: ignore[union-attr]
+    results.clear()
     with np.errstate(all="ignore"):
         program(*lists.values(), *scalars.values())
     for p, a in arrays.items():
         if id(func.buffer_map[p].data) in stored:
             _write_back(func.buffer_map[p], a, lists[p], symbols)
+    return results[0] if results else None
 
 
 def evaluate(e: Expr, env: Mapping[Var, Any] | None = None) -> Any:
@@ -131,7 +134,9 @@ def _compile(
         )
         c.env[id(p)] = c.env[id(b.data)] = V(name)
     c.stmt(func.body)
-    return _program(c, names + [f"s{k}" for k in range(len(scalars))], " return None"), c.plan.stored
+    program = _program(c, names + [f"s{k}" for k in range(len(scalars))], " return None")
+    program.results = c.results                                                # type: ignore[attr-defined]
+    return program, c.plan.stored
 
 
 # arguments --------------------------------------------------------------------------------------------

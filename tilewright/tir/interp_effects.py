@@ -21,6 +21,7 @@ class EffectCompiler(MemoryCompiler):
     def __init__(self, func: PrimFunc, externs: Mapping[str, Callable[..., Any]]) -> None:
         super().__init__(func.name, func)
         self.func, self.externs = func, externs
+        self.results: list[Any] = []  # of the run that goes on
         self.in_group = False  # inside a generator that is one thread of a block
 
     def effect(self, e: Call) -> V:
@@ -33,6 +34,9 @@ class EffectCompiler(MemoryCompiler):
         if e.op == "Assert":
             c = self.keep(self.emit(e.args[0]))
             self.line(f"if not {c.text}: assertion({self.site()}, {failure(e.args[1], e.args[0])!r})")
+            return V("0")
+        if e.op == "ret":
+            self.line(f"{self.constant(self.results, ('results', ''))}.append({self.emit(e.args[0]).text})")
             return V("0")
         if e.op == "access_ptr":
             return self.pointer(e)

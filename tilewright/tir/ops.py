@@ -193,6 +193,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "strides": Intrinsic(-1, "pure"),              # (strides...): the last argument of access_ptr to memory that is
                                                    # not compact
     "assume": Intrinsic(1, "effect"),
+    "ret": Intrinsic(1, "effect"),                 # (value,): what the function returns, at its end
     "Assert": Intrinsic(2, "effect"),              # (condition, StringImm message): an error where it does not hold
     "prefetch": Intrinsic(1, "effect"),            # (Load,): bring the element's line near
     "sync": Intrinsic(1, "effect"),                # (StringImm scope,): barrier of a thread block

@@ -11,6 +11,7 @@ from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.node import Node, walk
 from tilewright.tir.printer_expr import is_expression, symbols, type_text
 from tilewright.tir.printer_stmt import StmtPrinter
+from tilewright.tir.results import result_dtype
 from tilewright.tir.stmt import BlockRealize, IRModule, PrimFunc, Stmt
 
 
@@ -80,7 +81,8 @@ class _Printer(StmtPrinter):
                 self.names.alias(b.data, f"{self.names.of(b)}.data")
         name = identifier(name)
         self.line("@T.prim_func" if "global_symbol" in func.attrs else "@T.prim_func(private=True)")
-        self.line(f"def {name}({', '.join(params)}):", func)
+        result = result_dtype(func)
+        self.line(f"def {name}({', '.join(params)}){f' -> {type_text(result)}' if result else ''}:", func)
         outer, self.indent = self.indent, self.indent + "    "
         attrs = {k: v for k, v in func.attrs.items() if not (k == "global_symbol" and v == name)}
         if attrs:

@@ -10,6 +10,7 @@ from tilewright.tir.accesses import Use, uses
 from tilewright.tir.buffer import BufferRegion
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.node import Node, children
+from tilewright.tir.results import wrong_return
 from tilewright.tir.stmt import (
     FOR_KINDS,
     THREAD_BINDING,
@@ -72,6 +73,9 @@ class _Verifier(ExpressionVerifier):
                 isinstance(f.body, BlockRealize) and not f.body.iter_values, "the body is not a root block"
             )
         self.stmt(f.body)
+        wrong = wrong_return(f)
+        if wrong is not None:
+            self.fail(*wrong)
 
     # statements --------------------------------------------------------------------------------------------
     def stmt(self, s: Node) -> None:

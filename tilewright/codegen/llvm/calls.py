@@ -17,6 +17,7 @@ from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.assertion import failure
 from tilewright.tir.buffer import Load
+from tilewright.tir.conversion import cast
 from tilewright.tir.expansion import expanded
 from tilewright.tir.expr import Call, Expr, StringImm
 from tilewright.tir.ops import INTRINSICS
@@ -148,6 +149,15 @@ def _if_vector(fn: FunctionEmitter, test: str, lanes: int, a: Expr, b: Expr, typ
 @emits(CALLS, "assume")
 def emit_assume(fn: FunctionEmitter, e: Call) -> str:
     fn.do(f"call void {fn.module.declare('llvm.assume', 'void', 'i1')}(i1 {fn.expr(e.args[0])})")
+    return "0"
+
+
+@emits(CALLS, "ret")
+def emit_ret(fn: FunctionEmitter, e: Call) -> str:
+    """Leaves the value, in 64 bits, where the packed entry asks for it."""
+    value = e.args[0]
+    wide = "float64" if dt.is_float(value.dtype) else "int64"
+    fn.do(f"store {register_type(wide)} {fn.expr(cast(wide, value))}, ptr %result, align 8")
     return "0"
 
 

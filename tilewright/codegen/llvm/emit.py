@@ -21,6 +21,7 @@ from tilewright.codegen.llvm.parallel import pointer_attributes
 from tilewright.codegen.llvm.types import register_type
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
+from tilewright.tir.results import result_dtype
 from tilewright.tir.stmt import PrimFunc
 
 
@@ -40,7 +41,7 @@ def emit_module(funcs: Sequence[PrimFunc], features: frozenset[str] = frozenset(
         layout = kernel_layout(func)
         define_kernel(module, func, layout)
         fault = f"{func.name}__fault"
-        define_packed(module, layout, f"@{fault}" if module.has_global(fault) else None)
+        define_packed(module, layout, f"@{fault}" if module.has_global(fault) else None, result_dtype(func))
     return module.text(extra) + attribute_groups(features)
 
 
@@ -66,6 +67,8 @@ def define_kernel(module: ModuleBuilder, func: PrimFunc, layout: KernelLayout) -
     for k, var in enumerate(layout.values):
         fn.values[var] = f"%s{k}"
         parameters.append(f"{register_type(var.dtype)} %s{k}")
+    if result_dtype(func) is not None:
+        parameters.append("ptr noalias nocapture writeonly %result")
     fn.natural.update({v: dt.extent_limit(v.dtype) for v in layout.symbols})
     fn.stmt(func.body)
     module.define(

@@ -7,13 +7,15 @@ from tilewright.codegen.llvm.layout import KernelLayout
 from tilewright.codegen.llvm.small_floats import from_memory
 from tilewright.codegen.llvm.types import memory_type, register_type
 from tilewright.runtime.signature_table import encode
+from tilewright.tir import dtype as dt
 
 
-def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None) -> None:
+def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None, result: str | None = None) -> None:
     """Adds the wrapper that checks the arguments (tw_check_args), unpacks the slots and calls the kernel.
 
-    It returns 0 with a None result, or -1 after tw_report of an error. `fault` is the global in which the
-    kernel leaves the number of a failed check; None when it has none.
+    It returns 0 with the result, or -1 after tw_report of an error. `fault` is the global in which the kernel
+    leaves the number of a failed check; None when it has none. `result` is the dtype of what the kernel returns, for
+    which it gets the address of 64 bits; None: nothing.
     """
     name, table = layout.name, encode(layout.signature)
     signature = module.global_data(
@@ -23,6 +25,7 @@ def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None
     slots = max(1, layout.signature.num_slots)
     lines = [
         f"  %slots = alloca [{slots} x i64], align 8",
+        *(["  %result = alloca i64, align 8", "  store i64 0, ptr %result, align 8"] if result is not None else []),
         f"  %bad = call i32 {check}(ptr %args, i32 %n, ptr {signature}, ptr %slots)",
         "  %ok = icmp eq i32 %bad, 0",
         f"  br i1 %ok, label %run, label %fail, !prof {module.metadata(LIKELY)}",
@@ -33,14 +36,17 @@ def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None
     for k, dtype in enumerate([*("handle" for _ in layout.buffers), *(v.dtype for v in layout.values)]):
         slot = fn.value(f"getelementptr inbounds i64, ptr %slots, i64 {k}")
         arguments.append(f"{register_type(dtype)} {_scalar(fn, dtype, slot)}")
+    if result is not None:
+        arguments.append("ptr %result")
     lines += fn.lines
     lines.append(f"  call void @{name}__kernel({', '.join(arguments)})")
     if fault is not None:
         lines += _fault_lines(module, fault)
     lines += [
-        "  store i64 0, ptr %ret, align 8",
+        f"  store i64 {_type_index(result)}, ptr %ret, align 8",
         "  %value = getelementptr inbounds i64, ptr %ret, i64 1",
-        "  store i64 0, ptr %value, align 8",
+        *(["  store i64 0, ptr %value, align 8"] if result is None else
+          ["  %bits = load i64, ptr %result, align 8", "  store i64 %bits, ptr %value, align 8"]),
         "  ret i32 0",
         "fail:",
         "  ret i32 -1",
@@ -51,6 +57,11 @@ def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None
         + "\n".join(lines)
         + "\n}",
     )
+
+
+def _type_index(dtype: str | None) -> int:
+    """The ffi's number for None, an integer, a bool or a float."""
+    return 0 if dtype is None else 3 if dt.is_float(dtype) else 2 if dtype == "bool" else 1
 
 
 def _scalar(fn: FunctionEmitter, dtype: str, slot: str) -> str:

@@ -59,6 +59,7 @@ def write_at(sch: Schedule, loop: LoopRV, block: BlockRV, write_buffer_index: in
 def _as_copy(sch: Schedule, copy: BlockRV, loop: LoopRV) -> BlockRV:
     """The loops of the copy below loop as one block, with the annotation."""
     loops = [sch.loop_rv(x) for x in sch.loops_above(copy)]
-    whole = blockize(sch, loops[loops.index(loop) + 1])
+    inner = loops[loops.index(loop) + 1:]
+    whole = blockize(sch, inner[0] if inner else [copy])          # no loop: a buffer of no dimensions
     annotate(sch, whole, AUTO_COPY, True)
     return whole
