@@ -30,7 +30,6 @@ INSTEAD = {
     "script.relax": "build the model with tilewright.graph",
     "te.autodiff": "differentiate the model with tilewright.graph.gradients",
     "te.gradient": "differentiate the model with tilewright.graph.gradients",
-    "ir.register_op_attr": "code generation has its own table: tilewright.tir.register_llvm_intrinsic adds a row",
     "hardware_intrin": "it is in no release of TVM",
     "topi": "write it in te; the operators of tilewright.graph have compute rules to start from",
     "ir_pass": "print(tvm.lower(s, args, simple_mode=True)) shows the loops; passes of your own are "
@@ -52,7 +51,6 @@ INSTEAD = {
     "node": "tvm.tir.PrimExpr and tvm.tir.Stmt",
     "codegen": "tvm.build",
     "build_module": "tvm.build and tvm.lower",
-    "intrin.register_intrin_rule": "an operator is a row of a table here: see docs/extending.md",
     "contrib.clang": "clang -S -emit-llvm -O2; s[C].pragma(axis, \"import_llvm\", text or path of the .ll)",
     "contrib.cblas": "tilewright.compile schedules a product in te; te.extern with call_packed calls Python",
     "contrib.mkl": "tilewright.compile schedules a product in te; te.extern with call_packed calls Python",

@@ -13,6 +13,7 @@ from tilewright.compat import (
     building,
     contrib,
     early,
+    intrinsics,
     node_json,
     nodes,
     passes,
@@ -48,7 +49,8 @@ _INTRINSICS = {**{name: getattr(te, name) for name in (
 _EXPRESSIONS = {
     **{name: f for name, f in _public(te).items() if callable(f) and not isinstance(f, type)}, **_INTRINSICS,
     **_INDEXING, "Range": nodes.Range, "convert": values.convert_any, "decl_buffer": values.decl_buffer,
-    "build_config": build_config}
+    "build_config": build_config,
+    "register_intrin_rule": intrinsics.register_intrin_rule}
 _ERRORS = {
     "TVMError": errors.TilewrightError, "InternalError": errors.TensorExpressionError,
     "OpError": errors.GraphError,
@@ -65,7 +67,8 @@ _TIR = {
                                           "tilewright.tir.iter_var", "tilewright.tir.conversion",
                                           "tilewright.tir.arithmetic")},
     **_INDEXING, **nodes.OPERATORS, **nodes.FUNCTIONS, **nodes.LITERALS, **nodes.NODES, **values.NODES,
-    "Range": nodes.Range, "ForKind": nodes.ForKind, "decl_buffer": values.decl_buffer,
+    "Range": nodes.Range, "ForKind": nodes.ForKind, "CallEffectKind": intrinsics.CallEffectKind,
+    "decl_buffer": values.decl_buffer,
     "PrimExpr": tir.Expr, "Stmt": tir.Stmt, "IndexMap": IndexMap, "stmt_seq": lambda *stmts: tir.seq(stmts),
     **schedules.NAMES,
     "assume": lambda condition: tir.intrinsic("assume", condition),
@@ -76,7 +79,8 @@ _IR = {
     "make_node": nodes.make_node, "IntImm": nodes.LITERALS["IntImm"], "FloatImm": nodes.LITERALS["FloatImm"],
     "structural_equal": tir.structural_equal, "structural_hash": tir.structural_hash,
     "assert_structural_equal": tir.assert_structural_equal, "save_json": node_json.save_json,
-    "load_json": node_json.load_json, "Node": tir.Node, **values.TYPES, "Array": values.Array, "Map": values.Map,
+    "load_json": node_json.load_json, "Node": tir.Node, **values.TYPES, **intrinsics.IR_NAMES,
+    "Array": values.Array, "Map": values.Map,
 }
 _DTYPES = {name: name for name in ("int32", "float32", "handle")}              # as attributes of tvm, up to 0.6
 _BUILDING = {"lower": building.lower, "build": building.build}
@@ -148,7 +152,8 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.ir_pass": (early.IR_PASS, "Visits of IR, 2018 spelling."),
     "tvm.intrin": ({**{name: _TIR[name] for name in (
         "exp", "log", "tanh", "sigmoid", "sqrt", "floor", "ceil", "trunc", "round", "power", "popcount")},
-        **_INTRINSICS}, "Functions, 2018 spelling."),
+        **_INTRINSICS, "register_intrin_rule": intrinsics.register_intrin_rule}, "Functions, 2018 spelling."),
+    "tvm.ir.op": (intrinsics.IR_NAMES, "Functions that are called by name."),
     "tvm.module": ({"Module": runtime.Module, "load": runtime.load_module, "enabled": adapters.enabled},
                    "Compiled modules, 2018 spelling."),
     "tvm.te.schedule": (te_schedule.NAMES, "Schedules of stages."),

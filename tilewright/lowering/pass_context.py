@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.lowering.instruments import METHODS, PassInfo, observed, tell
+from tilewright.lowering.intrin_rules import RULES
 from tilewright.support import config
 from tilewright.support.errors import ArgumentError, described, with_hint
 from tilewright.tir.stmt import IRModule, PrimFunc
@@ -113,8 +114,8 @@ class Options:
 
     @property
     def key(self) -> str | None:
-        """What distinguishes compiled objects; None: it is not kept: passes have no name, or are watched."""
-        return None if self.passes or self.instruments else f"checked={self.checked} skipped={self.skipped}"
+        """What distinguishes compiled objects; None: it is not kept: passes and rules have no name."""
+        return None if self.passes or self.instruments or RULES else f"checked={self.checked} skipped={self.skipped}"
 
 
 class PassContext:

@@ -17,6 +17,7 @@ from tilewright.lowering.flatten_buffers import flatten_buffers
 from tilewright.lowering.hoist_guards import hoist_guards
 from tilewright.lowering.inject_prefetch import inject_prefetches
 from tilewright.lowering.instruments import PassInfo, observed
+from tilewright.lowering.intrin_rules import RULES, apply_rules
 from tilewright.lowering.lower_blocks import lower_blocks
 from tilewright.lowering.lower_match_buffer import lower_match_buffer
 from tilewright.lowering.merge_kernels import merge_kernels
@@ -163,6 +164,8 @@ def lower(func: PrimFunc, target: object = None, simple_mode: bool = False,
     """
     options = current_options() if options is None else options
     passes = passes_for(options, simple_mode)
+    if RULES:
+        func = apply_rules(func, str(getattr(target, "kind", "llvm")))
     check, folder = bool(config.get("VERIFY")), config.get("DUMP")
     number = next(_dumps) if folder else 0
     for step, p in enumerate(passes):
