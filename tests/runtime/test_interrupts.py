@@ -1,4 +1,9 @@
 """KeyboardInterrupt, SystemExit and their like in a packed Python function: they leave the kernel as they were."""
+import signal
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 
@@ -62,3 +67,46 @@ def test_an_interrupt_that_was_caught_inside_is_over():
 
     with pytest.raises(ValueError, match="something else"):
         scheduled(False)(np.zeros(8, "int32"), 0)
+
+
+SPIN = """
+    import os, signal, sys, threading, time
+    import numpy as np
+    import tilewright as tw
+    from tilewright.script import from_source
+
+    f = tw.build(from_source('''
+    @T.prim_func
+    def spin(A: T.Buffer((64,), 'int32'), n: T.int32):
+        for r in T.KIND(64):
+            with T.block('b'):
+                vr = T.axis.spatial(64, r)
+                A[vr] = 1
+                for i in range(n):
+                    A[vr] = A[vr] * 1664525 + 1013904223
+    '''))
+    a, n, took = np.zeros(64, "int32"), 100_000, 0
+    while took < 0.4:
+        n, start = 2 * n, time.monotonic()
+        f(a, n)
+        took = time.monotonic() - start
+    want = a.copy()
+    a[:] = 0
+    if sys.argv[1] == "default":
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Timer(took / 4, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        f(a, n)
+    except KeyboardInterrupt:
+        print("interrupted", (a == want).all(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+def test_ctrl_c_is_raised_behind_the_kernel_whose_result_is_whole(kind):
+    """As docs/safety.md says, with what it says to do about it."""
+    code = textwrap.dedent(SPIN).replace("KIND", kind)
+    done = subprocess.run([sys.executable, "-c", code, "python"], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "interrupted True\n"), done.stderr
+    done = subprocess.run([sys.executable, "-c", code, "default"], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (-signal.SIGINT, ""), done.stderr
