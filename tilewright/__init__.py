@@ -8,7 +8,8 @@ __version__ = "0.1.0"
 
 # name -> where it lives ("": the package of that name). Loaded at first use, so that a program pays for what it uses.
 _NAMES = {
-    **dict.fromkeys(("build", "compile", "explain", "lower"), "tilewright.driver"),
+    **dict.fromkeys(("build", "compile", "lower"), "tilewright.driver"),
+    "explain": "tilewright.driver.explanation",
     "profile": "tilewright.driver.profiles",
     **dict.fromkeys(("Target", "target"), "tilewright.support.target"),
     **dict.fromkeys(("Schedule",), "tilewright.schedule"),

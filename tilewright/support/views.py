@@ -1,9 +1,7 @@
 """What objects show of themselves, in a terminal and in a notebook: a title, a short table, and listings of code."""
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 MOST_ROWS = 24                # of a table
 MOST_LINES = 200              # of a listing in a notebook
@@ -11,16 +9,15 @@ WIDEST = 96                   # characters of a cell, and of a title
 LIGHT = "default"             # style of Pygments
 
 
-@dataclass(frozen=True)
 class View:
     """A title over a table, whose rows are as long as each other.
 
     listings: (heading, function that gives the code), for notebooks only.
     """
-    title: str
-    rows: Sequence[Sequence[str]] = ()
-    columns: Sequence[str] = ()
-    listings: Sequence[tuple[str, Callable[[], object]]] = ()
+
+    def __init__(self, title: str, rows: Sequence[Sequence[str]] = (), columns: Sequence[str] = (),
+                 listings: Sequence[tuple[str, Callable[[], object]]] = ()) -> None:
+        self.title, self.rows, self.columns, self.listings = title, rows, columns, listings
 
     def __str__(self) -> str:
         """The title alone, or with the table below it, its columns aligned. Long cells and tables are cut."""
@@ -97,4 +94,4 @@ def _cut(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return html.escape(_cut(text))
+    return _cut(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
