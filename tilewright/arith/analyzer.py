@@ -28,7 +28,10 @@ from tilewright.arith.linear import Atom, Bounds, Linear, structural_key
 from tilewright.arith.proof import positive
 from tilewright.arith.values import simplify_value
 from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Var
+from tilewright.tir.node import children
+from tilewright.tir.places import is_index
 
 
 class Analyzer(Context):
@@ -262,6 +265,17 @@ class Analyzer(Context):
     def prove(self, condition: Expr) -> bool:
         """True when condition is shown to hold; False when it is not (it may hold all the same)."""
         return prove(self, condition)
+
+    def same_everywhere(self, e: Expr) -> bool:
+        """True when e is shown to mean the same as an index and as a value: what variables make in it does not wrap."""
+        if not is_index(e):
+            return all(self.same_everywhere(c) for c in children(e) if isinstance(c, Expr) and not isinstance(e, Load))
+        if e.dtype not in self.types:
+            return isinstance(e, (Var, IntImm))
+        with self.places(False):
+            value = form_of(self, e)
+            fits = self.fits(value, e.dtype)
+        return fits and value.key == form_of(self, e).key
 
     def bounds(self, e: Expr | int) -> Bounds:
         """(least, greatest) value of an integer expression, inclusive; None for an unknown side."""

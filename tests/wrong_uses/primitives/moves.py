@@ -263,6 +263,12 @@ for i, j in T.grid(4, 4):
 """, "B[vi] = X[vi % 7]").compute_inline("P")
 
 
+@wrong("`compute_inline` of a value that may wrap into an index, where it would not",
+       r"vi \* 65536 \* 65536 // 65536 may wrap around in int32, and would not in an index of block Q")
+def inline_wrapping_index():
+    pair("X[vi] = vi * 65536 * 65536 // 65536", "B[vi] = A[X[vi] % 8]").compute_inline("P")
+
+
 @wrong("`compute_inline` into a block that writes what the vanishing one reads",
        r"block Q writes A, which block P reads")
 def inline_into_writer():
