@@ -10,6 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.runtime import perf
+from tilewright.support.errors import ArgumentError
 
 
 @pytest.fixture
@@ -67,3 +68,13 @@ def test_nothing_is_written_unless_asked(tmp_path):
         out = subprocess.run([sys.executable, "-c", program], env={**os.environ, "TILEWRIGHT_PERF": setting},
                              capture_output=True, text=True, timeout=60)
         assert out.stdout.split() == expected, out.stderr
+
+
+@pytest.mark.parametrize("plant", [lambda path: path.symlink_to(path.with_name("precious")), os.mkfifo],
+                         ids=["link", "pipe"])
+def test_what_others_left_in_the_place_of_the_file_is_not_written_to(map_file, tmp_path, plant):
+    (tmp_path / "precious").write_text("kept")
+    plant(map_file)
+    with pytest.raises(ArgumentError, match=r"TILEWRIGHT_PERF=1: .*perf\.map cannot be written"):
+        scaled("perf_planted")["perf_planted"]
+    assert (tmp_path / "precious").read_text() == "kept"

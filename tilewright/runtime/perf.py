@@ -11,6 +11,9 @@ from pathlib import Path
 from tilewright.runtime import elf
 from tilewright.support.errors import ArgumentError
 
+# the folder is everybody's: no link that somebody left there is followed, no pipe waited for
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
 
 def map_file() -> Path:
     """Where `perf` looks for the names of this process."""
@@ -24,7 +27,7 @@ def write_names(objects: Sequence[bytes], address: Callable[[str], int]) -> None
     """
     lines = [f"{start:x} {size:x} {name}\n" for data in objects for name, start, size in _placed(data, address)]
     try:
-        with map_file().open("a") as file:
+        with open(os.open(map_file(), _APPEND, 0o644), "a") as file:
             file.writelines(lines)
     except OSError as error:
         raise ArgumentError(f"TILEWRIGHT_PERF=1: {map_file()} cannot be written: {error.strerror}") from None
