@@ -12,6 +12,7 @@ from tilewright.compat import (
     arith,
     building,
     contrib,
+    diagnostics,
     early,
     intrinsics,
     node_json,
@@ -20,6 +21,7 @@ from tilewright.compat import (
     schedules,
     stmt_functor,
     te_schedule,
+    tools,
     transforms,
     values,
 )
@@ -29,8 +31,8 @@ from tilewright.lowering.pass_context import PassContext, PrimFuncPass, build_co
 from tilewright.runtime.timing import BenchmarkResult
 from tilewright.schedule.index_map import IndexMap
 from tilewright.schedule.stages.facade import StageSchedule
-from tilewright.script import from_source, ir_module
 from tilewright.script import ir as script_ir
+from tilewright.script import ir_module
 from tilewright.script import tir as script_tir
 from tilewright.support import errors
 from tilewright.tir import ir_builder
@@ -53,7 +55,7 @@ _EXPRESSIONS = {
     "register_intrin_rule": intrinsics.register_intrin_rule}
 _ERRORS = {
     "TVMError": errors.TilewrightError, "InternalError": errors.TensorExpressionError,
-    "OpError": errors.GraphError,
+    "OpError": errors.GraphError, "DiagnosticError": errors.ScriptError,
 }
 _FUNCTIONS = {"register_func": runtime.register_func, "get_global_func": runtime.get_global_func}
 _DEVICES = {**{kind: functools.partial(adapters.device, kind) for kind in ("opencl", "metal", "vulkan", "rocm")},
@@ -79,7 +81,7 @@ _IR = {
     "make_node": nodes.make_node, "IntImm": nodes.LITERALS["IntImm"], "FloatImm": nodes.LITERALS["FloatImm"],
     "structural_equal": tir.structural_equal, "structural_hash": tir.structural_hash,
     "assert_structural_equal": tir.assert_structural_equal, "save_json": node_json.save_json,
-    "load_json": node_json.load_json, "Node": tir.Node, **values.TYPES, **intrinsics.IR_NAMES,
+    "load_json": node_json.load_json, "Node": tir.Node, **values.TYPES, **intrinsics.IR_NAMES, "EnvFunc": tools.EnvFunc,
     "Array": values.Array, "Map": values.Map,
 }
 _DTYPES = {name: name for name in ("int32", "float32", "handle")}              # as attributes of tvm, up to 0.6
@@ -93,11 +95,12 @@ _TOP = {**_DTYPES, **_EXPRESSIONS, **_DEVICES, **_FUNCTIONS, **_BUILDING, "compi
 TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm": (_TOP, "TVM's names on Tilewright."),
     "tvm.te": ({**_public(te), **_INDEXING, "Schedule": StageSchedule}, "Tensor expressions."),
-    "tvm.te.hybrid": ({"script": te.hybrid.script}, "Functions with loops as operations."),
+    "tvm.te.hybrid": ({"script": te.hybrid.script, "build": tools.hybrid_build}, "Functions with loops as operations."),
     "tvm.te.tensor": (early.TENSOR, "Tensors and operations."),
     "tvm.tir": (_TIR, "The loop IR."),
     **schedules.MODULES,
-    "tvm.tir.analysis": ({"expr_deep_equal": tir.structural_equal}, "Questions about IR."),
+    "tvm.tir.analysis": (tools.ANALYSIS, "Questions about IR."),
+    "tvm.target.codegen": (tools.CODEGEN, "What LLVM has."),
     "tvm.tir.transform": ({"prim_func_pass": passes.prim_func_pass, "PrimFuncPass": PrimFuncPass,
                            **transforms.TRANSFORMS}, "Passes over functions."),
     **{f"tvm.tir.{file}": (_TIR, "A part of tvm.tir.") for file in ("expr", "op", "stmt", "buffer", "function")},
@@ -105,8 +108,9 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
         "ir_transform", "post_order_visit", "pre_order_visit", "renew_defs", "substitute")}, "Rewriting loops."),
     "tvm.tir.ir_builder": ({"create": ir_builder.create, "IRBuilder": ir_builder.IRBuilder,
                             "BufferVar": ir_builder.BufferVar}, "Loops written imperatively."),
-    "tvm.script": ({"tir": script_tir, "ir": script_ir, "ir_module": ir_module, "from_source": from_source},
-                   "Scripts."),
+    "tvm.script": ({"tir": script_tir, "ir": script_ir, "ir_module": ir_module,
+                    "from_source": diagnostics.from_source}, "Scripts."),
+    "tvm.ir.diagnostics": (diagnostics.NAMES, "What is wrong with a script."),
     "tvm.arith": (arith.NAMES, "Simplification, bounds and iterator maps."),
     **{f"tvm.arith.{file}": (names, "A part of tvm.arith.") for file, names in arith.FILES.items()},
     "tvm.ir": (_IR, "Modules and what they hold."),
@@ -121,7 +125,8 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
                        "Pass": nodes.kind("Pass", passes.ModulePass, passes.is_pass), "PrintIR": passes.print_ir,
                        "module_pass": passes.module_pass, "ModulePass": passes.ModulePass}, "Passes."),
     "tvm.ir.instrument": (passes.INSTRUMENTS, "What looks on while passes run."),
-    "tvm.target": ({"Target": Target, "create": target, "build_config": build_config,
+    "tvm.target": ({"Target": Target, "create": target, "cuda": tools.cuda_target, "arm_cpu": tools.arm_cpu,
+                    "build_config": build_config,
                     "current_target": Target.current}, "Targets."),
     "tvm.runtime": ({
         "Module": runtime.Module, "enabled": adapters.enabled, "load_module": runtime.load_module,
@@ -136,7 +141,7 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.error": (_ERRORS, "Errors."),
     "tvm._ffi": (_FUNCTIONS, "The calling convention."),
     "tvm.testing": ({
-        "assert_allclose": adapters.assert_allclose, "enabled_targets": adapters.enabled_targets,
+        **tools.TESTING, "assert_allclose": adapters.assert_allclose, "enabled_targets": adapters.enabled_targets,
         "requires_llvm": adapters.requires_llvm}, "Checks."),
     "tvm.topi": ({}, "Operators in te (none yet under TVM's names)."),
     "tvm.topi.utils": (early.TOPI_UTILS, "Helpers of operators."),
