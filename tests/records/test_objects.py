@@ -7,9 +7,11 @@ import sys
 import textwrap
 import time
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
+from tilewright.records import private
 from tilewright.records.objects import ObjectCache, default_folder, object_cache
 from tilewright.support.errors import ArgumentError
 
@@ -49,8 +51,45 @@ def entry(cache, number):
     return path
 
 
+@pytest.fixture
+def own_group(monkeypatch):
+    """Lets the group of new files be the user's own: no name of this machine's decides."""
+    private._is_own_group.cache_clear()
+    monkeypatch.setattr(private.pwd, "getpwuid", lambda uid: SimpleNamespace(pw_name="me", pw_gid=os.getgid()))
+    group = SimpleNamespace(gr_name="me", gr_mem=["me"])
+    monkeypatch.setattr(private.grp, "getgrgid", lambda gid: group)
+    yield group
+    private._is_own_group.cache_clear()
+
+
+def test_the_group_of_the_user_alone_is_nobody_else(tmp_path, own_group):
+    folder = tmp_path / "mine"
+    ObjectCache(folder, MIB)
+    folder.chmod(0o770)
+    os.chown(folder, -1, os.getgid())
+    cache = ObjectCache(folder, MIB)
+    cache.put(key(1), b"code")
+    assert cache.get(key(1)) == b"code"
+    own_group.gr_mem.append("another")
+    private._is_own_group.cache_clear()
+    with pytest.warns(RuntimeWarning, match="others may write to"):
+        assert not ObjectCache(folder, MIB).usable
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lists are told by the mode there alone")
+def test_an_access_list_is_somebody_else(tmp_path, own_group, monkeypatch):
+    folder = tmp_path / "mine"
+    ObjectCache(folder, MIB)
+    folder.chmod(0o770)
+    os.chown(folder, -1, os.getgid())
+    monkeypatch.setattr(os, "getxattr", lambda path, name, follow_symlinks: b"somebody")
+    with pytest.warns(RuntimeWarning, match="others may write to"):
+        assert not ObjectCache(folder, MIB).usable
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
-def test_a_folder_that_others_may_write_to_is_refused_and_left_as_it_is(tmp_path, mode):
+def test_a_folder_that_others_may_write_to_is_refused_and_left_as_it_is(tmp_path, mode, own_group):
+    own_group.gr_name = "staff"
     folder = tmp_path / "loose"
     ObjectCache(folder, MIB).put(key(1), b"code")
     folder.chmod(mode)

@@ -1,16 +1,19 @@
 """Folders and files that only this user can have written: machine code is loaded from no others.
 
 What could be put there by somebody else is refused, not repaired: to take the right to write away says nothing about
-what was left behind. Access lists count too: what they grant shows in the mode of the group.
+what was left behind. The group that has the user's name and no other member, which some systems give to each user, is
+nobody else.
 """
 from __future__ import annotations
 
+import functools
+import grp
 import os
+import pwd
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC     # neither follows a link nor waits for a writer
 
 
@@ -49,7 +52,7 @@ def _check_parent(folder: Path) -> None:
     info = folder.lstat()
     if info.st_uid not in (0, os.getuid()):
         raise Untrusted(f"{folder}, above it, belongs to {_user(info)}")
-    if info.st_mode & _OTHERS_WRITE and not info.st_mode & stat.S_ISVTX:
+    if _others_may_write(folder, info) and not info.st_mode & stat.S_ISVTX:
         raise Untrusted(f"others may write to {folder}, above it ({stat.filemode(info.st_mode)})")
 
 
@@ -86,8 +89,34 @@ def _check(path: Path, info: os.stat_result, is_kind: Callable[[int], bool], kin
         raise Untrusted(f"{path} is not {kind} ({stat.filemode(info.st_mode)})")
     if info.st_uid != os.getuid():
         raise Untrusted(f"{path} belongs to {_user(info)}")
-    if info.st_mode & _OTHERS_WRITE:
+    if _others_may_write(path, info):
         raise Untrusted(f"others may write to {path} ({stat.filemode(info.st_mode)})")
+
+
+def _others_may_write(path: Path, info: os.stat_result) -> bool:
+    if info.st_mode & stat.S_IWOTH:
+        return True
+    return bool(info.st_mode & stat.S_IWGRP) and (not _is_own_group(info.st_gid) or _has_access_list(path))
+
+
+@functools.lru_cache(64)
+def _is_own_group(gid: int) -> bool:
+    """True for the primary group of this user if it has the user's name and no other member."""
+    try:
+        user, group = pwd.getpwuid(os.getuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return gid == user.pw_gid and group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
+
+
+def _has_access_list(path: Path) -> bool:
+    """True where a list grants more than the mode says: what it grants at most shows in the bits of the group."""
+    if not hasattr(os, "getxattr"):              # on macOS
+        return False
+    try:
+        return bool(os.getxattr(path, "system.posix_acl_access", follow_symlinks=False))
+    except OSError:                              # there is none, or the file system has none
+        return False
 
 
 def _user(info: os.stat_result) -> str:
