@@ -238,6 +238,36 @@ def test_transposes_and_broadcasts(shape):
     close(run(te.create_prim_func([a, b, c]), [x, y], (m, n), "float32"), wide(x).T + wide(y), 2, "float32")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32"])
+@pytest.mark.parametrize("shape, order", [
+    ((48, 70), (1, 0)), ((16, 16), (1, 0)), ((15, 40), (1, 0)), ((40, 15), (1, 0)), ((3, 20, 5, 33), (0, 2, 3, 1)),
+    ((3, 5, 20, 33), (0, 3, 1, 2)), ((20, 4, 33), (2, 1, 0)), ((20, 4, 33), (1, 2, 0))])
+def test_transposed_copies(shape, order, dtype):
+    """Whole and ragged tiles, and extents that are none."""
+    result = tuple(shape[k] for k in order)
+    for symbolic in (False, True):
+        n = te.var("n")
+        a = te.placeholder((n, *shape[1:]) if symbolic else shape, dtype, name="A")
+        b = te.compute(tuple(a.shape[k] for k in order),
+                       lambda *i, a=a: a(*(i[order.index(k)] for k in range(len(order)))), name="B")
+        x = data(shape, dtype)
+        got = run(te.create_prim_func([a, b]), [x], result, dtype)
+        np.testing.assert_array_equal(got, x.transpose(order))
+
+
+def test_a_transposition_uses_whole_cache_lines():
+    """Tiles of 16 x 16 in float32; nothing else changes its loops, a row that is broadcast included."""
+    a, v = te.placeholder((64, 64), name="A"), te.placeholder((64,), name="V")
+    turned = te.compute((64, 64), lambda i, j: a[j, i] + v[i], name="T")
+    straight = te.compute((64, 64), lambda i, j: a[i, j] + v[i], name="S")
+    found = {}
+    for t in (turned, straight):
+        sch = apply_rules(te.create_prim_func([a, v, t]), tw.target("llvm -mcpu=x86-64-v4 -num-cores=1"))
+        found[t.name] = [(loop.kind, loop.extent.value) for loop in map(sch.get, sch.get_loops(t.name))]
+    assert found == {"T": [("serial", 4), ("serial", 4), ("serial", 16), ("vectorized", 16)],
+                     "S": [("serial", 64), ("serial", 1), ("vectorized", 64)]}
+
+
 def test_elementwise_is_fused_vectorized_and_parallel():
     a = te.placeholder((300, 301), name="A")
     b = te.compute((300, 301), lambda i, j: a[i, j] * 2.0, name="B")

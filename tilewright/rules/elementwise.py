@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from tilewright.rules.attempt import attempt
-from tilewright.rules.kinds import BlockFacts
+from tilewright.rules.kinds import BlockFacts, steps_by_one, uses
 from tilewright.schedule import LoopRV, Schedule
 from tilewright.support.target import Target
-from tilewright.tir import For, IntImm, structural_equal
+from tilewright.tir import For, IntImm, dtype, structural_equal, walk
 
 PARALLEL_POINTS = 1 << 15        # below it, waking a thread costs more than it saves
+LINE = 64                        # bytes of a cache line
 VECTORS_IN_FLIGHT = 4            # vectors a loop body works on, to hide the latency of loads
 
 
@@ -15,7 +16,8 @@ def schedule_elementwise(sch: Schedule, facts: BlockFacts, target: Target) -> No
     """Vectorise the last spatial axis and run the others on all threads.
 
     Axes whose elements lie one after the other in every buffer are fused first, so that a short last axis
-    does not leave vectors half empty.
+    does not leave vectors half empty. Where an operand lies along another axis, as in a transposition, tiles of as
+    many steps of that axis as a cache line has elements use each line whole.
     """
     loops = sch.get_loops(facts.rv)
     if not loops:
@@ -23,8 +25,37 @@ def schedule_elementwise(sch: Schedule, facts: BlockFacts, target: Target) -> No
     if len(loops) > 1 and same_layout(facts):
         loops = [sch.fuse(*loops)]
     *outer, last = loops
-    outer += vectorize_last(sch, last, facts.lanes(target))
+    across = axis_across(facts)
+    if across is not None:
+        outer = tile_lines(sch, loops, *across, facts.lanes(target))
+    else:
+        outer += vectorize_last(sch, last, facts.lanes(target))
     parallelize(sch, outer, facts.points, target)
+
+
+def axis_across(facts: BlockFacts) -> tuple[int, int] | None:
+    """(position, steps) of an axis but the last along which an operand lies in memory, while the last one jumps from
+    line to line of it; steps of the axis stay in one line. None where there is none, or tiles would not be full."""
+    axes, extents = facts.spatial_axes, facts.spatial
+    for x in facts.operands:
+        if not x.indices or not uses(x, axes[-1]) or any(n is axes[-1] for n in walk(x.indices[-1])):
+            continue
+        steps = max(2, LINE // dtype.bytes_of(x.buffer.dtype))
+        for place, axis in enumerate(axes[:-1]):
+            full = all(e is None or e >= steps for e in (extents[place], extents[-1]))
+            if full and steps_by_one(x.indices[-1], axis):
+                return place, steps
+    return None
+
+
+def tile_lines(sch: Schedule, loops: list[LoopRV], place: int, steps: int, lanes: int) -> list[LoopRV]:
+    """Innermost `steps` of the loop at `place`, and in them a vector of the last; the loops left outside."""
+    outside, inside = sch.split(loops[place], [None, steps])
+    vectors, lane = sch.split(loops[-1], [None, lanes])
+    outer = [*loops[:place], outside, *loops[place + 1:-1], vectors]
+    sch.reorder(*outer, inside, lane)
+    sch.vectorize(lane)
+    return outer
 
 
 def vectorize_last(sch: Schedule, last: LoopRV, lanes: int) -> list[LoopRV]:
