@@ -65,3 +65,29 @@ def test_a_load_is_made_again_after_a_call_that_may_change_memory():
     called = call.replace(args=(StringImm("fabsf"), value))
     func = flat("called", [a, b], loop(i, 8, Store(b, value + called + value, (i,))))
     assert llvm_ir([func], HOST).count("load float") == 2
+
+
+def test_the_tails_of_a_large_unrolled_tile_are_loops():
+    """Eight ragged axes: each of the eight tails would hold the 256 statements once more, under conditions."""
+    x = te.placeholder((5,) * 8, "int32", name="X")
+    y = te.compute((5,) * 8, lambda *i: x[i] + 1, name="Y")
+    s = te.create_schedule(y.op)
+    outer, inner = zip(*(s[y].split(axis, 2) for axis in y.op.axis), strict=True)
+    s[y].reorder(*outer, *inner)
+    for axis in inner:
+        s[y].unroll(axis)
+    f = built(lambda: tw.build(s, [x, y]))
+    a, b = np.arange(5**8, dtype="int32").reshape((5,) * 8), np.zeros((5,) * 8, "int32")
+    f(a, b)
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_hundreds_of_conditions_that_read_memory():
+    a = te.placeholder((64,), "int32", name="A")
+    y = te.compute((64,), lambda i: sum(
+        te.all(*[a[(i + j) % 64] > j + k for j in range(6)]).astype("int32") for k in range(150)), name="Y")
+    f = built(lambda: tw.build(te.create_schedule(y.op), [a, y]))
+    x, out = np.random.default_rng(0).integers(0, 300, 64).astype("int32"), np.zeros(64, "int32")
+    f(x, out)
+    rows = np.stack([np.roll(x, -j) - j for j in range(6)]).min(axis=0)
+    np.testing.assert_array_equal(out, np.clip(rows, 0, 150))

@@ -15,7 +15,7 @@ from tilewright.tir.arithmetic import binary, maximum, minimum
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.interp_threads import has_barrier
-from tilewright.tir.node import walk
+from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import (
     NOP,
     PARALLEL,
@@ -34,6 +34,7 @@ from tilewright.tir.stmt import (
 )
 
 TAIL_STORES = 16            # a tail with more stores than this, unrolled, is not split again
+LARGE_TAIL_STORES = 128     # and one with more than this is not unrolled
 
 
 def partition_loops(func: PrimFunc) -> PrimFunc:
@@ -45,7 +46,7 @@ def partition_loops(func: PrimFunc) -> PrimFunc:
     A guard is split off at the loop just outside of the tile that it cuts. Serial loops become two loops,
     parallel ones (and serial ones where the guard is not linear in the variable) branch inside. Loops whose
     every iteration is guarded by their own variable get a smaller extent instead. The code grows by one tail
-    per axis: tails of unrolled tiles are not split again.
+    per axis: tails of unrolled tiles are not split again, and those of very large ones are loops.
     """
     if not any(is_likely(e) for s in statements(func.body) for x in expressions(s) for e in walk(x)
                if type(e) is Call):
@@ -115,7 +116,7 @@ class _Partition:
         if exact:
             return body
         var = Var(s.loop_var.name, s.loop_var.type)
-        rest = s.replace(loop_var=var, body=fresh_copy(s.body, {s.loop_var: var}))
+        rest = s.replace(loop_var=var, body=_tail_of(fresh_copy(s.body, {s.loop_var: var})))
         return seq([body, self.part(rest, main, end, tail or _weight(s.body) > TAIL_STORES, again=False)])
 
     def nothing_after(self, s: For, bounds: list[_Bound]) -> Expr:
@@ -160,7 +161,8 @@ class _Partition:
         main = self.visit(self.freed(s, dropped).body)
         if not terms:
             return s.replace(body=main)
-        rest = self.visit(fresh_copy(s.body, self.only_value(s, terms)), _weight(s.body) > TAIL_STORES)
+        tail = _tail_of(fresh_copy(s.body, self.only_value(s, terms)))
+        rest = self.visit(tail, _weight(s.body) > TAIL_STORES)
         return s.replace(body=guard(likely(terms), main, rest))
 
     def only_value(self, s: For, terms: list[Expr]) -> dict[Var, Expr]:
@@ -216,6 +218,19 @@ def _fits(s: For, start: Expr, end: Expr) -> bool:
         return False
     count = end.value - start.value
     return s.kind == UNROLLED or count == 1 or count % 4 == 0
+
+
+def _tail_of(body: Stmt) -> Stmt:
+    """The body of a loop, which runs rarely: unrolled loops of many stores are serial in it."""
+    if _weight(body) <= LARGE_TAIL_STORES:
+        return body
+
+    def change(node: Node) -> Node | None:
+        return node.replace(kind=SERIAL) if isinstance(node, For) and node.kind == UNROLLED else None
+
+    out = rewrite(body, change)
+    assert isinstance(out, Stmt)
+    return out
 
 
 def _weight(stmt: Stmt) -> int:
