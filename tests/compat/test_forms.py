@@ -84,7 +84,8 @@ from tvm.arith.analyzer import Analyzer
 an, x = Analyzer(), te.var("x")
 an.update(x, tvm.arith.ConstIntBound(-1, 1))
 assert an.const_int_bound(x * 2).max_value == 2
-an.update(x, tvm.arith.ModularSet(4, 3), override=True)
+an.update(x, tvm.arith.ConstIntBound(0, 7), override=True)
+an.update(x, tvm.arith.ModularSet(4, 3))
 assert (an.modular_set(x + 1).coeff, an.modular_set(x + 1).base) == (4, 0)""",
     "iterator maps": """
 x, y = te.var("x"), te.var("y")
