@@ -42,6 +42,9 @@ def test_arguments_by_name(scale):
         a, c = f32(5), np.zeros(5, "float32")
         call(a, c)
         np.testing.assert_array_equal(c, 2 * a)
+    a, c = f32(5), np.zeros(5, "float32")
+    assert kernels.scale().time_evaluator("scale", number=2)(a, C=c).min > 0
+    np.testing.assert_array_equal(c, 2 * a)
 
 
 @pytest.mark.parametrize("args, named, message", [

@@ -19,7 +19,7 @@ from tilewright.records.objects import object_cache
 from tilewright.runtime import empty, get_num_threads, set_num_threads
 from tilewright.runtime.cpus import available_cpus
 from tilewright.runtime.loader import load_objects
-from tilewright.runtime.machine import available_memory, cache_sizes
+from tilewright.runtime.machine import available_memory, last_level_bytes
 from tilewright.support import config
 from tilewright.support.target import Target, host_cpu, target
 from tilewright.support.views import View, Viewed, counted, readable_bytes
@@ -121,9 +121,8 @@ def stream_kernels(elements: int) -> dict[str, tuple[Any, Sequence[int], int]]:
 
 
 def array_bytes() -> int:
-    """Bytes of an array such that three are several times as large as all caches, as far as memory allows."""
-    last = max((size for _, size in cache_sizes()), default=0)
-    return max(LEAST_ARRAY, min(last, available_memory() // 8) // 4096 * 4096)
+    """Bytes of an array as large as the last-level caches, as far as memory allows: three are beyond them."""
+    return max(LEAST_ARRAY, min(last_level_bytes(), available_memory() // 8) // 4096 * 4096)
 
 
 # ---- both

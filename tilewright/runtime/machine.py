@@ -2,26 +2,41 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-def cache_sizes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> list[tuple[str, int]]:
+_PROCESSORS = Path("/sys/devices/system/cpu")
+
+
+def cache_sizes(processors: Path = _PROCESSORS) -> list[tuple[str, int]]:
     """("L1d", bytes), ... of the caches of the first processor that hold data, the nearest first.
 
     Empty where the system does not say: it is read as Linux writes it.
     """
-    found = []
-    for index in sorted(folder.glob("index*")):
+    return sorted((name, size) for name, size, _ in _caches(processors / "cpu0"))
+
+
+def last_level_bytes(processors: Path = _PROCESSORS) -> int:
+    """Bytes of the caches next to memory, all of them together; 0 where the system does not say."""
+    found = [cache for folder in processors.glob("cpu[0-9]*") for cache in _caches(folder)]
+    last = max((name for name, _, _ in found), default="")
+    return sum(size for name, size, _ in {cache for cache in found if cache[0] == last})
+
+
+def _caches(processor: Path) -> Iterator[tuple[str, int, str]]:
+    """(name, bytes, processors that share it) of the caches of one processor that hold data."""
+    for index in (processor / "cache").glob("index*"):
         try:
-            level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
+            level, kind, size, shared = ((index / name).read_text().strip()
+                                         for name in ("level", "type", "size", "shared_cpu_list"))
             if kind != "Instruction":
-                unit = _UNITS.get(size[-1:], 1)
-                found.append((f"L{level}{'d' if kind == 'Data' else ''}", int(size.rstrip("KMG")) * unit))
+                number = int(size.rstrip("KMG")) * _UNITS.get(size[-1:], 1)
+                yield f"L{level}{'d' if kind == 'Data' else ''}", number, shared
         except (OSError, ValueError):
             continue
-    return sorted(found)
 
 
 def available_memory(meminfo: Path = Path("/proc/meminfo"), group: Path = Path("/sys/fs/cgroup")) -> int:

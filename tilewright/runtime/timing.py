@@ -68,7 +68,8 @@ def time_evaluator(function: Function, number: int = 10, repeat: int = 1, min_re
         if not isinstance(ms, (int, float, np.number)) or not 0 <= ms < float("inf"):
             raise ArgumentError(f"time_evaluator: {name} is {ms!r}, not a time in milliseconds")
 
-    def measure(*args: Any) -> BenchmarkResult:
+    def measure(*args: Any, **named: Any) -> BenchmarkResult:
+        args = function.ordered(args, named) if named else args
         function(*args)
         held = function.convert(args)                        # once, so that it is not measured
         clock, native = helper("tw_time"), function.__tvm_ffi_object__()
