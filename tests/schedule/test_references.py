@@ -138,6 +138,22 @@ def test_parts_of_buffers_are_staged_together():
         np.testing.assert_allclose(c, a @ b.T, rtol=1e-5)
 
 
+def test_a_part_of_one_element_is_staged_as_well():
+    @T.prim_func
+    def last(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+        for i in range(1):
+            with T.block("B"):
+                vi = T.axis.spatial(1, i)
+                B[7] = A[7] + vi + 1
+    sch = Schedule(last)
+    (i,) = sch.get_loops("B")
+    sch.read_at(i, "B", 0, "local")
+    sch.write_at(i, "B", 0, "local")
+    a, got = np.arange(8, dtype="int32"), np.zeros(8, "int32")
+    interp.run(sch.func, a, got)
+    assert got.tolist() == [0] * 7 + [8]
+
+
 def test_the_cache_of_a_write_serves_consumers():
     sch = Schedule(chain())
     sch.cache_write("B", 0, "local", consumer_blocks=["C"])

@@ -525,6 +525,22 @@ for i in range(16):
     sch.cache_write("P", 0, "local", consumer_blocks=["B"])
 
 
+@wrong("`cache_write` for a consumer that stands before the block",
+       r"block B may read elements of P that block P has not written by then")
+def cache_write_earlier_consumer():
+    sch = watch(script("""
+for i in range(16):
+    with T.block("B"):
+        v = T.axis.spatial(16, i)
+        B[v] = P[v]
+for i in range(16):
+    with T.block("P"):
+        v = T.axis.spatial(16, i)
+        P[v] = 2
+""", "P: T.Buffer((16,), 'int32'), B: T.Buffer((16,), 'int32')"))
+    sch.cache_write("P", 0, "local", consumer_blocks=["B"])
+
+
 @wrong("`unsafe_set_dtype` of an argument", r"C is no memory of the function's own")
 def dtype_of_an_argument():
     watch(blocks(chain)).unsafe_set_dtype("C", 0, "float16")

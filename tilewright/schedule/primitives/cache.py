@@ -15,7 +15,7 @@ from tilewright.schedule.analysis.dataflow import (
 )
 from tilewright.schedule.analysis.iteration import require_whole_iteration
 from tilewright.schedule.analysis.ordering import feeds, place_in
-from tilewright.schedule.analysis.parts import Part
+from tilewright.schedule.analysis.parts import Part, precedes
 from tilewright.schedule.analysis.required import touched
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.cache_place import after_writer, before_consumers, insert
@@ -132,8 +132,9 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | l
         require(bool(read), f"block {c.block.name} does not read {source.name}", c)
         for b in read:
             require_visible(c, b)
-        legal(feeds(sch, sch.index, realize, c), f"block {c.block.name} may read elements of {read[0].name} that block "
-              f"{realize.block.name} has not written by then", c, realize)
+        legal(precedes(sch.index, realize, c) and feeds(sch, sch.index, realize, c),
+              f"block {c.block.name} may read elements of {read[0].name} that block {realize.block.name} has not "
+              "written by then", c, realize)
     names = [sch.fresh_block(cache_name(b, storage_scope)) for b in sources]
     copies = [Buffer(name, b.shape, b.dtype, scope=storage_scope) for name, b in zip(names, sources, strict=True)]
     axes = axes_in(realize, point, spatial(realize.block))
