@@ -7,6 +7,7 @@ from typing import Any, Union
 
 from tilewright import te
 from tilewright.lowering import lower as run_passes
+from tilewright.lowering.link_calls import link
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.support.errors import ArgumentError, TargetError, described, with_hint
@@ -84,6 +85,7 @@ def _of_module(module: IRModule, name: str | None) -> dict[str, PrimFunc]:
         raise ArgumentError(with_hint(f"name={name!r} is given with a module of {len(module.functions)} functions",
                                       f"they keep their names: {', '.join(module.functions)}"))
     found = {key: _named(f, name or f.attrs.get("global_symbol", key)) for key, f in module.functions.items()}
+    found = link(found)
     symbols = [f.name for f in found.values()]
     twice = next((s for s in symbols if symbols.count(s) > 1), None)
     if twice is not None:

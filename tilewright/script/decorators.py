@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import textwrap
@@ -13,9 +14,10 @@ from tilewright.script.environment import Environment, captured
 from tilewright.script.errors import TOO_DEEP, Source
 from tilewright.script.expressions import Expressions
 from tilewright.script.macros import Macro
+from tilewright.script.module_calls import ModuleNames, class_of, methods, methods_beside
 from tilewright.script.namespace import NAMES, lookup
 from tilewright.script.parser import parse_function
-from tilewright.script.values import Form
+from tilewright.script.values import DType, Form
 from tilewright.support.errors import ScriptError, described, with_hint
 from tilewright.tir.stmt import IRModule, PrimFunc
 
@@ -40,8 +42,18 @@ def prim_func(func: Any = None, *, private: bool = False, check_well_formed: boo
     if not isinstance(func, types.FunctionType):
         raise ScriptError(f"@T.prim_func stands on a function, not on {described(func)}")
     source, node = _source_of(func)
-    return parse_function(source, node, Environment(captured(func), runs_python=True), func.__annotations__,
+    names = captured(func)
+    if class_of(func):
+        module = ModuleNames(class_of(func), lambda: methods_beside(func), functools.partial(_dtype, source, names))
+        names = {**names, class_of(func): module}
+    return parse_function(source, node, Environment(names, runs_python=True), func.__annotations__,
                           private=private, check_well_formed=check_well_formed)
+
+
+def _dtype(source: Source, names: Mapping[str, Any], annotation: ast.expr) -> str:
+    """The dtype that the annotation of a result states; that of a function that returns nothing is not used."""
+    stated = Expressions(source, Environment(names)).value(annotation)
+    return stated.name if isinstance(stated, DType) else "int32"
 
 
 def macro(*args: Any, hygienic: bool = True) -> Any:
@@ -234,6 +246,8 @@ class _Text:
 
     def module(self, node: ast.ClassDef) -> IRModule:
         options = self.decorated(node, "ir_module")
+        known, dtype_of = methods(node), functools.partial(_dtype, self.source, self.names)
+        self.names[node.name] = ModuleNames(node.name, lambda: known, dtype_of)
         functions = {}
         for member in node.body:
             if isinstance(member, ast.FunctionDef):

@@ -64,6 +64,11 @@ class Environment:
         own = {name: value for scope in self.scopes for name, (value, _) in scope.items()}
         return Environment({**self.outer, **own}, self.runs_python)
 
+    def values(self) -> Iterator[Any]:
+        """What the names of the script itself stand for; of a name that is defined twice, both."""
+        for scope in self.scopes:
+            yield from (value for value, _ in scope.values())
+
     def has(self, name: str) -> bool:
         """True for a name that is defined."""
         return name in self.outer or any(name in scope for scope in self.scopes)

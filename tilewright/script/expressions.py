@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from tilewright.script.environment import Environment
 from tilewright.script.errors import Source, nearest
+from tilewright.script.module_calls import ModuleFunction, pointer
 from tilewright.script.namespace import NAMES
 from tilewright.script.operators import apply, as_written, choice, inverted, is_expression, is_number, logical, negation
 from tilewright.script.values import BufferSyntax, DType, Form, Fresh, Function, Group, Meta
@@ -140,16 +141,24 @@ class Expressions:
                 return self.let_expression(node)
             self.fail(node, f"{ast.unparse(node.func)} is a statement of its own, it has no value here")
         args, kwargs = self.arguments(node)
+        if isinstance(fn, ModuleFunction):
+            return fn.call(args, self.whole_memory)
         if self.names.runs_python and isinstance(fn, _HELPERS):
             return fn(*args, **kwargs)
         if isinstance(fn, DType):
             if not args and kwargs.keys() <= {"is_size_var"}:      # extents are natural numbers in any case
                 return Fresh(fn.name)
             return fn.of(*args, **kwargs)
+        if isinstance(fn, Function) and fn.name == "call_function":
+            args = [self.whole_memory(a) for a in args]
         if isinstance(fn, (Function, BufferSyntax)):
             return fn(*args, **kwargs)
         self.fail(node, f"{ast.unparse(node.func)} cannot be called in a script",
                   "call functions of T, and functions of the Python around the script, which a text does not have")
+
+    def whole_memory(self, x: Any) -> Any:
+        """A buffer, or the address of one that has a name here, as the argument of a call."""
+        return pointer(x, {b.data: b for b in self.names.values() if isinstance(b, Buffer)})
 
     def let_expression(self, node: ast.Call) -> Expr:
         """T.Let(body, where={name: value})."""

@@ -115,6 +115,8 @@ A target, by its text or a dict: `T.func_attr({"target": T.target("llvm -mcpu=zn
     "reinterpret": "T.reinterpret(dtype, value)\nThe bits of value read as dtype of the same size.",
     "call_extern": """T.call_extern(dtype, name, *args)
 Call the C function `name` that gives dtype; A.access_ptr("r") passes a buffer.""",
+    "call_function": """T.call_function(dtype, name, *args)
+Call the function `name` of the module around: `M.name(A.data, n)` of a class M. A buffer is passed whole, A.data.""",
     "call_packed": """T.call_packed(name, *args)
 Call the packed function that `tilewright.register_func` registered; A.access_ptr("rw") passes a buffer as a tensor.""",
     "call_llvm_pure_intrin": """T.call_llvm_pure_intrin(dtype, name, *args)

@@ -11,7 +11,7 @@ _HOOKS: dict[str, Callable[..., Any]] = {}
 _HOMES = {"te.create_schedule": "tilewright.schedule.stages.facade", "tir.print": "tilewright.tir.printer",
           "tir.show": "tilewright.tir.printer_show", "tir.script": "tilewright.tir.printer_show",
           "tir.html": "tilewright.tir.printer_show", "tir.store": "tilewright.tir.stmt",
-          "tir.specialize": "tilewright.tir.specialize"}
+          "tir.link": "tilewright.lowering.link_calls", "tir.specialize": "tilewright.tir.specialize"}
 
 
 def register_hook(name: str) -> Callable[[_Function], _Function]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.support.errors import InterpreterError, described, with_hint
+from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.empty_reductions import start_empty_reductions
@@ -23,21 +24,24 @@ from tilewright.tir.interp_memory import MemoryCompiler
 from tilewright.tir.interp_scalar import V, literal
 from tilewright.tir.interp_support import FLOATS
 from tilewright.tir.shared_work import share_work
-from tilewright.tir.stmt import PrimFunc
+from tilewright.tir.stmt import IRModule, PrimFunc
 
 _CACHE_SIZE = 256
 _PROGRAMS: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()  # holds the IR too, so that ids stay unique
 
 
 def run(
-    func: PrimFunc, *args: Any, check: bool = True, externs: Mapping[str, Callable[..., Any]] | None = None
+    func: PrimFunc | IRModule, *args: Any, check: bool = True, externs: Mapping[str, Callable[..., Any]] | None = None
 ) -> Any:
     """Execute func in place: args[k] is the array (or number) for func.params[k]. Gives what it returns, or None.
 
     `check=False` leaves out the search for races. `externs` gives the functions behind call_extern and
     call_packed by name; they receive arrays and numbers. Raises InterpreterError, also for arguments that do
-    not fit.
+    not fit. Of a module its function "main", or the first, with what that calls.
     """
+    if isinstance(func, IRModule):
+        functions = hook("tir.link")(func.functions)
+        return run(functions.get("main") or next(iter(functions.values())), *args, check=check, externs=externs)
     arrays, scalars, symbols = _bind(func, args)
 
     def build() -> tuple[Callable[..., Any], set[int]]:

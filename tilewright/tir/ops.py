@@ -186,6 +186,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "checked_index": Intrinsic(2, "pure"),     # (i, extent): i where 0 <= i < extent, else an index of no element
     "if_then_else": Intrinsic(3, "pure"),          # (condition, a, b): only the branch taken is evaluated
     "call_extern": Intrinsic(-1, "effect"),        # (StringImm symbol, args...): a C function
+    "call_function": Intrinsic(-1, "effect"),      # (StringImm name, args...): a function of the module
     "call_packed": Intrinsic(-1, "effect"),        # (StringImm name, args...): a registered packed function
     "call_llvm_pure_intrin": Intrinsic(-1, "pure"),   # (StringImm name, args...): an intrinsic function of LLVM
     "call_llvm_intrin": Intrinsic(-1, "effect"),

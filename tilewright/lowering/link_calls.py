@@ -1,0 +1,185 @@
+"""Calls between the functions of a module: what is called stands where it is called."""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tilewright.lowering.copying import Copier
+from tilewright.lowering.pipeline import SIMPLE_PASSES
+from tilewright.support.errors import LowerError, described, with_hint
+from tilewright.support.registry import register_hook
+from tilewright.tir.buffer import Buffer, Load, numel, pointer_layout
+from tilewright.tir.conversion import cast
+from tilewright.tir.expr import Call, Expr, IntImm, StringImm, Var
+from tilewright.tir.node import Node, map_children, rewrite, walk
+from tilewright.tir.results import is_return, result_dtype
+from tilewright.tir.stmt import Allocate, Evaluate, LetStmt, PrimFunc, Seq, Stmt, Store, seq
+
+CALL = "call_function"
+_TO_LOOPS = tuple(itertools.takewhile(lambda p: p.name != "flatten_buffers", SIMPLE_PASSES))
+
+
+@register_hook("tir.link")
+def link(functions: Mapping[str, Any]) -> dict[str, Any]:
+    """The functions of a module, none of which calls another: the loops of what one calls stand in it.
+
+    Raises LowerError for a function that there is not, that calls itself, or whose arguments do not fit.
+    """
+    done: dict[str, Any] = {}
+
+    def linked(name: str, callers: tuple[str, ...]) -> Any:
+        if name in callers:
+            raise LowerError(f"function {name} calls itself: {' -> '.join((*callers, name))}")
+        func = functions[name]
+        if name not in done:
+            done[name] = _Linker(name, functions, lambda other: linked(other, (*callers, name))).function(func) \
+                if isinstance(func, PrimFunc) and _calls(func.body) else func
+        return done[name]
+
+    return {name: linked(name, ()) for name in functions}
+
+
+def _calls(node: Node) -> bool:
+    return any(isinstance(n, Call) and n.op == CALL for n in walk(node))
+
+
+class _Linker:
+    """Puts what one function calls into it."""
+
+    def __init__(self, name: str, functions: Mapping[str, Any], linked: Callable[[str], PrimFunc]) -> None:
+        self.name, self.functions, self.linked = name, functions, linked
+
+    def function(self, func: PrimFunc) -> PrimFunc:
+        return func.with_body(self.stmt(func.body))
+
+    def stmt(self, s: Any) -> Any:
+        """s with the calls in it, outermost statements first, replaced."""
+        if not _calls(s):
+            return s
+        if isinstance(s, Evaluate) and isinstance(s.value, Call) and s.value.op == CALL:
+            before: list[Allocate] = []
+            called = self.call(s.value, before, None)
+            return self.around(before, called)
+        if isinstance(s, (Evaluate, Store)) or isinstance(s, LetStmt) and _calls(s.value):
+            return self.statement(s)
+        own = [c for c in _expressions(s) if _calls(c)]
+        if own:
+            raise LowerError(with_hint(f"{self.name}: a function is called in {own[0]}, a bound or condition",
+                                       "assign its result to a variable before"))
+        return map_children(s, lambda child: self.stmt(child) if isinstance(child, Stmt) else child)
+
+    def statement(self, s: Evaluate | Store | LetStmt) -> Stmt:
+        """A statement whose values call functions: these run before it, and leave their results in memory."""
+        cells: list[Allocate] = []
+        values = [s.value, *s.indices] if isinstance(s, Store) else [s.value]
+        new = [self.value(v, cells) for v in values]
+        if isinstance(s, Store):
+            done: Stmt = s.replace(value=new[0], indices=tuple(new[1:]))
+        else:
+            done = s.replace(value=new[0])
+        if isinstance(s, LetStmt):
+            done = done.replace(body=self.stmt(s.body))
+        return self.around(cells, done)
+
+    def around(self, cells: list[Allocate], last: Stmt) -> Stmt:
+        """The results, what fills each, and then the last statement."""
+        for cell in reversed(cells):
+            last = cell.replace(body=seq([cell.body, last]))
+        return last
+
+    def value(self, e: Expr, cells: list[Allocate]) -> Expr:
+        """e with calls replaced by their results; what makes these is added to cells."""
+        if not _calls(e):
+            return e
+        if isinstance(e, Call) and e.op == "if_then_else" and any(map(_calls, e.args[1:])):
+            raise LowerError(with_hint(f"{self.name}: a function is called in a branch of {e}",
+                                       "assign its result to a variable before"))
+        new: Expr = map_children(e, lambda child: self.value(child, cells))     # type: ignore[arg-type]
+        if not isinstance(new, Call) or new.op != CALL:
+            return new
+        cell = Buffer("result", (IntImm(1),), new.dtype, scope="local")
+        cells.append(Allocate(cell, self.call(new, cells, cell)))
+        return Load(cell, (IntImm(0),))
+
+    def call(self, e: Call, cells: list[Allocate], cell: Buffer | None) -> Stmt:
+        """The statements of the function that e calls; its result goes to cell."""
+        callee = self.callee(e)
+        given = dict(zip(callee.params, e.args[1:], strict=True))
+        variables: dict[Var, Expr] = {}
+        buffers: dict[Buffer, Buffer] = {}
+        for p, x in given.items():
+            buffer = callee.buffer_map.get(p)
+            if buffer is None:
+                if x.dtype != p.dtype:
+                    raise LowerError(f"{self.name}: {_name(e)} takes {p.name} as {p.dtype}, {x.dtype} is given")
+                variables[p] = x
+            else:
+                alias = self.memory(e, buffer, x)
+                buffers[buffer] = alias
+                variables[buffer.data] = alias.data
+        views = {n.buffer for n in walk(callee.body) if isinstance(n, (Load, Store))} - buffers.keys()
+        buffers |= {b: b.replace(data=variables[b.data]) for b in views if b.data in variables}
+        stated = result_dtype(callee)
+        if cell is not None and stated != cell.dtype:
+            raise LowerError(f"{self.name}: {_name(e)} gives {stated or 'nothing'}, {cell.dtype} is expected")
+        body = Copier(variables, buffers, fresh=True)(callee.body)
+        return rewrite(body, lambda n: _kept(n, cell) if is_return(n) else None)
+
+    def callee(self, e: Call) -> PrimFunc:
+        """The function that e calls, in the form of loops."""
+        name = _name(e)
+        if not isinstance(self.functions.get(name), PrimFunc):
+            raise LowerError(with_hint(f"{self.name} calls {name or described(e)}, which the module does not have",
+                                       f"its functions are {', '.join(self.functions)}"))
+        func = self.linked(name)
+        if len(func.params) != len(e.args) - 1:
+            raise LowerError(f"{self.name} calls {name} with {len(e.args) - 1} arguments, it takes {len(func.params)}")
+        for p in _TO_LOOPS:
+            func = p.run(func)
+        known = {*func.params, *(n for b in func.buffers for n in (b.data,))}
+        free = next((n for b in func.buffers for d in (*b.shape, *b.strides, b.elem_offset) if d is not None
+                     for n in walk(d) if isinstance(n, Var) and n not in known), None)
+        if free is not None:
+            raise LowerError(with_hint(f"{self.name} calls {name}, which takes {free.name} from the shape of an "
+                                       "argument", "make it a parameter"))
+        return func
+
+    def memory(self, e: Call, wanted: Buffer, x: Expr) -> Buffer:
+        """The callee's buffer in the memory that x, a pointer to the start of a buffer, leads to."""
+        first = x.args[0] if isinstance(x, Call) and x.op == "access_ptr" and isinstance(x.args[0], Load) else None
+        starts = first is not None and all(isinstance(i, IntImm) and i.value == 0 for i in first.indices)
+        if first is None or not starts or pointer_layout(x)[1] is not None or wanted.strides:     # type: ignore[arg-type]
+            raise LowerError(with_hint(f"{self.name}: {_name(e)} takes the memory of {wanted.name}, {x} is given",
+                                       "pass a buffer as a whole: A.data"))
+        have, need = numel(first.buffer), numel(wanted)
+        if isinstance(have, IntImm) and isinstance(need, IntImm) and have.value < need.value:
+            raise LowerError(f"{self.name}: {_name(e)} takes {wanted.name} of {need} elements, {first.buffer.name} "
+                             f"has {have}")
+        if first.buffer.dtype != wanted.dtype:
+            raise LowerError(f"{self.name}: {_name(e)} takes {wanted.name} of {wanted.dtype}, {first.buffer.name} is "
+                             f"{first.buffer.dtype}")
+        return wanted.replace(data=first.buffer.data, scope=first.buffer.scope)
+
+
+def _name(e: Call) -> str:
+    """The name of the function that e calls; "" where it has none."""
+    return e.args[0].value if e.args and isinstance(e.args[0], StringImm) else ""
+
+
+def _kept(s: Any, cell: Buffer | None) -> Stmt:
+    """What stands for T.ret."""
+    value = s.value.args[0]
+    return Seq(()) if cell is None else Store(cell, cast(cell.dtype, value), (IntImm(0),))
+
+
+def _expressions(s: Stmt) -> list[Expr]:
+    """The expressions of a statement itself."""
+    found: list[Expr] = []
+
+    def note(child: Any) -> Any:
+        if isinstance(child, Expr):
+            found.append(child)
+        return child
+    map_children(s, note)
+    return found
