@@ -55,13 +55,13 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "unpack_int4"),
     "Reductions": ("sum", "prod", "max", "min", "comm_reducer", "reduce_axis"),
     "Definitions": (
-        "placeholder", "compute", "scan", "extern", "var", "size_var", "create_schedule", "create_prim_func",
-        "lower_ops", "post_order", "thread_axis", "tag_scope"),
+        "placeholder", "constant", "compute", "scan", "extern", "var", "size_var", "create_schedule",
+        "create_prim_func", "lower_ops", "post_order", "thread_axis", "tag_scope"),
     "Instructions and foreign functions": (
         "decl_tensor_intrin", "call_packed", "call_extern", "call_llvm_pure_intrin", "call_llvm_intrin"),
     "Kinds of nodes": (
-        "Tensor", "Operation", "PlaceholderOp", "ComputeOp", "ScanOp", "ExternOp", "IterVar", "Range", "Var", "Reduce",
-        "Reducer", "CommReducer", "Select", "TensorIntrin", "TensorRead", "TensorSlice"),
+        "Tensor", "Operation", "PlaceholderOp", "ConstantOp", "ComputeOp", "ScanOp", "ExternOp", "IterVar", "Range",
+        "Var", "Reduce", "Reducer", "CommReducer", "Select", "TensorIntrin", "TensorRead", "TensorSlice"),
 }
 OTHERS = {"AXIS_SEPARATOR": "in the result of `transform_layout`: the axes before it and behind it are flattened apart"}
 REDUCTIONS = {"sum": "the sum of the terms, from 0, or from `init=`; `where=` leaves terms out",

@@ -392,3 +392,15 @@ def intrin_part():
 def intrin_result():
     a = te.placeholder((8,), name="A")
     te.compute((2, 8), lambda i: adder()(a[0:4]), name="C")
+
+
+@wrong("an index from data into an array of NumPy",
+       r"index 0 of a constant is not known to stay inside of the shape \(4,\)")
+def index_into_constant():
+    window, index = te.constant([1.0, 2.0, 3.0, 4.0]), te.placeholder((4,), "int32", name="I")
+    te.compute((4,), lambda i: window[index[i]], name="C")
+
+
+@wrong("`te.constant(3.0)`", r"constant constant: 3\.0 is no array of numbers with dimensions")
+def constant_number():
+    te.constant(3.0)

@@ -74,7 +74,8 @@ def _parameters(output: te.Tensor | te.Operation) -> list[te.Tensor]:
     if isinstance(op, te.PlaceholderOp):
         raise ArgumentError(with_hint(f"{op.name} is a placeholder: there is nothing to compute",
                                       "pass a tensor that te.compute returned, or the tensors [A, B, C]"))
-    placeholders = [t for x in te.post_order([op]) if isinstance(x, te.PlaceholderOp) for t in x.outputs]
+    placeholders = [t for x in te.post_order([op]) if isinstance(x, te.PlaceholderOp)
+                    and not isinstance(x, te.ConstantOp) for t in x.outputs]
     return list(dict.fromkeys([*placeholders, *op.outputs]))
 
 

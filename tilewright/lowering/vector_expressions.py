@@ -157,6 +157,9 @@ class LaneExpressions:
             return self.expr(e.args[0])
         if INTRINSICS[e.op].kind == "effect" or e.op == "access_ptr":
             raise NotVectorizable
+        if e.op == "table" and dt.lanes_of(e.type) == 1:
+            index = self.expr(e.args[1])
+            return Call(e.op, (e.args[0], index), dt.with_lanes(e.type, self.count) if is_vector(index) else e.type)
         if e.op in LLVM_CALLS or dt.lanes_of(e.type) > 1 or any(dt.lanes_of(a.dtype) > 1 for a in e.args):
             return self.whole_call(e)
         args = [self.expr(a) for a in e.args]

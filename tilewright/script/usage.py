@@ -138,6 +138,9 @@ Call an intrinsic function of LLVM without effects: `T.call_llvm_pure_intrin("in
     "print": """T.print(*values)
 Write the values as one line to Python's stdout when the kernel runs; a buffer is printed whole. A text with `%` that
 comes first, with values behind it, is their format, as of Python's `%` operator: `T.print("%d: %.2f", i, A[i])`.""",
+    "table": """T.table(dtype, data, index)
+An element of an array that the program holds: data is its bytes, little-endian, in base 64. Tensor expressions that
+index an array of NumPy print so.""",
     "checked_index": """T.checked_index(index, extent)
 An index of an access. Where it is not in [0, extent) the access is left out (a read gives 0), and the call raises.
 Printed functions have it where a tensor expression reads at an index that is not known to stay inside.""",

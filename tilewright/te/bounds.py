@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear
 from tilewright.support.errors import TensorExpressionError, with_hint
+from tilewright.te.constant import ConstantOp
 from tilewright.te.reduction import Reduce
 from tilewright.te.tensor import TensorRead, shape_text
 from tilewright.tir import dtype as dt
@@ -124,6 +125,11 @@ class _Check:
                     raise error
                 self.before_start = self.before_start or error
                 continue
+            if isinstance(g.read.tensor.op, ConstantOp):
+                raise TensorExpressionError(with_hint(
+                    f"{self.what}: {g.read}: index {k} of a constant is not known to stay inside of the shape "
+                    f"{shape_text(g.read.tensor.shape)}",
+                    "cut it: te.max(te.min(index, extent - 1), 0); or make the array an argument"))
             if k == 0 and any(isinstance(n, TensorRead) for n in walk(index)):
                 continue                             # code generation checks the whole address of such a read
             self.kept.append(g.read)

@@ -9,6 +9,7 @@ from typing import Any
 from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.support.registry import hook
 from tilewright.te.bounds import checked_reads
+from tilewright.te.constant import ConstantOp, with_tables
 from tilewright.te.extents import rounding, whole
 from tilewright.te.intrin_call import IntrinCall, TensorComputeOp
 from tilewright.te.limits import check_size
@@ -103,6 +104,7 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     """
     what = f"compute {name}"
     extents = to_shape(shape, what)
+    fcompute = with_tables(fcompute)
     names = _axis_names(fcompute, extents, what, varargs_names)
     axis = tuple(IterVar(Range(IntImm(0, e.dtype), e), Var(n, e.dtype), DATA_PARALLEL) for n, e in zip(names, extents))
     result = fcompute(*[iv.var for iv in axis])
@@ -213,6 +215,9 @@ def extern(shape: Any, inputs: Sequence[Tensor], fcompute: Callable[..., Any], n
     for t in tensors:
         if not isinstance(t, Tensor):
             raise TensorExpressionError(f"{what}: the input {described(t)} is not a tensor")
+        if isinstance(t.op, ConstantOp):
+            raise TensorExpressionError(with_hint(f"{what}: the input {t.name} is a constant, which is in no memory",
+                                                  "pass a te.compute that copies it"))
     ins = _buffers(in_buffers, [(t.shape, t.dtype, t.name) for t in tensors], what)
     several = isinstance(shape, (tuple, list)) and bool(shape) and isinstance(shape[0], (tuple, list))
     shapes = [to_shape(s, what) for s in (shape if several else [shape])]

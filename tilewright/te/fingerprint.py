@@ -1,9 +1,11 @@
 """A tensor graph as text, equal for equal definitions in every process: by position, not by identity."""
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tilewright.te.constant import ConstantOp
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp, post_order
 from tilewright.te.prim_func import argument_list
 from tilewright.te.reduction import CommReducer, Reduce
@@ -37,6 +39,8 @@ class _Writer:
 
     def operation(self, op: Operation) -> str:
         head = f"{type(op).__name__} {op.name!r} {op.tag!r} {self.text(op.attrs)}"
+        if isinstance(op, ConstantOp):
+            return f"{head} {self.text(op.shape)} {op.dtype} {hashlib.blake2b(op.values.tobytes()).hexdigest()}"
         if isinstance(op, PlaceholderOp):
             return f"{head} {self.text(op.shape)} {op.dtype}"
         if isinstance(op, ComputeOp):

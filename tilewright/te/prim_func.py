@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.support.names import NameSupply
 from tilewright.te.bounds import checked_index
+from tilewright.te.constant import ConstantOp
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp, post_order
 from tilewright.te.reduction import Reduce
 from tilewright.te.regions import regions_read
@@ -18,6 +19,7 @@ from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, ORDERED, IterVar, Range
 from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, LetStmt, PrimFunc, Stmt, Store, loop, seq
+from tilewright.tir.table import row_major_index, table_element
 
 TRUE = IntImm(1, "bool")
 
@@ -74,6 +76,8 @@ def argument_list(args: Any) -> list[Any]:
         if not isinstance(a, (Tensor, Var)):
             raise TensorExpressionError(with_hint(f"argument {position} is {described(a)}",
                                                   "arguments are te tensors and te.var scalars"))
+        if isinstance(a, Tensor) and isinstance(a.op, ConstantOp):
+            raise TensorExpressionError(f"argument {position}, {a.name}, is a constant, which no caller gives")
         if any(a is other for other in args[:position]):
             raise TensorExpressionError(f"{a.name} is given twice in the arguments")
     return args
@@ -104,7 +108,7 @@ class _Lowering:
             self._add_scan(scan_op, ops, names)
         for op in ops:
             for t in op.outputs:
-                if t in self.buffers:
+                if t in self.buffers or isinstance(op, ConstantOp):
                     continue
                 if isinstance(op, PlaceholderOp):
                     users = [other.name for other in ops if t in other.input_tensors]
@@ -227,6 +231,9 @@ class _Lowering:
         def lower(node: Node) -> Node | None:
             if isinstance(node, TensorRead) and node.tensor in self.states:
                 return Load(self.buffers[node.tensor], (time_index(node), *node.indices[1:]))
+            if isinstance(node, TensorRead) and isinstance(node.tensor.op, ConstantOp):
+                values = node.tensor.op.values
+                return table_element(values, row_major_index(node.indices, values.shape), node.dtype)
             if isinstance(node, TensorRead):
                 return Load(self.buffers[node.tensor], node.indices)
             return table.get(node) if isinstance(node, Var) else None

@@ -31,6 +31,7 @@ from tilewright.tir.interp_scalar import V, literal, logical, scalar_binary, sca
 from tilewright.tir.llvm_intrinsics import LLVM_CALLS, evaluate
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.places import is_index
+from tilewright.tir.table import array_of
 
 LONG = 160  # longer text goes into a variable of its own: Python limits nested parentheses
 
@@ -239,6 +240,8 @@ class ExprCompiler:
             return self.regroup(e)
         if INTRINSICS[e.op].kind == "effect" or e.op == "access_ptr":
             return self.effect(e)
+        if e.op == "table":
+            return self.table(e)
         args = [self.index(a, e.op in ("likely", "checked_index")) for a in e.args]
         (source, lanes), (target, _) = dt.parse(e.args[-1].dtype), dt.parse(e.type)
         if INTRINSICS[e.op].evaluate is not None:
@@ -253,6 +256,18 @@ class ExprCompiler:
         )
         lists = args[0].text if len(args) == 1 else f"zip({', '.join(a.text for a in args)})"
         return V(f"[{out.text} for {', '.join(letters)} in {lists}]", out.low, out.high)
+
+    def table(self, e: Call) -> V:
+        """An element of a constant array; at an index that is none of it, the last one."""
+        data, (element, lanes) = e.args[0], dt.parse(e.type)
+        assert isinstance(data, StringImm)
+        values = array_of(data.value, element).tolist()
+        name = f"table_{len(self.globals)}"
+        self.globals[name] = values
+        x = self.keep(self.index(e.args[1]))
+        low, high = (min(values), max(values)) if dt.is_integer(element) else (0, 0)
+        one = f"({name}[{{0}}] if 0 <= {{0}} < {len(values)} else {name}[-1])"
+        return V(one.format(x.text) if lanes == 1 else f"[{one.format('k')} for k in {x.text}]", low, high)
 
     def llvm_intrinsic(self, e: Call) -> V:
         """By the table of meanings; an effect, if there is one, is none that the interpreter has."""

@@ -183,6 +183,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "abs": Intrinsic(1, "pure"),
     "bitwise_not": Intrinsic(1, "pure", operands="integer"), "reinterpret": Intrinsic(1, "pure"),
     "likely": Intrinsic(1, "pure", predicate=True),   # the condition itself; marks a guard that mostly holds
+    "table": Intrinsic(2, "pure"),             # (StringImm data, index): an element of a constant array, see tir.table
     "checked_index": Intrinsic(2, "pure"),     # (i, extent): i where 0 <= i < extent, else an index of no element
     "if_then_else": Intrinsic(3, "pure"),          # (condition, a, b): only the branch taken is evaluated
     "call_extern": Intrinsic(-1, "effect"),        # (StringImm symbol, args...): a C function

@@ -41,7 +41,7 @@ _RESERVED = {"T", "I", "R", "range", "float"}
 _DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 _ITER_TYPES = ("DataPar", "ThreadIndex", "CommReduce", "Ordered", "Opaque")
 # T.call_extern("int32", "symbol", ...)
-DTYPE_FIRST = {"call_extern", "call_function", "reinterpret", "call_llvm_pure_intrin", "call_llvm_intrin"}
+DTYPE_FIRST = {"call_extern", "call_function", "reinterpret", "call_llvm_pure_intrin", "call_llvm_intrin", "table"}
 
 
 class Names:

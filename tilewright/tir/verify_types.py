@@ -8,6 +8,7 @@ from tilewright.tir.iter_var import Range
 from tilewright.tir.llvm_intrinsics import LLVM_CALLS
 from tilewright.tir.node import Node
 from tilewright.tir.ops import BINARY, INTRINSICS
+from tilewright.tir.table import mismatch as table_mismatch
 
 
 def type_mismatch(e: Node) -> str:
@@ -95,6 +96,8 @@ def _call(e: Call) -> str:
         return f"{e.op} takes {row.operands}s, not {', '.join(a.dtype for a in e.args)}"
     if e.op == "reinterpret":
         return reinterpret_mismatch(e.args[0].dtype, e.type)
+    if e.op == "table":
+        return table_mismatch(e)
     if e.op in LLVM_CALLS:
         return "" if e.args and isinstance(e.args[0], StringImm) else f"the first argument of {e.op} is no name"
     if e.op == "Assert" and not isinstance(e.args[1], StringImm):

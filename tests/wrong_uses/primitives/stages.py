@@ -288,3 +288,23 @@ def out_of_the_group():
 def group_in_itself():
     s, a, _, c, _, _, _ = long_chain()
     s.create_group(outputs=c, inputs=a).compute_at(s[c], c.op.axis[0])
+
+
+def weighted():
+    """s, and the constant that it reads"""
+    a, weights = te.placeholder((N,), name="A"), te.constant([1.0] * N, name="weights")
+    c = te.compute((N,), lambda i: a[i] * weights[i].astype("float32"), name="C")
+    return watch(te.create_schedule(c.op)), c, weights
+
+
+@wrong("`cache_read` of a constant",
+       r"s\.cache_read\(weights, 'local', \[C\]\): weights is a constant: it is in no memory")
+def cache_of_constant():
+    s, c, weights = weighted()
+    s.cache_read(weights, "local", [c])
+
+
+@wrong("`transform_layout` of a constant", r"weights is a constant: it is in no memory")
+def layout_of_constant():
+    s, _, weights = weighted()
+    s[weights].transform_layout(lambda i: [i // 4, i % 4])

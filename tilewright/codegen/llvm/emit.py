@@ -12,6 +12,7 @@ from tilewright.codegen.llvm import (  # noqa: F401  (they fill the tables)
     packed_calls,
     statements,
     stores,
+    tables,
 )
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.llvm.context import FunctionEmitter

@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.schedule.stages.replay import Replay
 from tilewright.schedule.state import BlockRV, LoopRV
+from tilewright.te.constant import ConstantOp
 from tilewright.te.operation import PlaceholderOp
 from tilewright.te.tensor import Tensor
 from tilewright.tir.arithmetic import binary
@@ -30,7 +31,8 @@ def infer_bound(s: StageSchedule) -> dict[IterVar, Range]:
 
 def whole(s: StageSchedule) -> list[Tensor]:
     """All placeholders of the schedule, and the outputs."""
-    given = [stage.op for stage in s.stages if isinstance(stage.op, PlaceholderOp) and s.scans.state(stage) is None]
+    given = [stage.op for stage in s.stages if isinstance(stage.op, PlaceholderOp) and not isinstance(
+        stage.op, ConstantOp) and s.scans.state(stage) is None]
     return [t for op in dict.fromkeys((*given, *s.outputs)) for t in op.outputs]
 
 

@@ -26,6 +26,7 @@ from tilewright.support.errors import ScheduleError, TensorExpressionError, with
 from tilewright.support.order import producers_first
 from tilewright.support.registry import register_hook
 from tilewright.support.views import View, Viewed
+from tilewright.te.constant import ConstantOp
 from tilewright.te.fingerprint import graph_text
 from tilewright.te.intrin_call import TensorComputeOp
 from tilewright.te.operation import ComputeOp, post_order
@@ -148,6 +149,8 @@ class StageSchedule(Viewed):
         names = ", ".join(user.op.name for user in users)
         call = Call(f"s.cache_read({tensor.name}, {scope!r}, [{names}])", call_site())
         require_scope_of(call, scope)
+        if isinstance(stage.op, ConstantOp):
+            call.refuse(f"{tensor.name} is a constant: it is in no memory", "a te.compute that copies it can be moved")
         if not users:
             call.refuse("no reader is given", f"pass the operations that read {tensor.name}")
         source = stage.op.output(tensor.value_index)

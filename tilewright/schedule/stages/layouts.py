@@ -12,6 +12,7 @@ from tilewright.schedule.stages.loops import LoopCalls
 from tilewright.schedule.stages.records import Call
 from tilewright.schedule.stages.scan import loop_axes
 from tilewright.support.errors import ArgumentError
+from tilewright.te.constant import ConstantOp
 from tilewright.te.operation import ComputeOp
 from tilewright.te.tensor import Operation
 from tilewright.tir.expr import Expr, IntImm, Var
@@ -71,6 +72,8 @@ class LayoutCalls(LoopCalls):
         """
         call = self._call("transform_layout", [], getattr(mapping_function, "__name__", repr(mapping_function)))
         self._schedule.scans.require_outside(call, self)
+        if isinstance(self.op, ConstantOp):
+            call.refuse(f"{self.op.name} is a constant: it is in no memory", "lay out the array itself")
         rank = self.layouts[-1].map.rank if self.layouts else len(self.op.output(0).shape)
         try:
             mapped = IndexMap.from_func(mapping_function, rank)

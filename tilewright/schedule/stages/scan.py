@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tilewright.schedule.stages.records import Call
+from tilewright.te.constant import ConstantOp
 from tilewright.te.operation import ComputeOp, PlaceholderOp
 from tilewright.te.scan import ScanOp
 from tilewright.te.tensor import Operation
@@ -18,8 +19,8 @@ def loop_axes(op: Operation) -> tuple[IterVar, ...]:
 
 def kind_of(op: Operation) -> str:
     """What op is, where it is no te.compute."""
-    return "a placeholder" if isinstance(op, PlaceholderOp) else "a scan" if isinstance(op, ScanOp) else \
-        "an extern operation"
+    kinds = ((ConstantOp, "a constant"), (PlaceholderOp, "a placeholder"), (ScanOp, "a scan"))
+    return next((text for kind, text in kinds if isinstance(op, kind)), "an extern operation")
 
 
 class Scans:
