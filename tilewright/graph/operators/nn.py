@@ -2,7 +2,8 @@
 
 With m the maximum of a row and s = sum_j exp(x[j] - m), log softmax(x)[j] is (x[j] - m) - log s: two terms of one sign,
 so that nothing cancels, however large x is. Three things keep small values: exp takes the rounding error of x - m into
-account, s - 1 is summed without the 1 (`Rows.rest`) and goes into log1p, and sums are taken in float64.
+account, s - 1 is summed without the 1 (`Rows.log_sums`) and goes into log1p, and sums are taken in float64. So the
+results are within 4 ulp; only a log s that is a sum of many numbers below the smallest normal one has their errors.
 """
 from __future__ import annotations
 
