@@ -1,4 +1,5 @@
 """Steps: memory, in-place updates, plans per shape, optimizers, feeds."""
+import copy
 import pickle
 
 import ml_dtypes
@@ -8,6 +9,7 @@ import pytest
 from tilewright import graph
 from tilewright.graph import SGD, Adam, Executor, Momentum, Update, gradients, parameter, placeholder
 from tilewright.graph.memory import Lifetime, plan_memory
+from tilewright.graph.value import topological
 from tilewright.support.errors import GraphError
 
 RANDOM = np.random.RandomState(3)
@@ -285,3 +287,15 @@ def test_a_cast_passes_the_gradient_in_the_type_of_its_input():
     assert losses[-1] < losses[0] and (weights.data.numpy().astype("float64") != before).any()
     with pytest.raises(GraphError, match="no differentiable path"):
         gradients(graph.cast(graph.cast(weights, "int32"), "float32"), [weights])
+
+
+def test_a_deep_graph_in_a_pickle():
+    x, w = placeholder("x"), parameter("w", f32(3))
+    y = x
+    for _ in range(1500):
+        y = y + w
+    again = pickle.loads(pickle.dumps(Executor([y])))
+    assert copy.deepcopy(again).placeholders[0].name == "x"
+    got, = Executor([again.placeholders[0] * 2.0]).run({again.placeholders[0]: np.ones(3, "float32")})
+    np.testing.assert_array_equal(got.numpy(), 2)
+    assert len(topological(again.outputs)) == 1502

@@ -1,6 +1,8 @@
 """Wrong graphs, feeds and optimizers."""
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 
 from tilewright import graph, te
@@ -420,3 +422,10 @@ def updated_twice():
 def update_placeholder():
     x = graph.placeholder("x")
     Executor([], [graph.Update(x, x * 2)])
+
+
+@wrong("`pickle.dumps` of a planned step",
+       r"a step cannot be pickled: it is code and memory of this process")
+def pickle_a_step():
+    x = graph.placeholder("x")
+    pickle.dumps(Executor([x * 2.0]).compile({x: TensorType((4,))}))

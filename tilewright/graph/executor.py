@@ -64,9 +64,13 @@ class Executor(Viewed):
         return executor_view(self.outputs, len(self.updates), len(self._steps), self.step)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The graph with what its parameters hold now; steps are planned again where they run."""
-        kernels = self.kernels
-        return _restored, (self.outputs, self.updates, kernels.schedule, self.fuse, str(kernels.target))
+        """The graph with what its parameters hold now; steps are planned again where they run.
+
+        Values go producers first, so that a deep graph is no deep recursion.
+        """
+        kernels, ends = self.kernels, [*self.outputs, *(v for u in self.updates for v in (u.value, u.target))]
+        return _restored, (topological(ends), self.outputs, self.updates, kernels.schedule, self.fuse,
+                           str(kernels.target))
 
     def run(self, feeds: Mapping[Value, Any] | None = None) -> list[Tensor]:
         """The outputs, as new tensors, for `feeds`: {placeholder: Tensor or array}. Updates are applied.
@@ -128,7 +132,7 @@ class Executor(Viewed):
         return arrays
 
 
-def _restored(outputs: Sequence[Value], updates: Sequence[Update], schedule: str, fuse: bool,
+def _restored(order: Sequence[Value], outputs: Sequence[Value], updates: Sequence[Update], schedule: str, fuse: bool,
               target: str) -> Executor:
     return Executor(outputs, updates, schedule=schedule, fuse=fuse, target=target)
 
