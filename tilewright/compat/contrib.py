@@ -1,14 +1,15 @@
-"""`tvm.contrib.utils` and `tvm.contrib.cc`: temporary folders, and the linker for exported objects."""
+"""`tvm.contrib.utils`, `cc` and `tar`: temporary folders, the linker for exported objects, archives of them."""
 from __future__ import annotations
 
 import os
 import shutil
+import tarfile
 import tempfile
 import weakref
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tilewright.runtime import export
+from tilewright.runtime import archive, export
 from tilewright.runtime.loader import host_triple
 from tilewright.support.errors import ArgumentError, CodegenError, described, with_hint
 
@@ -91,6 +92,27 @@ def create_executable(output: str | Path, objects: str | Path | Sequence[str | P
                       ccache_env: object = None) -> None:
     """An executable of object files and sources, by the same linker as `create_shared`."""
     _compile("create_executable", [], output, objects, options, cc, cwd)
+
+
+def tar(output: str | Path, files: str | Path | Sequence[str | Path]) -> None:
+    """A tar archive of files, by their last names."""
+    given = [files] if isinstance(files, (str, Path)) else _listed("tar", "files", files, '["kernel.o"]')
+    content = {}
+    for item in given:
+        path = export.as_path("tar", item)
+        if not path.is_file():
+            raise ArgumentError(f"tar: there is no file {path}")
+        content[path.name] = path.read_bytes()
+    export.place(export.as_path("tar", output), archive.packed(content))
+
+
+def untar(tar_file: str | Path, directory: str | Path) -> None:
+    """Write the files of an archive to a folder, and none elsewhere. Raises ArgumentError for one that would."""
+    try:
+        with tarfile.open(export.as_path("untar", tar_file), mode="r:*") as opened:
+            opened.extractall(export.as_path("untar", directory), filter="data")
+    except (tarfile.TarError, OSError) as error:
+        raise ArgumentError(f"untar: {tar_file}: {error}") from None
 
 
 def _compile(what: str, flags: Sequence[str], output: str | Path, objects: str | Path | Sequence[str | Path],

@@ -39,7 +39,7 @@ whose arguments do not fit. How programs move is in [migration.md](migration.md)
 
 A name that is here has TVM's meaning for code on a CPU. That says nothing of every argument: what a function does not
 take, it refuses. Relay, Relax, NNVM, topi, AutoTVM, the auto-scheduler, RPC and the contributed libraries (but for
-`tvm.contrib.utils` and `tvm.contrib.cc`) are not in the table: they are missing.
+`utils`, `cc`, `tar`, `clang` and `cblas` in `tvm.contrib`) are not in the table: they are missing.
 """
 
 

@@ -90,6 +90,9 @@ MODULES: dict[str, str] = {
     "tvm.error": "InternalError OpError TVMError",
     "tvm.contrib.utils": "TempDirectory tempdir",
     "tvm.contrib.cc": "create_executable create_shared create_staticlib get_cc",
+    "tvm.contrib.tar": "tar untar",
+    "tvm.contrib.clang": "create_llvm find_clang",
+    "tvm.contrib.cblas": "batch_matmul matmul",
     "tvm.script": "from_source ir ir_module parse_module tir",
     "tvm.script.tir": """
         Broadcast Buffer Cast Let Ramp Select Shuffle alloc_buffer allocate assume attr axis bfloat16 block block_attr

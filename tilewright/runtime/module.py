@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilewright.runtime import export, ffi, timing
+from tilewright.runtime import archive, export, ffi, timing
 from tilewright.runtime.device import Device, require_cpu
 from tilewright.runtime.function import Function
 from tilewright.runtime.loader import Library, hold_threads_at_exit, host_triple, load_objects
@@ -159,10 +159,13 @@ class Module(Viewed):
         """Write a shared library for any tvm-ffi program (`tilewright.load_module`, `tvm_ffi.load_module`).
 
         The linker is `cc`, else the system's compiler or linker, else the one in the ziglang wheel.
-        fcompile(path, [object file]), or a function as cc, links in its place.
+        fcompile(path, [object file]), or a function as cc, links in its place. A path that ends in .tar receives the
+        object in an archive instead, which takes no linker and which `load_module` reads.
         Raises CodegenError when there is none or it fails.
         """
         link, command = (cc, None) if callable(cc) else (fcompile, cc)
+        if link is None and export.as_path("export_library", path).suffix == ".tar":
+            link = _archived
         if link is None:
             export.write_library(self._exported(), export.as_path("export_library", path), command)
             return
@@ -206,6 +209,11 @@ class Module(Viewed):
                     [(f"{name}({', '.join(map(str, s.params))})",) for name, s in self.signatures.items()])
 
 
+def _archived(path: str, objects: Sequence[str]) -> None:
+    """Write the one object file to an archive."""
+    export.place(Path(path), archive.packed({archive.MEMBER: Path(objects[0]).read_bytes()}))
+
+
 def _digest(content: tuple[Any, ...]) -> str:
     """A checksum of what a pickled module holds."""
     return hashlib.sha256(repr(content).encode()).hexdigest()
@@ -231,7 +239,7 @@ class _Foreign:
 
 
 def load_module(path: str | Path) -> Module:
-    """The module of an exported library (.so) or object (.o).
+    """The module of an exported library (.so), object (.o) or archive of one (.tar).
 
     Raises LoadError when the file is damaged or not one that Tilewright wrote: before any of its code can run.
     """
@@ -242,6 +250,8 @@ def load_module(path: str | Path) -> Module:
         data = path.read_bytes()
     except OSError as error:
         raise ArgumentError(f"load_module: {path} cannot be read: {error.strerror}") from None
+    if path.suffix == ".tar":
+        data = archive.object_in(data, path)
     code, info = export.read_file(data, path)
     if path.suffix not in export.LIBRARY_SUFFIXES:
         return Module([code], info.signatures, info.entry_name, info.triple, aliases=info.aliases)

@@ -27,6 +27,7 @@ KNOBS: dict[str, Knob] = {
     "NUM_THREADS": Knob(int, 0, "threads of a parallel region; 0: as many as this process may use", most=1024),
     "CHECKED": Knob(bool, False, "compare every index of a load or store with its extent while a kernel runs"),
     "PERF": Knob(bool, False, "write the names of compiled functions to /tmp/perf-<process>.map, for Linux perf"),
+    "BLAS": Knob(str, None, "path of the library that tvm.contrib.cblas calls"),
     "STRICT_MATH": Knob(bool, False, "turn floating-point contraction (a * b + c as one FMA) off"),
 }
 

@@ -1,0 +1,38 @@
+"""Object files in a tar archive: what `export_library("f.tar")` writes and `load_module` reads."""
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from tilewright.support.errors import LoadError, with_hint
+
+MEMBER = "lib0.o"
+
+
+def packed(files: Mapping[str, bytes]) -> bytes:
+    """A tar archive of files by name. Equal contents give equal bytes."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size, info.mode = len(data), 0o644
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+def object_in(data: bytes, path: Path) -> bytes:
+    """The object file in an archive. Raises LoadError unless that is its only content: nothing is written to disk."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+            members = archive.getmembers()
+            if len(members) != 1 or not members[0].isfile() or not members[0].name.endswith(".o"):
+                names = ", ".join(m.name for m in members[:4]) or "nothing"
+                raise LoadError(with_hint(f"load_module: {path} holds {names}, expected one object file",
+                                          'write it with export_library("f.tar")'))
+            content = archive.extractfile(members[0])
+            assert content is not None
+            return content.read()
+    except (tarfile.TarError, EOFError, ValueError) as error:
+        raise LoadError(f"load_module: {path} is no tar archive: {error}") from None
