@@ -38,7 +38,7 @@ def test_a_script_of_known_names_lacks_nothing():
 def test_modules_functions_and_methods_that_are_missing():
     assert found("""
         import tvm
-        import tvm.contrib.cblas as blas
+        import tvm.contrib.mkl as blas
         from tvm import te, relay as R
         A = te.placeholder((4,))
         B = te.compute(A.shape, lambda i: te.sinc(A[i]) + tvm.tir.wave(1))
@@ -53,8 +53,8 @@ def test_modules_functions_and_methods_that_are_missing():
         sch.magic(sch.split)
         tvm.nd.array([1]).tolistt()
     """) == [
-        (3, "tvm.contrib.cblas"), (4, "tvm.relay"), (6, "tvm.te.sinc"), (6, "tvm.tir.wave"), (8, "Stage.vectorise"),
-        (9, "Schedule.anything"), (10, "tvm.relay.build"), (11, "tvm.contrib.cblas.matmul"), (13, "Module.evaluator"),
+        (3, "tvm.contrib.mkl"), (4, "tvm.relay"), (6, "tvm.te.sinc"), (6, "tvm.tir.wave"), (8, "Stage.vectorise"),
+        (9, "Schedule.anything"), (10, "tvm.relay.build"), (11, "tvm.contrib.mkl.matmul"), (13, "Module.evaluator"),
         (15, "tir.Schedule.magic"), (16, "NDArray.tolistt")]
 
 
