@@ -251,3 +251,61 @@ def test_the_parts_of_the_package_are_modules(tvm):
     assert tvm.arith.analyzer.Analyzer is tvm.arith.Analyzer and isinstance(x, Expr) and np.prod([]) == 1
     import tvm.arith.int_set as sets
     assert sets.IntervalSet is tvm.arith.IntervalSet
+
+
+# ------------------------------------------------------------------------------------------ equations
+
+def free_points(solution, size):
+    names = [v.name for v in solution.dst.variables]
+    return [dict(zip(names, p, strict=True)) for p in itertools.product(range(-size, size + 1), repeat=len(names))]
+
+
+@pytest.mark.parametrize("equations", [
+    lambda: [x + y == 20, x - y == 10], lambda: [x + y == 20, x - y == 11], lambda: [x + y + z == 5, x + y == 2],
+    lambda: [x * 2 + y * 4 == 6], lambda: [x * 2 + y * 4 == 7], lambda: [x * 3 - y * 5 + z * 7 == 1],
+    lambda: [x * 6 + y * 10 + z * 15 == 3, x - z == 2], lambda: [x == y, y == x], lambda: [x == 1, x == 2],
+    lambda: [binary("and", x + y == 3, y - z == 1)]])
+def test_all_integer_solutions(equations, tvm):
+    given = equations()
+    solution = tvm.arith.solve_linear_equations(given, [x, y, z])
+    box_ = points(x=range(-9, 22), y=range(-9, 22), z=range(-9, 22)) if len(given) > 1 else points(
+        x=range(-6, 7), y=range(-6, 7), z=range(-6, 7))
+    wanted = {(p["x"], p["y"], p["z"]) for p in box_ if all(value(e, **p) for e in given)}
+    if not wanted:
+        assert [r.value for r in solution.dst.relations] == [0] and not solution.dst.variables
+        return
+    assert solution.dst.relations == []
+    names = {v.name: v for v in solution.dst.variables}
+    for px, py, pz in wanted:                              # each is reached, at the point that dst_to_src gives
+        at = {n: value_of(solution.dst_to_src[v], {x: px, y: py, z: pz}) for n, v in names.items()}
+        got = tuple(value_of(solution.src_to_dst[v], {names[n]: k for n, k in at.items()}) for v in (x, y, z))
+        assert got == (px, py, pz)
+    for p in free_points(solution, 3):                     # and every point gives a solution
+        got = [value_of(solution.src_to_dst[v], {names[n]: k for n, k in p.items()}) for v in (x, y, z)]
+        assert all(value(e, x=got[0], y=got[1], z=got[2]) for e in given)
+
+
+def value_of(e, table):
+    """The value of e for values of variables, which may have any names."""
+    if isinstance(e, Var):
+        return next(k for v, k in table.items() if v is e)
+    if isinstance(e, IntImm):
+        return e.value
+    return int(OPERATORS[e.op](*[value_of(child, table) for child in children(e)]))
+
+
+OPERATORS["and"] = lambda a, b: a and b
+
+
+def test_ranges_of_solutions(tvm):
+    solution = tvm.arith.solve_linear_equations([x + y == 0], [x, y], {x: tvm.ir.Range(-5, 5), y: tvm.ir.Range(-5, 10)})
+    n, = solution.dst.variables
+    r = solution.dst.ranges[n]
+    found = {tuple(value_of(solution.src_to_dst[v], {n: k}) for v in (x, y))
+             for k in range(value(r.min), value(r.min) + value(r.extent))}
+    assert found == {(a, -a) for a in range(-5, 5) if -5 <= -a < 10}
+    symbolic = tvm.arith.solve_linear_equations([x * 2 == z], [x])
+    assert str(symbolic.dst.relations[0]) in ("z % 2 == 0",) and str(symbolic.src_to_dst[x]) == "z // 2"
+    assert tvm.arith.solve_linear_equations([x * y == 3], [x, y]).dst.relations[0] is not None
+    with pytest.raises(ArgumentError, match="is no equation"):
+        tvm.arith.solve_linear_equations([x < 3], [x])

@@ -32,6 +32,7 @@ def main(A: T.Buffer(({N}, {K}), "float32"), B: T.Buffer(({N},), "float32")):
 
 
 def check(func, tvm):
+    assert tvm.tir.analysis.verify_well_formed(func)
     a, b = np.random.rand(N, K).astype("float32"), np.zeros(N, "float32")
     interp.run(func, a, b)
     np.testing.assert_allclose(b, 1 + 2 * a.sum(1), rtol=1e-5)

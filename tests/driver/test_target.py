@@ -152,6 +152,7 @@ def test_targets_of_other_kinds_are_described():
     pi = Target("raspberry-pi/4b-aarch64")
     assert pi.mcpu == "cortex-a72" and pi.num_cores == 4 and not pi.is_host and pi.model == "" and pi.libs == []
     assert Target("llvm -libs=cblas,mkl").libs == ["cblas", "mkl"] and {"llvm", "cuda"} <= set(Target.list_kinds())
+    assert Target("cuda -arch=sm_80") != Target("cuda -arch=sm_86") == Target("cuda --arch sm_86")
     for name in ("flavour", "_private", "vector_width"):
         with pytest.raises(AttributeError):
             getattr(pi, name)

@@ -14,7 +14,7 @@ LEFT_OUT: list[tuple[str, str]] = [
      "inside of the parser of scripts: `tvm.script.from_source` and the decorators are the way in"),
     ("`tvm.tir.ProducerLoad`, `ProducerStore`, `ProducerRealize`, `Provide`, `Realize`, `AttrStmt`",
      "statements between te and loops that there are not here: te becomes blocks, attributes are annotations"),
-    ("`tvm.arith.solve_linear_inequalities`, `PresburgerSet`, `Extension`",
+    ("`tvm.arith.solve_linear_inequalities`, `PresburgerSet`, `Extension`, `estimate_region_lower_bound`",
      "solvers that no pass of ours needs; `deduce_bound` solves one inequality"),
     ("passes for tensor cores, textures, VTCM and asynchronous copies (`LowerAutoCopy`, `InjectPermutedLayout`, "
      "`InjectPTXLDG32`, `TransformMmaBufferLayout`, `UnifiedStaticMemoryPlanner`)",

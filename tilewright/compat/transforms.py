@@ -192,8 +192,9 @@ PASSES: dict[str, tuple[Rewrite, str]] = {
     "StorageRewrite": (hoist_allocations, "flat"), "LoopPartition": (partition_loops, "flat"),
     "VectorizeLoop": (vectorize, "flat"), "UnrollLoop": (unroll, "flat"),
 }
+# passes of TVM that have nothing to do here, and why
 _GPU, _CODE = "there is no GPU back end", "code generation does it"
-_NOTHING_LEFT: dict[str, str] = {
+IDLE: dict[str, str] = {
     **dict.fromkeys(("LowerIntrin", "LowerTVMBuiltin", "LowerCustomDatatypes", "LowerDeviceStorageAccessInfo",
                      "MakePackedAPI", "MakeUnpackedAPI", "CombineContextCall", "PointerValueTypeRewrite",
                      "BF16Legalize", "BF16ComputeLegalize", "BF16StorageLegalize", "BF16CastElimination",
@@ -216,7 +217,6 @@ def _idle(name: str, reason: str) -> Callable[..., PrimFuncPass]:
     return make
 
 
-IDLE = dict(_NOTHING_LEFT)
 TRANSFORMS: dict[str, Any] = {
     **{name: _idle(name, reason) for name, reason in IDLE.items()},
     **{name: _maker(name, run, stage) for name, (run, stage) in PASSES.items()},

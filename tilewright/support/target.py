@@ -15,6 +15,7 @@ from tilewright.support.cpus import X86_CPUS, X86_TUNING, resolve
 from tilewright.support.errors import TargetError, described, with_hint
 from tilewright.support.target_kinds import FLAGS, KINDS, LIMITS, STRICT, TAGS
 
+_SPOKEN = ("mcpu", "mattr", "mtriple", "num-cores", "opt-level", "keys", "host", "tag")
 _X86 = ("x86_64", "amd64")
 
 
@@ -57,6 +58,7 @@ class Target:
     keys: tuple[str, ...]
     text: str = field(compare=False)
     flags: Mapping[str, str] = field(compare=False, repr=False)
+    description: tuple[tuple[str, str], ...] = field(repr=False)      # the flags of which no field above speaks
     host: Target | None = field(compare=False, repr=False)
 
     _stack = threading.local()
@@ -297,7 +299,8 @@ def _parse(spec: str) -> Target:
         "num_cores": _natural(spec, flags, "num-cores", usable_cores(), 1, 65536),
         "opt_level": _natural(spec, flags, "opt-level", 3, 0, 3),
         "keys": tuple(filter(None, flags.get("keys", "").split(","))) or (KINDS[kind],), "text": spec,
-        "flags": flags, "host": _parse(flags["host"]) if "host" in flags else None}
+        "flags": flags, "description": tuple(sorted((k, v) for k, v in flags.items() if k not in _SPOKEN)),
+        "host": _parse(flags["host"]) if "host" in flags else None}
     made = Target.__new__(Target)
     for name, value in fields.items():
         object.__setattr__(made, name, value)

@@ -19,6 +19,7 @@ from tilewright.compat.arith.iter_map import (
     subspace_divide,
 )
 from tilewright.compat.arith.pattern import deduce_bound, detect_clip_bound, detect_linear_equation
+from tilewright.compat.arith.solver import IntConstraints, IntConstraintsTransform, solve_linear_equations
 
 
 def _named(*objects: Any) -> dict[str, Any]:
@@ -34,6 +35,7 @@ FILES: dict[str, dict[str, Any]] = {
         IterMapLevel, IterMapResult, IterMark, IterSplitExpr, IterSumExpr, detect_iter_map, inverse_affine_iter_map,
         iter_map_simplify, normalize_iter_map_to_expr, normalize_to_iter_sum, subspace_divide)},
     "pattern": _named(detect_linear_equation, detect_clip_bound),
+    "int_solver": _named(IntConstraints, IntConstraintsTransform, solve_linear_equations),
     "bound": _named(deduce_bound, domain_touched),
 }
 NAMES: dict[str, Any] = {name: x for names in FILES.values() for name, x in names.items()

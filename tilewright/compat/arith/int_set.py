@@ -93,6 +93,14 @@ class IntervalSet(IntSet):
             _POS_INF if any(x is _POS_INF for x in (self.max_value, other.max_value)) else simplify(
                 binary("max", self.max_value, other.max_value)))
 
+    def intersection(self, other: IntervalSet) -> IntervalSet:
+        """The integers in both."""
+        simplify = arith.Analyzer().simplify
+        low = [x for x in (self.min_value, other.min_value) if x is not _NEG_INF]
+        high = [x for x in (self.max_value, other.max_value) if x is not _POS_INF]
+        return IntervalSet(simplify(binary("max", low[0], low[-1])) if low else _NEG_INF,
+                           simplify(binary("min", high[0], high[-1])) if high else _POS_INF)
+
     def __repr__(self) -> str:
         return f"IntervalSet[{self.min_value}, {self.max_value}]"
 
