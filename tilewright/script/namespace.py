@@ -39,7 +39,7 @@ _OPERATOR_NAMES = {
 _FORMS = (
     "grid", "serial", "parallel", "vectorized", "unroll", "thread_binding",                   # loops
     "block", "init", "launch_thread", "LetStmt", "let", "allocate", "decl_buffer",            # with
-    "alloc_buffer", "match_buffer", "env_thread",                                             # definitions
+    "alloc_buffer", "match_buffer", "env_thread", "allocate_const",                           # definitions
     "Assert", "attr", "buffer_store", "reads", "writes", "where", "block_attr", "func_attr", "evaluate", "prim_func",
     "macro", "Let",
 )

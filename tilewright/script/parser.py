@@ -8,15 +8,17 @@ from typing import Any
 
 from tilewright.arith.axis_domains import departures
 from tilewright.script.blocks import AXES, Blocks
+from tilewright.script.constants import Table, filling
 from tilewright.script.environment import Environment
 from tilewright.script.errors import TOO_DEEP, Source
+from tilewright.script.frames import Around
 from tilewright.script.values import BufferType, DType, Pointer
 from tilewright.support.errors import StructuralError
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.node import walk
 from tilewright.tir.results import always_returns, returns
-from tilewright.tir.stmt import BlockRealize, PrimFunc, Stmt
+from tilewright.tir.stmt import BlockRealize, PrimFunc, Stmt, seq
 from tilewright.tir.verify import verify
 
 
@@ -36,6 +38,7 @@ def parse_function(source: Source, node: ast.FunctionDef, outer: Environment,
 class _Function(Blocks):
     def function(self, node: ast.FunctionDef, annotations: Mapping[str, Any], private: bool, check: bool) -> PrimFunc:
         self.params: dict[Var, Buffer | None] = {}
+        self.fillings: list[Stmt] = []
         self.pointers: dict[Var, Pointer] = {}           # parameters that state what they point to
         a = node.args
         for wrong in (a.vararg, a.kwarg, *a.kwonlyargs, *a.defaults):
@@ -109,6 +112,11 @@ class _Function(Blocks):
     def alias(self, node: ast.AST, kind: BufferType, name: str) -> Buffer:
         """A buffer in memory that there is. The first in that of a parameter is the parameter's buffer."""
         param = kind.data
+        if isinstance(param, Table):
+            buffer = self.guard(node, replace(kind, data=None).named, name)
+            self.frame.allocated.append(buffer)
+            self.fillings.append(self.guard(node, filling, param, buffer, self.block_names.fresh(name)))
+            return buffer
         if not isinstance(param, Var) or param not in self.params:
             return self.guard(node, kind.named, name)
         first = self.params[param]
@@ -120,6 +128,13 @@ class _Function(Blocks):
                       f"not to {kind.dtype} in scope {kind.scope}")
         buffer = self.params[param] = self.guard(node, replace(kind, data=None).named, name)
         return buffer
+
+    def filled(self, node: ast.AST) -> Around | None:
+        """The block that stores the constants of the buffer that was just made, before all that follows."""
+        if not self.fillings:
+            return None
+        block = self.at(node, self.fillings.pop())
+        return Around(lambda body: seq([block, body]), node)
 
     def match_parameter(self, node: ast.AST, param: Any, buffer: Buffer) -> None:
         """A = T.match_buffer(a, ...) for a parameter a: T.handle."""
@@ -158,6 +173,7 @@ _Function.forms = {
 }
 _Function.definitions = {
     "alloc_buffer": _Function.alloc_buffer, "decl_buffer": _Function.allocation, "allocate": _Function.allocate,
+    "allocate_const": _Function.allocate_const,
     "match_buffer": _Function.match_buffer, "launch_thread": _Function.launched, "env_thread": _Function.env_thread,
     "axis.remap": _Function.remap,
     "let": lambda p, node, target: p.let(target, p.target(target), p.let_value(node)),

@@ -46,6 +46,9 @@ The expression body with a variable in it: `T.Let(x * x, where={x: A[0]})`.""",
     "allocate": """T.allocate(extents, dtype, scope="global", *, annotations=None)
 Memory for what follows, or inside `with`: `b = T.allocate([64], "float32")`. T.Buffer(..., data=b) gives it a
 shape.""",
+    "allocate_const": """T.allocate_const(data, dtype, extents)
+Constants, which a buffer then gives a shape: `K = T.allocate_const([1, 2, 3], "int32", [3])`, `B = T.Buffer((3,),
+"int32", data=K)`. At most 1024: a larger table is an argument.""",
     "decl_buffer": f"""T.decl_buffer(shape, {_BUFFER})
 Memory with a shape for what follows, or inside `with`: `B = T.decl_buffer((8, 8))`; with data=A.data a view of A.""",
     "alloc_buffer": f"""T.alloc_buffer(shape, {_BUFFER})

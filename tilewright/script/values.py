@@ -177,12 +177,12 @@ def buffer_type(shape: Any, dtype: Any = "float32", data: Any = None, strides: A
     """The arguments of T.Buffer, T.alloc_buffer, T.match_buffer and T.decl_buffer."""
     if buffer_type not in ("", "default"):
         raise ScriptError(f"buffer_type={buffer_type!r} is not supported")
-    return BufferType(_as_tuple(shape, "shape"), dtype.name if isinstance(dtype, DType) else dt.canonical(dtype), data,
-                      _as_tuple(strides or (), "strides"), elem_offset, scope or "global", align if align > 0 else 64,
+    return BufferType(as_extents(shape, "shape"), dtype.name if isinstance(dtype, DType) else dt.canonical(dtype), data,
+                      as_extents(strides or (), "strides"), elem_offset, scope or "global", align if align > 0 else 64,
                       offset_factor, tuple(int(a) for a in axis_separators or ()))
 
 
-def _as_tuple(x: Any, what: str) -> tuple[Any, ...]:
+def as_extents(x: Any, what: str) -> tuple[Any, ...]:
     items = tuple(x) if isinstance(x, (tuple, list)) else (x,)
     for item in items:
         if not isinstance(item, (Fresh, str)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from tilewright.script.constants import table
 from tilewright.script.environment import LET, UNBOUND
 from tilewright.script.frames import Around
 from tilewright.script.macros import Macros
@@ -80,6 +81,7 @@ class Variables(Macros):
                 self.fail(node, f"nothing says where the memory of {name} is", "T.alloc_buffer(...) allocates; "
                           "T.Buffer(..., data=A.data) is another view of A")
             self.names.define(name, self.alias(node, x, name))
+            return self.filled(node)
         elif is_expression(x) or is_number(x):
             if self.names.is_outer_variable(name):
                 self.fail(node, f"the variable {name} is bound outside; to bind it here would not change it there",
@@ -138,12 +140,25 @@ class Variables(Macros):
         kind, annotations = self.buffer_arguments(node)
         if kind.data is not None:
             self.names.define(name, self.alias(node, kind, name))
-            return None
+            return self.filled(node)
         buffer = self.guard(node, kind.named, name)
         self.names.define(name, buffer)
         return Around(lambda body: Allocate(buffer, body, annotations), node)
 
+    def allocate_const(self, node: ast.Call, target: ast.AST) -> None:
+        """name = T.allocate_const(data, dtype, extents): constants; T.Buffer(shape, dtype, data=name) reads them."""
+        if len(node.args) < 3 and any(k.arg == "shape" for k in node.keywords):           # its name up to 0.10
+            keywords = [ast.keyword("extents", k.value) if k.arg == "shape" else k for k in node.keywords]
+            node = ast.copy_location(ast.Call(node.func, node.args, keywords), node)
+        given = self.bound(node, ("data", "dtype", "extents", "annotations"), 3)
+        values = [self.value(given[name]) for name in ("data", "dtype", "extents")]
+        self.names.define(self.target(target), self.guard(node, table, *values))
+
     def alias(self, node: ast.AST, kind: BufferType, name: str) -> Buffer:
+        raise NotImplementedError
+
+    def filled(self, node: ast.AST) -> Around | None:
+        """The statement that fills the buffer that was put over constants last, before all that follows."""
         raise NotImplementedError
 
     def allocate(self, node: ast.Call, target: ast.AST | None) -> Around:
