@@ -109,6 +109,12 @@ def test_the_text_runs_like_the_compiled_function(tmp_path):
     assert np.array_equal(c, d) and np.allclose(c, a @ b, rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["T", "tw", "sch", "lambda", "a.b"])
+def test_the_text_of_functions_of_other_names(name, tmp_path):
+    e = tw.explain(te.create_prim_func(total(), name=name))
+    assert check(e, tmp_path).func.name == name
+
+
 def test_rules_and_their_blocks():
     def rules(name, cpu=CPUS[0]):
         return [(d.rule, d.blocks) for d in tw.explain(PROGRAMS[name](), cpu).decisions]

@@ -43,6 +43,7 @@ def info() -> None:
 @click.command()
 def bench() -> None:
     """Measure the peak of multiply-adds and of memory here, and keep it for `tilewright info` and tw.profile."""
+    click.echo("measuring, for some seconds", err=True)
     try:
         found = measure()
         store(found)

@@ -1,6 +1,7 @@
 """`explain`: which rule took each block, and the schedule that it wrote, as a program."""
 from __future__ import annotations
 
+import keyword
 import textwrap
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from tilewright.support.views import View, Viewed
 from tilewright.tir import PrimFunc
 
 _WIDTH = 116
+_TAKEN = ("tw", "T", "sch")              # names that the program uses itself
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,10 +33,11 @@ class Explanation(Viewed):
     @property
     def program(self) -> str:
         """Python that makes the same schedule, as the Schedule `sch`."""
-        name = self.func.name if self.func.name.isidentifier() else "main"
+        plain = self.func.name.isidentifier() and not keyword.iskeyword(self.func.name) and self.func.name not in _TAKEN
+        name = self.func.name if plain else "main"
         rewritten = ["# a product of signed bytes is computed as one of unsigned bytes"] if self.is_rewritten else []
         parts = ["import tilewright as tw", "from tilewright.script import tir as T", "", *rewritten,
-                 self.func.script(), "", f"sch = tw.Schedule({name})"]
+                 self.func.script() if plain else self.func.script(name=name), "", f"sch = tw.Schedule({name})"]
         return "\n".join([*parts, *self._steps()]) + "\n"
 
     def _steps(self) -> list[str]:
