@@ -91,3 +91,17 @@ def test_hundreds_of_conditions_that_read_memory():
     f(x, out)
     rows = np.stack([np.roll(x, -j) - j for j in range(6)]).min(axis=0)
     np.testing.assert_array_equal(out, np.clip(rows, 0, 150))
+
+
+def test_a_block_of_hundreds_of_loads_of_one_buffer():
+    """Each of them was compared with all before it, index by index."""
+    a = te.placeholder((64,), "int32", name="A")
+    y = te.compute((64,), lambda i: sum(
+        te.if_then_else(a[(i + k) % 64] > k, a[(i * k) % 64], k) for k in range(400)), name="Y")
+    s = te.create_schedule(y.op)
+    s[y].vectorize(s[y].split(y.op.axis[0], 16)[1])
+    f = built(lambda: tw.build(s, [a, y]))
+    x, out = np.random.default_rng(0).integers(0, 400, 64).astype("int32"), np.zeros(64, "int32")
+    f(x, out)
+    i, k = np.ogrid[:64, :400]
+    np.testing.assert_array_equal(out, np.where(x[(i + k) % 64] > k, x[(i * k) % 64], k).sum(axis=1))

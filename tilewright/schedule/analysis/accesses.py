@@ -3,9 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tilewright.arith.conditions import NEGATED, is_index_comparison
 from tilewright.arith.dependence import Access
+from tilewright.arith.linear import structural_key
 from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.state import sub_statements
 from tilewright.tir.accesses import Use, uses
@@ -73,6 +75,7 @@ class Collector:
     def __init__(self, stmt: Stmt, loops: Sequence[For] = ()) -> None:
         self.touches: list[Touch] = []
         self.instances: list[Instance] = []
+        self._known: dict[Any, Touch] = {}                     # of the last instance, by what they touch
         self._pointers: list[tuple[Node, Stmt]] = []           # that stand by themselves, outside of every block
         for loop in loops:
             self._uses(loop, _Place({}, {}, TRUE, None))
@@ -170,15 +173,15 @@ class Collector:
 
     def _add(self, buffer: Buffer, indices: tuple[Expr, ...], stmt: Stmt, at: _Place, writes: bool = False) -> None:
         table, guard = at.table, at.guard
-        for seen in reversed(self.touches):
-            if seen.instance is not at.inside:
-                break
-            if seen.buffer is buffer and seen.outside is at.outside and (not table or at.inside is not None) and _same(
-                    seen.local, indices):
-                seen.reads, seen.writes = seen.reads or not writes, seen.writes or writes
-                if seen.access.predicate is not guard:
-                    seen.access = replace(seen.access, predicate=_both_hold(seen.access.predicate, guard))
-                return
+        if not self.touches or self.touches[-1].instance is not at.inside:
+            self._known.clear()
+        key = id(buffer), at.outside, structural_key(indices)
+        seen = self._known.get(key)
+        if seen is not None and (not table or at.inside is not None):
+            seen.reads, seen.writes = seen.reads or not writes, seen.writes or writes
+            if seen.access.predicate is not guard:
+                seen.access = replace(seen.access, predicate=_both_hold(seen.access.predicate, guard))
+            return
         free, placed = dict(at.free), []
         for index, extent in zip(indices, buffer.shape, strict=True):
             new = substitute(index, table)
@@ -187,7 +190,8 @@ class Collector:
                 new = _fresh(Range(IntImm(0, index.dtype), extent), free, {})
             placed.append(new)
         access = Access(tuple(placed), guard, free)
-        self.touches.append(Touch(buffer, access, at.inside, not writes, writes, stmt, indices, at.outside))
+        self._known[key] = Touch(buffer, access, at.inside, not writes, writes, stmt, indices, at.outside)
+        self.touches.append(self._known[key])
 
 
 def _fresh(r: Range, free: dict[Var, tuple[Expr, Expr]], table: Mapping[Var, Expr]) -> Var:
