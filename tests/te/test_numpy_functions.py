@@ -79,3 +79,9 @@ def test_constants_are_numbers():
     assert np.prod(A.shape) == 4 and list(range(extent)) == [0, 1, 2, 3]
     assert float(te.const(2.5, "float32")) == 2.5
     assert (np.arange(3) == A[0]) is False and (np.arange(3) != A[0]) is True
+
+
+@pytest.mark.parametrize("use", [lambda i: [1.0, 2.0][i], lambda i: (1, 2)[i + 1], lambda i: list(range(i)), hex])
+def test_an_expression_is_no_index_of_python(use):
+    with pytest.raises(IRError, match="an index of a Python sequence, or range.., of an expression(?s:.*)te.constant"):
+        te.compute((2,), use)

@@ -18,9 +18,17 @@ from tilewright.tir.expr import ExprOps
 class ConstantOp(PlaceholderOp):
     """A tensor that no caller gives: its elements are `values`, and part of the code."""
 
-    def __init__(self, name: str, values: np.ndarray[Any, Any], dtype: str) -> None:
-        super().__init__(name, tuple(convert(n) for n in values.shape), dtype)
-        self.values = values
+    def __init__(self, name: str, values: Any) -> None:
+        try:
+            array = np.array(values)
+        except Exception:                              # whatever the object does when NumPy asks it for elements
+            array = np.array(None)
+        numbers = array.dtype.kind in "iufb" or array.dtype.name in dt.SMALL_FLOATS
+        if not numbers or not array.size or not array.ndim:
+            raise TensorExpressionError(
+                f"constant {name}: {described(values)} is no array of numbers with dimensions")
+        super().__init__(name, tuple(convert(n) for n in array.shape), dt.canonical(array.dtype.name))
+        self.values = array
 
 
 def constant(values: Any, name: str = "constant") -> Tensor:
@@ -30,10 +38,7 @@ def constant(values: Any, name: str = "constant") -> Tensor:
     axes reads such a tensor: `te.compute((8,), lambda i: A[i] * window[i])`. Raises TensorExpressionError for an array
     without elements or dimensions, and for elements that are no numbers.
     """
-    array = np.array(values)
-    if array.dtype.kind not in "iufb" and array.dtype.name not in dt.SMALL_FLOATS or not array.size or not array.ndim:
-        raise TensorExpressionError(f"constant {name}: {described(values)} is no array of numbers with dimensions")
-    return ConstantOp(name, array, dt.canonical(array.dtype.name)).output(0)
+    return ConstantOp(name, values).output(0)
 
 
 class Table(np.ndarray):          # type: ignore[type-arg]

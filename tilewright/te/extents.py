@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.tir.expr import Expr
+from tilewright.tir.expr import ExprOps
 
 _EXACT = 2.0 ** 53                      # below it a float that is whole is the quotient itself, not one rounded to it
 
@@ -14,7 +14,7 @@ def whole(x: Any) -> Any:
     """x as a Python int where it is a whole number: a NumPy integer, or N / bn where bn divides N; else x itself."""
     if isinstance(x, (float, np.floating)):
         return int(x) if float(x).is_integer() and abs(x) < _EXACT else x
-    return int(x) if hasattr(x, "__index__") and not isinstance(x, (bool, Expr)) else x
+    return int(x) if hasattr(x, "__index__") and not isinstance(x, (bool, ExprOps)) else x
 
 
 def rounding(*bounds: Any) -> str:

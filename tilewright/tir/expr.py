@@ -87,6 +87,10 @@ class ExprOps:
     def __int__(self) -> int:
         foreign.number("int()", "x.astype(\"int32\") converts, te.floor and te.trunc round")
 
+    def __index__(self) -> int:                            # noqa: PLE0305 - it refuses
+        foreign.number("an index of a Python sequence, or range(),", "te.constant(values)[i] reads an element; "
+                       "te.compute and T.grid have the loops")
+
     def __round__(self, digits: int | None = None) -> Expr:
         foreign.number("round()", "te.round(x)")
 

@@ -9,7 +9,7 @@ from tilewright.schedule.stages.memory import MemoryCalls
 from tilewright.schedule.stages.records import Call, Relation
 from tilewright.support.errors import described
 from tilewright.te.tensor import Operation
-from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.expr import ExprOps, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar
 
 
@@ -118,7 +118,7 @@ class LoopCalls(MemoryCalls):
 def _size(call: Call, what: str, value: Any) -> int:
     if isinstance(value, IntImm):
         value = value.value
-    if isinstance(value, (bool, Expr)):
+    if isinstance(value, (bool, ExprOps)):
         call.refuse(f"{what} is {value}, not a constant integer")
     size = operator.index(value) if hasattr(value, "__index__") else None
     if size is None:
