@@ -121,7 +121,7 @@ class Options:
 class PassContext:
     """The options of every lowering inside the `with`.
 
-    `opt_level` and `required_pass` select passes of TVM's graph compiler and change nothing. `config` takes the keys
+    `opt_level` and `required_pass` select passes of a sequence of the program's, and none of ours. `config` takes the keys
     of CONFIG, `disabled_pass` the names of DISABLED. Raises ArgumentError for any other.
     """
 
