@@ -129,7 +129,7 @@ def test_a_missing_name_says_what_to_use(tvm, name):
 @pytest.mark.parametrize("statement, hint", [
     ("import tvm.relay", "tilewright.graph"), ("from tvm import relay", "tilewright.graph"),
     ("from tvm import te, autotvm", "write the schedule"),
-    ("from tvm.contrib import cblas", "tilewright.compile schedules"),
+    ("from tvm.contrib import mkl", "TILEWRIGHT_BLAS"),
     ("import tvm.te.autodiff", "gradients"),
     ("import tvm.foo", r"dir\(tvm\)"), ("from tvm import plceholder", "did you mean placeholder"),
 ])

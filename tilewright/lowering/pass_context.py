@@ -121,8 +121,8 @@ class Options:
 class PassContext:
     """The options of every lowering inside the `with`.
 
-    `opt_level` and `required_pass` select passes of a sequence of the program's, and none of ours. `config` takes the keys
-    of CONFIG, `disabled_pass` the names of DISABLED. Raises ArgumentError for any other.
+    `opt_level` and `required_pass` select passes of a sequence of the program's, and none of ours. `config` takes the
+    keys of CONFIG, `disabled_pass` the names of DISABLED. Raises ArgumentError for any other.
     """
 
     def __init__(self, opt_level: int = 2, required_pass: Sequence[str] | None = None,
