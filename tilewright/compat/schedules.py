@@ -13,6 +13,7 @@ from tilewright.schedule.analysis.dataflow import is_output
 from tilewright.schedule.instructions import Instruction, InstructionKind
 from tilewright.schedule.srefs import BlockScope, Dependency, DepKind, ScheduleState, StmtSRef
 from tilewright.support.errors import ScheduleError, described
+from tilewright.tir import IRModule, PrimFunc, assert_structural_equal, intrinsic
 
 _CLASSES = {"Schedule": Schedule, "ScheduleError": ScheduleError, "BlockRV": BlockRV, "LoopRV": LoopRV,
             "ExprRV": ExprRV, "Trace": Trace}
@@ -67,6 +68,26 @@ def is_output_block(sch: Schedule, block: BlockRV) -> bool:
     return any(is_output(sch, region.buffer) for region in sch.get(block).writes)      # type: ignore[union-attr]
 
 
+def assert_equal_without_symbols(a: PrimFunc, b: PrimFunc) -> None:
+    """Raises StructuralError unless the functions are equal, whatever they are called."""
+    assert_structural_equal(a.without_attr("global_symbol"), b.without_attr("global_symbol"))
+
+
+def verify_trace_roundtrip(sch: Schedule, mod: PrimFunc | IRModule, **_: object) -> Schedule:
+    """A schedule of mod to which the trace of sch, stored as JSON, was applied. Raises StructuralError unless it is as
+    sch is.
+    """
+    again = Schedule(mod)
+    Trace.apply_json_to_schedule(sch.trace.as_json(), again)
+    assert_structural_equal(again.mod, sch.mod)
+    return again
+
+
+def ret(val: Any, span: object = None) -> Any:
+    """The value that a function returns: the last thing that it evaluates."""
+    return intrinsic("ret", val)
+
+
 _ALL = {**_CLASSES, **_STATE, **_INSTRUCTIONS}
 MODULES: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.tir.schedule": (_ALL, "Schedules of blocks."),
@@ -76,8 +97,11 @@ MODULES: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.tir.schedule.trace": ({"Trace": Trace}, "A part of tvm.tir.schedule."),
     "tvm.tir.schedule.instruction": (_INSTRUCTIONS, "A part of tvm.tir.schedule."),
     "tvm.tir.schedule.analysis": ({"is_output_block": is_output_block}, "Questions about blocks."),
+    "tvm.tir.schedule.testing": ({
+        "verify_trace_roundtrip": verify_trace_roundtrip,
+        "assert_structural_equal_ignore_global_symbol": assert_equal_without_symbols}, "Checks of schedules."),
     "tvm.tir.schedule._type_checker": ({"type_checked": type_checked}, "Types of arguments."),
 }
 # the names that stand in tvm.tir as well
 NAMES: dict[str, Any] = {name: _ALL[name] for name in (
-    "Schedule", "ScheduleError", "ScheduleState", "StmtSRef", "BlockScope")}
+    "Schedule", "ScheduleError", "ScheduleState", "StmtSRef", "BlockScope")} | {"ret": ret}

@@ -86,6 +86,15 @@ class Seq(Stmt):
         """The statements, as TVM calls them."""
         return self.stmts
 
+    def __getitem__(self, position: Any) -> Any:
+        return self.stmts[position]
+
+    def __len__(self) -> int:
+        return len(self.stmts)
+
+    def __bool__(self) -> bool:
+        return True                              # also without statements: it is a statement
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class Evaluate(Stmt):
