@@ -273,3 +273,24 @@ def test_a_rewrite_of_a_nest_that_threads_share_is_checked_as_well():
     sch.bind(sch.get_loops(copy)[-1], "threadIdx.x")
     with pytest.raises(ScheduleError, match="the loops are nested: .* block A_shared writes A_shared_local in"):
         sch.cache_write(copy, 0, "local")
+
+
+@pytest.mark.parametrize("n, threads, width", [(24, 8, 3), (32, 8, 2), (24, 12, 6)])
+def test_a_window_that_threads_fetch_with_a_rest(n, threads, width):
+    """Each thread reads `width` neighbours: the threads fetch theirs and the overlap, for which few of them run."""
+    a = te.placeholder((n + width,), "int32", name="A")
+    k = te.reduce_axis((0, width), name="k")
+    b = te.compute((n,), lambda i: te.sum(a[i + k], axis=k), name="B")
+    sch = Schedule(te.create_prim_func([a, b]))
+    block = sch.get_block("B")
+    i0, i1 = sch.split(sch.get_loops(block)[0], [None, threads])
+    sch.bind(i0, "blockIdx.x")
+    sch.bind(i1, "threadIdx.x")
+    copy = sch.cache_read(block, 0, "shared")
+    sch.compute_at(copy, i1)
+    _, lane = sch.split(sch.get_loops(copy)[-1], [None, threads])
+    sch.bind(lane, "threadIdx.x")
+    assert "T.where(" in str(sch)
+    x = numbers(n + width)
+    want = np.stack([x[j:j + n] for j in range(width)]).sum(0).astype("int32")
+    assert BARRIER in str(check_every_form(sch.func, [x], want))

@@ -53,8 +53,8 @@ def box_where(realize: BlockRealize, region: BufferRegion, inner: Domains, place
     if mapping is None or not mapping.is_bijective or not _cut_to_box(realize, region, inner, place):
         return None
     indexed = {n for r in region.region for n in walk(r.min)}
-    return list(mapping.outputs) if _runs_at_all(
-        realize, inner, place, indexed, _in_bounds(realize, region, place)) else None
+    held = all_of(_in_bounds(realize, region, place), *conditions)
+    return list(mapping.outputs) if _runs_at_all(realize, inner, place, indexed, held) else None
 
 
 def _has_conditions(body: Stmt) -> bool:
@@ -171,7 +171,7 @@ def _in_bounds(realize: BlockRealize, region: BufferRegion, place: Place) -> Exp
 def _runs_at_all(realize: BlockRealize, inner: Domains, place: Place, indexed: Container[Any],
                  in_bounds: Expr | None) -> bool:
     """True when no iter var keeps the block from running in any iteration of the place where the element that it
-    touches is in_bounds; the indexed iter vars do not count when that is None."""
+    touches is in_bounds, or in_bounds holds; the indexed iter vars do not count when that is None."""
     analyzer = place.analyzer
     values = bindings(realize, place.lets)
     moving = [(iv, value) for iv in realize.block.iter_vars for value in (values[iv.var],)
