@@ -22,7 +22,7 @@ from tilewright.arith.conditions import (
     tightened,
 )
 from tilewright.arith.context import Context
-from tilewright.arith.forms import form_of, simplify_children, to_expr
+from tilewright.arith.forms import form_of, simplify_children, written
 from tilewright.arith.intervals import meet
 from tilewright.arith.linear import Atom, Bounds, Linear, structural_key
 from tilewright.arith.proof import positive
@@ -49,7 +49,7 @@ class Analyzer(Context):
         low = form_of(self, min) if isinstance(min, Expr) else Linear({}, int(min))
         size = form_of(self, extent) if isinstance(extent, Expr) else Linear({}, int(extent))
         me, high = Linear({atom: 1}), low.plus(size).shifted(-1)
-        self.limits[atom] = self.limited_bounds(low)[0], self.limited_bounds(high)[1]
+        self.limits[atom] = low, high
         self._learn(atom, (self.bounds_of(low)[0], self.bounds_of(high)[1]))
         if low.terms and not size.terms and size.const == 1:
             self.values[atom] = low
@@ -84,7 +84,7 @@ class Analyzer(Context):
         `dtype.extent_limit`.
         """
         atom = self.var_atom(var)
-        self.limits[atom] = 0, dt.extent_limit(var.dtype) if limit is None else limit
+        self.limits[atom] = Linear({}), Linear({}, dt.extent_limit(var.dtype) if limit is None else limit)
         self._learn(atom, (0, None))
         self.forget()
 
@@ -135,15 +135,16 @@ class Analyzer(Context):
         """What is learnt within the `with` is forgotten after it."""
         count, ranges, values = len(self.facts), dict(self.ranges), dict(self.values)
         multiples, known, limits = dict(self.multiples), dict(self.known), dict(self.limits)
-        caches = (self.forms, self.simple, self.held, self.limited, self.spans, self.linear_spans, self.mixes)
+        caches = (self.forms, self.simple, self.held, self.elsewhere, self.limited, self.spans, self.linear_spans,
+                  self.mixes)
         self.forget()
         try:
             yield
         finally:
             del self.facts[count:]
             self.ranges, self.values, self.multiples, self.known = ranges, values, multiples, known
-            self.limits = {**self.limits, **limits}         # an atom that is new keeps what its type says
-            (self.forms, self.simple, self.held, self.limited, self.spans, self.linear_spans,
+            self.limits = limits
+            (self.forms, self.simple, self.held, self.elsewhere, self.limited, self.spans, self.linear_spans,
              self.mixes) = caches
 
     def _know(self, condition: Expr, value: bool) -> None:
@@ -245,21 +246,20 @@ class Analyzer(Context):
 
     def simplify(self, e: Expr) -> Expr:
         """An expression of the same value, e itself when there is nothing to do. Descends into loads."""
-        key = (id(e), self.in_place)
-        found = self.simple.get(key)
+        found = self.simple.get(id(e))
         if found is not None:
             return found[1]
         out = self._simplify(e) if isinstance(e, Expr) else e
         if out is not e and structural_key(out) == structural_key(e):
             out = e
-        self.simple[key] = (e, out)
+        self.simple[id(e)] = (e, out)
         return out
 
     def _simplify(self, e: Expr) -> Expr:
         dtype = e.dtype
         if dtype in self.types:
             form = form_of(self, e)
-            return to_expr(self, form, dtype) if self.holds(form, dtype) else simplify_children(self, e)
+            return written(self, form, dtype) if self.holds(form, dtype) else simplify_children(self, e)
         return simplify_condition(self, e) if dtype == "bool" else simplify_value(self, e)
 
     def prove(self, condition: Expr) -> bool:

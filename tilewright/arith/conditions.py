@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.arith.context import INDEX_TYPES, Context
-from tilewright.arith.forms import form_of, simplify_children, to_expr
+from tilewright.arith.forms import form_of, simplify_children, written
 from tilewright.arith.laws import split_terms
 from tilewright.arith.linear import Linear, structural_key
 from tilewright.arith.proof import nonneg
@@ -175,7 +175,7 @@ def _two_sided(ctx: Context, form: Linear, op: str, dtype: str) -> Expr | None:
         if not all(ctx.holds(side, dtype) and ctx.fits(side, dtype) and least <= side.const <= most
                    for side in (left, right)):
             return None
-        return Binary(op, to_expr(ctx, left, dtype), to_expr(ctx, right, dtype), "bool")
+        return Binary(op, written(ctx, left, dtype), written(ctx, right, dtype), "bool")
 
     if op in ("eq", "ne"):
         if not plus or (minus and next(iter(mixed.terms.values())) < 0):

@@ -11,6 +11,7 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Expr, Var
 
 INDEX_TYPES = ("int32", "int64")
+_WHOLE = ("var", "opaque", "cast")                # kinds of atoms that are written as they are
 
 
 class Context:
@@ -35,15 +36,16 @@ class Context:
         self.multiples: dict[Atom, tuple[Atom, int]] = {}   # quotient q -> (x, c) where x == c * q exactly
         self.known: dict[Any, tuple[Expr, bool]] = {}       # truth of conditions that are no comparisons, by key
         self.divisions: dict[tuple[Atom, Atom, Atom], tuple[Linear, Linear] | None] = {}        # see _division
-        self.limits: dict[Atom, Bounds] = {}                # of variables, where `ranges` has less: see `fits`
+        self.limits: dict[Atom, tuple[Linear, Linear]] = {}         # least and greatest value of variables: see `fits`
         self.limiting = False
         self.forget()
 
     def forget(self) -> None:
         """Drop what was derived from facts that have changed."""
-        self.forms: dict[tuple[int, bool], tuple[Expr, Linear]] = {}
-        self.simple: dict[tuple[int, bool], tuple[Expr, Expr]] = {}
+        self.forms: dict[int, tuple[Expr, Linear]] = {}
+        self.simple: dict[int, tuple[Expr, Expr]] = {}
         self.held: dict[Any, bool] = {}
+        self.elsewhere: tuple[Any, Any, Any] = {}, {}, {}           # the same three of the other kind of place
         self.limited: tuple[dict[Atom, Bounds], dict[Any, Bounds]] = {}, {}
         self.spans: dict[Atom, Bounds] = {}
         self.linear_spans: dict[Any, Bounds] = {}
@@ -52,11 +54,19 @@ class Context:
     @contextmanager
     def places(self, yes: bool) -> Iterator[None]:
         """Within the `with`, expressions are indices (yes) or values."""
-        outer, self.in_place = self.in_place, yes
+        moves = self.in_place is not yes
+        if moves:
+            self.move()
         try:
             yield
         finally:
-            self.in_place = outer
+            if moves:
+                self.move()
+
+    def move(self) -> None:
+        """From indices to values, or back."""
+        self.in_place = not self.in_place
+        (self.forms, self.simple, self.held), self.elsewhere = self.elsewhere, (self.forms, self.simple, self.held)
 
     # filled in by Analyzer; the forms and laws call back
     def simplify(self, e: Expr) -> Expr:
@@ -75,7 +85,6 @@ class Context:
             span = UNBOUNDED if index else dt.integer_range(v.type)
             atom = Atom(len(self.atoms), "var", (), v, span, index)
             self.atoms[id(v)] = atom
-            self.limits[atom] = dt.integer_range(v.type)
         return atom
 
     def intern(self, key: Any, kind: str, args: tuple[Any, ...], expr: Expr | None = None,
@@ -147,9 +156,17 @@ class Context:
             if learnt is not None:
                 found = meet(found, learnt)
             if self.limiting and atom.kind == "var":
-                found = meet(found, self.limits.get(atom, (None, None)))
+                found = meet(found, self._limit(atom))
             self.spans[atom] = found
         return found
+
+    def _limit(self, atom: Atom) -> Bounds:
+        """What a call or its loop lets a variable be; all that its type has where nothing is said of it."""
+        found = self.limits.get(atom)
+        if found is None:
+            assert atom.expr is not None
+            return dt.integer_range(atom.expr.dtype)
+        return self.bounds_of(found[0])[0], self.bounds_of(found[1])[1]
 
     def _span(self, atom: Atom) -> Bounds:
         kind, args = atom.kind, atom.args
@@ -214,23 +231,23 @@ class Context:
         A sum or product of a value may wrap on its way to its result. That of an index may not: it has no constant
         and no coefficient beyond the type.
         """
-        key = (form.key, dtype, self.in_place)
-        found = self.held.get(key)
-        if found is None:
+        if self.in_place:
             least, most = dt.integer_range(dtype)
-            found = not self.in_place or (least <= form.const <= most
-                                          and all(least <= k <= most for k in form.terms.values()))
-            found = found and all(self._atom_holds(a, dtype) for a in form.terms)
-            self.held[key] = found
-        return found
+            if not least <= form.const <= most or any(not least <= k <= most for k in form.terms.values()):
+                return False
+        return all(a.kind in _WHOLE or self._atom_holds(a, dtype) for a in form.terms)
 
     def _atom_holds(self, atom: Atom, dtype: str) -> bool:
+        found = self.held.get((atom, dtype))
+        if found is None:
+            found = self.held[atom, dtype] = self._compound_holds(atom, dtype)
+        return found
+
+    def _compound_holds(self, atom: Atom, dtype: str) -> bool:
         if atom.kind == "product":
-            return all(self._atom_holds(f, dtype) for f in atom.args)
+            return all(f.kind in _WHOLE or self._atom_holds(f, dtype) for f in atom.args)
         if atom.kind == "select":
             return self.holds(atom.args[2], dtype) and self.holds(atom.args[3], dtype)
-        if atom.kind not in ("div", "mod", "min", "max"):
-            return True
         least, most = dt.integer_range(dtype)
         return all(self.holds(x, dtype) and self.fits(x, dtype) and (x.terms or least <= x.const <= most)
                    for x in atom.args)

@@ -25,8 +25,7 @@ def form_of(ctx: Context, e: Expr) -> Linear:
     Of an index, its value. Of a value, an integer that is congruent to it: sums and products are taken in the
     integers, and only where ctx.fits the form is the value.
     """
-    key = (id(e), ctx.in_place)
-    found = ctx.forms.get(key)
+    found = ctx.forms.get(id(e))
     if found is not None:
         return found[1]
     cls = type(e)
@@ -38,7 +37,7 @@ def form_of(ctx: Context, e: Expr) -> Linear:
         return Linear({}, e.value)  # type: ignore[attr-defined]
     else:
         form = _NODES.get(cls, _opaque)(ctx, e)
-    ctx.forms[key] = (e, form)
+    ctx.forms[id(e)] = (e, form)
     return form
 
 
@@ -204,7 +203,9 @@ def simplify_children(ctx: Context, e: Expr) -> Any:
         place = e.op in ("likely", "checked_index")
     elif isinstance(e, Cast):
         place = place and e.type == "int64"
-    with ctx.places(place or isinstance(e, Load)):
+    if ctx.in_place is (place or isinstance(e, Load)):
+        return map_children(e, ctx.simplify)  # type: ignore[arg-type]
+    with ctx.places(not ctx.in_place):
         return map_children(e, ctx.simplify)  # type: ignore[arg-type]
 
 
@@ -216,16 +217,16 @@ def imm(value: int, dtype: str) -> IntImm:
 
 
 def to_expr(ctx: Context, form: Linear, dtype: str) -> Expr:
-    """The expression of a form: its terms in order, a positive one first, and the constant last.
+    """The expression of a form: an index in dtype, and in int64 where int32 does not hold it. Nothing is cut."""
+    wide = dtype == "int32" and ctx.in_place and not ctx.holds(form, dtype)
+    return written(ctx, form, "int64" if wide else dtype)
 
-    Of an index that dtype does not hold, the expression is int64: nothing is cut. A value must be held: callers ask
-    first.
-    """
+
+def written(ctx: Context, form: Linear, dtype: str) -> Expr:
+    """The expression of a form that dtype holds: its terms in order, a positive one first, and the constant last."""
     mixed = ctx.with_remainders(form)
     if mixed is not form and not ctx.holds(mixed, dtype):
         mixed = form
-    if ctx.in_place and dtype == "int32" and not ctx.holds(mixed, dtype):
-        dtype = "int64"
     terms = list(mixed.terms.items())
     if not terms:
         return imm(mixed.const, dtype)
@@ -293,6 +294,6 @@ def _atom_expr(ctx: Context, atom: Atom, dtype: str) -> Expr:
             return Binary("floordiv", atom_expr(ctx, whole[0], dtype), divisor, dtype)
     if kind == "select":
         lazy, condition, a, b = args
-        x, y = to_expr(ctx, a, dtype), to_expr(ctx, b, dtype)
+        x, y = written(ctx, a, dtype), written(ctx, b, dtype)
         return Call("if_then_else", (condition, x, y), dtype) if lazy else Select(condition, x, y)
-    return Binary(_BACK[kind], to_expr(ctx, args[0], dtype), to_expr(ctx, args[1], dtype), dtype)
+    return Binary(_BACK[kind], written(ctx, args[0], dtype), written(ctx, args[1], dtype), dtype)
