@@ -1,7 +1,7 @@
 """Which memory a statement reads and writes itself, and in which of its fields: the one place that says so."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
@@ -17,6 +17,10 @@ Lets = tuple[tuple[Var, Expr], ...]
 _SILENT = {"str", "int", "bool", "float", "Var", "tuple[Var, ...]", "tuple[int, ...]", "Stmt", "Stmt | None",
            "tuple[Stmt, ...]", "Block"}
 _FIELDS: dict[type, tuple[str, ...]] = {}
+# The accesses of statements that were asked for lately: a rewrite leaves most statements as they are, and asks them
+# again. The statement is kept too, and so its id.
+_known: dict[int, tuple[Node, Sequence[Use]]] = {}
+_MOST_KNOWN = 4096
 _LEAVES = (IntImm, FloatImm, StringImm)
 _QUIET = {IntImm, FloatImm, StringImm, type(None), int, float, str, bool}
 
@@ -51,12 +55,15 @@ class Use:
         return self.buffer is buffer or self.node is buffer.data
 
 
-def uses(node: Node) -> list[Use]:
+def uses(node: Node) -> Sequence[Use]:
     """The accesses that a statement makes itself, in the order of its fields; those of statements below it are theirs.
 
     Every field counts that can hold an expression, whatever holds it there: axes, regions, annotations, the extents,
     strides and offset of a buffer. Of an expression (or a range, a buffer) all accesses in it.
     """
+    known = _known.get(id(node))
+    if known is not None and known[0] is node:
+        return known[1]
     found: list[Use] = []
     if isinstance(node, Expr):
         _collect(node, "", found)
@@ -65,6 +72,9 @@ def uses(node: Node) -> list[Use]:
         _collect(getattr(node, name), name, found)
     if isinstance(node, Store):
         found.append(Use(node.buffer, node.indices, node.predicate, node, "buffer"))
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[id(node)] = node, found
     return found
 
 

@@ -19,8 +19,8 @@ def returns(node: Node) -> list[Call]:
 
 
 def result_dtype(func: PrimFunc) -> str | None:
-    """The dtype of what func returns; None where it returns nothing."""
-    found = returns(func.body)
+    """The dtype of what func, a verified function, returns; None where it returns nothing."""
+    found = _ends(func.body)
     return found[0].args[0].dtype if found else None
 
 
@@ -41,7 +41,7 @@ def always_returns(body: Node) -> bool:
     """True where every way through the body of a function ends in a return, or none does. What the lowering guards does
     not count: where it fails, the call raises.
     """
-    return not returns(body) or _always(body)
+    return not _ends(body) or _always(body)
 
 
 def _ends(s: Node) -> list[Call]:
