@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.schedule import reads_random
 from tilewright.schedule import Schedule
 from tilewright.script import from_source
 from tilewright.support.errors import ScheduleError
@@ -308,3 +309,9 @@ def test_an_update_in_place_joins_its_producer_where_nothing_is_read_after_it_is
     made = handled_or_refused(func, lambda s: s.reverse_compute_inline("W"))
     assert made <= legal and (made or element not in ("vi",))
     handled_or_refused(func, lambda s: s.compute_inline("B"))
+
+
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_single_primitives_on_random_programs(first):
+    wrong = [text for seed in range(first, first + 10) for text in reads_random.check(seed)]
+    assert not wrong, "\n\n".join(wrong)

@@ -4,22 +4,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tilewright.arith.boxes import hull
+from tilewright.tir.accesses import uses, uses_below
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Call, Expr, IntImm
+from tilewright.tir.extents import same
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node, walk
+from tilewright.tir.stmt import Stmt
 
 
-def regions_read(nodes: Iterable[Node], exclude: Sequence[Buffer] = ()) -> tuple[BufferRegion, ...]:
-    """One region for each buffer that is loaded (those in `exclude` left out), in order of first use.
+def regions_read(nodes: Iterable[Node], exclude: Sequence[Buffer] = (),
+                 updated: Sequence[tuple[Buffer, tuple[Expr, ...]]] = ()) -> tuple[BufferRegion, ...]:
+    """One region for each buffer that is loaded (those in `exclude`, and elements `updated`, left out), in order of
+    first use.
 
     Several loads of a buffer give the hull where their indices differ by constants, else the whole dimension.
     """
     loads: dict[Buffer, list[tuple[Expr, ...]]] = {}
     for node in nodes:
-        for inner in walk(node):
-            if isinstance(inner, Load) and not any(inner.buffer is b for b in exclude):
-                loads.setdefault(inner.buffer, []).append(inner.indices)
+        for use in uses_below(node) if isinstance(node, Stmt) else uses(node):
+            if use.buffer is None or use.indices is None or use.writes or any(use.buffer is b for b in exclude):
+                continue
+            if not any(use.buffer is b and all(map(same, use.indices, at)) for b, at in updated):
+                loads.setdefault(use.buffer, []).append(use.indices)
     return tuple(_box(b, points) for b, points in loads.items())
 
 

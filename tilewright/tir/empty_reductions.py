@@ -4,11 +4,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from tilewright.support.names import NameSupply
+from tilewright.tir.accesses import uses_below
 from tilewright.tir.arithmetic import all_of, any_of, binary
-from tilewright.tir.buffer import Buffer
+from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
-from tilewright.tir.iter_var import COMM_REDUCE, IterVar
+from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
 from tilewright.tir.node import Node, map_children, rewrite, substitute, walk
 from tilewright.tir.stmt import (
     SERIAL,
@@ -164,7 +165,9 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], aro
             predicate += [binary("ge", value, iv.dom.min),
                           binary("lt", value, binary("add", iv.dom.min, iv.dom.extent))]
     assert block.init is not None
-    started = Block(names.fresh(f"{block.name}_empty"), tuple(iters), (),
+    read = dict.fromkeys(use.buffer for use in uses_below(block.init) if use.buffer is not None and use.reads)
+    whole = tuple(BufferRegion(b, tuple(Range(IntImm(0, d.dtype), d) for d in b.shape)) for b in read)
+    started = Block(names.fresh(f"{block.name}_empty"), tuple(iters), whole,
                     tuple(substitute(w, table) for w in block.writes), substitute(_copy(block.init, names), table))
     nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for v in values), substitute(all_of(*predicate), fresh),
                               started)

@@ -200,3 +200,45 @@ def f(A: T.Buffer((16,), "int32"), C: T.Buffer((16,), "int32")):
                 C[vi] = A[vi]
 """
     tw.Schedule(from_source(text))
+
+
+@wrong("`decompose_reduction` of a reduction that starts with what other iterations write",
+       r"block C starts its reduction with C, which may be written in between")
+def decompose_start_that_reads():
+    sch = script("""
+for i, k in T.grid(16, 16):
+    with T.block("C"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        with T.init():
+            C[vi] = C[15 - vi]
+        C[vi] = C[vi] + A[vk]
+""", VECTORS)
+    sch.decompose_reduction("C", sch.get_loops("C")[0])
+
+
+@wrong("`decompose_reduction` at the loop of an axis that does not say which element is written",
+       r"iteration vt of block C does not determine what is written: each starts the reduction again")
+def decompose_started_again():
+    sch = script("""
+for i, t, k in T.grid(16, 2, 16):
+    with T.block("C"):
+        vi, vt, vk = T.axis.remap("SSR", [i, t, k])
+        with T.init():
+            C[vi] = vt
+        C[vi] = C[vi] + A[vk]
+""", VECTORS)
+    sch.decompose_reduction("C", sch.get_loops("C")[0])
+
+
+@wrong("`decompose_reduction` of a reduction over `k` that starts with `C[vi] = vk`",
+       r"how block C starts its reduction depends on the step")
+def decompose_start_of_the_step():
+    sch = script("""
+for i, k in T.grid(16, 16):
+    with T.block("C"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        with T.init():
+            C[vi] = vk
+        C[vi] = C[vi] + A[vk]
+""", VECTORS)
+    sch.decompose_reduction("C", sch.get_loops("C")[1])

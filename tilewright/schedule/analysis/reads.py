@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import interval_of
-from tilewright.schedule.analysis.dataflow import block_statements
+from tilewright.schedule.analysis.dataflow import block_statements, stores_of
 from tilewright.te.regions import regions_read
 from tilewright.tir.buffer import BufferRegion, Load
 from tilewright.tir.expr import IntImm, Let, Var
@@ -13,13 +13,13 @@ from tilewright.tir.stmt import Allocate, Block, For, LetStmt
 
 
 def with_reads(block: Block) -> Block:
-    """block with the regions that its statements read; a reduction's own buffers are left out, as everywhere.
+    """block with the regions that its statements read; elements that a reduction updates are left out, as everywhere.
 
     What is read through a view of a buffer stays as it was stated.
     """
     statements = list(block_statements(block))
-    own = [r.buffer for r in block.writes] if block.init is not None else []
-    own += [*block.alloc_buffers, *(m.buffer for m in block.match_buffers)]
+    updated = [(s.buffer, s.indices) for s in stores_of(statements)] if block.init is not None else []
+    own = [*block.alloc_buffers, *(m.buffer for m in block.match_buffers)]
     inner: dict[Var, tuple] = {}
     local: set[Var] = set()
     for statement in statements:
@@ -30,7 +30,7 @@ def with_reads(block: Block) -> Block:
                 local.add(node.var)
             elif isinstance(node, Allocate):
                 own.append(node.buffer)
-    regions = regions_read(statements, exclude=own)
+    regions = regions_read(statements, exclude=own, updated=updated)
     if inner or local:
         regions = tuple(_outside(r, inner, local) for r in regions)
     return block.replace(reads=_with_views(block, regions))

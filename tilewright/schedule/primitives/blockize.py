@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from tilewright.arith.regions import intervals_of
 from tilewright.schedule.analysis.covering import covering, outer_regions
 from tilewright.schedule.analysis.domains import bind_axes, domains_of
+from tilewright.schedule.analysis.legality import require_fixed_bounds
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.blockize_loop import blockize_loop
 from tilewright.schedule.schedule import Schedule
@@ -102,6 +103,8 @@ def _wrap(sch: Schedule, shared: Stmt, chosen: Sequence[Stmt], found: Sequence[B
               f"block {r.block.name} reduces over loops around the blocks, and starts its reduction among them", r,
               hint="call decompose_reduction first")
     kinds = _loop_kinds(around, found)
+    for loop in around:
+        require_fixed_bounds(sch, [loop])
     used = {n for s in chosen for x in statements(s) for e in _expressions(x) for n in walk(e)}
     axes = [(a, IterVar(_domain(sch, a, around), Var(f"v{a.loop_var.name}", a.loop_var.dtype), kinds[a.loop_var]))
             for a in around if a.loop_var in used]

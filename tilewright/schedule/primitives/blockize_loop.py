@@ -11,8 +11,11 @@ from tilewright.schedule.analysis.covering import covering
 from tilewright.schedule.analysis.digits import conjuncts, is_number
 from tilewright.schedule.analysis.domains import Interval, axis_domains, domains_of
 from tilewright.schedule.analysis.iteration import unsure_start
+from tilewright.schedule.analysis.legality import require_fixed_bounds
+from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.outside import outside_of
+from tilewright.schedule.primitives.reduction import reads_with_output, require_start_apart
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import statements
 from tilewright.support.errors import Illegal, legal, require
@@ -20,6 +23,7 @@ from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import BufferRegion
 from tilewright.tir.conversion import cast
 from tilewright.tir.dtype import is_integer
+from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
 from tilewright.tir.node import substitute, walk
@@ -53,6 +57,8 @@ def blockize_loop(sch: Schedule, top: For | BlockRealize, preserve_unit_iters: b
         require(not any(s is read.place for s in statements(top)), f"{read.region.buffer.name} is read on the way to "
                 f"block {realize.block.name}, in what is to be the new block", read.place)
     loops = sch.index.loops_above(realize)
+    for loop in loops:
+        require_fixed_bounds(sch, [loop])
     require_one_thread(realize, loops, "bind after blockize, a loop outside of the new block")
     inside = loops[loops.index(top):] if isinstance(top, For) else []
     around = [loop for loop in loops if loop not in inside]
@@ -155,6 +161,8 @@ class _Blockized:
         reduces = any(iv.iter_type == COMM_REDUCE and not _unit(iv) for iv, _ in self.outer_axes)
         self.starts = realize.block.init is not None and (reduces or start_outside)
         inner = {loop.loop_var for loop in inside}
+        if self.starts:
+            require_start_apart(realize.block, (w.buffer for w in realize.block.writes), realize)
         if self.starts and any(n in inner for n in walk(realize.predicate)):     # of that the start keeps no steps
             why = unsure_start(realize, [*around, *inside], self.analyzer)
             legal(not why, f"block {realize.block.name} may not start its reduction: {why}", realize)
@@ -239,16 +247,16 @@ class _Blockized:
             else self._put(old.init, table), body=self._put(old.body, table),
             match_buffers=tuple(m.replace(source=self._regions((m.source,), table)[0]) for m in old.match_buffers))
         init = self._init_nest(table, start_guard) if self.starts else None
-        if self.starts and not any(r.buffer is w.buffer for w in old.writes for r in old.reads):
-            inner_block = inner_block.replace(reads=inner_block.writes + inner_block.reads)
+        if self.starts:
+            inner_block = inner_block.replace(reads=reads_with_output(inner_block))
         inner = BlockRealize(tuple(v for _, v in self.inner_axes), inner_guard, inner_block)
         body: Stmt = inner
         for loop in reversed(self.inside):
             body = loop.replace(body=body)
         name = sch.fresh_block(f"{old.name}_o")
         ranges = axis_domains(iv for iv, _ in self.inner_axes)
-        hidden = [w.buffer for w in old.writes] if old.init is not None else []
-        reads = [r for r in inner_block.reads if not any(r.buffer is b for b in hidden)]
+        hidden = inner_block.writes if old.init is not None else ()
+        reads = [r for r in inner_block.reads if not any(structural_equal(r, w) for w in hidden)]
         outer = Block(name, tuple(iv for iv, _ in self.outer_axes), covering(reads, ranges, self.analyzer),
                       covering(inner_block.writes, ranges, self.analyzer), body, init)
         sch.replace(self.top, BlockRealize(tuple(v for _, v in self.outer_axes), outer_guard, outer))
@@ -319,7 +327,7 @@ class _Blockized:
         iters = tuple(IterVar(iv.dom, axes[iv.var], iv.iter_type) for iv, _ in kept)
         body = substitute(substitute(old.init, table), axes)
         writes = tuple(substitute(w, axes) for w in self._regions(old.writes, table))
-        block = Block(self.sch.fresh_block(f"{old.name}_init"), iters, (), writes, body)
+        block = with_reads(Block(self.sch.fresh_block(f"{old.name}_init"), iters, (), writes, body))
         nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for _, v in kept), substitute(guard, fresh), block)
         for a in reversed(self.inside):
             if a.loop_var in fresh:

@@ -1,12 +1,13 @@
 """Primitives on reduction blocks: decompose_reduction."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tilewright.schedule.analysis.dataflow import require_not_read_outside
 from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.analysis.iteration import require_no_branch, runs_once, sums_nothing, unsure_start
 from tilewright.schedule.analysis.legality import check_annotated_loops
+from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.outside import outside_of
@@ -14,9 +15,11 @@ from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
 from tilewright.support.errors import legal, require
+from tilewright.tir.accesses import uses_below
 from tilewright.tir.arithmetic import all_of
-from tilewright.tir.buffer import BufferRegion, Load
+from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.conversion import is_const
+from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar
 from tilewright.tir.node import substitute, walk
@@ -57,6 +60,7 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     copied = _loops_to_copy(sch, realize, above, outer)
     require_no_branch(sch, realize, outer)
     require_start(sch, realize, outer)
+    _check_own_elements(realize, above[above.index(outer):])
     _check_runs_once(sch, realize, above[above.index(outer):])
     _check_untouched_before(sch, realize, outer)
     init = _init_nest(sch, realize, copied, {a.loop_var for a in above[:above.index(outer)]})
@@ -76,11 +80,25 @@ def require_start(sch: Schedule, realize: BlockRealize, outer: For) -> None:
     why = unsure_start(realize, sch.loops_above(realize), sch.analyzer_at(realize))
     legal(not why, f"block {name} may not start its reduction: {why}", realize)
     require_not_read_outside(sch, realize)
+    require_start_apart(realize.block, (t.buffer for t in Region(sch, [outer]).touches if t.writes), realize)
     for read in outside_of(sch.index).of(realize):
         buffer = read.region.buffer
         written = any(t.buffer is buffer and t.writes for t in Region(sch, [outer]).touches)
         legal(not written, f"{buffer.name}, which is read on the way to block {name}, is written below loop "
               f"{outer.loop_var.name}", read.place, outer)
+
+
+def require_start_apart(block: Block, written: Iterable[Buffer], at: Stmt) -> None:
+    """The start of a reduction, which is to run before its time, reads nothing of what is `written` until then, and
+    does not depend on the step."""
+    assert block.init is not None
+    steps = {iv.var for iv in block.iter_vars if iv.iter_type == COMM_REDUCE}
+    legal(not any(n in steps for n in walk(block.init)),
+          f"how block {block.name} starts its reduction depends on the step", at)
+    read = {use.buffer for use in uses_below(block.init) if use.reads}
+    for buffer in written:
+        legal(buffer not in read, f"block {block.name} starts its reduction with {buffer.name}, which may be written "
+              "in between", at)
 
 
 def _loops_to_copy(sch: Schedule, realize: BlockRealize, above: list[For], outer: For) -> list[For]:
@@ -119,6 +137,16 @@ def _drive_all_outputs(sch: Schedule, realize: BlockRealize, loops: Sequence[For
     return runs_once(outputs, loops, realize.predicate, sch.analyzer_at(realize))
 
 
+def _check_own_elements(realize: BlockRealize, loops: Sequence[For]) -> None:
+    """Refuse when loops run several reductions into one element, one after the other."""
+    block, varying = realize.block, {loop.loop_var for loop in loops if not is_const(loop.extent, 1)}
+    written = {n for w in block.writes for r in w.region for n in walk(r)}
+    for iv, value in zip(block.iter_vars, realize.iter_values, strict=True):
+        legal(iv.iter_type == COMM_REDUCE or iv.var in written or not any(n in varying for n in walk(value)),
+              f"iteration {iv.var.name} of block {block.name} does not determine what is written: each starts the "
+              "reduction again", realize, hint="decompose at an inner loop")
+
+
 def _check_runs_once(sch: Schedule, realize: BlockRealize, loops: Sequence[For]) -> None:
     """Refuse when an iteration of loops repeats what another one does: one init would not do for both."""
     region = Region(sch, loops)
@@ -134,10 +162,10 @@ def _check_untouched_before(sch: Schedule, realize: BlockRealize, outer: For) ->
     mine = [t.instance is not None and t.instance.realize is realize for t in region.touches]
     starts = [k for k, t in enumerate(region.touches) if t.writes and mine[k]]
     for k, t in enumerate(region.touches):
-        if mine[k]:
-            continue
         for m in starts:
             start = region.touches[m]
+            if mine[k] and (t is start or t.same_element(start)):
+                continue
             before = {v for v in region.directions(t.access, start.access) if v[0] > 0 or v[0] == 0 and k < m
                       } if start.buffer is t.buffer else set()
             legal(not before, f"{t.buffer.name} is touched below loop {outer.loop_var.name} before block "
@@ -157,7 +185,8 @@ def _init_nest(sch: Schedule, realize: BlockRealize, copied: list[For], outside:
             values.append(substitute(value, fresh))
     predicate = _output_part(realize, {*fresh, *outside}, {a.loop_var for a in sch.loops_above(realize)})
     writes = tuple(substitute(w, table) for w in old.writes)
-    block = Block(sch.fresh_block(f"{old.name}_init"), tuple(iters), (), writes, substitute(old.init, table))
+    name = sch.fresh_block(f"{old.name}_init")
+    block = with_reads(Block(name, tuple(iters), (), writes, substitute(old.init, table)))
     nest: Stmt = BlockRealize(tuple(values), substitute(predicate, fresh), block)
     for a in reversed(copied):
         low, extent = substitute(a.min, fresh), substitute(a.extent, fresh)
@@ -181,8 +210,7 @@ def _output_part(realize: BlockRealize, kept: set[Var], loops: set[Var]) -> Expr
 
 def reads_with_output(block: Block) -> tuple[BufferRegion, ...]:
     """The reads of the update: what is written is read first, then the rest."""
-    read = {r.buffer for r in block.reads}
-    return tuple(w for w in block.writes if w.buffer not in read) + block.reads
+    return tuple(w for w in block.writes if not any(structural_equal(w, r) for r in block.reads)) + block.reads
 
 
 def _with_block(top: For, old: Block, new: Block) -> Stmt:
