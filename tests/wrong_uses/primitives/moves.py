@@ -252,15 +252,15 @@ def inline_two_stores():
     pair("X[vi] = A[vi]\nX[vi] = A[vi] + 1").compute_inline("P")
 
 
-@wrong("`compute_inline` of a block whose indices do not tell the iteration",
-       r"the indices \(vi \+ vj\) of block P do not determine its iter vars")
+@wrong("`reverse_compute_inline` of a block whose indices do not tell the iteration",
+       r"the indices \(vi \+ vj\) of block Q do not determine its iter vars")
 def inline_ambiguous():
-    pair("""
+    pair("X[vi] = A[vi]", """
 for i, j in T.grid(4, 4):
-    with T.block("P"):
+    with T.block("Q"):
         vi, vj = T.axis.remap("SS", [i, j])
-        X[vi + vj] = A[vi] + A[vj]
-""", "B[vi] = X[vi % 7]").compute_inline("P")
+        M[vi, vj] = X[vi + vj] + 1
+""", arguments="A: T.Buffer((8,), 'int32'), M: T.Buffer((4, 4), 'int32')").reverse_compute_inline("Q")
 
 
 @wrong("`compute_inline` of a value that may wrap into an index, where it would not",

@@ -242,3 +242,15 @@ for i, k in T.grid(16, 16):
         C[vi] = C[vi] + A[vk]
 """, VECTORS)
     sch.decompose_reduction("C", sch.get_loops("C")[1])
+
+
+@wrong("`reverse_compute_inline` of a block that stores to `C[vi // 2]`",
+       r"two iterations of block C may write one element of C, so that their order decides its value")
+def inline_block_that_writes_twice():
+    sch = script(PRODUCER + """
+for i in range(16):
+    with T.block("C"):
+        vi = T.axis.spatial(16, i)
+        C[vi // 2] = B[15 - vi]
+""", VECTORS)
+    sch.reverse_compute_inline("C")

@@ -32,6 +32,7 @@ class Instance:
     guard: Expr                                 # the predicate, in loop variables
     free: dict[Var, tuple[Expr, Expr]]          # loops between the common loops and the block: (min, extent)
     injective: dict[tuple[Var, ...], bool] = field(default_factory=dict)      # filled by legality
+    apart: bool | None = None                                                 # filled by legality
 
 
 @dataclass

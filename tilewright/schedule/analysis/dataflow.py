@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tilewright.schedule.analysis.elements import shared_element
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index, statements
@@ -169,13 +170,14 @@ def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, star
         points = [s.indices for s in stores_of(block_statements(block), region.buffer)]
         fine = begun and all(same_indices(load.indices, p) for load in own for p in points)
         legal(not own or fine, f"block {block.name} reads {region.buffer.name}, which it also writes", realize)
-    if not reduces:
-        return
     reduction_vars = {iv.var for iv in block.iter_vars if iv.iter_type == COMM_REDUCE}
     places = [(s.buffer, s.indices) for s in stores_of(block_statements(block))]
     for buffer, where in (*places, *((r.buffer, r.region) for r in block.writes if holds_blocks(block))):
         legal(not any(n in reduction_vars for i in where for n in walk(i)),
               f"a reduction axis of block {block.name} indexes {buffer.name}", realize)
+    shared = shared_element(block, sch.analyzer_at(None))
+    legal(shared is None, f"two iterations of block {block.name} may write one element of "
+          f"{shared.name if shared else ''}, so that their order decides its value", realize)
 
 
 def require_not_read_outside(sch: Schedule, realize: BlockRealize, buffers: Iterable[Buffer] | None = None) -> None:

@@ -10,6 +10,7 @@ from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.schedule.analysis.accesses import TRUE, Collector, Instance, Touch
 from tilewright.schedule.analysis.digits import conjuncts
+from tilewright.schedule.analysis.elements import shared_element
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.arithmetic import all_of
 from tilewright.tir.expr import IntImm, Var
@@ -88,7 +89,15 @@ class Region:
         block = a.instance.realize.block
         if not any(iv.iter_type == COMM_REDUCE for iv in block.iter_vars):
             return False
-        return any(w.buffer is a.buffer for w in block.writes) and self.runs_once(a.instance)
+        if not any(w.buffer is a.buffer for w in block.writes) or not self.runs_once(a.instance):
+            return False
+        return block.init is None or self._is_apart(a.instance)
+
+    def _is_apart(self, instance: Instance) -> bool:
+        """True when each reduction of the block has elements to itself."""
+        if instance.apart is None:
+            instance.apart = shared_element(instance.realize.block, self.sch.analyzer_at(None)) is None
+        return instance.apart
 
     def runs_once(self, instance: Instance) -> bool:
         """True when no two iterations run the same instance of the block."""

@@ -1,0 +1,41 @@
+"""Whether the instances of a block write elements of their own."""
+from __future__ import annotations
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.dependence import Access, direction_vectors
+from tilewright.schedule.analysis.domains import axis_domains
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.buffer import Buffer, BufferRegion
+from tilewright.tir.conversion import is_const
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.iter_var import COMM_REDUCE
+from tilewright.tir.stmt import Block
+
+
+def shared_element(block: Block, analyzer: Analyzer) -> Buffer | None:
+    """A buffer of which two instances of block, not steps of one reduction, may write one element, or None."""
+    own = [iv for iv in block.iter_vars if iv.iter_type != COMM_REDUCE
+           and not (iv.dom is not None and is_const(iv.dom.extent, 1))]
+    for region in block.writes:
+        plain = [r.min for r in region.region]
+        if all(any(iv.var is e for e in plain) for iv in own) and all(is_const(r.extent, 1) for r in region.region):
+            continue
+        access, variables = _access(block, region), [iv.var for iv in own]
+        still = (0,) * len(own)
+        if not direction_vectors(access, access, variables, axis_domains(own), analyzer) <= {still}:
+            return region.buffer
+    return None
+
+
+def _access(block: Block, region: BufferRegion) -> Access:
+    """Any element of the region."""
+    free = axis_domains(iv for iv in block.iter_vars if iv.iter_type == COMM_REDUCE)
+    indices: list[Expr] = []
+    for r in region.region:
+        if is_const(r.extent, 1):
+            indices.append(r.min)
+            continue
+        within = Var("w", r.min.dtype)
+        free[within] = (IntImm(0, r.min.dtype), r.extent)
+        indices.append(binary("add", r.min, within))
+    return Access(tuple(indices), None, free)
