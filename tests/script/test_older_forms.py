@@ -1,8 +1,10 @@
 """Forms of TVMScript of earlier years, and TVM's options of printing."""
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tilewright as tw
 from tests.script.round_trip import assert_round_trip
 from tilewright import te, tir
 from tilewright.script import from_source, ir_module
@@ -97,3 +99,33 @@ def test_attributes_of_functions():
     f = Two["first"].with_attr({"a": 1, "tir.noalias": True})
     assert f.attrs["a"] == 1 and f.attrs["tir.noalias"] is True
     assert f.without_attr("a").attrs == Two["first"].with_attr("tir.noalias", True).attrs
+
+
+def test_division_as_in_c_under_the_names_of_nodes():
+    @T.prim_func
+    def f(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            A[i] = T.Div(A[i], 3) * 10 + T.Mod(A[i], 3)
+            B[i] = T.Div(B[i], 2.0)
+    a, b = np.arange(-4, 4, dtype="int32"), np.arange(8, dtype="float32")
+    expected = np.trunc(a / 3) * 10 + np.fmod(a, 3)
+    tw.build(f)(a, b)
+    assert (a == expected).all() and (b == np.arange(8) / 2).all()
+    assert_round_trip(f)
+
+
+def test_memory_that_a_call_gives():
+    @T.prim_func
+    def f(A: T.Buffer((4,), "int32")):
+        p: T.handle("int32") = T.call_extern("handle", "malloc", 16)
+        B = T.decl_buffer((4,), "int32", data=p)
+        for i in range(4):
+            B[i] = i * i
+        for i in range(4):
+            A[i] = B[3 - i]
+        T.evaluate(T.call_extern("int32", "free", p))
+    assert 'B = T.Buffer((4,), "int32", data=p)' in str(f)
+    assert_round_trip(f)
+    a = np.zeros(4, "int32")
+    tw.build(f)(a)
+    assert a.tolist() == [9, 4, 1, 0]

@@ -10,7 +10,7 @@ from tilewright.script.frames import Around
 from tilewright.script.macros import Macros
 from tilewright.script.operators import is_expression, is_number
 from tilewright.script.suites import ONE_ELEMENT
-from tilewright.script.values import BufferType, DType, Fresh, Meta, buffer_type
+from tilewright.script.values import BufferType, DType, Fresh, Meta, Pointer, buffer_type
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
 from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Expr, Var
@@ -52,7 +52,8 @@ class Variables(Macros):
 
     def annotated(self, node: ast.AnnAssign) -> Around | None:
         """x: T.int32 = e."""
-        dtype = self.value(node.annotation)
+        stated = self.value(node.annotation)
+        dtype = DType("handle") if isinstance(stated, Pointer) else stated
         if not isinstance(dtype, DType):
             self.fail(node.annotation, "the annotation of a variable is its type", "x: T.int32 = ...")
         if node.value is None:

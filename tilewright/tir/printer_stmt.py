@@ -77,10 +77,9 @@ class StmtPrinter(ExprPrinter):
             _STMT[type(s)](self, s)
 
     def views(self, owner: Node | None) -> None:
-        """Declare the buffers that see the memory of `owner` in another shape."""
-        if not isinstance(owner, Buffer):
-            return
-        for b in self.sharing.get(id(owner.data), ()):
+        """Declare the buffers that see the memory of `owner`, a buffer or a pointer, in another shape."""
+        pointer = owner.data if isinstance(owner, Buffer) else owner
+        for b in self.sharing.get(id(pointer), ()):
             if not self.names.knows(b):
                 data = self.names.of(b.data)
                 args = self.buffer_args(b, always_dtype=True)
