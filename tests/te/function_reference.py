@@ -60,8 +60,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "Instructions and foreign functions": (
         "decl_tensor_intrin", "call_packed", "call_extern", "call_llvm_pure_intrin", "call_llvm_intrin"),
     "Kinds of nodes": (
-        "Tensor", "Operation", "PlaceholderOp", "ConstantOp", "ComputeOp", "ScanOp", "ExternOp", "IterVar", "Range",
-        "Var", "Reduce", "Reducer", "CommReducer", "Select", "TensorIntrin", "TensorRead", "TensorSlice"),
+        "Tensor", "Operation", "PlaceholderOp", "ConstantOp", "ComputeOp", "TensorComputeOp", "ScanOp", "ExternOp",
+        "IterVar", "Range", "Var", "Reduce", "Reducer", "CommReducer", "Select", "TensorIntrin",
+        "TensorRead", "TensorSlice"),
 }
 OTHERS = {"AXIS_SEPARATOR": "in the result of `transform_layout`: the axes before it and behind it are flattened apart"}
 REDUCTIONS = {"sum": "the sum of the terms, from 0, or from `init=`; `where=` leaves terms out",

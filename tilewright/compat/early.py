@@ -55,7 +55,7 @@ MAKE: dict[str, Any] = {**_LEAVES, **_VALUES, **_STATEMENTS, **nodes.OPERATORS, 
                         "range_by_min_extent": lambda low, extent: tir.Range(tir.convert(low), tir.convert(extent))}
 TENSOR: dict[str, Any] = {"Tensor": te.Tensor, "TensorSlice": TensorSlice, "Operation": Operation,
                           "PlaceholderOp": PlaceholderOp, "ComputeOp": ComputeOp, "ScanOp": ScanOp,
-                          "ExternOp": ExternOp}
+                          "ExternOp": ExternOp, "TensorComputeOp": te.TensorComputeOp}
 IR_PASS: dict[str, Any] = {"Simplify": simplify, "CanonicalSimplify": simplify, "Equal": tir.structural_equal,
                            "PostOrderVisit": stmt_functor.post_order_visit, "IRTransform": stmt_functor.ir_transform,
                            "Substitute": stmt_functor.substitute}

@@ -12,6 +12,7 @@ from tilewright.te.definition import (
     thread_axis,
     var,
 )
+from tilewright.te.intrin_call import TensorComputeOp
 from tilewright.te.math import (
     abs,
     acos,
@@ -99,15 +100,15 @@ from tilewright.tir.low_bit import pack_int4, saturate_cast, unpack_int4
 
 __all__ = [
     "AXIS_SEPARATOR", "CommReducer", "ComputeOp", "ConstantOp", "ExternOp", "IterVar", "Operation", "PlaceholderOp",
-    "Range", "Reduce", "Reducer", "ScanOp", "Select", "Tensor", "TensorIntrin", "TensorRead", "TensorSlice", "Var",
-    "abs", "acos", "all", "any", "asin", "atan", "atan2", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin",
-    "call_packed", "cast", "ceil", "ceildiv", "clz", "comm_reducer", "compute", "const", "constant", "copysign",
-    "cos", "cosh", "create_prim_func", "create_schedule", "decl_tensor_intrin", "div", "erf", "exp", "exp10", "exp2",
-    "expm1", "extern", "fabs", "floor", "floordiv", "floormod", "fma", "fmod", "if_then_else", "infinity", "isfinite",
-    "isinf", "isnan", "likely", "log", "log10", "log1p", "log2", "logical_not", "lower_ops", "max", "max_value",
-    "maximum", "min", "min_value", "minimum", "nearbyint", "pack_int4", "placeholder", "popcount", "post_order",
-    "pow", "power", "prod", "reduce_axis", "reinterpret", "round", "rsqrt", "saturate_cast", "scan", "select",
-    "sigmoid", "sin", "sinh", "size_var", "sqrt", "sum", "tag_scope", "tan", "tanh", "thread_axis", "trunc",
+    "Range", "Reduce", "Reducer", "ScanOp", "Select", "Tensor", "TensorComputeOp", "TensorIntrin", "TensorRead",
+    "TensorSlice", "Var", "abs", "acos", "all", "any", "asin", "atan", "atan2", "call_extern", "call_llvm_intrin",
+    "call_llvm_pure_intrin", "call_packed", "cast", "ceil", "ceildiv", "clz", "comm_reducer", "compute", "const",
+    "constant", "copysign", "cos", "cosh", "create_prim_func", "create_schedule", "decl_tensor_intrin", "div", "erf",
+    "exp", "exp10", "exp2", "expm1", "extern", "fabs", "floor", "floordiv", "floormod", "fma", "fmod", "if_then_else",
+    "infinity", "isfinite", "isinf", "isnan", "likely", "log", "log10", "log1p", "log2", "logical_not", "lower_ops",
+    "max", "max_value", "maximum", "min", "min_value", "minimum", "nearbyint", "pack_int4", "placeholder", "popcount",
+    "post_order", "pow", "power", "prod", "reduce_axis", "reinterpret", "round", "rsqrt", "saturate_cast", "scan",
+    "select", "sigmoid", "sin", "sinh", "size_var", "sqrt", "sum", "tag_scope", "tan", "tanh", "thread_axis", "trunc",
     "truncdiv", "truncmod", "unpack_int4", "var",
 ]
 

@@ -59,24 +59,24 @@ def with_tables(function: Any) -> Any:
     """function, a Python function, with the arrays of NumPy that it names as tables."""
     if not isinstance(function, types.FunctionType):
         return function
-    own = {n: c for n, c in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True) if _full(c)}
-    captured = {n: _table(n, c.cell_contents) for n, c in own.items() if isinstance(c.cell_contents, np.ndarray)}
-    used = set(_names(function.__code__))
-    known = {n: _table(n, v) for n, v in function.__globals__.items() if n in used and isinstance(v, np.ndarray)}
+    code, cells = function.__code__, function.__closure__ or ()
+    captured = {n: _table(n, c.cell_contents) for n, c in zip(code.co_freevars, cells, strict=True) if _holds_array(c)}
+    values = ((n, function.__globals__.get(n)) for n in dict.fromkeys(_names(code)))
+    known = {n: _table(n, v) for n, v in values if isinstance(v, np.ndarray)}
     if not captured and not known:
         return function
-    cells = tuple(types.CellType(captured[n]) if n in captured else c for n, c in zip(
-        function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells = tuple(types.CellType(captured[n]) if n in captured else c
+                  for n, c in zip(code.co_freevars, cells, strict=True))
     out: Callable[..., Any] = types.FunctionType(
-        function.__code__, {**function.__globals__, **known} if known else function.__globals__, function.__name__,
+        code, {**function.__globals__, **known} if known else function.__globals__, function.__name__,
         function.__defaults__, cells)
     out.__kwdefaults__ = function.__kwdefaults__
     return out
 
 
-def _full(cell: types.CellType) -> bool:
+def _holds_array(cell: types.CellType) -> bool:
     try:
-        return cell.cell_contents is not None
+        return isinstance(cell.cell_contents, np.ndarray)
     except ValueError:                             # a name that has no value yet
         return False
 
