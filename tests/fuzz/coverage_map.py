@@ -1,8 +1,8 @@
-"""Which test functions run a line of the package: `python -m tests.fuzz.coverage_map FOLDER [TEST_FILES]`.
+"""Which tests run a line of the package: `python -m tests.fuzz.coverage_map FOLDER [TEST_FILES]`.
 
-One run of each test file under coverage leaves a database of the lines that each of its functions runs, and a table of
-their times. A file that has both is left out, so that the command goes on where it stopped. Fuzzing in processes of its
-own is not seen. Takes about three times as long as the suite.
+One run of each test file under coverage leaves a database of the lines that each of its tests runs, and a table of
+their times. A file that has both is left out, so that the command goes on where it stopped. What tests run in other
+processes is not seen. Takes about three times as long as the suite.
 """
 from __future__ import annotations
 
@@ -11,19 +11,43 @@ import json
 import os
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
-from collections import defaultdict
+import time
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import click
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 _SETTINGS = """[run]
-dynamic_context = test_function
 source = {root}/tilewright
 data_file = {data}
 core = ctrace
 """
+
+
+class Contexts:
+    """A plugin of pytest: what a test runs, its setup included, is noted under its node id; `seconds` are its times."""
+
+    def __init__(self, traced: Any) -> None:
+        self.traced = traced
+        self.seconds: dict[str, float] = {}
+        self.failed: set[str] = set()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self.traced.switch_context(item.nodeid)
+        start = time.process_time()
+        try:
+            return (yield)
+        finally:
+            self.seconds[item.nodeid] = round(time.process_time() - start, 3)
+            self.traced.switch_context("")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)
 
 
 def key_of(test_file: str) -> str:
@@ -31,27 +55,33 @@ def key_of(test_file: str) -> str:
 
 
 def make(folder: Path, test_file: str, root: Path = ROOT, limit: float = 1200) -> None:
-    """Write the database and the times of a test file, unless they are there."""
-    key = key_of(test_file)
-    times = folder / f"{key}.json"
-    if times.exists():
+    """Write the database and the times of a test file, unless they are there, in a process of its own."""
+    if (folder / f"{key_of(test_file)}.json").exists():
         return
-    settings, report, data = (folder / f"{key}{end}" for end in (".rc", ".xml", ".coverage"))
+    subprocess.run([sys.executable, "-m", "tests.fuzz.coverage_map", "--one", str(folder), test_file], cwd=root,
+                   timeout=limit, check=True, stdout=subprocess.DEVNULL,
+                   env={**os.environ, "PYTHONPATH": _path(root), "TILEWRIGHT_CACHE": "0"})
+
+
+def run_one(folder: Path, test_file: str, root: Path = ROOT) -> None:
+    """Run a test file under coverage in this process."""
+    import coverage  # of the extra "dev": the suite does without
+
+    key = key_of(test_file)
+    settings, data = (folder / f"{key}{end}" for end in (".rc", ".coverage"))
     settings.write_text(_SETTINGS.format(root=root, data=data))
-    subprocess.run([sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q", "-p",
-                    "no:cacheprovider", f"--junitxml={report}", test_file], cwd=root, timeout=limit, check=False,
-                   stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": _path(root), "TILEWRIGHT_CACHE": "0"})
-    seconds: dict[str, float] = defaultdict(float)
-    failed = set()
-    for case in ElementTree.parse(report).iter("testcase"):
-        name = case.get("name", "").split("[")[0]
-        seconds[name] += float(case.get("time", 0))
-        if any(child.tag in ("failure", "error") for child in case):
-            failed.add(name)
-    times.write_text(json.dumps({"file": test_file, "seconds": {n: t for n, t in seconds.items() if n not in failed},
-                                 "failed": sorted(failed)}))
+    traced = coverage.Coverage(config_file=str(settings))
+    contexts = Contexts(traced)
+    traced.start()
+    try:
+        pytest.main(["-q", "-p", "no:cacheprovider", test_file], plugins=[contexts])
+    finally:
+        traced.stop()
+        traced.save()
     settings.unlink()
-    report.unlink()
+    (folder / f"{key}.json").write_text(json.dumps({
+        "file": test_file, "seconds": {n: t for n, t in contexts.seconds.items() if n not in contexts.failed},
+        "failed": sorted(contexts.failed)}))
 
 
 def _path(root: Path) -> str:
@@ -67,20 +97,19 @@ class CoverageMap:
 
     def tests(self, path: str, first: int, last: int, whole: bool) -> list[tuple[str, float]]:
         """(node id, seconds) of the tests that run one of the lines of a module, or any line of it where `whole`;
-        the fastest of each file first, then the others."""
+        the two fastest of each file first, then the others."""
         first_of_each, others = [], []
         for entry in self.files:
             lines = self._contexts(key_of(entry["file"]), path)
-            contexts = set().union(*(c for n, c in lines.items() if whole or first <= n <= last), set())
-            names = {c.rsplit(".", 1)[-1] for c in contexts if c}
-            found = sorted((entry["seconds"][n], f"{entry['file']}::{n}") for n in names if n in entry["seconds"])
+            names = set().union(*(c for n, c in lines.items() if whole or first <= n <= last), set())
+            found = sorted((entry["seconds"][n], n) for n in names if n in entry["seconds"])
             first_of_each += found[:2]
             others += found[2:]
         return [(node, seconds) for seconds, node in (*sorted(first_of_each), *sorted(others))]
 
     @functools.lru_cache(maxsize=4000)                 # noqa: B019
     def _contexts(self, key: str, path: str) -> dict[int, list[str]]:
-        import coverage  # of the extra "dev"
+        import coverage
 
         data = coverage.CoverageData(basename=str(self.folder / f"{key}.coverage"))
         data.read()
@@ -90,9 +119,13 @@ class CoverageMap:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("files", nargs=-1)
-def main(folder: Path, files: tuple[str, ...]) -> None:
+@click.option("--one", is_flag=True, hidden=True)
+def main(folder: Path, files: tuple[str, ...], one: bool) -> None:
     """Map the lines that tests run."""
     folder.mkdir(parents=True, exist_ok=True)
+    if one:
+        run_one(folder, files[0])
+        return
     every = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "tests").rglob("test_*.py"))
     for f in files or every:
         make(folder, f)

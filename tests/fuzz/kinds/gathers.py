@@ -1,8 +1,8 @@
 """Gathers and scatters by indices from data, some of which lie outside: those are an error, never a wild access.
 
 The reference works out, element by element, which accesses are made: the branch that `if_then_else` does not take
-makes none. Where one is outside, the interpreter and native code must raise; elsewhere the results must be equal. In
-either case no memory beside the arguments may change, nor any input.
+makes none, nor does what stands behind a false part of an `and`. Where one is outside, the interpreter and native code
+must raise; elsewhere the results must be equal. In either case no memory beside the arguments changes, nor any input.
 """
 from __future__ import annotations
 
@@ -119,11 +119,15 @@ class Program:
     def _element(self, n: str, o: Output, i: int, out: dict[str, np.ndarray]) -> None:
         if o.kind == "gather":
             table = self.data[o.table]
-            at = tuple(x.value(self.data, i) for x in o.indices)
-            inside = all(0 <= v < e for v, e in zip(at, table.shape, strict=True))
-            if not inside and o.guard != "if":
-                raise Outside
-            out[n][i] = table[at] if inside else -7
+            at = []
+            for x, extent in zip(o.indices, table.shape, strict=True):
+                at.append(x.value(self.data, i))
+                if not 0 <= at[-1] < extent:
+                    if not o.guard:
+                        raise Outside
+                    out[n][i] = -7                     # `and` asks for no more
+                    return
+            out[n][i] = table[tuple(at)]
             return
         (at,) = [x.value(self.data, i) for x in o.indices]
         if not 0 <= at < len(out[n]):
