@@ -4,11 +4,11 @@ import pytest
 from arith_reference import text
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.arith.linear import linear
+from tilewright.arith.linear import linear, same_structure, structural_key
 from tilewright.tir.arithmetic import all_of, any_of, if_then_else, intrinsic, maximum, minimum, select
-from tilewright.tir.buffer import decl_buffer
+from tilewright.tir.buffer import Load, decl_buffer
 from tilewright.tir.conversion import cast
-from tilewright.tir.expr import Binary, Broadcast, Cast, IntImm, Not, Ramp, StringImm, Var
+from tilewright.tir.expr import Binary, Broadcast, Cast, FloatImm, IntImm, Not, Ramp, StringImm, Var
 
 X, J, F, N, M = Var("i"), Var("j"), Var("f"), Var("n"), Var("m")
 
@@ -249,3 +249,17 @@ def test_proofs_about_partitioned_loops():
         assert an.prove(outer * 32 + inner < n)
     with an.constraint(n <= 128):
         assert an.prove(outer < 4) and an.bounds(outer * 32 + inner) == (0, 127)
+
+
+def test_same_structure_is_what_structural_keys_say():
+    """Over all pairs of some expressions: of equal and other operators, constants, types, buffers and parts."""
+    i, j = Var("i"), Var("j")
+    a, b = decl_buffer((4,), "int32", name="A"), decl_buffer((4,), "int32", name="B")
+
+    def make():
+        return [i, j, i + 1, i + j, j + i, (i + 1) * 2, IntImm(0), IntImm(0, "int64"), FloatImm(0.0), FloatImm(-0.0),
+                a[i], b[i], a[j], a[i] + 1, Load(a, (i,), i < 2), Load(a, (i,), i < 3), i < j,
+                if_then_else(i < j, i, j), if_then_else(i < j, j, i), select(i < j, i, j), cast("int64", i)]
+    for x in make():
+        for y in make():
+            assert same_structure(x, y) == (structural_key(x) == structural_key(y)), (x, y)

@@ -24,7 +24,7 @@ from tilewright.arith.conditions import (
 from tilewright.arith.context import Context
 from tilewright.arith.forms import form_of, simplify_children, written
 from tilewright.arith.intervals import meet
-from tilewright.arith.linear import Atom, Bounds, Linear, structural_key
+from tilewright.arith.linear import Atom, Bounds, Linear, same_structure, structural_key
 from tilewright.arith.proof import positive
 from tilewright.arith.values import simplify_value
 from tilewright.tir import dtype as dt
@@ -250,7 +250,7 @@ class Analyzer(Context):
         if found is not None:
             return found[1]
         out = self._simplify(e) if isinstance(e, Expr) else e
-        if out is not e and structural_key(out) == structural_key(e):
+        if out is not e and same_structure(out, e):
             out = e
         self.simple[id(e)] = (e, out)
         return out

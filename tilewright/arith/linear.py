@@ -113,6 +113,25 @@ def structural_key(e: Any) -> Any:
     return (cls, e)
 
 
+def same_structure(a: Any, b: Any) -> bool:
+    """structural_key(a) == structural_key(b), in little time where a and b have parts in common."""
+    cls = type(a)
+    if a is b or cls is not type(b):
+        return a is b
+    if cls is Binary:
+        return a.op == b.op and same_structure(a.a, b.a) and same_structure(a.b, b.b)
+    if cls is Load:
+        return (a.buffer is b.buffer and same_structure(a.indices, b.indices)
+                and same_structure(a.predicate, b.predicate))
+    if cls is tuple:
+        return len(a) == len(b) and all(map(same_structure, a, b))
+    if not isinstance(a, Node):
+        return bool(a == b)
+    if cls in (Var, IntImm, FloatImm) or not child_names(cls):
+        return bool(structural_key(a) == structural_key(b))
+    return all(same_structure(getattr(a, name), getattr(b, name)) for name in field_names(cls))
+
+
 def linear(e: Expr) -> tuple[dict[Expr, int], int]:
     """The affine form of e: ({atom: coefficient}, constant), e == sum of coefficient * atom + constant.
 

@@ -8,7 +8,7 @@ from tilewright.support.errors import TensorExpressionError, with_hint
 from tilewright.tir.node import Node, children
 
 MAX_DEPTH = 1000                # operations inside one another
-MAX_NODES = 100_000             # of the tree: a shared part counts wherever it is used
+MAX_NODES = 50_000              # of the tree: a shared part counts wherever it is used; about 4 s of a build
 # Python calls that MAX_DEPTH operations take in the deepest pass, and the program around them
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 10_000))
 
