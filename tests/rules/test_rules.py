@@ -285,6 +285,56 @@ def test_a_costly_value_that_is_read_often_is_kept():
     assert len(kernel_blocks(apply_rules(te.create_prim_func([a, c]), TARGET))) == 2
 
 
+# ---- batches of products
+
+LAYOUTS = {"bik,bkj": ("bik", "bkj"), "bik,bjk": ("bik", "bjk"), "bki,bkj": ("bki", "bkj"), "bki,bjk": ("bki", "bjk"),
+           "bik,kj": ("bik", "kj"), "ik,bjk": ("ik", "bjk"), "ibk,bkj": ("ibk", "bkj"), "abik,abjk": ("abik", "abjk"),
+           "abik,bkj": ("abik", "bkj")}
+
+
+def batched(layouts, extents, dtype, symbolic=()):
+    """(A, B, C) of C[*batch, i, j] = sum_k A * B, the axes of A and B in the order of their letters."""
+    sizes = {c: te.var(c) if c in symbolic else n for c, n in extents.items()}
+    a, b = (te.placeholder(tuple(sizes[c] for c in axes), dtype, name=name) for name, axes in zip("AB", layouts))
+    k = te.reduce_axis((0, sizes["k"]), name="k")
+    result = "".join(c for c in "abij" if c in "ij" or any(c in axes for axes in layouts))
+
+    def dot(*at):
+        index = {**dict(zip(result, at)), "k": k}
+        return te.sum(a(*(index[c] for c in layouts[0])) * b(*(index[c] for c in layouts[1])), axis=k)
+    return a, b, te.compute(tuple(sizes[c] for c in result), dot, name="C"), result
+
+
+@pytest.mark.parametrize("symbolic", ["", "b", "ijk"])
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_batches_of_products(layouts, dtype, symbolic):
+    for extents in ({"a": 2, "b": 3, "i": 16, "j": 32, "k": 8}, {"a": 1, "b": 5, "i": 7, "j": 19, "k": 13},
+                    {"a": 3, "b": 1, "i": 1, "j": 33, "k": 3}, {"a": 2, "b": 2, "i": 40, "j": 1, "k": 1}):
+        a, b, c, result = batched(LAYOUTS[layouts], extents, dtype, symbolic)
+        x, y = (data(tuple(extents[axis] for axis in axes), dtype) for axes in LAYOUTS[layouts])
+        got = run(te.create_prim_func([a, b, c]), [x, y], tuple(extents[axis] for axis in result), dtype)
+        close(got, np.einsum(f"{layouts}->{result}", wide(x), wide(y)), extents["k"], dtype)
+
+
+def test_a_batch_with_an_epilogue_is_one_nest():
+    a, b, c, _ = batched(("bik", "bjk"), {"b": 6, "i": 64, "j": 64, "k": 64}, "float32")
+    d = te.compute((6, 64, 64), lambda *i: te.max(c(*i) * 0.5, 0.0), name="D")
+    sch = apply_rules(te.create_prim_func([a, b, d]), TARGET)
+    found = kinds(sch)
+    assert found["C_update"][-1] == "vectorized" and found["C_update"][-2] == "unroll" and found["D"][0] == "parallel"
+    assert scopes(sch)["C"] == "local" and found["B_global"][0] == "parallel"
+    x, y = data((6, 64, 64), "float32"), data((6, 64, 64), "float32")
+    got = run(te.create_prim_func([a, b, d]), [x, y], (6, 64, 64), "float32")
+    close(got, np.maximum(np.einsum("bik,bjk->bij", wide(x), wide(y)) * 0.5, 0), 64, "float32")
+
+
+def test_products_of_few_rows_are_no_batch():
+    for rows, rule in ((1, "reduction"), (3, "reduction"), (4, "contraction")):
+        *args, _ = batched(("bik", "bjk"), {"b": 8, "i": rows, "j": 64, "k": 32}, "float32")
+        assert [d.rule for d in tw.explain(args, str(TARGET)).decisions] == [rule]
+
+
 # ---- rows
 
 def softmax(rows, columns, dtype="float32"):

@@ -20,6 +20,7 @@ CACHE_BYTES = 400 * 1024         # share of the second-level cache for rows of A
 BLOCKS_PER_THREAD = 8            # so that threads finish at about the same time
 IN_PLACE_ROW = 4096              # bytes between rows of B from which on its lines compete for the same cache sets
 IN_PLACE_USES = 256              # rows of A below which packing B costs more than it saves
+FEWEST_ROWS = 4                  # of each product of a batch: with fewer, packing B costs more than it saves
 PARALLEL_COPY = 1 << 14          # elements from which on threads share a copy
 SYMBOLIC = 1024                  # what an extent that is not known is taken for
 LATENCY = 10                     # accumulators that hide the latency of a multiply-add
@@ -78,15 +79,22 @@ def panel_groups(panels: int, bytes_of_a: int, target: Target) -> int:
 
 
 def is_matrix_product(facts: BlockFacts) -> bool:
-    """True for a contraction of matrices, none of whose extents is the constant 0."""
+    """True for C[*batch, i, j] += A[.., i, k] * B[.., k, j], whatever of the batch the operands have: one varies with
+    the rows i, of which there are some, the other with the columns j. None of the extents is the constant 0."""
     extents = (*facts.spatial, *facts.reduced)
-    return facts.is_contraction and len(facts.spatial) == 2 and len(facts.reduced) == 1 and 0 not in extents
+    if not facts.is_contraction or len(facts.spatial) < 2 or len(facts.reduced) != 1 or 0 in extents:
+        return False
+    *batch, m, _ = facts.spatial
+    if batch and m is not None and m < FEWEST_ROWS:
+        return False
+    rows, columns = ([uses(x, axis) for x in facts.operands] for axis in facts.spatial_axes[-2:])
+    return rows != columns and sum(rows) == sum(columns) == 1
 
 
 def schedule_contraction(sch: Schedule, product: BlockFacts, epilogue: BlockRV | None, target: Target) -> None:
     """Keep a tile of the product in registers while k runs, over packed columns in cache; then compute the elementwise
     block that reads it (a copy is made when there is none)."""
-    m, n, k = (SYMBOLIC if e is None else e for e in (*product.spatial, *product.reduced))
+    m, n, k = (SYMBOLIC if e is None else e for e in (*product.spatial[-2:], *product.reduced))
     itemsize = dtype.bytes_of(product.written.dtype)
     tile = choose_tile(m, n, k, itemsize, target)
     pack = pack_operand(sch, product, tile, m <= IN_PLACE_USES or n * itemsize < IN_PLACE_ROW)
@@ -94,56 +102,57 @@ def schedule_contraction(sch: Schedule, product: BlockFacts, epilogue: BlockRV |
         epilogue = sch.cache_write(product.rv, 0, "local")
     else:
         sch.set_scope(product.rv, 0, "local")
-    i, j = sch.get_loops(epilogue)
+    *batch, i, j = sch.get_loops(epilogue)
     blocks, strips, rows = sch.split(i, [None, tile.strips, tile.rows])
-    known = product.spatial[1] is not None            # the first panel of a group is a product of loops and sizes, else
+    known = product.spatial[-1] is not None           # the first panel of a group is a product of loops and sizes, else
     groups = panel_groups(-(-n // tile.columns), m * k * itemsize, target) if known else 1
     group, panels, columns = sch.split(j, [groups, None, tile.columns])
     sch.reorder(group, blocks, panels, strips, rows, columns)
-    blocks = sch.fuse(group, blocks)
+    blocks = sch.fuse(*batch, group, blocks)
     sch.compute_at(product.rv, strips, preserve_unit_loops=True)
-    inner = sch.get_loops(product.rv)[3:]
-    sch.reorder(*inner[2:], *inner[:2])
-    sch.unroll(inner[0])
-    sch.vectorize(inner[1])
+    row, column, step = sch.get_loops(product.rv)[-3:]
+    sch.reorder(step, row, column)
+    sch.unroll(row)
+    sch.vectorize(column)
     sch.unroll(rows)
     sch.vectorize(columns)
     if 2 * product.points >= PARALLEL_FLOPS and target.num_cores > 1:
         sch.parallel(blocks)
-    sch.decompose_reduction(product.rv, inner[2])
+    sch.decompose_reduction(product.rv, step)
     if pack is not None:
         schedule_pack(sch, pack, tile, target)
 
 
 def pack_operand(sch: Schedule, product: BlockFacts, tile: Tile, in_place: bool) -> BlockRV | None:
     """A copy of the operand that varies with the columns, when it is transposed or may not be read in place."""
-    columns, depth, width = product.spatial_axes[1], product.reduced_axes[0], tile.columns
+    columns, depth, width = product.spatial_axes[-1], product.reduced_axes[0], tile.columns
     operand = next((x for x in product.operands if uses(x, columns)), None)
-    if operand is None or len(operand.indices) != 2 or {*operand.indices} != {columns, depth}:
+    if operand is None or len(operand.indices) < 2 or {*operand.indices[-2:]} != {columns, depth} \
+            or not {*operand.indices[:-2]} <= {*product.spatial_axes[:-2]}:
         return None
-    transposed = operand.indices[0] is columns
+    transposed = operand.indices[-2] is columns
     if not transposed and in_place:
         return None
     copy = sch.cache_read(product.rv, operand.buffer.name, "global")
     if transposed:
-        sch.transform_layout(copy, ("write", 0), lambda j, p: (j // width, p, j % width))
+        sch.transform_layout(copy, ("write", 0), lambda *v: (*v[:-2], v[-2] // width, v[-1], v[-2] % width))
     else:
-        sch.transform_layout(copy, ("write", 0), lambda p, j: (j // width, p, j % width))
+        sch.transform_layout(copy, ("write", 0), lambda *v: (*v[:-2], v[-1] // width, v[-2], v[-1] % width))
     return copy
 
 
 def schedule_pack(sch: Schedule, pack: BlockRV, tile: Tile, target: Target) -> None:
     """Copy panel by panel, panels on all threads."""
-    first, second = sch.get_loops(pack)
+    *batch, first, second = sch.get_loops(pack)
     transposed = _writes_first_axis_last(facts_of(sch, pack))
     columns, depth = (first, second) if transposed else (second, first)
     panels, inner = sch.split(columns, [None, tile.columns])
     sch.reorder(panels, depth, inner)
     sch.vectorize(inner)
     if target.num_cores > 1 and facts_of(sch, pack).points >= PARALLEL_COPY:
-        sch.parallel(panels)
+        sch.parallel(sch.fuse(*batch, panels) if batch else panels)
 
 
 def _writes_first_axis_last(facts: BlockFacts) -> bool:
-    first = facts.block.iter_vars[0].var
+    first = facts.block.iter_vars[-2].var
     return any(n is first for n in walk(facts.block.writes[0].region[-1].min))
