@@ -61,7 +61,8 @@ class MemoryCalls(StageAxes):
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
         """Pad the result so that the stride of `axis`, in elements, is offset modulo factor.
 
-        Legal when this stage is computed, axis is one of the operation's own axes, and 0 <= offset < factor.
+        Legal when this stage is computed, its result is no argument of the function, axis is one of the operation's
+        own axes, and 0 <= offset < factor.
         """
         call = self._call("storage_align", [axis], f"{factor}, {offset}")
         self._require_computed(call)
