@@ -49,7 +49,8 @@ def _function(name: str) -> Callable[..., Expr]:
     def function(*args: Any) -> Expr:
         return intrinsic(name, *args)
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}({_parameters(name)}) of {INTRINSICS[name].operands}s: {MEANING[name]}."
+    meaning = f": {MEANING[name]}" if name in MEANING else ""              # rows of extensions have none
+    function.__doc__ = f"{name}({_parameters(name)}) of {INTRINSICS[name].operands}s{meaning}."
     return function
 
 
