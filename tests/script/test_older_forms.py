@@ -129,3 +129,10 @@ def test_memory_that_a_call_gives():
     a = np.zeros(4, "int32")
     tw.build(f)(a)
     assert a.tolist() == [9, 4, 1, 0]
+
+
+@pytest.mark.parametrize(("name", "why"), [("vscale", "a constant number of lanes"), ("ptx_ldmatrix", "of a GPU"),
+                                           ("undef", "starts unwritten"), ("tvm_struct_get", "bound by their types")])
+def test_a_name_that_is_missing_says_why(name, why):
+    with pytest.raises(AttributeError, match=f"T has no name '{name}'\n\nhint: .*{why}"):
+        getattr(T, name)

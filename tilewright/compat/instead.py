@@ -50,6 +50,8 @@ INSTEAD = {
     "contrib.mkl": "tvm.contrib.cblas calls the library that TILEWRIGHT_BLAS names",
     "contrib.random": "make random arrays with NumPy",
     "te.schedule.SpecializedCondition": "a schedule for each case; tvm.build of one after the other",
+    "tir.Schedule.annotate_buffer_access": "regions are what a block touches; no other word is taken for it",
+    "tir.Schedule.unsafe_hide_buffer_access": "regions are what a block touches: a primitive does not leave one out",
     "te.schedule.SchedulePostProcRewriteForTensorCore": "tensorize with an intrinsic of te.decl_tensor_intrin",
     "te.schedule.VerifyCompactBuffer": "tilewright.tir.verify",
     "driver": "tvm.build and tvm.lower",

@@ -203,6 +203,18 @@ NAMES: dict[str, Any] = {
 }
 
 
+# names of TVM's that are not here, by how they start, and why
+_GPU = "it is an instruction of a GPU, for which there is no code generation"
+_ABSENT = {
+    "vscale": "vectors have a constant number of lanes",
+    "get_active_lane_mask": "vectors have a constant number of lanes",
+    "tvm_load_matrix": _GPU, "tvm_store_matrix": _GPU, "tvm_fill_fragment": _GPU, "tvm_mma": _GPU, "tvm_bmma": _GPU,
+    "ptx_": _GPU, "mma_": _GPU, "tvm_warp": _GPU, "simdgroup_": _GPU,
+    "undef": "memory starts unwritten: leave the store out",
+    "tvm_struct": "arguments are bound by their types: T.Buffer, T.match_buffer",
+}
+
+
 def lookup(name: str) -> Any:
     """What T.name stands for. Raises AttributeError, with the closest name, where there is none."""
     known = NAMES.get(name)
@@ -214,5 +226,5 @@ def lookup(name: str) -> Any:
     try:
         return NAMES.setdefault(name, DType(dt.canonical(name)))
     except IRError:
-        hint = nearest(name, NAMES, "T.")
+        hint = next((why for start, why in _ABSENT.items() if name.startswith(start)), "") or nearest(name, NAMES, "T.")
         raise AttributeError(with_hint(f"T has no name {name!r}", hint)) from None
