@@ -7,6 +7,7 @@ import pytest
 import tilewright as tw
 from tilewright import te, tir
 from tilewright.script import from_source
+from tilewright.script import tir as T
 from tilewright.support.errors import IRError, ScheduleError, StructuralError, TensorExpressionError
 
 WINDOW = np.hanning(20).astype("float32")
@@ -141,3 +142,11 @@ def f(B: T.Buffer((4,), "float32")):
             vi = T.axis.spatial(4, i)
             B[vi] = T.Cast("float32", {call})
 """))
+
+
+def test_a_script_says_what_to_do_with_an_array():
+    with pytest.raises(tw.support.errors.ScriptError, match="an array of NumPy has no element(?s:.*)T.allocate_const"):
+        @T.prim_func
+        def func(A: T.Buffer((8,), "float32")):
+            for i in range(8):
+                A[i] = WINDOW[i]

@@ -7,6 +7,8 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from tilewright.script.environment import Environment
 from tilewright.script.errors import Source, nearest
 from tilewright.script.module_calls import ModuleFunction, pointer
@@ -184,7 +186,12 @@ class Expressions:
         if isinstance(node.slice, ast.Slice):
             ends = [None if n is None else self.value(n) for n in (node.slice.lower, node.slice.upper, node.slice.step)]
             return x[slice(*ends)]
-        return x[self.value(node.slice)]
+        index = self.value(node.slice)
+        given = index if isinstance(index, tuple) else (index,)
+        if isinstance(x, np.ndarray) and any(isinstance(i, Expr) for i in given):
+            self.fail(node, "an array of NumPy has no element at an index that is known only when the kernel runs",
+                      "T.allocate_const keeps it in the function; or make it an argument")
+        return x[index]
 
     def indices(self, node: ast.Subscript, b: Buffer) -> list[Expr]:
         """The indices of an access; a slice is a vector."""
