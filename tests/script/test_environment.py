@@ -115,7 +115,9 @@ def test_loops_without_blocks_are_built_too():
 
 
 def test_names_of_tvm():
-    assert tvm.script.tir is T and tvm.script.ir_module is ir_module and tvm.script.from_source is from_source
+    assert tvm.script.tir is T and tvm.script.ir_module is ir_module
+    text = "@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\")):\n    A[0] = 1.0"
+    assert tir.structural_equal(tvm.script.from_source(text), from_source(text))
     assert tvm.ir.module.IRModule is tir.IRModule and tvm.script.ir.ir_module is ir_module
     with pytest.raises(AttributeError, match="tilewright.graph"):
         tvm.script.relax  # noqa: B018
