@@ -18,7 +18,9 @@ from tests.schedule.compute_support import (
 from tests.schedule.test_core_loops import refused
 from tilewright import te
 from tilewright.schedule import Schedule
+from tilewright.script import from_source
 from tilewright.script import tir as T
+from tilewright.support.errors import ScheduleError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import PrimFunc, interp
 
@@ -424,3 +426,24 @@ def test_a_consumer_that_reads_before_the_producer_writes_stays(make):
             sch = Schedule(func)
             loop = sch.get_loops(other)[depth]
             refused("before block B writes it|is below loop t already", getattr(sch, primitive), block, loop)
+
+
+def test_a_block_that_changes_a_buffer_through_views_of_it_is_not_run_again():
+    sch = Schedule(from_source("""
+@T.prim_func
+def main(A: T.Buffer((8, 5), "int32"), B: T.Buffer((8, 5), "int32")):
+    for i in range(8):
+        with T.block("change"):
+            vi = T.axis.spatial(8, i)
+            row = T.match_buffer(A[vi, 0:5], (5,), "int32", offset_factor=1)
+            out = T.match_buffer(A[vi, 0:5], (5,), "int32", offset_factor=1)
+            for j in range(5):
+                out[j] = j + row[2]
+    for i, j in T.grid(8, 5):
+        with T.block("copy"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+"""))
+    i, j = sch.get_loops("copy")
+    with pytest.raises(ScheduleError, match="block change reads A, which it also writes"):
+        sch.compute_at("change", j)

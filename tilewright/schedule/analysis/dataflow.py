@@ -169,7 +169,9 @@ def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, star
         own = loads_of(block_statements(block), region.buffer)
         points = [s.indices for s in stores_of(block_statements(block), region.buffer)]
         fine = begun and all(same_indices(load.indices, p) for load in own for p in points)
-        legal(not own or fine, f"block {block.name} reads {region.buffer.name}, which it also writes", realize)
+        viewed = any(m.source.buffer is region.buffer for m in block.match_buffers) and reads(block, region.buffer)
+        legal(fine if own else begun or not viewed,
+              f"block {block.name} reads {region.buffer.name}, which it also writes", realize)
     reduction_vars = {iv.var for iv in block.iter_vars if iv.iter_type == COMM_REDUCE}
     places = [(s.buffer, s.indices) for s in stores_of(block_statements(block))]
     for buffer, where in (*places, *((r.buffer, r.region) for r in block.writes if holds_blocks(block))):
