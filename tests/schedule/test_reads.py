@@ -277,6 +277,15 @@ def test_a_reduction_whose_first_step_may_not_run_is_not_started_elsewhere(step,
     assert handled_or_refused(func, change) == legal
 
 
+@pytest.mark.parametrize("extent", ["A[0] % 4", "i // 4"])
+def test_a_reduction_whose_loop_may_not_run_is_not_started_elsewhere(extent):
+    text = SUM.replace("for i, k in T.grid(16, 4):", f"for i in range(16):\n      for k in range({extent}):")
+    func = from_source(text.replace("STEP", "k").replace("CONDITION", "True"))
+    for how in ("decompose_reduction", "rfactor"):
+        assert not handled_or_refused(func, lambda s, how=how: getattr(s, how)(
+            *((["S", s.get_loops("S")[1]]) if how == "decompose_reduction" else (s.get_loops("S")[1], 0))))
+
+
 def test_a_sum_that_its_own_condition_reads_keeps_the_order_of_its_steps():
     func = from_source(SUM.replace("STEP", "k").replace("CONDITION", "C[i] < 9"))
     for change in (lambda s: s.reorder(*s.get_loops("S")[::-1]), lambda s: s.rfactor(s.get_loops("S")[1], 0),

@@ -65,6 +65,13 @@ def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer
         assert iv.dom is not None
         if not analyzer.equal(at_first(value), iv.dom.min):
             return f"its loops begin at {iv.var.name} = {value}, which need not be {iv.dom.min} there"
+    outer = Analyzer()
+    variables = {loop.loop_var for loop in loops}
+    for loop in loops:                              # an extent that differs from place to place may be 0 at one
+        varies = loop in driving and any(isinstance(n, Load) or n in variables for n in walk(loop.extent))
+        if varies and not outer.prove(binary("gt", loop.extent, 0)):
+            return f"loop {loop.loop_var.name} may have no iterations"
+        outer.bind(loop.loop_var, loop.min, loop.extent)
     for part in beyond_domain(realize, analyzer):
         if any(n in steps for n in walk(part)) and not analyzer.prove(at_first(part)):
             return f"its first step runs only where {part}"
