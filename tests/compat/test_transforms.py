@@ -205,6 +205,27 @@ for i in range(32):
     np.testing.assert_array_equal(b, np.concatenate([a, np.full(16, 7, "float32")]))
 
 
+def test_private_functions_stand_where_they_are_called(tvm):
+    mod = tvm.script.from_source("""
+@I.ir_module
+class mod:
+    @T.prim_func
+    def main(A: T.Buffer((4,), "float32")):
+        for i in range(4):
+            mod.sub(A.data, i)
+    @T.prim_func(private=True)
+    def sub(p: T.handle("float32"), i: T.int32):
+        A = T.decl_buffer((4,), "float32", data=p)
+        A[i] = T.float32(1)
+""")
+    assert set(mod.functions) == {"main", "sub"}
+    got = tvm.tir.transform.InlinePrivateFunctions()(mod)
+    assert list(got.functions) == ["main"] and "call_function" not in str(got)
+    values = np.zeros(4, "float32")
+    interp.run(got["main"], values)
+    np.testing.assert_array_equal(values, [1] * 4)
+
+
 def test_let_bindings_keep_their_values(tvm):
     func = script(tvm, "x: T.float32 = A[0]\nA[0] = T.float32(2)\nA[1] = x")
     got = tvm.tir.transform.RemoveNoOp()(tvm.IRModule({"main": func}))["main"]

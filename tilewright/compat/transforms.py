@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from enum import IntFlag
 from typing import Any
 
+from tilewright.compat.passes import ModulePass
 from tilewright.compat.ssa import convert_ssa
 from tilewright.lowering.check_bounds import check_bounds
 from tilewright.lowering.compact_buffers import compact_buffers
@@ -13,6 +14,7 @@ from tilewright.lowering.double_buffer import lower_double_buffers
 from tilewright.lowering.flatten_buffers import flatten_buffers
 from tilewright.lowering.hoist_guards import hoist_guards
 from tilewright.lowering.inject_prefetch import inject_prefetches
+from tilewright.lowering.link_calls import CALL, link
 from tilewright.lowering.lower_blocks import lower_blocks
 from tilewright.lowering.lower_match_buffer import lower_match_buffer
 from tilewright.lowering.narrow_indices import narrow_indices
@@ -44,6 +46,7 @@ from tilewright.tir import (
     Load,
     PrimFunc,
     Select,
+    StringImm,
     rewrite,
     walk,
 )
@@ -166,6 +169,18 @@ def filter_functions(fcond: Callable[[PrimFunc], Any]) -> Callable[[IRModule], I
     return lambda module: module.replace(functions={k: f for k, f in module.functions.items() if fcond(f)})
 
 
+def inline_private_functions() -> ModulePass:
+    """The module in which what a function calls stands in it, without the private functions that were called."""
+    def transform(module: IRModule, context: PassContext) -> IRModule:
+        called = {str(n.args[0].value) for f in module.functions.values() for n in walk(f.body)
+                  if isinstance(n, Call) and n.op == CALL and isinstance(n.args[0], StringImm)}
+        gone = {name for name in called if name in module.functions
+                and "global_symbol" not in module.functions[name].attrs}
+        linked = link(module.functions)
+        return module.replace(functions={name: f for name, f in linked.items() if name not in gone})
+    return ModulePass(transform, "InlinePrivateFunctions")
+
+
 def apply(f: Callable[[PrimFunc], PrimFunc]) -> PrimFuncPass:
     """f as a pass over the functions of a module."""
     return PrimFuncPass(lambda func, module, context: f(func), str(getattr(f, "__name__", "own_pass")))
@@ -221,5 +236,6 @@ TRANSFORMS: dict[str, Any] = {
     **{name: _idle(name, reason) for name, reason in IDLE.items()},
     **{name: _maker(name, run, stage) for name, (run, stage) in PASSES.items()},
     "Apply": apply, "BindTarget": bind_target, "AnnotateEntryFunc": annotate_entry, "Filter": filter_functions,
+    "InlinePrivateFunctions": inline_private_functions,
     "HoistedConditionals": HoistedConditionals, "HoistedLetBindings": HoistedLetBindings,
 }
