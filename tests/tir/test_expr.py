@@ -86,10 +86,17 @@ def test_dtypes(e, dtype):
     assert e.dtype == dtype
 
 
+@pytest.mark.parametrize("number, dtype", [
+    (0.5, "float32"), (np.float64(0.5), "float64"), (np.float16(0.5), "float16")])
+def test_a_float_beside_an_integer_gives_a_float(number, dtype):
+    for e in (x * number, number * x, te.maximum(x, number), te.if_then_else(x > 0, x, number)):
+        assert e.dtype == dtype
+    assert evaluate(x * number + number, {x: 3}) == 2.0
+
+
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: x + 1.5, "the float 1.5 is combined with an operand of type int32"),
         (lambda: u + x, "operands are uint8 and int32, which do not promote"),
         (lambda: u + 300, "300 does not fit uint8"),
         (lambda: b + 1, "combined with a bool"),

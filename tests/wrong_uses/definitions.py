@@ -61,7 +61,7 @@ def tensor_as_number():
 
 
 @wrong("a float as an index: `A[i * 0.5, 0]`",
-       r"the float 0\.5 is combined with an operand of type int32")
+       r"index 0 is float32, not an integer")
 def float_index():
     a, _ = placeholders()
     te.compute((N,), lambda i: a[i * 0.5, 0], name="C")

@@ -134,10 +134,10 @@ def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
             raise IRError(f"the operand {operand!r} is a string, not a number or an expression")
     number_a, number_b = isinstance(a, _NUMBERS), isinstance(b, _NUMBERS)
     if number_a and not number_b:
-        y = convert(b)
+        y = _beside(a, convert(b))
         return _adapt(a, y.dtype), y
     if number_b and not number_a:
-        x = convert(a)
+        x = _beside(b, convert(a))
         return x, _adapt(b, x.dtype)
     x, y = convert(a), convert(b)
     if x.dtype == y.dtype:
@@ -153,14 +153,29 @@ def match_all(*args: Any) -> tuple[Expr, ...]:
     if not given:
         return tuple(convert(a) for a in args)
     common = functools.reduce(dt.promote, [e.dtype for e in given])
+    for a, number in zip(args, numbers, strict=True):
+        if number:
+            common = _float_of(a, common) or common
     pairs = zip(args, numbers, strict=True)
     return tuple(_adapt(a, common) if number else cast(common, a) for a, number in pairs)
 
 
+def _float_of(number: Any, dtype: str) -> str | None:
+    """The type of a float beside an integer of dtype: that of a NumPy float, else float32. None for other pairs."""
+    if not isinstance(number, _FLOATS) or not dt.is_integer(dtype):
+        return None
+    return dt.with_lanes("float32" if isinstance(number, float) and not isinstance(number, np.floating)
+                         else dt.canonical(type(number)), dt.lanes_of(dtype))
+
+
+def _beside(number: Any, e: Expr) -> Expr:
+    """e in the type that it has beside a number."""
+    common = _float_of(number, e.dtype)
+    return e if common is None else cast(common, e)
+
+
 def _adapt(value: Any, dtype: str) -> Expr:
-    """A number next to an operand of dtype. An int takes it; a float beside an integer makes the pair
-    float32.
-    """
+    """A number in dtype, the type of the operand beside it."""
     if type(value) is int and dtype in ("int32", "int64") and -0x80000000 <= value < 0x80000000:
         return IntImm(value, dtype)
     if isinstance(value, _FLOATS) and not dt.is_float(dtype):
