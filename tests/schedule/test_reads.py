@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tests.schedule import reads_random
 from tilewright.schedule import Schedule
 from tilewright.script import from_source
@@ -324,3 +325,15 @@ def test_an_update_in_place_joins_its_producer_where_nothing_is_read_after_it_is
 def test_single_primitives_on_random_programs(first):
     wrong = [text for seed in range(first, first + 10) for text in reads_random.check(seed)]
     assert not wrong, "\n\n".join(wrong)
+
+
+def test_a_bound_that_the_loop_changes_tells_nothing_of_what_is_read_below_it():
+    func = from_source(HEAD + '''
+    for k in range(A[0]):
+        if k < A[0]:
+            C[k] = C[k] + 1
+        A[0] = 2
+''')
+    a, c = np.full(16, 5, "int32"), np.zeros(17, "int32")
+    tw.build(func)(a, c)
+    assert c.tolist() == [1, 1] + [0] * 15
