@@ -136,3 +136,12 @@ def test_memory_that_a_call_gives():
 def test_a_name_that_is_missing_says_why(name, why):
     with pytest.raises(AttributeError, match=f"T has no name '{name}'\n\nhint: .*{why}"):
         getattr(T, name)
+
+
+def test_integers_and_bools_are_their_own_rounding():
+    @T.prim_func
+    def f(A: T.Buffer((4,), "int32"), n: T.int32):
+        A[0] = T.floor(n) + T.ceil(A[1])
+    assert "A[0] = n + A[1]" in str(f)
+    flag = te.var("b", "bool")
+    assert te.round(flag) is flag and te.trunc(te.var("n")).dtype == "int32"

@@ -74,10 +74,9 @@ pow = power
 
 def _rounding(name: str) -> Callable[[Any], Expr]:
     def function(x: Any) -> Expr:
-        e = convert(x)
-        return e if dt.is_integer(e.dtype) or dt.is_bool(e.dtype) else intrinsic(name, e)
+        return intrinsic(name, x)
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}(x) of a float: {MEANING[name]}; an integer is its own rounding."
+    function.__doc__ = f"{name}(x) of a float: {MEANING[name]}; an integer or a bool is its own rounding."
     return function
 
 

@@ -147,6 +147,9 @@ def power(a: Any, b: Any) -> Expr:
     return intrinsic("pow", x, y)
 
 
+_ROUNDING = ("floor", "ceil", "trunc", "round", "nearbyint")
+
+
 def intrinsic(name: str, *args: Any, dtype: str | None = None) -> Expr:
     """name(*args) for a row of INTRINSICS. Math functions of integers are refused. Raises IRError."""
     row = INTRINSICS.get(name)
@@ -156,6 +159,8 @@ def intrinsic(name: str, *args: Any, dtype: str | None = None) -> Expr:
     if row.arity >= 0 and len(args) != row.arity:
         raise IRError(f"{name} takes {row.arity} argument(s), {len(args)} given")
     exprs = match_all(*args) if row.operands else tuple(convert(a) for a in args)
+    if name in _ROUNDING and not dt.is_float(exprs[0].dtype):
+        return exprs[0]                                    # integers and bools are round
     types = ", ".join(e.dtype for e in exprs)
     if row.operands == "float" and not all(dt.is_float(e.dtype) for e in exprs):
         raise IRError(with_hint(f"{name} of {types}", f'cast first: {name}(x.astype("float32"))'))
