@@ -67,19 +67,23 @@ def _survey(index: Index) -> Outside:
         own = uses(stmt)
         if isinstance(stmt, LetStmt):
             out.lets[stmt.var] = substitute(stmt.value, out.lets)
-        reads = [r for use in own if (r := _read(use, stmt, out.lets)) is not None]
-        below = (*above, *reads) if reads else above
-        found = [visit(s, below, in_root) for s in sub_statements(stmt)]
-        if in_root:
-            out.loose += [(stmt, use) for use in own if not any(found) or use.writes]
-        return any(found)
+        if own:
+            above = (*above, *[r for use in own if (r := _read(use, stmt, out.lets)) is not None])
+        found = False
+        for s in sub_statements(stmt):
+            found = visit(s, above, in_root) or found
+        if in_root and own:
+            out.loose += [(stmt, use) for use in own if not found or use.writes]
+        return found
 
     def _enter(realize: BlockRealize, above: tuple[OutsideRead, ...], is_root: bool) -> None:
         block = realize.block
-        values = {iv.var: substitute(v, out.lets) for iv, v in zip(block.iter_vars, realize.iter_values, strict=True)}
         own = [r for use in uses(realize) if (r := _read(use, realize, out.lets)) is not None]
-        own += [r for use in uses(block) if use.field not in _OF_BODY
-                and (r := _read(use, realize, {**out.lets, **values})) is not None]
+        before = [use for use in uses(block) if use.field not in _OF_BODY]
+        if before:
+            pairs = zip(block.iter_vars, realize.iter_values, strict=True)
+            table = {**out.lets, **{iv.var: substitute(v, out.lets) for iv, v in pairs}}
+            own += [r for use in before if (r := _read(use, realize, table)) is not None]
         out.reads[block.name] = (*above, *own)
         if is_root or id(block) in nesting:
             for part in _parts(block):

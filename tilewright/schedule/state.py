@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.conditions import reads_memory
@@ -72,15 +72,14 @@ _STMT_FIELDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def sub_statements(stmt: Stmt) -> Iterator[Stmt]:
+def sub_statements(stmt: Stmt) -> Sequence[Stmt]:
     """The statements directly below stmt, in program order."""
     if type(stmt) is Seq:
-        yield from stmt.stmts
-        return
-    for name in _STMT_FIELDS[type(stmt).__name__]:
-        value = getattr(stmt, name)
-        if value is not None:
-            yield value
+        return stmt.stmts
+    names = _STMT_FIELDS[type(stmt).__name__]
+    if len(names) == 1:                                # most statements: always there
+        return (getattr(stmt, names[0]),)
+    return [value for name in names if (value := getattr(stmt, name)) is not None]
 
 
 def statements(stmt: Stmt) -> Iterator[Stmt]:
@@ -89,7 +88,7 @@ def statements(stmt: Stmt) -> Iterator[Stmt]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed(list(sub_statements(top))))
+        stack += sub_statements(top)[::-1]
 
 
 class Index:
@@ -102,9 +101,13 @@ class Index:
         self.parent: dict[int, Stmt] = {}
         self.loops: dict[Var, For] = {}
         self.realizes: dict[str, BlockRealize] = {}
-        for stmt in statements(root):
-            for below in sub_statements(stmt):
-                self.parent[id(below)] = stmt
+        stack = [root]
+        while stack:
+            stmt = stack.pop()
+            below = sub_statements(stmt)
+            for s in below:
+                self.parent[id(s)] = stmt
+            stack += below[::-1]
             if type(stmt) is For:
                 if stmt.loop_var in self.loops:
                     raise ScheduleError(f"two loops share the variable {stmt.loop_var.name}; "

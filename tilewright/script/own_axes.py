@@ -25,8 +25,11 @@ def take_loops(frame: BlockFrame, body: Stmt, domains: Mapping[Var, Range]) -> t
     """
     parts: list[Node] = [body, *_beside(frame)]
     nodes = [n for part in parts for n in walk(part)]
+    named = [n for n in nodes if type(n) is Var and n in domains]
+    if not named:
+        return body, []
     inside = {n.loop_var for n in nodes if isinstance(n, For)}
-    used = list(dict.fromkeys(n for n in nodes if isinstance(n, Var) and n in domains and n not in inside))
+    used = [v for v in dict.fromkeys(named) if v not in inside]
     if not used:
         return body, []
     bound = {value: iv.var for iv, value in zip(frame.iter_vars, frame.values, strict=True) if isinstance(value, Var)}

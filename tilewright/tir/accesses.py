@@ -21,7 +21,6 @@ _FIELDS: dict[type, tuple[str, ...]] = {}
 # again. The statement is kept too, and so its id.
 _known: dict[int, tuple[Node, Sequence[Use]]] = {}
 _MOST_KNOWN = 4096
-_LEAVES = (IntImm, FloatImm, StringImm)
 _QUIET = {IntImm, FloatImm, StringImm, type(None), int, float, str, bool}
 
 
@@ -68,8 +67,11 @@ def uses(node: Node) -> Sequence[Use]:
     if isinstance(node, Expr):
         _collect(node, "", found)
         return found
-    for name in _speaking(type(node)):
-        _collect(getattr(node, name), name, found)
+    names = _speaking(type(node))
+    values = [getattr(node, name) for name in names]
+    if not _is_silent(*values):
+        for name, value in zip(names, values, strict=True):
+            _collect(value, name, found)
     if isinstance(node, Store):
         found.append(Use(node.buffer, node.indices, node.predicate, node, "buffer"))
     if len(_known) >= _MOST_KNOWN:
@@ -87,6 +89,10 @@ def uses_below(stmt: Stmt) -> Iterator[Use]:
         stack += reversed([c for c in children(top) if isinstance(c, Stmt)])
 
 
+def _load(node: Load, name: str, under: Conditions, lets: Lets) -> Use:
+    return Use(node.buffer, node.indices, node.predicate, node, name, under, lets)
+
+
 def _speaking(cls: type) -> tuple[str, ...]:
     """The fields of a node class that can hold an expression; the pointer of a buffer is a symbol."""
     found = _FIELDS.get(cls)
@@ -96,33 +102,33 @@ def _speaking(cls: type) -> tuple[str, ...]:
     return found
 
 
-def _is_silent(value: object) -> bool:
+def _is_silent(*values: object) -> bool:
     """True for most values, quickly: arithmetic on variables and constants."""
-    stack = [value]
+    stack = list(values)
     while stack:
         node = stack.pop()
         kind = type(node)
+        if kind in _QUIET:
+            continue
         if kind is Var:
             if node.type == "handle":  # type: ignore[attr-defined]
                 return False
         elif kind is Binary:
-            stack.append(node.a)  # type: ignore[attr-defined]
-            stack.append(node.b)  # type: ignore[attr-defined]
+            stack += (node.a, node.b)  # type: ignore[attr-defined]
         elif kind is tuple:
-            stack.extend(node)  # type: ignore[arg-type]
+            stack += node  # type: ignore[arg-type]
+        elif kind is Range:
+            stack += (node.min, node.extent)  # type: ignore[attr-defined]
         elif kind is Buffer:
             if node.strides or node.elem_offset is not None:  # type: ignore[attr-defined]
                 return False
-            stack.extend(node.shape)  # type: ignore[attr-defined]
+            stack += node.shape  # type: ignore[attr-defined]
         elif kind is IterVar:
             stack.append(node.dom)  # type: ignore[attr-defined]
-        elif kind is Range:
-            stack.append(node.min)  # type: ignore[attr-defined]
-            stack.append(node.extent)  # type: ignore[attr-defined]
         elif kind is BufferRegion:
             stack.append(node.buffer)  # type: ignore[attr-defined]
-            stack.extend(node.region)  # type: ignore[attr-defined]
-        elif not (kind in _QUIET or kind is dict and not node):
+            stack += node.region  # type: ignore[attr-defined]
+        elif kind is not dict or node:
             return False
     return True
 
@@ -135,11 +141,17 @@ def _collect(value: object, name: str, found: list[Use]) -> None:
     while stack:
         node, under, lets = stack.pop()
         kind = type(node)
-        if kind in _LEAVES or isinstance(node, Stmt):
+        if kind in _QUIET or isinstance(node, Stmt):
             continue
         if kind is Var:
             if node.type == "handle":  # type: ignore[attr-defined]
                 found.append(Use(None, None, None, node, name, under, lets))  # type: ignore[arg-type]
+            continue
+        if kind is Binary:
+            stack += ((node.b, under, lets), (node.a, under, lets))  # type: ignore[attr-defined]
+            continue
+        if kind is Load and _is_silent(node.buffer, node.indices, node.predicate):  # type: ignore[attr-defined]
+            found.append(_load(node, name, under, lets))  # type: ignore[arg-type]
             continue
         if isinstance(node, Let):
             below: list[tuple[object, Conditions, Lets]] = [
@@ -150,7 +162,7 @@ def _collect(value: object, name: str, found: list[Use]) -> None:
                      (b, (*under, (condition, False)), lets)]
         elif isinstance(node, Node):
             if isinstance(node, Load):
-                found.append(Use(node.buffer, node.indices, node.predicate, node, name, under, lets))
+                found.append(_load(node, name, under, lets))
             elif isinstance(node, Call) and node.op == "access_ptr" and isinstance(node.args[0], Load):
                 found.append(Use(node.args[0].buffer, None, None, node, name, under, lets))
             values = [getattr(node, f) for f in _speaking(kind)]

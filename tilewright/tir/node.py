@@ -18,6 +18,7 @@ _CHILD_TYPES = {
     "tuple[BufferRegion, ...]", "tuple[MatchBuffer, ...]",
 }
 _CHILDREN: dict[type, tuple[str, ...]] = {}
+_WALKED: dict[type, tuple[str, ...]] = {}                      # the same, last child first
 _FIELDS: dict[type, tuple[str, ...]] = {}
 
 
@@ -89,10 +90,13 @@ def map_children(node: N, fn: Callable[[Node], Any]) -> N:
 def walk(node: Node) -> Iterator[Node]:
     """Yield node and every descendant, parents first, in program order."""
     stack = [node]
-    while stack:
+    while stack:                                               # not by `children`: this is the hottest loop there is
         top = stack.pop()
         yield top
-        for name in reversed(child_names(type(top))):          # not by `children`: this is the hottest loop there is
+        names = _WALKED.get(type(top))
+        if names is None:
+            names = _WALKED[type(top)] = child_names(type(top))[::-1]
+        for name in names:
             value = getattr(top, name)
             if type(value) is tuple:
                 stack.extend(value[::-1])

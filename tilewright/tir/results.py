@@ -24,9 +24,8 @@ def result_dtype(func: PrimFunc) -> str | None:
     return found[0].args[0].dtype if found else None
 
 
-def wrong_return(func: PrimFunc) -> tuple[str, Node] | None:
-    """What is wrong with the returns of func, and where; None where all is well."""
-    found = returns(func.body)
+def wrong_return(func: PrimFunc, found: list[Call]) -> tuple[str, Node] | None:
+    """What is wrong with `found`, the returns of func, and where; None where all is well."""
     if not found:
         return None
     other = next((r for r in found if r.args[0].dtype != found[0].args[0].dtype), None)

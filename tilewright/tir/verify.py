@@ -73,7 +73,7 @@ class _Verifier(ExpressionVerifier):
                 isinstance(f.body, BlockRealize) and not f.body.iter_values, "the body is not a root block"
             )
         self.stmt(f.body)
-        wrong = wrong_return(f)
+        wrong = wrong_return(f, self.returns)
         if wrong is not None:
             self.fail(*wrong)
 

@@ -8,10 +8,11 @@ from typing import Any, NoReturn
 from tilewright.support.errors import StructuralError
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load, reach
-from tilewright.tir.expr import Expr, IntImm, Let, Var
+from tilewright.tir.expr import Call, Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.node import Node, children
 from tilewright.tir.printer import show
+from tilewright.tir.results import RET
 from tilewright.tir.stmt import PrimFunc
 from tilewright.tir.verify_types import type_mismatch
 
@@ -25,6 +26,7 @@ class ExpressionVerifier:
         self.defined: set[int] = set()  # every Var ever defined
         self.owners: dict[int, Buffer] = {}  # id(pointer) -> the buffer that defined it
         self.views: dict[int, Buffer] = {}  # the other buffers with such a pointer
+        self.returns: list[Call] = []  # the calls of T.ret that were met
         self.here: Node = func
 
     def fail(self, message: str, *at: Node) -> NoReturn:
@@ -150,6 +152,13 @@ class ExpressionVerifier:
         )
         self.fail(f"{e.name} is used, but nothing defines it here{hint}")
 
+    def call(self, e: Call) -> None:
+        if e.op == RET:
+            self.returns.append(e)
+        for c in children(e):
+            self.expr(c)
+        self.typed(e)
+
     def load(self, e: Load) -> None:
         self.access(e.buffer, e.indices, e.predicate, e)
 
@@ -173,5 +182,6 @@ _EXPRESSIONS: dict[type, Callable[[ExpressionVerifier, Any], None]] = {
     IntImm: ExpressionVerifier.constant,
     Range: ExpressionVerifier.range,
     Let: ExpressionVerifier.let_expr,
+    Call: ExpressionVerifier.call,
     IterVar: lambda v, e: v.fail(f"the axis {e.var.name} stands in an expression; use its var"),
 }
