@@ -47,7 +47,7 @@ class Analyzer(Context):
         """
         atom = self.var_atom(var)
         low = form_of(self, min) if isinstance(min, Expr) else Linear({}, int(min))
-        if any(isinstance(e, Expr) and reads_memory(e) for e in (min, extent)):
+        if reads_memory(min) or reads_memory(extent):
             self.forget()                                # the memory may have changed since the loop read its bounds
             return
         size = form_of(self, extent) if isinstance(extent, Expr) else Linear({}, int(extent))

@@ -19,8 +19,10 @@ ORDER = ("lt", "le", "gt", "ge")
 NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 
 
-def reads_memory(e: Expr) -> bool:
+def reads_memory(e: Expr | int) -> bool:
     """True when the value of e depends on memory, or its evaluation may fault: it has a load or an effect."""
+    if isinstance(e, (int, IntImm, Var)):                # most bounds
+        return False
     return any(type(n) is Load or (type(n) is Call and INTRINSICS[n.op].kind == "effect") for n in walk(e))
 
 

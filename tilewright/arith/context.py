@@ -196,7 +196,10 @@ class Context:
 
     def with_remainders(self, form: Linear) -> Linear:
         """form with `k*x - k*c*(x // c)` written as `k*(x % c)` wherever that makes it smaller."""
-        if not any(a.kind == "div" or a.kind == "product" for a in form.terms):
+        for a in form.terms:
+            if a.kind == "div" or a.kind == "product":
+                break
+        else:
             return form
         found = self.mixes.get(form.key)
         if found is None:
@@ -233,9 +236,15 @@ class Context:
         """
         if self.in_place:
             least, most = dt.integer_range(dtype)
-            if not least <= form.const <= most or any(not least <= k <= most for k in form.terms.values()):
+            if not least <= form.const <= most:
                 return False
-        return all(a.kind in _WHOLE or self._atom_holds(a, dtype) for a in form.terms)
+            for k in form.terms.values():
+                if not least <= k <= most:
+                    return False
+        for a in form.terms:
+            if a.kind not in _WHOLE and not self._atom_holds(a, dtype):
+                return False
+        return True
 
     def _atom_holds(self, atom: Atom, dtype: str) -> bool:
         found = self.held.get((atom, dtype))

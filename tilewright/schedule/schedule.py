@@ -60,6 +60,7 @@ class Schedule(Viewed, Session):
         self._renamed: dict[tuple[str, str], str] = {}       # (function, old block name) -> new name
         self._gone: dict[Any, str] = {}                      # loop Var or (function, block name) -> primitive
         self._indexes: dict[str, Index] = {}
+        self._settled: dict[str, Index] = {}                 # those after the last primitive
         self._shape_vars: dict[str, tuple[Any, list[Var]]] = {}
         self._state: ScheduleState | None = None
         self._around: list[tuple[PrimFunc, list[IterVar]]] = []  # of the blocks that stand in for the function
@@ -152,7 +153,10 @@ class Schedule(Viewed, Session):
         for name, old in saved[0].items():
             if old is self._functions.get(name) or not isinstance(old, PrimFunc):
                 continue
-            before, now = Index(old.body), self._index(name)
+            before, now = self._settled.get(name), self._index(name)
+            if before is None or before.root is not old.body:
+                before = Index(old.body)
+            self._settled[name] = now
             self._gone.update((v, primitive) for v in before.loops if v not in now.loops)
             self._gone.update(((name, b), primitive) for b in before.realizes if b not in now.realizes)
 

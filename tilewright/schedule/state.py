@@ -93,11 +93,12 @@ def statements(stmt: Stmt) -> Iterator[Stmt]:
 
 class Index:
     """Where every loop, block and statement of a function body stands."""
-    __slots__ = ("loops", "outside", "parent", "realizes", "root")
+    __slots__ = ("_outermost", "loops", "outside", "parent", "realizes", "root")
 
     def __init__(self, root: Stmt) -> None:
         self.root = root
         self.outside: object = None               # filled by `outside.outside_of`
+        self._outermost: list[BlockRealize] | None = None
         self.parent: dict[int, Stmt] = {}
         self.loops: dict[Var, For] = {}
         self.realizes: dict[str, BlockRealize] = {}
@@ -144,6 +145,13 @@ class Index:
         while type(here) is not BlockRealize:
             here = self.parent[id(here)]
         return here
+
+    def outermost(self) -> list[BlockRealize]:
+        """The blocks that lie in no other block but the root, in program order."""
+        if self._outermost is None:
+            self._outermost = [r for r in self.realizes.values() if r is not self.root
+                               and self.scope_of(r) is self.root]
+        return self._outermost
 
 
 def with_child(parent: Stmt, old: Stmt, new: Stmt) -> Stmt:

@@ -74,10 +74,10 @@ def _folded(op: str, x: Expr, y: Expr, dtype: str) -> Expr | None:
             return None
         value, out = row.fold(x.value, y.value), "bool" if row.compares else dtype
         low, high = dt.integer_range(out)
-        if not low <= value <= high and out in INDEX_TYPES:
-            return None
-        return IntImm(dt.wrapped(int(value), out), out)
-    if dt.is_integer(dtype):
+        if low <= value <= high:
+            return IntImm(int(value), out)
+        return None if out in INDEX_TYPES else IntImm(dt.wrapped(int(value), out), out)
+    if dtype in INDEX_TYPES or dt.is_integer(dtype):
         if isinstance(y, IntImm):
             if y.value == 0 and op in ("add", "sub", "shl", "shr", "bitor", "bitxor"):
                 return x

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.arith.conditions import NEGATED, is_index_comparison
 from tilewright.arith.dependence import Access
@@ -55,8 +55,7 @@ class Touch:
         return not self.outside and not other.outside and _same(self.local, other.local)
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """What is known where a statement stands."""
     table: dict[Var, Expr]                      # iter vars and lets -> their values in loop variables
     free: dict[Var, tuple[Expr, Expr]]          # the loops around it that are below the common ones
@@ -90,14 +89,14 @@ class Collector:
         self._uses(stmt, at)
         if isinstance(stmt, For):
             bounds = substitute(stmt.min, at.table), substitute(stmt.extent, at.table)
-            at = replace(at, free={**at.free, stmt.loop_var: bounds})
+            at = at._replace(free={**at.free, stmt.loop_var: bounds})
         elif isinstance(stmt, LetStmt):
-            at = replace(at, table={**at.table, stmt.var: substitute(stmt.value, at.table)})
+            at = at._replace(table={**at.table, stmt.var: substitute(stmt.value, at.table)})
         elif isinstance(stmt, IfThenElse):
-            self._visit(stmt.then_case, replace(at, guard=_under(at.guard, stmt.condition, at.table)))
+            self._visit(stmt.then_case, at._replace(guard=_under(at.guard, stmt.condition, at.table)))
             if stmt.else_case is not None:
                 negated = _under(at.guard, _negated(stmt.condition), at.table)
-                self._visit(stmt.else_case, replace(at, guard=negated))
+                self._visit(stmt.else_case, at._replace(guard=negated))
             return
         for below in sub_statements(stmt):
             self._visit(below, at)
@@ -110,8 +109,8 @@ class Collector:
         instance = Instance(realize, values, guard, at.free)
         self.instances.append(instance)
         inner = _Place({**at.table, **values}, at.free, guard, instance)
-        self._uses(realize, replace(at, inside=instance, outside=True))
-        self._uses(block, replace(inner, guard=at.guard, outside=True), realize)
+        self._uses(realize, at._replace(inside=instance, outside=True))
+        self._uses(block, inner._replace(guard=at.guard, outside=True), realize)
         if block.match_buffers or _has_effects(block):
             made: list[_Declared] = []
             for regions, writes in ((block.reads, False), (block.writes, True)):
@@ -131,13 +130,13 @@ class Collector:
             if use.indices is None:
                 self._opaque(use, stmt, at)
                 continue
-            table, guard = at.table, at.guard
+            here = at
             for var, value in use.lets:
-                table = {**table, var: substitute(value, table)}
+                here = here._replace(table={**here.table, var: substitute(value, here.table)})
             for condition, holds in use.under:
-                guard = _under(guard, condition if holds else _negated(condition), table)
+                here = here._replace(guard=_under(here.guard, condition if holds else _negated(condition), here.table))
             assert use.buffer is not None
-            self._add(use.buffer, use.indices, stmt, replace(at, table=table, guard=guard), use.writes)
+            self._add(use.buffer, use.indices, stmt, here, use.writes)
 
     def _opaque(self, use: Use, stmt: Stmt, at: _Place) -> None:
         """The use of an address: the block around declares what it stands for; outside of every block it may be all."""
@@ -162,7 +161,8 @@ class Collector:
 
     def _add_region(self, region: BufferRegion, stmt: Stmt, at: _Place, writes: bool, made: list[_Declared]) -> None:
         """Any element of a declared region; the same one for a region that is in `made`, what was declared before."""
-        found = next(((i, f) for r, i, f in made if structural_equal(r, region)), None)
+        found = next(((i, f) for r, i, f in made
+                      if r.buffer is region.buffer and structural_equal(r, region)), None)
         if found is None:
             indices, free = [], dict(at.free)
             for r in region.region:
@@ -170,7 +170,7 @@ class Collector:
                 indices.append(r.min if one else binary("add", r.min, _fresh(r, free, at.table)))
             found = tuple(indices), free
             made.append((region, *found))
-        self._add(region.buffer, found[0], stmt, replace(at, free=found[1]), writes)
+        self._add(region.buffer, found[0], stmt, at._replace(free=found[1]), writes)
 
     def _add(self, buffer: Buffer, indices: tuple[Expr, ...], stmt: Stmt, at: _Place, writes: bool = False) -> None:
         table, guard = at.table, at.guard

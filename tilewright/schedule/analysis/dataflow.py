@@ -54,7 +54,7 @@ def reads(block: Block, buffer: Buffer) -> bool:
 def blocks_of(index: Index) -> list[BlockRealize]:
     """Every block that lies in no other block but the root, in program order. The regions of a block speak for the
     blocks in it."""
-    return [r for r in index.realizes.values() if r is not index.root and index.scope_of(r) is index.root]
+    return index.outermost()
 
 
 def writers_of(sch: Schedule, buffer: Buffer) -> list[BlockRealize]:

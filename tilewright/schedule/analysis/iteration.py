@@ -114,13 +114,13 @@ def require_whole_iteration(sch: Schedule, realize: BlockRealize, beside: Stmt |
     require_no_branch(sch, realize, beside)
     analyzer = sch.analyzer_at(realize)
     lets = outside_of(sch.index).lets
-    for iv, value in zip(block.iter_vars, realize.iter_values, strict=True):
-        data = any(isinstance(n, Load) or n in lets for n in walk(value))
-        legal(not data, f"axis {iv.var.name} of block {block.name} is {value}, which depends on data or a let", realize)
+    pairs = list(zip(block.iter_vars, realize.iter_values, strict=True))
+    unknown = next(((iv, v) for iv, v in pairs if any(isinstance(n, Load) or n in lets for n in walk(v))), None)
+    legal(unknown is None, "" if unknown is None else f"axis {unknown[0].var.name} of block {block.name} is "
+          f"{unknown[1]}, which depends on data or a let", realize)
     extra = beyond_domain(realize, analyzer)
     legal(not extra, f"block {block.name} runs only where {extra[0] if extra else ''}; moved, it would lose that "
           "condition", realize)
-    pairs = list(zip(block.iter_vars, realize.iter_values, strict=True))
     reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
     if not reductions or all(_plain(iv, value, loops) for iv, value in pairs):
         return

@@ -210,7 +210,8 @@ def _output_part(realize: BlockRealize, kept: set[Var], loops: set[Var]) -> Expr
 
 def reads_with_output(block: Block) -> tuple[BufferRegion, ...]:
     """The reads of the update: what is written is read first, then the rest."""
-    return tuple(w for w in block.writes if not any(structural_equal(w, r) for r in block.reads)) + block.reads
+    new = [w for w in block.writes if not any(w.buffer is r.buffer and structural_equal(w, r) for r in block.reads)]
+    return (*new, *block.reads)
 
 
 def _with_block(top: For, old: Block, new: Block) -> Stmt:
