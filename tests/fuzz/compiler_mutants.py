@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -32,6 +33,7 @@ from .coverage_map import ROOT, CoverageMap
 
 COPIED = ("tilewright", "tests", "docs", "benchmarks", "README.md", "pyproject.toml", "Makefile", "LICENSE")
 MEMORY = 12 << 30                                      # bytes of address space for a run
+_FUZZ = (sys.executable, "-m", "tests.fuzz.run", "--first", "--jobs", "1", "--no-details", "--limit", "60")
 SLACK = 40.0                                           # seconds that a run may take beside its tests
 
 
@@ -69,6 +71,8 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.root = folder
+        self.sound = {"tests", "the run"}              # what does not fail without a defect, or broke down as a whole
+        self.broken: set[str] = set()                  # those that do: they say nothing
         folder.mkdir(exist_ok=True)
         for name in COPIED:
             source = ROOT / name
@@ -78,20 +82,34 @@ class Place:
                 shutil.copy(source, folder / name)
 
     def judge(self, m: Mutation, known: CoverageMap, limits: Limits) -> dict[str, Any]:
-        """The verdict on a mutant: "import", "test", "slow", "fuzz" or "survived"; by: the test or program."""
+        """The verdict on a mutant: "import", "test", "slow", "fuzz" or "survived"; by: the test or program, which does
+        not fail without the defect."""
         file = self.root / m.path
         source = file.read_text()
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         start = time.monotonic()
-        self._write(file, m.apply(source))
-        try:
-            verdict, by = self._verdict(m, known, limits)
-        finally:
-            self._write(file, source)
+        while True:
+            self._write(file, m.apply(source))
+            try:
+                verdict, by = self._verdict(m, known, limits)
+            finally:
+                self._write(file, source)
+            if verdict not in ("test", "fuzz") or self._is_sound(by):
+                break
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return {"file": m.path, "line": m.first, "operator": m.operator, "verdict": verdict, "by": by,
                 "diff": diff_of(m, source), "seconds": round(time.monotonic() - start, 1),
                 "cpu": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1)}
+
+    def _is_sound(self, by: str) -> bool:
+        """Whether what failed passes on the repository as it is."""
+        if by not in self.sound | self.broken:
+            kind, _, seed = by.partition(" ")
+            command = ([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", by] if "::" in by or not seed
+                       else [*_FUZZ, "--kind", kind, "--seed", seed, "--programs", "1"])
+            status, _ = self.run(command, 10 * SLACK)
+            (self.broken if status else self.sound).add(by)
+        return by in self.sound
 
     def _write(self, file: Path, text: str) -> None:
         """A module with nothing compiled of it left: times of files do not tell two changes in a second apart."""
@@ -107,6 +125,8 @@ class Place:
         for node, seconds in known.tests(m.path, m.first, m.last, m.top):
             if spent + seconds > limits.suite:
                 break
+            if node in self.broken:
+                continue
             tests.append(node)
             spent += seconds
         if tests:
@@ -114,12 +134,13 @@ class Place:
                                      "no:cacheprovider", *tests], SLACK + 4 * spent)
             if status not in (0, 5):
                 return ("slow" if status is None else "test"), _failed(text)
-        status, text = self.run([sys.executable, "-m", "tests.fuzz.run", "--programs", "100000", "--seconds",
-                                 str(limits.fuzz), "--first", "--jobs", "1", "--no-details", "--limit", "60"],
-                                SLACK + 2 * limits.fuzz)
-        if status != 0:
-            return ("slow" if status is None else "fuzz"), text.splitlines()[0] if text else ""
-        return "survived", f"{len(tests)} tests"
+        command = [*_FUZZ, "--programs", "100000", "--seconds", str(limits.fuzz)]
+        status, text = self.run(command, SLACK + 2 * limits.fuzz)
+        if status is None:
+            return "slow", ""
+        found = re.match(r"\w+ \d+(?=:)", text)
+        program = found.group() if found else "the run"
+        return ("fuzz", program) if status and program not in self.broken else ("survived", f"{len(tests)} tests")
 
     def run(self, command: Sequence[str], limit: float) -> tuple[int | None, str]:
         """(exit status, what it printed); None after the limit, when all of its processes have been ended."""
@@ -145,9 +166,9 @@ def _bounded() -> None:
 
 
 def _failed(text: str) -> str:
-    """The first test that pytest names as failed."""
+    """The first test, or test file, that pytest names as failed."""
     found = [line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return (found or text.splitlines()[-1:] or [""])[0][:300]
+    return found[0].split(" ", 1)[1].split(" - ")[0] if found else "tests"
 
 
 _here: dict[str, Any] = {}                             # of a worker process: its Place, the map, the limits

@@ -105,6 +105,16 @@ def test_a_defect_is_caught_by_a_test_and_leaves_no_trace(place):
     assert (place.root / path).read_text() == (ROOT / path).read_text()
 
 
+def test_a_test_that_fails_without_the_defect_says_nothing(place):
+    (place.root / "tests/tir/test_broken.py").write_text("def test_it():\n    assert False\n")
+    m = mutation_of("tilewright/tir/ops.py", "return a - b * trunc_div(a, b)", "return a + b * trunc_div(a, b)")
+    known = Known([("tests/tir/test_broken.py::test_it", 0.1), ("tests/tir/test_operator_table.py", 1.0),
+                   ("tests/tir/test_expr.py", 1.0)])
+    result = place.judge(m, known, Limits(60, 0))
+    assert result["verdict"] == "test" and "test_broken" not in result["by"]
+    assert place.broken == {"tests/tir/test_broken.py::test_it"}
+
+
 def test_a_defect_that_breaks_the_import_is_told_apart(place):
     m = mutation_of("tilewright/tir/ops.py", "BINARY: dict[str, BinaryOp] = {", "BINARY = 1 // 0 or {")
     assert place.judge(m, Known([]), Limits(1, 1))["verdict"] == "import"
