@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import io
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +12,8 @@ MEMBER = "lib0.o"
 
 def packed(files: Mapping[str, bytes]) -> bytes:
     """A tar archive of files by name. Equal contents give equal bytes."""
+    import tarfile                              # loaded at first use: few programs write or read archives
+
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, data in files.items():
@@ -24,6 +25,8 @@ def packed(files: Mapping[str, bytes]) -> bytes:
 
 def object_in(data: bytes, path: Path) -> bytes:
     """The object file in an archive. Raises LoadError unless that is its only content: nothing is written to disk."""
+    import tarfile
+
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             members = archive.getmembers()

@@ -1,6 +1,7 @@
 """Tensor intrinsics: pairs of functions, one that says what an instruction computes and one that runs it."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from tilewright.support.errors import ArgumentError, IRError, with_hint
@@ -22,7 +23,7 @@ class TensorIntrin:
     `TensorIntrin.register(name, desc, impl)` makes it known to `Schedule.tensorize(loop, name)`.
     """
     __slots__ = ("name", "desc", "impl", "checked")
-    _registry: ClassVar[dict[str, TensorIntrin]] = {}
+    _registry: ClassVar[dict[str, TensorIntrin | Callable[[], TensorIntrin]]] = {}       # or what makes it
 
     def __init__(self, desc: PrimFunc, impl: PrimFunc, name: str = "") -> None:
         for what, func in (("description", desc), ("implementation", impl)):
@@ -40,12 +41,15 @@ class TensorIntrin:
 
         Raises ArgumentError for a name that is taken (without override), IRError for functions that do not fit.
         """
-        if not isinstance(name, str) or not name:
-            raise ArgumentError(f"the name {name!r} of a tensor intrinsic is not a string with characters")
-        if name in TensorIntrin._registry and not override:
-            raise ArgumentError(with_hint(f"a tensor intrinsic {name!r} is registered already", "pass override=True"))
+        _check_name(name, override)
         made = TensorIntrin._registry[name] = TensorIntrin(desc, impl, name)
         return made
+
+    @staticmethod
+    def register_maker(name: str, make: Callable[[], tuple[PrimFunc, PrimFunc]]) -> None:
+        """Like register, of the two functions that make gives: they are made when the intrinsic is first asked for."""
+        _check_name(name, False)
+        TensorIntrin._registry[name] = lambda: TensorIntrin(*make(), name)
 
     @staticmethod
     def get(name: str, allow_missing: bool = False) -> TensorIntrin | None:
@@ -54,12 +58,21 @@ class TensorIntrin:
         if found is None and not allow_missing:
             known = ", ".join(sorted(TensorIntrin._registry)) or "none"
             raise ArgumentError(with_hint(f"no tensor intrinsic {name!r} is registered", f"registered: {known}"))
+        if found is not None and not isinstance(found, TensorIntrin):
+            found = TensorIntrin._registry[name] = found()
         return found
 
     @staticmethod
     def list() -> list[str]:
         """The names of the registered intrinsics, sorted."""
         return sorted(TensorIntrin._registry)
+
+
+def _check_name(name: str, override: bool) -> None:
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"the name {name!r} of a tensor intrinsic is not a string with characters")
+    if name in TensorIntrin._registry and not override:
+        raise ArgumentError(with_hint(f"a tensor intrinsic {name!r} is registered already", "pass override=True"))
 
 
 def parameter_buffers(func: PrimFunc) -> tuple[Buffer, ...]:

@@ -16,7 +16,7 @@ from tilewright.tir.buffer import Buffer
 from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Broadcast, Call, Expr, IntImm, Ramp
 from tilewright.tir.llvm_intrinsics import call_llvm_pure_intrin
-from tilewright.tir.stmt import Store
+from tilewright.tir.stmt import PrimFunc, Store
 from tilewright.tir.tensor_intrin import TensorIntrin
 
 
@@ -45,15 +45,18 @@ Combine = Callable[[Expr, Expr, Expr], Expr]       # (C, the group of A in all l
 
 
 def _register(row: DotIntrin, combine: Combine) -> DotIntrin:
+    TensorIntrin.register_maker(row.name, lambda: _dot(row, combine))
+    return row
+
+
+def _dot(row: DotIntrin, combine: Combine) -> tuple[PrimFunc, PrimFunc]:
     shapes = (("C", (row.lanes,), row.c_type), ("A", (row.group,), row.a_type),
               ("B", (row.lanes, row.group), row.b_type))
     c, a, b = (described(*s) for s in shapes)
     desc = description(row.name, (a, b, c), (row.lanes, row.group), (False, True),
                        lambda i, k: Store(c, c[i] + cast(row.c_type, a[k]) * cast(row.c_type, b[i, k]), (i,)))
     z, x, y = (operand(*s) for s in shapes)
-    impl = implementation(row.name, (x, y, z), z, True, _multiply(row, combine, x, y, z))
-    TensorIntrin.register(row.name, desc, impl)
-    return row
+    return desc, implementation(row.name, (x, y, z), z, True, _multiply(row, combine, x, y, z))
 
 
 def _multiply(row: DotIntrin, combine: Combine, a: Buffer, b: Buffer, c: Buffer) -> Store:

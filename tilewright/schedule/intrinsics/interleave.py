@@ -7,11 +7,13 @@ They pack an operand of a dot product: the elements that one lane multiplies bec
 """
 from __future__ import annotations
 
+from functools import partial
+
 from tilewright.schedule.intrinsics.form import described, description, implementation, operand
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Call, Expr, IntImm, Ramp
 from tilewright.tir.llvm_intrinsics import call_llvm_pure_intrin
-from tilewright.tir.stmt import Store
+from tilewright.tir.stmt import PrimFunc, Store
 from tilewright.tir.tensor_intrin import TensorIntrin
 
 _ROWS = (("int8", 4), ("uint8", 4), ("int8", 2), ("uint8", 2), ("bfloat16", 2))
@@ -37,7 +39,7 @@ def _zipped(parts: list[Expr]) -> Expr:
     return call_llvm_pure_intrin(dt.with_lanes(a.dtype, 2 * dt.lanes_of(a.dtype)), "llvm.vector.interleave2", a, b)
 
 
-def _register(dtype: str, rows: int, columns: int) -> None:
+def _interleave(dtype: str, rows: int, columns: int) -> tuple[PrimFunc, PrimFunc]:
     name = interleave_name(dtype, rows, columns)
     source, target = described("In", (rows, columns), dtype), described("Out", (columns, rows), dtype)
     desc = description(name, (source, target), (rows, columns), (False, False),
@@ -45,10 +47,10 @@ def _register(dtype: str, rows: int, columns: int) -> None:
     x, y = operand("In", (rows, columns), dtype, strided=True), operand("Out", (columns, rows), dtype)
     parts: list[Expr] = [x.vload([q, 0], dt.with_lanes(dtype, columns)) for q in range(rows)]
     body = Store(y, _zipped(parts), (IntImm(0), Ramp(IntImm(0), IntImm(1), rows * columns)))
-    TensorIntrin.register(name, desc, implementation(name, (x, y), y, False, body))
+    return desc, implementation(name, (x, y), y, False, body)
 
 
-def _register_groups(dtype: str, rows: int, group: int) -> None:
+def _interleave_groups(dtype: str, group: int, rows: int) -> tuple[PrimFunc, PrimFunc]:
     name, row = interleave_groups_name(dtype, group, rows), STEPS * group
     source, target = described("In", (rows, row), dtype), described("Out", (STEPS, rows, group), dtype)
     desc = description(name, (source, target), (rows, STEPS, group), (False, False, False),
@@ -58,11 +60,12 @@ def _register_groups(dtype: str, rows: int, group: int) -> None:
     parts: list[Expr] = [Call("reinterpret", (x.vload([j, 0], dt.with_lanes(dtype, row)),), words) for j in range(rows)]
     value = Call("reinterpret", (_zipped(parts),), dt.with_lanes(dtype, rows * row))
     body = Store(y, value, (IntImm(0), IntImm(0), Ramp(IntImm(0), IntImm(1), rows * row)))
-    TensorIntrin.register(name, desc, implementation(name, (x, y), y, False, body))
+    return desc, implementation(name, (x, y), y, False, body)
 
 
 for _dtype, _group in _ROWS:
     for _count in (8, 16):
-        _register_groups(_dtype, _count, _group)
+        _what = _dtype, _group, _count
+        TensorIntrin.register_maker(interleave_groups_name(*_what), partial(_interleave_groups, *_what))
 for _shape in _SHAPES:
-    _register(*_shape)
+    TensorIntrin.register_maker(interleave_name(*_shape), partial(_interleave, *_shape))
