@@ -12,7 +12,7 @@ MEMBER = "lib0.o"
 
 def packed(files: Mapping[str, bytes]) -> bytes:
     """A tar archive of files by name. Equal contents give equal bytes."""
-    import tarfile                              # loaded at first use: few programs write or read archives
+    import tarfile  # loaded at first use: few programs write or read archives
 
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
