@@ -56,6 +56,18 @@ def test_bench_is_kept_for_info(own_cache, monkeypatch):
     assert lines(invoke("info").output)["peaks"] == "200 GFLOP/s of float32, 20.0 GB/s, on 2 threads"
 
 
+def test_a_slower_bench_replaces_nothing_unless_it_is_fresh(own_cache, monkeypatch):
+    slower = Peaks("cpu", 2, 4096, {"float32": [5e10, 1e11]}, {"copy": [3e10, 4e10]})
+    for found, options, kept, line in [
+            (FOUND, [], False, "200 GFLOP/s of float32, 20.0 GB/s, on 2 threads"),
+            (slower, [], True, "200 GFLOP/s of float32, 40.0 GB/s, on 2 threads"),
+            (slower, ["--fresh"], False, "100 GFLOP/s of float32, 40.0 GB/s, on 2 threads")]:
+        monkeypatch.setattr(info, "measure", lambda found=found: found)
+        done = invoke("bench", *options)
+        assert done.exit_code == 0 and ("of an earlier run" in done.output) == kept
+        assert lines(invoke("info").output)["peaks"] == line
+
+
 def test_a_cache_that_is_off_and_wrong_settings(own_cache, monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
     assert "not used: TILEWRIGHT_CACHE is off" in " ".join(invoke("info").output.split())

@@ -61,6 +61,17 @@ def test_by_threads():
     assert [eight.of("float32", n) for n in (1, 2, 6, 7, 8)] == [1e11, 2e11, 6e11, 7e11, 7e11]
 
 
+def test_the_higher_figure_of_each_quantity_stays():
+    noisy = Peaks("cpu", 2, 4096, {"float32": [5e10, 3e11], "int8": [1e12, 2e12]},
+                  {"copy": [2e10, 1e10], "read": [0, 0]})
+    best = noisy.best_of(SMALL)
+    assert best.operations == {"float32": [1e11, 3e11], "int8": [1e12, 2e12]}
+    assert best.bandwidth == {"copy": [2e10, 2e10], "read": [3e10, 1e10]}
+    larger = Peaks("cpu", 2, 8192, {"float32": [1, 1]}, {"copy": [1e9, 1e9], "read": [1e9, 1e9]})
+    assert SMALL.best_of(larger) == Peaks("cpu", 2, 8192, SMALL.operations, larger.bandwidth)
+    assert larger.best_of(SMALL).bandwidth == larger.bandwidth
+
+
 def test_peaks_are_kept_for_other_processes(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("TILEWRIGHT_CACHE", raising=False)

@@ -75,6 +75,16 @@ def test_how_it_reads():
     assert "65,536" in text and "of the peak of float32" in text and "GB/s" in text and "12 KiB" in text
 
 
+@pytest.mark.parametrize("cache, said", [
+    (3 * 4096, "fits in cache: not bound by memory"), (3 * 4096 - 1, "% of what memory gives"),
+    (0, "% of what memory gives")])
+def test_what_fits_in_a_cache_is_not_bound_by_memory(monkeypatch, cache, said):
+    monkeypatch.setattr(profiles, "last_level_bytes", lambda: cache)
+    p = tw.profile(tw.compile(list(product())), *arrays())
+    assert p.fits_in_cache == (p.nbytes <= cache) and said in repr(p)
+    assert ("not bound by memory" in repr(p)) != ("what memory gives" in repr(p))
+
+
 def test_wrong_uses():
     with pytest.raises(ArgumentError, match="is no compiled function"):
         tw.profile(te.create_prim_func(product()))

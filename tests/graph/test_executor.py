@@ -259,13 +259,22 @@ def test_a_training_goes_on_from_what_its_updates_hold():
     for _ in range(3):
         step.run()
     saved = {u.target.name: u.target.data.numpy().copy() for u in updates}
-    assert set(saved) == {"w", "w.mean", "w.variance", "adam.beta1_power", "adam.beta2_power"}
+    assert set(saved) == {"w", "w.mean", "w.variance", "w.beta1_power", "w.beta2_power"}
     step.run()
     other, updates, step = training()
     for u in updates:
         u.target.data.copyfrom(saved[u.target.name])
     step.run()
     assert other.data.numpy().tolist() == w.data.numpy().tolist() != saved["w"].tolist()
+
+
+def test_the_names_of_what_two_optimizers_and_two_types_update_differ():
+    a, b, c = parameter("a", np.ones(2)), parameter("b", np.ones(2, "float32")), parameter("c", np.ones(2))
+    loss = graph.reduce_sum(a * a * c)
+    updates = Adam(0.1).minimize(loss + graph.cast(graph.reduce_sum(b * b), "float64"), [a, b])
+    updates += Adam(0.1).minimize(loss, [c])
+    Executor([], updates).run()
+    assert len({u.target.name for u in updates}) == len(updates) == 3 * 3 + 3 * 2
 
 
 def test_a_cast_passes_the_gradient_in_the_type_of_its_input():

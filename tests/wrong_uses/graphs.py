@@ -194,7 +194,7 @@ def fed_stranger():
 
 
 @wrong("feeds by name: `run({\"x\": ...})`",
-       r"run: placeholder x is not fed")
+       r"run: the key 'x' of the feeds is not a value of the graph(.|\n)*keys are placeholders, not their names")
 def fed_by_name():
     _, _, loss = layer()
     Executor([loss]).run({"x": zeros(2, 4)})
@@ -339,6 +339,22 @@ def optimize_unused():
 def optimize_array():
     _, _, loss = layer()
     graph.SGD(0.1).minimize(loss, [zeros(4, 3)])
+
+
+@wrong("`minimize` of two parameters of one name",
+       r"SGD: two different parameters are named 'w'")
+def optimize_one_name():
+    _, w, loss = layer()
+    other = graph.parameter("w", zeros(3))
+    graph.SGD(0.1).minimize(loss + graph.reduce_sum(other), [w, other])
+
+
+@wrong("an executor that updates two parameters of one name",
+       r"Executor: two different parameters are named 'w'")
+def update_one_name():
+    w, other = graph.parameter("w", zeros(3)), graph.parameter("w", zeros(4))
+    watch(w.data)
+    Executor([], [graph.Update(w, w * 2), graph.Update(other, other * 2)])
 
 
 @wrong("`minimize` of a number",

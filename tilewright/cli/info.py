@@ -41,15 +41,23 @@ def info() -> None:
 
 
 @click.command()
-def bench() -> None:
-    """Measure the peak of multiply-adds and of memory here, and keep it for `tilewright info` and tw.profile."""
+@click.option("--fresh", is_flag=True, help="Forget what was measured before.")
+def bench(fresh: bool) -> None:
+    """Measure the peak of multiply-adds and of memory here, and keep it for `tilewright info` and tw.profile.
+
+    A peak is a maximum: a figure of an earlier run that is higher stays.
+    """
     click.echo("measuring, for some seconds", err=True)
     try:
-        found = measure()
-        store(found)
+        measured = measure()
+        before = None if fresh else stored_peaks()
+        best = measured if before is None else measured.best_of(before)
+        store(best)
     except TilewrightError as why:
         raise click.ClickException(str(why)) from None
-    click.echo(str(found))
+    click.echo(str(best))
+    if best != measured:
+        click.echo("some figures are of an earlier run, which was faster; --fresh forgets it")
 
 
 def _lines(t: Target) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -145,6 +145,18 @@ class Peaks(Viewed):
         """The most that a kernel moved: of copy, triad and read."""
         return max(_on(threads, pair) for pair in self.bandwidth.values())
 
+    def best_of(self, other: Peaks) -> Peaks:
+        """The higher figure of each quantity: noise makes a measurement lower, never higher.
+
+        Of arrays of different sizes the larger ones tell what memory gives.
+        """
+        if self.array_bytes == other.array_bytes:
+            bandwidth = _higher(self.bandwidth, other.bandwidth)
+        else:
+            bandwidth = max(self, other, key=lambda p: p.array_bytes).bandwidth
+        return replace(self, array_bytes=max(self.array_bytes, other.array_bytes), bandwidth=bandwidth,
+                       operations=_higher(self.operations, other.operations))
+
     def view(self) -> View:
         rows = [(f"multiply-adds of {kind}" if kind.startswith("float") else f"dot products of {kind}",
                  *(f"{x / 1e9:.1f} G{'FLOP' if 'float' in kind else 'op'}/s" for x in pair))
@@ -152,6 +164,11 @@ class Peaks(Viewed):
         rows += [(f"memory, {kind}", *(f"{x / 1e9:.2f} GB/s" for x in pair)) for kind, pair in self.bandwidth.items()]
         return View(f"peaks of {self.cpu}; memory: arrays of {readable_bytes(self.array_bytes)}", rows,
                     ("", "one thread", counted(self.threads, "thread")))
+
+
+def _higher(a: Mapping[str, Sequence[float]], b: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    """For each quantity of a, the higher figure of each pair."""
+    return {kind: [max(figures) for figures in zip(pair, b.get(kind, pair), strict=True)] for kind, pair in a.items()}
 
 
 def _on(threads: int, pair: Sequence[float]) -> float:

@@ -10,6 +10,7 @@ from tilewright.arith.operations import operations
 from tilewright.driver.peaks import Peaks, machine_peaks
 from tilewright.runtime import BenchmarkResult, Function, Module, get_num_threads
 from tilewright.runtime.dtypes import item_bytes
+from tilewright.runtime.machine import last_level_bytes
 from tilewright.runtime.timing import readable_seconds, time_evaluator
 from tilewright.support.errors import ArgumentError, described, with_hint
 from tilewright.support.views import View, Viewed, counted, readable_bytes
@@ -24,7 +25,8 @@ class Profile(Viewed):
 
     times: seconds of a call, one per measurement; operations: of one call, as `arith.operations` counts them, None
     where that is not known; nbytes: of all tensor arguments, each counted once; dtype: of the operands, where they are
-    of one; peaks: of the machine, for the ratios, which are None where a figure is missing.
+    of one; peaks: of the machine, for the ratios, which are None where a figure is missing; cache_bytes: of the caches
+    next to memory, 0 where the system does not say.
     """
     name: str
     times: BenchmarkResult
@@ -33,6 +35,7 @@ class Profile(Viewed):
     dtype: str | None
     threads: int
     peaks: Peaks
+    cache_bytes: int
 
     @property
     def seconds(self) -> float:
@@ -61,17 +64,24 @@ class Profile(Viewed):
 
     @property
     def of_bandwidth(self) -> float:
-        """Bytes/s as a share of what memory gives; more than 1 where the arguments stay in caches."""
+        """Bytes/s as a share of what memory gives; it bounds nothing where `fits_in_cache`, and may be above 1."""
         return self.bytes_per_second / self.peaks.bytes_per_second(self.threads)
+
+    @property
+    def fits_in_cache(self) -> bool:
+        """True when the arguments fit in the caches next to memory: calls after the first read them from there."""
+        return self.nbytes <= self.cache_bytes
 
     def view(self) -> View:
         low, high = map(readable_seconds, (self.times.min, self.times.max))
         made = self.operations_per_second
+        moved = "fits in cache: not bound by memory" if self.fits_in_cache else (
+            f"{100 * self.of_bandwidth:.3g} % of what memory gives")
         rows = [("time", f"{readable_seconds(self.seconds)} median of {len(self.times.results)}", f"{low} to {high}"),
                 ("operations", "not counted" if self.operations is None else f"{self.operations:,}",
                  "" if made is None else f"{made / 1e9:.4g} G/s" + _share(self.of_peak, f"the peak of {self.dtype}")),
                 ("arguments", readable_bytes(self.nbytes),
-                 f"{self.bytes_per_second / 1e9:.4g} GB/s" + _share(self.of_bandwidth, "what memory gives"))]
+                 f"{self.bytes_per_second / 1e9:.4g} GB/s, {moved}")]
         return View(f"profile of {self.name} on {counted(self.threads, 'thread')}", rows)
 
 
@@ -95,7 +105,8 @@ def profile(f: Module | Function, *args: Any, **named: Any) -> Profile:
     inputs = {p.dtype for p, _ in tensors if not p.written}
     nbytes = sum(math.prod(a.shape) * item_bytes(p.dtype) for p, a in tensors)
     return Profile(function.name, times, _operations(function, arguments), nbytes,
-                   inputs.pop() if len(inputs) == 1 else None, get_num_threads(), machine_peaks())
+                   inputs.pop() if len(inputs) == 1 else None, get_num_threads(), machine_peaks(),
+                   last_level_bytes())
 
 
 def _operations(function: Function, arguments: Sequence[Any]) -> int | None:

@@ -12,7 +12,7 @@ from tilewright.graph.memory import MemoryPlan
 from tilewright.graph.optimizers import Update
 from tilewright.graph.planner import KernelCache, nbytes, plan_step
 from tilewright.graph.step import Step
-from tilewright.graph.value import TensorType, Value, topological
+from tilewright.graph.value import TensorType, Value, require_distinct_names, topological
 from tilewright.graph.views import executor_view
 from tilewright.runtime import Tensor
 from tilewright.runtime.dtypes import dtype_string
@@ -52,6 +52,7 @@ class Executor(Viewed):
         for t in targets:
             if t.data is None:
                 raise GraphError(f"Executor: the update target {t!r} is not a parameter")
+        require_distinct_names("Executor", targets)
         self.kernels = KernelCache(_resolve(target), schedule)
         order = topological([*self.outputs, *(u.value for u in self.updates), *targets])
         self._written = _require_apart(targets, [v for v in order if v.data is not None])
@@ -167,6 +168,11 @@ def _table(method: str, feeds: Any) -> dict[Any, Any]:
     if not isinstance(feeds, Mapping):
         raise GraphError(with_hint(f"{method}: the feeds are {described(feeds)}, not a mapping",
                                    "write {x: array} with the placeholder x as the key"))
+    for key in feeds:
+        if not isinstance(key, Value):
+            raise GraphError(with_hint(f"{method}: the key {described(key)} of the feeds is not a value of the graph",
+                                       "keys are placeholders, not their names: {x: array} for "
+                                       'x = graph.placeholder("x")'))
     return dict(feeds)
 
 

@@ -12,7 +12,7 @@ from tilewright.graph.gradients import gradients
 from tilewright.graph.operator import INJECTIVE, Operator
 from tilewright.graph.operators.accumulate import wide_dtype
 from tilewright.graph.operators.elementwise import Cast, Elementwise
-from tilewright.graph.value import TensorType, Value, parameter
+from tilewright.graph.value import TensorType, Value, parameter, require_distinct_names
 from tilewright.support.errors import GraphError, described, with_hint
 from tilewright.tir import dtype as dt
 
@@ -149,6 +149,7 @@ class Optimizer:
                                  "graph.parameter(name, array)")
         if len(set(params)) != len(params):
             raise GraphError(f"{type(self).__name__}: a parameter is listed twice")
+        require_distinct_names(type(self).__name__, params)
         return self.updates(params, gradients(loss, params))
 
     def updates(self, params: Sequence[Value], grads: Sequence[Value]) -> list[Update]:
@@ -198,7 +199,7 @@ class Adam(Optimizer):
             assert p.data is not None
             wide = wide_dtype(p.data.dtype)
             if wide not in powers:
-                powers[wide] = self._powers(wide, out)
+                powers[wide] = self._powers(p, wide, out)
             b1, b2 = powers[wide]
             if wide != p.data.dtype:
                 g = Cast(wide)(g)
@@ -208,11 +209,14 @@ class Adam(Optimizer):
                     Update(p, AdamStep(self.epsilon)(p, m2, v2, b1, b2, self.rate))]
         return out
 
-    def _powers(self, dtype: str, out: list[Update]) -> tuple[Value, Value]:
-        """beta1 and beta2 to the power of the step; their updates are added to out."""
+    def _powers(self, first: Value, dtype: str, out: list[Update]) -> tuple[Value, Value]:
+        """beta1 and beta2 to the power of the step; their updates are added to out.
+
+        They are named after the first parameter that uses them: a graph may have several optimizers and dtypes.
+        """
         values = []
         for name, beta in (("beta1_power", self.beta1), ("beta2_power", self.beta2)):
-            power = parameter(f"adam.{name}", np.ones(1, dtype))
+            power = parameter(f"{first.name}.{name}", np.ones(1, dtype))
             values.append(Scale(beta)(power))
             out.append(Update(power, values[-1]))
         return values[0], values[1]

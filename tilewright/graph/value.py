@@ -74,6 +74,15 @@ def _checked_name(name: object) -> str:
     return name
 
 
+def require_distinct_names(where: str, parameters: Iterable[Value]) -> None:
+    """Raise GraphError where two different parameters have one name: what is kept of them goes by their names."""
+    named: dict[str, Value] = {}
+    for p in parameters:
+        if named.setdefault(p.name, p) is not p:
+            raise GraphError(with_hint(f"{where}: two different parameters are named {p.name!r}",
+                                       "give each a name of its own: a saved training is kept by these names"))
+
+
 def topological(outputs: Iterable[Value]) -> list[Value]:
     """Values in execution order, each once, inputs before results."""
     return producers_first(outputs, lambda v: v.inputs)
