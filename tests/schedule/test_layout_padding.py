@@ -200,3 +200,20 @@ def test_the_buffer_of_a_nested_block():
     a, o = np.arange(256, dtype="int32").reshape(16, 16), np.zeros((16, 16), "int32")
     interp.run(sch.func, a, o)
     np.testing.assert_array_equal(o, a.T)
+
+
+def test_a_writer_of_no_axes_leaves_the_padding_to_a_block_of_its_own():
+    @T.prim_func
+    def first(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+        B = T.alloc_buffer((1,), "int32")
+        with T.block("B"):
+            B[0] = A[2]
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = A[vi] + B[0]
+    sch = Schedule(first)
+    sch.transform_layout("B", "B", lambda i: (i + 2,), pad_value=7)
+    a, got = np.arange(4, dtype="int32"), np.zeros(4, "int32")
+    interp.run(sch.func, a, got)
+    assert got.tolist() == (a + 2).tolist()

@@ -19,7 +19,7 @@ from tilewright.script import from_source
 from tilewright.support.errors import CallError, InterpreterError, TensorExpressionError
 
 from .common import Case, Wrong, array_differences, call_guarded
-from .scalars import INTEGERS, limits
+from .scalars import INTEGERS, limits, wrapped
 
 FORMS = ("loop", "vector", "parallel", "blocks", "te", "te vector", "te parallel", "compile")
 
@@ -68,7 +68,7 @@ class Index:
         position = at if self.inner is None else self.inner.value(data, at)
         if not 0 <= position < len(a):
             raise Outside
-        x = int(a[position])
+        x = int(a[position]) if self.kind == "plain" else wrapped(int(a[position]), "int64")
         match self.kind:
             case "plain":
                 return x

@@ -1,6 +1,7 @@
 """The block of a loop: each axis of the block below is taken apart into an outer and an inner one."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from tilewright.schedule.state import statements
 from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import BufferRegion
-from tilewright.tir.conversion import cast
+from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.dtype import is_integer
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
@@ -283,10 +284,24 @@ class _Blockized:
                     f"the condition {part} of block {self.realize.block.name} cannot be told by the new block's axes",
                     self.realize)
             assert moved is not None
+            if is_const(moved, 1):                     # by the domains of the new axes: the loops have to keep to these
+                outer += [c for c in self._inside_domains if not any(c is o for o in outer)]
             inner.append(moved)
             if not reduces:
                 start.append(moved)
         return all_of(*outer), all_of(*inner), all_of(*start)
+
+    @functools.cached_property
+    def _inside_domains(self) -> list[Expr]:
+        """What is not known of the new block's axes: that they stay in their domains. Where one does not, neither does
+        the axis that it is a part of, and the old block did not run."""
+        left, around = [], self.sch.analyzer_at(self.top)
+        for iv, value in self.outer_axes:
+            assert iv.dom is not None
+            low, extent = iv.dom.min, iv.dom.extent
+            left += [c for c in (binary("ge", value, low), binary("lt", value, binary("add", low, extent)))
+                     if not around.prove(c)]
+        return left
 
     def _in_new_axes(self, condition: Expr) -> Expr | None:
         """condition with the loops around replaced by the new block's axes."""

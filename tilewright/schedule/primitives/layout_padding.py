@@ -82,7 +82,7 @@ def _own_loops(before: Index, realize: BlockRealize, buffer: Buffer) -> list[For
     block, loops = realize.block, before.loops_above(realize)
     variables = [iv.var for iv in block.iter_vars]
     own = loops[len(loops) - len(variables):]
-    if not isinstance(block.body, Store) or block.init is not None or len(block.writes) != 1 or len(
+    if not own or not isinstance(block.body, Store) or block.init is not None or len(block.writes) != 1 or len(
             spatial(block)) != len(variables) or len(own) != len(variables) or block.body.buffer is not buffer:
         return None
     if any(r.buffer is buffer for r in block.reads) or block.match_buffers or block.alloc_buffers:
@@ -94,7 +94,7 @@ def _own_loops(before: Index, realize: BlockRealize, buffer: Buffer) -> list[For
              and loop.kind == SERIAL and not loop.annotations] if len(exact) == buffer.ndim == len(own) else []
     nested = all(a.body is b for a, b in zip(own, [*own[1:], realize], strict=True))
     always = isinstance(realize.predicate, IntImm) and realize.predicate.value == 1
-    return own if own and len(bound) == len(own) and nested and always else None
+    return own if len(bound) == len(own) and nested and always else None
 
 
 def _select_in(sch: Schedule, realize: BlockRealize, loops: Sequence[For], change: Change,
