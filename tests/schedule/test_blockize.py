@@ -240,21 +240,3 @@ def test_a_loop_as_long_as_one_around_says(steps, bound, keep):
         run(x, y)
         np.testing.assert_array_equal(y, np.tril(x).sum(1))
     check_replay(sch, triangle)
-
-
-def test_a_condition_that_the_domain_of_the_new_axis_implies_is_kept_around_it():
-    sch = Schedule(from_source("""
-@T.prim_func
-def main(a: T.handle, b: T.handle, n: T.int32):
-    A = T.match_buffer(a, (n,), "int32")
-    B = T.match_buffer(b, (n,), "int32")
-    for i, j in T.grid(2 * n + 3, 1):
-        with T.block("B"):
-            vi = T.axis.spatial(n, i // 2 + j)
-            T.where(i // 2 + j < n)
-            B[vi] = A[vi] + 1
-"""))
-    sch.blockize(sch.get_loops("B")[1])
-    a, got = np.arange(5, dtype="int32"), np.zeros(5, "int32")
-    interp.run(sch.func, a, got, 5)
-    assert got.tolist() == (a + 1).tolist()
