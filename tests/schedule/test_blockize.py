@@ -240,3 +240,18 @@ def test_a_loop_as_long_as_one_around_says(steps, bound, keep):
         run(x, y)
         np.testing.assert_array_equal(y, np.tril(x).sum(1))
     check_replay(sch, triangle)
+
+
+@pytest.mark.parametrize("n", (1, 2, 5))
+def test_a_condition_that_the_domain_of_the_new_axis_implies_is_kept_around_it(n):
+    size = te.var("n")
+    a, k = te.placeholder((size + 1,), "int32", name="A"), te.reduce_axis((0, size), name="k")
+    b = te.compute((size + 1,), lambda i: te.sum(a[i] + k, axis=k), name="B")
+    sch = Schedule(create_prim_func([a, b, size]))
+    _, inner = sch.split(sch.fuse(*sch.get_loops("B")), [None, 7])
+    copy = sch.cache_read("B", 0, "local")
+    sch.compute_at(copy, inner, preserve_unit_loops=True)          # beyond the last element in the last iterations
+    sch.blockize(sch.get_loops(copy)[-1])
+    x, got = np.arange(n + 1, dtype="int32"), np.zeros(n + 1, "int32")
+    interp.run(sch.func, x, got, n)
+    assert got.tolist() == (x * n + n * (n - 1) // 2).tolist()
