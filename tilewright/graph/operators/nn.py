@@ -7,16 +7,18 @@ results are within 4 ulp; only a log s that is a sum of many numbers below the s
 """
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 from tilewright import te
 from tilewright.graph.operator import REDUCTION, Operator
-from tilewright.graph.operators.accumulate import extents, narrow, row_sum, widen
+from tilewright.graph.operators.accumulate import extents, narrow, row_reduce, row_sum, widen
 from tilewright.graph.operators.broadcast import BroadcastLike, ReduceSum
 from tilewright.graph.operators.elementwise import Mul, Neg, Sub
 from tilewright.graph.value import TensorType, Value
 from tilewright.support.errors import GraphError, described
 from tilewright.tir import Expr
+from tilewright.tir.arithmetic import maximum
 
 
 class Rows:
@@ -24,8 +26,7 @@ class Rows:
 
     def __init__(self, x: te.Tensor) -> None:
         self.x = x
-        k = te.reduce_axis((0, x.shape[1]), name="j_max")
-        self.m = te.compute((x.shape[0],), lambda i: te.max(x[i, k], axis=k), name="row_max")
+        self.m = row_reduce(te.max, maximum, x, x, "row_max")
         self.e = te.compute(x.shape, self._exp, name="shifted_exp")
 
     def below(self, i: Expr, j: Expr) -> Expr:
@@ -52,8 +53,7 @@ class Rows:
         e, dtype = self.e, self.x.dtype
         zero, one = te.const(0.0, dtype), te.const(1.0, dtype)
         rest = row_sum(self.x, lambda i, j: te.select(e[i, j] == one, zero, e[i, j]), "rest")
-        k = te.reduce_axis((0, self.x.shape[1]), name="j_ones")
-        ones = te.compute(self.m.shape, lambda i: te.sum(te.select(e[i, k] == one, one, zero), axis=k), name="ones")
+        ones = row_reduce(te.sum, operator.add, self.x, lambda i, j: te.select(e[i, j] == one, one, zero), "ones")
         return te.compute(self.m.shape, lambda i: te.log1p((rest[i] + (ones[i] - one)).astype(dtype)), name="log_sum")
 
 
