@@ -157,7 +157,7 @@ TEXT = "@T.macro\ndef fill(A, i):\n    A[i] = {}\n@T.prim_func\ndef f(A: T.Buffe
 @pytest.mark.parametrize(("text", "said"), [
     (TEXT.format(1, "fill(A)"), "missing a required argument: 'i'"),
     (TEXT.format("i.x", "fill(A, 0)"), "has no attribute 'x'|int"),
-    (TEXT.format(1, "A[0] = fill(A, 0)"), "cannot be called in a script"),
+    (TEXT.format(1, "A[0] = fill(A, 0)"), r"the macro fill stands for statements(.|\n)*hint: a macro stands on a line"),
     (TEXT.format(1, "A[0] = T.exp.fn(1.0)"), "cannot be called in a script"),
     (TEXT.format("n", "fill(A, 4)"), r"<script>:3: the name 'n' is not defined here"),
     ("@T.macro\ndef f(A):\n    f(A)\n@T.prim_func\ndef g(A: T.Buffer((4,), 'int32')):\n    f(A)", "too deeply"),
@@ -172,3 +172,58 @@ def test_a_macro_is_called_in_scripts_only():
         update(1)
     with pytest.raises(ScriptError, match="@T.macro stands on a function, not on"):
         T.macro(3)
+
+
+def _copies(Y, X, i):
+    Y[i] = X[i]
+
+
+def _exponent(x):
+    return np.exp(x)
+
+
+def _stores_by_python():
+    @T.prim_func
+    def f(X: T.Buffer((8,), "float32"), Y: T.Buffer((8,), "float32")):
+        for i in range(8):
+            _copies(Y, X, i)
+
+
+def _numpy_by_python():
+    @T.prim_func
+    def f(X: T.Buffer((8,), "float32")):
+        for i in range(8):
+            X[i] = _exponent(X[i])
+
+
+def _numpy():
+    @T.prim_func
+    def f(X: T.Buffer((8,), "float32")):
+        for i in range(8):
+            X[i] = np.exp(X[i])
+
+
+def _numpy_of_another_name():
+    @T.prim_func
+    def f(X: T.Buffer((8,), "float32")):
+        for i in range(8):
+            X[i] = np.maximum(X[i], 0)
+
+
+@pytest.mark.parametrize(("wrong", "hint"), [
+    (_stores_by_python, "a helper function gives a value; statements go under @T.macro"),
+    (_numpy_by_python, "T.exp(x)"), (_numpy, "write T.exp"), (_numpy_of_another_name, "write T.max(a, b)"),
+])
+def test_hints_for_python_in_a_script(wrong, hint):
+    with pytest.raises(ScriptError) as caught:
+        wrong()
+    assert str(caught.value).endswith(f"hint: {hint}")
+
+
+def test_an_error_comes_without_the_calls_of_the_parser():
+    with pytest.raises(ScriptError) as caught:
+        _numpy_by_python()
+    frames = [entry.name for entry in caught.traceback]
+    assert frames == ["test_an_error_comes_without_the_calls_of_the_parser", "_numpy_by_python", "prim_func",
+                      "parse_function"]
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__

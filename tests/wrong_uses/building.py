@@ -25,6 +25,18 @@ def lower_text():
     tw.lower("text")
 
 
+@wrong("`compile([a, b])` of arrays",
+       r"the list holds an object of type ndarray, which has values: a function is made from tensors of te")
+def compile_arrays():
+    tw.compile([zeros(N, N), zeros(N, N)])
+
+
+@wrong("`explain(f)` of a compiled function",
+       r"the module of matmul is compiled already")
+def explain_compiled():
+    tw.explain(matmul_kernel())
+
+
 @wrong("`build` of a function with an argument list",
        r"args are given with a PrimFunc, which has its own parameters")
 def build_function_with_arguments():

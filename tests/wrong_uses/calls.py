@@ -51,6 +51,12 @@ def forgotten_name():
     matmul_kernel()(A=zeros(N, N), C=watch(zeros(N, N)))
 
 
+@wrong("arguments by name, several of them forgotten: `f(A=a)`",
+       r"matmul: arguments B, C are not given")
+def forgotten_names():
+    matmul_kernel()(A=zeros(N, N))
+
+
 @wrong("arguments by name for a registered Python function",
        r"tests\.named: there is no parameter 'x'")
 def names_of_a_callback():

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright import te
+from tilewright.tir import decl_buffer
 
 from .programs import N, placeholders
 from .wrong_use import Section
@@ -65,6 +66,25 @@ def tensor_as_number():
 def float_index():
     a, _ = placeholders()
     te.compute((N,), lambda i: a[i * 0.5, 0], name="C")
+
+
+@wrong("a string as an index: `A[\"a\", 0]`",
+       r"A: an index is an integer, not the string 'a'")
+def index_is_text():
+    a, _ = placeholders()
+    a["a", 0]
+
+
+@wrong("a string as an index of a buffer: `B[\"a\"]`",
+       r"B: an index is an integer, not the string 'a'")
+def index_of_buffer_is_text():
+    decl_buffer((8,), "float32", "B")["a"]
+
+
+@wrong("an element of a buffer that Python stores: `B[0] = 1`",
+       r"an element of B is stored by Python, and not in a script")
+def stored_by_python():
+    decl_buffer((8,), "float32", "B")[0] = 1
 
 
 @wrong("a slice as an index: `A[i, 0:4]`",

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import types
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from tilewright.driver import Target, target
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.schedule.stages.stage import Stage
-from tilewright.support.errors import ArgumentError
+from tilewright.support.errors import ArgumentError, nearest
 from tilewright.tir import ir_builder
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
 
@@ -106,8 +105,7 @@ def member(of: Any, name: str) -> Any:
     if has(kind, name):
         return _Method(kind, name, isinstance(of, Instance))
     owner = of.name if isinstance(of, Path) else _NAMED.get(kind, kind.__name__)
-    near = difflib.get_close_matches(name, [n for n in dir(kind) if not n.startswith("_")], 1, 0.8)
-    return Gap(f"{owner}.{name}", f"did you mean {near[0]}?" if near else "")
+    return Gap(f"{owner}.{name}", nearest(name, [n for n in dir(kind) if not n.startswith("_")], cutoff=0.8))
 
 
 _ABSENT = object()

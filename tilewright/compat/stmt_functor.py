@@ -1,14 +1,13 @@
 """`tvm.tir.stmt_functor`: visits and rewrites of loops with TVM's calling conventions."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright import tir
 from tilewright.compat.node_json import load_json, save_json
 from tilewright.compat.nodes import OPERATORS
-from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.support.errors import ArgumentError, nearest, with_hint
 from tilewright.tir import Node, PrimFunc, children, map_children
 
 TYPES: dict[str, Any] = {
@@ -85,9 +84,8 @@ def _kind(name: str) -> Any:
     for known in (name, f"tir.{name}"):
         if known in TYPES:
             return TYPES[known]
-    near = difflib.get_close_matches(str(name), TYPES, 1, 0.6)
     raise ArgumentError(with_hint(f"ir_transform: only_enable has {name!r}, which is no type of node here",
-                                  f"did you mean {near[0]}?" if near else f"the types are {', '.join(TYPES)}"))
+                                  nearest(str(name), TYPES) or f"the types are {', '.join(TYPES)}"))
 
 
 def _node(made: Any) -> Node:

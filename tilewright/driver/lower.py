@@ -8,6 +8,7 @@ from typing import Any, Union
 from tilewright import te
 from tilewright.lowering import lower as run_passes
 from tilewright.lowering.link_calls import link
+from tilewright.runtime import Module
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.support.errors import ArgumentError, TargetError, described, with_hint
@@ -63,6 +64,14 @@ def functions(inputs: Any, args: Sequence[Any] | None, name: str | None, *,
         return functions(_parameters(inputs), None, name)
     if isinstance(inputs, (list, tuple)) and any(isinstance(x, te.Tensor) for x in inputs):
         return functions(te.create_prim_func(inputs, name=name or "main"), None, name)
+    if isinstance(inputs, Module):
+        raise ArgumentError(with_hint(f"the module of {inputs.entry_name} is compiled already",
+                                      "pass what it was made from: a schedule, a PrimFunc or the tensors [A, B, C]"))
+    array = next((x for x in inputs if hasattr(x, "__dlpack__")), None) if isinstance(inputs, (list, tuple)) else None
+    if array is not None:
+        raise ArgumentError(with_hint(
+            f"the list holds {described(array)}, which has values: a function is made from tensors of te or a PrimFunc",
+            "pass [A, B, C] of te.placeholder and te.compute; arrays are the arguments of the compiled function"))
     raise ArgumentError(with_hint(
         f"cannot lower a {type(inputs).__name__}",
         "pass a schedule (te.create_schedule, tilewright.Schedule), a PrimFunc, an IRModule or the tensors [A, B, C]"))

@@ -151,7 +151,7 @@ class Peaks(Viewed):
         Of arrays of different sizes the larger ones tell what memory gives.
         """
         if self.array_bytes == other.array_bytes:
-            bandwidth = _higher(self.bandwidth, other.bandwidth)
+            bandwidth: Mapping[str, Sequence[float]] = _higher(self.bandwidth, other.bandwidth)
         else:
             bandwidth = max(self, other, key=lambda p: p.array_bytes).bandwidth
         return replace(self, array_bytes=max(self.array_bytes, other.array_bytes), bandwidth=bandwidth,

@@ -1,7 +1,6 @@
 """`PassContext`: what old programs ask of the passes, and what becomes of it here."""
 from __future__ import annotations
 
-import difflib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from typing import Any
 from tilewright.lowering.instruments import METHODS, PassInfo, observed, tell
 from tilewright.lowering.intrin_rules import RULES
 from tilewright.support import config
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described, nearest, with_hint
 from tilewright.tir.stmt import IRModule, PrimFunc
 
 # What a key of TVM's PassContext(config=...) does here. An entry that has no effect says why it needs none.
@@ -202,9 +201,8 @@ def current_options(checked: bool | None = None) -> Options:
 def _known(what: str, key: Any, names: Mapping[str, Any], plain: Any = None) -> None:
     if (key if plain is None else plain) in names:
         return
-    near = difflib.get_close_matches(str(key), names, 1, 0.7)
     raise ArgumentError(with_hint(f"PassContext: {what} has no {key!r} here",
-                                  f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"))
+                                  nearest(str(key), names, cutoff=0.7) or f"there are {', '.join(names)}"))
 
 
 def _options(settings: Mapping[str, Any], disabled: Sequence[str]) -> Options:

@@ -112,7 +112,8 @@ def workplace() -> Iterator[str]:
 def write_library(exported: Exported, path: str | Path, cc: str | None = None) -> None:
     """A shared library. Raises ArgumentError for a path that does not end in .so or .dylib."""
     if Path(path).suffix not in LIBRARY_SUFFIXES:
-        raise ArgumentError(with_hint(f"export_library({str(path)!r}): unknown kind of file", "use .so"))
+        raise ArgumentError(with_hint(f"export_library({str(path)!r}): unknown kind of file",
+                                      "use .so (or .dylib), or .tar for an archive of the object"))
     _link(replace(exported, kind=_LIBRARY), Path(path), shared_flags(exported.triple), cc)
 
 

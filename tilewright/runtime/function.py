@@ -1,9 +1,8 @@
 """Packed functions as Python callables: the fast call, and what happens when an argument does not fit."""
 from __future__ import annotations
 
-import difflib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,7 +12,7 @@ from tilewright.runtime.dtypes import dtype_string
 from tilewright.runtime.errors import CallTypeError, CallValueError
 from tilewright.runtime.signature import Param, Signature
 from tilewright.runtime.tensor import Tensor, share
-from tilewright.support.errors import ArgumentError, CallError, with_hint
+from tilewright.support.errors import ArgumentError, CallError, nearest, with_hint
 
 _loaded = sys.modules
 
@@ -82,15 +81,14 @@ class Function:
         takes = f"its parameters are {', '.join(known)}" if known else "its parameters have no names: pass by position"
         for name in named:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
                 raise CallTypeError(with_hint(f"{self.name}: there is no parameter {name!r}",
-                                              f"did you mean {near[0]}? {takes}" if near else takes))
+                                              f"{nearest(name, known)} {takes}".lstrip()))
             if known.index(name) < len(args):
                 raise CallTypeError(with_hint(f"{self.name}: argument {name} is given twice, by position and by name",
                                               takes))
         missing = [name for name in known[len(args):] if name not in named]
         if missing:
-            raise CallTypeError(with_hint(f"{self.name}: argument {', '.join(missing)} is not given", takes))
+            raise CallTypeError(with_hint(f"{self.name}: {_are_not_given(missing)}", takes))
         return *args, *(named[name] for name in known[len(args):])
 
     def __reduce__(self) -> NoReturn:
@@ -153,6 +151,11 @@ class Function:
                 raise CallValueError(with_hint(
                     f"{self.name}: argument {p.name} is a torch tensor that requires grad, which the call "
                     f"would not record", "pass x.detach(), or call under torch.no_grad()"))
+
+
+def _are_not_given(names: Sequence[str]) -> str:
+    several = len(names) > 1
+    return f"argument{'s' if several else ''} {', '.join(names)} {'are' if several else 'is'} not given"
 
 
 def _is_refusal(error: BaseException, name: str) -> bool:

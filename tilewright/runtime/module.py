@@ -17,7 +17,7 @@ from tilewright.runtime.loader import Library, hold_threads_at_exit, host_triple
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode, signatures_in
 from tilewright.runtime.timing import BenchmarkResult
-from tilewright.support.errors import ArgumentError, LoadError, TargetError, described, with_hint
+from tilewright.support.errors import ArgumentError, LoadError, TargetError, described, no_attribute, with_hint
 from tilewright.support.target import Target
 from tilewright.support.views import View, Viewed, readable_bytes
 
@@ -77,6 +77,13 @@ class Module(Viewed):
     def __call__(self, *args: Any, **named: Any) -> Any:
         function = self._functions.get(self.entry_name) or self[self.entry_name]
         return function(*args, **named) if named else function(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        own = self.__dict__.get("signatures", ())               # none yet while the object is made
+        if name in own:
+            raise AttributeError(with_hint(f"a module has no attribute {name!r}",
+                                           f'its functions go by subscription: f["{name}"]'))
+        raise no_attribute("a module", name, dir(self))
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (

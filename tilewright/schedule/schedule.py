@@ -23,7 +23,7 @@ from tilewright.schedule.state import (
     replaced,
 )
 from tilewright.schedule.trace import Trace
-from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, require, with_hint
+from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, no_attribute, require, with_hint
 from tilewright.support.names import NameSupply
 from tilewright.support.views import View, Viewed, counted
 from tilewright.tir.buffer import Buffer
@@ -53,6 +53,9 @@ class Schedule(Viewed, Session):
         self._start({"main": mod} if isinstance(mod, PrimFunc) else dict(mod.functions))
         for name in self.scheduled_functions():
             admit(self._functions[name])
+
+    def __getattr__(self, name: str) -> Any:
+        raise no_attribute("a schedule", name, dir(self))
 
     def _start(self, functions: dict[str, Any]) -> None:
         """Stand at the functions as they are, with nothing done to them."""

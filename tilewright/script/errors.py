@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tilewright.support.errors import ScriptError, with_hint
@@ -37,9 +35,3 @@ class Source:
         error = ScriptError(with_hint(f"{where}: {text}\n\n    {shown}\n    {caret}", hint or own_hint))
         error.placed = True
         return error
-
-
-def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """A hint that names the closest of the known names, or nothing."""
-    close = difflib.get_close_matches(name, list(known), 1, 0.6)
-    return f"did you mean {prefix}{close[0]}?" if close else ""

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -10,12 +11,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tilewright.script.environment import Environment
-from tilewright.script.errors import Source, nearest
+from tilewright.script.errors import Source
 from tilewright.script.module_calls import ModuleFunction, pointer
 from tilewright.script.namespace import NAMES
 from tilewright.script.operators import apply, as_written, choice, inverted, is_expression, is_number, logical, negation
 from tilewright.script.values import BufferSyntax, DType, Form, Fresh, Function, Group, Meta
-from tilewright.support.errors import ScriptError, TilewrightError, described
+from tilewright.support.errors import ScriptError, TilewrightError, described, nearest
+from tilewright.tir import foreign
 from tilewright.tir.arithmetic import negate
 from tilewright.tir.buffer import Buffer, Load, load
 from tilewright.tir.conversion import convert
@@ -28,6 +30,7 @@ _FOLDING: dict[str, Callable[..., Any]] = {f.__name__: f for f in (
     min, max, len, abs, int, float, bool, round, sum, tuple, list, str)}
 # what Python calls while a script is parsed: helper functions of the file around it
 _HELPERS = (types.FunctionType, types.MethodType, functools.partial)
+_OF_TE = re.compile(r"\bte\.(\w+)")
 _WORDS: dict[type, str] = {
     ast.Lambda: "a lambda", ast.ListComp: "a comprehension", ast.GeneratorExp: "a comprehension",
     ast.SetComp: "a comprehension", ast.DictComp: "a comprehension", ast.Await: "await", ast.Yield: "yield",
@@ -59,7 +62,7 @@ class Expressions:
         """why as an error at node, unless it points into the source already."""
         if isinstance(why, ScriptError) and why.placed:
             return why
-        return self.source.error(node, str(why) or type(why).__name__)
+        return self.source.error(node, _in_names_of_T(str(why)) or type(why).__name__)
 
     def guard(self, node: ast.AST, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """fn(...); what it raises on purpose, or by Python's own operators, becomes an error at node."""
@@ -155,7 +158,13 @@ class Expressions:
             args = [self.whole_memory(a) for a in args]
         if isinstance(fn, (Function, BufferSyntax)):
             return fn(*args, **kwargs)
-        self.fail(node, f"{ast.unparse(node.func)} cannot be called in a script",
+        self.not_called(node, fn)
+
+    def not_called(self, node: ast.Call, fn: Any) -> NoReturn:
+        """Refuse a call that has no value in a script."""
+        name = getattr(fn, "__name__", "")
+        ours = f"T.{name}" if isinstance(NAMES.get(name), Function) else _in_names_of_T(foreign.instead(name))
+        self.fail(node, f"{ast.unparse(node.func)} cannot be called in a script", f"write {ours}" if ours else
                   "call functions of T, and functions of the Python around the script, which a text does not have")
 
     def whole_memory(self, x: Any) -> Any:
@@ -251,6 +260,11 @@ class Expressions:
         if not is_expression(c):
             return self.value(node.orelse if self.guard(node.test, negation, c) else node.body)
         return choice(c, self.value(node.body), self.value(node.orelse))
+
+
+def _in_names_of_T(message: str) -> str:
+    """A text that names functions of te with those of T that are the same."""
+    return _OF_TE.sub(lambda m: f"T.{m[1]}" if m[1] in NAMES else m[0], message)
 
 
 def _membership(op: ast.cmpop, a: Any, b: Any) -> bool:

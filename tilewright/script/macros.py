@@ -5,7 +5,7 @@ import ast
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from tilewright.script.environment import Environment
 from tilewright.script.errors import Source
@@ -79,6 +79,12 @@ class Macros(Suites):
             return None
         fn = self.value(node.func)
         return fn if isinstance(fn, Macro) else None
+
+    def not_called(self, node: ast.Call, fn: Any) -> NoReturn:
+        if isinstance(fn, Macro):
+            self.fail(node, f"the macro {fn.name} stands for statements, it has no value here",
+                      "a macro stands on a line of its own")
+        super().not_called(node, fn)
 
     def expanded(self, node: ast.Call, macro: Macro) -> Stmt:
         """The statements of a macro with its parameters bound to the arguments of a call.

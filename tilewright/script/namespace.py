@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.script import usage
-from tilewright.script.errors import nearest
 from tilewright.script.operators import as_written, choice, negation, selection
 from tilewright.script.targets import target_of
 from tilewright.script.values import (
@@ -19,7 +18,7 @@ from tilewright.script.values import (
     cast_as_written,
     pointer_type,
 )
-from tilewright.support.errors import IRError, ScriptError, described, with_hint
+from tilewright.support.errors import IRError, ScriptError, described, nearest, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import all_of, any_of, ceildiv, intrinsic, result_type
 from tilewright.tir.buffer import Buffer, Load

@@ -13,7 +13,7 @@ from tilewright.script.environment import Environment
 from tilewright.script.errors import TOO_DEEP, Source
 from tilewright.script.frames import Around
 from tilewright.script.values import BufferType, DType, Pointer
-from tilewright.support.errors import StructuralError
+from tilewright.support.errors import ScriptError, StructuralError
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.node import walk
@@ -27,10 +27,13 @@ def parse_function(source: Source, node: ast.FunctionDef, outer: Environment,
                    check_well_formed: bool = True) -> PrimFunc:
     """The PrimFunc that node describes, in an environment of names. Raises ScriptError.
 
-    `annotations` are those of parameters that Python has evaluated already.
+    `annotations` are those of parameters that Python has evaluated already. The error comes without the calls of the
+    parser: what is wrong is in the script.
     """
     try:
         return _Function(source, outer).function(node, annotations or {}, private, check_well_formed)
+    except ScriptError as why:
+        raise why.with_traceback(None) from None
     except RecursionError:
         raise source.error(node, *TOO_DEEP) from None
 

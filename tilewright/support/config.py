@@ -1,12 +1,11 @@
 """Every TILEWRIGHT_* knob: name, type, default and what it does, in one table."""
 from __future__ import annotations
 
-import difflib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.support.errors import ArgumentError, nearest, with_hint
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def dump(name: str, text: str) -> None:
 
 
 def _unknown(variable: str) -> ArgumentError:
-    near = difflib.get_close_matches(variable, [_PREFIX + knob for knob in KNOBS], 1)
+    known = [_PREFIX + knob for knob in KNOBS]
     return ArgumentError(with_hint(
         f"{variable} is no setting of Tilewright",
-        f"did you mean {near[0]}?" if near else f"the settings are {', '.join(_PREFIX + k for k in KNOBS)}"))
+        nearest(variable, known) or f"the settings are {', '.join(known)}"))

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator
 
 
 class TilewrightError(RuntimeError):
@@ -116,3 +117,15 @@ def described(x: object) -> str:
 def with_hint(message: str, hint: str) -> str:
     """message, a blank line and `hint: ...`: the form of every error text."""
     return f"{message}\n\nhint: {hint}" if hint else message
+
+
+def nearest(name: str, known: Iterable[str], prefix: str = "", cutoff: float = 0.6) -> str:
+    """A hint that names the closest of the known names, or nothing. cutoff: how alike, from 0 to 1 (the same)."""
+    near = difflib.get_close_matches(name, list(known), 1, cutoff)
+    return f"did you mean {prefix}{near[0]}?" if near else ""
+
+
+def no_attribute(what: str, name: str, known: Iterable[str], prefix: str = "") -> AttributeError:
+    """The error for an attribute that `what` ("a stage") has not; the hint names one that is nearly the same."""
+    public = () if name.startswith("_") else (n for n in known if not n.startswith("_"))
+    return AttributeError(with_hint(f"{what} has no attribute {name!r}", nearest(name, public, prefix, 0.8)))

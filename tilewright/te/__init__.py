@@ -1,4 +1,7 @@
 """Tensor expressions: what to compute, element by element, without saying in which order."""
+from typing import Any as _Any
+
+from tilewright.support.errors import no_attribute as _no_attribute
 from tilewright.te import elementwise as _elementwise  # noqa: F401 - arithmetic of tensors
 from tilewright.te import hybrid as hybrid
 from tilewright.te import math as _math
@@ -116,3 +119,10 @@ __all__ = [
 _MORE = {name: function for name, function in _math.FUNCTIONS.items() if name not in globals()}
 globals().update(_MORE)
 __all__ += list(_MORE)
+
+
+def _absent(name: str) -> _Any:
+    raise _no_attribute("te", name, __all__, "te.")
+
+
+globals()["__getattr__"] = _absent        # no `def __getattr__`: to type checkers te would then have every name

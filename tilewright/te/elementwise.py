@@ -4,10 +4,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tilewright.arith.analyzer import Analyzer
 from tilewright.support.errors import TensorExpressionError
 from tilewright.support.registry import register_hook
 from tilewright.te import tag
+from tilewright.te.constant import constant
 from tilewright.te.definition import compute
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import binary
@@ -22,12 +25,14 @@ _NAMES = {"add": ("T_add", "+"), "sub": ("T_subtract", "-"), "mul": ("T_multiply
 def _arithmetic(op: str, a: Any, b: Any) -> Any:
     """The tensor a op b, of which one is a tensor: shapes are aligned at their ends, and 1 stretches to any extent.
 
-    Tensors without dimensions, alone or with scalars, are their elements. Raises TensorExpressionError for shapes that
-    do not fit, and for comparisons and the like of tensors with dimensions.
+    An array of NumPy with dimensions is the constant tensor of its elements. Tensors without dimensions, alone or with
+    scalars, are their elements. Raises TensorExpressionError for shapes that do not fit, and for comparisons and the
+    like of tensors with dimensions.
     """
     if op not in _NAMES or not any(isinstance(x, Tensor) and x.shape for x in (a, b)):
         return binary(op, a, b)
     name, sign = _NAMES[op]
+    a, b = (constant(x) if isinstance(x, np.ndarray) and x.ndim else x for x in (a, b))
     if isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape and b.shape:
         shape = _broadcast(a, b, sign)
         return _computed(shape, lambda *i: binary(op, _element(a, i), _element(b, i)), name, "broadcast")

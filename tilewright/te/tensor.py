@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import as_index
+from tilewright.tir.buffer import as_index, no_text
 from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Expr, ExprOps, IntImm
 from tilewright.tir.iter_var import IterVar
@@ -98,7 +98,7 @@ class Tensor(ExprOps):
         if isinstance(index, slice):
             raise TensorExpressionError(with_hint(f"{self.name}: index {position} is a slice",
                                                   "a tensor expression reads one element at a time"))
-        e, extent = convert(index), self.shape[position]
+        e, extent = no_text(self.name, convert(index)), self.shape[position]
         if not dt.is_integer(e.dtype):
             raise TensorExpressionError(with_hint(
                 f"{self.name}: index {position} is {e.dtype}, not an integer", 'cast it: i.astype("int32")'))

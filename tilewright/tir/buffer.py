@@ -10,7 +10,7 @@ from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import cast, convert
-from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Var
+from tilewright.tir.expr import Call, Expr, IntImm, Ramp, StringImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node
 
@@ -50,6 +50,10 @@ class Buffer(Node):
 
     def __getitem__(self, indices: Any) -> Load:
         return load(self, indices if isinstance(indices, tuple) else (indices,))
+
+    def __setitem__(self, indices: Any, value: Any) -> None:
+        raise IRError(with_hint(f"an element of {self.name} is stored by Python, and not in a script",
+                                "a helper function gives a value; statements go under @T.macro"))
 
     def __iter__(self) -> Iterator[Any]:
         raise IRError(with_hint(f"{self.name} is not a sequence", f"read an element: {self.name}[i]"))
@@ -178,9 +182,16 @@ def as_index(e: Expr) -> Expr:
     return cast(dt.with_lanes("int64" if element in ("uint32", "uint64") else "int32", dt.lanes_of(e.dtype)), e)
 
 
+def no_text(name: str, index: Expr) -> Expr:
+    """index. Raises IRError where it is a string."""
+    if isinstance(index, StringImm):
+        raise IRError(with_hint(f"{name}: an index is an integer, not the string {index.value!r}", f"{name}[i]"))
+    return index
+
+
 def load(buffer: Buffer, indices: Sequence[Any]) -> Load:
     """buffer[indices]; raises IRError on a wrong number of indices or an index that is not an integer."""
-    exprs = tuple(convert(i) for i in indices)
+    exprs = tuple(no_text(buffer.name, convert(i)) for i in indices)
     if len(exprs) != len(buffer.shape):
         raise IRError(f"{buffer.name} has {len(buffer.shape)} dimension(s), {len(exprs)} index(es) given")
     for e in exprs:

@@ -50,10 +50,15 @@ def ufunc(expression: type, function: Any, method: str, inputs: tuple[Any, ...],
     elif method != "__call__":
         hint = _REDUCTIONS.get(name, "write a te.compute, with a te.reduce_axis for what is reduced")
     else:
-        hint = f"te.{name}(x)" if name in _NAMED else _INSTEAD.get(name, "the functions of expressions are in te")
+        hint = instead(name) or "the functions of expressions are in te"
     called = f"np.{name}" if method == "__call__" else f"np.{name}.{method}"
     raise IRError(with_hint(f"{called} computes now, and the value of an expression is known only when the kernel "
                             "runs", hint))
+
+
+def instead(name: str) -> str:
+    """What to write for a function of NumPy, in the names of te; "" where there is nothing."""
+    return f"te.{name}(x)" if name in _NAMED else _INSTEAD.get(name, "")
 
 
 def number(how: str, hint: str) -> NoReturn:

@@ -1,7 +1,6 @@
 """One stage of the façade: the loops of one operation, and what the user asked of them."""
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ from tilewright.schedule.stages.pragmas import llvm_text
 from tilewright.schedule.stages.records import Attachment, Call, Mark, Relation
 from tilewright.schedule.stages.scan import loop_axes
 from tilewright.schedule.stages.tensorize import Tensorization, tensorization
-from tilewright.support.errors import described, with_hint
+from tilewright.support.errors import described, no_attribute
 from tilewright.te.intrin_call import TensorComputeOp
 from tilewright.te.operation import ComputeOp, PlaceholderOp
 from tilewright.te.tensor import Operation
@@ -37,9 +36,7 @@ class Stage(LayoutCalls, Placed):
         self.tensorized: Tensorization | None = None
 
     def __getattr__(self, name: str) -> Any:
-        near = [] if name.startswith("_") else difflib.get_close_matches(name, dir(type(self)), 1, 0.8)
-        raise AttributeError(with_hint(f"a stage has no attribute {name!r}",
-                                       f"did you mean {near[0]}?" if near else ""))
+        raise no_attribute("a stage", name, dir(self))
 
     def __repr__(self) -> str:
         return f"stage({self.op.name})"
