@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright import te
 from tilewright.support.errors import IRError, TensorExpressionError, TilewrightError
 
@@ -115,3 +116,22 @@ def test_combined_dtypes_that_do_not_promote_are_refused():
 def test_expressions_print():
     c = te.compute((4,), lambda i: te.sum(A[i, K] * 2.0, axis=K), name="c")
     assert str(c.op.body[0]) == "sum(A[i, k] * T.float32(2), axis=[k])"
+
+
+@pytest.mark.parametrize(("thing", "name", "hint"), [
+    (lambda: te, "placehoder", "did you mean te.placeholder?"),
+    (lambda: tw.Schedule(_doubled()), "vectorise", "did you mean vectorize?"),
+    (lambda: tw.build(_doubled(), name="double"), "get_functon", "did you mean get_function?"),
+    (lambda: tw.build(_doubled(), name="double"), "double", 'its functions go by subscription: f["double"]'),
+])
+def test_a_name_that_is_nearly_right(thing, name, hint):
+    with pytest.raises(AttributeError) as caught:
+        getattr(thing(), name)
+    assert str(caught.value).endswith(f"no attribute {name!r}\n\nhint: {hint}")
+    with pytest.raises(AttributeError, match="no attribute 'zzzzzz'$"):
+        thing().zzzzzz                                           # noqa: B018
+
+
+def _doubled():
+    A = te.placeholder((4,), name="A")
+    return te.create_prim_func([A, te.compute((4,), lambda i: A[i] * 2.0, name="B")])

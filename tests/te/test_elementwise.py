@@ -52,6 +52,19 @@ def test_a_scalar_stands_on_either_side(scalar):
         np.testing.assert_array_equal(value(result, inputs), expected)
 
 
+@pytest.mark.parametrize("sign", [operator.add, operator.sub, operator.mul, operator.truediv])
+def test_an_array_stands_on_either_side(sign):
+    A = te.placeholder((2, 3), name="A")
+    a, row = np.arange(1, 7, dtype="float32").reshape(2, 3), np.array([2, 4, 8], "float32")
+    for tensor, expected in ((sign(A, row), sign(a, row)), (sign(row, A), sign(row, a))):
+        out = np.empty((2, 3), "float32")
+        tw.compile([A, tensor])(a, out)
+        np.testing.assert_array_equal(out, expected)
+    assert (A + np.ones(3)).dtype == "float64"
+    with pytest.raises(TensorExpressionError, match=r"the shapes \(2, 3\) and \(2,\) do not fit"):
+        A + np.ones(2)
+
+
 def test_a_tensor_without_dimensions_is_its_element():
     inputs = tensors(A=(4,), s=())
     a, s = inputs
