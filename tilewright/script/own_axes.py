@@ -24,10 +24,10 @@ def take_loops(frame: BlockFrame, body: Stmt, domains: Mapping[Var, Range]) -> t
     which says nothing of the points and keeps their order.
     """
     parts: list[Node] = [body, *_beside(frame)]
-    nodes = [n for part in parts for n in walk(part)]
-    named = [n for n in nodes if type(n) is Var and n in domains]
+    named = [n for part in parts for n in walk(part) if type(n) is Var and n in domains]
     if not named:
         return body, []
+    nodes = [n for part in parts for n in walk(part)]
     inside = {n.loop_var for n in nodes if isinstance(n, For)}
     used = [v for v in dict.fromkeys(named) if v not in inside]
     if not used:

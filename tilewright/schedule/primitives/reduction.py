@@ -59,10 +59,11 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     require_one_thread(realize, above, "decompose only where one thread runs all steps")
     copied = _loops_to_copy(sch, realize, above, outer)
     require_no_branch(sch, realize, outer)
-    require_start(sch, realize, outer)
+    below = Region(sch, [outer])
+    _require_start(sch, realize, below)
     _check_own_elements(realize, above[above.index(outer):])
     _check_runs_once(sch, realize, above[above.index(outer):])
-    _check_untouched_before(sch, realize, outer)
+    _check_untouched_before(below, realize, outer)
     init = _init_nest(sch, realize, copied, {a.loop_var for a in above[:above.index(outer)]})
     name = sch.fresh_block(f"{old.name}_update")
     update = old.replace(name=name, init=None, reads=reads_with_output(old))
@@ -74,18 +75,19 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     return started
 
 
-def require_start(sch: Schedule, realize: BlockRealize, outer: For) -> None:
-    """The first iteration of the reduction's loops starts it, by a condition on what nothing below outer writes."""
+def _require_start(sch: Schedule, realize: BlockRealize, below: Region) -> None:
+    """The first iteration of the reduction's loops starts it, by a condition on what nothing `below` the outermost
+    writes."""
+    outer, written = below.nest[0], [t.buffer for t in below.touches if t.writes]
     name = realize.block.name
     why = unsure_start(realize, sch.loops_above(realize), sch.analyzer_at(realize))
     legal(not why, f"block {name} may not start its reduction: {why}", realize)
     require_not_read_outside(sch, realize)
-    require_start_apart(realize.block, (t.buffer for t in Region(sch, [outer]).touches if t.writes), realize)
+    require_start_apart(realize.block, written, realize)
     for read in outside_of(sch.index).of(realize):
         buffer = read.region.buffer
-        written = any(t.buffer is buffer and t.writes for t in Region(sch, [outer]).touches)
-        legal(not written, f"{buffer.name}, which is read on the way to block {name}, is written below loop "
-              f"{outer.loop_var.name}", read.place, outer)
+        legal(not any(buffer is b for b in written), f"{buffer.name}, which is read on the way to block {name}, is "
+              f"written below loop {outer.loop_var.name}", read.place, outer)
 
 
 def require_start_apart(block: Block, written: Iterable[Buffer], at: Stmt) -> None:
@@ -156,9 +158,8 @@ def _check_runs_once(sch: Schedule, realize: BlockRealize, loops: Sequence[For])
           "for the same point", *loops, hint="decompose at an inner loop")
 
 
-def _check_untouched_before(sch: Schedule, realize: BlockRealize, outer: For) -> None:
+def _check_untouched_before(region: Region, realize: BlockRealize, outer: For) -> None:
     """Refuse when something below outer touches an element of the output before the block starts on it."""
-    region = Region(sch, [outer])
     mine = [t.instance is not None and t.instance.realize is realize for t in region.touches]
     starts = [k for k, t in enumerate(region.touches) if t.writes and mine[k]]
     for k, t in enumerate(region.touches):
