@@ -47,6 +47,15 @@ def test_arguments_by_name(scale):
     np.testing.assert_array_equal(c, 2 * a)
 
 
+@pytest.mark.parametrize("name", ["self", "args", "named", "name", "function", "f"])
+def test_parameters_of_any_name(name):
+    m = kernels.probe(Param(name, "float32", (3,)))
+    for f in (m, m["f"], m.time_evaluator("f", number=1)):
+        out, x = np.zeros(32, "int64"), f32(3)
+        f(out, **{name: x})
+        assert out[1] == x.ctypes.data
+
+
 @pytest.mark.parametrize("args, named, message", [
     ((f32(4),), {"c": f32(4)}, r"no parameter 'c'\n\nhint: .*its parameters are A, C"),
     ((f32(4),), {"D": f32(4), "C": f32(4)}, r"no parameter 'D'"),
@@ -122,6 +131,38 @@ def test_read_only_arrays_are_inputs_and_never_outputs(scale):
         scale(c, a)
     assert caught.value.__context__ is None
     np.testing.assert_array_equal(a, f32(4))
+
+
+def test_a_tensor_of_a_read_only_array_is_read_only(scale):
+    data = f32(4).tobytes()
+    t, c = from_dlpack(np.frombuffer(data, "float32")), np.zeros(4, "float32")
+    assert not t.writable and from_dlpack(c).writable
+    scale(t, c)
+    np.testing.assert_array_equal(c, 2 * f32(4))
+    with pytest.raises(CallValueError, match="argument C is a read-only tensor"):
+        scale(c, t)
+    with pytest.raises(CallValueError, match="argument C is a read-only tensor"):
+        kernels.scale().time_evaluator("scale")(c, t)
+    with pytest.raises(ArgumentError, match="read-only"):
+        t[0] = 1.0
+    with pytest.raises(ArgumentError, match="read-only"):
+        t.copyfrom(c)
+    assert not np.asarray(t).flags.writeable
+    with pytest.raises(BufferError):
+        t.to_dlpack()                                      # before DLPack 1.0 nobody can tell
+    array(t).copyfrom(c)                                   # a copy is like any tensor
+    assert data == f32(4).tobytes()
+
+
+@pytest.mark.parametrize("make", [
+    lambda: array(["a"], dtype="float32"), lambda: empty(1).copyfrom(np.array(["a"])), lambda: array(np.zeros(1, "c8")),
+    lambda: array(np.zeros(1, "c8"), dtype="float32"), lambda: array(np.zeros(1, "f4,f4"), dtype="float32"),
+    lambda: array(np.broadcast_to(np.float32(1), (2**20, 2**25))), lambda: empty(True), lambda: empty((2, True)),
+    lambda: empty({1: 2}), lambda: empty({3}),
+])
+def test_what_cannot_become_a_tensor(make):
+    with pytest.raises(ArgumentError):
+        make()
 
 
 def test_bfloat16_arrays_and_tensors():

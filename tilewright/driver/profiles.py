@@ -89,7 +89,7 @@ def _share(ratio: float | None, of: str) -> str:
     return "" if ratio is None else f", {100 * ratio:.3g} % of {of}"
 
 
-def profile(f: Module | Function, *args: Any, **named: Any) -> Profile:
+def profile(f: Module | Function, /, *args: Any, **named: Any) -> Profile:
     """The time of f(*args, **named), and what it is of the machine's peaks. f runs many times.
 
     Peaks are those that `tilewright bench` stored on this machine; without them they are measured first, which takes

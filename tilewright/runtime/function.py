@@ -32,7 +32,7 @@ class Function:
         """definition: gives the IR of what is computed, for tools that know IR."""
         self._native, self.name, self.signature, self.definition = native, name, signature, definition
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         if named:
             args = self.ordered(args, named)
         if "torch" in _loaded:
@@ -108,19 +108,23 @@ class Function:
         if not isinstance(arg, np.ndarray) and not hasattr(arg, "__dlpack__"):
             return arg
         if isinstance(arg, Tensor):
-            return arg.__tvm_ffi_object__()
+            if p.written and not arg.writable:
+                raise self._read_only(p, "tensor")
+            return arg.handle()
         if isinstance(arg, np.ndarray):
             if p.written and not arg.flags.writeable:
-                raise CallValueError(with_hint(
-                    f"{self.name}: argument {p.name} is a read-only NumPy array, expected one that can be "
-                    f"written: the function stores its result there",
-                    "pass a writable array, e.g. numpy.empty(shape, dtype)"))
+                raise self._read_only(p, "NumPy array")
             self._check_dtype(p, arg)
         try:
             return share(arg) if isinstance(arg, np.ndarray) else ffi.from_dlpack(arg)
         except Exception as error:
             raise CallTypeError(f"{self.name}: argument {p.name} is a {_type_name(arg)} that cannot be "
                                 f"shared: {str(error).partition(chr(10))[0]}") from None
+
+    def _read_only(self, p: Param, what: str) -> CallValueError:
+        return CallValueError(with_hint(
+            f"{self.name}: argument {p.name} is a read-only {what}, expected one that can be written: the function "
+            f"stores its result there", "pass a writable one, e.g. numpy.empty(shape, dtype)"))
 
     def _check_dtype(self, p: Param, arg: np.ndarray) -> None:
         try:

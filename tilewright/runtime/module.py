@@ -74,7 +74,7 @@ class Module(Viewed):
         found = self._functions.get(name) if type(name) is str else None
         return found if found is not None else self.get_function(name)
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         function = self._functions.get(self.entry_name) or self[self.entry_name]
         return function(*args, **named) if named else function(*args)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,6 +42,15 @@ class Tensor:
         return self._held
 
     @property
+    def writable(self) -> bool:
+        """False for a tensor over memory that may only be read: `from_dlpack` of a read-only array."""
+        return True
+
+    def handle(self) -> Any:
+        """The tvm-ffi tensor. The caller sees to it that nothing writes to it unless `writable`."""
+        return self._held
+
+    @property
     def ndim(self) -> int:
         return len(self.shape)
 
@@ -74,7 +83,7 @@ class Tensor:
         values = as_numpy(source)
         if values.shape != self.shape:
             raise ArgumentError(f"copyfrom: the source has shape {values.shape}, this tensor {self.shape}")
-        np.copyto(self._view(), values, casting="unsafe")
+        _fill(self._view(), values)
         return self
 
     def copyto(self, target: Tensor | Device) -> Tensor:
@@ -153,6 +162,29 @@ class Tensor:
         return f"<tilewright.Tensor shape={self.shape}, dtype={self.dtype}, {self.device!r}>\n{text}"
 
 
+class _ReadOnlyTensor(Tensor):
+    """A tensor over memory that may only be read.
+
+    tvm-ffi cannot mark one. So the conversion of arguments gets no handle, and `Function` decides by the parameter.
+    """
+    __slots__ = ()
+
+    def __tvm_ffi_object__(self) -> Any:
+        raise BufferError("the tensor is read-only")
+
+    @property
+    def writable(self) -> bool:
+        return False
+
+    def _view(self) -> np.ndarray:
+        values = super()._view()
+        values.flags.writeable = False
+        return values
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return self._view().__dlpack__(**asked)
+
+
 @contextmanager
 def _explained(tensor: Tensor, index: Any) -> Iterator[None]:
     """NumPy's errors of an indexed access as ours."""
@@ -172,19 +204,15 @@ def empty(shape: int | Sequence[int], dtype: Any = "float32", device: Device | N
     """
     require_cpu(_CPU if device is None else device, "allocating a tensor")
     try:
-        given = (shape,) if isinstance(shape, (int, np.integer)) else shape
+        given = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         extents = tuple(map(operator.index, given))
     except TypeError:
         raise ArgumentError(f"the shape {shape!r} is not a tuple of integers") from None
+    if isinstance(shape, (Mapping, Set)) or any(isinstance(n, bool) for n in given):
+        raise ArgumentError(f"the shape {shape!r} is not a tuple of integers")
     if any(n < 0 for n in extents):
         raise ArgumentError(f"the shape {extents} has a negative extent")
-    kind = dtype_string(dtype)
-    try:
-        return _wrap(_aligned(extents, kind))
-    except (MemoryError, ValueError, OverflowError):
-        size = math.prod(extents) * numpy_dtype(kind).itemsize
-        raise ArgumentError(f"a tensor of shape {extents} and {kind} needs {size} bytes, which cannot be "
-                            "allocated") from None
+    return _wrap(_aligned(extents, dtype_string(dtype)))
 
 
 def array(source: Any, device: Device | None = None, dtype: Any = None) -> Tensor:
@@ -202,16 +230,31 @@ def array(source: Any, device: Device | None = None, dtype: Any = None) -> Tenso
     if device is not None:
         require_cpu(device, "allocating a tensor")
     memory = _aligned(values.shape, wanted)
-    np.copyto(memory, values, casting="unsafe")
+    _fill(memory, values)
     return _wrap(memory)
 
 
+def _fill(memory: np.ndarray, values: np.ndarray) -> None:
+    """Write values, converted. Raises ArgumentError for what cannot be, and for read-only memory."""
+    if not memory.flags.writeable:
+        raise ArgumentError("the tensor is read-only: it shares the memory of a read-only array")
+    if values.dtype.kind == "c":
+        raise ArgumentError(with_hint(f"elements of {values.dtype} cannot become {memory.dtype}", "take x.real"))
+    try:
+        np.copyto(memory, values, casting="unsafe")
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ArgumentError(f"elements of {values.dtype} cannot become {memory.dtype}: {error}") from None
+
+
 def from_dlpack(source: Any) -> Tensor:
-    """A tensor that shares the memory of any object with `__dlpack__` (a NumPy array, a torch tensor)."""
+    """A tensor that shares the memory of any object with `__dlpack__` (a NumPy array, a torch tensor).
+
+    That of a read-only NumPy array can be read alone: it is refused where a function writes.
+    """
     if isinstance(source, Tensor):
         return source
     if isinstance(source, np.ndarray):
-        return _wrap(source)
+        return _wrap(source) if source.flags.writeable else _ReadOnlyTensor(share(source))
     return Tensor(ffi.from_dlpack(source))
 
 
@@ -287,10 +330,15 @@ def _writable(values: np.ndarray) -> np.ndarray:
 
 
 def _aligned(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """New memory. Raises ArgumentError where there is not enough."""
     storage = numpy_dtype(dtype)
-    raw = np.empty(math.prod(shape) * storage.itemsize + ALIGNMENT, dtype=np.uint8)
-    start = -ffi.address_of(ffi.from_dlpack(raw)) % ALIGNMENT
-    return np.ndarray(shape, storage, raw, start)
+    size = math.prod(shape) * storage.itemsize
+    try:
+        raw = np.empty(size + ALIGNMENT, dtype=np.uint8)
+        return np.ndarray(shape, storage, raw, -ffi.address_of(ffi.from_dlpack(raw)) % ALIGNMENT)
+    except (MemoryError, ValueError, OverflowError):
+        raise ArgumentError(f"a tensor of shape {shape} and {dtype} needs {size} bytes, which cannot be "
+                            "allocated") from None
 
 
 def _wrap(values: np.ndarray) -> Tensor:

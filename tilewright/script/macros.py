@@ -36,7 +36,7 @@ class Macro:
     def __repr__(self) -> str:
         return f"macro {self.name}"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         raise ScriptError(with_hint(f"the macro {self.name} was called outside a script",
                                     "it stands on a line of its own in a function under @T.prim_func"))
 

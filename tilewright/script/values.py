@@ -35,7 +35,7 @@ class Form:
     def __repr__(self) -> str:
         return f"T.{self.name}"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         raise ScriptError(with_hint(f"T.{self.name} was called outside a script",
                                     "it stands in the body of a function under @T.prim_func"))
 
@@ -62,7 +62,7 @@ class Function:
     def __repr__(self) -> str:
         return f"T.{self.name}"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         try:
             return self.fn(*args, **kwargs)
         except TypeError as why:
@@ -210,7 +210,7 @@ class BufferSyntax:
     def __repr__(self) -> str:
         return "T.Buffer"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> BufferType:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> BufferType:
         return buffer_type(*args, **kwargs)
 
     def __getitem__(self, item: Any) -> BufferType:
