@@ -22,6 +22,7 @@ needs_linker = pytest.mark.skipif(not export.has_linker(host_triple()), reason="
 
 MAIN = r"""
 #include <stdio.h>
+#include <string.h>
 #include "rows.h"
 static float a[2000 * 30], b[2000];
 int main(void) {
@@ -34,11 +35,12 @@ int main(void) {
     printf("%d %s\n", status, tilewright_last_error());
     status = rowsum(a, a, 1.0f, 2000, 30);
     printf("%d %.30s\n", status, tilewright_last_error());
+    puts(strstr(tilewright_last_error(), "numpy") ? "a hint for Python" : "a hint for C");
     return 0;
 }
 """
 EXPECTED = ("-1 rowsum: n is -3, an extent is at least 0\n"
-            "-1 rowsum: argument B overlaps ar\n")
+            "-1 rowsum: argument B overlaps ar\na hint for C\n")
 
 
 def rowsum():

@@ -53,7 +53,8 @@ class Buffer(Node):
 
     def __setitem__(self, indices: Any, value: Any) -> None:
         raise IRError(with_hint(f"an element of {self.name} is stored by Python, and not in a script",
-                                "a helper function gives a value; statements go under @T.macro"))
+                                "a helper function gives a value; statements go under @T.macro. In "
+                                "te.extern, ib.buffer_ptr(B)[i] = value stores"))
 
     def __iter__(self) -> Iterator[Any]:
         raise IRError(with_hint(f"{self.name} is not a sequence", f"read an element: {self.name}[i]"))

@@ -135,7 +135,7 @@ define internal i32 @tw_refuse_overlap(ptr %t, ptr %p, ptr %q, ptr %table) cold 
   %name = call ptr @tw_text(ptr %table, ptr %name.at)
   call void @tw_say(ptr %m, ptr $" overlaps argument %s in memory, expected memory of its own: it is written", ptr %name)
   call void @tw_say_both(ptr %m, ptr %t, ptr %p, ptr %table)
-  call void @tw_say(ptr %m, ptr $"\n\nhint: pass a new array for the result, e.g. numpy.empty(shape, dtype)", ptr null)
+  call void @tw_say(ptr %m, ptr $"\n\nhint: pass an array of its own for the result", ptr null)
   %r = call i32 @tw_raise(ptr %m, i1 false)
   ret i32 %r
 }
