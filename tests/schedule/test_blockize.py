@@ -255,3 +255,20 @@ def test_a_condition_that_the_domain_of_the_new_axis_implies_is_kept_around_it(n
     x, got = np.arange(n + 1, dtype="int32"), np.zeros(n + 1, "int32")
     interp.run(sch.func, x, got, n)
     assert got.tolist() == (x * n + n * (n - 1) // 2).tolist()
+
+
+def test_an_axis_that_runs_backwards_as_far_as_data_says_keeps_its_domain():
+    sch = Schedule(from_source("""
+@T.prim_func
+def main(N: T.Buffer((3,), "int32"), A: T.Buffer((8,), "int32"), B: T.Buffer((3,), "int32")):
+    for i in range(3):
+        for k in range(N[i] % 5):
+            with T.block("B"):
+                vi = T.axis.spatial(3, i)
+                vk = T.axis.reduce((4, 8), 7 - k)
+                B[vi] = B[vi] + A[vk]
+"""))
+    sch.read_at(sch.get_loops("B")[1], "B", "A", "global")
+    sizes, x, got = np.array([0, 2, 4], "int32"), np.arange(8, dtype="int32"), np.zeros(3, "int32")
+    interp.run(sch.func, sizes, x, got)
+    assert got.tolist() == [0, 13, 22]

@@ -232,8 +232,10 @@ class _Blockized:
         variables = {a.loop_var for a in self.around}
         known = hull is not None and not any(n in variables for e in hull for n in walk(e))
         if not known:
-            last = binary("floordiv", binary("add", iv.dom.extent, part.scale - 1), part.scale)
-            return Range(binary("floordiv", iv.dom.min, part.scale), self.analyzer.simplify(last))
+            first = binary("sub", iv.dom.min, part.offset)
+            low = self.analyzer.simplify(binary("floordiv", first, part.scale))
+            end = binary("floordiv", binary("add", binary("add", first, iv.dom.extent), part.scale - 1), part.scale)
+            return Range(low, self.analyzer.simplify(binary("sub", end, low)))
         assert hull is not None
         return Range(*(cast(iv.var.dtype, e) for e in hull))
 
