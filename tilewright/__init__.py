@@ -26,7 +26,7 @@ __all__ = list(_NAMES)
 def __getattr__(name: str) -> Any:
     home = _NAMES.get(name)
     if home is None:
-        raise AttributeError(f"tilewright has no attribute {name!r}; it has {', '.join(__all__)}")
+        raise importlib.import_module("tilewright.support.errors").no_attribute("tilewright", name, __all__)
     value = getattr(importlib.import_module(home), name) if home else importlib.import_module(f"tilewright.{name}")
     globals()[name] = value
     return value

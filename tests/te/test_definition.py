@@ -119,6 +119,7 @@ def test_expressions_print():
 
 
 @pytest.mark.parametrize(("thing", "name", "hint"), [
+    (lambda: tw, "compille", "did you mean compile?"),
     (lambda: te, "placehoder", "did you mean te.placeholder?"),
     (lambda: tw.Schedule(_doubled()), "vectorise", "did you mean vectorize?"),
     (lambda: tw.build(_doubled(), name="double"), "get_functon", "did you mean get_function?"),
