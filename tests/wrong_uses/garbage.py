@@ -17,8 +17,8 @@ from .programs import N, blocks, chain, matmul, matmul_kernel, zeros
 
 Named = tuple[str, Callable[..., Any]]
 _INTERNAL = {"CommReducer", "ComputeOp", "ExternOp", "Operation", "PlaceholderOp", "Reduce", "Reducer", "ScanOp",
-             "Tensor", "TensorIntrin", "TensorRead", "TensorSlice", "IterVar", "Range", "Select", "Var", "lower_ops",
-             "post_order"}
+             "Tensor", "TensorComputeOp", "TensorIntrin", "TensorRead", "TensorSlice", "IterVar", "Range", "Select",
+             "Var", "lower_ops", "post_order"}
 
 
 def bag() -> list[Any]:
