@@ -236,16 +236,63 @@ def f(X: T.Buffer((16,), "int16"), C: T.Buffer((16,), "int16")):
 
 
 def test_a_value_that_wraps_is_not_inlined_into_an_index():
-    B = te.compute((64,), lambda i: i * 65536 * 65536 // 65536, name="B")
-    A = te.placeholder((64,), name="A")
-    for index, legal in ((B, False), (te.compute((64,), lambda i: 63 - i, name="B"), True)):
-        C = te.compute((64,), lambda i, index=index: A[te.floormod(index[i], 64)], name="C")
-        sch = tw.Schedule(te.create_prim_func([A, C]))
-        if legal:
-            sch.compute_inline("B")
-        else:
-            with pytest.raises(ScheduleError, match="may wrap around in int32"):
-                sch.compute_inline("B")
+    A, a, i = te.placeholder((64,), name="A"), np.arange(64, dtype="float32"), np.arange(64, dtype="int32")
+    for made, read, legal in ((lambda i: i * 65536 * 65536 // 65536, lambda b: te.floormod(b, 64), False),
+                              (lambda i: i * 3, lambda b: te.floormod(b * 1103515245, 64), False),
+                              (lambda i: 63 - i, lambda b: te.floormod(b, 64), True)):
+        B = te.compute((64,), made, name="B")
+        C = te.compute((64,), lambda i, B=B, read=read: A[read(B[i])], name="C")
+        func = te.create_prim_func([A, C])
+        for primitive, block in (("compute_inline", "B"), ("reverse_compute_inline", "C")):
+            sch = tw.Schedule(func)
+            if legal:
+                getattr(sch, primitive)(block)
+            else:
+                with pytest.raises(ScheduleError, match="may wrap around in int32"):
+                    getattr(sch, primitive)(block)
+        b = made(i)
+        want = a[(b * np.int32(1103515245 if b[1] == 3 else 1)) % 64]
+        for f in (tw.build(func), tw.compile(func), lambda *v, func=func: interp.run(func, *v)):
+            got = np.empty(64, "float32")
+            f(a, got)
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("index", [
+    "T.Cast('int32', T.Cast('int8', i)) * 1103515245 % 41", "T.abs(i) * 1103515245 % 41",
+    "T.Select(i > 0, i, 3) * 1103515245 % 41", "(i * 1103515245 & 1023) % 41", "(i * 1103515245 >> 3) % 41",
+    "T.Cast('int64', i * 1103515245) % T.int64(41)", "T.Cast('int64', T.Cast('int8', i) * T.int8(100)) % T.int64(41)",
+    "T.min(T.max(T.Cast('int64', T.Cast('uint64', i)) + T.int64(9223372036854775806), T.int64(0)), T.int64(40))",
+    "T.Cast('uint32', i) * T.uint32(4000000000) % T.uint32(41)",
+])
+def test_all_builds_and_the_interpreter_choose_the_same_element(index):
+    func = script(f"C[i] = A[{index}]", 8, "A: T.Buffer((41,), 'int32')", "C: T.Buffer((8,), 'int32')")
+    found = []
+    for f in (lambda *v: interp.run(func, *v), tw.build(func), tw.build(func, checked=True)):
+        found.append(np.zeros(8, "int32"))
+        f(np.arange(41, dtype="int32"), found[-1])
+    for got in found[1:]:
+        np.testing.assert_array_equal(got, found[0])
+
+
+def test_checks_of_indices_are_exact():
+    func = from_source("""
+from tilewright.script import tir as T
+
+@T.prim_func
+def f(a: T.handle, C: T.Buffer((8,), "int8")):
+    n = T.int32()
+    m = T.int32()
+    A = T.match_buffer(a, (n, m), "int8")
+    for i in range(8):
+        C[i] = A[(n * m - 1 - i) // m, (n * m - 1 - i) % m]
+""")
+    a = np.zeros((65536, 131072), "int8")                          # 8 GiB, of which one page is touched
+    a[-1, -1] = 5
+    for checked in (False, True):
+        got = np.empty(8, "int8")
+        tw.build(func, checked=checked)(a, got)
+        assert got.tolist() == [5] + [0] * 7
 
 
 def test_extents_at_a_call_leave_room():

@@ -8,7 +8,8 @@ from typing import Any
 from tilewright.arith.intervals import UNBOUNDED, hull, meet, product_bounds, quotient_bounds, remainder_bounds, scaled
 from tilewright.arith.linear import Atom, Bounds, Linear
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Expr, Var
+from tilewright.tir.expr import Binary, Expr, Var
+from tilewright.tir.places import is_index
 
 INDEX_TYPES = ("int32", "int64")
 _WHOLE = ("var", "opaque", "cast")                # kinds of atoms that are written as they are
@@ -36,6 +37,7 @@ class Context:
         self.multiples: dict[Atom, tuple[Atom, int]] = {}   # quotient q -> (x, c) where x == c * q exactly
         self.known: dict[Any, tuple[Expr, bool]] = {}       # truth of conditions that are no comparisons, by key
         self.divisions: dict[tuple[Atom, Atom, Atom], tuple[Linear, Linear] | None] = {}        # see _division
+        self.plain: dict[int, tuple[Expr, bool]] = {}       # see is_plain
         self.limits: dict[Atom, tuple[Linear, Linear]] = {}         # least and greatest value of variables: see `fits`
         self.limiting = False
         self.forget()
@@ -218,6 +220,15 @@ class Context:
         if lo is None or hi is None:
             lo, hi = self.limited_bounds(form)
         return lo is not None and hi is not None and least <= lo and hi <= most
+
+    def is_plain(self, e: Expr) -> bool:
+        """`tir.places.is_index`, worked out once for each operation."""
+        if type(e) is not Binary:
+            return is_index(e)
+        found = self.plain.get(id(e))
+        if found is None:
+            found = self.plain[id(e)] = e, self.is_plain(e.a) and self.is_plain(e.b)
+        return found[1]
 
     def limited_bounds(self, form: Linear) -> Bounds:
         """bounds_of with what types and calls say of variables. Not used for bounds that allocate or run loops."""

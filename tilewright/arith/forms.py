@@ -31,6 +31,8 @@ def form_of(ctx: Context, e: Expr) -> Linear:
     cls = type(e)
     if cls is Binary:
         form = READINGS.get(e.op, _opaque)(ctx, e)  # type: ignore[attr-defined]
+        if ctx.in_place and not ctx.is_plain(e) and not _keeps_wrapping(ctx, form, e):
+            form = _opaque(ctx, e)
     elif cls is Var:
         form = _variable(ctx, e)
     elif cls is IntImm:
@@ -39,6 +41,14 @@ def form_of(ctx: Context, e: Expr) -> Linear:
         form = _NODES.get(cls, _opaque)(ctx, e)
     ctx.forms[id(e)] = (e, form)
     return form
+
+
+def _keeps_wrapping(ctx: Context, form: Linear, e: Expr) -> bool:
+    """True when form still says that e, an index with data in it, wraps around: data may have cancelled out of it."""
+    if any(not a.exact for a in form.terms):
+        return True
+    with ctx.places(False):
+        return ctx.fits(form, e.dtype)
 
 
 def _variable(ctx: Context, v: Any) -> Linear:
@@ -169,6 +179,8 @@ def _call(ctx: Context, e: Any) -> Linear:
 def _opaque(ctx: Context, e: Any) -> Linear:
     """e as one atom, its children simplified. Calls with effects are never taken for equal."""
     new: Any = simplify_children(ctx, e)
+    if ctx.in_place and isinstance(new, Binary) and ctx.is_plain(new) and not ctx.is_plain(e):
+        new = e                                          # without the data that was in it, it would not wrap any more
     if isinstance(new, Binary):
         new = refolded(new)
     if isinstance(new, IntImm):

@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.arith.conditions import reads_memory
 from tilewright.lowering.copying import Copier
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load, reach
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Expr, IntImm, Ramp
+from tilewright.tir.places import is_index
 from tilewright.tir.stmt import Allocate, PrimFunc, Stmt, Store
 
 
@@ -45,8 +45,8 @@ class _Flattening(Copier):
 
 
 def _offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
-    """The one index for several. 64 bits wide where one is data: what is added to it then must not wrap around."""
-    if (len(indices) > 1 or buffer.strides or buffer.elem_offset is not None) and any(map(reads_memory, indices)):
+    """The one index for several; 64 bits wide where one is no arithmetic on variables: sums with it must not wrap."""
+    if (len(indices) > 1 or buffer.strides or buffer.elem_offset is not None) and not all(map(is_index, indices)):
         indices = [cast(dt.with_lanes("int64", dt.lanes_of(i.dtype)), i) for i in indices]
     if not indices:
         return IntImm(0) if buffer.elem_offset is None else buffer.elem_offset

@@ -11,7 +11,7 @@ from tilewright.support.errors import LowerError, described, with_hint
 from tilewright.support.registry import register_hook
 from tilewright.tir.buffer import Buffer, Load, numel, pointer_layout
 from tilewright.tir.conversion import cast
-from tilewright.tir.expr import Call, Expr, IntImm, StringImm, Var
+from tilewright.tir.expr import Call, Expr, FloatImm, IntImm, StringImm, Var
 from tilewright.tir.node import Node, map_children, rewrite, walk
 from tilewright.tir.results import is_return, result_dtype
 from tilewright.tir.stmt import Allocate, Evaluate, LetStmt, PrimFunc, Seq, Stmt, Store, seq
@@ -107,13 +107,19 @@ class _Linker:
         callee = self.callee(e)
         given = dict(zip(callee.params, e.args[1:], strict=True))
         variables: dict[Var, Expr] = {}
+        bound: list[tuple[Var, Expr]] = []
         buffers: dict[Buffer, Buffer] = {}
         for p, x in given.items():
             buffer = callee.buffer_map.get(p)
             if buffer is None:
                 if x.dtype != p.dtype:
                     raise LowerError(f"{self.name}: {_name(e)} takes {p.name} as {p.dtype}, {x.dtype} is given")
-                variables[p] = x
+                plain = isinstance(x, (IntImm, FloatImm, StringImm, Var))
+                if plain:
+                    variables[p] = x
+                else:                                               # worked out before the call, and once
+                    variables[p] = kept = Var(p.name, p.dtype)
+                    bound.append((kept, x))
             else:
                 alias = self.memory(e, buffer, x)
                 buffers[buffer] = alias
@@ -124,7 +130,10 @@ class _Linker:
         if cell is not None and stated != cell.dtype:
             raise LowerError(f"{self.name}: {_name(e)} gives {stated or 'nothing'}, {cell.dtype} is expected")
         body = Copier(variables, buffers, fresh=True)(callee.body)
-        return rewrite(body, lambda n: _kept(n, cell) if is_return(n) else None)
+        out = rewrite(body, lambda n: _kept(n, cell) if is_return(n) else None)
+        for var, value in reversed(bound):
+            out = LetStmt(var, value, out)
+        return out
 
     def callee(self, e: Call) -> PrimFunc:
         """The function that e calls, in the form of loops."""

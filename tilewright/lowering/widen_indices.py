@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import operator
 
-from tilewright.arith.conditions import reads_memory
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.scopes import shape_vars, size_limit
 from tilewright.lowering.walking import expressions, statements, uses_any
@@ -124,7 +123,7 @@ class _Ranges:
             return self.known.get(e) or _type_range(e.type)
         if isinstance(e, Binary) and e.op in _ARITHMETIC:
             span = _arithmetic(e.op, self.of(e.a), self.of(e.b))
-            if reads_memory(e):                           # it wraps, here too
+            if not is_index(e):                           # it wraps, here too
                 least, most = _type_range(e.dtype)
                 return span if least <= span[0] and span[1] <= most else (least, most)
             return self.clip(span, dt.element_of(e.dtype))
@@ -136,6 +135,8 @@ class _Ranges:
             return self.clip((first[0] + min(0, steps[0]), first[1] + max(0, steps[1])), dt.element_of(e.dtype))
         if isinstance(e, Broadcast):
             return self.of(e.value)
+        if isinstance(e, Call) and e.op == "checked_index":
+            return self.of(e.args[0])
         if isinstance(e, Select) or (isinstance(e, Call) and e.op == "if_then_else"):
             cond, a, b = (e.condition, e.a, e.b) if isinstance(e, Select) else e.args
             self.in_value(cond)
@@ -237,12 +238,14 @@ class _Widening(Copier):
                 self.used.add(e)
                 return self.wide[e]
             return _wide(self.variables.get(e, e))
-        if isinstance(e, Binary) and e.op in _ARITHMETIC:
+        exact = is_index(e)
+        if isinstance(e, Binary) and e.op in _ARITHMETIC and (exact or dt.element_of(e.dtype) in ("int32", "int64")):
             out = binary(e.op, self.index(e.a), self.index(e.b))
-            wraps = reads_memory(e) and dt.element_of(e.dtype) == "int32"
-            return _wide(Cast(e.dtype, out)) if wraps else out
+            return out if exact or dt.element_of(e.dtype) == "int64" else _wide(Cast(e.dtype, out))
         if isinstance(e, Cast) and e.type == "int64" and dt.is_integer(e.value.dtype):
-            return self.index(e.value) if e.value.dtype == "int32" else cast("int64", self(e.value))
+            return self.index(e.value) if exact or e.value.dtype == "int32" else cast("int64", self(e.value))
+        if isinstance(e, Call) and e.op == "checked_index":
+            return Call(e.op, tuple([self.index(a) for a in e.args]), dt.with_lanes("int64", dt.lanes_of(e.dtype)))
         if isinstance(e, Ramp):
             return Ramp(self.index(e.base), self.index(e.stride), e.lanes)
         if isinstance(e, Broadcast):

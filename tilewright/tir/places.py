@@ -12,18 +12,16 @@ takes part in.
 from __future__ import annotations
 
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, IntImm, Ramp, Var
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Ramp, Select, Var
 
 
 def is_index(e: Expr) -> bool:
     """True for integer arithmetic whose operands are variables and constants: exact in an index place."""
-    kind = type(e)
-    if kind is IntImm or kind is Var:
-        return True
-    if kind is Binary:
-        return dt.is_integer(e.dtype) and is_index(e.a) and is_index(e.b)  # type: ignore[attr-defined]
-    if kind is Ramp:
-        return is_index(e.base) and is_index(e.stride)  # type: ignore[attr-defined]
-    if kind is Cast:
-        return e.type == "int64" and is_index(e.value)  # type: ignore[attr-defined]
-    return kind is Broadcast and is_index(e.value)  # type: ignore[attr-defined]
+    match e:
+        case IntImm() | Var():
+            return dt.is_integer(e.dtype)
+        case Binary(_, a, b) | Select(_, a, b) | Call("if_then_else", (_, a, b)) | Ramp(a, b):
+            return dt.is_integer(e.dtype) and is_index(a) and is_index(b)
+        case Cast(_, value):
+            return dt.element_of(e.dtype) == "int64" and is_index(value)
+    return isinstance(e, Broadcast) and is_index(e.value)

@@ -264,9 +264,9 @@ for i, j in T.grid(4, 4):
 
 
 @wrong("`compute_inline` of a value that may wrap into an index, where it would not",
-       r"vi \* 65536 \* 65536 // 65536 may wrap around in int32, and would not in an index of block Q")
+       r"the index vi \* 3 \* 1103515245 % 8 of block Q may wrap around in int32 while it loads from X")
 def inline_wrapping_index():
-    pair("X[vi] = vi * 65536 * 65536 // 65536", "B[vi] = A[X[vi] % 8]").compute_inline("P")
+    pair("X[vi] = vi * 3", "B[vi] = A[X[vi] * 1103515245 % 8]").compute_inline("P")
 
 
 @wrong("`compute_inline` into a block that writes what the vanishing one reads",

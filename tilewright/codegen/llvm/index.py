@@ -5,10 +5,10 @@ import operator
 from collections.abc import Callable
 
 from tilewright.codegen.llvm.context import FunctionEmitter
-from tilewright.codegen.llvm.queries import depends_on_data
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, IntImm, Ramp, Select, Var
+from tilewright.tir.places import is_index
 from tilewright.tir.stmt import For
 
 _SUMS = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}
@@ -34,6 +34,7 @@ def greatest(fn: FunctionEmitter, e: Expr, wraps: bool = False) -> int | None:
     """A number that e does not exceed if e is certainly >= 0, else None. `wraps`: sums and products may wrap around."""
     if isinstance(e, IntImm):
         return e.value if e.value >= 0 else None
+    wraps = wraps or not is_index(e)
     most = dt.integer_range(e.dtype)[1] if dt.is_integer(e.dtype) else 0
     if isinstance(e, Var):
         return fn.natural.get(e, most if dt.is_unsigned(e.dtype) else None)
@@ -75,24 +76,26 @@ def index(fn: FunctionEmitter, e: Expr) -> str:
         wide = fn.wide.get(e)
         if wide is not None:
             return wide
-    elif isinstance(e, Binary) and not (depends_on_data(e, fn.dependent) and dt.bits_of(e.dtype) < 64):
+    elif isinstance(e, Binary) and (dt.bits_of(e.dtype) == 64 or is_index(e)):
         if e.op in _SUMS:
             a, b = index(fn, e.a), index(fn, e.b)
             if b == "0" and e.op != "mul":
                 return a
-            code = e.op if depends_on_data(e, fn.dependent) else _SUMS[e.op]
+            code = _SUMS[e.op] if is_index(e) else e.op
             return fn.value(f"{code} i64 {a}, {b}")
         if e.op in _DIVISIONS and isinstance(e.b, IntImm) and e.b.value > 0:
             return _divide(fn, e.op, index(fn, e.a), e.b.value, natural(fn, e.a))
         if e.op in ("min", "max") and not dt.is_unsigned(e.dtype):
             return fn.call(f"s{e.op}", "i64", (("i64", index(fn, e.a)), ("i64", index(fn, e.b))))
-    elif (
-        isinstance(e, Cast) and e.type == "int64" and e.value.dtype == "int32" and isinstance(e.value, _PURE)
-    ):
+    elif isinstance(e, Cast) and e.type == "int64" and (is_index(e.value) or _is_pure_int32(e.value)):
         return index(fn, e.value)
     elif isinstance(e, Select):
         return fn.select(fn.expr(e.condition), "i1", index(fn, e.a), index(fn, e.b), "i64")
     return _extend(fn, e)
+
+
+def _is_pure_int32(e: Expr) -> bool:
+    return e.dtype == "int32" and isinstance(e, _PURE)
 
 
 def _extend(fn: FunctionEmitter, e: Expr) -> str:

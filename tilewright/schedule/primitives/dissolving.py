@@ -1,7 +1,7 @@
 """What a block that is dissolved into another one stores, and the block's iter vars in terms of its indices."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
@@ -9,11 +9,11 @@ from tilewright.schedule.analysis.dataflow import block_statements, is_reduction
 from tilewright.schedule.analysis.domains import axis_domains, bind_axes
 from tilewright.schedule.primitives.caching import require_visible
 from tilewright.schedule.schedule import Schedule
-from tilewright.support.errors import require
+from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, Store
+from tilewright.tir.node import Node, rewrite, substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, Store
 
 
 def only_store(sch: Schedule, realize: BlockRealize) -> Store:
@@ -86,6 +86,25 @@ def settled(e: Expr, at: Mapping[Var, Expr], analyzer: Analyzer) -> Expr:
     if isinstance(e, Var):
         return at.get(e, e)
     return analyzer.simplify(substitute(e, at))
+
+
+def require_same_indices(known: Analyzer, realize: BlockRealize, node: Node, buffer: Buffer,
+                         expand: Callable[[Node], Node | None]) -> None:
+    """An index that loads from buffer means what it meant once `expand` puts values in the place of the loads.
+
+    Arithmetic on what is loaded wraps around; in an index, arithmetic on variables alone does not.
+    """
+    places = [i for n in walk(node) if isinstance(n, (Load, Store)) for i in n.indices]
+    if isinstance(node, For):
+        places += [node.min, node.extent]
+    elif isinstance(node, BlockRealize):
+        places += [*node.iter_values, node.predicate]
+    for index in places:
+        if any(isinstance(n, Load) and n.buffer is buffer for n in walk(index)):
+            new = rewrite(index, expand)
+            legal(known.same_everywhere(new), f"the index {new} of block {realize.block.name} may wrap around in "
+                  f"{new.dtype} while it loads from {buffer.name}, and would not without", realize,
+                  hint="keep the block, or compute the index in int64")
 
 
 def inside_of(sch: Schedule, block: Block) -> Analyzer:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.dataflow import inputs_of, is_output, readers_of, reads, writers_of
@@ -16,6 +16,7 @@ from tilewright.schedule.primitives.dissolving import (
     inverse_of,
     only_store,
     require_plain_loads,
+    require_same_indices,
     require_scalar,
     settled,
 )
@@ -23,12 +24,11 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.scoped import in_scope
 from tilewright.schedule.state import BlockRV, Index, map_sub_statements
 from tilewright.support.errors import legal
-from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Var
-from tilewright.tir.node import Node, map_children, rewrite, substitute, walk
-from tilewright.tir.stmt import BlockRealize, Stmt, Store
+from tilewright.tir.node import Node, map_children, rewrite, substitute
+from tilewright.tir.stmt import BlockRealize, Stmt
 
 
 @primitive
@@ -41,8 +41,8 @@ def compute_inline(sch: Schedule, block: BlockRV) -> None:
 
     Legal when the block stores one value per iteration, no reduction, to one buffer that is not an output and that
     no other block writes, its indices determine its iter vars (distinct iter vars, or an invertible affine map), and
-    nothing writes what it reads between it and its consumers. Where a consumer has the value in an index, what the
-    block computes of its axes alone does not wrap around: in an index it would not.
+    nothing writes what it reads between it and its consumers. An index that a consumer makes of the value does not wrap
+    around: made of axes alone, it would not.
     """
     realize = sch.realize(block)
     store = only_store(sch, realize)
@@ -52,7 +52,6 @@ def compute_inline(sch: Schedule, block: BlockRV) -> None:
     points = [Var(f"x{n}", e.dtype) for n, e in enumerate(store.indices)]
     inverse = inverse_of(realize, store.indices, points, sch.analyzer_at(None))
     consumers = readers_of(sch, buffer)
-    _require_no_wrapping_index(sch, realize, store, consumers)
     before = sch.index
 
     def expand(known: Analyzer, node: Node) -> Node | None:
@@ -65,27 +64,22 @@ def compute_inline(sch: Schedule, block: BlockRV) -> None:
         outside = outside_of(before).of(consumer, buffer)
         if not outside or reads(consumer.block, buffer):
             require_plain_loads(consumer, buffer)
-            _rewrite(sch, consumer, functools.partial(expand, inside_of(sch, consumer.block)))
+            known = inside_of(sch, consumer.block)
+            fn = functools.partial(expand, known)
+            for part in (consumer.block.body, consumer.block.init):
+                if part is not None:
+                    require_same_indices(known, consumer, part, buffer, fn)
+            _rewrite(sch, consumer, fn)
         for read in outside:
             require_scalar(consumer, read.use.node, buffer)
+            known = sch.analyzer_at(read.place)
+            require_same_indices(known, consumer, read.place, buffer, functools.partial(expand, known))
     _rewrite_outside(sch, buffer, expand)
     sch.remove_stmt(sch.realize(name))
     sch.remove_alloc(buffer)
     for consumer in consumers:
         _require_inputs_kept(sch, before, realize, sch.realize(consumer.block.name))
         require_no_race(sch, consumer.block.name)
-
-
-def _require_no_wrapping_index(sch: Schedule, realize: BlockRealize, store: Store,
-                               consumers: Sequence[BlockRealize]) -> None:
-    """Values wrap around, indices do not: a value that may wrap is none to put into an index."""
-    if not dt.is_integer(store.value.dtype) or inside_of(sch, realize.block).same_everywhere(store.value):
-        return
-    for consumer in consumers:
-        indexed = (i for n in walk(consumer.block) if isinstance(n, (Load, Store)) for i in n.indices)
-        legal(not any(isinstance(n, Load) and n.buffer is store.buffer for i in indexed for n in walk(i)),
-              f"{store.value} may wrap around in {store.value.dtype}, and would not in an index of block "
-              f"{consumer.block.name}", realize, hint="keep the block, or compute the value in int64")
 
 
 def _rewrite(sch: Schedule, realize: BlockRealize, fn: Callable[[Node], Node | None]) -> None:

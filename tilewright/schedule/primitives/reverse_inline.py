@@ -22,7 +22,14 @@ from tilewright.schedule.analysis.ordering import order, order_of, place_in, req
 from tilewright.schedule.analysis.parts import meeting, parts_read, parts_written
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.primitive import primitive
-from tilewright.schedule.primitives.dissolving import inside_of, inverse_of, only_store, require_plain_loads, settled
+from tilewright.schedule.primitives.dissolving import (
+    inside_of,
+    inverse_of,
+    only_store,
+    require_plain_loads,
+    require_same_indices,
+    settled,
+)
 from tilewright.schedule.primitives.nest import bounds_to_check
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.scoped import in_scope
@@ -71,8 +78,13 @@ def reverse_compute_inline(sch: Schedule, block: BlockRV) -> None:
     inside = inside_of(sch, producer.block)
     at = {p: cast(p.dtype, e) for p, e in zip(points, source.indices, strict=True)}
     table = {v: settled(e, at, inside) for v, e in inverse.items()}
-    value = rewrite(substitute(store.value, table), lambda node: (
-        source.value if isinstance(node, Load) and node.buffer is buffer else None))
+
+    def expand(node: Node) -> Node | None:
+        return source.value if isinstance(node, Load) and node.buffer is buffer else None
+
+    consumed = substitute(store.value, table)
+    require_same_indices(inside, realize, consumed, buffer, expand)
+    value = rewrite(consumed, expand)
     indices = tuple(substitute(i, table) for i in store.indices)
     merged = producer.block.replace(
         body=Store(store.buffer, value, indices),
