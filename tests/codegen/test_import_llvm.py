@@ -210,3 +210,22 @@ def test_a_text_is_tried_for_the_target_and_found_without_help_of_the_folder(tmp
     (tmp_path / "json.py").write_text("raise SystemExit('not this one')")
     monkeypatch.chdir(tmp_path)
     call_half(halved("  %y = fmul float %x, 0.125\n  ret float %y"))
+
+
+@pytest.mark.parametrize("text, message", [
+    ("define i32 @tw_check_args(ptr %a, i32 %n, ptr %t, ptr %s) {\n  ret i32 0\n}\n", "defines tw_check_args"),
+    ("define weak void @tw_parallel(ptr %f, ptr %e, i64 %n) {\n  ret void\n}\n", "defines tw_parallel"),
+    ("define internal i32 @other(ptr %x) {\n  ret i32 0\n}\n@tw_free = alias i32 (ptr), ptr @other\n",
+     "defines tw_free"),
+    ("@tw_alloc = global ptr null\n", "defines tw_alloc"),
+    ("define i32 @TVMFFIFunctionCall(ptr %a) {\n  ret i32 0\n}\n", "defines TVMFFIFunctionCall"),
+    ("define i32 @__tvm_ffi_x(ptr %a) {\n  ret i32 0\n}\n", "defines __tvm_ffi_x"),
+    ("@table = global [3221225472 x i8] zeroinitializer\n", "have 3221225472 bytes, more than"),
+])
+def test_names_of_ours_and_more_data_than_fits(text, message):
+    with pytest.raises(CodegenError, match=message):
+        build(text + GEMV)
+
+
+def test_our_names_may_be_declared():
+    check(build("declare i32 @tw_num_threads()\n@sum = global [64 x i8] zeroinitializer\n" + GEMV))

@@ -352,6 +352,15 @@ def test_torch_tensors_that_require_grad_are_refused_while_torch_records(scale, 
     scale(Fake(f32(4), True), c)
 
 
+@pytest.mark.parametrize("name", ["A is B", "A, an b", "A.shape[0] is q, an int32", " is ", ", an ", "é"])
+def test_names_of_any_text_travel_in_their_table(name):
+    shape = (name + "0", name + "1")
+    s = Signature("f", (Param(name, "float32", shape, strides=(name + "2", 1)), Param("B", "int8", shape)),
+                  {name + "1": "int32"})
+    again = decode(encode(s))
+    assert again.params == s.params and str(again) == str(s) and again.symbol_types[name + "1"] == "int32"
+
+
 def test_signatures_travel_in_their_table():
     s = Signature("f", (Param("A", "float32", ("n", 4), alignment=64), Param("x", "float32"),
                         Param("B", "bool", ("n", ("mul", "m", 2)), strides=("s", 1)), Param("k", "int64"),

@@ -165,6 +165,40 @@ def test_a_forked_child_makes_its_own_pool():
     assert out == "fine True\n"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_forked_while_another_thread_builds_can_build():
+    out = python("""
+        import os, signal, threading, time, warnings
+        import numpy as np
+        import tilewright as tw
+        from tilewright import te
+        warnings.simplefilter("ignore")
+        def build(n):
+            A = te.placeholder((n,), name="A")
+            B = te.compute((n,), lambda i: A[i] + n, name="B")
+            out = np.zeros(n, "float32")
+            tw.build(te.create_prim_func([A, B]))(np.ones(n, "float32"), out)
+            return (out == n + 1).all()
+        stop, built = False, [build(999)]                  # what is imported at first use has been then
+        def work():
+            while not stop:
+                built.append(build(1000 + len(built)))
+        background = threading.Thread(target=work, daemon=True)
+        background.start()
+        for k in range(6):
+            time.sleep(0.05)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                os._exit(0 if build(10 + k) else 1)
+            assert os.waitpid(child, 0)[1] == 0, k
+        stop = True
+        background.join()
+        print("fine", all(built))
+    """, {"TILEWRIGHT_CACHE": "0"})
+    assert out == "fine True\n"
+
+
 def test_the_environment_sets_the_number_of_threads():
     code = "from tilewright.runtime import get_num_threads\nprint(get_num_threads())"
     assert python(code, {"TILEWRIGHT_NUM_THREADS": "5"}) == "5\n"

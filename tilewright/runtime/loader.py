@@ -16,8 +16,10 @@ from tilewright.runtime import elf, ffi, native, perf
 from tilewright.runtime.cpus import group_cpus
 from tilewright.support import config
 from tilewright.support.errors import CodegenError, with_hint
+from tilewright.support.locks import hold_over_fork
 
 _lock = threading.RLock()
+hold_over_fork(_lock, llvm.ffi.lib._lock)        # the second one: a thread in LLVM holds it, for a whole compilation
 _numbers = itertools.count()
 _object_cache: Callable[[str, Callable[[], bytes]], bytes] = lambda key, build: build()
 

@@ -5,7 +5,6 @@ import atexit
 import hashlib
 import shutil
 import tempfile
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode, signatures_in
 from tilewright.runtime.timing import BenchmarkResult
 from tilewright.support.errors import ArgumentError, LoadError, TargetError, described, no_attribute, with_hint
+from tilewright.support.locks import ForkSafeLock
 from tilewright.support.target import Target
 from tilewright.support.views import View, Viewed, readable_bytes
 
@@ -49,7 +49,7 @@ class Module(Viewed):
         self._functions: dict[str, Function] = {}
         self._imported: list[Module] = []
         self._library: Any = None
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     @classmethod
     def of_objects(cls, objects: Mapping[str, bytes], target: Target) -> Module:

@@ -160,11 +160,12 @@ class _Decoder:
         types: dict[str, str] = {}
         bound = [r for r in records if r[0] != _SCALAR]
         for r in bound:                          # the texts "A.shape[0] is n, an int32" name the symbols
-            for offset in filter(None, (r[5], r[6])):
+            for what, offset in filter(lambda of: of[1], (("shape", r[5]), ("strides", r[6]))):
                 for i in range(r[4]):
                     kind, text, value, _ = _DIM.unpack_from(self.data, offset + i * _DIM.size)
-                    if kind == _BIND:
-                        name, dtype = self.text(text).split(" is ", 1)[1].split(", an ")
+                    if kind == _BIND:            # either name may have " is " in it
+                        start = f"{self.text(r[2])}.{what}[{i}] is "
+                        name, dtype = self.text(text).removeprefix(start).rsplit(", an ", 1)
                         self.names[value], types[name] = name, dtype
         return Signature(self.text(self.header[6]), tuple(self.param(r) for r in records), types)
 

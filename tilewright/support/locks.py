@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from contextlib import AbstractContextManager
 from typing import Any
 
 
@@ -34,6 +35,24 @@ _alive: weakref.WeakSet[ForkSafeLock] = weakref.WeakSet()
 def _renew_all() -> None:
     for lock in list(_alive):
         lock.renew()
+
+
+def hold_over_fork(*locks: AbstractContextManager[Any]) -> None:
+    """Let fork() wait for the locks, and free them on both sides: a child finds in order what they guard.
+
+    Without this a child inherits a lock that another thread holds, and nobody in it ever frees it. Whoever holds one
+    of the locks may wait only for those after it.
+    """
+    def take() -> None:
+        for lock in locks:
+            lock.__enter__()
+
+    def free() -> None:
+        for lock in reversed(locks):
+            lock.__exit__(None, None, None)
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=take, after_in_parent=free, after_in_child=free)
 
 
 if hasattr(os, "register_at_fork"):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import llvmlite.binding as llvm
 
+from tilewright.runtime import native
 from tilewright.support.errors import CodegenError, described, with_hint
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import For, PrimFunc
@@ -13,6 +14,10 @@ from tilewright.tir.stmt import For, PrimFunc
 # of a module, or called: in the text as LLVM prints it
 _ASSEMBLY = re.compile(r"""^(?:module asm "|\s+(?:%\S+ = )?(?:\w+ )*?(?:call|invoke|callbr) [^"\n]*\basm [^"\n]*")""",
                        re.MULTILINE)
+# what generated code calls and is called by, defined in the text: a function, a variable or an alias
+_OURS = re.compile(rf"^(?:define [^\n]*?)?@({'|'.join(native.EXPORTS)}|TVMFFI\w+|__tvm_ffi_\w+)(?:\(| = )",
+                   re.MULTILINE)
+MOST_DATA = 1 << 30                       # bytes of the variables of a text: code reaches 2 GiB
 ANNOTATION = "pragma_import_llvm"
 ATTRIBUTE = "tilewright.import_llvm"      # of a flat function: its loops need not have survived
 
@@ -36,7 +41,8 @@ def imports_of(funcs: Iterable[PrimFunc]) -> list[str]:
 def link(module: llvm.ModuleRef, texts: Iterable[str]) -> None:
     """Add the definitions in texts to the module, for its own functions only.
 
-    Raises CodegenError for what LLVM does not accept, and for a symbol that is there already.
+    Raises CodegenError for what LLVM does not accept, for a symbol that is there already or that belongs to
+    Tilewright, and for variables of more than MOST_DATA bytes.
     """
     for text in texts:
         try:
@@ -50,6 +56,7 @@ def link(module: llvm.ModuleRef, texts: Iterable[str]) -> None:
             raise CodegenError(with_hint(f"{ANNOTATION}: the text has inline assembly, which cannot be assembled here",
                                          "call an intrinsic of LLVM, or a function of a library: call_extern"))
         other.triple, other.data_layout = module.triple, module.data_layout
+        _require_harmless(other)
         mine = [v.name for v in (*other.functions, *other.global_variables)
                 if not v.is_declaration and v.linkage == llvm.Linkage.external]
         try:
@@ -60,3 +67,17 @@ def link(module: llvm.ModuleRef, texts: Iterable[str]) -> None:
             value = module.get_function(name) if name in {f.name for f in module.functions} else \
                 module.get_global_variable(name)
             value.linkage = "internal"
+
+
+def _require_harmless(other: llvm.ModuleRef) -> None:
+    """Raise CodegenError for names that generated code relies on, and for more data than a process can load."""
+    taken = _OURS.search(str(other))
+    if taken:
+        raise CodegenError(with_hint(f"{ANNOTATION}: the text defines {taken[1]}, which is a name of Tilewright's own",
+                                     "give it another name; it may declare and call this one"))
+    layout = llvm.create_target_data(other.data_layout)
+    size = sum(layout.get_abi_size(v.global_value_type) for v in other.global_variables if not v.is_declaration)
+    if size > MOST_DATA:
+        raise CodegenError(with_hint(f"{ANNOTATION}: the variables of the text have {size} bytes, more than "
+                                     f"{MOST_DATA}",
+                                     "pass large memory as an argument"))
