@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import shutil
 import subprocess
 import sys
 
@@ -136,6 +137,24 @@ def test_names_that_c_has_already():
     assert c_names(signatures) == {
         "matmul": "matmul", "exp": "tilewright_exp", "main": "tilewright_main", "for": "tilewright_for",
         "a.b": "tilewright_a_b", "a-b": "tilewright_a_b_", "_x": "tilewright__x", "9x": "tilewright_9x"}
+
+
+TAKEN = ("expf linux unix static_cast typeof thread_local static_assert int64_t uint8_t NULL INT64_MAX errno mmap "
+         "getpid xor_eq co_await _Bool bool I puts").split()
+
+
+@needs_linker
+def test_the_header_compiles_beside_those_of_c(tmp_path):
+    if not sys.platform.startswith("linux"):
+        pytest.skip("the names are those of Linux")
+    assert list(c_names({n: Signature(n, ()) for n in TAKEN}).values()) == [f"tilewright_{n}" for n in TAKEN]
+    functions = {n: Signature(n, (Param(n, "int32"), Param("n", "int64", (n + "_extent",)))) for n in TAKEN}
+    (tmp_path / "taken.h").write_text(header(functions, "taken.h"))
+    headers = ("stdio", "errno", "math", "stdlib", "complex", "assert", "unistd", "sys/mman", "taken")
+    (tmp_path / "main.c").write_text("".join(f'#include "{name}.h"\n' for name in headers))
+    call([*export.linker(host_triple()), "-Wall", "-Werror", "-c", "main.c"], tmp_path)
+    if shutil.which("g++"):
+        call(["g++", "-x", "c++", "-fsyntax-only", "taken.h"], tmp_path)
 
 
 def test_the_header_says_what_is_expected():

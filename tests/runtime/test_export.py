@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import textwrap
 from pathlib import Path
@@ -192,6 +193,31 @@ def test_bad_files(tmp_path):
         kernels.scale().export_library(tmp_path / "x.txt")
     with pytest.raises(ArgumentError, match="there is no folder"):
         kernels.scale().save(tmp_path / "no" / "x.o")
+
+
+@pytest.mark.parametrize("size, pax", [
+    (2**62, {}), (2**80, {}), (64, {"size": str(2**70)}),
+    (64, {"GNU.sparse.map": "0,64", "GNU.sparse.size": str(2**37), "GNU.sparse.name": "lib.o"})])
+def test_an_archive_whose_sizes_are_wrong(tmp_path, size, pax):
+    info = tarfile.TarInfo("lib.o")
+    info.size, info.pax_headers = size, pax
+    (tmp_path / "f.tar").write_bytes(info.tobuf(tarfile.PAX_FORMAT if pax else tarfile.GNU_FORMAT) + bytes(10240))
+    with pytest.raises(LoadError, match="load_module: "):
+        load_module(tmp_path / "f.tar")
+
+
+def test_paths_that_no_file_has(tmp_path):
+    m = kernels.scale()
+    for path in ("a" * 5000 + ".o", "\ud800.o"):
+        with pytest.raises(ArgumentError, match="load_module: "):
+            load_module(path)
+        with pytest.raises(ArgumentError):
+            m.save(path)
+
+
+def test_a_linker_of_ones_own_that_makes_nothing(tmp_path):
+    with pytest.raises(CodegenError, match="has made no file"):
+        kernels.scale().export_library(tmp_path / "f.so", fcompile=lambda path, objects: None)
 
 
 def test_modules():

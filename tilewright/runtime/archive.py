@@ -34,8 +34,10 @@ def object_in(data: bytes, path: Path) -> bytes:
                 names = ", ".join(m.name for m in members[:4]) or "nothing"
                 raise LoadError(with_hint(f"load_module: {path} holds {names}, expected one object file",
                                           'write it with export_library("f.tar")'))
-            content = archive.extractfile(members[0])
-            assert content is not None
-            return content.read()
-    except (tarfile.TarError, EOFError, ValueError) as error:
+            start, size = members[0].offset_data, members[0].size
+            if members[0].issparse() or not 0 <= size <= len(data) - start:
+                raise LoadError(f"load_module: {path} is damaged: {members[0].name} is sparse, or larger than the "
+                                "archive that holds it")
+            return data[start:start + size]
+    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
         raise LoadError(f"load_module: {path} is no tar archive: {error}") from None

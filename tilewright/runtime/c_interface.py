@@ -5,7 +5,10 @@ message that Python programs get. It returns 0, or -1 with a text in tilewright_
 """
 from __future__ import annotations
 
+import ctypes
+import functools
 import re
+import sys
 from collections.abc import Mapping
 
 from tilewright.runtime.dtypes import dl_dtype
@@ -14,12 +17,16 @@ from tilewright.runtime.signature import Dim, Param, Signature, dim_text
 _TENSOR, _INT, _FLOAT = 7, 1, 3                 # type indices of a TVMFFIAny
 _C_TYPES = {"bool": "bool", "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t",
             "float8_e4m3fn": "uint8_t", "float8_e5m2": "uint8_t"}
+# of C and C++, and macros that compilers and the headers of C define; more by their form: `_is_reserved`
 _KEYWORDS = frozenset("""
-    alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue decltype
-    default delete do double else enum explicit export extern false float for friend goto if inline int long main
-    mutable namespace new noexcept not nullptr operator or private protected public register restrict return short
-    signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned using
-    virtual void volatile wchar_t while xor""".split())
+    alignas alignof and and_eq asm atomic_cancel atomic_commit atomic_noexcept auto bitand bitor bool break case catch
+    char class co_await co_return co_yield compl complex concept const const_cast consteval constexpr constinit continue
+    decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if
+    imaginary inline int long main mutable namespace new noexcept noreturn not not_eq nullptr operator or or_eq private
+    protected public register reinterpret_cast requires restrict return short signed sizeof static static_assert
+    static_cast struct switch synchronized template this thread_local throw true try typedef typeid typename typeof
+    typeof_unqual union unsigned using virtual void volatile while xor xor_eq
+    I assert errno i386 linux stderr stdin stdout unix""".split())
 # Functions of the C library and our own: a library that defines one takes it from the whole program.
 _LIBRARY = frozenset("""
     tilewright_last_error tilewright_set_num_threads
@@ -35,13 +42,31 @@ _LIBRARY = frozenset("""
 
 
 def c_names(signatures: Mapping[str, Signature]) -> dict[str, str]:
-    """The name in C of every function: its own one, or tilewright_NAME where C has that already."""
+    """The name in C of every function: its own one, or tilewright_NAME where C or its library has that already."""
     out: dict[str, str] = {}
     for name in signatures:
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)
-        free = plain == name and not name[0].isdigit() and not name.startswith("_") and name not in _KEYWORDS | _LIBRARY
+        free = plain == name and not name[0].isdigit() and not name.startswith("_") and not _is_reserved(name) \
+            and name not in _LIBRARY and not any(hasattr(library, name) for library in _libraries())
         out[name] = _unused(plain if free else f"tilewright_{plain}", set(out.values()))
     return out
+
+
+def _is_reserved(name: str) -> bool:
+    """True for a word of C or C++: a keyword, a name like `_Bool`, a type like `int64_t`, or a macro."""
+    return name in _KEYWORDS or re.fullmatch(r"_[A-Z_]\w*|\w+_t|[A-Z][A-Z0-9_]+", name, re.ASCII) is not None
+
+
+@functools.cache
+def _libraries() -> tuple[ctypes.CDLL, ...]:
+    """The C library of this machine, for the names that the list above has not."""
+    found = []
+    for path in ("libSystem.dylib",) if sys.platform == "darwin" else ("libc.so.6", "libm.so.6"):
+        try:
+            found.append(ctypes.CDLL(path))
+        except OSError:                                   # another C library: the list must do
+            continue
+    return tuple(found)
 
 
 def _unused(name: str, used: set[str]) -> str:
@@ -56,7 +81,7 @@ def _parameters(s: Signature) -> dict[str, str]:
     for name in (*(p.name for p in s.params), *s.symbols):
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)
         plain = f"_{plain}" if plain[:1].isdigit() else plain
-        out[name] = _unused(f"{plain}_" if plain in _KEYWORDS else plain, set(out.values()))
+        out[name] = _unused(f"{plain}_" if _is_reserved(plain) else plain, set(out.values()))
     return out
 
 

@@ -56,6 +56,10 @@ def as_path(method: str, path: object) -> Path:
     """path as a Path. Raises ArgumentError, with the method's name, for something else."""
     if not isinstance(path, (str, Path)) or not str(path) or "\0" in str(path):
         raise ArgumentError(f"{method}: {described(path)} is not a path")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise ArgumentError(f"{method}: {ascii(str(path))} cannot be the name of a file") from None
     return Path(path)
 
 

@@ -16,7 +16,15 @@ from tilewright.runtime.loader import Library, hold_threads_at_exit, host_triple
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode, signatures_in
 from tilewright.runtime.timing import BenchmarkResult
-from tilewright.support.errors import ArgumentError, LoadError, TargetError, described, no_attribute, with_hint
+from tilewright.support.errors import (
+    ArgumentError,
+    CodegenError,
+    LoadError,
+    TargetError,
+    described,
+    no_attribute,
+    with_hint,
+)
 from tilewright.support.locks import ForkSafeLock
 from tilewright.support.target import Target
 from tilewright.support.views import View, Viewed, readable_bytes
@@ -179,7 +187,11 @@ class Module(Viewed):
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
             objects = Path(folder, "lib.o")
             self.save(objects)
-            link(str(export.as_path("export_library", path)), [str(objects)])
+            made = export.as_path("export_library", path)
+            link(str(made), [str(objects)])
+            if not made.is_file():
+                raise CodegenError(with_hint(f"export_library: the given linker has made no file {made}",
+                                             "fcompile(path, objects) writes the library to path"))
 
     def export_header(self, path: str | Path) -> None:
         """Write a C header (.h) with a prototype of each function: `int NAME(const float *A, float *B, int64_t n);`.
@@ -251,9 +263,9 @@ def load_module(path: str | Path) -> Module:
     Raises LoadError when the file is damaged or not one that Tilewright wrote: before any of its code can run.
     """
     path = export.as_path("load_module", path)
-    if not path.is_file():
-        raise ArgumentError(f"load_module: there is no file {path}")
     try:
+        if not path.is_file():
+            raise ArgumentError(f"load_module: there is no file {path}")
         data = path.read_bytes()
     except OSError as error:
         raise ArgumentError(f"load_module: {path} cannot be read: {error.strerror}") from None
