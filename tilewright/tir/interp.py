@@ -41,6 +41,8 @@ def run(
     """
     if isinstance(func, IRModule):
         functions = hook("tir.link")(func.functions)
+        if not functions:
+            raise InterpreterError("run takes a PrimFunc, not a module without functions")
         return run(functions.get("main") or next(iter(functions.values())), *args, check=check, externs=externs)
     arrays, scalars, symbols = _bind(func, args)
 
