@@ -176,6 +176,7 @@ def test_bfloat16_arrays_and_tensors():
 
 
 SCALARS = [
+    ("bool", np.True_, 1), ("bool", np.False_, 0), ("int32", np.True_, 1),
     ("int32", 7, 7), ("int32", -1, -1), ("int32", True, 1), ("int64", -(2**63), -(2**63)), ("int8", -128, -128),
     ("uint8", 255, 255), ("uint32", 2**32 - 1, 2**32 - 1), ("bool", True, 1), ("bool", 0, 0),
     ("int32", np.int64(5), 5),
@@ -194,7 +195,7 @@ def test_integer_scalars(dtype, value, slot):
     ("int8", 128, r"is 128, expected a value that fits int8"),
     ("uint8", -1, r"is -1, expected a value that fits uint8"),
     ("bool", 2, r"is 2, expected a value that fits bool"),
-    ("int64", 2**63, r"argument k is an int of more than 64 bits, expected a number of type int64"),
+    ("int64", 2**63, r"argument k is an int beyond those of int64, expected a number of type int64"),
     ("int32", 1.5, r"argument k is a float, expected a number of type int32"),
     ("float32", "x", r"argument k is a string, expected a number of type float32"),
     ("float32", None, r"argument k is None, expected a number of type float32"),

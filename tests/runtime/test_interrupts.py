@@ -31,8 +31,9 @@ def scheduled(parallel):
 
 
 @pytest.mark.parametrize("parallel", [False, True], ids=["serial", "parallel"])
-def test_what_is_no_exception_leaves_the_kernel_as_it_was_raised(parallel):
-    stops = [KeyboardInterrupt(), SystemExit(3), Stop("enough")]
+def test_what_a_function_raises_leaves_the_kernel_as_it_was(parallel):
+    stops = [KeyboardInterrupt(), SystemExit(3), Stop("enough"), ZeroDivisionError("boom"), KeyError("key"),
+             ValueError("two\nlines")]
 
     @tw.register_func("tests.interrupts.stop", override=True)
     def stop(which, i):
@@ -49,7 +50,7 @@ def test_what_is_no_exception_leaves_the_kernel_as_it_was_raised(parallel):
             tw.get_global_func("tests.interrupts.stop")(which, 0)
         assert caught.value is raised
     out = np.zeros(8, "int32")
-    f(out, 3)                                     # nothing of it is left
+    f(out, len(stops))                               # nothing of it is left
     assert out.tolist() == list(range(8))
 
 

@@ -59,10 +59,11 @@ class Function:
     def _second_try(self, args: tuple[Any, ...], error: BaseException) -> Any:
         """Call with converted arguments where the fast conversion gave up; raise the clearest error otherwise.
 
-        The fast conversion gives up, before the function runs, on read-only and bfloat16 NumPy arrays.
+        The fast conversion gives up, before the function runs, on read-only and bfloat16 NumPy arrays; it makes an
+        object of a NumPy bool, which the argument checker refuses.
         """
         raised_inside = getattr(error, "__tvm_ffi_error__", None)
-        if raised_inside is None:
+        if raised_inside is None or any(isinstance(a, np.bool_) for a in args) and _is_refusal(error, self.name):
             converted = self.convert(args)
             try:
                 return self._native(*converted)
@@ -106,7 +107,7 @@ class Function:
 
     def _convert(self, p: Param, arg: Any) -> Any:
         if not isinstance(arg, np.ndarray) and not hasattr(arg, "__dlpack__"):
-            return arg
+            return bool(arg) if isinstance(arg, np.bool_) else arg
         if isinstance(arg, Tensor):
             if p.written and not arg.writable:
                 raise self._read_only(p, "tensor")

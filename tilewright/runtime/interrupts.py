@@ -1,7 +1,7 @@
-"""What a packed Python function was stopped by: Ctrl-C, `sys.exit`, and whatever else is no Exception.
+"""What a packed Python function was stopped by: an error of its own, Ctrl-C, `sys.exit`.
 
-tvm-ffi carries an error as a kind and a message, so that KeyboardInterrupt would arrive as a RuntimeError, which
-programs catch. What was raised is kept here while the native frames unwind, and raised again behind them.
+tvm-ffi carries an error as a kind and a message, and knows few kinds: KeyboardInterrupt would arrive as a RuntimeError,
+which programs catch. What was raised is kept here while the native frames unwind, and raised again behind them.
 """
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def keep(stop: BaseException) -> None:
 
 def taken(error: BaseException) -> BaseException | None:
     """What `keep` was told, where error is what native code has made of it; it is forgotten then."""
-    if _kept and (str(error) == str(_kept[0]) or _IN_A_LOOP in str(error)):
+    said = (str(error), *map(str, error.args))       # the text of a KeyError is in quotes once more
+    if _kept and (str(_kept[0]) in said or _IN_A_LOOP in said[0]):
         return _kept.pop()
     return None

@@ -16,7 +16,7 @@ def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None =
                   override: bool = False) -> Any:
     """Enter f in the table under `name`; without f, a decorator. Tensor arguments reach it as `Tensor`.
 
-    KeyboardInterrupt, SystemExit and whatever else is no Exception leave a kernel that calls f as they are.
+    What f raises leaves a kernel that calls f as it is, with its type.
     Raises ArgumentError when the name is taken and `override` is not set.
     """
     if callable(name):
@@ -32,8 +32,6 @@ def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None =
         def call(*args: Any) -> Any:
             try:
                 return _native_result(function(*map(wrap_result, args)))
-            except Exception:
-                raise
             except BaseException as stop:
                 interrupts.keep(stop)
                 raise

@@ -267,7 +267,7 @@ say:
   %what = phi ptr [ $"an object that is neither a tensor nor a number", %entry ], [ $"None", %none ],
                   [ $"an int", %int ], [ $"a bool", %bool ], [ $"a float", %float ], [ $"a tensor", %tensor ],
                   [ $"a string", %string ], [ $"a function", %function ], [ $"a list or tuple", %list ],
-                  [ $"a dict", %map ], [ $"an int of more than 64 bits", %big ]
+                  [ $"a dict", %map ], [ $"an int beyond those of int64", %big ]
   call void @tw_say(ptr %m, ptr $" is %s, expected ", ptr %what)
   %kind = load i32, ptr %p, align 4
   %scalar = icmp eq i32 %kind, 1
