@@ -296,8 +296,8 @@ def size(shape: Shape) -> int:
 
 
 def _affordable(shape: Shape, bits: int, within: object) -> bool:
-    """Shapes of at most a million expressions; with a range of x, which there are many of, of at most 20,000."""
-    return size(shape) * (1 << bits * shape.constants) <= (1_000_000 if within is None else 20_000)
+    """Shapes of at most a million expressions; with a range of x, which there are many of, of at most 5,000."""
+    return size(shape) * (1 << bits * shape.constants) <= (1_000_000 if within is None else 5_000)
 
 
 if __name__ == "__main__":
