@@ -12,8 +12,8 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.node import Node, rewrite, substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Store
+from tilewright.tir.node import Node, children, rewrite, substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store
 
 
 def only_store(sch: Schedule, realize: BlockRealize) -> Store:
@@ -94,7 +94,9 @@ def require_same_indices(known: Analyzer, realize: BlockRealize, node: Node, buf
 
     Arithmetic on what is loaded wraps around; in an index, arithmetic on variables alone does not.
     """
-    places = [i for n in walk(node) if isinstance(n, (Load, Store)) for i in n.indices]
+    own = [node] if not isinstance(node, Stmt) or isinstance(node, Block) else [
+        c for c in children(node) if isinstance(c, Expr)]                  # the statements below it are not asked about
+    places = [i for part in own for n in walk(part) if isinstance(n, (Load, Store)) for i in n.indices]
     if isinstance(node, For):
         places += [node.min, node.extent]
     elif isinstance(node, BlockRealize):

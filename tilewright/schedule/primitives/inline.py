@@ -61,19 +61,17 @@ def compute_inline(sch: Schedule, block: BlockRV) -> None:
         return substitute(store.value, {v: settled(e, at, known) for v, e in inverse.items()})
 
     for consumer in consumers:
+        places: list[tuple[Analyzer, Node]] = [(inside_of(sch, consumer.block), consumer.block)]
+        places += [(sch.analyzer_at(read.place), read.place) for read in outside_of(before).of(consumer, buffer)]
+        for known, place in places:
+            require_same_indices(known, consumer, place, buffer, functools.partial(expand, known))
+    for consumer in consumers:
         outside = outside_of(before).of(consumer, buffer)
         if not outside or reads(consumer.block, buffer):
             require_plain_loads(consumer, buffer)
-            known = inside_of(sch, consumer.block)
-            fn = functools.partial(expand, known)
-            for part in (consumer.block.body, consumer.block.init):
-                if part is not None:
-                    require_same_indices(known, consumer, part, buffer, fn)
-            _rewrite(sch, consumer, fn)
+            _rewrite(sch, consumer, functools.partial(expand, inside_of(sch, consumer.block)))
         for read in outside:
             require_scalar(consumer, read.use.node, buffer)
-            known = sch.analyzer_at(read.place)
-            require_same_indices(known, consumer, read.place, buffer, functools.partial(expand, known))
     _rewrite_outside(sch, buffer, expand)
     sch.remove_stmt(sch.realize(name))
     sch.remove_alloc(buffer)
