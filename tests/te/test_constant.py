@@ -9,6 +9,7 @@ from tilewright import te, tir
 from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.support.errors import IRError, ScheduleError, StructuralError, TensorExpressionError
+from tilewright.tir.table import text_of
 
 WINDOW = np.hanning(20).astype("float32")
 
@@ -92,6 +93,30 @@ def test_an_index_from_data_is_cut():
     np.testing.assert_array_equal(value(guarded), np.pad(WINDOW, 1))
     with pytest.raises(TensorExpressionError, match="index 0 runs from 0 to 20, outside of the shape"):
         te.compute((21,), lambda i: WINDOW[i])
+
+
+@pytest.mark.parametrize("factor, shift", [(8, 1), (8, 7), (16, 3), (32, 20)])
+def test_vectors_that_begin_before_a_table_or_end_behind_it(factor, shift):
+    n = 20 + shift
+    padded = te.compute((n + 12,), lambda i: te.if_then_else(te.all(i >= shift, i < n), WINDOW[i - shift], 0.0))
+    s = te.create_schedule(padded.op)
+    s[padded].vectorize(s[padded].split(padded.op.axis[0], factor)[1])
+    np.testing.assert_array_equal(value(padded, schedule=s), np.pad(WINDOW, (shift, 12)))
+
+
+def test_indices_of_small_types_reach_the_elements_that_they_can_name():
+    program = f"""
+@T.prim_func
+def read(I: T.Buffer((8,), "KIND"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    for i in T.vectorized(8):
+        B[i] = T.table("int32", "{text_of(np.arange(300), "int32")}", I[i])
+    for i in range(8):
+        C[i] = T.table("int32", "{text_of(np.arange(300), "int32")}", I[i])
+"""
+    for kind, last in (("int8", 127), ("uint8", 255), ("int16", 299)):
+        index, outs = np.array([0, 1, 5, 43, 100, last, 20, 3], kind), np.zeros((2, 8), "int32")
+        tw.build(from_source(program.replace("KIND", kind)))(index, *outs)
+        np.testing.assert_array_equal(outs, [index, index])
 
 
 def test_programs_with_tables_print_parse_compile_and_differ():

@@ -5,12 +5,13 @@ import hashlib
 
 from tilewright.codegen.llvm.builder import bytes_literal
 from tilewright.codegen.llvm.context import CALLS, FunctionEmitter, constant_of, emits
+from tilewright.codegen.llvm.index import index as wide_index
 from tilewright.codegen.llvm.types import memory_type, register_type
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Call, Expr, IntImm, Ramp, StringImm
 from tilewright.tir.table import array_of
 
-_BEHIND = 64                    # elements behind the last, for vectors that start inside
+_MARGIN = 64                    # elements before the first and behind the last, for vectors that are partly outside
 
 
 @emits(CALLS, "table")
@@ -20,13 +21,16 @@ def emit_table(fn: FunctionEmitter, e: Call) -> str:
     assert isinstance(data, StringImm)
     element, lanes = dt.parse(e.type)
     values = array_of(data.value, element)
-    raw = values.tobytes() + bytes(_BEHIND * values.itemsize)
+    margin = bytes(_MARGIN * values.itemsize)
+    raw = margin + values.tobytes() + margin
     name = f".table.{hashlib.blake2b(raw, digest_size=8).hexdigest()}.{element}"
-    base = fn.module.global_data(
+    table = fn.module.global_data(
         name, f"private unnamed_addr constant [{len(raw)} x i8] {bytes_literal(raw)}, align 64")
-    if isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == 1 and lanes <= _BEHIND:
-        at = _cut(fn, index.base, len(values) - 1)
-        return _load(fn, base, element, e.type, _wide(fn, index.base, at))
+    base = fn.value(f"getelementptr i8, ptr {table}, i64 {len(margin)}")
+    if isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == 1 and lanes <= _MARGIN:
+        first = fn.call("smax", "i64", (("i64", wide_index(fn, index.base)), ("i64", str(-_MARGIN))))
+        first = fn.call("smin", "i64", (("i64", first), ("i64", str(len(values) - 1))))
+        return _load(fn, base, element, e.type, first)
     at = _cut(fn, index, len(values) - 1)
     if lanes == 1:
         return _load(fn, base, element, element, _wide(fn, index, at))
@@ -40,7 +44,7 @@ def emit_table(fn: FunctionEmitter, e: Call) -> str:
 
 def _cut(fn: FunctionEmitter, index: Expr, last: int) -> str:
     """The index, or the last one of the table where it is beyond (as unsigned numbers)."""
-    type_ = register_type(index.dtype)
+    type_, last = register_type(index.dtype), min(last, (1 << dt.bits_of(index.dtype)) - 1)
     return fn.call("umin", type_, ((type_, fn.expr(index)), (type_, constant_of(index.dtype, last))))
 
 
