@@ -46,6 +46,12 @@ class Analyzer(Context):
         looked at too.
         """
         atom = self.var_atom(var)
+        if type(min) is IntImm and type(extent) is IntImm:       # most loops: two numbers, and no fact beside them
+            first, last = min.value, min.value + extent.value - 1
+            self.limits[atom] = Linear({}, first), Linear({}, last)
+            self._learn(atom, (first, last))
+            self.forget()
+            return
         low = form_of(self, min) if isinstance(min, Expr) else Linear({}, int(min))
         if reads_memory(min) or reads_memory(extent):
             self.forget()                                # the memory may have changed since the loop read its bounds

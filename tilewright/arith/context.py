@@ -99,8 +99,7 @@ class Context:
 
     def compound(self, kind: str, a: Linear, b: Linear) -> Linear:
         """The form of the one atom `kind`(a, b): div, mod, min or max."""
-        exact = all(x.exact for x in a.terms) and all(x.exact for x in b.terms)
-        return Linear({self.intern((kind, a.key, b.key), kind, (a, b), exact=exact): 1})
+        return Linear({self.intern((kind, a.key, b.key), kind, (a, b), exact=a.exact and b.exact): 1})
 
     def product(self, factors: list[Atom]) -> Atom:
         """The atom of a product; products inside are flattened."""
@@ -213,7 +212,7 @@ class Context:
 
     def fits(self, form: Linear, dtype: str) -> bool:
         """True when an expression of dtype that is written as form has the value of form: it cannot wrap around."""
-        if self.in_place and all(a.exact for a in form.terms):
+        if self.in_place and form.exact:
             return True
         least, most = dt.integer_range(dtype)
         lo, hi = self.bounds_of(form)

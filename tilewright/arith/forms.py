@@ -25,18 +25,18 @@ def form_of(ctx: Context, e: Expr) -> Linear:
     Of an index, its value. Of a value, an integer that is congruent to it: sums and products are taken in the
     integers, and only where ctx.fits the form is the value.
     """
+    cls = type(e)
+    if cls is IntImm:
+        return Linear({}, e.value)  # type: ignore[attr-defined]
     found = ctx.forms.get(id(e))
     if found is not None:
         return found[1]
-    cls = type(e)
     if cls is Binary:
         form = READINGS.get(e.op, _opaque)(ctx, e)  # type: ignore[attr-defined]
         if ctx.in_place and not ctx.is_plain(e) and not _keeps_wrapping(ctx, form, e):
             form = _opaque(ctx, e)
     elif cls is Var:
         form = _variable(ctx, e)
-    elif cls is IntImm:
-        return Linear({}, e.value)  # type: ignore[attr-defined]
     else:
         form = _NODES.get(cls, _opaque)(ctx, e)
     ctx.forms[id(e)] = (e, form)
@@ -45,7 +45,7 @@ def form_of(ctx: Context, e: Expr) -> Linear:
 
 def _keeps_wrapping(ctx: Context, form: Linear, e: Expr) -> bool:
     """True when form still says that e, an index with data in it, wraps around: data may have cancelled out of it."""
-    if any(not a.exact for a in form.terms):
+    if not form.exact:
         return True
     with ctx.places(False):
         return ctx.fits(form, e.dtype)
@@ -160,7 +160,7 @@ def _select(ctx: Context, e: Any) -> Linear:
         return x
     if not ctx.holds(x, e.dtype) or not ctx.holds(y, e.dtype):
         return _opaque(ctx, e)
-    exact = all(t.exact for t in x.terms) and all(t.exact for t in y.terms)
+    exact = x.exact and y.exact
     key = ("select", lazy, structural_key(known), x.key, y.key)
     return Linear({ctx.intern(key, "select", (lazy, known, x, y), exact=exact): 1})
 
@@ -202,7 +202,7 @@ def _type_bounds(ctx: Context, e: Expr) -> Bounds:
 
 
 def _is_index(ctx: Context, e: Binary) -> bool:
-    return all(a.exact for x in (e.a, e.b) for a in form_of(ctx, x).terms)
+    return form_of(ctx, e.a).exact and form_of(ctx, e.b).exact
 
 
 _NODES: dict[type, Callable[[Context, Any], Linear]] = {Cast: _cast, Select: _select, Call: _call}

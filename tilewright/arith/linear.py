@@ -44,6 +44,14 @@ class Linear:
             self._key = (frozenset(self.terms.items()), self.const)
         return self._key
 
+    @property
+    def exact(self) -> bool:
+        """True when no atom in it can wrap around."""
+        for atom in self.terms:
+            if not atom.exact:
+                return False
+        return True
+
     def plus(self, other: Linear, scale: int = 1) -> Linear:
         """self + scale * other."""
         if not other.terms:

@@ -1,8 +1,9 @@
 """The base class of the IR and the only traversals: walk, rewrite and substitute."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from operator import is_
 from typing import Any, TypeVar
 
 from tilewright.support.registry import hook
@@ -17,24 +18,33 @@ _CHILD_TYPES = {
     "tuple[Expr, ...]", "tuple[Stmt, ...]", "tuple[Range, ...]", "tuple[IterVar, ...]",
     "tuple[BufferRegion, ...]", "tuple[MatchBuffer, ...]",
 }
-_CHILDREN: dict[type, tuple[str, ...]] = {}
-_WALKED: dict[type, tuple[str, ...]] = {}                      # the same, last child first
-_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+class _Names(dict[type, tuple[str, ...]]):
+    """Names of fields of each class; `choose` finds those of a class that is asked for the first time."""
+    __slots__ = ("choose",)
+
+    def __init__(self, choose: Callable[[type], Iterable[str]]) -> None:
+        self.choose = choose
+
+    def __missing__(self, cls: type) -> tuple[str, ...]:
+        found = self[cls] = tuple(self.choose(cls))
+        return found
+
+
+_FIELDS = _Names(lambda cls: [f.name for f in fields(cls)])
+_CHILDREN = _Names(lambda cls: [f.name for f in fields(cls) if f.type in _CHILD_TYPES])
+_WALKED = _Names(lambda cls: _CHILDREN[cls][::-1])             # last child first
 
 
 def field_names(cls: type) -> tuple[str, ...]:
     """Names of all fields of a node class, in order."""
-    if cls not in _FIELDS:
-        _FIELDS[cls] = tuple(f.name for f in fields(cls))
     return _FIELDS[cls]
 
 
 def child_names(cls: type) -> tuple[str, ...]:
     """Names of the fields of a node class that hold its children, in order."""
-    found = _CHILDREN.get(cls)
-    if found is None:
-        found = _CHILDREN[cls] = tuple(f.name for f in fields(cls) if f.type in _CHILD_TYPES)
-    return found
+    return _CHILDREN[cls]
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -47,7 +57,7 @@ class Node:
     def replace(self: N, **changed: Any) -> N:
         """A copy with some fields changed."""
         cls = type(self)
-        return cls(*[changed[k] if k in changed else getattr(self, k) for k in field_names(cls)])
+        return cls(*[changed[k] if k in changed else getattr(self, k) for k in _FIELDS[cls]])
 
     def same_as(self, other: object) -> bool:
         return self is other
@@ -61,7 +71,7 @@ class Node:
 
 def children(node: Node) -> Iterator[Node]:
     """The direct children of node, in field order."""
-    for name in child_names(type(node)):
+    for name in _CHILDREN[type(node)]:
         value = getattr(node, name)
         if type(value) is tuple:
             yield from value
@@ -72,14 +82,12 @@ def children(node: Node) -> Iterator[Node]:
 def map_children(node: N, fn: Callable[[Node], Any]) -> N:
     """node with fn applied to every child; node itself when nothing changed."""
     changed: dict[str, Any] = {}
-    for name in child_names(type(node)):
+    for name in _CHILDREN[type(node)]:
         old = getattr(node, name)
         if type(old) is tuple:
-            new: Any = [fn(x) for x in old]
-            for a, b in zip(old, new, strict=True):
-                if a is not b:
-                    changed[name] = tuple(new)
-                    break
+            new: Any = tuple(map(fn, old))
+            if not all(map(is_, old, new)):
+                changed[name] = new
         elif old is not None:
             new = fn(old)
             if new is not old:
@@ -93,10 +101,7 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:                                               # not by `children`: this is the hottest loop there is
         top = stack.pop()
         yield top
-        names = _WALKED.get(type(top))
-        if names is None:
-            names = _WALKED[type(top)] = child_names(type(top))[::-1]
-        for name in names:
+        for name in _WALKED[type(top)]:
             value = getattr(top, name)
             if type(value) is tuple:
                 stack.extend(value[::-1])
@@ -115,7 +120,7 @@ def rewrite(node: Node, fn: Callable[[Node], Node | None]) -> Any:
         seen = done.get(id(old))
         if seen is not None:
             return seen[1]
-        new = map_children(old, visit)
+        new = map_children(old, visit) if _CHILDREN[type(old)] else old
         out = fn(new)
         if out is None:
             out = new
@@ -137,4 +142,17 @@ def substitute(node: N, table: Mapping[Any, Node]) -> N:
     """node with every use of a key (a Var, by identity) replaced by its value."""
     if not table:
         return node
-    return rewrite(node, table.get)
+    done: dict[int, tuple[Node, Node]] = {}          # as in `rewrite`; what has no children needs no note
+
+    def visit(old: Node) -> Node:
+        if not _CHILDREN[type(old)]:
+            return table.get(old, old)
+        seen = done.get(id(old))
+        if seen is not None:
+            return seen[1]
+        new = map_children(old, visit)
+        out = table.get(new, new)
+        done[id(old)] = (old, out)
+        return out
+
+    return visit(node)  # type: ignore[return-value]
