@@ -124,6 +124,18 @@ def test_packed_functions_get_tensors_numbers_and_strings() -> None:
     assert seen == [((2, 3), "float32", "text")] and result[0] == 7
 
 
+@pytest.mark.parametrize("value", [5, 2**63 - 1, 2**63, 2**64 - 1])
+def test_uint64_reaches_packed_functions_and_comes_back(value: int) -> None:
+    seen: list[object] = []
+    runtime.register_func("test.codegen.seen", seen.append, override=True)
+    x = Var("x", "uint64")
+    body = seq([Evaluate(call_packed("test.codegen.seen", x)), Evaluate(Call("ret", (x,), "uint64"))])
+    f = module(flat("tells", [], body, (x,)))["tells"]
+    runtime.register_func("test.codegen.tells", f, override=True)
+    assert f(value) == value == runtime.get_global_func("test.codegen.tells")(value)
+    assert seen == [value, value]
+
+
 def first_of(buffer: object, columns: object) -> object:
     from tilewright.tir.conversion import convert
     return Call("access_ptr", (Load(view(buffer), (IntImm(0),)), IntImm(2), convert(columns)), "handle")

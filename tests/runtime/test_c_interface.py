@@ -108,7 +108,7 @@ def test_the_same_file_serves_tvm_ffi(tmp_path):
 
 
 SCALARS = {"bool": True, "int8": -7, "uint8": 250, "int16": -300, "uint16": 65000, "int32": -70000, "int64": -2**40,
-           "float32": 0.1, "float64": 0.1, "float16": 0.1, "bfloat16": 0.1}
+           "uint64": 2**63 + 2**40, "float32": 0.1, "float64": 0.1, "float16": 0.1, "bfloat16": 0.1}
 
 
 @needs_linker

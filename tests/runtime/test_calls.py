@@ -179,7 +179,8 @@ SCALARS = [
     ("bool", np.True_, 1), ("bool", np.False_, 0), ("int32", np.True_, 1),
     ("int32", 7, 7), ("int32", -1, -1), ("int32", True, 1), ("int64", -(2**63), -(2**63)), ("int8", -128, -128),
     ("uint8", 255, 255), ("uint32", 2**32 - 1, 2**32 - 1), ("bool", True, 1), ("bool", 0, 0),
-    ("int32", np.int64(5), 5),
+    ("int32", np.int64(5), 5), ("uint64", 2**63 - 1, 2**63 - 1), ("uint64", 2**63, -(2**63)), ("uint64", 2**64 - 1, -1),
+    ("uint64", np.uint64(2**64 - 2), -2), ("float64", 2**64, np.float64(2.0**64).view("int64")),
 ]
 
 
@@ -195,6 +196,11 @@ def test_integer_scalars(dtype, value, slot):
     ("int8", 128, r"is 128, expected a value that fits int8"),
     ("uint8", -1, r"is -1, expected a value that fits uint8"),
     ("bool", 2, r"is 2, expected a value that fits bool"),
+    ("uint64", -1, r"is -1, expected a value that fits uint64"),
+    ("uint64", 2**64, r"argument k is an int beyond those of int64, expected a number of type uint64"),
+    ("uint32", 2**63, r"argument k is an int beyond those of int64, expected a number of type uint32"),
+    ("float64", 10**400, r"argument k is an int beyond those of int64, expected a number of type float64"),
+    ("int64", np.timedelta64(1, "s"), r"argument k is of type numpy.timedelta64, expected a number of type int64"),
     ("int64", 2**63, r"argument k is an int beyond those of int64, expected a number of type int64"),
     ("int32", 1.5, r"argument k is a float, expected a number of type int32"),
     ("float32", "x", r"argument k is a string, expected a number of type float32"),
@@ -207,18 +213,27 @@ def test_scalars_that_do_not_fit(dtype, value, message):
         kernels.probe(Param("k", dtype))["f"](np.zeros(32, "int64"), value)
 
 
+def rounded_once(v):
+    """v as a bfloat16: float32 has the range, so it is the multiple of the last place that is nearest to v."""
+    if not np.isfinite(v) or v == 0 or abs(v) > 1e38 or abs(v) < 1e-37:
+        return ml_dtypes.bfloat16(v)
+    place = 2.0 ** (np.frexp(v)[1] - 8)
+    return ml_dtypes.bfloat16(np.rint(v / place) * place)
+
+
 def test_float_scalars_arrive_as_numpy_rounds_them():
     values = [0.0, -0.0, 1.5, 1e-8, 6e-8, 65504.0, 65519.9, 65520.0, 1e9, -np.inf, np.nan, 2.0**-24, 2.0**-25, 3e-5]
     rng = np.random.default_rng(0)
     values += list(rng.standard_normal(50) * 10.0 ** rng.integers(-8, 6, 50)) + [3]
+    values += [1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-8 + 2.0**-40, 1 + 3 * 2.0**-11 - 2.0**-40, 65520 - 2.0**-20]
+    values += [1e300, 1e-300]
     out = np.zeros(32, "int64")
     f = kernels.probe(*[Param(f"x{i}", d) for i, d in enumerate(("float16", "bfloat16", "float32", "float64"))])["f"]
     for v in values:
         f(out, v, v, v, v)
-        single = np.float32(v)                             # through float32, as the checker documents it
         with np.errstate(over="ignore"):
-            want = [np.float16(single).view("uint16"), ml_dtypes.bfloat16(single).view("uint16"),
-                    single.view("uint32"), np.float64(v).view("uint64")]
+            want = [np.float16(v).view("uint16"), rounded_once(v).view("uint16"),
+                    np.float32(v).view("uint32"), np.float64(v).view("uint64")]
         got = [int(x) & (1 << 64) - 1 for x in out[1:5]]
         if np.isnan(v):
             halves = np.array([got[0]], "uint16").view("float16"), np.array([got[1]], "uint16").view(ml_dtypes.bfloat16)

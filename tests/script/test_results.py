@@ -40,6 +40,22 @@ def test_numbers_of_every_kind_are_returned():
     assert "def successor(a: T.int32) -> T.int32:" in str(successor) and "-> T.float16:" in str(half)
 
 
+@pytest.mark.parametrize("x", [0, 2**63 - 1, 2**63, 2**64 - 1])
+def test_uint64_has_its_whole_range(x):
+    @T.prim_func
+    def inverted(x: T.uint64, C: T.Buffer((1,), "uint64")) -> T.uint64:
+        C[0] = x
+        T.ret(~x)
+
+    c, d = np.zeros(1, "uint64"), np.zeros(1, "uint64")
+    f = tw.build(inverted)
+    for call in (lambda: f(x, c), lambda: f(np.uint64(x), C=c), lambda: f(C=c, x=x),
+                 lambda: interp.run(inverted, x, c)):
+        c[0] = 1
+        assert call() == int(~np.uint64(x)) and c[0] == x
+    assert f.time_evaluator("inverted", number=2)(x, d).min > 0 and d[0] == x
+
+
 def test_each_way_through_a_function_returns():
     @T.prim_func
     def total(A: T.Buffer((4,), "float32"), n: T.int32) -> T.float32:

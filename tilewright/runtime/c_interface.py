@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from tilewright.runtime.dtypes import dl_dtype
 from tilewright.runtime.signature import Dim, Param, Signature, dim_text
 
-_TENSOR, _INT, _FLOAT = 7, 1, 3                 # type indices of a TVMFFIAny
+_TENSOR, _INT, _FLOAT, _POINTER = 7, 1, 3, 4    # type indices of a TVMFFIAny
 _C_TYPES = {"bool": "bool", "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t",
             "float8_e4m3fn": "uint8_t", "float8_e5m2": "uint8_t"}
 # of C and C++, and macros that compilers and the headers of C define; more by their form: `_is_reserved`
@@ -185,7 +185,7 @@ class _Entry:
         self._do(f"%args = alloca [{count} x %any], align 16", "%ret = alloca %any, align 16")
         for k, p in enumerate(s.params):
             kind, value = self._tensor(k, p) if p.is_buffer else self._scalar(k, p)
-            self._field("[1 x %any]", "%args", k, 0, f"i32 {kind}")
+            self._field("[1 x %any]", "%args", k, 0, kind)
             self._field("[1 x %any]", "%args", k, 1, "i32 0")
             self._field("[1 x %any]", "%args", k, 2, value)
         self._do(f"%status = call i32 {_symbol(f'__tvm_ffi_{self.original}')}"
@@ -240,16 +240,19 @@ class _Entry:
         extend = "zext" if p.dtype == "bool" or p.dtype.startswith("uint") else "sext"
         return self._new(f"{extend} {type_} {operand} to i64")
 
-    def _scalar(self, k: int, p: Param) -> tuple[int, str]:
-        """(type index, typed value) of a scalar argument."""
+    def _scalar(self, k: int, p: Param) -> tuple[str, str]:
+        """(type index, value) of a scalar argument, both with their types."""
+        if p.dtype == "uint64":                          # `scalars.py` says what goes as a pointer
+            large = self._new(f"icmp slt i64 %p{k}, 0")
+            return f"i32 {self._new(f'select i1 {large}, i32 {_POINTER}, i32 {_INT}')}", f"i64 %p{k}"
         if p.name in self.values:
-            return _INT, f"i64 {self.values[p.name]}"
+            return f"i32 {_INT}", f"i64 {self.values[p.name]}"
         if self._register(p) == "float":
-            return _FLOAT, f"double {self._new(f'fpext float %p{k} to double')}"
-        return _FLOAT, f"double %p{k}"
+            return f"i32 {_FLOAT}", f"double {self._new(f'fpext float %p{k} to double')}"
+        return f"i32 {_FLOAT}", f"double %p{k}"
 
-    def _tensor(self, k: int, p: Param) -> tuple[int, str]:
-        """(type index, typed value) of a tensor argument: the address of a DLTensor on the stack."""
+    def _tensor(self, k: int, p: Param) -> tuple[str, str]:
+        """(type index, value), both with their types, of a tensor argument: the address of a DLTensor on the stack."""
         code, bits, lanes = dl_dtype(p.dtype)
         shape = self._extents(p.shape or ())
         strides = "null" if p.strides is None else self._extents(p.strides)
@@ -258,7 +261,7 @@ class _Entry:
                   f"i32 {code | bits << 8 | lanes << 16}", f"ptr {shape}", f"ptr {strides}", "i64 0")
         for number, value in enumerate(fields):
             self._field("[1 x %tensor]", tensor, 0, number, value)
-        return _TENSOR, f"ptr {tensor}"
+        return f"i32 {_TENSOR}", f"ptr {tensor}"
 
     def _extents(self, dims: tuple[Dim, ...]) -> str:
         array = self._new(f"alloca [{max(1, len(dims))} x i64], align 8")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,9 +11,10 @@ import numpy as np
 from tilewright.runtime import ffi, interrupts
 from tilewright.runtime.dtypes import dtype_string
 from tilewright.runtime.errors import CallTypeError, CallValueError
+from tilewright.runtime.scalars import number, packed, unpacked
 from tilewright.runtime.signature import Param, Signature
 from tilewright.runtime.tensor import Tensor, share
-from tilewright.support.errors import ArgumentError, CallError, nearest, with_hint
+from tilewright.support.errors import ArgumentError, CallError, nearest, type_name, with_hint
 
 _loaded = sys.modules
 
@@ -59,12 +61,13 @@ class Function:
     def _second_try(self, args: tuple[Any, ...], error: BaseException) -> Any:
         """Call with converted arguments where the fast conversion gave up; raise the clearest error otherwise.
 
-        The fast conversion gives up, before the function runs, on read-only and bfloat16 NumPy arrays; it makes an
-        object of a NumPy bool, which the argument checker refuses.
+        The fast conversion gives up, before the function runs, on read-only and bfloat16 NumPy arrays; it makes
+        objects of some numbers, which the argument checker refuses.
         """
         raised_inside = getattr(error, "__tvm_ffi_error__", None)
-        if raised_inside is None or any(isinstance(a, np.bool_) for a in args) and _is_refusal(error, self.name):
-            converted = self.convert(args)
+        refused = raised_inside is not None and _is_refusal(error, self.name)
+        converted = self._numbers(args) if refused else self.convert(args) if raised_inside is None else args
+        if converted is not args:
             try:
                 return self._native(*converted)
             except Exception as second:
@@ -100,12 +103,28 @@ class Function:
         """The arguments as tvm-ffi takes them without any further conversion. Raises CallError."""
         return [self._convert(p, a) for p, a in self._pairs(args)]
 
+    def _numbers(self, args: tuple[Any, ...]) -> Sequence[Any]:
+        """The arguments with the numbers that tvm-ffi does not know converted; args where there is none."""
+        out = list(args)
+        for k, (p, arg) in enumerate(self._pairs(args)):
+            if not p.dtype:
+                out[k] = packed(arg)
+            elif not p.is_buffer and type(arg) not in (bool, float):
+                with suppress(ArgumentError):                 # the argument checker has said it
+                    out[k] = packed(number(arg, p.dtype))
+        return out if any(a is not b for a, b in zip(args, out)) else args
+
     def _pairs(self, args: tuple[Any, ...]) -> list[tuple[Param, Any]]:
         """Every argument with its parameter; unnamed parameters where there is no signature, or too few."""
         known = self.signature.params if self.signature else ()
         return [(known[i] if i < len(known) else Param(f"#{i}", "", ()), a) for i, a in enumerate(args)]
 
     def _convert(self, p: Param, arg: Any) -> Any:
+        if not p.is_buffer:
+            try:
+                return packed(number(arg, p.dtype))
+            except ArgumentError as error:
+                raise CallTypeError(f"{self.name}: argument {p.name} {error}\n\nexpected: {self.signature}") from None
         if not isinstance(arg, np.ndarray) and not hasattr(arg, "__dlpack__"):
             return bool(arg) if isinstance(arg, np.bool_) else arg
         if isinstance(arg, Tensor):
@@ -119,7 +138,7 @@ class Function:
         try:
             return share(arg) if isinstance(arg, np.ndarray) else ffi.from_dlpack(arg)
         except Exception as error:
-            raise CallTypeError(f"{self.name}: argument {p.name} is a {_type_name(arg)} that cannot be "
+            raise CallTypeError(f"{self.name}: argument {p.name} is a {type_name(arg)} that cannot be "
                                 f"shared: {str(error).partition(chr(10))[0]}") from None
 
     def _read_only(self, p: Param, what: str) -> CallValueError:
@@ -143,7 +162,7 @@ class Function:
             return
         for p, arg in self._pairs(args):
             if p.is_buffer and not hasattr(arg, "__dlpack__") and not hasattr(arg, "__tvm_ffi_object__"):
-                got = "None" if arg is None else f"of type {_type_name(arg)}"
+                got = "None" if arg is None else f"of type {type_name(arg)}"
                 raise CallTypeError(with_hint(
                     f"{self.name}: argument {p.name} is {got}, expected a tensor of {p.dtype}"
                     f"\n\nexpected: {self.signature}",
@@ -169,15 +188,10 @@ def _is_refusal(error: BaseException, name: str) -> bool:
     return plain or isinstance(error, CallError)
 
 
-def _type_name(x: object) -> str:
-    kind = type(x)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-
-
 def wrap_result(result: Any) -> Any:
-    """A result of a packed function: its tensors and functions as Tilewright's."""
+    """A result of a packed function: its tensors and functions as Tilewright's, its uint64 as an int."""
     if isinstance(result, ffi.FFITensor):
         return Tensor(result)
     if isinstance(result, ffi.FFIFunction):
         return Function(result, "function")
-    return result
+    return unpacked(result)

@@ -114,6 +114,12 @@ def described(x: object) -> str:
     return text if len(text) <= 60 and "\n" not in text and " at 0x" not in text else f"an object of type {kind}"
 
 
+def type_name(x: object) -> str:
+    """The name of the type of x, with its module unless that is Python's own."""
+    kind = type(x)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
 def with_hint(message: str, hint: str) -> str:
     """message, a blank line and `hint: ...`: the form of every error text."""
     return f"{message}\n\nhint: {hint}" if hint else message

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.support.errors import InterpreterError, described, with_hint
+from tilewright.runtime.scalars import number
+from tilewright.support.errors import ArgumentError, InterpreterError, described, with_hint
 from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
@@ -78,7 +79,7 @@ def evaluate(e: Expr, env: Mapping[Var, Any] | None = None) -> Any:
 
     program = _cached((id(e), *map(id, env)), (e, tuple(env)), build)
     with np.errstate(all="ignore"):
-        value = program(*[_scalar(x, v.dtype) for v, x in env.items()])
+        value = program(*[_scalar(x, v.dtype, f"evaluate: {v.name}") for v, x in env.items()])
     return list(value) if isinstance(value, range) else value
 
 
@@ -164,9 +165,9 @@ def _bind(
         if p in func.buffer_map:
             arrays[p] = _array(func, func.buffer_map[p], x)
         elif dt.is_integer(p.dtype):
-            symbols[p] = _scalar(x, p.dtype)
+            symbols[p] = _scalar(x, p.dtype, f"{func.name}: argument {p.name}")
         else:
-            scalars[p] = _scalar(x, p.dtype)
+            scalars[p] = _scalar(x, p.dtype, f"{func.name}: argument {p.name}")
     pairs = [
         (func.buffer_map[p], e, n)
         for p, a in arrays.items()
@@ -203,15 +204,14 @@ def _array(func: PrimFunc, b: Buffer, x: Any) -> np.ndarray:
     return a
 
 
-def _scalar(x: Any, dtype: str) -> Any:
-    if dt.is_float(dtype):
-        return FLOATS[dt.element_of(dtype)](x)
-    if dt.is_bool(dtype):
-        return bool(x)
-    low, high = dt.integer_range(dtype)
-    if not low <= int(x) <= high:
-        raise InterpreterError(f"{x} does not fit {dtype}")
-    return int(x)
+def _scalar(x: Any, dtype: str, what: str) -> Any:
+    """x as a call takes it, in the form that the interpreter computes with."""
+    try:
+        value = number(x, dtype)
+    except ArgumentError as why:
+        raise InterpreterError(f"{what} {why}") from None
+    with np.errstate(all="ignore"):
+        return FLOATS[dtype](value) if dt.is_float(dtype) else value
 
 
 def _known(e: Expr, symbols: Mapping[Var, int]) -> int:

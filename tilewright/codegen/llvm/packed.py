@@ -43,10 +43,11 @@ def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None
     if fault is not None:
         lines += _fault_lines(module, fault)
     lines += [
-        f"  store i64 {_type_index(result)}, ptr %ret, align 8",
+        *(["  %bits = add i64 0, 0"] if result is None else ["  %bits = load i64, ptr %result, align 8"]),
+        *_type_lines(result),
+        "  store i64 %type, ptr %ret, align 8",
         "  %value = getelementptr inbounds i64, ptr %ret, i64 1",
-        *(["  store i64 0, ptr %value, align 8"] if result is None else
-          ["  %bits = load i64, ptr %result, align 8", "  store i64 %bits, ptr %value, align 8"]),
+        "  store i64 %bits, ptr %value, align 8",
         "  ret i32 0",
         "fail:",
         "  ret i32 -1",
@@ -59,9 +60,12 @@ def define_packed(module: ModuleBuilder, layout: KernelLayout, fault: str | None
     )
 
 
-def _type_index(dtype: str | None) -> int:
-    """The ffi's number for None, an integer, a bool or a float."""
-    return 0 if dtype is None else 3 if dt.is_float(dtype) else 2 if dtype == "bool" else 1
+def _type_lines(dtype: str | None) -> list[str]:
+    """%type is the ffi's number for None, an integer, a bool or a float; a uint64 from 2**63 on is a pointer."""
+    if dtype == "uint64":
+        return ["  %large = icmp slt i64 %bits, 0", "  %type = select i1 %large, i64 4, i64 1"]
+    index = 0 if dtype is None else 3 if dt.is_float(dtype) else 2 if dtype == "bool" else 1
+    return [f"  %type = add i64 0, {index}"]
 
 
 def _scalar(fn: FunctionEmitter, dtype: str, slot: str) -> str:

@@ -74,9 +74,9 @@ def _invoke(
     for k, (argument, operand) in enumerate(arguments):
         slot = fn.value(f"getelementptr inbounds {ANY}, ptr {values}, i64 {k}")
         kind, payload = _argument(fn, argument, operand, name)
-        if kind == TENSOR:
+        if kind == f"i64 {TENSOR}":
             made.append(payload.removeprefix("ptr "))
-        fn.do(f"store i64 {kind}, ptr {slot}, align 8")        # the padding is 0
+        fn.do(f"store {kind}, ptr {slot}, align 8")            # the padding is 0
         fn.do(f"store {payload}, ptr {fn.value(f'getelementptr inbounds i8, ptr {slot}, i64 8')}, align 8")
     call = fn.module.declare("TVMFFIFunctionCall", "i32", "ptr, ptr, i32, ptr")
     release = fn.module.declare("TVMFFIObjectDecRef", "i32", "ptr")
@@ -161,8 +161,17 @@ def _is_value(e: Expr) -> bool:
     return e.dtype != "handle"
 
 
-def _argument(fn: FunctionEmitter, e: Expr, value: str, name: str) -> tuple[int, str]:
-    """(type index, `type operand` of the 8 bytes) of an argument; value is the operand of a number."""
+def _argument(fn: FunctionEmitter, e: Expr, value: str, name: str) -> tuple[str, str]:
+    """(type index, the 8 bytes) of an argument, each as `type operand`; value is the operand of a number."""
+    if e.dtype == "uint64":                      # `runtime/scalars.py` says what comes as a pointer
+        large = fn.value(f"icmp slt i64 {value}, 0")
+        return f"i64 {fn.value(f'select i1 {large}, i64 {POINTER}, i64 {INT}')}", f"i64 {value}"
+    kind, payload = _plain_argument(fn, e, value, name)
+    return f"i64 {kind}", payload
+
+
+def _plain_argument(fn: FunctionEmitter, e: Expr, value: str, name: str) -> tuple[int, str]:
+    """`_argument` where the type index follows from the dtype."""
     if isinstance(e, StringImm):
         return STRING, f"ptr {fn.expr(e)}"
     if isinstance(e, Call) and e.op == "access_ptr":

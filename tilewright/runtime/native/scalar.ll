@@ -2,6 +2,7 @@
 
 ; An int, bool or float argument in the dtype of its parameter, written to its slot.
 ; An int parameter takes int and bool (in range), a bool takes bool, 0 and 1, a float takes float, int and bool.
+; A uint64 from 2^63 on comes as a pointer with these bits: no address has the highest one.
 define internal i32 @tw_check_scalar(ptr %a, ptr %p, ptr %table, ptr %slots) nounwind {
 entry:
   %type = load i32, ptr %a, align 8
@@ -39,7 +40,14 @@ signed.range:                                            ; fits when sign extens
   %sfits = icmp eq i64 %down, %value
   br i1 %sfits, label %keep, label %range
 unsigned:
-  br i1 %integral, label %unsigned.range, label %bad
+  br i1 %integral, label %unsigned.range, label %pointer
+pointer:
+  %is.pointer = icmp eq i32 %type, 4
+  %no.address = icmp slt i64 %value, 0
+  %large = and i1 %is.pointer, %no.address
+  %wide = icmp eq i32 %bits, 64
+  %word = and i1 %large, %wide
+  br i1 %word, label %keep, label %bad
 unsigned.range:
   %ushift = sub i64 64, %bitsx
   %uup = shl i64 %value, %ushift
@@ -80,16 +88,35 @@ f32:
   store i64 %single.wide, ptr %out, align 8
   ret i32 0
 f16:
-  %half.single = fptrunc double %double to float
-  %word = bitcast float %half.single to i32
+  %odd = call i32 @tw_odd_single_of(double %double)
   %is.half = icmp eq i32 %code, 2
-  %half = call i32 @tw_half_of(i32 %word)
-  %brain = call i32 @tw_bfloat_of(i32 %word)
+  %half = call i32 @tw_half_of(i32 %odd)
+  %brain = call i32 @tw_bfloat_of(i32 %odd)
   %small = select i1 %is.half, i32 %half, i32 %brain
   %small.wide = zext i32 %small to i64
   store i64 %small.wide, ptr %out, align 8
   ret i32 0
 }
+
+; The bits of float32 next to a double, towards zero, the last one set where that is not exact (rounded to odd): rounded
+; once more to fewer bits, it gives what the double would (Boldo and Melquiond, "Emulation of FMA and correctly rounded
+; sums"). A NaN stays one.
+define internal i32 @tw_odd_single_of(double %x) nounwind {
+  %nearest = fptrunc double %x to float
+  %word = bitcast float %nearest to i32
+  %back = fpext float %nearest to double
+  %back.size = call double @llvm.fabs.f64(double %back)
+  %size = call double @llvm.fabs.f64(double %x)
+  %beyond = fcmp ogt double %back.size, %size
+  %less = sub i32 %word, 1
+  %towards.zero = select i1 %beyond, i32 %less, i32 %word
+  %odd = or i32 %towards.zero, 1
+  %inexact = fcmp one double %back, %x
+  %r = select i1 %inexact, i32 %odd, i32 %word
+  ret i32 %r
+}
+
+declare double @llvm.fabs.f64(double)
 
 ; float32 bits to bfloat16 bits, to nearest even; a NaN stays one. In integers: no library call on any CPU.
 define internal i32 @tw_bfloat_of(i32 %word) nounwind {
