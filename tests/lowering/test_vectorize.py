@@ -112,6 +112,38 @@ def test_both_sides_of_a_condition_are_masked() -> None:
     np.testing.assert_array_equal(b, np.where(a > 0, a * 2, a - 1))
 
 
+@pytest.mark.parametrize("other", [False, True])
+def test_a_condition_that_a_branch_changes_is_decided_once(other: bool) -> None:
+    A, B = buf("A"), buf("B")
+
+    def body(i: Var) -> Stmt:
+        last = Store(A, A[i] - 1.0, (i,)) if other else None
+        return IfThenElse(A[i] < 0.0, seq([Store(A, A[i] * -3.0, (i,)), Store(B, A[i] + 1.0, (i,))]), last)
+
+    func = lanes_of(body, [A, B])
+    a = np.array([1, -1, 2, -2, 0, 3, -3, 4], "float32")
+    got, b = a.copy(), np.zeros(N, "float32")
+    run(func, got, b)
+    np.testing.assert_array_equal(got, np.where(a < 0, a * -3, a - 1 if other else a))
+    np.testing.assert_array_equal(b, np.where(a < 0, a * -3 + 1, 0))
+
+
+def test_a_condition_on_a_private_element_that_a_nested_branch_changes() -> None:
+    A, B, x = buf("A"), buf("B"), decl_buffer((1,), name="x", scope="local")
+
+    def body(i: Var) -> Stmt:
+        inner = IfThenElse(B[i] > 0.0, Store(x, cast("float32", IntImm(9)), (IntImm(0),)), Store(B, x[0], (i,)))
+        outer = IfThenElse(x[0] < 0.0, inner, Store(x, x[0] * 2.0, (IntImm(0),)))
+        return Allocate(x, seq([Store(x, A[i], (IntImm(0),)), outer, Store(A, x[0], (i,))]))
+
+    func = lanes_of(body, [A, B])
+    a, b = np.array([1, -1, 2, -2, 0, 3, -3, 4], "float32"), np.array([1, 1, 0, 0, 1, 0, -1, 1], "float32")
+    got_a, got_b = a.copy(), b.copy()
+    run(func, got_a, got_b)
+    np.testing.assert_array_equal(got_a, np.where(a < 0, np.where(b > 0, 9, a), a * 2))
+    np.testing.assert_array_equal(got_b, np.where((a < 0) & (b <= 0), a, b))
+
+
 def test_if_then_else_reads_only_the_lanes_it_chooses() -> None:
     A, B = buf("A", 6), buf("B")
 

@@ -7,6 +7,7 @@ from tilewright.lowering.affine import is_order, split_linear
 from tilewright.lowering.conditions import conjuncts, guard, is_likely, likely
 from tilewright.lowering.copying import specialize
 from tilewright.lowering.vector_expressions import LaneExpressions, NotVectorizable, broadcast, is_vector
+from tilewright.lowering.walking import statements
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Load
 from tilewright.tir.conversion import const
@@ -93,6 +94,12 @@ class Lanes(LaneExpressions):
             inner = IfThenElse(likely([t for t in terms if self.varies(t)]), s.then_case)
             return IfThenElse(likely([self.uniform(t) for t in same]), self.branch(inner))
         holds = self.mask_of(terms)
+        if not _changes(s):
+            return self.sides(s, holds, terms)
+        kept = Var("holds", holds.dtype)
+        return LetStmt(kept, holds, self.sides(s, kept, terms))
+
+    def sides(self, s: IfThenElse, holds: Expr, terms: list[Expr]) -> Stmt:
         then = self.under(holds, terms, s.then_case)
         if s.else_case is None:
             return then
@@ -153,6 +160,12 @@ class Lanes(LaneExpressions):
         if isinstance(s.value, Call) and s.value.op == "prefetch":
             return seq([])
         raise NotVectorizable
+
+
+def _changes(s: IfThenElse) -> bool:
+    """True when a branch writes what the condition reads: a mask stands at every store, after such a write too."""
+    read = {n.buffer.data for n in walk(s.condition) if isinstance(n, Load)}
+    return any(isinstance(n, Store) and n.buffer.data in read for n in statements(s))
 
 
 _STATEMENTS: dict[type, Any] = {
