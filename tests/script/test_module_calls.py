@@ -123,6 +123,21 @@ class M:
 """
 
 
+def test_a_statement_may_read_what_a_call_in_it_only_reads():
+    @ir_module
+    class M:
+        @T.prim_func(private=True)
+        def second(A: T.Buffer((4,), "int32"), out: T.Buffer((1,), "int32")) -> T.int32:
+            out[0] = A[1]
+            T.ret(A[1])
+
+        @T.prim_func
+        def main(A: T.Buffer((4,), "int32"), B: T.Buffer((1,), "int32"), C: T.Buffer((1,), "int32")):
+            C[0] = A[0] * 10 + M.second(A, B)
+    (_, b, c), _ = results(M, np.array([3, 4, 0, 0], "int32"), np.zeros(1, "int32"), np.zeros(1, "int32"))
+    assert b.tolist() == [4] and c.tolist() == [34]
+
+
 @pytest.mark.parametrize(("call", "error", "said"), [
     ("M.other(A)", ScriptError, "the module M has no function other"),
     ("T.call_function('int32', 'other', A)", LowerError, "main calls other, which the module does not have"),
@@ -135,7 +150,11 @@ class M:
     ("M.whole(A)", LowerError, "takes A of int32, A is float32"),
     ("M.again(A)", LowerError, "function again calls itself: main -> again -> again"),
     ("x: T.int32 = M.quiet(A)", LowerError, "quiet gives nothing, int32 is expected"),
-    ("A[0] = T.if_then_else(n > 0, M.sub(A, 1.0), T.float32(0))", LowerError, "called in a branch"),
+    ("A[0] = T.if_then_else(n > 0, M.sub(A, 1.0), T.float32(0))", LowerError, "called within"),
+    ("A[0] = T.Cast('float32', n > 0 and M.sub(A, 1.0) > 0.0)", LowerError, "called within"),
+    ("A[0] = T.Let(M.sub(A, y), where={y: A[1]})", LowerError, "called within"),
+    ("A[0] = A[3] + M.sub(A, 1.0)", LowerError, r"reads A\[3\], and calls a function that writes A"),
+    ("A[T.Cast('int32', M.sub(A, 1.0))] = A[3]", LowerError, r"reads A\[3\], and calls a function that writes A"),
     ("for i in range(T.Cast('int32', M.sub(A, 1.0))):\n            A[i] = 1.0", LowerError, "a bound or condition"),
 ])
 def test_wrong_calls(call, error, said):

@@ -9,9 +9,10 @@ from tilewright.lowering.copying import Copier
 from tilewright.lowering.pipeline import SIMPLE_PASSES
 from tilewright.support.errors import LowerError, described, with_hint
 from tilewright.support.registry import register_hook
+from tilewright.tir.accesses import uses_below
 from tilewright.tir.buffer import Buffer, Load, numel, pointer_layout
 from tilewright.tir.conversion import cast
-from tilewright.tir.expr import Call, Expr, FloatImm, IntImm, StringImm, Var
+from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Let, StringImm, Var
 from tilewright.tir.node import Node, map_children, rewrite, walk
 from tilewright.tir.results import is_return, result_dtype
 from tilewright.tir.stmt import Allocate, Evaluate, LetStmt, PrimFunc, Seq, Stmt, Store, seq
@@ -49,6 +50,7 @@ class _Linker:
 
     def __init__(self, name: str, functions: Mapping[str, Any], linked: Callable[[str], PrimFunc]) -> None:
         self.name, self.functions, self.linked = name, functions, linked
+        self.written: set[Var] = set()                  # the memory that the calls of the statement at hand write
 
     def function(self, func: PrimFunc) -> PrimFunc:
         return func.with_body(self.stmt(func.body))
@@ -70,10 +72,18 @@ class _Linker:
         return map_children(s, lambda child: self.stmt(child) if isinstance(child, Stmt) else child)
 
     def statement(self, s: Evaluate | Store | LetStmt) -> Stmt:
-        """A statement whose values call functions: these run before it, and leave their results in memory."""
+        """A statement whose values call functions: these run before it, and leave their results in memory.
+
+        Refuses one that also reads what these write: of an expression nothing says what is evaluated first.
+        """
         cells: list[Allocate] = []
         values = [s.value, *s.indices] if isinstance(s, Store) else [s.value]
+        self.written.clear()
         new = [self.value(v, cells) for v in values]
+        read = next((n for v in new for n in walk(v) if isinstance(n, Load) and n.buffer.data in self.written), None)
+        if read is not None:
+            raise LowerError(with_hint(f"{self.name}: a statement reads {read}, and calls a function that writes "
+                                       f"{read.buffer.name}", "assign the result to a variable before"))
         if isinstance(s, Store):
             done: Stmt = s.replace(value=new[0], indices=tuple(new[1:]))
         else:
@@ -92,8 +102,8 @@ class _Linker:
         """e with calls replaced by their results; what makes these is added to cells."""
         if not _calls(e):
             return e
-        if isinstance(e, Call) and e.op == "if_then_else" and any(map(_calls, e.args[1:])):
-            raise LowerError(with_hint(f"{self.name}: a function is called in a branch of {e}",
+        if any(map(_calls, _not_always(e))):
+            raise LowerError(with_hint(f"{self.name}: a function is called within {e}",
                                        "assign its result to a variable before"))
         new: Expr = map_children(e, lambda child: self.value(child, cells))     # type: ignore[arg-type]
         if not isinstance(new, Call) or new.op != CALL:
@@ -129,6 +139,8 @@ class _Linker:
         stated = result_dtype(callee)
         if cell is not None and stated != cell.dtype:
             raise LowerError(f"{self.name}: {_name(e)} gives {stated or 'nothing'}, {cell.dtype} is expected")
+        stored = {use.buffer.data for use in uses_below(callee.body) if use.writes and use.buffer is not None}
+        self.written |= {b.data for a, b in buffers.items() if a.data in stored}
         body = Copier(variables, buffers, fresh=True)(callee.body)
         out = rewrite(body, lambda n: _kept(n, cell) if is_return(n) else None)
         for var, value in reversed(bound):
@@ -174,6 +186,18 @@ class _Linker:
 def _name(e: Call) -> str:
     """The name of the function that e calls; "" where it has none."""
     return e.args[0].value if e.args and isinstance(e.args[0], StringImm) else ""
+
+
+def _not_always(e: Expr) -> tuple[Expr, ...]:
+    """The operands of e that are evaluated under a condition, or with a variable that e binds."""
+    match e:
+        case Call(op="if_then_else", args=(_, a, b)):
+            return a, b
+        case Binary(op="and" | "or", b=b):
+            return (b,)
+        case Let(body=body):
+            return (body,)
+    return ()
 
 
 def _kept(s: Any, cell: Buffer | None) -> Stmt:
