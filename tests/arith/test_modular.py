@@ -7,7 +7,7 @@ import pytest
 
 from tilewright import arith, tir
 from tilewright.arith.modular import ModularSet, modular_set, residues_said
-from tilewright.tir import IntImm, Var, binary, interp
+from tilewright.tir import Binary, IntImm, Var, binary, interp
 
 
 def holds(found, v):
@@ -93,3 +93,4 @@ def test_what_conditions_say():
     assert dict(residues_said(condition)) == {x: ModularSet(5, 3), y: ModularSet(4, 3)}
     assert not list(residues_said(binary("or", binary("eq", x % 5, 1), binary("eq", y % 5, 1))))
     assert not list(residues_said(binary("eq", tir.truncmod(x, 5), 1)))
+    assert not list(residues_said(binary("eq", Binary("floormod", x, IntImm(0)), 0)))        # x % 0 is 0 for every x

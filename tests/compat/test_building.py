@@ -93,6 +93,9 @@ def test_a_module_finds_what_it_imports(tvm):
         one.get_function("g", query_imports=False)
     with pytest.raises(ArgumentError, match="is not a module"):
         one.import_module(3)
+    for module in (one, other):
+        with pytest.raises(ArgumentError, match="imports this one"):
+            other.import_module(module)
     with pytest.raises(ArgumentError, match="imported modules cannot be saved"):
         one.save("unused.o")
 

@@ -6,6 +6,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.schedule import Schedule
+from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.support.errors import ScheduleError
 from tilewright.tir import interp
@@ -158,3 +159,46 @@ def test_the_regions_of_the_blocks_around_grow():
     row = sch.get(sch.get_block("row"))
     assert [str(r) for r in row.reads] == ["A[vi, 0:16]"] and [b.name for b in row.alloc_buffers] == ["A_local"]
     check(sch, a + a[:, ::-1], a)
+
+
+def twice_named(second: str) -> str:
+    """A block of three stages that names its memory twice; `second` writes by the second name."""
+    return f"""
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"), D: T.Buffer((16,), "float32")):
+    for io in range(4):
+        with T.block("tile"):
+            vo = T.axis.spatial(4, io)
+            T.reads(A[vo * 4:vo * 4 + 4])
+            T.writes(B[vo * 4:vo * 4 + 4], D[vo * 4:vo * 4 + 4])
+            V = T.match_buffer(B[vo * 4:vo * 4 + 4], (4,), offset_factor=1)
+            W = T.match_buffer(B[vo * 4:vo * 4 + 4], (4,), offset_factor=1)
+            for i in range(4):
+                with T.block("first"):
+                    vi = T.axis.spatial(4, i)
+                    V[vi] = A[vo * 4 + vi]
+            for i in range(4):
+                with T.block("second"):
+                    vi = T.axis.spatial(4, i)
+                    {second}
+            for i in range(4):
+                with T.block("last"):
+                    vi = T.axis.spatial(4, i)
+                    D[vo * 4 + vi] = V[vi]
+"""
+
+
+@pytest.mark.parametrize("second", ["B[vo * 4 + vi] = A[vo * 4 + vi] * 2.0", "W[vi] = A[vo * 4 + vi] * 2.0"])
+def test_memory_with_two_names_in_a_block_is_refused(second):
+    with pytest.raises(ScheduleError, match="in block tile (B and V|V and W) are the same memory, which is written"):
+        Schedule(from_source(twice_named(second)))
+
+
+def test_a_view_that_stands_for_its_source_is_one_name():
+    sch = Schedule(from_source(twice_named("V[vi] = A[vo * 4 + vi] * 2.0")))
+    with pytest.raises(ScheduleError, match="block"):
+        sch.reverse_compute_at("last", sch.get_loops("first")[-1])
+    sch.reverse_compute_at("last", sch.get_loops("second")[-1])
+    x, outs = np.arange(16, dtype="float32"), np.zeros((2, 16), "float32")
+    interp.run(sch.func, x, *outs)
+    np.testing.assert_array_equal(outs, [x * 2, x * 2])

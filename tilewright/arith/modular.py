@@ -64,12 +64,12 @@ def residues_said(condition: Expr) -> Iterator[tuple[Var, ModularSet]]:
         yield from residues_said(condition.args[0])
     elif isinstance(condition, Binary) and condition.op == "eq":
         for side, value in ((condition.a, condition.b), (condition.b, condition.a)):
-            if isinstance(side, Binary) and isinstance(value, IntImm) and isinstance(side.b, IntImm) and (
-                    side.op == "floormod" or (side.op == "truncmod" and value.value == 0)):
-                terms, const = linear(side.a)
-                x, k = next(iter(terms.items()), (None, 0))
-                if len(terms) == 1 and isinstance(x, Var) and abs(k) == 1 and x.dtype in INDEX_TYPES:
-                    yield x, ModularSet(side.b.value, (value.value - const) * k)
+            match side, value:
+                case Binary(op, a, IntImm(c)), IntImm(r) if c and (op == "floormod" or op == "truncmod" and not r):
+                    terms, const = linear(a)
+                    x, k = next(iter(terms.items()), (None, 0))
+                    if len(terms) == 1 and isinstance(x, Var) and abs(k) == 1 and x.dtype in INDEX_TYPES:
+                        yield x, ModularSet(c, (r - const) * k)
 
 
 class _Residues:

@@ -106,9 +106,17 @@ class Module(Viewed):
         return list(self._imported)
 
     def import_module(self, module: Module) -> None:
-        """Find the functions of module by this one too, those of the same name here hiding them."""
+        """Find the functions of module by this one too, those of the same name here hiding them.
+
+        Raises ArgumentError for what is no module, and for one that imports this one.
+        """
         if not isinstance(module, Module):
             raise ArgumentError(f"import_module: {described(module)} is not a module")
+        below = [module]
+        for m in below:                                    # grows while it runs
+            if m is self:
+                raise ArgumentError(f"import_module: the module of {module.entry_name} imports this one")
+            below += m.imported_modules
         self._imported.append(module)
 
     def implements_function(self, name: str, query_imports: bool = False) -> bool:

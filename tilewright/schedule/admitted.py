@@ -7,26 +7,58 @@ from tilewright.arith.axis_domains import departures
 from tilewright.schedule.state import block_root, statements
 from tilewright.support.errors import ScheduleError, with_hint
 from tilewright.tir.accesses import Use, uses, uses_below
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.node import Node
 from tilewright.tir.printer import show
-from tilewright.tir.stmt import PrimFunc
+from tilewright.tir.stmt import Block, BlockRealize, PrimFunc
 
 
 def admit(func: PrimFunc) -> None:
     """Raises ScheduleError, with the place marked, for a function of which primitives could change the meaning.
 
-    They take the domain of an axis for all that its block computes, and what annotations and the extents, strides and
+    They take the domain of an axis for all that its block computes, buffers of different names for different memory in
+    a block that holds others, and what annotations and the extents, strides and
     offsets of buffers say for the same wherever these stand.
     """
     block_root(func)
     for left in departures(func):
         raise ScheduleError(with_hint(f"{func.name}: {left}\n\n{show(func, [left.realize.block])}", left.hint))
+    for block, several in _shared_views(func):
+        names = " and ".join(b.name for b in several)
+        raise ScheduleError(with_hint(f"{func.name}: in block {block.name} {names} are the same memory, which is "
+                                      f"written\n\n{show(func, [block])}", "use one name for it: the view alone"))
     said = list(_said(func))
     written = {use.buffer for use in uses_below(func.body) if use.writes} if said else set()
     for use, stmt, what in said:
         if use.buffer is not None and use.buffer in written:
             raise ScheduleError(with_hint(f"{func.name}: {what} reads {use.buffer.name}, which the function writes"
                                           f"\n\n{show(func, [stmt])}", "read what no statement writes there"))
+
+
+def _shared_views(func: PrimFunc) -> Iterator[tuple[Block, list[Buffer]]]:
+    """The blocks around others that use memory by several names, a view and its source or two views, and write it.
+
+    Blocks that hold no other are not meant: their regions, which name sources, speak for them.
+    """
+    blocks = [s.block for s in statements(func.body) if isinstance(s, BlockRealize)]
+    source = {m.buffer: m.source.buffer for block in blocks for m in block.match_buffers}
+    for block in (b for b in blocks if b.match_buffers):
+        inner = [s.block for s in statements(block.body) if isinstance(s, BlockRealize)]
+        below = {m.buffer for b in inner for m in b.match_buffers}
+        names: dict[Buffer, set[Buffer]] = {}               # memory -> its names in block
+        written = set()
+        for use in uses_below(block.body) if inner else ():
+            name = use.buffer
+            while name in below:
+                name = source[name]
+            memory = name
+            while memory in source:
+                memory = source[memory]
+            if name is not None and memory is not None:
+                names.setdefault(memory, set()).add(name)
+                written |= {memory} if use.writes else set()
+        several = [sorted(names[m], key=lambda b: b.name) for m in names if m in written]
+        yield from ((block, found) for found in several if len(found) > 1)
 
 
 def _said(func: PrimFunc) -> Iterator[tuple[Use, Node, str]]:
