@@ -55,6 +55,7 @@ class Module(Viewed):
         self.triple = triple or host_triple()
         self._sources, self._merge, self._definitions = dict(sources or {}), merge, dict(definitions or {})
         self._functions: dict[str, Function] = {}
+        self._entry: Function | None = None                     # the entry function, from the first call on
         self._imported: list[Module] = []
         self._library: Any = None
         self._lock = ForkSafeLock()
@@ -83,8 +84,9 @@ class Module(Viewed):
         return found if found is not None else self.get_function(name)
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        function = self._functions.get(self.entry_name) or self[self.entry_name]
-        return function(*args, **named) if named else function(*args)
+        if (entry := self._entry) is None:
+            entry = self._entry = self[self.entry_name]
+        return entry(*args, **named) if named else entry(*args)
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__.get("signatures", ())               # none yet while the object is made
