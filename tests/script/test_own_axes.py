@@ -51,6 +51,20 @@ def test_a_loop_is_the_axis_that_is_bound_to_it_or_one_more():
     assert (ran(f, a, np.zeros_like(a))[1] == a + np.arange(4)[:, None]).all()
 
 
+def test_a_loop_around_calls_alone_is_opaque():
+    @T.prim_func
+    def calls(A: T.Buffer((4,), "float32")):
+        for i in range(4):
+            with T.block("call"):
+                T.call_packed("any", A.access_ptr("r"), i)
+
+    assert axes_of(calls, "call") == [("v_i", tir.iter_var.OPAQUE, "i")]
+    sch = tw.Schedule(calls)
+    for primitive in (sch.parallel, sch.vectorize):
+        with pytest.raises(ScheduleError, match="carries the ordered axis of block call"):
+            primitive(sch.get_loops("call")[0])
+
+
 def test_what_a_store_does_not_name_is_opaque_and_keeps_its_order():
     @T.prim_func
     def last(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):

@@ -20,8 +20,8 @@ def take_loops(frame: BlockFrame, body: Stmt, domains: Mapping[Var, Range]) -> t
     """The body of a block that names no loop around it, and the axes that the frame has got for that.
 
     A loop that an axis of the block is bound to as it stands is that axis. Any other loop gets an axis: spatial where
-    every store of the block names it as an index, so that each point writes elements of its own; opaque elsewhere,
-    which says nothing of the points and keeps their order.
+    the block stores, and every store names it as an index, so that each point writes elements of its own; opaque
+    elsewhere, which says nothing of the points: they do not run at once.
     """
     parts: list[Node] = [body, *_beside(frame)]
     named = [n for part in parts for n in walk(part) if type(n) is Var and n in domains]
@@ -39,7 +39,7 @@ def take_loops(frame: BlockFrame, body: Stmt, domains: Mapping[Var, Range]) -> t
     added = []
     for v in used:
         if v not in bound:
-            own = all(any(i is v for i in indices) for indices in stores)
+            own = bool(stores) and all(any(i is v for i in indices) for indices in stores)
             added.append(IterVar(_domain(domains[v], domains), Var(f"v_{v.name}", v.dtype),
                                  DATA_PARALLEL if own else OPAQUE))
             frame.iter_vars.append(added[-1])
