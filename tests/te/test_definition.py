@@ -6,7 +6,9 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.support.errors import IRError, TensorExpressionError, TilewrightError
+from tilewright.script import from_source
+from tilewright.support.errors import IRError, ScriptError, TensorExpressionError, TilewrightError
+from tilewright.tir import interp
 
 A = te.placeholder((4, 5), name="A")
 N = te.var("n")
@@ -136,3 +138,34 @@ def test_a_name_that_is_nearly_right(thing, name, hint):
 def _doubled():
     A = te.placeholder((4,), name="A")
     return te.create_prim_func([A, te.compute((4,), lambda i: A[i] * 2.0, name="B")])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("extra", [0, 1])
+def test_extents_of_both_types(dtype, extra):
+    n = te.var("n", dtype)
+    X = te.placeholder((n, n + extra), name="X")
+    k = te.reduce_axis((0, n + extra), name="k")
+    Y = te.compute((n,), lambda i: te.sum(X[i, k], k), name="Y")
+    x, y, z = np.random.default_rng(0).standard_normal((5, 5 + extra)).astype("float32"), *np.zeros((2, 5), "float32")
+    tw.compile([X, Y])(x, y)
+    interp.run(te.create_prim_func([X, Y]), x, z)
+    np.testing.assert_allclose(y, x.sum(1), rtol=1e-5)
+    np.testing.assert_allclose(z, x.sum(1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint8", "uint16", "uint32", "uint64"])
+def test_sizes_of_other_types_are_refused_where_they_are_written(dtype):
+    n = te.var("n", dtype)
+    for make in (lambda: te.placeholder((4, n)), lambda: te.compute((4, n + 1), lambda i, j: 0.0),
+                 lambda: te.reduce_axis((0, n))):
+        with pytest.raises(TensorExpressionError, match=rf"of type {dtype}: a size is an int32 or int64"):
+            make()
+    for line in ("A = T.alloc_buffer((4, n))", "A = T.match_buffer(a, (4,), strides=(n,))",
+                 "A = T.match_buffer(a, (n,))"):
+        with pytest.raises(ScriptError, match=rf"buffer A: \w+ \d is n, of type {dtype}: a size is an int32 or int64"):
+            from_source(f"@T.prim_func\ndef f(a: T.handle, n: T.{dtype}):\n    {line}\n    T.evaluate(0)\n")
+
+
+def test_constants_of_other_types_are_sizes():
+    assert [str(d.dtype) for d in te.placeholder((te.const(3, "uint8"), te.const(2, "uint64"))).shape] == ["int32"] * 2

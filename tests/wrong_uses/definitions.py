@@ -171,6 +171,19 @@ def unknown_dtype():
     te.placeholder((N,), "float33", name="A")
 
 
+@wrong("an extent of uint8",
+       r"placeholder A: extent 0 of shape \(n, 4\) is n, of type uint8: a size is an int32 or int64")
+def shape_of_uint8():
+    n = te.var("n", "uint8")
+    te.placeholder((n, 4), name="A")
+
+
+@wrong("a reduction to a bound of uint64",
+       r"reduce_axis k: the range \(0, n\) has the bound n, of type uint64: a size is an int32 or int64")
+def reduction_to_uint64():
+    te.reduce_axis((0, te.var("n", "uint64")), name="k")
+
+
 @wrong("a dtype that is not a string or type: `dtype=7`",
        r"7 is not a dtype")
 def dtype_is_a_number():

@@ -18,7 +18,7 @@ from tilewright.te.reduction import NOT_TOP_LEVEL, Reduce, is_reduction_var
 from tilewright.te.tag import tagged
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer, decl_buffer
+from tilewright.tir.buffer import HOW_TO_SIZE, NO_SIZE, SIZES, Buffer, decl_buffer, size
 from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, THREAD_INDEX, IterVar, Range
@@ -72,7 +72,11 @@ def to_shape(shape: Any, what: str) -> tuple[Expr, ...]:
         if not isinstance(plain, (int, Expr, IterVar)) and not hasattr(plain, "__tilewright_expr__"):
             raise TensorExpressionError(with_hint(f"{what}: extent {position} of shape {shape!r} is {plain!r}, "
                                                   "not an integer", rounding(plain)))
-        e = convert(plain)
+        e = size(plain)
+        if dt.is_integer(e.dtype) and e.dtype not in SIZES:
+            raise TensorExpressionError(with_hint(
+                f"{what}: extent {position} of shape {shape_text(tuple(map(convert, dims)))} is {e}, "
+                f"{NO_SIZE.format(e.dtype)}", HOW_TO_SIZE))
         if not dt.is_integer(e.dtype) or (isinstance(e, IntImm) and e.value < 0):
             text = shape_text(tuple(map(convert, dims)))
             raise TensorExpressionError(

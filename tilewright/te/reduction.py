@@ -10,6 +10,7 @@ from tilewright.support.errors import TensorExpressionError, described, with_hin
 from tilewright.te.extents import rounding, whole
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
+from tilewright.tir.buffer import HOW_TO_SIZE, NO_SIZE, SIZES, size
 from tilewright.tir.conversion import const, convert, max_value, min_value
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
@@ -84,10 +85,15 @@ def reduce_axis(dom: Range | Sequence[Any], name: str = "rv", thread_tag: str = 
         if not isinstance(dom, (tuple, list)) or len(dom) != 2:
             raise TensorExpressionError(with_hint(f"reduce_axis: {dom!r} is not a range",
                                                   "write te.reduce_axis((0, n))"))
-        low, high = convert(whole(dom[0])), convert(whole(dom[1]))
+        low, high = size(whole(dom[0])), size(whole(dom[1]))
         if not (dt.is_integer(low.dtype) and dt.is_integer(high.dtype)):
             raise TensorExpressionError(with_hint(
                 f"reduce_axis: the range ({low}, {high}) is not made of integers", rounding(*dom)))
+        for bound in (low, high):
+            if bound.dtype not in SIZES:
+                raise TensorExpressionError(with_hint(
+                    f"reduce_axis {name}: the range ({low}, {high}) has the bound {bound}, "
+                    f"{NO_SIZE.format(bound.dtype)}", HOW_TO_SIZE))
         extent = binary("sub", high, low)
     if isinstance(getattr(extent, "value", None), int) and extent.value < 0:  # type: ignore[attr-defined]
         raise TensorExpressionError(f"reduce_axis: the range ({dom[0]}, {dom[1]}) ends before it begins")  # type: ignore[index]

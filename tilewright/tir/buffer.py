@@ -128,18 +128,35 @@ def decl_buffer(
 ) -> Buffer:
     """A new buffer. Integers of shape and strides become int32 constants (int64 where they do not fit).
 
-    Raises IRError for a negative extent, a float extent, and a scope of no kind in SCOPES ("" is "global").
+    Raises IRError for a negative extent, a float extent, an extent, stride or offset of another type than int32 and
+    int64, and a scope of no kind in SCOPES ("" is "global").
     """
-    extents = tuple(convert(d) for d in shape)
+    extents, steps = tuple(map(size, shape)), tuple(map(size, strides or ()))
+    offset = None if elem_offset is None else size(elem_offset)
     for d in extents:
         if not dt.is_integer(d.dtype) or (isinstance(d, IntImm) and d.value < 0):
             shown = ", ".join(map(str, extents))
             raise IRError(f"buffer {name}: extent {d} of shape ({shown}) is not a natural number")
+    for what, sizes in (("extent", extents), ("stride", steps), ("offset", () if offset is None else (offset,))):
+        for k, e in enumerate(sizes):
+            if e.dtype not in SIZES:
+                place = what if what == "offset" else f"{what} {k}"
+                raise IRError(with_hint(f"buffer {name}: {place} is {e}, {NO_SIZE.format(e.dtype)}", HOW_TO_SIZE))
     scope = scope or "global"
     if not is_scope(scope):
         raise IRError(with_hint(f"buffer {name}: {described(scope)} is not a storage scope", KINDS_OF_SCOPES))
-    return Buffer(name, extents, dt.canonical(dtype), tuple(convert(s) for s in strides or ()),
-                  None if elem_offset is None else convert(elem_offset), scope, data_alignment, offset_factor)
+    return Buffer(name, extents, dt.canonical(dtype), steps, offset, scope, data_alignment, offset_factor)
+
+
+SIZES = ("int32", "int64")                                # the types of sizes: those of indices, which stay below them
+NO_SIZE = "of type {}: a size is an int32 or int64"
+HOW_TO_SIZE = "make the variable an int64, or cast it where it stands: n.astype(\"int64\"), in a script T.int64(n)"
+
+
+def size(value: Any) -> Expr:
+    """An extent, stride or offset as an expression; a constant of another type than those of sizes becomes one."""
+    e = convert(value)
+    return convert(e.value) if isinstance(e, IntImm) and e.dtype not in SIZES else e
 
 
 def scope_kind(scope: object) -> str:
