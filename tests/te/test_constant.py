@@ -119,6 +119,26 @@ def read(I: T.Buffer((8,), "KIND"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,)
         np.testing.assert_array_equal(outs, [index, index])
 
 
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_an_index_of_a_table_does_not_wrap(lanes):
+    far = te.compute((16,), lambda i: WINDOW[i * 65536 * 65536 // 65536 // 65536] + WINDOW[i * 65536 % 20])
+    s = te.create_schedule(far.op)
+    s[far].vectorize(s[far].split(far.op.axis[0], lanes)[1])
+    i = np.arange(16)
+    np.testing.assert_array_equal(value(far, schedule=s), WINDOW[:16] + WINDOW[i * 65536 % 20])
+
+
+def test_a_value_that_wraps_is_not_put_into_the_index_of_a_table():
+    a, x = te.placeholder((16,), "int32", name="A"), np.arange(16, dtype="int32")
+    big = te.compute((16,), lambda i: i * 65536 * 65536, name="big")
+    cut = te.compute((16,), lambda i: WINDOW[te.max(te.min(big[i] // 65536 // 65536, 19), 0)] + a[i], name="cut")
+    np.testing.assert_array_equal(value(cut, (a, x)), WINDOW[0] + x)
+    s = te.create_schedule(cut.op)
+    s[big].compute_inline()
+    with pytest.raises(ScheduleError, match="may wrap around in int32 while it loads from big"):
+        tw.build(s, [a, cut])
+
+
 def test_programs_with_tables_print_parse_compile_and_differ():
     a, x = vector()
     b = te.compute((20,), lambda i: a[i] * WINDOW[i], name="B")

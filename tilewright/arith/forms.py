@@ -15,6 +15,7 @@ from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Select, Var
 from tilewright.tir.node import map_children, walk
 from tilewright.tir.ops import INTRINSICS
+from tilewright.tir.places import INDEXED
 
 Rule = Callable[[Context, Linear, Linear], Linear]
 
@@ -212,7 +213,7 @@ def simplify_children(ctx: Context, e: Expr) -> Any:
     """e with its children simplified, each as what it is there: an index or a value (see `tir.places`)."""
     place = ctx.in_place
     if isinstance(e, Call):
-        place = e.op in ("likely", "checked_index")
+        place = e.op in INDEXED
     elif isinstance(e, Cast):
         place = place and e.type == "int64"
     if ctx.in_place is (place or isinstance(e, Load)):

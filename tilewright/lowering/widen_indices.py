@@ -91,11 +91,13 @@ class _Ranges:
                     self.in_value(e)
 
     def in_value(self, e: Expr) -> None:
-        """The index arithmetic inside a value: in the indices of loads and in guards."""
+        """The index arithmetic inside a value: in the indices of loads and tables, and in guards."""
         for node in walk(e):
             if isinstance(node, Load):
                 for i in (*node.indices, *node.buffer.shape):
                     self.of(i)
+            elif isinstance(node, Call) and node.op == "table":
+                self.of(node.args[1])
             elif is_guard(node):
                 for part in walk(node):
                     if _compares_indices(part):
@@ -278,6 +280,8 @@ class _Widening(Copier):
         return super().binary(e)
 
     def call(self, e: Call) -> Expr:
+        if e.op == "table":
+            return Call(e.op, (e.args[0], self.index(e.args[1])), e.type)
         outer, self.in_guard = self.in_guard, self.in_guard or is_guard(e)
         try:
             return super().call(e)

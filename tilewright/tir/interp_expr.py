@@ -30,7 +30,7 @@ from tilewright.tir.expr import (
 from tilewright.tir.interp_scalar import V, literal, logical, scalar_binary, scalar_call, scalar_cast, wrap
 from tilewright.tir.llvm_intrinsics import LLVM_CALLS, evaluate
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.places import is_index
+from tilewright.tir.places import INDEXED, is_index
 from tilewright.tir.table import array_of
 
 LONG = 160  # longer text goes into a variable of its own: Python limits nested parentheses
@@ -242,7 +242,7 @@ class ExprCompiler:
             return self.effect(e)
         if e.op == "table":
             return self.table(e)
-        args = [self.index(a, e.op in ("likely", "checked_index")) for a in e.args]
+        args = [self.index(a, e.op in INDEXED) for a in e.args]
         (source, lanes), (target, _) = dt.parse(e.args[-1].dtype), dt.parse(e.type)
         if INTRINSICS[e.op].evaluate is not None:
             self.globals[f"{e.op}_{source}"] = rt.row_function(e.op, source)

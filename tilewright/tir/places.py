@@ -1,10 +1,10 @@
 """Places: where arithmetic on variables does not overflow, and where integers wrap around.
 
-An index place is an index of an access, the start or extent of a loop, the binding or domain of a block's axis, the
-predicate of a block, the shape, strides or offset of a buffer, and what `likely` holds. Arithmetic there that has only
-variables and constants as operands is exact: in 64 bits, whatever its type. From the place down that holds through
-operators on integers, casts to int64 and the branches of a choice; not through conditions of a choice, arguments of
-calls and casts to other types.
+An index place is an index of an access or of a constant table, the start or extent of a loop, the binding or domain of
+a block's axis, the predicate of a block, the shape, strides or offset of a buffer, and what `likely` holds. Arithmetic
+there that has only variables and constants as operands is exact: in 64 bits, whatever its type. From the place down
+that holds through operators on integers, casts to int64 and the branches of a choice; not through conditions of a
+choice, arguments of calls (but for INDEXED, whose arguments are places themselves) and casts to other types.
 
 Everything else is a value, and wraps around in its type. So does, in an index too, an operation that what memory holds
 takes part in.
@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Ramp, Select, Var
+
+INDEXED = ("likely", "checked_index", "table")         # calls whose arguments are index places
 
 
 def is_index(e: Expr) -> bool:

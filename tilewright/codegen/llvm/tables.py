@@ -31,9 +31,10 @@ def emit_table(fn: FunctionEmitter, e: Call) -> str:
         first = fn.call("smax", "i64", (("i64", wide_index(fn, index.base)), ("i64", str(-_MARGIN))))
         first = fn.call("smin", "i64", (("i64", first), ("i64", str(len(values) - 1))))
         return _load(fn, base, element, e.type, first)
-    at = _cut(fn, index, len(values) - 1)
     if lanes == 1:
-        return _load(fn, base, element, element, _wide(fn, index, at))
+        at = fn.call("umin", "i64", (("i64", wide_index(fn, index)), ("i64", str(len(values) - 1))))
+        return _load(fn, base, element, element, at)
+    at = _cut(fn, index, len(values) - 1)
     out, vector = "poison", register_type(e.type)
     for k in range(lanes):
         lane = fn.value(f"extractelement {register_type(index.dtype)} {at}, i32 {k}")
@@ -43,7 +44,7 @@ def emit_table(fn: FunctionEmitter, e: Call) -> str:
 
 
 def _cut(fn: FunctionEmitter, index: Expr, last: int) -> str:
-    """The index, or the last one of the table where it is beyond (as unsigned numbers)."""
+    """The indices in the lanes, or the last one of the table where they are beyond (as unsigned numbers)."""
     type_, last = register_type(index.dtype), min(last, (1 << dt.bits_of(index.dtype)) - 1)
     return fn.call("umin", type_, ((type_, fn.expr(index)), (type_, constant_of(index.dtype, last))))
 

@@ -11,7 +11,7 @@ from tilewright.schedule.primitives.caching import require_visible
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.node import Node, children, rewrite, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store
 
@@ -96,7 +96,9 @@ def require_same_indices(known: Analyzer, realize: BlockRealize, node: Node, buf
     """
     own = [node] if not isinstance(node, Stmt) or isinstance(node, Block) else [
         c for c in children(node) if isinstance(c, Expr)]                  # the statements below it are not asked about
-    places = [i for part in own for n in walk(part) if isinstance(n, (Load, Store)) for i in n.indices]
+    inside = [n for part in own for n in walk(part)]
+    places = [i for n in inside if isinstance(n, (Load, Store)) for i in n.indices]
+    places += [n.args[1] for n in inside if isinstance(n, Call) and n.op == "table"]
     if isinstance(node, For):
         places += [node.min, node.extent]
     elif isinstance(node, BlockRealize):
