@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.abc
+import math
 import re
 import sys
 import threading
@@ -55,6 +56,7 @@ LIBRARY: ctypes.CDLL = tvm_ffi.LIB
 SYMBOLS = ("TVMFFIErrorSetRaisedFromCStr", "TVMFFIErrorMoveFromRaised", "TVMFFIFunctionGetGlobal",
            "TVMFFIFunctionCreate", "TVMFFIFunctionSetGlobal", "TVMFFIFunctionCall",
            "TVMFFIObjectDecRef", "TVMFFIObjectIncRef")
+MAX_DIMENSIONS = 64                          # as NumPy has
 TENSOR_OFFSET = 24                           # of the DLTensor inside a Tensor object
 
 
@@ -104,8 +106,34 @@ def handle_of(obj: Any) -> int:
 
 
 def from_dlpack(source: Any) -> Any:
-    """A tvm-ffi Tensor that shares the memory of anything with `__dlpack__`, or of a capsule."""
-    return tvm_ffi.from_dlpack(source)
+    """A tvm-ffi Tensor that shares the memory of anything with `__dlpack__`, or of a capsule.
+
+    Raises ArgumentError where its owner does, and for what can be no tensor.
+    """
+    try:
+        tensor = tvm_ffi.from_dlpack(source)
+    except Exception as error:
+        why = str(error).partition("\n")[0] or f"it raised {type(error).__name__}"
+        raise errors.ArgumentError(f"a {errors.type_name(source)} cannot be shared: {why}") from None
+    wrong = _what_is_wrong(dl_tensor(handle_of(tensor)))
+    if wrong:
+        raise errors.ArgumentError(f"a {errors.type_name(source)} cannot be shared: {wrong}")
+    return tensor
+
+
+def _what_is_wrong(header: DLTensor) -> str:
+    """Why no tensor has this header; "" where one may."""
+    if not 0 <= header.ndim <= MAX_DIMENSIONS:
+        return f"it has {header.ndim} dimensions, and a tensor 0 to {MAX_DIMENSIONS}"
+    shape = tuple(header.shape[:header.ndim])
+    if any(n < 0 for n in shape):
+        return f"its shape {shape} has a negative extent"
+    if math.prod(shape) * header.dtype_bits * header.dtype_lanes // 8 >= 1 << 63:
+        return f"its shape {shape} has more elements than memory can hold"
+    address = (header.data or 0) + header.byte_offset
+    if 0 not in shape and header.device_type == 1 and not (header.data and 0 < address < 1 << 63):
+        return f"its elements are at the address {header.data or 0:#x} + {header.byte_offset}"
+    return ""
 
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer

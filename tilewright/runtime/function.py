@@ -137,9 +137,8 @@ class Function:
             self._check_dtype(p, arg)
         try:
             return share(arg) if isinstance(arg, np.ndarray) else ffi.from_dlpack(arg)
-        except Exception as error:
-            raise CallTypeError(f"{self.name}: argument {p.name} is a {type_name(arg)} that cannot be "
-                                f"shared: {str(error).partition(chr(10))[0]}") from None
+        except ArgumentError as error:
+            raise CallTypeError(f"{self.name}: argument {p.name}: {error}") from None
 
     def _read_only(self, p: Param, what: str) -> CallValueError:
         return CallValueError(with_hint(

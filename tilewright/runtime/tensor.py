@@ -96,7 +96,11 @@ class Tensor:
         """The memory as a NumPy array (writable)."""
         require_cpu(self.device, "reading a tensor")
         if self.dtype not in _AS_BITS:
-            return _writable(np.from_dlpack(self._held))
+            try:
+                return _writable(np.from_dlpack(self._held))
+            except (RuntimeError, ValueError, BufferError) as error:
+                raise ArgumentError(f"a tensor of shape {self.shape} and {self.dtype} cannot be read: "
+                                    f"{error}") from None
         kind = _AS_BITS[self.dtype]
         capsule = ffi.retype(self._held.__dlpack__(), _bits_of(kind))
         return _writable(np.from_dlpack(ffi.Capsule(capsule, (1, 0)))).view(kind)

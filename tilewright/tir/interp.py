@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.runtime.scalars import number
+from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import ArgumentError, InterpreterError, described, with_hint
 from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
@@ -192,9 +193,12 @@ def _bind(
 
 
 def _array(func: PrimFunc, b: Buffer, x: Any) -> np.ndarray:
-    a = x if isinstance(x, np.ndarray) or not hasattr(x, "numpy") else x.numpy()
-    if not isinstance(a, np.ndarray):
+    if not hasattr(x, "__dlpack__"):
         raise InterpreterError(f"{func.name}: argument {b.name} is a {type(x).__name__}, expected an array")
+    try:
+        a = as_numpy(x)
+    except ArgumentError as why:
+        raise InterpreterError(f"{func.name}: argument {b.name}: {why}") from None
     if a.ndim != len(b.shape):
         raise InterpreterError(
             f"{func.name}: argument {b.name} has {a.ndim} dimension(s), expected {len(b.shape)}"

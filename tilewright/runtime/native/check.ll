@@ -214,8 +214,8 @@ address:
   %mask = sub i64 %alignx, 1
   %rest = and i64 %start, %mask
   %aligned = icmp eq i64 %rest, 0
-  %null = icmp eq i64 %base, 0
-  %not.null = xor i1 %null, true
+  %lower = call i64 @llvm.smin.i64(i64 %base, i64 %start)
+  %not.null = icmp sgt i64 %lower, 0                     ; no address has the highest bit
   %sound = and i1 %aligned, %not.null
   br i1 %sound, label %store, label %bad.address
 bad.address:                                             ; an empty tensor may point anywhere
