@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tilewright.schedule.state import sub_statements
 from tilewright.tir.accesses import uses, uses_below
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer, decl_buffer, pointer
 from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Let, StringImm, Var
@@ -25,6 +24,7 @@ from tilewright.tir.stmt import (
     Stmt,
     Store,
     While,
+    sub_statements,
 )
 
 D, A = decl_buffer((8,), "int32", "D"), decl_buffer((8,), "int32", "A")       # D is what is read in unlikely places

@@ -45,12 +45,14 @@ class Analyzer(Context):
         A variable of constant extent 1 is replaced by its value. Use `loop` where the code after the loop is
         looked at too.
         """
+        is_new = id(var) not in self.atoms
         atom = self.var_atom(var)
         if type(min) is IntImm and type(extent) is IntImm:       # most loops: two numbers, and no fact beside them
             first, last = min.value, min.value + extent.value - 1
             self.limits[atom] = Linear({}, first), Linear({}, last)
             self._learn(atom, (first, last))
-            self.forget()
+            if not is_new:                                       # nothing was derived of a new variable
+                self.forget()
             return
         low = form_of(self, min) if isinstance(min, Expr) else Linear({}, int(min))
         if reads_memory(min) or reads_memory(extent):
@@ -255,6 +257,8 @@ class Analyzer(Context):
 
     def simplify(self, e: Expr) -> Expr:
         """An expression of the same value, e itself when there is nothing to do. Descends into loads."""
+        if type(e) is IntImm:
+            return e
         found = self.simple.get(id(e))
         if found is not None:
             return found[1]

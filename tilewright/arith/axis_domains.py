@@ -16,8 +16,8 @@ from tilewright.arith.linear import linear
 from tilewright.tir.arithmetic import binary, logical_not
 from tilewright.tir.expr import Call, Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import IterVar
-from tilewright.tir.node import Node, children, substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, PrimFunc, Stmt, While
+from tilewright.tir.node import substitute, walk
+from tilewright.tir.stmt import BlockRealize, For, IfThenElse, LetStmt, PrimFunc, Stmt, While, sub_statements
 
 Step = For | LetStmt | Expr | BlockRealize          # what stands around a block; an Expr holds below it
 
@@ -58,7 +58,7 @@ def departures(func: PrimFunc) -> Iterator[Departure]:
         yield from itertools.islice(_leaving(realize, around, analyzer), 1)
 
 
-def _blocks(stmt: Node, around: tuple[Step, ...]) -> Iterator[tuple[BlockRealize, tuple[Step, ...]]]:
+def _blocks(stmt: Stmt, around: tuple[Step, ...]) -> Iterator[tuple[BlockRealize, tuple[Step, ...]]]:
     """Each block with axes, and what stands around it; none below a While, which may not run."""
     if isinstance(stmt, While):
         return
@@ -73,9 +73,8 @@ def _blocks(stmt: Node, around: tuple[Step, ...]) -> Iterator[tuple[BlockRealize
         around = (*around, stmt)
     elif isinstance(stmt, (For, LetStmt)):
         around = (*around, stmt)
-    for below in children(stmt):
-        if isinstance(below, (Stmt, Block)):
-            yield from _blocks(below, around)
+    for below in sub_statements(stmt):
+        yield from _blocks(below, around)
 
 
 def _leaving(realize: BlockRealize, around: Sequence[Step], analyzer: Analyzer) -> Iterator[Departure]:

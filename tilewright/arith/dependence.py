@@ -27,7 +27,7 @@ ROUNDS = 6
 REFUTATIONS = 6                          # symbolic proofs tried for one pair of accesses; they are what takes long
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Access:
     """buffer[indices] where predicate holds, for all values of the variables of domains: the inner loops."""
     indices: tuple[Expr, ...]

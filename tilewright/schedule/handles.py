@@ -13,6 +13,8 @@ from tilewright.tir.expr import FloatImm, IntImm
 from tilewright.tir.iter_var import IterVar
 
 RV = LoopRV | BlockRV | ExprRV
+_HANDLES = (LoopRV, BlockRV, ExprRV)
+_SIMPLE = {str, int, bool, float, type(None)}           # what most arguments are that are no handles
 V = TypeVar("V")
 _LETTER = {LoopRV: "l", BlockRV: "b", ExprRV: "v"}
 
@@ -56,16 +58,18 @@ class Names(HandleTable[str]):
 
 def handles_of(result: Any) -> tuple[RV, ...]:
     """The handles in what a primitive returned."""
-    if isinstance(result, RV):
+    if isinstance(result, _HANDLES):
         return (result,)
-    return tuple(x for x in result if isinstance(x, RV)) if isinstance(result, (list, tuple)) else ()
+    return tuple(x for x in result if isinstance(x, _HANDLES)) if isinstance(result, (list, tuple)) else ()
 
 
 def handles_in(values: Iterable[Any]) -> Iterator[RV]:
     """The handles in arguments, also inside lists, dicts and arithmetic, in order."""
     for value in values:
-        if isinstance(value, RV):
+        if isinstance(value, _HANDLES):
             yield value
+        elif type(value) in _SIMPLE:
+            continue
         elif isinstance(value, Derived):
             yield from handles_in((value.left, value.right))
         elif isinstance(value, (list, tuple)):
@@ -76,8 +80,10 @@ def handles_in(values: Iterable[Any]) -> Iterator[RV]:
 
 def map_handles(value: Any, fn: Callable[[RV], Any]) -> Any:
     """value with fn applied to every handle in it; value itself where it holds none."""
-    if isinstance(value, RV):
+    if isinstance(value, _HANDLES):
         return fn(value)
+    if type(value) in _SIMPLE:
+        return value
     if isinstance(value, Derived):
         return _derived(value.op, map_handles(value.left, fn), map_handles(value.right, fn))
     if isinstance(value, (list, tuple)):
@@ -95,6 +101,8 @@ def _derived(op: str, left: Any, right: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """An argument as recorded: constants become Python numbers, tuples lists, thread axes their tags."""
+    if type(value) in _SIMPLE or isinstance(value, _HANDLES):
+        return value
     if isinstance(value, (IntImm, FloatImm)):
         return bool(value.value) if value.dtype == "bool" else value.value
     if isinstance(value, IterVar):
@@ -122,7 +130,7 @@ def format_arguments(arguments: Mapping[str, Any], rest: str, name_of: Callable[
 
 
 def _format(value: Any, name_of: Callable[[RV], str]) -> str:
-    if isinstance(value, RV):
+    if isinstance(value, _HANDLES):
         return name_of(value)
     if isinstance(value, Derived):
         return value.text(lambda operand: _format(operand, name_of))
@@ -140,7 +148,7 @@ def _format(value: Any, name_of: Callable[[RV], str]) -> str:
 
 def encode(value: Any, names: Names) -> Any:
     """value as lists, dicts, strings, numbers and None. Raises ScheduleError for anything else."""
-    if isinstance(value, RV):
+    if isinstance(value, _HANDLES):
         if value not in names:
             raise ScheduleError(f"the trace takes {value}, which no entry before gave")
         return {"$": names[value]}

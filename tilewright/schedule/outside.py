@@ -4,19 +4,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tilewright.schedule.state import Index, sub_statements
-from tilewright.tir.accesses import Use, uses
+from tilewright.schedule.state import Index
+from tilewright.tir.accesses import SPEAKING, Use, is_silent, uses
 from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.dtype import lanes_of
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import Range
-from tilewright.tir.node import substitute
-from tilewright.tir.stmt import Block, BlockRealize, LetStmt, Stmt
+from tilewright.tir.node import FieldNames, substitute
+from tilewright.tir.stmt import Block, BlockRealize, LetStmt, Stmt, Store, sub_statements
 
 _OF_BODY = ("reads", "writes", "match_buffers")         # fields of a block that tell of its body
+# The fields of a statement that are evaluated on the way to what is below it.
+_ON_THE_WAY = FieldNames(lambda cls: [name for name in SPEAKING[cls] if cls is not Block or name not in _OF_BODY])
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, eq=False)
 class OutsideRead:
     """A read that the statement `place` makes on the way to the blocks below it, in terms of the loops around it."""
     region: BufferRegion
@@ -28,9 +30,9 @@ class OutsideRead:
 class Outside:
     """All that is read, or else touched, outside of the bodies of blocks.
 
-    `reads`: for each block what is read on the way to it, from the block around it on: by the statements around,
-    by its axes' values and domains, its predicate. `loose`: what no block speaks for: accesses of statements with no
-    block below or around them but the root, and addresses that are used on the way.
+    `reads`: what is read on the way to a block, if anything, from the block around it on: by the statements around, by
+    its axes' values and domains, its predicate. `loose`: what no block speaks for: accesses of statements with no block
+    below or around them but the root, and addresses that are used on the way.
     """
     reads: dict[str, tuple[OutsideRead, ...]] = field(default_factory=dict)
     loose: list[tuple[Stmt, Use]] = field(default_factory=list)
@@ -58,6 +60,9 @@ def _survey(index: Index) -> Outside:
     out = Outside()
     root = index.root
     nesting = {id(index.scope_of(r).block) for r in index.realizes.values() if r is not root}
+    nesting.update(map(id, sub_statements(root)))
+    if _is_quiet(root, nesting):
+        return out
 
     def visit(stmt: Stmt, above: tuple[OutsideRead, ...], in_root: bool) -> bool:
         """Note what stmt and the statements below it read; True when there is a block among them."""
@@ -85,12 +90,30 @@ def _survey(index: Index) -> Outside:
             table = {**out.lets, **{iv.var: substitute(v, out.lets) for iv, v in pairs}}
             own += [r for use in before if (r := _read(use, realize, table)) is not None]
         out.reads[block.name] = (*above, *own)
-        if is_root or id(block) in nesting:
+        if id(block) in nesting:
             for part in _parts(block):
                 visit(part, (), is_root)
 
     visit(root, (), True)
     return out
+
+
+def _is_quiet(root: Stmt, nesting: set[int]) -> bool:
+    """True for most functions, quickly: there is nothing to note outside of the bodies of blocks."""
+    values: list[object] = []
+    stack = [root]
+    while stack:
+        stmt = stack.pop()
+        kind = type(stmt)
+        if kind is Store or kind is LetStmt:
+            return False
+        for name in _ON_THE_WAY[kind]:
+            value = getattr(stmt, name)
+            if type(value) is not IntImm and (type(value) is not dict or value):
+                values.append(value)
+        if kind is not Block or id(stmt) in nesting:
+            stack += sub_statements(stmt)
+    return all(map(is_silent, values))
 
 
 def _parts(block: Block) -> Iterable[Stmt]:

@@ -54,18 +54,22 @@ def _method(fn: Callable[P, R], is_pure: bool = False, samples: bool = False) ->
     gives_list = str(signature.return_annotation).startswith("list")
     kind = KINDS[name] = Kind(name, rest, is_pure, samples, blocks, flags, gives_list)
     older = _OLDER.get(name, {})
+    names, needed = [p.name for p in parameters], sum(p.default is p.empty for p in parameters)
+    most = len(names) if all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters) else 0
 
     @functools.wraps(fn)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         for old, new in older.items():
             if old in kwargs:
                 kwargs[new] = kwargs.pop(old)
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as why:
-            raise ArgumentError(f"{name}{_readable(signature)}: {why}") from None
-        arguments = dict(bound.arguments)
-        sch = arguments.pop(next(iter(signature.parameters)))
+        if needed <= len(args) <= most and not kwargs:         # the usual call, for which bind gives the same
+            arguments: dict[str, Any] = dict(zip(names, args))
+        else:
+            try:
+                arguments = dict(signature.bind(*args, **kwargs).arguments)
+            except TypeError as why:
+                raise ArgumentError(f"{name}{_readable(signature)}: {why}") from None
+        sch = arguments.pop(names[0])
         for k, default in defaults.items():
             if k in arguments and type(arguments[k]) is type(default) and arguments[k] == default:
                 del arguments[k]

@@ -1,7 +1,7 @@
 """The schedule: functions in block form, a trace, and the helpers with which primitives rewrite them."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -193,6 +193,7 @@ class Schedule(Viewed, Session):
         found = self._indexes.get(name)
         if found is None or found.root is not body:
             found = self._indexes[name] = Index(body)
+            self._settled.setdefault(name, found)            # before the first primitive
         return found
 
     def scheduled_functions(self) -> list[str]:
@@ -206,7 +207,8 @@ class Schedule(Viewed, Session):
     @property
     def index(self) -> Index:
         """Where the statements of the current function stand."""
-        return self._index(self.focus)
+        found = self._indexes.get(self.focus)
+        return found if found is not None and found.root is self.func.body else self._index(self.focus)
 
     @property
     def root(self) -> BlockRealize:
@@ -326,24 +328,23 @@ class Schedule(Viewed, Session):
     def producers(self, block: str) -> list[str]:
         """Names of the blocks beside block, in program order, that write a buffer that it reads, or that is read on the
         way to it."""
-        return self._partners(block, lambda other, self_: self._written(other) & self._read(self_))
+        read = self._read(self.realize(block))
+        return [r.block.name for r in self._beside(block) if any(w.buffer in read for w in r.block.writes)]
 
     def consumers(self, block: str) -> list[str]:
         """Names of the blocks beside block, in program order, that read a buffer that it writes, or on the way to which
         it is read."""
-        return self._partners(block, lambda other, self_: self._read(other) & self._written(self_))
+        written = {w.buffer for w in self.realize(block).block.writes}
+        return [r.block.name for r in self._beside(block) if written & self._read(r)]
 
-    def _partners(self, block: str, share: Callable[[BlockRealize, BlockRealize], object]) -> list[str]:
-        realize = self.realize(block)
-        if realize is self.root:
+    def _beside(self, block: str) -> list[BlockRealize]:
+        """The other blocks in the block that encloses this one, in program order."""
+        realize, index = self.realize(block), self.index
+        if realize is index.root:
             return []
-        scope = self.index.scope_of(realize)
-        return [name for name, other in self.index.realizes.items()
-                if name != block and other is not self.root and self.index.scope_of(other) is scope
-                and share(other, realize)]
-
-    def _written(self, realize: BlockRealize) -> set[Buffer]:
-        return {r.buffer for r in realize.block.writes}
+        scope = index.scope_of(realize)
+        return [r for r in index.realizes.values()
+                if r is not realize and r is not index.root and index.scope_of(r) is scope]
 
     def _read(self, realize: BlockRealize) -> set[Buffer]:
         return {r.buffer for r in realize.block.reads} | {r.region.buffer for r in outside_of(self.index).of(realize)}

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.conditions import reads_memory
@@ -12,7 +12,20 @@ from tilewright.tir.arithmetic import all_of
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import children, substitute, walk
-from tilewright.tir.stmt import NOP, Block, BlockRealize, For, IfThenElse, PrimFunc, Seq, Stmt, Store, seq
+from tilewright.tir.stmt import (
+    NOP,
+    STATEMENT_FIELDS,
+    Block,
+    BlockRealize,
+    For,
+    IfThenElse,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+    seq,
+    sub_statements,
+)
 
 _NUMBERS = itertools.count()                       # of blocks without a name
 
@@ -64,24 +77,6 @@ class BlockRV:
         return f"block {self.name}"
 
 
-# The fields through which a statement holds statements; every other type has `body` or none.
-_STMT_FIELDS: dict[str, tuple[str, ...]] = {
-    "For": ("body",), "While": ("body",), "LetStmt": ("body",), "Allocate": ("body",), "Seq": ("stmts",),
-    "Block": ("init", "body"), "BlockRealize": ("block",), "IfThenElse": ("then_case", "else_case"),
-    "Store": (), "Evaluate": (),
-}
-
-
-def sub_statements(stmt: Stmt) -> Sequence[Stmt]:
-    """The statements directly below stmt, in program order."""
-    if type(stmt) is Seq:
-        return stmt.stmts
-    names = _STMT_FIELDS[type(stmt).__name__]
-    if len(names) == 1:                                # most statements: always there
-        return (getattr(stmt, names[0]),)
-    return [value for name in names if (value := getattr(stmt, name)) is not None]
-
-
 def statements(stmt: Stmt) -> Iterator[Stmt]:
     """stmt and every statement below it, parents first, in program order; no expressions."""
     stack = [stmt]
@@ -102,23 +97,30 @@ class Index:
         self.parent: dict[int, Stmt] = {}
         self.loops: dict[Var, For] = {}
         self.realizes: dict[str, BlockRealize] = {}
-        stack = [root]
+        parent, stack = self.parent, [root]
         while stack:
             stmt = stack.pop()
-            below = sub_statements(stmt)
-            for s in below:
-                self.parent[id(s)] = stmt
-            stack += below[::-1]
             if type(stmt) is For:
                 if stmt.loop_var in self.loops:
                     raise ScheduleError(f"two loops share the variable {stmt.loop_var.name}; "
                                         "every loop needs its own Var")
                 self.loops[stmt.loop_var] = stmt
+                below: Stmt = stmt.body
             elif type(stmt) is BlockRealize:
                 if stmt.block.name in self.realizes:
                     raise ScheduleError(f"two blocks are named {stmt.block.name!r}; "
                                         "every block needs a name of its own")
                 self.realizes[stmt.block.name] = stmt
+                below = stmt.block
+            elif type(stmt) is Store:
+                continue
+            else:
+                for below in reversed(sub_statements(stmt)):
+                    parent[id(below)] = stmt
+                    stack.append(below)
+                continue
+            parent[id(below)] = stmt
+            stack.append(below)
 
     def path_to(self, stmt: Stmt) -> list[Stmt]:
         """The statements from the root down to stmt, both included."""
@@ -158,7 +160,7 @@ def with_child(parent: Stmt, old: Stmt, new: Stmt) -> Stmt:
     """parent with the statement old directly below it replaced by new (a Seq is spliced into a Seq)."""
     if type(parent) is Seq:
         return seq(new if s is old else s for s in parent.stmts)
-    for name in _STMT_FIELDS[type(parent).__name__]:
+    for name in STATEMENT_FIELDS[type(parent)]:
         if getattr(parent, name) is old:
             return parent.replace(**{name: new})
     raise AssertionError("old is not a child of parent")
@@ -208,7 +210,7 @@ def map_sub_statements(stmt: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
         new = [fn(s) for s in stmt.stmts]
         return stmt if all(a is b for a, b in zip(new, stmt.stmts, strict=True)) else seq(new)
     changed = {}
-    for name in _STMT_FIELDS[type(stmt).__name__]:
+    for name in STATEMENT_FIELDS[type(stmt)]:
         old = getattr(stmt, name)
         if old is not None and (below := fn(old)) is not old:
             changed[name] = below

@@ -55,8 +55,9 @@ class Environment:
     def find(self, name: str) -> Any:
         """The value of name. Raises KeyError."""
         for scope in reversed(self.scopes):
-            if name in scope:
-                return scope[name][0]
+            found = scope.get(name)
+            if found is not None:
+                return found[0]
         return self.outer[name]
 
     def around(self) -> Environment:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from tilewright.arith.boxes import hull
 from tilewright.tir.accesses import uses, uses_below
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import Call, Expr, IntImm
+from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.extents import same
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node, walk
@@ -36,6 +36,7 @@ def _box(b: Buffer, points: Sequence[tuple[Expr, ...]]) -> BufferRegion:
 
 def _point(index: Expr) -> Range | None:
     """The range of one index; None for one that comes from memory."""
-    if any(isinstance(inner, Load) or isinstance(inner, Call) and inner.op == "checked_index" for inner in walk(index)):
+    if not isinstance(index, Var) and any(isinstance(e, Load) or isinstance(e, Call) and e.op == "checked_index"
+                                          for e in walk(index)):
         return None
     return Range(index, IntImm(1, index.dtype))

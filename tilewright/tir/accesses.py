@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Let, StringImm, Var
 from tilewright.tir.iter_var import IterVar, Range
-from tilewright.tir.node import Node, children
-from tilewright.tir.stmt import Stmt, Store
+from tilewright.tir.node import FieldNames, Node
+from tilewright.tir.stmt import Stmt, Store, sub_statements
 
 Conditions = tuple[tuple[Expr, bool], ...]          # each holds, or does not
 Lets = tuple[tuple[Var, Expr], ...]
@@ -16,15 +16,19 @@ Lets = tuple[tuple[Var, Expr], ...]
 # Fields of these types hold no expression: names, numbers, symbols, and the statements below, which have their own.
 _SILENT = {"str", "int", "bool", "float", "Var", "tuple[Var, ...]", "tuple[int, ...]", "Stmt", "Stmt | None",
            "tuple[Stmt, ...]", "Block"}
-_FIELDS: dict[type, tuple[str, ...]] = {}
+# The fields of a node class that can hold an expression; the pointer of a buffer is a symbol.
+SPEAKING = FieldNames(lambda cls: [f.name for f in fields(cls)
+                                   if f.type not in _SILENT and not (cls is Buffer and f.name == "data")])
 # The accesses of statements that were asked for lately: a rewrite leaves most statements as they are, and asks them
 # again. The statement is kept too, and so its id.
 _known: dict[int, tuple[Node, Sequence[Use]]] = {}
+# Tuples and buffers in which there is no access, for the same reason: a rewritten block keeps its axes and regions.
+_silent: dict[int, object] = {}
 _MOST_KNOWN = 4096
 _QUIET = {IntImm, FloatImm, StringImm, type(None), int, float, str, bool}
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, eq=False)
 class Use:
     """One access that a node makes.
 
@@ -67,11 +71,8 @@ def uses(node: Node) -> Sequence[Use]:
     if isinstance(node, Expr):
         _collect(node, "", found)
         return found
-    names = _speaking(type(node))
-    values = [getattr(node, name) for name in names]
-    if not _is_silent(*values):
-        for name, value in zip(names, values, strict=True):
-            _collect(value, name, found)
+    for name in SPEAKING[type(node)]:
+        _collect(getattr(node, name), name, found)
     if isinstance(node, Store):
         found.append(Use(node.buffer, node.indices, node.predicate, node, "buffer"))
     if len(_known) >= _MOST_KNOWN:
@@ -86,25 +87,26 @@ def uses_below(stmt: Stmt) -> Iterator[Use]:
     while stack:
         top = stack.pop()
         yield from uses(top)
-        stack += reversed([c for c in children(top) if isinstance(c, Stmt)])
+        stack += sub_statements(top)[::-1]
 
 
-def _load(node: Load, name: str, under: Conditions, lets: Lets) -> Use:
-    return Use(node.buffer, node.indices, node.predicate, node, name, under, lets)
+def is_silent(value: object) -> bool:
+    """True for most values of fields, quickly: there is no access in them."""
+    kind = type(value)
+    if kind in _QUIET or _silent.get(id(value)) is value:
+        return True
+    if not _is_arithmetic((value.shape, value.strides, value.elem_offset) if isinstance(value, Buffer) else value):
+        return False
+    if kind is tuple or kind is Buffer:
+        if len(_silent) >= _MOST_KNOWN:
+            _silent.clear()
+        _silent[id(value)] = value
+    return True
 
 
-def _speaking(cls: type) -> tuple[str, ...]:
-    """The fields of a node class that can hold an expression; the pointer of a buffer is a symbol."""
-    found = _FIELDS.get(cls)
-    if found is None:
-        names = (f.name for f in fields(cls) if f.type not in _SILENT)
-        found = _FIELDS[cls] = tuple(n for n in names if cls is not Buffer or n != "data")
-    return found
-
-
-def _is_silent(*values: object) -> bool:
-    """True for most values, quickly: arithmetic on variables and constants."""
-    stack = list(values)
+def _is_arithmetic(value: object) -> bool:
+    """True where all expressions in value are arithmetic on variables and constants."""
+    stack = [value]
     while stack:
         node = stack.pop()
         kind = type(node)
@@ -113,64 +115,56 @@ def _is_silent(*values: object) -> bool:
         if kind is Var:
             if node.type == "handle":  # type: ignore[attr-defined]
                 return False
-        elif kind is Binary:
-            stack += (node.a, node.b)  # type: ignore[attr-defined]
-        elif kind is tuple:
+        elif kind is tuple or kind is list:
             stack += node  # type: ignore[arg-type]
         elif kind is Range:
             stack += (node.min, node.extent)  # type: ignore[attr-defined]
-        elif kind is Buffer:
-            if node.strides or node.elem_offset is not None:  # type: ignore[attr-defined]
-                return False
-            stack += node.shape  # type: ignore[attr-defined]
         elif kind is IterVar:
             stack.append(node.dom)  # type: ignore[attr-defined]
+        elif kind is Binary:
+            stack += (node.a, node.b)  # type: ignore[attr-defined]
         elif kind is BufferRegion:
             stack.append(node.buffer)  # type: ignore[attr-defined]
             stack += node.region  # type: ignore[attr-defined]
+        elif kind is Buffer:
+            if not is_silent(node):
+                return False
         elif kind is not dict or node:
             return False
     return True
 
 
-def _collect(value: object, name: str, found: list[Use]) -> None:
-    """Note the accesses in the value of a field."""
-    if _is_silent(value):
-        return
-    stack: list[tuple[object, Conditions, Lets]] = [(value, (), ())]
+def _collect(value: object, name: str, found: list[Use], under: Conditions = (), lets: Lets = ()) -> None:
+    """Note the accesses in the value of a field, under conditions and inside of lets of an expression."""
+    stack = [value]
     while stack:
-        node, under, lets = stack.pop()
+        node = stack.pop()
         kind = type(node)
-        if kind in _QUIET or isinstance(node, Stmt):
+        if kind in _QUIET:
             continue
         if kind is Var:
             if node.type == "handle":  # type: ignore[attr-defined]
                 found.append(Use(None, None, None, node, name, under, lets))  # type: ignore[arg-type]
-            continue
-        if kind is Binary:
-            stack += ((node.b, under, lets), (node.a, under, lets))  # type: ignore[attr-defined]
-            continue
-        if kind is Load and _is_silent(node.buffer, node.indices, node.predicate):  # type: ignore[attr-defined]
-            found.append(_load(node, name, under, lets))  # type: ignore[arg-type]
-            continue
-        if isinstance(node, Let):
-            below: list[tuple[object, Conditions, Lets]] = [
-                (node.value, under, lets), (node.body, under, (*lets, (node.var, node.value)))]
+        elif kind is Binary:
+            stack += (node.b, node.a)  # type: ignore[attr-defined]
+        elif kind is tuple or kind is list:
+            if not is_silent(node):
+                stack += reversed(node)  # type: ignore[call-overload]
+        elif kind is Load:
+            found.append(Use(node.buffer, node.indices, node.predicate, node, name, under, lets))  # type: ignore
+            stack += [v for v in (node.predicate, node.indices, node.buffer) if not is_silent(v)]  # type: ignore
+        elif isinstance(node, Let):
+            _collect(node.value, name, found, under, lets)
+            _collect(node.body, name, found, under, (*lets, (node.var, node.value)))
         elif isinstance(node, Call) and node.op == "if_then_else":                # evaluates one of the two
             condition, a, b = node.args
-            below = [(condition, under, lets), (a, (*under, (condition, True)), lets),
-                     (b, (*under, (condition, False)), lets)]
-        elif isinstance(node, Node):
-            if isinstance(node, Load):
-                found.append(_load(node, name, under, lets))
-            elif isinstance(node, Call) and node.op == "access_ptr" and isinstance(node.args[0], Load):
+            _collect(condition, name, found, under, lets)
+            _collect(a, name, found, (*under, (condition, True)), lets)
+            _collect(b, name, found, (*under, (condition, False)), lets)
+        elif isinstance(node, Node) and not isinstance(node, Stmt):
+            if isinstance(node, Call) and node.op == "access_ptr" and isinstance(node.args[0], Load):
                 found.append(Use(node.args[0].buffer, None, None, node, name, under, lets))
-            values = [getattr(node, f) for f in _speaking(kind)]
-            below = [(v, under, lets) for v in values if not (type(v) is Buffer and _is_silent(v))]
+            if kind is not Buffer or not is_silent(node):
+                stack += [getattr(node, f) for f in reversed(SPEAKING[kind])]
         elif isinstance(node, Mapping):
-            below = [(x, under, lets) for x in node.values()]
-        elif isinstance(node, (tuple, list)):
-            below = [(x, under, lets) for x in node]
-        else:
-            continue
-        stack += reversed(below)
+            stack += reversed(list(node.values()))

@@ -53,13 +53,15 @@ def binary(op: str, a: Any, b: Any) -> Expr:
     Raises IRError when the dtypes do not promote, for `/` on integers and for a constant zero divisor.
     """
     x, y = match_types(a, b)
-    dtype = x.dtype
+    dtype, result = x.dtype, ""
     if dtype not in ("int32", "int64") or op not in _ALWAYS_ON_INTEGERS:
         op = _checked(op, dtype, b)
-    elif not isinstance(x, IntImm) and not isinstance(y, IntImm):
-        return Binary(op, x, y, _ALWAYS_ON_INTEGERS[op] or dtype)      # indices mostly: nothing to check or to fold
+    else:                                                              # indices mostly: nothing to check
+        result = _ALWAYS_ON_INTEGERS[op] or dtype
+        if not isinstance(x, IntImm) and not isinstance(y, IntImm):    # and nothing to fold
+            return Binary(op, x, y, result)
     found = _folded(op, x, y, dtype)
-    return Binary(op, x, y) if found is None else found
+    return Binary(op, x, y, result) if found is None else found
 
 
 def _folded(op: str, x: Expr, y: Expr, dtype: str) -> Expr | None:

@@ -41,6 +41,8 @@ def const(value: Any, dtype: str | None = None) -> Expr:
     Without a dtype a NumPy number has its own, an int is int32 or, where it needs to be, int64, and a float is float32
     or, where it is too large for that, float64.
     """
+    if type(value) is int and (dtype is None or dtype == "int32") and -0x80000000 <= value < 0x80000000:
+        return IntImm(value)                             # most constants
     if type(value) not in (int, float) and not isinstance(value, _VALUES):
         raise IRError(f"{described(value)} is not a number")
     if dtype is None:
@@ -69,7 +71,9 @@ def _own_dtype(value: Any) -> str:
         return "bool"
     if isinstance(value, int):
         return "int32" if -2**31 <= value < 2**31 else "int64"
-    return "float64" if math.isfinite(value) and math.isinf(dt.nearest(value, "float32")) else "float32"
+    if abs(value) <= dt.largest("float32") or not math.isfinite(value):
+        return "float32"
+    return "float64" if math.isinf(dt.nearest(value, "float32")) else "float32"
 
 
 def _float(value: Any, dtype: str) -> float:
@@ -78,9 +82,10 @@ def _float(value: Any, dtype: str) -> float:
         x = float(value)
     except OverflowError:                        # an int of more than 1024 bits
         x = math.inf
+    if abs(x) <= dt.largest(dtype):              # most constants
+        return x
     if not math.isfinite(dt.nearest(x, dtype)) and (math.isfinite(x) or isinstance(value, int)):
-        small = dt.SMALL_FLOATS.get(dtype)
-        largest = float(np.finfo(dtype).max) if small is None else small.largest
+        small, largest = dt.SMALL_FLOATS.get(dtype), dt.largest(dtype)
         raise IRError(with_hint(f"the constant {described(value)} does not fit {dtype} ({-largest:g} to {largest:g})",
                                 'an infinity is written float("inf")' if not small or small.infinity else ""))
     return x

@@ -140,7 +140,7 @@ def is_unsigned(dtype: str) -> bool:
 
 def is_integer(dtype: str) -> bool:
     """Signed or unsigned integer; bool is not one."""
-    return is_signed(dtype) or is_unsigned(dtype)
+    return dtype.startswith(("int", "uint"))
 
 
 @functools.cache
@@ -172,6 +172,13 @@ def float_limits(dtype: str) -> tuple[float, float]:
     small = SMALL_FLOATS.get(element_of(dtype))
     bound = small.largest if small is not None and small.infinity is None else math.inf
     return -bound, bound
+
+
+@functools.cache
+def largest(dtype: str) -> float:
+    """The largest finite value of a float dtype."""
+    small = SMALL_FLOATS.get(element_of(dtype))
+    return float(np.finfo(element_of(dtype)).max) if small is None else small.largest
 
 
 def nearest(value: float, dtype: str) -> float:

@@ -38,6 +38,8 @@ def extent_of(low: Expr, stop: Expr) -> Expr | None:
 
 def same(a: Expr, b: Expr) -> bool:
     """True when a and b are one expression, written twice perhaps."""
+    if type(a) is IntImm and type(b) is IntImm:              # most extents
+        return a.value == b.value and a.type == b.type
     return a is b or (a.dtype == b.dtype and bool(Binary("eq", a, b)))
 
 

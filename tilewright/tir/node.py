@@ -20,7 +20,7 @@ _CHILD_TYPES = {
 }
 
 
-class _Names(dict[type, tuple[str, ...]]):
+class FieldNames(dict[type, tuple[str, ...]]):
     """Names of fields of each class; `choose` finds those of a class that is asked for the first time."""
     __slots__ = ("choose",)
 
@@ -32,9 +32,9 @@ class _Names(dict[type, tuple[str, ...]]):
         return found
 
 
-_FIELDS = _Names(lambda cls: [f.name for f in fields(cls)])
-_CHILDREN = _Names(lambda cls: [f.name for f in fields(cls) if f.type in _CHILD_TYPES])
-_WALKED = _Names(lambda cls: _CHILDREN[cls][::-1])             # last child first
+_FIELDS = FieldNames(lambda cls: [f.name for f in fields(cls)])
+_CHILDREN = FieldNames(lambda cls: [f.name for f in fields(cls) if f.type in _CHILD_TYPES])
+_WALKED = FieldNames(lambda cls: _CHILDREN[cls][::-1])             # last child first
 
 
 def field_names(cls: type) -> tuple[str, ...]:
@@ -142,6 +142,8 @@ def substitute(node: N, table: Mapping[Any, Node]) -> N:
     """node with every use of a key (a Var, by identity) replaced by its value."""
     if not table:
         return node
+    if not _CHILDREN[type(node)]:
+        return table.get(node, node)  # type: ignore[return-value]
     done: dict[int, tuple[Node, Node]] = {}          # as in `rewrite`; what has no children needs no note
 
     def visit(old: Node) -> Node:

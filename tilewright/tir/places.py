@@ -19,10 +19,13 @@ INDEXED = ("likely", "checked_index", "table")         # calls whose arguments a
 
 def is_index(e: Expr) -> bool:
     """True for integer arithmetic whose operands are variables and constants: exact in an index place."""
+    kind = type(e)
+    if kind is IntImm or kind is Var:
+        return dt.is_integer(e.type)  # type: ignore[attr-defined]
+    if kind is Binary:
+        return dt.is_integer(e.type) and is_index(e.a) and is_index(e.b)  # type: ignore[attr-defined]
     match e:
-        case IntImm() | Var():
-            return dt.is_integer(e.dtype)
-        case Binary(_, a, b) | Select(_, a, b) | Call("if_then_else", (_, a, b)) | Ramp(a, b):
+        case Select(_, a, b) | Call("if_then_else", (_, a, b)) | Ramp(a, b):
             return dt.is_integer(e.dtype) and is_index(a) and is_index(b)
         case Cast(_, value):
             return dt.element_of(e.dtype) == "int64" and is_index(value)

@@ -1,7 +1,7 @@
 """Statements, blocks and functions of the loop IR."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,6 +139,23 @@ class BlockRealize(Stmt):
     iter_values: tuple[Expr, ...]
     predicate: Expr
     block: Block
+
+
+# The fields through which a statement holds statements.
+STATEMENT_FIELDS: dict[type, tuple[str, ...]] = {
+    For: ("body",), While: ("body",), LetStmt: ("body",), Allocate: ("body",), Seq: ("stmts",),
+    Block: ("init", "body"), BlockRealize: ("block",), IfThenElse: ("then_case", "else_case"), Store: (), Evaluate: (),
+}
+
+
+def sub_statements(stmt: Stmt) -> Sequence[Stmt]:
+    """The statements directly below stmt, in program order."""
+    if type(stmt) is Seq:
+        return stmt.stmts
+    names = STATEMENT_FIELDS[type(stmt)]
+    if len(names) == 1:                                # most statements: always there
+        return (getattr(stmt, names[0]),)
+    return [value for name in names if (value := getattr(stmt, name)) is not None]
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -9,7 +9,7 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.accesses import Use, uses
 from tilewright.tir.buffer import BufferRegion
 from tilewright.tir.expr import Expr, Var
-from tilewright.tir.node import Node, children
+from tilewright.tir.node import Node
 from tilewright.tir.results import wrong_return
 from tilewright.tir.stmt import (
     FOR_KINDS,
@@ -26,6 +26,7 @@ from tilewright.tir.stmt import (
     Stmt,
     Store,
     While,
+    sub_statements,
 )
 from tilewright.tir.verify_expr import ExpressionVerifier
 
@@ -50,6 +51,7 @@ class _Verifier(ExpressionVerifier):
     def __init__(self, func: PrimFunc, stage: str) -> None:
         super().__init__(func, stage)
         self.blocks: set[str] = set()
+        self.loops: list[int] = []                      # ids of the variables of the loops around
 
     def function(self) -> None:
         f = self.func
@@ -97,14 +99,18 @@ class _Verifier(ExpressionVerifier):
         self.expr(s.min)
         self.expr(s.extent)
         v = s.loop_var
-        self.check(s.kind in FOR_KINDS, f"loop {v.name} has the unknown kind {s.kind!r}")
+        if s.kind not in FOR_KINDS:
+            self.fail(f"loop {v.name} has the unknown kind {s.kind!r}")
         if (s.kind == THREAD_BINDING) != bool(s.thread_tag):
             self.fail(f"loop {v.name} is {s.kind} and has the thread tag {s.thread_tag!r}")
         if not (dt.is_integer(v.type) and s.min.dtype == s.extent.dtype == v.type):
             self.fail(f"loop {v.name} is {v.type}, its min is {s.min.dtype}, its extent is {s.extent.dtype}")
-        self.notes(s.annotations)
-        with self.scope([v], "loop", s):
-            self.stmt(s.body)
+        if s.annotations:
+            self.notes(s.annotations)
+        self.define(v, "loop", s)
+        self.loops.append(id(v))
+        self.stmt(s.body)
+        del self.visible[self.loops.pop()]
 
     def condition(self, s: Any) -> None:
         self.expr(s.condition)
@@ -140,11 +146,10 @@ class _Verifier(ExpressionVerifier):
 
     def realize(self, s: BlockRealize) -> None:
         block = s.block
-        self.check(self.stage == "block", f"block {block.name} is left over")
-        self.check(
-            len(s.iter_values) == len(block.iter_vars),
-            f"block {block.name} has {len(block.iter_vars)} axes, {len(s.iter_values)} values given",
-        )
+        if self.stage != "block":
+            self.fail(f"block {block.name} is left over")
+        if len(s.iter_values) != len(block.iter_vars):
+            self.fail(f"block {block.name} has {len(block.iter_vars)} axes, {len(s.iter_values)} values given")
         for iv, value in zip(block.iter_vars, s.iter_values, strict=True):
             self.expr(value)
             if value.dtype != iv.var.type:
@@ -155,31 +160,37 @@ class _Verifier(ExpressionVerifier):
         self.block(block)
 
     def block(self, b: Block) -> None:
-        self.check(b.name not in self.blocks, f"two blocks are named {b.name}", b)
+        if b.name in self.blocks:
+            self.fail(f"two blocks are named {b.name}", b)
         self.blocks.add(b.name)
         before = self.visible
-        self.visible = {k: what for k, what in before.items() if what != "loop"}  # a block sees its axes only
+        self.visible = dict(before)
+        for loop in self.loops:                         # a block sees its axes only
+            self.visible.pop(loop, None)
         for iv in b.iter_vars:
-            self.check(iv.dom is not None, f"axis {iv.var.name} has no domain", b)
-            self.expr(iv.dom)  # type: ignore[arg-type]
-        with self.scope([iv.var for iv in b.iter_vars], "axis", b):
-            for a in b.alloc_buffers:
-                self.buffer(a)
-                self.define(a, "buffer", b)
-            for m in b.match_buffers:
-                self.region(m.source)
-                for e in (*m.buffer.strides, m.buffer.elem_offset):
-                    if isinstance(e, Var):
-                        self.visible.setdefault(id(e), "match")
-                self.define(m.buffer, "view", b)
-                self.buffer(m.buffer)
-            for part in (b.init, b.body):               # before the regions: a statement tells more than they do
-                if part is not None:
-                    self.stmt(part)
-            for r in (*b.reads, *b.writes):
-                self.region(r)
+            if iv.dom is None:
+                self.fail(f"axis {iv.var.name} has no domain", b)
+            self.expr(iv.dom)
+        for iv in b.iter_vars:
+            self.define(iv.var, "axis", b)
+        for a in b.alloc_buffers:
+            self.buffer(a)
+            self.define(a, "buffer", b)
+        for m in b.match_buffers:
+            self.region(m.source)
+            for e in (*m.buffer.strides, m.buffer.elem_offset):
+                if isinstance(e, Var):
+                    self.visible.setdefault(id(e), "match")
+            self.define(m.buffer, "view", b)
+            self.buffer(m.buffer)
+        for part in (b.init, b.body):                   # before the regions: a statement tells more than they do
+            if part is not None:
+                self.stmt(part)
+        for r in (*b.reads, *b.writes):
+            self.region(r)
+        if b.annotations:
             self.notes(b.annotations)
-            self.regions_name_all(b)
+        self.regions_name_all(b)
         self.visible = before
 
     def notes(self, value: Any) -> None:
@@ -211,7 +222,7 @@ class _Verifier(ExpressionVerifier):
             if isinstance(s, Allocate):
                 made.add(id(s.buffer))
             found += [(use, s) for use in uses(s)]
-            stack += [c for c in children(s) if isinstance(c, Stmt)]
+            stack += sub_statements(s)
         writes = {id(r.buffer) for r in b.writes} | made
         reads = {id(r.buffer) for r in b.reads} | writes
         sources = {id(m.buffer): id(m.source.buffer) for m in b.match_buffers}

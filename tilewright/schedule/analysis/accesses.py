@@ -9,7 +9,6 @@ from tilewright.arith.conditions import NEGATED, is_index_comparison
 from tilewright.arith.dependence import Access
 from tilewright.arith.linear import structural_key
 from tilewright.schedule.analysis.digits import conjuncts
-from tilewright.schedule.state import sub_statements
 from tilewright.tir.accesses import Use, uses
 from tilewright.tir.arithmetic import all_of, binary, logical_not
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
@@ -18,7 +17,7 @@ from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node, substitute, walk
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Stmt
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Stmt, sub_statements
 
 TRUE = IntImm(1, "bool")
 _Declared = tuple[BufferRegion, tuple[Expr, ...], dict[Var, tuple[Expr, Expr]]]     # a region, any element, its domains
@@ -186,7 +185,7 @@ class Collector:
         free, placed = dict(at.free), []
         for index, extent in zip(indices, buffer.shape, strict=True):
             new = substitute(index, table)
-            if any(isinstance(n, (Load, Call, Let)) for n in walk(new)):
+            if not isinstance(new, (Var, IntImm)) and any(isinstance(n, (Load, Call, Let)) for n in walk(new)):
                 # it depends on data, and so it may be any element
                 new = _fresh(Range(IntImm(0, index.dtype), extent), free, {})
             placed.append(new)

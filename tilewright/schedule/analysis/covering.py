@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import interval_of
 from tilewright.schedule.analysis.domains import Interval
-from tilewright.schedule.state import sub_statements
 from tilewright.tir.accesses import Use, uses
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import BlockRealize, For, LetStmt, Stmt
+from tilewright.tir.stmt import BlockRealize, For, LetStmt, Stmt, sub_statements
 
 
 def covering(regions: Sequence[BufferRegion], ranges: Mapping[Var, Interval],

@@ -9,7 +9,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index, statements
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Expr, IntImm
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar
 from tilewright.tir.node import Node, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, Store
@@ -77,7 +77,10 @@ def body_readers_of(sch: Schedule, buffer: Buffer) -> list[BlockRealize]:
 
 
 def _require_in_blocks(sch: Schedule, buffer: Buffer) -> None:
-    stray = outside_of(sch.index).stray(buffer)
+    outside = outside_of(sch.index)
+    if not outside.loose:
+        return
+    stray = outside.stray(buffer)
     at = () if stray is None else (stray,)
     legal(stray is None, f"a statement outside of every block touches {buffer.name}", *at, hint="put it into a block")
 
@@ -165,19 +168,20 @@ def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, star
     legal(not reduces or begun, f"reduction block {block.name} does not initialise what it writes",
           realize, hint="do this before decompose_reduction")
     require_not_read_outside(sch, realize)
+    accesses = [n for part in block_statements(block) for n in walk(part) if isinstance(n, (Load, Store))]
     for region in block.writes:
-        own = loads_of(block_statements(block), region.buffer)
-        points = [s.indices for s in stores_of(block_statements(block), region.buffer)]
+        own = [n for n in accesses if isinstance(n, Load) and n.buffer is region.buffer]
+        points = [n.indices for n in accesses if isinstance(n, Store) and n.buffer is region.buffer]
         fine = begun and all(same_indices(load.indices, p) for load in own for p in points)
         viewed = any(m.source.buffer is region.buffer for m in block.match_buffers) and reads(block, region.buffer)
         legal(fine if own else begun or not viewed,
               f"block {block.name} reads {region.buffer.name}, which it also writes", realize)
     reduction_vars = {iv.var for iv in block.iter_vars if iv.iter_type == COMM_REDUCE}
-    places = [(s.buffer, s.indices) for s in stores_of(block_statements(block))]
+    places = [(n.buffer, n.indices) for n in accesses if isinstance(n, Store)]
     for buffer, where in (*places, *((r.buffer, r.region) for r in block.writes if holds_blocks(block))):
         legal(not any(n in reduction_vars for i in where for n in walk(i)),
               f"a reduction axis of block {block.name} indexes {buffer.name}", realize)
-    shared = shared_element(block, sch.analyzer_at(None))
+    shared = shared_element(block, sch.analyzer_at)
     legal(shared is None, f"two iterations of block {block.name} may write one element of "
           f"{shared.name if shared else ''}, so that their order decides its value", realize)
 
@@ -194,7 +198,8 @@ def require_not_read_outside(sch: Schedule, realize: BlockRealize, buffers: Iter
 def _require_own_elements(realize: BlockRealize) -> None:
     """Each data-parallel iter var says which element is written, so that no element has two values."""
     block = realize.block
-    written = {n for region in block.writes for r in region.region for n in walk(r)}
+    written = {n for region in block.writes for r in region.region
+               for n in ((r.min,) if type(r.min) is Var and type(r.extent) is IntImm else walk(r))}
     for iv in spatial(block):
         single = iv.dom is not None and isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value <= 1
         legal(single or iv.var in written,

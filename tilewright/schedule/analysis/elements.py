@@ -1,6 +1,8 @@
 """Whether the instances of a block write elements of their own."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.schedule.analysis.domains import axis_domains
@@ -12,8 +14,11 @@ from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.stmt import Block
 
 
-def shared_element(block: Block, analyzer: Analyzer) -> Buffer | None:
-    """A buffer of which two instances of block, not steps of one reduction, may write one element, or None."""
+def shared_element(block: Block, analyzer: Callable[[], Analyzer]) -> Buffer | None:
+    """A buffer of which two instances of block, not steps of one reduction, may write one element, or None.
+
+    analyzer gives one that knows the shapes; it is asked where the regions alone do not tell.
+    """
     own = [iv for iv in block.iter_vars if iv.iter_type != COMM_REDUCE
            and not (iv.dom is not None and is_const(iv.dom.extent, 1))]
     for region in block.writes:
@@ -22,7 +27,7 @@ def shared_element(block: Block, analyzer: Analyzer) -> Buffer | None:
             continue
         access, variables = _access(block, region), [iv.var for iv in own]
         still = (0,) * len(own)
-        if not direction_vectors(access, access, variables, axis_domains(own), analyzer) <= {still}:
+        if not direction_vectors(access, access, variables, axis_domains(own), analyzer()) <= {still}:
             return region.buffer
     return None
 

@@ -25,6 +25,7 @@ from tilewright.tir.arithmetic import all_of, binary, maximum
 from tilewright.tir.buffer import BufferRegion, Load
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
+from tilewright.tir.extents import same
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, Stmt, While
@@ -67,9 +68,9 @@ def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer
             return f"its loops begin at {iv.var.name} = {value}, which need not be {iv.dom.min} there"
     outer = Analyzer()
     variables = {loop.loop_var for loop in loops}
-    for loop in loops:                              # an extent that differs from place to place may be 0 at one
-        varies = loop in driving and any(isinstance(n, Load) or n in variables for n in walk(loop.extent))
-        if varies and not outer.prove(binary("gt", loop.extent, 0)):
+    varying = [loop for loop in driving if any(isinstance(n, Load) or n in variables for n in walk(loop.extent))]
+    for loop in loops if varying else ():           # an extent that differs from place to place may be 0 at one
+        if loop in varying and not outer.prove(binary("gt", loop.extent, 0)):
             return f"loop {loop.loop_var.name} may have no iterations"
         outer.bind(loop.loop_var, loop.min, loop.extent)
     for part in beyond_domain(realize, analyzer):
@@ -145,7 +146,7 @@ def runs_all(sch: Schedule, realize: BlockRealize) -> bool:
 def _plain(iv: IterVar, value: Expr, loops: Sequence[For]) -> bool:
     """True when value is the variable of a loop over exactly the domain of iv."""
     assert iv.dom is not None
-    return any(value is loop.loop_var and bool(loop.extent.equal(iv.dom.extent)) and bool(loop.min.equal(iv.dom.min))
+    return any(value is loop.loop_var and same(loop.extent, iv.dom.extent) and same(loop.min, iv.dom.min)
                for loop in loops)
 
 
@@ -239,9 +240,12 @@ def never_runs(sch: Schedule, block: Block) -> bool:
 
     Then the block is the same program wherever it stands, below conditions that keep to its domain.
     """
+    extents = [iv.dom.extent for iv in block.iter_vars
+               if iv.dom is not None and (block.init is None or iv.iter_type != COMM_REDUCE)]
+    if all(isinstance(e, IntImm) for e in extents):                       # most blocks: nothing is to be proved
+        return any(isinstance(e, IntImm) and e.value <= 0 for e in extents)
     prove = sch.analyzer_at(None).prove
-    return any(iv.dom is not None and prove(binary("le", iv.dom.extent, 0)) for iv in block.iter_vars
-               if block.init is None or iv.iter_type != COMM_REDUCE)
+    return any(prove(binary("le", e, 0)) for e in extents)
 
 
 def sums_nothing(block: Block) -> bool:

@@ -8,15 +8,15 @@ from tilewright.arith.dependence import Access
 from tilewright.schedule.analysis.digits import bindings
 from tilewright.schedule.analysis.domains import Interval, domains_of
 from tilewright.schedule.outside import outside_of
-from tilewright.schedule.state import Index, sub_statements
+from tilewright.schedule.state import Index
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import substitute
-from tilewright.tir.stmt import BlockRealize, For, Stmt
+from tilewright.tir.stmt import BlockRealize, For, Stmt, sub_statements
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Part:
     """A region that a block touches, at `place`: its realization, or, outside of its body, the statement on the way to
     it that reads the region, which then is in loop variables."""

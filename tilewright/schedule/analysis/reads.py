@@ -4,9 +4,11 @@ from __future__ import annotations
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import interval_of
 from tilewright.schedule.analysis.dataflow import block_statements, stores_of
+from tilewright.schedule.state import statements
 from tilewright.te.regions import regions_read
+from tilewright.tir.accesses import uses
 from tilewright.tir.buffer import BufferRegion, Load
-from tilewright.tir.expr import IntImm, Let, Var
+from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Allocate, Block, For, LetStmt
@@ -17,20 +19,20 @@ def with_reads(block: Block) -> Block:
 
     What is read through a view of a buffer stays as it was stated.
     """
-    statements = list(block_statements(block))
-    updated = [(s.buffer, s.indices) for s in stores_of(statements)] if block.init is not None else []
+    parts = list(block_statements(block))
+    updated = [(s.buffer, s.indices) for s in stores_of(parts)] if block.init is not None else []
     own = [*block.alloc_buffers, *(m.buffer for m in block.match_buffers)]
     inner: dict[Var, tuple] = {}
     local: set[Var] = set()
-    for statement in statements:
-        for node in walk(statement):
-            if isinstance(node, For):
-                inner[node.loop_var] = (node.min, node.extent)
-            elif isinstance(node, (LetStmt, Let)):
-                local.add(node.var)
-            elif isinstance(node, Allocate):
-                own.append(node.buffer)
-    regions = regions_read(statements, exclude=own, updated=updated)
+    for stmt in (s for part in parts for s in statements(part)):
+        if isinstance(stmt, For):
+            inner[stmt.loop_var] = (stmt.min, stmt.extent)
+        elif isinstance(stmt, LetStmt):
+            local.add(stmt.var)
+        elif isinstance(stmt, Allocate):
+            own.append(stmt.buffer)
+        local.update(var for use in uses(stmt) for var, _ in use.lets)
+    regions = regions_read(parts, exclude=own, updated=updated)
     if inner or local:
         regions = tuple(_outside(r, inner, local) for r in regions)
     return block.replace(reads=_with_views(block, regions))

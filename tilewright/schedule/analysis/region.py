@@ -96,7 +96,7 @@ class Region:
     def _is_apart(self, instance: Instance) -> bool:
         """True when each reduction of the block has elements to itself."""
         if instance.apart is None:
-            instance.apart = shared_element(instance.realize.block, self.sch.analyzer_at(None)) is None
+            instance.apart = shared_element(instance.realize.block, self.sch.analyzer_at) is None
         return instance.apart
 
     def runs_once(self, instance: Instance) -> bool:

@@ -8,10 +8,20 @@ from tilewright.schedule.analysis.legality import check_annotated_loops, require
 from tilewright.schedule.handles import plain
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import BlockRV, LoopRV, statements, sub_statements
+from tilewright.schedule.state import BlockRV, LoopRV, statements
 from tilewright.support.errors import described, legal, require
 from tilewright.tir.expr import IntImm
-from tilewright.tir.stmt import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, For, Stmt, is_thread_axis
+from tilewright.tir.stmt import (
+    PARALLEL,
+    SERIAL,
+    THREAD_BINDING,
+    UNROLLED,
+    VECTORIZED,
+    For,
+    Stmt,
+    is_thread_axis,
+    sub_statements,
+)
 
 THREAD_TAGS = ("vthread", *(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx", "vthread") for d in "xyz"))
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from tilewright.schedule.analysis.dataflow import is_output
 from tilewright.schedule.primitive import primitive, query
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import BlockRV, LoopRV, sub_statements
+from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import described, require
 from tilewright.tir.expr import IntImm, Var
-from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt
+from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt, sub_statements
 
 
 def children_blocks(stmt: Stmt) -> Iterator[BlockRealize]:

@@ -54,10 +54,10 @@ def cache_name(buffer: Buffer, scope: str) -> str:
 
 def require_visible(realize: BlockRealize, buffer: Buffer) -> None:
     """All uses of buffer in the block are loads and stores of elements."""
-    for top in block_statements(realize.block):
-        for node in walk(top):
-            require(node is not buffer.data, f"block {realize.block.name} uses the address of {buffer.name}", realize)
-    blocks = [realize.block, *(n for top in block_statements(realize.block) for n in walk(top) if isinstance(n, Block))]
+    nodes = [n for top in block_statements(realize.block) for n in walk(top)]
+    require(not any(n is buffer.data for n in nodes), f"block {realize.block.name} uses the address of {buffer.name}",
+            realize)
+    blocks = [realize.block, *(n for n in nodes if isinstance(n, Block))]
     require(not any(m.source.buffer is buffer for block in blocks for m in block.match_buffers),
             f"block {realize.block.name} views {buffer.name} as another buffer", realize)
     require(bool(loads_of(block_statements(realize.block), buffer)),

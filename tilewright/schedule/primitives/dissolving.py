@@ -33,13 +33,12 @@ def only_store(sch: Schedule, realize: BlockRealize) -> Store:
 def require_plain_loads(realize: BlockRealize, buffer: Buffer) -> None:
     """The block uses buffer in scalar loads only."""
     name = realize.block.name
-    for top in block_statements(realize.block):
-        for node in walk(top):
-            if isinstance(node, Load) and node.buffer is buffer:
-                require_scalar(realize, node, buffer)
-            else:
-                require(node is not buffer.data and getattr(node, "buffer", None) is not buffer,
-                        f"block {name} uses {buffer.name} otherwise than by reading elements", realize)
+    users = [n for top in block_statements(realize.block) for n in walk(top)
+             if n is buffer.data or getattr(n, "buffer", None) is buffer]
+    require(all(isinstance(n, Load) for n in users),
+            f"block {name} uses {buffer.name} otherwise than by reading elements", realize)
+    for load in users:
+        require_scalar(realize, load, buffer)
     require_visible(realize, buffer)
 
 
@@ -104,7 +103,8 @@ def require_same_indices(known: Analyzer, realize: BlockRealize, node: Node, buf
     elif isinstance(node, BlockRealize):
         places += [*node.iter_values, node.predicate]
     for index in places:
-        if any(isinstance(n, Load) and n.buffer is buffer for n in walk(index)):
+        if not isinstance(index, (Var, IntImm)) and any(
+                isinstance(n, Load) and n.buffer is buffer for n in walk(index)):
             new = rewrite(index, expand)
             legal(known.same_everywhere(new), f"the index {new} of block {realize.block.name} may wrap around in "
                   f"{new.dtype} while it loads from {buffer.name}, and would not without", realize,

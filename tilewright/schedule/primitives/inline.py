@@ -72,7 +72,8 @@ def compute_inline(sch: Schedule, block: BlockRV) -> None:
             _rewrite(sch, consumer, functools.partial(expand, inside_of(sch, consumer.block)))
         for read in outside:
             require_scalar(consumer, read.use.node, buffer)
-    _rewrite_outside(sch, buffer, expand)
+    if any(read.region.buffer is buffer for found in outside_of(before).reads.values() for read in found):
+        _rewrite_outside(sch, buffer, expand)
     sch.remove_stmt(sch.realize(name))
     sch.remove_alloc(buffer)
     for consumer in consumers:
