@@ -188,8 +188,30 @@ ABORTING = {                                     # LLVM ends the process over ea
 def test_what_llvm_cannot_compile_is_our_error(text):
     if "sse" in text and not llvm.get_process_triple().startswith("x86_64"):
         pytest.skip("a feature of x86")
-    with pytest.raises(CodegenError, match=r"(?s)pragma_import_llvm: LLVM cannot compile the text: .*hint: the target"):
+    with pytest.raises(CodegenError, match=r"(?s)LLVM cannot compile or link the text: .*hint: the target"):
         call_half(text)
+
+
+READS = "  %v = load volatile float, ptr @value\n  %y = fadd float %x, %v\n  ret float %y"
+UNLINKABLE = {                                   # compiled, and the first ends the process when it is linked
+    "memory of threads that nobody allocates": '@value = global float 1.0, section ".tdata"',
+    "data beyond the end of the file": "@value = global float 1.0, align 4294967296",
+}
+
+
+@pytest.mark.parametrize("data", UNLINKABLE.values(), ids=UNLINKABLE)
+def test_what_llvm_cannot_link_is_our_error(data):
+    if not llvm.get_process_triple().endswith("linux-gnu"):
+        pytest.skip("sections of ELF")
+    with pytest.raises(CodegenError, match="pragma_import_llvm: LLVM cannot compile or link the text: "):
+        call_half(halved(READS, data))
+
+
+def test_what_a_text_calls_may_be_loaded_later():
+    f = call_half(halved("  %y = call float @loaded_later_or_never(float %x)\n  ret float %y",
+                         "declare float @loaded_later_or_never(float)"))
+    with pytest.raises(CodegenError, match="it calls loaded_later_or_never, which this process does not have"):
+        f(np.ones(4, "float32"))
 
 
 def test_a_text_over_which_llvm_does_not_end_is_given_up(monkeypatch):

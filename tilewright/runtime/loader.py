@@ -74,6 +74,27 @@ def load_objects(objects: Sequence[bytes]) -> Library:
     return library
 
 
+def try_loading(data: bytes, triple: str) -> None:
+    """Link an object file as `load_objects` does, if it is for this host; what it calls need not be there.
+
+    Raises CodegenError, or ends the process: LLVM's linker knows no other way to refuse a section or a relocation.
+    """
+    entry = next((f.name for f in elf.functions(data) if f.exported), None)
+    if not runs_here(triple) or entry is None:
+        return
+    builder = llvm.JITLibraryBuilder().add_object_img(data)
+    for name in elf.symbols(data)[1]:
+        builder.import_symbol(name, ffi.symbol_address(ffi.SYMBOLS[0]))
+    _link(builder, [data]).address(entry)
+
+
+def runs_here(triple: str) -> bool:
+    """True when code for the triple is for this kind of machine (vendor names differ between tools)."""
+    here, there = host_triple().split("-"), triple.split("-")
+    system = [part for part in ("linux", "darwin", "macos", "windows") if part in triple]
+    return here[0] == there[0] and (not system or system[0] in host_triple())
+
+
 def _link(builder: Any, objects: Sequence[bytes]) -> Library:
     builder.add_current_process()
     for name in ffi.SYMBOLS:

@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.runtime import archive, export, ffi, timing
 from tilewright.runtime.device import Device, require_cpu
 from tilewright.runtime.function import Function
-from tilewright.runtime.loader import Library, hold_threads_at_exit, host_triple, load_objects
+from tilewright.runtime.loader import Library, hold_threads_at_exit, host_triple, load_objects, runs_here
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode, signatures_in
 from tilewright.runtime.timing import BenchmarkResult
@@ -144,7 +144,7 @@ class Module(Viewed):
             return self._functions.setdefault(name, self._functions[symbol])
 
     def _load(self) -> Library:
-        if not _runs_here(self.triple):
+        if not runs_here(self.triple):
             message = f"code for {self.triple} cannot run on this machine ({host_triple()})"
             raise TargetError(with_hint(message, "save it (m.save, m.export_library) and load it there"))
         return load_objects(self.objects)
@@ -311,10 +311,3 @@ def _fresh(path: Path) -> Path:
     shutil.copyfile(path, copy)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return copy
-
-
-def _runs_here(triple: str) -> bool:
-    """True when code for the triple is for this kind of machine (vendor names differ between tools)."""
-    here, there = host_triple().split("-"), triple.split("-")
-    system = [part for part in ("linux", "darwin", "macos", "windows") if part in triple]
-    return here[0] == there[0] and (not system or system[0] in host_triple())

@@ -51,10 +51,10 @@ def optimize(text: str, target: CpuTarget, imports: Sequence[str] = ()) -> llvm.
     return _optimized(text, target, imports)
 
 
-def compile_linked(text: str, imports: Sequence[str], triple: str, mcpu: str, features: str, level: int) -> None:
-    """Compile text with the imports, to see whether LLVM does. Raises CodegenError, or ends the process."""
+def compile_linked(text: str, imports: Sequence[str], triple: str, mcpu: str, features: str, level: int) -> bytes:
+    """text with the imports as an object file. Raises CodegenError, or ends the process."""
     target = PlainTarget(triple, mcpu, features, level)
-    target_machine(target).emit_object(_optimized(text, target, imports))
+    return target_machine(target).emit_object(_optimized(text, target, imports))
 
 
 def _optimized(text: str, target: CpuTarget, imports: Sequence[str]) -> llvm.ModuleRef:

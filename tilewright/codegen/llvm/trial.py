@@ -1,7 +1,8 @@
 """A first compilation in a process of its own, for code with LLVM IR of the user in it.
 
 LLVM ends the process where it cannot compile what the IR says (an intrinsic that the target lacks, inline assembly, a
-calling convention of another system), and tells nobody before. So the first attempt may only end a child.
+calling convention of another system), or cannot link what it has compiled (a section that its linker does not make),
+and tells nobody before. So the first attempt may only end a child. Nothing of the code runs there.
 """
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ import json, os, sys
 job = json.load(sys.stdin)
 sys.path[:] = job["path"]
 from tilewright.codegen.llvm.compile import compile_linked
+from tilewright.runtime.loader import try_loading
 from tilewright.support.errors import CodegenError
 try:
-    compile_linked(*job["arguments"])
+    try_loading(compile_linked(*job["arguments"]), job["arguments"][2])
 except CodegenError as error:
     print(error, file=sys.stderr, flush=True)
     os._exit(%d)
@@ -34,7 +36,7 @@ _WHERE = re.compile(r"\n(PLEASE submit|Stack dump|Program arguments|#\d|Tracebac
 @functools.lru_cache(64)
 def require_compilable(what: str, text: str, imports: tuple[str, ...], triple: str, mcpu: str, features: str,
                        level: int) -> None:
-    """Raise CodegenError unless LLVM compiles text with the imports for a target, here or in a child process."""
+    """Raise CodegenError unless LLVM compiles text with the imports for a target, and links it where that is here."""
     if not sys.executable:
         raise CodegenError(f"{what}: there is no Python interpreter to try the text in")
     job = {"path": sys.path, "arguments": (text, imports, triple, mcpu, features, level)}
@@ -49,6 +51,6 @@ def require_compilable(what: str, text: str, imports: tuple[str, ...], triple: s
         raise CodegenError(done.stderr.strip())
     if done.returncode != 0:
         said = _WHERE.split("\n" + done.stderr)[0].strip() or f"it ends with status {done.returncode}"
-        raise CodegenError(with_hint(f"{what}: LLVM cannot compile the text: {said}",
+        raise CodegenError(with_hint(f"{what}: LLVM cannot compile or link the text: {said}",
                                      f"the target is {triple}, CPU {mcpu or 'generic'}"))
 
