@@ -1,7 +1,8 @@
 """Programs in the idioms of TVM 0.4 to 0.19 that the seeds do not show, each run and compared with NumPy."""
 import numpy as np
 import pytest
-from hybrid_programs import outer_product, steps
+
+from .hybrid_programs import outer_product, steps
 
 RNG = np.random.default_rng(3)
 

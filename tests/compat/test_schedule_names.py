@@ -22,9 +22,20 @@ def matmul(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32"), C
                 C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vj, vk]
 
 
+def test_the_layout_of_an_argument_changes_the_signature(tvm):
+    for sch in (tvm.tir.Schedule(matmul), tvm.tir.Schedule(matmul).copy()):
+        sch.transform_layout("update", "B", lambda i, j: [i // 4, j, i % 4])
+        tvm.ir.assert_structural_equal(tvm.tir.schedule.testing.verify_trace_roundtrip(sch, matmul).mod, sch.mod)
+        a, b, c = *np.random.rand(2, 16, 16).astype("float32"), np.empty((16, 16), "float32")
+        tvm.build(sch.mod)(a, np.ascontiguousarray(b.reshape(4, 4, 16).transpose(0, 2, 1)), c)
+        np.testing.assert_allclose(c, a @ b.T, rtol=1e-5)
+    with pytest.raises(tvm.tir.ScheduleError, match="A is an argument"):
+        sch.transform_layout("update", "A", lambda i, j: [j, i], of_arguments=False)
+
+
 def test_a_schedule_is_of_the_class_that_programs_name(tvm):
     sch = tvm.tir.Schedule(matmul, debug_mask="all", error_render_level="detail", seed=None)
-    assert isinstance(sch, tvm.tir.Schedule) and isinstance(Schedule(matmul), tvm.tir.schedule.Schedule)
+    assert isinstance(sch, tvm.tir.Schedule) and isinstance(sch, Schedule)
     with pytest.raises(tvm.tir.schedule.schedule.ScheduleError):
         sch.compute_inline("update")
     block = sch.get(sch.get_block("update"))

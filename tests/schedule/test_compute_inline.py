@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tests.schedule.compute_support import (
     body_text,
     chain,
@@ -106,6 +107,35 @@ def test_reverse_inline_of_a_part_is_guarded():
     sch.reverse_compute_inline(sch.get_block("C"))
     assert "T.where(" in str(sch)
     check(sch, func, lambda a: 2 * a[2:7] + 1, (9,))
+
+
+@pytest.mark.parametrize("n, shape, index", [
+    (31, (8, 4), "v // 4, v % 4"), (7, (5, 3), "v // 3, v % 3"), (5, (4, 4), "v // 2, v % 2 * 2"),
+    (5, (16, 1), "v * 3, 0"),
+    (8, (2, 4), "v // 4, v % 4")])
+def test_reverse_inline_of_elements_that_are_no_box(n, shape, index):
+    """The producer makes more than the consumer reads: it runs for the elements that are read."""
+    func = from_source(f'''@T.prim_func
+def main(A: T.Buffer({shape}), C: T.Buffer(({n},))):
+    B = T.alloc_buffer({shape})
+    for i, j in T.grid{shape}:
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i in range({n}):
+        with T.block("C"):
+            v = T.axis.spatial({n}, i)
+            C[v] = B[{index}] + T.Cast("float32", v)
+''')
+    sch = Schedule(func)
+    sch.reverse_compute_inline("C")
+    assert ("T.where" in body_text(sch)) == (shape[0] * shape[1] > n)
+    a, v = np.random.default_rng(0).random(shape).astype("float32"), np.arange(n)
+    expected = a[eval(index)] * 2 + v.astype("float32")
+    for run in (lambda *x: interp.run(sch.func, *x), tw.build(sch.func)):
+        c = np.zeros(n, "float32")
+        run(a, c)
+        np.testing.assert_array_equal(c, expected)
 
 
 @pytest.mark.parametrize(("index", "value"), [

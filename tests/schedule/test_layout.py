@@ -1,7 +1,9 @@
 """transform_layout: print, meaning, replay, refusals; random maps on random programs."""
 from __future__ import annotations
 
+import functools
 import json
+import math
 import random
 import textwrap
 
@@ -10,9 +12,10 @@ import pytest
 from fuzz import check as fuzz
 from fuzz.generate import program as random_program
 
+import tilewright as tw
 from tilewright import te
 from tilewright.schedule import Schedule, replay
-from tilewright.support.errors import ArgumentError, ScheduleError
+from tilewright.support.errors import ArgumentError, InterpreterError, ScheduleError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
 from tilewright.tir.equal import structural_equal
@@ -62,6 +65,31 @@ def test_the_layout_of_arguments_changes_the_signature():
         out = np.empty((3, 8, 2), "int32")
         interp.run(func, np.ascontiguousarray(a.T), out)
         np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("pad", [0, math.nan, lambda i, j: i - j])
+def test_the_padding_of_arguments(pad):
+    """That of an output is written, also where loops around the block are parallel; that of an input is assumed."""
+    A = te.placeholder((16,), name="A")
+    sch = Schedule(te.create_prim_func([A, te.compute((16,), lambda i: A[i] + 1, name="B")]))
+    sch.parallel(sch.split(sch.get_loops("B")[0], [None, 4])[0])
+    sch.transform_layout("B", "B", lambda i: (i // 10, i % 10), pad_value=pad, of_arguments=True)
+    sch.transform_layout("B", "A", lambda i: (i // 10, i % 10), pad_value=pad, of_arguments=True)
+    given = np.fromfunction(pad, (2, 10)).astype("float32") if callable(pad) else np.full((2, 10), pad, "float32")
+    expected = given.copy()
+    given.ravel()[:16] = range(16)
+    expected.ravel()[:16] = range(1, 17)
+    again = Schedule(te.create_prim_func([A, te.compute((16,), lambda i: A[i] + 1, name="B")]))
+    replay(json.loads(json.dumps(sch.trace.as_json())), again)
+    for func in (sch.func, again.func):
+        for run in (functools.partial(interp.run, func), tw.build(func)):
+            out = np.zeros((2, 10), "float32")
+            run(given, out)
+            np.testing.assert_array_equal(out, expected)
+    if pad == 0:
+        given[1, 9] = 5
+        with pytest.raises(InterpreterError, match="assum"):
+            interp.run(sch.func, given, np.zeros((2, 10), "float32"))
 
 
 def test_the_trace_prints_the_function_and_replays():

@@ -131,7 +131,7 @@ def test_memory_that_a_call_gives():
     assert a.tolist() == [9, 4, 1, 0]
 
 
-@pytest.mark.parametrize(("name", "why"), [("vscale", "a constant number of lanes"), ("ptx_ldmatrix", "of a GPU"),
+@pytest.mark.parametrize(("name", "why"), [("vscale", "a constant number of lanes"), ("tvm_warp_shuffle", "of a GPU"),
                                            ("undef", "starts unwritten"), ("tvm_struct_get", "bound by their types")])
 def test_a_name_that_is_missing_says_why(name, why):
     with pytest.raises(AttributeError, match=f"T has no name '{name}'\n\nhint: .*{why}"):

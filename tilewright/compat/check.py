@@ -12,8 +12,8 @@ from typing import Any
 from tilewright import runtime, te, tir
 from tilewright.compat import adapters, building, namespace, nodes
 from tilewright.compat.check_calls import misfit
+from tilewright.compat.schedules import TvmSchedule
 from tilewright.driver import Target, target
-from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.schedule.stages.stage import Stage
 from tilewright.support.errors import ArgumentError, nearest
@@ -65,7 +65,7 @@ _RESULTS: dict[Any, type] = {
 _ITEMS: dict[type, type] = {StageSchedule: Stage}                       # s[C]
 _METHODS = {(StageSchedule, "cache_read"): te.Tensor, (StageSchedule, "cache_write"): te.Tensor,
             (IRBuilder, "buffer_ptr"): BufferVar, (IRBuilder, "allocate"): BufferVar}
-_NAMED = {StageSchedule: "Schedule", Schedule: "tir.Schedule", runtime.Tensor: "NDArray", runtime.Module: "Module"}
+_NAMED = {StageSchedule: "Schedule", TvmSchedule: "tir.Schedule", runtime.Tensor: "NDArray", runtime.Module: "Module"}
 
 
 def missing_names(source: str | bytes, file: str = "script") -> list[Missing]:

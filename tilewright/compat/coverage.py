@@ -13,11 +13,11 @@ from tilewright.compat import namespace, tvm_names
 from tilewright.compat.arith.analyzer import Analyzer
 from tilewright.compat.check import has
 from tilewright.compat.instead import INSTEAD
-from tilewright.compat.left_out import LEFT_OUT
+from tilewright.compat.left_out import LEFT_OUT, SHARES, WIDER
+from tilewright.compat.schedules import TvmSchedule
 from tilewright.compat.transforms import IDLE, PASSES
 from tilewright.driver import Target
 from tilewright.lowering.pass_context import BUILD_CONFIG, CONFIG, DISABLED, PassContext
-from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.schedule.stages.stage import Stage
 from tilewright.support.target_kinds import FLAGS
@@ -25,7 +25,7 @@ from tilewright.tir.ir_builder import IRBuilder
 
 CLASSES: dict[str, type] = {
     "te.Schedule": StageSchedule, "te.Stage": Stage, "te.Tensor": te.Tensor, "tir.Buffer": tir.Buffer,
-    "tir.Schedule": Schedule, "tir.ir_builder.IRBuilder": IRBuilder, "arith.Analyzer": Analyzer,
+    "tir.Schedule": TvmSchedule, "tir.ir_builder.IRBuilder": IRBuilder, "arith.Analyzer": Analyzer,
     "runtime.Module": runtime.Module, "nd.NDArray": runtime.Tensor, "IRModule": tir.IRModule,
     "transform.PassContext": PassContext, "target.Target": Target,
 }
@@ -60,8 +60,29 @@ def page() -> str:
              f"which leave one of our passes out, and {_list(sorted(n for n, o in DISABLED.items() if o is None))}, "
              "which name passes that there are not here.\n", *_passes(),
              "## What stays out\n", "| what | why |", "| --- | --- |",
-             *(f"| {what} | {why} |" for what, why in LEFT_OUT), "", "## Names that are here\n", *details, ""]
+             *(f"| {row.what} | {row.why} |" for row in LEFT_OUT), "", *_asked(), "## Names that are here\n", *details,
+             ""]
     return "\n".join(parts)
+
+
+def _asked() -> Iterator[str]:
+    """The section on what programs of other years stopped at."""
+    yield "## What old programs asked for\n"
+    yield ("Programs and tests written for TVM 0.5, 0.11 and 0.18 were run, and the messages that they stopped at were "
+           "counted. For each message there are small programs in `tests/compat/forms` that make the call and check "
+           "the "
+           "result, and that are tests. `python -m tests.compat.names_share FILE -v` reads such a list (`## group`, "
+           "then "
+           "lines of a count and a message), and says how much of it works, and why the rest does not. Relay, Relax, "
+           "meta-schedule and RPC are not counted.\n")
+    yield from ("| programs | works | of | share |", "| --- | --- | --- | --- |")
+    yield from (f"| {group} | {works} | {asked} | {works / asked:.1%} |" for group, works, asked in SHARES)
+    yield ("\nWhat does not work is in the table above. A part of it are tests that expect an error of TVM's where "
+           "there is "
+           "none here: legality is decided by what a program computes, so that more is accepted. They count as not "
+           "working, though the result is right (`tests/compat/forms/refusals.py` checks it):\n")
+    yield from (f"- {what}" for what in WIDER)
+    yield ""
 
 
 _FORMS = {"": "any", "raw": "any, verified or not", "block": "blocks", "loop": "no blocks",

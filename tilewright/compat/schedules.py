@@ -15,7 +15,18 @@ from tilewright.schedule.srefs import BlockScope, Dependency, DepKind, ScheduleS
 from tilewright.support.errors import ScheduleError, described
 from tilewright.tir import IRModule, PrimFunc, assert_structural_equal, intrinsic
 
-_CLASSES = {"Schedule": Schedule, "ScheduleError": ScheduleError, "BlockRV": BlockRV, "LoopRV": LoopRV,
+
+class TvmSchedule(Schedule):
+    """A schedule as programs of TVM take it: a new layout of an argument changes the signature."""
+
+    def _transform_layout(self, *args: Any, **kwargs: Any) -> None:
+        Schedule.transform_layout(self, *args, **{"of_arguments": True, **kwargs})
+
+    transform_layout = functools.wraps(Schedule.transform_layout)(_transform_layout)
+
+
+TvmSchedule.__name__ = TvmSchedule.__qualname__ = "Schedule"
+_CLASSES = {"Schedule": TvmSchedule, "ScheduleError": ScheduleError, "BlockRV": BlockRV, "LoopRV": LoopRV,
             "ExprRV": ExprRV, "Trace": Trace}
 _STATE = {"ScheduleState": ScheduleState, "StmtSRef": StmtSRef, "BlockScope": BlockScope, "Dependency": Dependency,
           "DepKind": DepKind}

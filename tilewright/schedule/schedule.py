@@ -117,7 +117,7 @@ class Schedule(Viewed, Session):
 
     def copy(self) -> Schedule:
         """An independent schedule in the same state; the handles that this one has given are valid for it."""
-        other = Schedule.__new__(Schedule)
+        other = type(self).__new__(type(self))
         Session.__init__(other, 0)
         other._start(dict(self._functions))
         other.trace = self.trace.copy()

@@ -7,7 +7,7 @@ from typing import Any
 from tilewright.script.checks import Checks
 from tilewright.script.frames import BlockFrame
 from tilewright.script.operators import is_number
-from tilewright.script.own_axes import take_loops
+from tilewright.script.own_axes import all_values, take_loops
 from tilewright.script.regions import infer
 from tilewright.support.errors import described
 from tilewright.tir import dtype as dt
@@ -134,7 +134,7 @@ class Blocks(Checks):
             if not isinstance(v, Var) or v not in self.domains:
                 self.fail(given["bindings"], f"{v} is no loop variable",
                           "T.axis.spatial(extent, value) binds any value")
-            self.add_axis(node, name, _LETTERS[letter], self.domains[v], v)
+            self.add_axis(node, name, _LETTERS[letter], all_values(self.domains[v], self.domains), v)
 
     # parts of a block --------------------------------------------------------------------------------------
     def reads(self, node: ast.Call) -> None:

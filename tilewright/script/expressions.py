@@ -126,7 +126,9 @@ class Expressions:
         return getattr(x, node.attr)
 
     def buffer_attribute(self, node: ast.Attribute, b: Buffer) -> Any:
-        if node.attr in ("data", "shape", "strides", "elem_offset", "dtype"):
+        if node.attr == "elem_offset":
+            return IntImm(0) if b.elem_offset is None else b.elem_offset
+        if node.attr in ("data", "shape", "strides", "dtype"):
             return getattr(b, node.attr)
         methods: dict[str, Callable[..., Any]] = {
             "vload": functools.partial(_vload, b), "access_ptr": b.access_ptr,

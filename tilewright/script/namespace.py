@@ -44,6 +44,9 @@ _FORMS = (
 )
 
 
+_NOTHING = (None, "", "void")        # TVM writes the last two for a call whose result nobody takes
+
+
 def _stated(name: str, e: Expr, dtype: Any) -> Expr:
     """e, after checking that it has the dtype that the script states, if it states one."""
     if dtype is not None and _dtype_name(dtype) != e.dtype:
@@ -65,7 +68,7 @@ def _dtype_name(x: Any) -> str:
 def _call(name: str) -> Callable[..., Expr]:
     """T.name(*args, dtype=...) for a row of INTRINSICS."""
     def call(*args: Any, dtype: Any = None) -> Expr:
-        return intrinsic(name, *args, dtype=None if dtype is None else _dtype_name(dtype))
+        return intrinsic(name, *args, dtype=None if dtype in _NOTHING else _dtype_name(dtype))
     return call
 
 
@@ -79,8 +82,7 @@ def _call_dtype_first(name: str) -> Callable[..., Expr]:
         row = INTRINSICS[name]
         if row.arity >= 0 and len(args) != row.arity:
             raise IRError(f"{name} takes {row.arity} argument(s) after the dtype, {len(args)} given")
-        # TVM writes "" and "void" for a call whose result nobody takes
-        return Call(name, tuple(convert(a) for a in args), "int32" if dtype in ("", "void") else _dtype_name(dtype))
+        return Call(name, tuple(convert(a) for a in args), "int32" if dtype in _NOTHING else _dtype_name(dtype))
     return call
 
 
@@ -207,8 +209,7 @@ _GPU = "it is an instruction of a GPU, for which there is no code generation"
 _ABSENT = {
     "vscale": "vectors have a constant number of lanes",
     "get_active_lane_mask": "vectors have a constant number of lanes",
-    "tvm_load_matrix": _GPU, "tvm_store_matrix": _GPU, "tvm_fill_fragment": _GPU, "tvm_mma": _GPU, "tvm_bmma": _GPU,
-    "ptx_": _GPU, "mma_": _GPU, "tvm_warp": _GPU, "simdgroup_": _GPU,
+    "ptx_": _GPU, "tvm_warp": _GPU,
     "undef": "memory starts unwritten: leave the store out",
     "tvm_struct": "arguments are bound by their types: T.Buffer, T.match_buffer",
 }

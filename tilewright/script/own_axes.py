@@ -40,7 +40,7 @@ def take_loops(frame: BlockFrame, body: Stmt, domains: Mapping[Var, Range]) -> t
     for v in used:
         if v not in bound:
             own = bool(stores) and all(any(i is v for i in indices) for indices in stores)
-            added.append(IterVar(_domain(domains[v], domains), Var(f"v_{v.name}", v.dtype),
+            added.append(IterVar(all_values(domains[v], domains), Var(f"v_{v.name}", v.dtype),
                                  DATA_PARALLEL if own else OPAQUE))
             frame.iter_vars.append(added[-1])
             frame.values.append(v)
@@ -84,7 +84,7 @@ def _rebound(part: T, buffers: Mapping[Buffer, Buffer]) -> T:
     return rewrite(part, swap)
 
 
-def _domain(r: Range, domains: Mapping[Var, Range]) -> Range:
+def all_values(r: Range, domains: Mapping[Var, Range]) -> Range:
     """The domain of a loop in terms of no other loop: all values that it takes; r where that is not known."""
     if not any(n in domains for n in walk(r) if isinstance(n, Var)):
         return r

@@ -171,10 +171,15 @@ def _extent(e: Any, name: str) -> Any:
     return Var(e, "int32") if isinstance(e, str) else e
 
 
-def buffer_type(shape: Any, dtype: Any = "float32", data: Any = None, strides: Any = None, elem_offset: Any = None,
+def buffer_type(shape: Any, dtype: Any = "float32", data: Any = None, strides: Any = None, elem_offset: Any = ...,
                 scope: str = "global", align: int = 64, offset_factor: int = 0, buffer_type: str = "",
                 axis_separators: Sequence[int] | None = None) -> BufferType:
-    """The arguments of T.Buffer, T.alloc_buffer, T.match_buffer and T.decl_buffer."""
+    """The arguments of T.Buffer, T.alloc_buffer, T.match_buffer and T.decl_buffer.
+
+    Where only a factor of the offset is said, the offset is a new variable.
+    """
+    if elem_offset is ...:
+        elem_offset = Fresh("int32") if offset_factor else None
     if buffer_type not in ("", "default"):
         raise ScriptError(f"buffer_type={buffer_type!r} is not supported")
     return BufferType(as_extents(shape, "shape"), dtype.name if isinstance(dtype, DType) else dt.canonical(dtype), data,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.tir import dtype as dt
+from tilewright.tir.gpu_instructions import GPU_INSTRUCTIONS
 
 
 @dataclass(frozen=True)
@@ -199,4 +200,5 @@ INTRINSICS: dict[str, Intrinsic] = {
     "Assert": Intrinsic(2, "effect"),              # (condition, StringImm message): an error where it does not hold
     "prefetch": Intrinsic(1, "effect"),            # (Load,): bring the element's line near
     "sync": Intrinsic(1, "effect"),                # (StringImm scope,): barrier of a thread block
+    **{name: Intrinsic(-1, "effect") for name in GPU_INSTRUCTIONS},
 }

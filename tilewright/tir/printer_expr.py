@@ -32,6 +32,7 @@ from tilewright.tir.expr import (
     Var,
 )
 from tilewright.tir.extents import stop_of
+from tilewright.tir.gpu_instructions import GPU_DTYPE_FIRST
 from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.node import Node
 from tilewright.tir.ops import BINARY, INTRINSICS, NOT_PRECEDENCE
@@ -41,7 +42,8 @@ _RESERVED = {"T", "I", "R", "range", "float"}
 _DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 _ITER_TYPES = ("DataPar", "ThreadIndex", "CommReduce", "Ordered", "Opaque")
 # T.call_extern("int32", "symbol", ...)
-DTYPE_FIRST = {"call_extern", "call_function", "reinterpret", "call_llvm_pure_intrin", "call_llvm_intrin", "table"}
+DTYPE_FIRST = {"call_extern", "call_function", "reinterpret", "call_llvm_pure_intrin", "call_llvm_intrin", "table",
+               *GPU_DTYPE_FIRST}
 
 
 class Names:
@@ -147,6 +149,8 @@ class ExprPrinter:
             parts.append(f"strides={self.shape(b.strides)}")
         if b.elem_offset is not None:
             parts.append(f"elem_offset={self.expr(b.elem_offset)}")
+        elif b.offset_factor:
+            parts.append("elem_offset=None")                    # with a factor alone there would be a variable
         if scope and b.scope != "global":
             parts.append(f'scope="{b.scope}"')
         if b.data_alignment != 64:

@@ -77,12 +77,6 @@ def layout_of_argument():
     pair().transform_layout("B", "A", lambda i, j: (j, i))
 
 
-@wrong("`transform_layout` of an argument with padding",
-       r"A is an argument of the function: its padding is the caller's")
-def padding_of_argument():
-    pair().transform_layout("B", "A", lambda i, j: (j, i), 0, of_arguments=True)
-
-
 @wrong("`transform_layout` of an argument that hides an extent", r"with the new layout of A no argument tells n")
 def layout_that_hides_an_extent():
     n = te.var("n")

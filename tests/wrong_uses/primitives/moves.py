@@ -4,7 +4,7 @@ from __future__ import annotations
 import tilewright as tw
 from tilewright import te
 from tilewright.tir.buffer import Load, MatchBuffer, decl_buffer
-from tilewright.tir.expr import IntImm, Ramp
+from tilewright.tir.expr import Call, IntImm, Ramp
 from tilewright.tir.node import rewrite
 from tilewright.tir.stmt import Block, Evaluate, seq
 
@@ -303,6 +303,13 @@ def inline_into_nothing():
 def inline_into_address():
     block_rewritten(pair("X[vi] = A[vi]"), "Q", lambda block: block.replace(
         body=seq([block.body, Evaluate(block.reads[0].buffer.data)]))).compute_inline("P")
+
+
+@wrong("`compute_inline` into a block that calls a function with the address of an element",
+       r"block Q uses the address of X")
+def inline_into_call_by_address():
+    block_rewritten(pair("X[vi] = A[vi]"), "Q", lambda block: block.replace(body=seq([block.body, Evaluate(
+        Call("access_ptr", (Load(block.reads[0].buffer, (IntImm(0),)), IntImm(4)), "handle"))]))).compute_inline("P")
 
 
 @wrong("`compute_inline` into a block that reads vectors", r"block Q reads vectors of X")

@@ -9,7 +9,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index, statements
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar
 from tilewright.tir.node import Node, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, Store
@@ -35,6 +35,12 @@ def loads_of(nodes: Iterable[Node], buffer: Buffer | None = None) -> list[Load]:
     """The loads (of one buffer, if given) in nodes, in program order."""
     return [n for top in nodes for n in walk(top)
             if isinstance(n, Load) and (buffer is None or n.buffer is buffer)]
+
+
+def takes_address(n: Node, buffer: Buffer) -> bool:
+    """True where n is a call that is given the place of an element of buffer, not its value."""
+    return isinstance(n, Call) and n.op in ("access_ptr", "prefetch") and any(
+        isinstance(a, Load) and a.buffer is buffer for a in n.args)
 
 
 def stores_of(nodes: Iterable[Node], buffer: Buffer | None = None) -> list[Store]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
-from tilewright.schedule.analysis.dataflow import block_statements, is_reduction, require_stage
+from tilewright.schedule.analysis.dataflow import block_statements, is_reduction, require_stage, takes_address
 from tilewright.schedule.analysis.domains import axis_domains, bind_axes
 from tilewright.schedule.primitives.caching import require_visible
 from tilewright.schedule.schedule import Schedule
@@ -33,8 +33,10 @@ def only_store(sch: Schedule, realize: BlockRealize) -> Store:
 def require_plain_loads(realize: BlockRealize, buffer: Buffer) -> None:
     """The block uses buffer in scalar loads only."""
     name = realize.block.name
-    users = [n for top in block_statements(realize.block) for n in walk(top)
-             if n is buffer.data or getattr(n, "buffer", None) is buffer]
+    nodes = [n for top in block_statements(realize.block) for n in walk(top)]
+    require(not any(takes_address(n, buffer) for n in nodes), f"block {name} uses the address of {buffer.name}",
+            realize)
+    users = [n for n in nodes if n is buffer.data or getattr(n, "buffer", None) is buffer]
     require(all(isinstance(n, Load) for n in users),
             f"block {name} uses {buffer.name} otherwise than by reading elements", realize)
     for load in users:
@@ -48,11 +50,10 @@ def require_scalar(realize: BlockRealize, load: object, buffer: Buffer) -> None:
             f"block {realize.block.name} reads vectors of {buffer.name}", realize)
 
 
-def inverse_of(realize: BlockRealize, indices: Sequence[Expr], points: Sequence[Var], analyzer: Analyzer,
-               onto: bool = False) -> dict[Var, Expr]:
-    """The iter vars of the block in terms of the values `points` of the indices.
-
-    onto: every point of a box must be an image of the map. Raises Illegal where the map cannot be inverted.
+def inverse_of(realize: BlockRealize, indices: Sequence[Expr], points: Sequence[Var],
+               analyzer: Analyzer) -> dict[Var, Expr]:
+    """The iter vars of the block in terms of the values `points` of the indices; of points that are no image of the map
+    it says nothing. Raises Illegal where the map cannot be inverted.
     """
     block = realize.block
     domains = axis_domains(block.iter_vars)
@@ -73,7 +74,7 @@ def inverse_of(realize: BlockRealize, indices: Sequence[Expr], points: Sequence[
     plain = [e for _, e in left]
     mapping = detect_iter_map([substitute(e, inverse) for e in plain], domains, IntImm(1, "bool"), analyzer)
     text = ", ".join(map(str, indices))
-    require(mapping is not None and (mapping.is_bijective or not onto and mapping.is_injective),
+    require(mapping is not None and mapping.is_injective,
             f"the indices ({text}) of block {block.name} do not determine its iter vars", realize,
             hint="distinct iter vars, or an invertible affine map of them, do")
     assert mapping is not None

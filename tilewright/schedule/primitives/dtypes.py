@@ -1,7 +1,7 @@
 """The primitive that keeps a buffer in another dtype: unsafe_set_dtype."""
 from __future__ import annotations
 
-from tilewright.schedule.analysis.dataflow import is_allocated, loads_of
+from tilewright.schedule.analysis.dataflow import is_allocated, takes_address
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.caching import chosen
 from tilewright.schedule.primitives.scopes import replace_buffers
@@ -11,11 +11,8 @@ from tilewright.support.errors import IRError, described, require
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import cast
-from tilewright.tir.expr import Call
 from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import Block, Store
-
-_ADDRESSES = ("access_ptr", "prefetch")            # calls that take the place of an element
 
 
 @primitive
@@ -51,7 +48,7 @@ def _hides(n: Node, buffer: Buffer) -> bool:
     """True where n uses the memory of buffer as it lies there: its address, or a view."""
     if isinstance(n, Block):
         return any(m.source.buffer is buffer for m in n.match_buffers)
-    return n is buffer.data or isinstance(n, Call) and n.op in _ADDRESSES and bool(loads_of(n.args, buffer))
+    return n is buffer.data or takes_address(n, buffer)
 
 
 def _cast(n: Node, old: Buffer, new: Buffer) -> Node | None:

@@ -53,7 +53,8 @@ def transform_layout(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | st
     block that makes the buffer, which then runs over the new shape, if that is all that its loops do; else by a new
     block NAME_pad before the first use. assume_injective_transform: take index_map to be one to one without a proof.
     An argument of the function keeps its layout, since its caller relies on it, unless of_arguments is given: then the
-    signature changes, as it always does in TVM.
+    signature changes, as it always does in TVM. Padding of an argument that is only read belongs to the caller: a
+    block NAME_pad assumes that pad_value is in it.
 
     Legal when the function allocates the buffer, or, with of_arguments, when the arguments tell all variables of its
     extents afterwards; when only loads and stores of elements use it, what a block is said to write of it is an exact
@@ -65,8 +66,6 @@ def transform_layout(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | st
     require(not given or of_arguments is True, f"{old.name} is an argument of the function", realize,
             hint="cache_read or cache_write makes a copy whose layout may change; of_arguments=True changes what the "
                  "caller gives")
-    require(not given or pad_value is None, f"{old.name} is an argument of the function: its padding is the caller's",
-            realize, hint="leave out pad_value")
     require(not old.strides, f"{old.name} has strides of its own", realize)
     mapped = IndexMap.of(index_map, len(old.shape))
     axes = tuple(Var(name, extent.dtype) for name, extent in zip(mapped.parameters, old.shape))

@@ -1,6 +1,7 @@
 """The padding of a buffer whose new layout has more elements than the old one: which it is, and who writes it."""
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,12 +14,13 @@ from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index, statements
 from tilewright.support.errors import require
-from tilewright.tir.arithmetic import all_of, binary, if_then_else, logical_not
-from tilewright.tir.buffer import Buffer, BufferRegion
-from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.arithmetic import all_of, any_of, binary, if_then_else, intrinsic, logical_not
+from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.dtype import is_float
+from tilewright.tir.expr import Expr, FloatImm, IntImm, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import substitute
-from tilewright.tir.stmt import PARALLEL, SERIAL, UNROLLED, Block, BlockRealize, For, Stmt, Store, seq
+from tilewright.tir.stmt import PARALLEL, SERIAL, UNROLLED, Block, BlockRealize, Evaluate, For, Stmt, Store, seq
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class Change:
 def give_padding(sch: Schedule, before: Index, change: Change, pad: PadValue) -> None:
     """Let pad be written to every element of the new buffer that the old one did not have.
 
-    `before` is the program as it accessed the old buffer; the schedule accesses the new one.
+    `before` is the program as it accessed the old buffer; the schedule accesses the new one. A buffer that nothing
+    writes is an argument: that its caller has put pad there is assumed.
     """
     iter_vars = tuple(IterVar(Range(IntImm(0, d.dtype), d), Var(f"v{n}", d.dtype), DATA_PARALLEL)
                       for n, d in enumerate(change.new.shape))
@@ -72,7 +75,9 @@ def give_padding(sch: Schedule, before: Index, change: Change, pad: PadValue) ->
     if loops is not None:
         _select_in(sch, writers[0], loops, change, iter_vars, old, all_of(*used), value)
     else:
-        _fill(sch, change, iter_vars, analyzer.simplify(logical_not(all_of(*used))), value)
+        statement = Store(change.new, value, tuple(points)) if writers else _assumed(
+            Load(change.new, tuple(points)), value, analyzer)
+        _fill(sch, change, iter_vars, analyzer.simplify(logical_not(all_of(*used))), statement)
 
 
 # ---- in the block that makes the buffer
@@ -112,15 +117,26 @@ def _select_in(sch: Schedule, realize: BlockRealize, loops: Sequence[For], chang
 
 # ---- in a block of its own
 
-def _fill(sch: Schedule, change: Change, iter_vars: tuple[IterVar, ...], padding: Expr, pad: Expr) -> None:
-    """Write pad before the first use, in the innermost loop around all uses."""
-    points = tuple(iv.var for iv in iter_vars)
-    region = BufferRegion(change.new, tuple(Range(p, IntImm(1, p.dtype)) for p in points))
-    block = Block(sch.fresh_block(f"{change.new.name}_pad"), iter_vars, (), (region,), Store(change.new, pad, points))
-    home = next(r for r in sch.index.realizes.values() if any(b is change.new for b in r.block.alloc_buffers))
+def _assumed(element: Load, pad: Expr, analyzer: Analyzer) -> Evaluate:
+    """That an element is pad, or pad is not a number."""
+    equal = binary("eq", element, pad)
+    finite = not is_float(pad.dtype) or isinstance(pad, FloatImm) and math.isfinite(pad.value)
+    return Evaluate(intrinsic("assume", analyzer.simplify(equal if finite else any_of(equal, binary("ne", pad, pad)))))
+
+
+def _fill(sch: Schedule, change: Change, iter_vars: tuple[IterVar, ...], padding: Expr, statement: Stmt) -> None:
+    """Run statement on each element of the padding, before the first use, in the innermost loop around all uses; before
+    all loops for an argument.
+    """
+    region = BufferRegion(change.new, tuple(Range(iv.var, IntImm(1, iv.var.dtype)) for iv in iter_vars))
+    reads, writes = ((), (region,)) if isinstance(statement, Store) else ((region,), ())
+    block = Block(sch.fresh_block(f"{change.new.name}_pad"), iter_vars, reads, writes, statement)
+    given = any(b is change.new for b in sch.func.buffers)
+    home = sch.root if given else next(
+        r for r in sch.index.realizes.values() if any(b is change.new for b in r.block.alloc_buffers))
     users = [r for r in sch.index.realizes.values() if r is not sch.root and sch.index.scope_of(r) is home and any(
         b is change.new for b in (*inputs_of(sch, r), *(w.buffer for w in r.block.writes)))]
-    around: list[For] = list(sch.index.loops_above(users[0]))
+    around: list[For] = [] if given else list(sch.index.loops_above(users[0]))
     for user in users[1:]:
         here = sch.index.loops_above(user)
         around = [a for a, b in zip(around, here) if a is b]

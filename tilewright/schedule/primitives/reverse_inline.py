@@ -74,7 +74,7 @@ def reverse_compute_inline(sch: Schedule, block: BlockRV) -> None:
           f"block {realize.block.name} reads {buffer.name} only where a condition holds, and block "
           f"{producer.block.name} is not shown to run for all its elements", realize, producer)
     points = [Var(f"x{n}", e.dtype) for n, e in enumerate(loads[0].indices)]
-    inverse = inverse_of(realize, loads[0].indices, points, sch.analyzer_at(None), onto=True)
+    inverse = inverse_of(realize, loads[0].indices, points, sch.analyzer_at(None))
     inside = inside_of(sch, producer.block)
     at = {p: cast(p.dtype, e) for p, e in zip(points, source.indices, strict=True)}
     table = {v: settled(e, at, inside) for v, e in inverse.items()}

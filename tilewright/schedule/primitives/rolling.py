@@ -13,9 +13,9 @@ from tilewright.schedule.analysis.dataflow import (
     holds_blocks,
     inputs_of,
     is_output,
-    loads_of,
     readers_of,
     require_stage,
+    takes_address,
     writers_of,
 )
 from tilewright.schedule.analysis.density import is_dense
@@ -32,7 +32,7 @@ from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.arithmetic import all_of, any_of, binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
-from tilewright.tir.expr import Call, Expr, IntImm, Var
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, OPAQUE, Range
 from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.stmt import SERIAL, THREAD_BINDING, UNROLLED, Block, BlockRealize, For, Store
@@ -113,8 +113,8 @@ def _require_plain_uses(sch: Schedule, buffer: Buffer, users: Sequence[BlockReal
     """All uses of buffer are loads and stores of elements, in blocks beside each other."""
     for user in users:
         require(not holds_blocks(user.block), f"block {user.block.name} holds other blocks", user)
-        hidden = any(n is buffer.data or isinstance(n, MatchBuffer) and n.source.buffer is buffer or isinstance(n, Call)
-                     and n.op == "access_ptr" and bool(loads_of([n], buffer)) for n in walk(user.block))
+        hidden = any(n is buffer.data or isinstance(n, MatchBuffer) and n.source.buffer is buffer
+                     or takes_address(n, buffer) for n in walk(user.block))
         hidden = hidden or bool(outside_of(sch.index).of(user, buffer))
         require(not hidden, f"block {user.block.name} uses {buffer.name} other than by its elements", user)
 

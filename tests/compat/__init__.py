@@ -1,0 +1,1 @@
+"""Programs that were written for TVM, and TVM's names."""
