@@ -123,6 +123,26 @@ class M:
 """
 
 
+def test_arguments_of_a_call_may_be_calls():
+    @ir_module
+    class M:
+        @T.prim_func(private=True)
+        def twice(x: T.int32) -> T.int32:
+            T.ret(x * 2)
+
+        @T.prim_func(private=True)
+        def put(A: T.Buffer((4,), "int32"), x: T.int32) -> T.int32:
+            A[0] = x
+            T.ret(A[1] + x)
+
+        @T.prim_func
+        def main(A: T.Buffer((4,), "int32"), n: T.int32):
+            M.put(A.data, M.twice(n + 1))
+            M.put(A.data, M.put(A.data, M.twice(A[0]) + 1))
+    (a, _), _ = results(M, np.array([0, 100, 0, 0], "int32"), 3)
+    assert a.tolist() == [117, 100, 0, 0]
+
+
 def test_a_statement_may_read_what_a_call_in_it_only_reads():
     @ir_module
     class M:
@@ -154,6 +174,7 @@ def test_a_statement_may_read_what_a_call_in_it_only_reads():
     ("A[0] = T.Cast('float32', n > 0 and M.sub(A, 1.0) > 0.0)", LowerError, "called within"),
     ("A[0] = T.Let(M.sub(A, y), where={y: A[1]})", LowerError, "called within"),
     ("A[0] = A[3] + M.sub(A, 1.0)", LowerError, r"reads A\[3\], and calls a function that writes A"),
+    ("M.sub(A, M.sub(A, 1.0) + A[3])", LowerError, r"reads A\[3\], and calls a function that writes A"),
     ("A[T.Cast('int32', M.sub(A, 1.0))] = A[3]", LowerError, r"reads A\[3\], and calls a function that writes A"),
     ("for i in range(T.Cast('int32', M.sub(A, 1.0))):\n            A[i] = 1.0", LowerError, "a bound or condition"),
 ])

@@ -53,16 +53,12 @@ class _Linker:
         self.written: set[Var] = set()                  # the memory that the calls of the statement at hand write
 
     def function(self, func: PrimFunc) -> PrimFunc:
-        return func.with_body(self.stmt(func.body))
+        return func.with_body(rewrite(self.stmt(func.body), lambda n: seq(n.stmts) if isinstance(n, Seq) else None))
 
     def stmt(self, s: Any) -> Any:
         """s with the calls in it, outermost statements first, replaced."""
         if not _calls(s):
             return s
-        if isinstance(s, Evaluate) and isinstance(s.value, Call) and s.value.op == CALL:
-            before: list[Allocate] = []
-            called = self.call(s.value, before, None)
-            return self.around(before, called)
         if isinstance(s, (Evaluate, Store)) or isinstance(s, LetStmt) and _calls(s.value):
             return self.statement(s)
         own = [c for c in _expressions(s) if _calls(c)]
@@ -77,19 +73,23 @@ class _Linker:
         Refuses one that also reads what these write: of an expression nothing says what is evaluated first.
         """
         cells: list[Allocate] = []
-        values = [s.value, *s.indices] if isinstance(s, Store) else [s.value]
+        called = s.value if isinstance(s, Evaluate) and isinstance(s.value, Call) and s.value.op == CALL else None
+        values = called.args if called is not None else [s.value, *s.indices] if isinstance(s, Store) else [s.value]
         self.written.clear()
         new = [self.value(v, cells) for v in values]
-        read = next((n for v in new for n in walk(v) if isinstance(n, Load) and n.buffer.data in self.written), None)
+        read = next((n for v in new if not _is_pointer(v) for n in walk(v)
+                     if isinstance(n, Load) and n.buffer.data in self.written), None)
         if read is not None:
             raise LowerError(with_hint(f"{self.name}: a statement reads {read}, and calls a function that writes "
                                        f"{read.buffer.name}", "assign the result to a variable before"))
-        if isinstance(s, Store):
-            done: Stmt = s.replace(value=new[0], indices=tuple(new[1:]))
+        if called is not None:
+            done = self.call(called.replace(args=tuple(new)), None)
+        elif isinstance(s, Store):
+            done = s.replace(value=new[0], indices=tuple(new[1:]))
+        elif isinstance(s, LetStmt):
+            done = s.replace(value=new[0], body=self.stmt(s.body))
         else:
             done = s.replace(value=new[0])
-        if isinstance(s, LetStmt):
-            done = done.replace(body=self.stmt(s.body))
         return self.around(cells, done)
 
     def around(self, cells: list[Allocate], last: Stmt) -> Stmt:
@@ -109,10 +109,10 @@ class _Linker:
         if not isinstance(new, Call) or new.op != CALL:
             return new
         cell = Buffer("result", (IntImm(1),), new.dtype, scope="local")
-        cells.append(Allocate(cell, self.call(new, cells, cell)))
+        cells.append(Allocate(cell, self.call(new, cell)))
         return Load(cell, (IntImm(0),))
 
-    def call(self, e: Call, cells: list[Allocate], cell: Buffer | None) -> Stmt:
+    def call(self, e: Call, cell: Buffer | None) -> Stmt:
         """The statements of the function that e calls; its result goes to cell."""
         callee = self.callee(e)
         given = dict(zip(callee.params, e.args[1:], strict=True))
@@ -168,7 +168,7 @@ class _Linker:
 
     def memory(self, e: Call, wanted: Buffer, x: Expr) -> Buffer:
         """The callee's buffer in the memory that x, a pointer to the start of a buffer, leads to."""
-        first = x.args[0] if isinstance(x, Call) and x.op == "access_ptr" and isinstance(x.args[0], Load) else None
+        first = x.args[0] if _is_pointer(x) else None                   # type: ignore[attr-defined]
         starts = first is not None and all(isinstance(i, IntImm) and i.value == 0 for i in first.indices)
         if first is None or not starts or pointer_layout(x)[1] is not None or wanted.strides:     # type: ignore[arg-type]
             raise LowerError(with_hint(f"{self.name}: {_name(e)} takes the memory of {wanted.name}, {x} is given",
@@ -181,6 +181,11 @@ class _Linker:
             raise LowerError(f"{self.name}: {_name(e)} takes {wanted.name} of {wanted.dtype}, {first.buffer.name} is "
                              f"{first.buffer.dtype}")
         return wanted.replace(data=first.buffer.data, scope=first.buffer.scope)
+
+
+def _is_pointer(x: Expr) -> bool:
+    """True for the address of an element."""
+    return isinstance(x, Call) and x.op == "access_ptr" and isinstance(x.args[0], Load)
 
 
 def _name(e: Call) -> str:

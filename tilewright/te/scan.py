@@ -59,7 +59,7 @@ def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, nam
         raise TensorExpressionError(with_hint(
             f"{what}: {len(inits)} init(s), {len(updates)} update(s) and {len(states)} state placeholder(s)",
             "give one of each for every state"))
-    _check_states(states, inits, updates, what)
+    _check_states(states, updates, what)
     steps = states[0].shape[0]
     first = cast(steps.dtype, inits[0].shape[0])
     _check_shapes(inits, updates, states, first, steps, what)
@@ -126,8 +126,7 @@ def _tensors(given: Any, role: str, what: str) -> tuple[Tensor, ...]:
     return tensors
 
 
-def _check_states(states: tuple[Tensor, ...], inits: tuple[Tensor, ...], updates: tuple[Tensor, ...],
-                  what: str) -> None:
+def _check_states(states: tuple[Tensor, ...], updates: tuple[Tensor, ...], what: str) -> None:
     for n, s in enumerate(states):
         if not isinstance(s.op, PlaceholderOp):
             raise TensorExpressionError(with_hint(f"{what}: the state {s.name} is computed, not a placeholder",

@@ -21,7 +21,7 @@ from tilewright.tir.node import walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, For, Stmt
 
 
-def require_fixed_bounds(sch: Schedule, loops: Sequence[For], below: Sequence[Stmt] | None = None) -> None:
+def require_fixed_bounds(loops: Sequence[For], below: Sequence[Stmt] | None = None) -> None:
     """The bounds of loops, which are to be evaluated elsewhere or more often, read no memory that is written below
     (by the statements `below`; the first of the loops, if none are given)."""
     read = {use.buffer for loop in loops for e in (loop.min, loop.extent) for use in uses(e)}

@@ -106,7 +106,7 @@ def _require_order_free(sch: Schedule, loops: Sequence[For]) -> None:
     """No iteration of the perfect nest depends on another, but for the steps of a reduction."""
     if not loops:
         return
-    require_fixed_bounds(sch, loops)
+    require_fixed_bounds(loops)
     region, still = Region(sch, loops), (0,) * len(loops)
     for group in region.by_buffer():
         for k, a in enumerate(group):

@@ -104,7 +104,7 @@ def _wrap(sch: Schedule, shared: Stmt, chosen: Sequence[Stmt], found: Sequence[B
               hint="call decompose_reduction first")
     kinds = _loop_kinds(around, found)
     for loop in around:
-        require_fixed_bounds(sch, [loop])
+        require_fixed_bounds([loop])
     used = {n for s in chosen for x in statements(s) for e in _expressions(x) for n in walk(e)}
     axes = [(a, IterVar(_domain(sch, a, around), Var(f"v{a.loop_var.name}", a.loop_var.dtype), kinds[a.loop_var]))
             for a in around if a.loop_var in used]

@@ -59,7 +59,7 @@ def blockize_loop(sch: Schedule, top: For | BlockRealize, preserve_unit_iters: b
                 f"block {realize.block.name}, in what is to be the new block", read.place)
     loops = sch.index.loops_above(realize)
     for loop in loops:
-        require_fixed_bounds(sch, [loop])
+        require_fixed_bounds([loop])
     require_one_thread(realize, loops, "bind after blockize, a loop outside of the new block")
     inside = loops[loops.index(top):] if isinstance(top, For) else []
     around = [loop for loop in loops if loop not in inside]

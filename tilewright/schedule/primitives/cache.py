@@ -81,7 +81,7 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
     name = sch.fresh_block(cache_name(source, storage_scope))
     copy = Buffer(name, source.shape, source.dtype, scope=storage_scope)
     old = sch.index
-    new = copy_box(sch, name, source, copy, box, boxes_used(sch, consumers, source), place)
+    new = copy_box(name, source, copy, box, boxes_used(sch, consumers, source), place)
     insert(sch, loops, children, at, new)
     for c in consumers:
         redirect(sch, c, source, copy)

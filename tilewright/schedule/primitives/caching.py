@@ -115,7 +115,7 @@ def inner_loops(sch: Schedule, place: Place) -> Callable[[BlockRealize], dict[Va
 
 # ---- the copy
 
-def copy_box(sch: Schedule, name: str, source: Buffer, copy: Buffer, box: Sequence[Interval],
+def copy_box(name: str, source: Buffer, copy: Buffer, box: Sequence[Interval],
              used: Sequence[Sequence[Interval | None]], place: Place) -> Stmt:
     """Loops that copy a box of source, as far as it is inside the buffer and inside some box of used."""
     iter_vars = []

@@ -238,7 +238,7 @@ def _padded(sch: Schedule, buffer: Buffer, indices: Sequence[Expr], extents: Map
 def _pad(buffer: Buffer, padded: Buffer, indices: Sequence[Expr], block: Block, extents: Mapping[Var, Expr],
          fill: Expr, analyzer: Analyzer) -> Stmt:
     """padded[i, ...] = buffer[i, ...] where i is in the block's domain and in buffer, else fill."""
-    iter_vars, fresh = _axes(block, indices, extents)
+    iter_vars, fresh = _axes(indices, extents)
     size = dict(zip(indices, buffer.shape, strict=True))
     conditions = []
     for iv in block.iter_vars:
@@ -257,12 +257,12 @@ def _pad(buffer: Buffer, padded: Buffer, indices: Sequence[Expr], block: Block, 
 def _slice(padded: Buffer, buffer: Buffer, indices: Sequence[Expr], block: Block, analyzer: Analyzer) -> Stmt:
     """buffer[i, ...] = padded[i, ...] over the block's domain."""
     extents = {iv.var: iv.dom.extent for iv in block.iter_vars if iv.dom is not None}
-    iter_vars, fresh = _axes(block, indices, extents)
+    iter_vars, fresh = _axes(indices, extents)
     at = tuple(substitute(i, fresh) for i in indices)
     return _copy(padded.name, iter_vars, padded, buffer, at, Load(padded, at), analyzer)
 
 
-def _axes(block: Block, indices: Sequence[Expr], extents: Mapping[Var, Expr]) -> tuple[
+def _axes(indices: Sequence[Expr], extents: Mapping[Var, Expr]) -> tuple[
         tuple[IterVar, ...], dict[Var, Expr]]:
     """New iteration variables for those in indices, in the order of the indices."""
     fresh: dict[Var, Expr] = {i: Var(i.name, i.dtype) for i in indices if isinstance(i, Var)}

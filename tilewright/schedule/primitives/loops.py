@@ -46,7 +46,7 @@ def split(sch: Schedule, loop: LoopRV, factors: Sequence[int | None], preserve_u
     require(names is None or isinstance(names, (list, tuple)) and all(isinstance(n, str) for n in names),
             f"names are a list of texts, not {described(names)}", old)
     require(names is None or len(names) == len(sizes), f"{len(sizes)} factors, {len(names or ())} names", old)
-    require_fixed_bounds(sch, [old])
+    require_fixed_bounds([old])
     analyzer = sch.analyzer_at(old, keep_units=True)
     extents, exact = _extents(sch, old, sizes)
     require(exact or not disable_predication, f"the factors do not divide the extent {old.extent} of loop "
@@ -145,7 +145,7 @@ def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: 
                 f"loop {inner.loop_var.name} is not the whole body of loop {outer.loop_var.name}",
                 outer, inner, hint="loops are fused outermost first; reorder can bring them together")
     _require_rectangular(nest, "fused")
-    require_fixed_bounds(sch, nest)
+    require_fixed_bounds(nest)
     if any(is_const(loop.extent, 0) for loop in nest):
         _require_known_outputs(nest)
     return _fuse(sch, nest, name)
@@ -224,7 +224,7 @@ def reorder(sch: Schedule, *ordered_loops: LoopRV) -> None:
     if wanted == nest:
         return
     _require_rectangular(nest, "reordered")
-    require_fixed_bounds(sch, nest)
+    require_fixed_bounds(nest)
     clash = reversed_dependence(sch, nest, wanted)
     if clash is not None:
         names = ", ".join(loop.loop_var.name for loop in wanted)

@@ -43,7 +43,7 @@ def loop_partition(sch: Schedule, loop: LoopRV, factors: Sequence[int | None],
     """
     old = sch.loop(loop)
     require_plain(old, "loop_partition")
-    require_fixed_bounds(sch, [old])
+    require_fixed_bounds([old])
     extents, sure = _parts(sch, old, integers(old, factors))
     analyzer = sch.analyzer_at(old, keep_units=True)
     names = sch.block_supply()
@@ -119,7 +119,7 @@ def merge(sch: Schedule, *loops: LoopRV) -> LoopRV:
     for k, loop in enumerate(targets):
         require(loop not in targets[:k], f"loop {loop.loop_var.name} is given twice", loop)
     parent, nests = _nests(sch, targets)
-    require_fixed_bounds(sch, [loop for nest in nests for loop in nest], [nest[0] for nest in nests])
+    require_fixed_bounds([loop for nest in nests for loop in nest], [nest[0] for nest in nests])
     first = nests[0]
     analyzer = sch.analyzer_at(first[0], keep_units=True)
     merged = [sch.fresh_var(f"{loop.loop_var.name}_m", loop.loop_var.dtype) for loop in first]
