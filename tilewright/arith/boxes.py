@@ -11,6 +11,8 @@ from tilewright.tir.iter_var import Range
 
 def hull(extent: Expr, parts: Sequence[Range | None]) -> Range:
     """The smallest known range that holds the parts; [0, extent) when nothing better is known."""
+    if len(parts) == 1 and parts[0] is not None:
+        return parts[0]
     whole = Range(IntImm(0, extent.dtype), extent)
     known = [p for p in parts if p is not None]
     if len(known) < len(parts):

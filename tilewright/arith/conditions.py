@@ -194,17 +194,17 @@ def prove(ctx: Context, e: Expr) -> bool:
     """True when the condition e is shown to hold."""
     if isinstance(e, IntImm):
         return bool(e.value)
-    if isinstance(e, Binary) and e.op == "and":
-        return prove(ctx, e.a) and prove(ctx, e.b)
-    if isinstance(e, Call) and e.op == "likely":
-        with ctx.places(True):
-            return prove(ctx, e.args[0])
     if isinstance(e, Binary) and is_index_comparison(e, ctx.types):
         form = comparison_form(ctx, e)
         if form is not None:
             known = nonneg(ctx, form) if e.op in ORDER else equals_zero(ctx, form) is (e.op == "eq")
             if known or not ctx.known:
                 return known
+    if isinstance(e, Binary) and e.op == "and":
+        return prove(ctx, e.a) and prove(ctx, e.b)
+    if isinstance(e, Call) and e.op == "likely":
+        with ctx.places(True):
+            return prove(ctx, e.args[0])
     if isinstance(e, Binary) and e.op in NEGATED and dt.element_of(e.a.dtype) in ctx.types:
         return _prove_lanes(ctx, e)
     out = ctx.simplify(e)

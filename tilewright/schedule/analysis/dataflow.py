@@ -1,7 +1,7 @@
 """Which block makes a buffer and which ones use it: the conditions that moving a computation rests on."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from tilewright.schedule.analysis.elements import shared_element
 from tilewright.schedule.outside import outside_of
@@ -163,9 +163,9 @@ def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, star
         require_leaf(sch, realize)
     require_no_root(sch, realize)
     block = realize.block
-    for iv in block.iter_vars:
-        legal(iv.iter_type in (DATA_PARALLEL, COMM_REDUCE),
-              f"iteration {iv.var.name} of block {block.name} must run in order", realize)
+    ordered = [iv for iv in block.iter_vars if iv.iter_type not in (DATA_PARALLEL, COMM_REDUCE)]
+    legal(not ordered, f"iteration {ordered[0].var.name if ordered else ''} of block {block.name} must run in order",
+          realize)
     if alone:
         require_single_writer(sch, realize)
     _require_own_elements(realize)
@@ -183,8 +183,10 @@ def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, star
         legal(fine if own else begun or not viewed,
               f"block {block.name} reads {region.buffer.name}, which it also writes", realize)
     reduction_vars = {iv.var for iv in block.iter_vars if iv.iter_type == COMM_REDUCE}
-    places = [(n.buffer, n.indices) for n in accesses if isinstance(n, Store)]
-    for buffer, where in (*places, *((r.buffer, r.region) for r in block.writes if holds_blocks(block))):
+    places: list[tuple[Buffer, Sequence[Node]]] = [(n.buffer, n.indices) for n in accesses if isinstance(n, Store)]
+    if holds_blocks(block):
+        places += [(r.buffer, r.region) for r in block.writes]
+    for buffer, where in places if reduction_vars else ():
         legal(not any(n in reduction_vars for i in where for n in walk(i)),
               f"a reduction axis of block {block.name} indexes {buffer.name}", realize)
     shared = shared_element(block, sch.analyzer_at)
@@ -207,10 +209,11 @@ def _require_own_elements(realize: BlockRealize) -> None:
     written = {n for region in block.writes for r in region.region
                for n in ((r.min,) if type(r.min) is Var and type(r.extent) is IntImm else walk(r))}
     for iv in spatial(block):
+        if iv.var in written:
+            continue
         single = iv.dom is not None and isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value <= 1
-        legal(single or iv.var in written,
-              f"iteration {iv.var.name} of block {block.name} does not determine what is written, so where the block "
-              "runs decides its value", realize)
+        legal(single, f"iteration {iv.var.name} of block {block.name} does not determine what is written, so where the "
+              "block runs decides its value", realize)
 
 
 def same_indices(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:

@@ -113,17 +113,20 @@ def require_whole_iteration(sch: Schedule, realize: BlockRealize, beside: Stmt |
     `beside` stands too."""
     block, loops = realize.block, sch.index.loops_above(realize)
     require_no_branch(sch, realize, beside)
-    analyzer = sch.analyzer_at(realize)
     lets = outside_of(sch.index).lets
     pairs = list(zip(block.iter_vars, realize.iter_values, strict=True))
     unknown = next(((iv, v) for iv, v in pairs if any(isinstance(n, Load) or n in lets for n in walk(v))), None)
     legal(unknown is None, "" if unknown is None else f"axis {unknown[0].var.name} of block {block.name} is "
           f"{unknown[1]}, which depends on data or a let", realize)
+    reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
+    simple = not reductions or all(_plain(iv, value, loops) for iv, value in pairs)
+    if simple and is_const(realize.predicate, 1):                        # most blocks: nothing is to be proved
+        return
+    analyzer = sch.analyzer_at(realize)
     extra = beyond_domain(realize, analyzer)
     legal(not extra, f"block {block.name} runs only where {extra[0] if extra else ''}; moved, it would lose that "
           "condition", realize)
-    reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
-    if not reductions or all(_plain(iv, value, loops) for iv, value in pairs):
+    if simple:
         return
     used = {n for _, value in reductions for n in walk(value)}
     chosen = pairs if any(n in used for iv, v in pairs if iv.iter_type != COMM_REDUCE for n in walk(v)) else reductions
