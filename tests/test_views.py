@@ -145,3 +145,18 @@ def test_cells_are_escaped_and_cut(cells):
 def test_sizes_are_readable():
     assert [readable_bytes(b) for b in (0, 512, 1536, 20 << 20, 3 << 30)] == [
         "0 B", "512 B", "1.5 KiB", "20 MiB", "3 GiB"]
+
+
+def test_tensors_in_a_notebook():
+    n = te.var("n")
+    A = te.placeholder((n, 4), "int8", name="A")
+    k = te.reduce_axis((0, 4), name="k")
+    rows = te.compute((n,), lambda i: te.sum(A[i, k], k), name="rows")
+    first, second = te.compute((4,), lambda i: (-A[0, i].astype("float32"), A[1, i]), name="both")
+    copy = te.extern((4,), [first], lambda ins, outs: te.call_packed("copy", ins[0], outs[0]), name="copy")
+    for tensor, words in ((A, ["A: int8[n, 4]"]), (rows, ["rows: int8[n]", "rows[i]", "A[i, k]"]),
+                          (first, ["both.v0[i]", '-T.Cast("float32", A[']), (second, ["both.v1[i]", "A["]),
+                          (copy, ["copy: float32[4]"]), (tw.nd.array([[1.5, 2.0]]), ["float64[1, 2]", "1.5"])):
+        page = tensor._repr_html_()
+        Balanced(page)
+        assert all(word in plain(page) for word in words), plain(page)

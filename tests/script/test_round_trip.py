@@ -70,7 +70,10 @@ def test_random_programs(first):
 @pytest.mark.parametrize("e", [
     Binary("add", IntImm(2), IntImm(3)), Binary("mul", Binary("add", IntImm(2), IntImm(3)), IntImm(4)),
     Binary("max", IntImm(2), IntImm(3)), Binary("floormod", n, IntImm(0)), Binary("add", n, IntImm(0)),
-    Binary("sub", IntImm(0), n), Binary("lt", IntImm(-2), IntImm(3)), Binary("add", FloatImm(2), FloatImm(3)),
+    Binary("sub", IntImm(0), n), -Cast("float32", n), -Cast("float64", n) * -Cast("float64", n),
+    Binary("sub", FloatImm(-0.0), FloatImm(1)), Binary("sub", FloatImm(0.0), Cast("float32", n)),
+    Binary("sub", FloatImm(-0.0), Cast("float32", FloatImm(0.5, "float64"))),
+    Binary("lt", IntImm(-2), IntImm(3)), Binary("add", FloatImm(2), FloatImm(3)),
     Binary("and", TRUE, IntImm(0, "bool")), Not(TRUE), Not(Not(TRUE)), Cast("int32", n), Cast("float64", FloatImm(0.1)),
     Select(TRUE, n, n), Call("if_then_else", (TRUE, n, n), "int32"), Let(x, n, Binary("add", x, x)),
     FloatImm(math.nan, "float16"), FloatImm(-math.inf), FloatImm(-0.0), FloatImm(1e-45), FloatImm(1e22, "float64"),

@@ -14,6 +14,7 @@ from tilewright.runtime.device import Device, cpu, device, require_cpu
 from tilewright.runtime.dtypes import dtype_name, dtype_string, numpy_dtype
 from tilewright.runtime.errors import ElementError
 from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.support.views import View
 
 ALIGNMENT = 64                      # bytes: a cache line, and the widest vector register
 _CPU = cpu(0)
@@ -162,8 +163,15 @@ class Tensor:
         return array, (self._view(), None, self.dtype)
 
     def __repr__(self) -> str:
-        text = str(self._view()) if self.device.kind == "cpu" else "..."
-        return f"<tilewright.Tensor shape={self.shape}, dtype={self.dtype}, {self.device!r}>\n{text}"
+        return f"<tilewright.Tensor shape={self.shape}, dtype={self.dtype}, {self.device!r}>\n{self._values()}"
+
+    def _repr_html_(self) -> str:
+        shape = ", ".join(map(str, self.shape))
+        return View(f"tilewright.Tensor {self.dtype}[{shape}] on {self.device!r}",
+                    listings=[("elements", self._values)]).html()
+
+    def _values(self) -> str:
+        return str(self._view()) if self.device.kind == "cpu" else "..."
 
 
 class _ReadOnlyTensor(Tensor):

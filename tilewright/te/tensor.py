@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.support.errors import TensorExpressionError, described, with_hint
 from tilewright.support.registry import hook
+from tilewright.support.views import View
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import as_index, no_text
 from tilewright.tir.conversion import convert
@@ -138,6 +139,13 @@ class Tensor(ExprOps):
 
     def __repr__(self) -> str:
         return f"Tensor(shape=[{', '.join(map(str, self.shape))}], op.name={self.op.name})"
+
+    def _repr_html_(self) -> str:
+        shape = ", ".join(map(str, self.shape))
+        body = getattr(self.op, "body", ())                     # a statement, where the loops are written out
+        element = f"{self.name}[{', '.join(iv.var.name for iv in self.op.axis)}]"
+        rows = [(element, str(body[self.value_index]))] if isinstance(body, tuple) and body else []
+        return View(f"te.Tensor {self.name}: {self.dtype}[{shape}]", rows).html()
 
 
 class TensorSlice(ExprOps):

@@ -37,6 +37,7 @@ from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.node import Node
 from tilewright.tir.ops import BINARY, INTRINSICS, NOT_PRECEDENCE
 
+NEGATION = 11  # precedence of -x: above those of binary operators
 ATOM = 100  # precedence of names, literals and calls
 _RESERVED = {"T", "I", "R", "range", "float"}
 _DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
@@ -206,6 +207,8 @@ def _int(x: IntImm) -> str:
 
 def _binary(p: ExprPrinter, e: Binary) -> tuple[str, int]:
     row = BINARY[e.op]
+    if e.op == "sub" and _is_negative_zero(e.a) and not isinstance(e.b, FloatImm):
+        return f"-{p.expr(e.b, NEGATION + 1)}", NEGATION                # as `negate` makes it
     left = row.precedence + (1 if row.compares else 0)  # a < b < c would be a chain
     if isinstance(e.a, IntImm) and isinstance(e.b, IntImm) and e.a.type == "int32":
         a = f"T.int32({e.a.value})"  # two bare numbers would be one number
@@ -216,6 +219,10 @@ def _binary(p: ExprPrinter, e: Binary) -> tuple[str, int]:
     else:
         b = p.expr(e.b, row.precedence + 1 if row.infix else 0)
     return (f"{a} {row.symbol} {b}", row.precedence) if row.infix else (f"{row.symbol}({a}, {b})", ATOM)
+
+
+def _is_negative_zero(e: Expr) -> bool:
+    return isinstance(e, FloatImm) and e.value == 0 and math.copysign(1, e.value) < 0
 
 
 def _call(p: ExprPrinter, e: Call) -> tuple[str, int]:
