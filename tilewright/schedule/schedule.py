@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.schedule.admitted import admit
+from tilewright.schedule.admission import admit
 from tilewright.schedule.handles import RV
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.sampled import Sampled

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tilewright.arith.conditions import NEGATED, is_index_comparison
 from tilewright.arith.dependence import Access
 from tilewright.arith.linear import structural_key
-from tilewright.schedule.analysis.digits import conjuncts
+from tilewright.schedule.analysis.mixed_radix import conjuncts
 from tilewright.tir.accesses import Use, uses
 from tilewright.tir.arithmetic import all_of, binary, logical_not
 from tilewright.tir.buffer import Buffer, BufferRegion, Load

@@ -10,8 +10,8 @@ from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import intervals_of, union
 from tilewright.schedule.analysis.accesses import Collector, Touch
-from tilewright.schedule.analysis.digits import bindings, digits_of, reach
 from tilewright.schedule.analysis.domains import Domains, Interval, axis_domains, bind_axes, domain_bounds
+from tilewright.schedule.analysis.mixed_radix import bindings, digits_of, reach
 from tilewright.schedule.analysis.required import Place, inside, usable
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import BufferRegion

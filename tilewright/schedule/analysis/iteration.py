@@ -8,7 +8,6 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of
-from tilewright.schedule.analysis.digits import conjuncts, digits_of, reach
 from tilewright.schedule.analysis.domains import (
     Domains,
     Interval,
@@ -16,6 +15,7 @@ from tilewright.schedule.analysis.domains import (
     domain_bounds,
     domains_of,
 )
+from tilewright.schedule.analysis.mixed_radix import conjuncts, digits_of, reach
 from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.dependence import Access
-from tilewright.schedule.analysis.digits import bindings
 from tilewright.schedule.analysis.domains import Interval, domains_of
+from tilewright.schedule.analysis.mixed_radix import bindings
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.state import Index
 from tilewright.tir.arithmetic import binary

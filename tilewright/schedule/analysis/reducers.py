@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.schedule.analysis.argmax import extreme_combiners
 from tilewright.schedule.analysis.dataflow import is_reduction, loads_of, same_indices
-from tilewright.schedule.analysis.extremes import extreme_combiners
 from tilewright.te.reduction import CommReducer, known_combiners
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load

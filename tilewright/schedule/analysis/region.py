@@ -9,8 +9,8 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.schedule.analysis.accesses import TRUE, Collector, Instance, Touch
-from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.analysis.elements import shared_element
+from tilewright.schedule.analysis.mixed_radix import conjuncts
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.arithmetic import all_of
 from tilewright.tir.expr import IntImm, Var

@@ -8,8 +8,8 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of, intervals_of, union
-from tilewright.schedule.analysis.digits import reach
 from tilewright.schedule.analysis.domains import Domains, Interval, axis_domains
+from tilewright.schedule.analysis.mixed_radix import reach
 from tilewright.schedule.analysis.parts import Part
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.analysis.iteration import unsure_start
+from tilewright.schedule.analysis.mixed_radix import conjuncts
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of
 from tilewright.support.errors import legal
 from tilewright.tir.conversion import is_const

@@ -10,10 +10,10 @@ from tilewright.schedule.analysis.dataflow import require_leaf
 from tilewright.schedule.analysis.domains import axis_domains
 from tilewright.schedule.analysis.legality import require_fixed_bounds
 from tilewright.schedule.analysis.region import Region
-from tilewright.schedule.given import recorded_as_text
 from tilewright.schedule.index_map import IndexMap, require_counted
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.nest import axis_name
+from tilewright.schedule.recording import recorded_as_text
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, bind_loop, simpler
 from tilewright.support.errors import legal, require

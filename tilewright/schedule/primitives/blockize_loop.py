@@ -9,10 +9,10 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of
 from tilewright.schedule.analysis.covering import covering
-from tilewright.schedule.analysis.digits import conjuncts, is_number
 from tilewright.schedule.analysis.domains import Interval, axis_domains, domains_of
 from tilewright.schedule.analysis.iteration import unsure_start
 from tilewright.schedule.analysis.legality import require_fixed_bounds
+from tilewright.schedule.analysis.mixed_radix import conjuncts, is_number
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.outside import outside_of

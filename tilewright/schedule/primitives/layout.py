@@ -8,10 +8,10 @@ from typing import Any
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import intervals_of
-from tilewright.schedule.given import recorded_as_text
 from tilewright.schedule.index_map import IndexMap, PadValue, new_shape
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.layout_padding import Change, give_padding
+from tilewright.schedule.recording import recorded_as_text
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear
 from tilewright.schedule.analysis.dataflow import readers_of, require_stage
-from tilewright.schedule.analysis.digits import bindings, conjuncts
+from tilewright.schedule.analysis.mixed_radix import bindings, conjuncts
 from tilewright.schedule.analysis.ordering import BEFORE, order, require_no_race
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.primitive import primitive

@@ -11,7 +11,6 @@ from tilewright.schedule.analysis.iteration import require_whole_iteration
 from tilewright.schedule.analysis.ordering import place_in
 from tilewright.schedule.analysis.parts import Part
 from tilewright.schedule.analysis.required import touched
-from tilewright.schedule.given import recorded_as_text
 from tilewright.schedule.index_map import IndexMap, new_shape
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.cache_place import after_writer, before_consumers, insert
@@ -30,6 +29,7 @@ from tilewright.schedule.primitives.caching import (
 )
 from tilewright.schedule.primitives.layout import chosen_buffer
 from tilewright.schedule.primitives.scopes import allocate, require_scope
+from tilewright.schedule.recording import recorded_as_text
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require

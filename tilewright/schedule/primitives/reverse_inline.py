@@ -15,9 +15,9 @@ from tilewright.schedule.analysis.dataflow import (
     writers_of,
 )
 from tilewright.schedule.analysis.density import domain_box, filled_box, is_dense
-from tilewright.schedule.analysis.digits import bindings
 from tilewright.schedule.analysis.domains import axis_domains, domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own, require_whole_iteration
+from tilewright.schedule.analysis.mixed_radix import bindings
 from tilewright.schedule.analysis.ordering import order, order_of, place_in, require_no_race
 from tilewright.schedule.analysis.parts import meeting, parts_read, parts_written
 from tilewright.schedule.analysis.reads import with_reads

@@ -19,9 +19,9 @@ from tilewright.schedule.analysis.dataflow import (
     writers_of,
 )
 from tilewright.schedule.analysis.density import is_dense
-from tilewright.schedule.analysis.digits import bindings
 from tilewright.schedule.analysis.domains import Interval, domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, require_no_branch
+from tilewright.schedule.analysis.mixed_radix import bindings
 from tilewright.schedule.analysis.ordering import BEFORE, order, place_in
 from tilewright.schedule.analysis.parts import common_loops
 from tilewright.schedule.analysis.required import Place, inside, relaxed

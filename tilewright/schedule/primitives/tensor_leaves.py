@@ -4,8 +4,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.schedule.analysis.digits import conjuncts
 from tilewright.schedule.analysis.iteration import runs_once
+from tilewright.schedule.analysis.mixed_radix import conjuncts
 from tilewright.schedule.state import statements
 from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.iter_var import IterVar
