@@ -100,3 +100,22 @@ def test_the_trace_replays():
     sch, again = apply_rules(func, TARGET), Schedule(func)
     sch.trace.apply_to_schedule(again)
     assert str(again) == str(sch)
+
+
+@pytest.mark.parametrize("shape", [(300, 500), (1, 1), (3, 7), (700, 1), (1, 70000), (0, 5), (5, 0), (33, 65)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_several_symbolic_extents(shape, masked):
+    n, m = te.var("n"), te.var("m")
+    X = te.placeholder((n, 2, m), name="X")
+    k = [te.reduce_axis((0, e), name=f"k{d}") for d, e in enumerate((n, 2, m))]
+    where = X[k[0], k[1], k[2]] < 0.5 if masked else None
+    Y = te.compute((1,), lambda i: te.max(X[k[0], k[1], k[2]], k, where=where), name="Y")
+    func = te.create_prim_func([X, Y])
+    assert any("_rf" in b for b in apply_rules(func, TARGET).block_names("main"))
+    x, y = np.random.default_rng(0).random((shape[0], 2, shape[1]), "float32"), np.zeros(1, "float32")
+    tw.compile(func, target=TARGET)(x, y)
+    assert y[0] == np.max(np.where(x < 0.5, x, -np.inf) if masked else x, initial=-np.inf)
+    if x.size < 5000:
+        z = np.zeros(1, "float32")
+        tw.tir.interp.run(func, x, z)
+        assert z[0] == y[0]

@@ -49,13 +49,23 @@ def _terms_lie_together(facts: BlockFacts) -> bool:
 
 
 def schedule_total(sch: Schedule, facts: BlockFacts, target: Target) -> None:
-    """Reduce vectors of parts in each chunk of the terms, then the chunks, then the lanes."""
+    """Reduce vectors of parts in each chunk of the terms, then the chunks, then the lanes.
+
+    Several loops become one, unless a product of symbolic extents would lie in the indices: then the first is cut into
+    chunks, the last into vectors.
+    """
     loops = sch.get_loops(facts.rv)
     reduced = loops[len(facts.spatial):]
-    terms = sch.fuse(*reduced) if len(reduced) > 1 else reduced[0]
+    if len(reduced) > 1 and None not in facts.reduced[1:]:
+        reduced = [sch.fuse(*reduced)]
     lanes = facts.lanes(target) * VECTORS_IN_FLIGHT
     chunks = min(MOST_CHUNKS, facts.points // PARALLEL_POINTS)
-    lane = sch.split(terms, [chunks, None, lanes] if chunks > 1 else [None, lanes])[-1]
+    if len(reduced) == 1:
+        lane = sch.split(reduced[0], [chunks, None, lanes] if chunks > 1 else [None, lanes])[-1]
+    else:
+        if chunks > 1:
+            sch.split(reduced[0], [chunks, None])
+        lane = sch.split(reduced[-1], [None, lanes])[-1]
     partial = sch.rfactor(lane, -1)
     if chunks > 1:
         by_lane, partial = partial, sch.rfactor(sch.get_loops(partial)[len(facts.spatial)], 0)
@@ -67,12 +77,13 @@ def schedule_total(sch: Schedule, facts: BlockFacts, target: Target) -> None:
     sch.vectorize(lane)
     if outer:
         sch.compute_at(partial, outer[-1], preserve_unit_loops=True)
-        *_, lane, steps = sch.get_loops(partial)
-        sch.reorder(steps, lane)
+        own = sch.get_loops(partial)
+        lane, steps = own[-len(reduced) - 1], own[-len(reduced):]
+        sch.reorder(*steps, lane)
     else:
-        steps, lane = sch.get_loops(partial)
+        *steps, lane = sch.get_loops(partial)
     sch.vectorize(lane)
-    sch.decompose_reduction(partial, steps)
+    sch.decompose_reduction(partial, steps[0])
     last = sch.get_loops(facts.rv)
     sch.decompose_reduction(facts.rv, last[len(facts.spatial)])
     if chunks > 1 and target.num_cores > 1:
