@@ -67,9 +67,15 @@ def test_a_tile_is_computed_by_an_intrinsic():
     assert textwrap.dedent(" " * 12 + text[text.index("with T.block(\"C_update_o\")"):]) == textwrap.dedent("""\
         with T.block("C_update_o"):
             vi_o, vj_o, vr_o = T.axis.remap("SSR", [i_0, j_0, r_0])
-            A_1 = T.match_buffer(A[vi_o * 4:vi_o * 4 + 4, vr_o * 8:vr_o * 8 + 8], (4, 8), "int32", offset_factor=1)
-            B_1 = T.match_buffer(B[vj_o * 4:vj_o * 4 + 4, vr_o * 8:vr_o * 8 + 8], (4, 8), "int32", offset_factor=1)
-            C_1 = T.match_buffer(C[vi_o * 4:vi_o * 4 + 4, vj_o * 4:vj_o * 4 + 4], (4, 4), "int32", offset_factor=1)
+            A_offset = T.int32()
+            A_1 = T.match_buffer(A[vi_o * 4:vi_o * 4 + 4, vr_o * 8:vr_o * 8 + 8], (4, 8), "int32", \
+elem_offset=A_offset, offset_factor=1)
+            B_offset = T.int32()
+            B_1 = T.match_buffer(B[vj_o * 4:vj_o * 4 + 4, vr_o * 8:vr_o * 8 + 8], (4, 8), "int32", \
+elem_offset=B_offset, offset_factor=1)
+            C_offset = T.int32()
+            C_1 = T.match_buffer(C[vi_o * 4:vi_o * 4 + 4, vj_o * 4:vj_o * 4 + 4], (4, 4), "int32", \
+elem_offset=C_offset, offset_factor=1)
             for i, k in T.grid(4, 8):
                 for j in T.vectorized(4):
                     C_1[i, j] = C_1[i, j] + A_1[i, k] * B_1[j, k]""")
