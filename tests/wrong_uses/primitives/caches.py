@@ -504,6 +504,26 @@ def cache_write_stranger():
     sch.cache_write("C", 0, "local", consumer_blocks=["B"])
 
 
+@wrong("`cache_write` for a consumer inside of another block", r"block B and block P are not inside the same block")
+def cache_write_nested_consumer():
+    sch = script("""
+P = T.alloc_buffer((8, 8), "int32")
+for i, j in T.grid(8, 8):
+    with T.block("P"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        P[vi, vj] = A[vi, vj] + 1
+for i in range(8):
+    with T.block("row"):
+        vr = T.axis.spatial(8, i)
+        for j in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, vr)
+                vj = T.axis.spatial(8, j)
+                B[vi, vj] = P[vi, vj] * 2
+""")
+    sch.cache_write("P", 0, "local", consumer_blocks=["B"])
+
+
 @wrong("`cache_write` for a consumer of what another block writes as well",
        r"block B may read elements of P that block P has not written by then")
 def cache_write_two_writers():

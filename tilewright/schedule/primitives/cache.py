@@ -32,6 +32,7 @@ from tilewright.schedule.primitives.caching import (
     require_fresh,
     require_visible,
     require_written,
+    same_scope,
     single_store,
 )
 from tilewright.schedule.primitives.scopes import allocate, require_scope
@@ -67,7 +68,7 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
     source = region.buffer
     consumers = [r for r in body_readers_of(sch, source) if r is realize or not writes(r.block, source)]
     if consumer_blocks is not None:
-        named = [sch.realize(c) for c in consumer_blocks]
+        named = same_scope(sch, realize, consumer_blocks)
         for c in named:
             require(any(c is r for r in consumers), f"block {c.block.name} does not read {source.name}", c)
         consumers = [r for r in consumers if any(c is r for c in named)] or [realize]
@@ -126,7 +127,7 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | l
             hint="make a copy of each")
     place = place_in(sch, loops)
     require_whole_iteration(sch, realize)
-    consumers = [sch.realize(c) for c in consumer_blocks or ()]
+    consumers = same_scope(sch, realize, consumer_blocks or ())
     for c in consumers:
         read = [b for b in sources if reads(c.block, b)]
         require(bool(read), f"block {c.block.name} does not read {source.name}", c)

@@ -19,7 +19,7 @@ from tilewright.schedule.analysis.ordering import order
 from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import Index, statements
+from tilewright.schedule.state import BlockRV, Index, statements
 from tilewright.support.errors import legal, require
 from tilewright.support.names import identifier
 from tilewright.tir.arithmetic import all_of, binary
@@ -62,6 +62,15 @@ def require_visible(realize: BlockRealize, buffer: Buffer) -> None:
             f"block {realize.block.name} views {buffer.name} as another buffer", realize)
     require(bool(loads_of(block_statements(realize.block), buffer)),
             f"block {realize.block.name} reads {buffer.name} in a way that cannot be seen", realize)
+
+
+def same_scope(sch: Schedule, realize: BlockRealize, blocks: Iterable[BlockRV]) -> list[BlockRealize]:
+    """The blocks. None may lie in another block beside `realize`: the regions of that one would not hold the copy."""
+    found = [sch.realize(b) for b in blocks]
+    for other in found:
+        require(other is sch.root or sch.index.scope_of(other) is sch.root, f"block {other.block.name} and block "
+                f"{realize.block.name} are not inside the same block", other, realize, hint="name the block around it")
+    return found
 
 
 def single_load(realize: BlockRealize, buffer: Buffer) -> tuple[Expr, ...]:
