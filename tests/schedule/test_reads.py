@@ -337,3 +337,46 @@ def test_a_bound_that_the_loop_changes_tells_nothing_of_what_is_read_below_it():
     a, c = np.full(16, 5, "int32"), np.zeros(17, "int32")
     tw.build(func)(a, c)
     assert c.tolist() == [1, 1] + [0] * 15
+
+
+@pytest.mark.parametrize(("body", "legal"), [
+    ("x: T.int32 = vi * 65536 * 65536 // 65536 // 65536; B[x] = A[vi]", False),      # 0 for every vi: values wrap
+    ("x: T.int32 = vi * 65536 // 65536; B[x] = A[vi]", True),
+    ("B[T.Let(x, where={x: vi * 65536 * 65536 // 65536 // 65536})] = A[vi]", False),
+])
+def test_a_let_that_may_wrap_tells_nothing_of_an_index(body, legal):
+    lines = "\n            ".join(body.split("; "))
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            T.reads(A[vi])
+            T.writes(B[0:16])
+            {lines}
+""")
+    given, outs = np.arange(16, dtype="int32"), np.zeros((2, 16), "int32")
+    interp.run(func, given, outs[0])
+    tw.build(func)(given, outs[1])
+    np.testing.assert_array_equal(outs, [given if legal else [15] + 15 * [0]] * 2)
+    sch = Schedule(func)
+    if legal:
+        sch.parallel(sch.get_loops("B")[0])
+    else:
+        with pytest.raises(ScheduleError, match="may touch the same element of B"):
+            sch.parallel(sch.get_loops("B")[0])
+
+
+def test_a_let_around_a_block_that_may_wrap_tells_nothing_of_its_axis():
+    sch = Schedule(from_source("""
+@T.prim_func
+def main(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+    for i in range(16):
+        x: T.int32 = i * 65536 * 65536 // 65536 // 65536
+        with T.block("B"):
+            vi = T.axis.spatial(16, x)
+            B[vi] = A[vi] + B[vi]
+"""))
+    with pytest.raises(ScheduleError, match="may touch the same element of B"):
+        sch.parallel(sch.get_loops("B")[0])

@@ -12,7 +12,7 @@ from tilewright.arith.proof import nonneg, positive
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import refolded
 from tilewright.tir.buffer import Load
-from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Select, Var
+from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Let, Select, Var
 from tilewright.tir.node import map_children, walk
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.places import INDEXED
@@ -214,6 +214,8 @@ def simplify_children(ctx: Context, e: Expr) -> Any:
     place = ctx.in_place
     if isinstance(e, Call):
         place = e.op in INDEXED
+    elif isinstance(e, Let):
+        place = False
     elif isinstance(e, Cast):
         place = place and e.type == "int64"
     if ctx.in_place is (place or isinstance(e, Load)):

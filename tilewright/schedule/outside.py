@@ -1,14 +1,16 @@
 """What is read outside of the bodies of blocks: by conditions, bounds and lets around them, and for their axes."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.state import Index
 from tilewright.tir.accesses import SPEAKING, Use, is_silent, uses
 from tilewright.tir.buffer import Buffer, BufferRegion
-from tilewright.tir.dtype import lanes_of
-from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.dtype import is_integer, lanes_of
+from tilewright.tir.expr import Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import FieldNames, substitute
 from tilewright.tir.stmt import Block, BlockRealize, LetStmt, Stmt, Store, sub_statements
@@ -56,8 +58,22 @@ def outside_of(index: Index) -> Outside:
     return index.outside
 
 
+def let_value(var: Var, value: Expr, analyzer: Analyzer) -> Expr:
+    """The value that a let binds; the let itself, of which analyses know nothing, where it may wrap around: what they
+    put into an index does not.
+    """
+    return value if not is_integer(value.dtype) or analyzer.same_everywhere(value) else Let(var, value, var)
+
+
 def _survey(index: Index) -> Outside:
     out = Outside()
+
+    @functools.cache
+    def analyzer() -> Analyzer:                          # most functions have no let
+        made = Analyzer()
+        for loop in index.loops.values():
+            made.bind(loop.loop_var, loop.min, loop.extent)
+        return made
     root = index.root
     nesting = {id(index.scope_of(r).block) for r in index.realizes.values() if r is not root}
     nesting.update(map(id, sub_statements(root)))
@@ -71,9 +87,9 @@ def _survey(index: Index) -> Outside:
             return True
         own = uses(stmt)
         if isinstance(stmt, LetStmt):
-            out.lets[stmt.var] = substitute(stmt.value, out.lets)
+            out.lets[stmt.var] = let_value(stmt.var, substitute(stmt.value, out.lets), analyzer())
         if own:
-            above = (*above, *[r for use in own if (r := _read(use, stmt, out.lets)) is not None])
+            above = (*above, *[r for use in own if (r := _read(use, stmt, out.lets, analyzer)) is not None])
         found = False
         for s in sub_statements(stmt):
             found = visit(s, above, in_root) or found
@@ -83,12 +99,12 @@ def _survey(index: Index) -> Outside:
 
     def _enter(realize: BlockRealize, above: tuple[OutsideRead, ...], is_root: bool) -> None:
         block = realize.block
-        own = [r for use in uses(realize) if (r := _read(use, realize, out.lets)) is not None]
+        own = [r for use in uses(realize) if (r := _read(use, realize, out.lets, analyzer)) is not None]
         before = [use for use in uses(block) if use.field not in _OF_BODY]
         if before:
             pairs = zip(block.iter_vars, realize.iter_values, strict=True)
             table = {**out.lets, **{iv.var: substitute(v, out.lets) for iv, v in pairs}}
-            own += [r for use in before if (r := _read(use, realize, table)) is not None]
+            own += [r for use in before if (r := _read(use, realize, table, analyzer)) is not None]
         out.reads[block.name] = (*above, *own)
         if id(block) in nesting:
             for part in _parts(block):
@@ -120,13 +136,13 @@ def _parts(block: Block) -> Iterable[Stmt]:
     return (part for part in (block.init, block.body) if part is not None)
 
 
-def _read(use: Use, place: Stmt, lets: Mapping[Var, Expr]) -> OutsideRead | None:
+def _read(use: Use, place: Stmt, lets: Mapping[Var, Expr], analyzer: Callable[[], Analyzer]) -> OutsideRead | None:
     """The read of an element as a region; None for any other use."""
     if use.writes or use.buffer is None or use.indices is None:
         return None
     table = dict(lets)
     for var, value in use.lets:
-        table[var] = substitute(value, table)
+        table[var] = let_value(var, substitute(value, table), analyzer())
     at = [substitute(i, table) for i in use.indices]
     region = tuple(Range(i, IntImm(1, i.dtype)) if lanes_of(i.dtype) == 1 else Range(IntImm(0, dim.dtype), dim)
                    for i, dim in zip(at, use.buffer.shape, strict=True))

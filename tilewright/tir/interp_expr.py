@@ -213,7 +213,7 @@ class ExprCompiler:
 
     def let(self, e: Let) -> V:
         self.env[id(e.var)] = self.keep(self.index(e.value, False))
-        return self.emit(e.body)
+        return self.index(e.body, False)
 
     def ramp(self, e: Ramp) -> V:
         base, stride, n = self.keep(self.emit(e.base)), self.emit(e.stride), e.lanes

@@ -4,7 +4,7 @@ An index place is an index of an access or of a constant table, the start or ext
 a block's axis, the predicate of a block, the shape, strides or offset of a buffer, and what `likely` holds. Arithmetic
 there that has only variables and constants as operands is exact: in 64 bits, whatever its type. From the place down
 that holds through operators on integers, casts to int64 and the branches of a choice; not through conditions of a
-choice, arguments of calls (but for INDEXED, whose arguments are places themselves) and casts to other types.
+choice, a let, arguments of calls (but for INDEXED, whose arguments are places themselves) and casts to other types.
 
 Everything else is a value, and wraps around in its type. So does, in an index too, an operation that what memory holds
 takes part in.

@@ -5,10 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.conditions import NEGATED, is_index_comparison
 from tilewright.arith.dependence import Access
 from tilewright.arith.linear import structural_key
 from tilewright.schedule.analysis.mixed_radix import conjuncts
+from tilewright.schedule.outside import let_value
 from tilewright.tir.accesses import Use, uses
 from tilewright.tir.arithmetic import all_of, binary, logical_not
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
@@ -71,7 +73,8 @@ class Collector:
     `loops`, around the statement, read counts as well.
     """
 
-    def __init__(self, stmt: Stmt, loops: Sequence[For] = ()) -> None:
+    def __init__(self, stmt: Stmt, loops: Sequence[For] = (), analyzer: Analyzer | None = None) -> None:
+        self._analyzer = Analyzer() if analyzer is None else analyzer
         self.touches: list[Touch] = []
         self.instances: list[Instance] = []
         self._known: dict[Any, Touch] = {}                     # of the last instance, by what they touch
@@ -90,7 +93,7 @@ class Collector:
             bounds = substitute(stmt.min, at.table), substitute(stmt.extent, at.table)
             at = at._replace(free={**at.free, stmt.loop_var: bounds})
         elif isinstance(stmt, LetStmt):
-            at = at._replace(table={**at.table, stmt.var: substitute(stmt.value, at.table)})
+            at = self._with_let(at, stmt.var, stmt.value)
         elif isinstance(stmt, IfThenElse):
             self._visit(stmt.then_case, at._replace(guard=_under(at.guard, stmt.condition, at.table)))
             if stmt.else_case is not None:
@@ -120,6 +123,12 @@ class Collector:
         for below in sub_statements(block):
             self._visit(below, inner)
 
+    def _with_let(self, at: _Place, var: Var, value: Expr) -> _Place:
+        with self._analyzer.scope():
+            for v, (low, extent) in at.free.items():
+                self._analyzer.bind(v, low, extent)
+            return at._replace(table={**at.table, var: let_value(var, substitute(value, at.table), self._analyzer)})
+
     def _uses(self, holder: Stmt, at: _Place, stmt: Stmt | None = None) -> None:
         """The accesses that holder itself makes (in the name of stmt)."""
         stmt = holder if stmt is None else stmt
@@ -131,7 +140,7 @@ class Collector:
                 continue
             here = at
             for var, value in use.lets:
-                here = here._replace(table={**here.table, var: substitute(value, here.table)})
+                here = self._with_let(here, var, value)
             for condition, holds in use.under:
                 here = here._replace(guard=_under(here.guard, condition if holds else _negated(condition), here.table))
             assert use.buffer is not None

@@ -46,7 +46,8 @@ class Region:
         self.analyzer: Analyzer = sch.analyzer_at(nest[-1].body)
         around = [s for s in sch.path_to(nest[-1]) if isinstance(s, For)]
         self.domains = {loop.loop_var: (loop.min, loop.extent) for loop in around}
-        found = Collector(nest[-1].body, nest if len(nest) > 1 else ())      # bounds of a loop alone are read before it
+        bounds = nest if len(nest) > 1 else ()                  # those of a loop alone are read before it
+        found = Collector(nest[-1].body, bounds, self.analyzer)
         self.touches, self.instances = found.touches, found.instances
 
     def by_buffer(self) -> Iterable[list[Touch]]:
