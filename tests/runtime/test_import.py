@@ -37,3 +37,21 @@ def test_importing_is_quick():
         print(time.process_time() - start)
     """
     assert min(float(run(code)) for _ in range(3)) < 0.3
+
+
+def test_fork_waits_for_a_first_use_in_another_thread():
+    run("""
+        import os, signal, threading, time
+        import tilewright as tw
+        for pause in (0.02, 0.1):
+            thread = threading.Thread(target=lambda: (tw.build, tw.graph, tw.compat))
+            thread.start()
+            time.sleep(pause)
+            pid = os.fork()
+            if not pid:
+                signal.alarm(60)
+                tw.build, tw.te, tw.graph, tw.compat
+                os._exit(0)
+            assert os.waitpid(pid, 0)[1] == 0
+            thread.join()
+    """)

@@ -1,6 +1,7 @@
 """Locks that survive fork()."""
 from __future__ import annotations
 
+import logging  # noqa: F401  it has hooks of fork too, which must be there before a fork waits for imports
 import os
 import threading
 import weakref
@@ -43,13 +44,16 @@ def hold_over_fork(*locks: AbstractContextManager[Any]) -> None:
     Without this a child inherits a lock that another thread holds, and nobody in it ever frees it. Whoever holds one
     of the locks may wait only for those after it.
     """
+    taken: list[AbstractContextManager[Any]] = []      # none, where a fork under way was waiting as this was called
+
     def take() -> None:
         for lock in locks:
             lock.__enter__()
+            taken.append(lock)
 
     def free() -> None:
-        for lock in reversed(locks):
-            lock.__exit__(None, None, None)
+        while taken:
+            taken.pop().__exit__(None, None, None)
 
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=take, after_in_parent=free, after_in_child=free)
