@@ -269,6 +269,20 @@ def inline_reduction():
     watch(sch).compute_inline(sch.get_block("C"))
 
 
+@wrong("`compute_inline` that makes an expression too long",
+       r"compute_inline\(block=C1\): block Y would have 31247 operations, \d+ inside one another; it may have 20000")
+def inline_too_much():
+    x = te.placeholder((64,), name="X")
+    y = x
+    for n in range(3):
+        y = te.compute((64,), lambda i, y=y: sum(y[(i + k) % 64] for k in range(10)), name=f"C{n}")
+    out = te.compute((64,), lambda i: sum(y[(i * k) % 64] for k in range(2)), name="Y")
+    sch = tw.Schedule(te.create_prim_func([x, out]))
+    sch.compute_inline(sch.get_block("C2"))
+    sch.compute_inline(sch.get_block("C0"))
+    watch(sch).compute_inline(sch.get_block("C1"))
+
+
 @wrong("`reverse_compute_inline` of a block with two producers",
        r"reverse_compute_inline\(block=Z\): block Y stands between block X and block Z and touches the same")
 def reverse_inline_two():

@@ -1,6 +1,7 @@
 """Writes out the iterations of unrolled loops, and of the loops that address register tiles."""
 from __future__ import annotations
 
+from tilewright.lowering.code_size import MAX_CODE, code_size
 from tilewright.lowering.copying import fresh_copy, specialize
 from tilewright.lowering.scopes import is_small
 from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
@@ -20,9 +21,9 @@ def unroll(func: PrimFunc) -> PrimFunc:
     """No unrolled loops are left: their iterations follow each other, the loop variable a constant in each.
 
     The same happens to short serial loops of vector statements that address a small private buffer: its
-    indices become constants, so that it can live in registers. A loop of symbolic extent or of too many
-    statements becomes serial. Below a loop with the pragma auto_unroll_max_step, serial loops that make at
-    most so many statements are written out as well.
+    indices become constants, so that it can live in registers. A loop of symbolic extent, of too many
+    statements or of too much code becomes serial. Below a loop with the pragma auto_unroll_max_step, serial
+    loops that make at most so many statements are written out as well.
     """
     return func.with_body(_visit(func.body, (), 0))
 
@@ -45,7 +46,8 @@ def _visit(stmt: Stmt, tiles: tuple[Buffer, ...], max_step: int) -> Stmt:
 
 
 def _written_out(s: For, limit: int) -> Stmt:
-    if not isinstance(s.extent, IntImm) or s.extent.value * _size(s.body) > limit:
+    if not isinstance(s.extent, IntImm) or s.extent.value * _size(s.body) > limit or (
+            s.extent.value > 1 and s.extent.value * code_size(s.body) > MAX_CODE):
         return s.replace(kind=SERIAL)
     steps = [binary("add", s.min, IntImm(n, s.min.dtype)) for n in range(s.extent.value)]
     last = len(steps) - 1

@@ -1,6 +1,7 @@
 """Turns vectorised loops into vector statements."""
 from __future__ import annotations
 
+from tilewright.lowering.code_size import code_size
 from tilewright.lowering.copying import fresh_copy, specialize
 from tilewright.lowering.relax_guards import PADDED
 from tilewright.lowering.scopes import analyzer_for, loop_scope
@@ -25,6 +26,8 @@ from tilewright.tir.stmt import (
 )
 
 MAX_LANES = 64
+MIN_LANES = 8               # fewer of them make no shorter code: a register of the longest elements
+MAX_VECTOR_CODE = 4096             # instructions of a vector statement; one that has more works on fewer lanes
 
 
 def vectorize(func: PrimFunc) -> PrimFunc:
@@ -32,9 +35,9 @@ def vectorize(func: PrimFunc) -> PrimFunc:
 
     Loops inside a vectorised one stay loops over vector statements; buffers allocated inside hold one
     element per lane; conditions that differ between lanes become predicates of loads and stores. Long loops
-    are cut into vectors of at most MAX_LANES lanes. A loop of symbolic extent, around other vectors, or
-    with a body that has no vector form (calls with effects, updates of one element by several lanes) runs
-    lane by lane.
+    are cut into vectors of at most MAX_LANES lanes, or of fewer where the code for so many would be long. A loop
+    of symbolic extent, around other vectors, or with a body that has no vector form (calls with effects, updates
+    of one element by several lanes) runs lane by lane.
     """
     if not any(isinstance(s, For) and s.kind == VECTORIZED for s in statements(func.body)):
         return func
@@ -79,16 +82,25 @@ def _vector_loop(s: For, state: Lanes) -> Stmt:
     if count == 1:
         return specialize(s.body, {s.loop_var: s.min})
     if count > MAX_LANES:
-        return _long_loop(s, count, state)
+        return _long_loop(s, count, next((w for w in (64, 32, 16, 8) if count % w == 0), 32), state)
     try:
-        return vector_statement(s, count, state)
+        new = vector_statement(s, count, state)
     except NotVectorizable:
         return serial
+    lanes = _fewer_lanes(count, code_size(new))
+    return new if lanes == count else _long_loop(s, count, lanes, state)
 
 
-def _long_loop(s: For, count: int, state: Lanes) -> Stmt:
-    """A serial loop over vectors, and a shorter vector for what is left."""
-    width = next((w for w in (64, 32, 16, 8) if count % w == 0), 32)
+def _fewer_lanes(count: int, size: int) -> int:
+    """The lanes of which the code is short enough, given its size for count lanes; count where it is."""
+    lanes = count
+    while lanes % 2 == 0 and lanes > MIN_LANES and size * lanes > MAX_VECTOR_CODE * count:
+        lanes //= 2
+    return lanes
+
+
+def _long_loop(s: For, count: int, width: int, state: Lanes) -> Stmt:
+    """A serial loop over vectors of width lanes, and a shorter vector for what is left."""
     var = s.loop_var
     outer, lane = Var(f"{var.name}.o", var.type), Var(f"{var.name}.v", var.type)
     start = binary("add", s.min, binary("mul", outer, IntImm(width, var.type)))

@@ -13,9 +13,10 @@ MAX_NODES = 50_000              # of the tree: a shared part counts wherever it 
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 10_000))
 
 
-def check_size(roots: Iterable[Node], what: str) -> None:
-    """Raise TensorExpressionError for an expression that is deeper than MAX_DEPTH or larger than MAX_NODES."""
+def expression_size(roots: Iterable[Node]) -> tuple[int, int]:
+    """The largest (depth, nodes) of the trees; takes time in the number of different nodes only."""
     sizes: dict[int, tuple[int, int]] = {}                   # id of a node -> (depth, nodes)
+    deepest, largest = 0, 0
     for root in roots:
         stack = [(root, False)]
         while stack:
@@ -30,7 +31,14 @@ def check_size(roots: Iterable[Node], what: str) -> None:
             parts = [sizes[id(c)] for c in below]
             sizes[id(node)] = 1 + max((d for d, _ in parts), default=0), 1 + sum(n for _, n in parts)
         depth, nodes = sizes[id(root)]
-        if depth > MAX_DEPTH or nodes > MAX_NODES:
-            raise TensorExpressionError(with_hint(
-                f"{what}: the expression has {nodes} operations, {depth} inside one another; it may have {MAX_NODES}, "
-                f"{MAX_DEPTH} inside one another", "keep a part of it in a tensor of its own: te.compute(...)"))
+        deepest, largest = max(deepest, depth), max(largest, nodes)
+    return deepest, largest
+
+
+def check_size(roots: Iterable[Node], what: str) -> None:
+    """Raise TensorExpressionError for an expression that is deeper than MAX_DEPTH or larger than MAX_NODES."""
+    depth, nodes = expression_size(roots)
+    if depth > MAX_DEPTH or nodes > MAX_NODES:
+        raise TensorExpressionError(with_hint(
+            f"{what}: the expression has {nodes} operations, {depth} inside one another; it may have {MAX_NODES}, "
+            f"{MAX_DEPTH} inside one another", "keep a part of it in a tensor of its own: te.compute(...)"))

@@ -17,6 +17,7 @@ class ModuleBuilder:
     def __init__(self, contract: bool = True, features: frozenset[str] = frozenset()) -> None:
         self.contract = contract
         self.features = features
+        self.long = False              # its functions have so much code that LLVM is to make no copies of loops
         self._declarations: dict[str, str] = {}
         self._globals: dict[str, str] = {}
         self._functions: dict[str, str] = {}

@@ -20,6 +20,7 @@ from tilewright.codegen.llvm.layout import KernelLayout, kernel_layout
 from tilewright.codegen.llvm.packed import define_packed
 from tilewright.codegen.llvm.parallel import pointer_attributes
 from tilewright.codegen.llvm.types import register_type
+from tilewright.lowering.code_size import MAX_CODE, code_size
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
 from tilewright.tir.results import result_dtype
@@ -35,6 +36,7 @@ def emit_module(funcs: Sequence[PrimFunc], features: frozenset[str] = frozenset(
     Raises CodegenError for what has no machine code.
     """
     module = ModuleBuilder(contract, features)
+    module.long = sum(code_size(f.body) for f in funcs) > MAX_CODE
     names = [f.name for f in funcs]
     if len(set(names)) != len(names):
         raise CodegenError(f"two functions of one module have one name: {', '.join(sorted(names))}")

@@ -33,10 +33,13 @@ def emit_serial(fn: FunctionEmitter, s: For, first: str, end: str, guard: bool) 
 
 
 def _loop_metadata(fn: FunctionEmitter, s: For) -> str:
+    """What LLVM is told of the loop: in a function of much code, that it makes no copies of its body."""
     hints = []
     if s.kind == UNROLLED:
         hints.append(fn.module.metadata('!{!"llvm.loop.unroll.full"}'))
-    if not vectorizable(s):
+    elif fn.module.long:
+        hints.append(fn.module.metadata('!{!"llvm.loop.unroll.disable"}'))
+    if fn.module.long or not vectorizable(s):
         hints.append(fn.module.metadata('!{!"llvm.loop.vectorize.enable", i1 false}'))
     if not hints:
         return ""

@@ -23,12 +23,15 @@ from tilewright.schedule.primitives.dissolving import (
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.scoped import in_scope
 from tilewright.schedule.state import BlockRV, Index, map_sub_statements
-from tilewright.support.errors import legal
+from tilewright.support.errors import legal, require
+from tilewright.te.limits import MAX_DEPTH, expression_size
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Var
 from tilewright.tir.node import Node, map_children, rewrite, substitute
 from tilewright.tir.stmt import BlockRealize, Stmt
+
+MAX_INLINED = 20_000        # operations of a block into which expressions were put, each use of one counted
 
 
 @primitive
@@ -82,10 +85,18 @@ def compute_inline(sch: Schedule, block: BlockRV) -> None:
 
 
 def _rewrite(sch: Schedule, realize: BlockRealize, fn: Callable[[Node], Node | None]) -> None:
-    """Put the block of realize with its expressions rewritten in its place; its read regions follow."""
+    """Put the block of realize with its expressions rewritten in its place; its read regions follow.
+
+    Where each stage uses the one before it twice, the expression doubles with every stage: so its size is limited.
+    """
     now = sch.realize(realize.block.name)
     block = now.block
     changed = block.replace(body=rewrite(block.body, fn), init=None if block.init is None else rewrite(block.init, fn))
+    depth, nodes = expression_size([changed.body])
+    require(depth <= MAX_DEPTH and nodes <= MAX_INLINED,
+            f"block {block.name} would have {nodes} operations, {depth} inside one another; "
+            f"it may have {MAX_INLINED}, {MAX_DEPTH} inside one another", now,
+            hint="an expression that is used twice stands there twice; use compute_at, which keeps the values")
     sch.replace(now, now.replace(block=with_reads(changed)))
 
 

@@ -1,0 +1,105 @@
+"""The code of a function stays short enough for LLVM, whatever is unrolled, vectorised and inlined."""
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.codegen.llvm import llvm_ir
+from tilewright.lowering.code_size import MAX_CODE, code_size
+from tilewright.script import from_source
+from tilewright.support.target import Target
+from tilewright.tir import For, PrimFunc, Store, walk
+from tilewright.tir import dtype as dt
+
+
+def flat(inputs: object, args: object = None) -> PrimFunc:
+    return next(iter(tw.lower(inputs, args).functions.values()))
+
+
+def lanes(body: object) -> set[int]:
+    return {dt.lanes_of(n.value.dtype) for n in walk(body) if isinstance(n, Store)}
+
+
+def chain(count: int, dtype: str, step, lanes: int):
+    """step applied count times to each element, in vectors of `lanes`."""
+    x = te.placeholder((128,), dtype, name="X")
+    d = te.placeholder((128,), dtype, name="D")
+
+    def value(i):
+        e = x[i]
+        for k in range(count):
+            e = step(e, d[i], k)
+        return e
+
+    y = te.compute((128,), value, name="Y")
+    s = te.create_schedule(y.op)
+    s[y].vectorize(s[y].split(y.op.axis[0], lanes)[1])
+    return s, [x, d, y]
+
+
+@pytest.mark.parametrize("dtype, count, step, expected", [
+    ("float32", 300, lambda e, d, k: te.power(e, d), 8),
+    ("float32", 20, lambda e, d, k: te.power(e, d), 64),
+    ("int64", 200, lambda e, d, k: te.floordiv(e, d) + k, 8),
+    ("int64", 20, lambda e, d, k: e + d, 64),
+])
+def test_vectors_have_fewer_lanes_where_their_code_is_long(dtype, count, step, expected):
+    s, args = chain(count, dtype, step, 64)
+    assert lanes(flat(s, args).body) == {expected}
+
+
+def test_the_result_with_fewer_lanes():
+    s, args = chain(150, "int64", lambda e, d, k: te.floordiv(e, d) + k, 64)
+    x = np.random.default_rng(0).integers(-10**12, 10**12, 128)
+    d = np.random.default_rng(1).integers(2, 9, 128)
+    out, want = np.zeros(128, "int64"), x
+    for k in range(150):
+        want = want // d + k
+    tw.build(s, args)(x, d, out)
+    np.testing.assert_array_equal(out, want)
+
+
+def transpose_in_short_loops(unrolled: int):
+    m, n = te.var("m"), te.var("n")
+    a = te.placeholder((m, n), name="A")
+    b = te.compute((n, m), lambda i, j: a[j, i] + 1.0, name="B")
+    s = te.create_schedule(b.op)
+    i, j = b.op.axis
+    outer, inner = s[b].split(i, unrolled)
+    s[b].unroll(inner)
+    _, j = s[b].split(j, nparts=3)
+    s[b].split(j, nparts=3)
+    s[b].parallel(outer)
+    return s, [a, b]
+
+
+def test_loops_that_llvm_would_copy_count_as_often():
+    """LLVM writes the short loops out, and makes vectors of each copy of the innermost one."""
+    s, args = transpose_in_short_loops(16)
+    body = flat(s, args).body
+    assert code_size(body) <= MAX_CODE
+    assert any(isinstance(n, For) and n.loop_var.name == "i.inner" for n in walk(body))
+    x, y = np.random.rand(50, 70).astype("float32"), np.zeros((70, 50), "float32")
+    tw.build(s, args)(x, y)
+    np.testing.assert_array_equal(y, x.T + 1)
+
+
+def test_llvm_copies_no_loops_of_a_function_with_many():
+    def hints(count: int) -> tuple[int, int]:
+        loops = "".join(f"        for i in range(n):\n            B[j, i] = B[j, i] * T.float32({k}) + A[j, i]\n"
+                        for k in range(count))
+        func = from_source("@T.prim_func\ndef f(a: T.handle, b: T.handle):\n    m, n = T.int32(), T.int32()\n"
+                           "    A = T.match_buffer(a, (m, n), \"float32\")\n"
+                           "    B = T.match_buffer(b, (m, n), \"float32\")\n    for j in T.parallel(m):\n" + loops)
+        text = llvm_ir([flat(func)], Target("llvm"))
+        kept = re.search(r"(!\d+) = !{!\"llvm.loop.unroll.disable\"}", text)
+        marked = re.findall(rf"distinct .*{kept[1]}\b", text) if kept else []
+        return len(re.findall(r"br i1 .*!llvm.loop", text)), len(marked)
+
+    loops, kept = hints(150)
+    assert kept == loops >= 150
+    assert hints(5)[1] == 0

@@ -1,0 +1,84 @@
+"""How much code a statement becomes: what LLVM's time depends on.
+
+LLVM's selection, scheduling and allocation of registers take time that grows faster than the length of a block, and its
+passes for loops time that grows faster than the number of loops around which one value is alive. So passes that copy
+statements, and the one that makes vectors of many registers, stop at a limit: CPUs gain nothing by more.
+"""
+from __future__ import annotations
+
+from tilewright.lowering.walking import expressions, statements
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Load
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Not, Ramp, Select
+from tilewright.tir.node import Node, children, walk
+from tilewright.tir.ops import INTRINSICS
+from tilewright.tir.stmt import SERIAL, For, Stmt, Store, While
+
+MAX_CODE = 16384            # instructions that copies of statements and of loops may make of a function
+REGISTER_BITS = 512
+DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
+FUNCTION = 40               # instructions of an elementary function
+DIVISION = 4                # of an integer division, which has no vector form
+CONVERSION = 16             # of a conversion from or to a type of 16 bits or fewer that the CPU has no arithmetic for
+COPIES = 8                  # that LLVM makes of an innermost loop: two lengths of vectors, unrolled, and what is left
+CHECKS = 16                 # instructions that choose among them
+WRITTEN_OUT = 512           # instructions up to which LLVM writes the iterations of a loop out
+
+
+def code_size(stmt: Stmt) -> int:
+    """About the number of instructions that stmt becomes, with the copies that LLVM makes of loops."""
+    return _sizes(stmt)[1]
+
+
+def _sizes(stmt: Stmt) -> tuple[int, int]:
+    """(instructions once LLVM has written short loops out, those once it has copied the innermost ones as well)."""
+    own = sum(_size(n) for e in expressions(stmt) for n in walk(e))
+    if isinstance(stmt, Store):
+        own += _access(stmt.indices, stmt.value.dtype)
+    below = [_sizes(s) for s in children(stmt) if isinstance(s, Stmt)]
+    plain, copied = sum(p for p, _ in below), sum(c for _, c in below)
+    if isinstance(stmt, For) and stmt.kind == SERIAL:
+        if isinstance(stmt.extent, IntImm) and stmt.extent.value * plain <= WRITTEN_OUT:
+            plain, copied = plain * stmt.extent.value, copied * stmt.extent.value
+        elif _is_copied(stmt.body):
+            copied = COPIES * (CHECKS + copied)
+    return own + plain, own + copied
+
+
+def _is_copied(body: Stmt) -> bool:
+    """True for the body of an innermost loop over scalars: LLVM unrolls it, and makes vectors of it."""
+    return not any(isinstance(s, (For, While)) or isinstance(s, Store) and dt.lanes_of(s.value.dtype) > 1
+                   for s in statements(body))
+
+
+def _size(node: Node) -> int:
+    match node:
+        case Binary(op=op, a=a, b=b) if op in DIVISIONS and not isinstance(b, (IntImm, Broadcast)):
+            return DIVISION * dt.lanes_of(a.dtype)
+        case Cast(value=value, dtype=dtype) if _is_small_float(value.dtype) or _is_small_float(dtype):
+            return CONVERSION * max(_registers(value.dtype), _registers(dtype))
+        case Call(op=op, dtype=dtype) if INTRINSICS[op].kind == "math" and not INTRINSICS[op].llvm:
+            return FUNCTION * _registers(dtype)
+        case Load(dtype=dtype, indices=indices):
+            return _access(indices, dtype)
+        case Binary() | Not() | Cast() | Select() | Call():
+            return _registers(node.dtype)
+    return 0
+
+
+def _access(indices: tuple[Expr, ...], dtype: str) -> int:
+    """Instructions that read or write elements of dtype: one for each where they do not lie side by side."""
+    scattered = any(dt.lanes_of(i.dtype) > 1 and not _is_contiguous(i) for i in indices)
+    return dt.lanes_of(dtype) if scattered else _registers(dtype)
+
+
+def _is_contiguous(index: Expr) -> bool:
+    return isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value == 1
+
+
+def _is_small_float(dtype: str) -> bool:
+    return dt.is_float(dtype) and dt.bits_of(dtype) <= 16
+
+
+def _registers(dtype: str) -> int:
+    return 1 if dtype in ("handle", "void") else -(-dt.bits_of(dtype) * dt.lanes_of(dtype) // REGISTER_BITS)
