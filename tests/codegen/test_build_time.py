@@ -11,6 +11,7 @@ from kernels import HOST, flat, ramp, run, vector
 import tilewright as tw
 from tilewright import te
 from tilewright.codegen.llvm import llvm_ir
+from tilewright.schedule.analysis import accesses
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Call, StringImm, Var
 from tilewright.tir.stmt import Store, loop
@@ -105,3 +106,27 @@ def test_a_block_of_hundreds_of_loads_of_one_buffer():
     f(x, out)
     i, k = np.ogrid[:64, :400]
     np.testing.assert_array_equal(out, np.where(x[(i + k) % 64] > k, x[(i * k) % 64], k).sum(axis=1))
+
+
+def test_a_chain_of_conditions_is_followed_once(monkeypatch):
+    """Each of the reads is under all conditions before its own: together they are half the square of their number."""
+    count, calls, under = 200, [], accesses._under
+    monkeypatch.setattr(accesses, "_under", lambda *args: (calls.append(args), under(*args))[1])
+    a = te.placeholder((64,), "int32", name="A")
+
+    def value(i):
+        e = a[i]
+        for k in range(count):
+            e = te.if_then_else(a[i] > k, a[(i * k) % 64], e)
+        return e
+
+    y = te.compute((64,), value, name="Y")
+    s = te.create_schedule(y.op)
+    s[y].vectorize(s[y].split(y.op.axis[0], 16)[1])
+    f = tw.build(s, [a, y])
+    assert 0 < len(calls) <= 10 * count
+    x, out = np.random.default_rng(0).integers(0, 300, 64).astype("int32"), np.zeros(64, "int32")
+    f(x, out)
+    last = np.minimum(x, count) - 1
+    i = np.arange(64)
+    np.testing.assert_array_equal(out, np.where(last >= 0, x[(i * last) % 64], x))

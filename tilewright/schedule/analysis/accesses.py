@@ -132,7 +132,7 @@ class Collector:
     def _uses(self, holder: Stmt, at: _Place, stmt: Stmt | None = None) -> None:
         """The accesses that holder itself makes (in the name of stmt)."""
         stmt = holder if stmt is None else stmt
-        guards: dict[tuple[int, ...], Expr] = {}               # what reads under the same conditions stand under
+        guards: dict[tuple[object, ...], Expr] = {}            # (guard, condition, ...) -> both: reads share them
         for use in uses(holder):
             if use.field in ("reads", "writes"):               # the bounds of what is declared: none is evaluated
                 continue
@@ -142,15 +142,13 @@ class Collector:
             here = at
             for var, value in use.lets:
                 here = self._with_let(here, var, value)
-            if use.under:
-                bound = (id(x) for let in use.lets for x in let)
-                key = *bound, -1, *(id(c) if holds else ~id(c) for c, holds in use.under)
+            bound, guard = tuple(id(x) for let in use.lets for x in let), here.guard
+            for condition, holds in use.under:
+                key = id(guard), id(condition), holds, bound
                 if key not in guards:
-                    guard = here.guard
-                    for condition, holds in use.under:
-                        guard = _under(guard, condition if holds else _negated(condition), here.table)
-                    guards[key] = guard
-                here = here._replace(guard=guards[key])
+                    guards[key] = _under(guard, condition if holds else _negated(condition), here.table)
+                guard = guards[key]
+            here = here._replace(guard=guard)
             assert use.buffer is not None
             self._add(use.buffer, use.indices, stmt, here, use.writes)
 
