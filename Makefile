@@ -15,7 +15,7 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	$(RUN) -m ruff check tilewright tests benchmarks
 	$(RUN) -m mypy
-	$(RUN) -m pytest tests
+	$(RUN) -m pytest tests -n auto --dist worksteal
 
 lint: $(VENV)/.dev
 	$(RUN) -m ruff check tilewright tests benchmarks

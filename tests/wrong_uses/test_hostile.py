@@ -1,6 +1,7 @@
 """Beyond the table: garbage arguments, expressions and sizes without bound, shared memory, threads, broken caches."""
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 import tilewright as tw
 from tilewright import graph, te
 from tilewright.records.objects import ObjectCache
+from tilewright.script import from_source
 from tilewright.support.errors import CallError, TensorExpressionError
 from tilewright.tir import interp
 
@@ -75,6 +77,48 @@ def test_a_column_index_from_data_does_not_reach_the_next_row():
     for bad in ([0, 4, 2], [0, -1, 2]):
         with pytest.raises(CallError, match="of T is outside of its extent 4"):
             f(table, np.array(bad, "int8"), out)
+
+
+LOOPS = {
+    "one dimension": ("for j in range(n[0], n[1]):", "C[j] = C[j] + 1"),
+    "rows": ("for j in range(n[0], n[1]):", "D[j // 4, j % 4] = D[j // 4, j % 4] + 1"),
+    "parallel": ("for j in T.parallel(n[0], n[1]):", "C[j] = C[j] + 1"),
+    "a block": ("for j in range(n[0], n[1]):",
+                "with T.block('b'):\n            v = T.axis.opaque(64, j)\n            C[v] = C[v] + 1"),
+}
+
+
+@pytest.mark.parametrize("loop, body", LOOPS.values(), ids=LOOPS)
+def test_a_loop_whose_ends_are_data_stays_inside(loop, body):
+    f = tw.build(from_source(f"""@T.prim_func
+def steps(n: T.Buffer((2,), "int32"), C: T.Buffer((8,), "int32"), D: T.Buffer((2, 4), "int32")):
+    {loop}
+        {body}
+"""))
+    for first, end in ((0, 8), (3, 5), (5, 5), (7, 2), (0, 9), (-1, 3), (8, 2**31 - 1), (-2**31, 3 - 2**31)):
+        room = np.zeros(24, "int32")
+        c, d = room[8:16], np.zeros((2, 4), "int32")
+        run = functools.partial(f, np.array([first, end], "int32"), c, d)
+        if first >= end or 0 <= first and end <= 8:
+            run()
+            assert (c + d.reshape(8) == [first <= i < end for i in range(8)]).all()
+        else:
+            with pytest.raises(CallError, match="outside of its"):
+                run()
+        assert not room[:8].any() and not room[16:].any()
+
+
+def test_ends_from_data_that_are_cut_need_no_check():
+    f = from_source("""@T.prim_func
+def steps(n: T.Buffer((1,), "int32"), C: T.Buffer((8,), "int32")):
+    for j in range(T.min(T.max(n[0], 0), 8)):
+        C[j] = C[j] + 1
+""")
+    assert "checked_index" not in str(tw.lower(f))
+    for n in (-3, 0, 5, 8, 2**31 - 1):
+        c = np.zeros(8, "int32")
+        tw.build(f)(np.array([n], "int32"), c)
+        assert c.sum() == min(max(n, 0), 8)
 
 
 def test_a_select_that_guards_a_read_evaluates_only_what_it_chooses():

@@ -54,10 +54,12 @@ class Analyzer(Context):
             if not is_new:                                       # nothing was derived of a new variable
                 self.forget()
             return
-        low = form_of(self, min) if isinstance(min, Expr) else Linear({}, int(min))
-        if reads_memory(min) or reads_memory(extent):
-            self.forget()                                # the memory may have changed since the loop read its bounds
+        if reads_memory(min) or reads_memory(extent):            # it may change while the loop runs: numbers only
+            (first, start), (_, most) = self.bounds(min), self.bounds(extent)
+            self._learn(atom, (first, None if start is None or most is None else start + most - 1))
+            self.forget()
             return
+        low = form_of(self, min) if isinstance(min, Expr) else Linear({}, int(min))
         size = form_of(self, extent) if isinstance(extent, Expr) else Linear({}, int(extent))
         me, high = Linear({atom: 1}), low.plus(size).shifted(-1)
         self.limits[atom] = low, high

@@ -12,7 +12,7 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, logical_not
 from tilewright.tir.buffer import Buffer, Load, lane_room
 from tilewright.tir.conversion import cast
-from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, Let, Ramp, Select, Var
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Let, Ramp, Select, Var
 from tilewright.tir.node import Node, map_children, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, PrimFunc, Stmt, Store, While
 
@@ -38,16 +38,26 @@ def check_views(func: PrimFunc) -> PrimFunc:
 
 
 def check_data_indices(func: PrimFunc) -> PrimFunc:
-    """Every index with a value from data, in one of several dimensions, is `checked_index(i, extent)` or proven.
+    """Every index from data is `checked_index(i, extent)` or proven: in one of several dimensions, and in any where it
+    is a variable of a loop whose ends come from data.
 
-    Code generation holds an access with an index from data to the elements of its buffer; an index that leaves its
-    dimension, and not the buffer, would be one of another row. Expects loops over N-dimensional accesses.
+    Code generation holds an access whose index reads data to the elements of its buffer; an index that leaves its
+    dimension, and not the buffer, would be one of another row, and of loops code generation knows nothing. Expects
+    loops over N-dimensional accesses.
     """
-    if not any(isinstance(n, (Load, Store)) and len(n.indices) > 1 and any(
-            isinstance(m, (Load, Var)) for i in n.indices for m in walk(i)) for n in walk(func.body)):
-        return func
-    body = _CheckingData(analyzer_for(func)).stmt(func.body)
-    return func.with_body(body)
+    return func.with_body(_CheckingData(analyzer_for(func)).stmt(func.body)) if _asks_data(func.body) else func
+
+
+def _asks_data(body: Stmt) -> bool:
+    """False for most functions, quickly: no index and no end of a loop is from data."""
+    for n in walk(body):
+        if isinstance(n, For) and not (type(n.min) is IntImm and type(n.extent) is IntImm):
+            if any(isinstance(m, (Load, Var)) for e in (n.min, n.extent) for m in walk(e)):
+                return True
+        elif isinstance(n, (Load, Store)) and len(n.indices) > 1:
+            if any(isinstance(m, (Load, Var)) for i in n.indices for m in walk(i)):
+                return True
+    return False
 
 
 class _Checking:
@@ -147,15 +157,19 @@ class _Checking:
 
 
 class _CheckingData(_Checking):
-    """Checks the indices with a value from data alone, those of one dimension aside."""
+    """Checks the indices from data alone, those aside that read data in one dimension."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         super().__init__(analyzer)
         self.dependent: set[Var] = set()
+        self.loops: set[Var] = set()                        # those of dependent whose loops have ends from data
 
     def stmt(self, s: Stmt) -> Stmt:
         if isinstance(s, LetStmt) and self.from_data(s.value):
             self.dependent.add(s.var)
+        elif isinstance(s, For) and (self.from_data(s.min) or self.from_data(s.extent)):
+            self.dependent.add(s.loop_var)
+            self.loops.add(s.loop_var)
         return super().stmt(s)
 
     def visit(self, e: Node) -> Node:
@@ -166,9 +180,12 @@ class _CheckingData(_Checking):
     def from_data(self, e: Expr) -> bool:
         return any(isinstance(n, Load) or n in self.dependent for n in walk(e))
 
+    def from_loops(self, e: Expr) -> bool:
+        return bool(self.loops) and any(n in self.loops for n in walk(e))
+
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         plain = tuple(map(self.expr, indices))
-        if len(indices) < 2 or not any(map(self.from_data, indices)):
+        if not any(map(self.from_data if len(indices) > 1 else self.from_loops, indices)):
             return plain
         checked = super().indices(buffer, indices)
         return tuple(c if self.from_data(i) else p for i, p, c in zip(indices, plain, checked, strict=True))
