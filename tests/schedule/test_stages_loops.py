@@ -6,6 +6,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
+from tilewright.schedule import Schedule
 from tilewright.support.errors import ScheduleError
 
 from . import tensor_intrinsics as intrinsics
@@ -116,3 +117,21 @@ def gemv(name):
     k = te.reduce_axis((0, 8), name="k")
     c = te.compute((4,), lambda i: te.sum(a[k] * b[i, k], axis=k), name="c")
     return te.decl_tensor_intrin(c.op, lambda ins, outs: te.call_packed(name, *ins, *outs))
+
+
+def test_names_stay_short_however_often_loops_are_fused_and_split():
+    a = te.placeholder((64, 64), name="A")
+    b = te.compute((64, 64), lambda i, j: a[i, j] + 1.0, name="B")
+    s = te.create_schedule(b.op)
+    x, y = s[b].op.axis
+    sch = Schedule(te.create_prim_func([a, b]))
+    i, j = sch.get_loops("B")
+    for _ in range(40):
+        x, y = s[b].split(s[b].fuse(x, y), factor=2)
+        i, j = sch.split(sch.fuse(i, j), [None, 2])
+    assert len(y.var.name) < 200 and len(sch.get(j).loop_var.name) < 200
+    data, out = np.random.default_rng(0).random((64, 64), "float32"), np.zeros((64, 64), "float32")
+    for f in (tw.build(s, [a, b]), tw.build(sch.func)):
+        out[:] = 0
+        f(data, out)
+        np.testing.assert_array_equal(out, data + 1)

@@ -55,8 +55,9 @@ class Analyzer(Context):
                 self.forget()
             return
         if reads_memory(min) or reads_memory(extent):            # it may change while the loop runs: numbers only
-            (first, start), (_, most) = self.bounds(min), self.bounds(extent)
-            self._learn(atom, (first, None if start is None or most is None else start + most - 1))
+            starts, most = self.bounds(min), self.bounds(extent)[1]
+            last = None if starts[1] is None or most is None else starts[1] + most - 1
+            self._learn(atom, (starts[0], last))
             self.forget()
             return
         low = form_of(self, min) if isinstance(min, Expr) else Linear({}, int(min))

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+_LONGEST = 160                   # characters of a name that is made of others
+
 
 class NameSupply:
     """Hands out `base`, `base_1`, `base_2`, ...: the first that is not taken."""
@@ -26,6 +28,11 @@ class NameSupply:
         name = f"{base}_{count}"
         self._taken.add(name)
         return name
+
+
+def combined(name: str) -> str:
+    """A name that was made of others, its middle left out where it is long: rounds of fuse and split double it."""
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST // 2]}__{name[-_LONGEST // 2:]}"
 
 
 def identifier(name: str) -> str:

@@ -13,6 +13,7 @@ from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import LoopRV, bind_loop, simpler, statements, substitute_loops
 from tilewright.support.errors import Illegal, described, legal, require
+from tilewright.support.names import combined
 from tilewright.tir.arithmetic import binary, ceildiv
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.dtype import integer_range, promote
@@ -171,7 +172,7 @@ def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:
     require(count < 1 << 63, f"the loops have {count} iterations together, more than 64 bits count", nest[0])
     if count > integer_range(dtype)[1]:
         dtype = "int64"
-    fused = sch.fresh_var(name or "_".join(loop.loop_var.name for loop in nest) + "_fused", dtype)
+    fused = sch.fresh_var(name or combined("_".join(loop.loop_var.name for loop in nest) + "_fused"), dtype)
     total: Expr = cast(dtype, nest[0].extent)
     for loop in nest[1:]:
         total = binary("mul", total, cast(dtype, loop.extent))

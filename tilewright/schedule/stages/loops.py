@@ -8,6 +8,7 @@ from tilewright.schedule.stages.axes import axis_name
 from tilewright.schedule.stages.memory import MemoryCalls
 from tilewright.schedule.stages.records import Call, Relation
 from tilewright.support.errors import described
+from tilewright.support.names import combined
 from tilewright.te.tensor import Operation
 from tilewright.tir.expr import ExprOps, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar
@@ -88,7 +89,7 @@ class LoopCalls(MemoryCalls):
             self._require_free(call, iv)
         name = nest[0].var.name
         for iv in nest[1:]:
-            name = f"{name}.{iv.var.name}.fused"
+            name = combined(f"{name}.{iv.var.name}.fused")
         fused = IterVar(None, Var(name, nest[0].dtype), nest[0].iter_type)
         self._consume(nest, [fused], f"fused into {name}")
         self.relations.append(Relation("fuse", nest, (fused,), (), call))
