@@ -56,8 +56,8 @@ class Analyzer(Context):
             return
         if reads_memory(min) or reads_memory(extent):            # it may change while the loop runs: numbers only
             starts, most = self.bounds(min), self.bounds(extent)[1]
-            last = None if starts[1] is None or most is None else starts[1] + most - 1
-            self._learn(atom, (starts[0], last))
+            end = None if starts[1] is None or most is None else starts[1] + most - 1
+            self._learn(atom, (starts[0], end))
             self.forget()
             return
         low = form_of(self, min) if isinstance(min, Expr) else Linear({}, int(min))
