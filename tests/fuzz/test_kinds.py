@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.codegen.llvm import arithmetic, faults
 from tilewright.support import errors
-from tilewright.tir import interp_support
+from tilewright.tir.interp import support
 
 from .kinds import blocks, gathers, integers, scalars, sizes
 from .kinds.common import Case, Wrong, array_differences
@@ -65,7 +65,7 @@ def test_integers_notice_wrong_code(monkeypatch):
 
 def test_integers_notice_a_wrong_interpreter(monkeypatch):
     assert only_now(monkeypatch, integers, range(20), lambda m: m.setattr(
-        interp_support, "shift_right", lambda a, b, bits: a >> b if 0 <= b < bits else 0)) >= 1
+        support, "shift_right", lambda a, b, bits: a >> b if 0 <= b < bits else 0)) >= 1
 
 
 def test_blocks_notice_missing_checks_of_legality():

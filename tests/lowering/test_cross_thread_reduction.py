@@ -15,7 +15,7 @@ from tilewright.tir import interp
 from tilewright.tir.expr import Call
 from tilewright.tir.node import walk
 from tilewright.tir.verify import verify
-from tilewright.tir.verify_gpu import verify_gpu
+from tilewright.tir.verify.gpu import verify_gpu
 
 
 def rows(n=5, m=12, reducer=te.sum, dtype="float32"):

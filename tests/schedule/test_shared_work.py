@@ -14,7 +14,7 @@ from tilewright.tir import interp
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Allocate
 from tilewright.tir.verify import verify
-from tilewright.tir.verify_gpu import verify_gpu
+from tilewright.tir.verify.gpu import verify_gpu
 
 BARRIER = 'T.sync("shared")'
 

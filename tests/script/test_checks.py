@@ -13,7 +13,7 @@ from tilewright.tir import interp
 from tilewright.tir.assertion import assertion
 from tilewright.tir.expr import Call, StringImm, Var
 from tilewright.tir.stmt import Evaluate
-from tilewright.tir.verify_types import type_mismatch
+from tilewright.tir.verify.types import type_mismatch
 
 
 @T.prim_func

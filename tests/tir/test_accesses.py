@@ -1,6 +1,7 @@
 """One function says what a statement reads and writes, wherever in its fields that stands."""
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -89,7 +90,8 @@ def node_classes() -> list[type]:
     while stack:
         cls = stack.pop()
         stack += cls.__subclasses__()
-        if cls.__module__.startswith("tilewright.tir.") and fields(cls):
+        known = getattr(sys.modules[cls.__module__], cls.__name__, None) is cls   # no leftover of `slots`
+        if known and cls.__module__.startswith("tilewright.tir.") and fields(cls):
             found.append(cls)
     return sorted(set(found), key=lambda c: c.__name__)
 

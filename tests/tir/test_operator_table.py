@@ -19,7 +19,7 @@ from tilewright.tir.arithmetic import intrinsic
 from tilewright.tir.expansion import expanded
 from tilewright.tir.expr import Cast, Let, Var
 from tilewright.tir.ops import INTRINSICS, Intrinsic
-from tilewright.tir.verify_types import type_mismatch
+from tilewright.tir.verify.types import type_mismatch
 
 NUMBERS = [name for name, row in INTRINSICS.items() if row.operands]
 

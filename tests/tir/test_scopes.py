@@ -9,7 +9,7 @@ from tilewright import te, tir
 from tilewright.script import from_source
 from tilewright.support.errors import IRError, ScheduleError, StructuralError
 from tilewright.tir.buffer import SCOPES, scope_kind
-from tilewright.tir.verify_gpu import GPULimits, verify_gpu
+from tilewright.tir.verify.gpu import GPULimits, verify_gpu
 
 TAGGED = ["global.A_reg", "local.L0A", "global:tag", "local_TB", "shared.dyn", "wmma.matrix_a", "wmma.accumulator.x"]
 

@@ -8,7 +8,7 @@ from tilewright.lowering.pipeline import lower
 from tilewright.schedule import Schedule
 from tilewright.support.errors import IRError, StructuralError
 from tilewright.te.prim_func import create_prim_func
-from tilewright.tir.verify_gpu import GPULimits, limits_from, verify_gpu
+from tilewright.tir.verify.gpu import GPULimits, limits_from, verify_gpu
 
 
 def scaled(n, threads: int = 128, scope: str = "shared", vector: int = 0) -> Schedule:

@@ -16,7 +16,7 @@ from tilewright.support.errors import ArgumentError, StructuralError, described,
 from tilewright.support.target import Target, target
 from tilewright.tir import IRModule, PrimFunc
 from tilewright.tir.verify import verify
-from tilewright.tir.verify_gpu import limits_from, verify_gpu
+from tilewright.tir.verify.gpu import limits_from, verify_gpu
 
 
 def llvm_version_major(allow_none: bool = False) -> int:

@@ -14,7 +14,7 @@ from tilewright.lowering.walking import expressions, map_stmts, statements, uses
 from tilewright.tir.arithmetic import binary, maximum, minimum
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Call, Expr, IntImm, Var
-from tilewright.tir.interp_threads import has_barrier
+from tilewright.tir.interp.threads import has_barrier
 from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import (
     NOP,

@@ -27,7 +27,7 @@ from tilewright.tir.expr import Broadcast, Call, Expr, IntImm, Ramp, StringImm
 from tilewright.tir.llvm_intrinsics import call_llvm_intrin, call_llvm_pure_intrin, llvm_lookup_intrinsic_id
 from tilewright.tir.low_bit import pack_int4, saturate_cast, unpack_int4
 from tilewright.tir.ops import BINARY, INTRINSICS
-from tilewright.tir.printer_expr import DTYPE_FIRST
+from tilewright.tir.printer.expressions import DTYPE_FIRST
 
 # T's spelling of the binary operators that the printer writes infix
 _OPERATOR_NAMES = {

@@ -9,8 +9,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _HOOKS: dict[str, Callable[..., Any]] = {}
 # Where a hook is registered, for a program that has imported the lower floor only: `from tilewright import te`.
 _HOMES = {"te.create_schedule": "tilewright.schedule.stages.facade", "tir.print": "tilewright.tir.printer",
-          "tir.show": "tilewright.tir.printer_show", "tir.script": "tilewright.tir.printer_show",
-          "tir.html": "tilewright.tir.printer_show", "tir.store": "tilewright.tir.stmt",
+          "tir.show": "tilewright.tir.printer.views", "tir.script": "tilewright.tir.printer.views",
+          "tir.html": "tilewright.tir.printer.views", "tir.store": "tilewright.tir.stmt",
           "tir.link": "tilewright.lowering.link_calls", "tir.specialize": "tilewright.tir.specialize"}
 
 

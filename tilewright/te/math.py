@@ -11,7 +11,7 @@ from tilewright.tir.buffer import Buffer, pointer
 from tilewright.tir.conversion import convert, match_types
 from tilewright.tir.expr import Call, Expr, FloatImm, StringImm
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.verify_types import reinterpret_mismatch
+from tilewright.tir.verify.types import reinterpret_mismatch
 
 # What each function of numbers in the operator table gives, for x, or for a, b, c.
 MEANING = {

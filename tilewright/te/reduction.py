@@ -14,7 +14,7 @@ from tilewright.tir.buffer import HOW_TO_SIZE, NO_SIZE, SIZES, size
 from tilewright.tir.conversion import const, convert, max_value, min_value
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
-from tilewright.tir.printer_expr import ExprPrinter, register_expr_printer
+from tilewright.tir.printer.expressions import ExprPrinter, register_expr_printer
 
 NOT_TOP_LEVEL = ("Reductions are only allowed at the top level of compute. "
                  "Please create another tensor for further composition")

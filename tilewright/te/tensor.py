@@ -13,7 +13,7 @@ from tilewright.tir.buffer import as_index, no_text
 from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Expr, ExprOps, IntImm
 from tilewright.tir.iter_var import IterVar
-from tilewright.tir.printer_expr import ExprPrinter, register_expr_printer
+from tilewright.tir.printer.expressions import ExprPrinter, register_expr_printer
 
 
 class Operation:

@@ -12,7 +12,7 @@ from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Call, Expr, StringImm
 from tilewright.tir.llvm_intrinsics import LLVM_CALLS, find
-from tilewright.tir.verify_types import reinterpret_mismatch
+from tilewright.tir.verify.types import reinterpret_mismatch
 
 _ELEMENT = {"float16": "half", "bfloat16": "bfloat"}
 

@@ -11,7 +11,7 @@ from tilewright.tir.extents import stop_of
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, ORDERED, IterVar
 from tilewright.tir.node import Node, children, walk
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.printer_expr import ExprPrinter, quote, symbols, type_text
+from tilewright.tir.printer.expressions import ExprPrinter, quote, symbols, type_text
 from tilewright.tir.stmt import (
     SERIAL,
     THREAD_BINDING,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tilewright.support.errors import InterpreterError
 from tilewright.tir import dtype as dt
-from tilewright.tir import interp_support as rt
+from tilewright.tir.interp import support as rt
 from tilewright.tir.ops import BINARY, INTRINSICS
 
 

@@ -14,7 +14,7 @@ from tilewright.tir.node import Node, children
 from tilewright.tir.printer import show
 from tilewright.tir.results import RET
 from tilewright.tir.stmt import PrimFunc
-from tilewright.tir.verify_types import type_mismatch
+from tilewright.tir.verify.types import type_mismatch
 
 
 class ExpressionVerifier:

@@ -28,7 +28,7 @@ from tilewright.tir.stmt import (
     While,
     sub_statements,
 )
-from tilewright.tir.verify_expr import ExpressionVerifier
+from tilewright.tir.verify.expressions import ExpressionVerifier
 
 STAGES = ("block", "loop", "flat")
 

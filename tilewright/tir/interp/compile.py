@@ -9,11 +9,11 @@ from typing import Any
 from tilewright.support.errors import InterpreterError
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Expr
-from tilewright.tir.interp_effects import EffectCompiler
-from tilewright.tir.interp_plan import CONCURRENT, Plan, plan
-from tilewright.tir.interp_regions import declared
-from tilewright.tir.interp_scalar import V, scalar_binary
-from tilewright.tir.interp_threads import group_source, has_barrier, is_thread_loop, lockstep
+from tilewright.tir.interp.effects import EffectCompiler
+from tilewright.tir.interp.plan import CONCURRENT, Plan, plan
+from tilewright.tir.interp.regions import declared
+from tilewright.tir.interp.scalars import V, scalar_binary
+from tilewright.tir.interp.threads import group_source, has_barrier, is_thread_loop, lockstep
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import Node
 from tilewright.tir.stmt import (

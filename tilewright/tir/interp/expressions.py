@@ -1,4 +1,4 @@
-"""Expressions of the interpreter: IR to Python source. Scalars as in `interp_scalar`; vectors are sequences
+"""Expressions of the interpreter: IR to Python source. Scalars as in `scalars`; vectors are sequences
 of lanes.
 """
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from tilewright.support.errors import InterpreterError
 from tilewright.tir import dtype as dt
-from tilewright.tir import interp_support as rt
 from tilewright.tir.expr import (
     Binary,
     Broadcast,
@@ -27,7 +26,8 @@ from tilewright.tir.expr import (
     StringImm,
     Var,
 )
-from tilewright.tir.interp_scalar import V, literal, logical, scalar_binary, scalar_call, scalar_cast, wrap
+from tilewright.tir.interp import support as rt
+from tilewright.tir.interp.scalars import V, literal, logical, scalar_binary, scalar_call, scalar_cast, wrap
 from tilewright.tir.llvm_intrinsics import LLVM_CALLS, evaluate
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.places import INDEXED, is_index

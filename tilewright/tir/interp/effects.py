@@ -10,8 +10,8 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.assertion import failure
 from tilewright.tir.buffer import Load, pointer_layout
 from tilewright.tir.expr import Call, StringImm
-from tilewright.tir.interp_memory import MemoryCompiler
-from tilewright.tir.interp_scalar import V, scalar_binary
+from tilewright.tir.interp.memory import MemoryCompiler
+from tilewright.tir.interp.scalars import V, scalar_binary
 from tilewright.tir.stmt import PrimFunc
 
 

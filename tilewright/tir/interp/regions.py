@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Expr
-from tilewright.tir.interp_scalar import V, scalar_binary
+from tilewright.tir.interp.scalars import V, scalar_binary
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Block, BlockRealize
 

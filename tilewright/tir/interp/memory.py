@@ -12,10 +12,10 @@ from tilewright.support.errors import InterpreterError
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load, MatchBuffer
 from tilewright.tir.expr import Expr, IntImm, Ramp
-from tilewright.tir.interp_expr import expression_rule
-from tilewright.tir.interp_failures import FailureCompiler
-from tilewright.tir.interp_regions import Declared, outside_of
-from tilewright.tir.interp_scalar import V, literal, scalar_binary
+from tilewright.tir.interp.expressions import expression_rule
+from tilewright.tir.interp.failures import FailureCompiler
+from tilewright.tir.interp.regions import Declared, outside_of
+from tilewright.tir.interp.scalars import V, literal, scalar_binary
 from tilewright.tir.node import Node
 
 

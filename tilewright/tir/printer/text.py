@@ -9,8 +9,8 @@ from tilewright.support.registry import register_hook
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.node import Node, walk
-from tilewright.tir.printer_expr import is_expression, symbols, type_text
-from tilewright.tir.printer_stmt import StmtPrinter
+from tilewright.tir.printer.expressions import is_expression, symbols, type_text
+from tilewright.tir.printer.statements import StmtPrinter
 from tilewright.tir.results import result_dtype
 from tilewright.tir.stmt import BlockRealize, IRModule, PrimFunc, Stmt
 

@@ -21,10 +21,10 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.empty_reductions import start_empty_reductions
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.interp_compile import Compiler
-from tilewright.tir.interp_memory import MemoryCompiler
-from tilewright.tir.interp_scalar import V, literal
-from tilewright.tir.interp_support import FLOATS
+from tilewright.tir.interp.compile import Compiler
+from tilewright.tir.interp.memory import MemoryCompiler
+from tilewright.tir.interp.scalars import V, literal
+from tilewright.tir.interp.support import FLOATS
 from tilewright.tir.shared_work import share_work
 from tilewright.tir.stmt import IRModule, PrimFunc
 

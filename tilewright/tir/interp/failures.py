@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from tilewright.support.errors import InterpreterError
-from tilewright.tir.interp_expr import ExprCompiler
+from tilewright.tir.interp.expressions import ExprCompiler
 from tilewright.tir.node import Node
 from tilewright.tir.printer import show
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call
-from tilewright.tir.interp_threads import is_thread_loop
+from tilewright.tir.interp.threads import is_thread_loop
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import Node, child_names, walk
 from tilewright.tir.stmt import (
