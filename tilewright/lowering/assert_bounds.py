@@ -93,7 +93,7 @@ class _Sizes:
                 if ends is None or past is None:
                     continue
                 runs = f"index {d} runs from {_text(self, ends[0])} to {_text(self, ends[1])}, the extent is {extent}"
-                below = binary("lt", ends[1], cast("int64", room)) if self.known(room) else binary("lt", past[1], 0)
+                below = binary("lt", ends[1], _exact(room)) if self.known(room) else binary("lt", past[1], 0)
                 for condition, against in ((binary("ge", ends[0], 0), binary("lt", ends[0], 0)),
                                            (below, logical_not(below))):
                     if not self.analyzer.prove(condition):
@@ -112,7 +112,7 @@ class _Sizes:
                     return
         for loop in loops:
             if not isinstance(loop.extent, IntImm):
-                condition = binary("or", condition, binary("lt", loop.extent, 1))
+                condition = binary("or", condition, binary("lt", _exact(loop.extent), 1))
         self.found.setdefault(str(condition), (condition, f"{at} is out of bounds: {runs}"))
 
     def ends(self, index: Expr, loops: Sequence[For]) -> tuple[Expr, Expr] | None:
@@ -122,15 +122,23 @@ class _Sizes:
         low: Expr = IntImm(0, "int64")
         high: Expr = low
         for atom, k in terms.items():
-            first = last = atom
             if isinstance(atom, Var) and atom in ranges:
-                first = ranges[atom].min
-                last = binary("sub", binary("add", first, ranges[atom].extent), 1)
-            elif not self.known(atom):
+                first = _exact(ranges[atom].min)
+                last = binary("sub", binary("add", first, _exact(ranges[atom].extent)), 1)
+            elif self.known(atom):
+                first = last = _exact(atom)
+            else:
                 return None
             least, most = (first, last) if k > 0 else (last, first)
-            low, high = (binary("add", e, binary("mul", cast("int64", x), k)) for e, x in ((low, least), (high, most)))
+            low, high = (binary("add", e, binary("mul", x, k)) for e, x in ((low, least), (high, most)))
         return binary("add", low, const), binary("add", high, const)
+
+
+def _exact(e: Expr) -> Expr:
+    """e in 64 bits: in a condition the arithmetic of an index or an extent would wrap, and where they stand it does not."""
+    if isinstance(e, Binary):
+        return binary(e.op, _exact(e.a), _exact(e.b))
+    return _exact(e.value) if isinstance(e, Cast) and e.type == "int64" else cast("int64", e)
 
 
 def _text(sizes: _Sizes, e: Expr) -> str:
