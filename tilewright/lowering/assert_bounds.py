@@ -135,7 +135,7 @@ class _Sizes:
 
 
 def _exact(e: Expr) -> Expr:
-    """e in 64 bits: in a condition the arithmetic of an index or an extent would wrap, and where they stand it does not."""
+    """e in 64 bits: the arithmetic of an index or an extent is exact, and would wrap in a condition."""
     if isinstance(e, Binary):
         return binary(e.op, _exact(e.a), _exact(e.b))
     return _exact(e.value) if isinstance(e, Cast) and e.type == "int64" else cast("int64", e)
