@@ -8,10 +8,10 @@ import pytest
 from lower_programs import function
 
 from tilewright.lowering.vectorize import vectorize
-from tilewright.tir.arithmetic import all_of, if_then_else, intrinsic
+from tilewright.tir.arithmetic import all_of, binary, if_then_else, intrinsic
 from tilewright.tir.buffer import Buffer, decl_buffer
 from tilewright.tir.conversion import cast
-from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.expr import Expr, IntImm, Select, Var
 from tilewright.tir.interp import run
 from tilewright.tir.stmt import Allocate, Evaluate, For, IfThenElse, LetStmt, PrimFunc, Stmt, Store, loop, seq
 from tilewright.tir.verify import verify
@@ -155,6 +155,37 @@ def test_if_then_else_reads_only_the_lanes_it_chooses() -> None:
     a, b = np.arange(1, 7, dtype="float32"), np.ones(N, "float32")
     run(func, a, b)
     np.testing.assert_array_equal(b, np.pad(a, 1))
+
+
+@pytest.mark.parametrize("op", ["and", "or"])
+def test_what_decides_alone_keeps_the_other_side_from_reading(op: str) -> None:
+    """A has elements for the first lanes only: `i < 5 and A[i] > 0`, `i >= 5 or A[i] > 0` read no others."""
+    A, B = buf("A", 5), buf("B")
+
+    def condition(i: Var) -> Expr:
+        first = i < 5 if op == "and" else i >= 5
+        return binary(op, first, A[i] > 0.0)
+
+    a = np.array([1, -1, 1, -1, 1], "float32")
+    want = np.where(np.append(a, [0, 0, 0] if op == "and" else [1, 1, 1]) > 0, 2, 7).astype("float32")
+    whole = lanes_of(lambda i: IfThenElse(condition(i), Store(B, IntImm(2).astype("float32"), (i,))), [A, B])
+    value = lanes_of(lambda i: Store(B, Select(condition(i), IntImm(2).astype("float32"),
+                                               IntImm(7).astype("float32")), (i,)), [A, B])
+    for func in (whole, value):
+        b = np.full(8, 7, "float32")
+        run(func, a, b)
+        np.testing.assert_array_equal(b, want)
+
+
+def test_a_term_of_all_lanes_is_asked_after_the_lanes_that_it_needs() -> None:
+    """`k + i < 5 and A[k] > 0`: no lane is left where k is 5, and A has no such element."""
+    A, B = buf("A", 5), buf("B")
+    k = Var("k")
+    func = check(flat([A, B], loop(k, 7, For(i := Var("i"), IntImm(0), IntImm(N), "vectorized", IfThenElse(
+        all_of(k + i < 5, A[k] > 0.0), Store(B, cast("float32", k), (i,)))))))
+    a, b = np.array([1, -1, 1, -1, -1], "float32"), np.full(8, 9, "float32")
+    run(func, a, b)
+    np.testing.assert_array_equal(b, [2, 2, 2, 0, 0, 9, 9, 9])
 
 
 def test_math_casts_and_lets_work_on_lanes() -> None:

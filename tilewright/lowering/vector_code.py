@@ -89,15 +89,21 @@ class Lanes(LaneExpressions):
             other = None if s.else_case is None else self.stmt(s.else_case)
             return IfThenElse(self.uniform(s.condition), self.stmt(s.then_case), other)
         terms = conjuncts(s.condition)
-        same = [t for t in terms if not self.varies(t)]
+        same = self.common(terms)
         if same and s.else_case is None:
-            inner = IfThenElse(likely([t for t in terms if self.varies(t)]), s.then_case)
+            inner = IfThenElse(likely([t for t in terms if not any(t is x for x in same)]), s.then_case)
             return IfThenElse(likely([self.uniform(t) for t in same]), self.branch(inner))
         holds = self.mask_of(terms)
         if not _changes(s):
             return self.sides(s, holds, terms)
         kept = Var("holds", holds.dtype)
         return LetStmt(kept, holds, self.sides(s, kept, terms))
+
+    def common(self, terms: list[Expr]) -> list[Expr]:
+        """The terms that are the same in every lane and may be asked before the others: no term before them tells lanes
+        apart, or what they read may be read where that one does not hold."""
+        lanes = [self.varies(t) for t in terms]
+        return [t for k, t in enumerate(terms) if not lanes[k] and (not any(lanes[:k]) or self.reads_freely(t))]
 
     def sides(self, s: IfThenElse, holds: Expr, terms: list[Expr]) -> Stmt:
         then = self.under(holds, terms, s.then_case)

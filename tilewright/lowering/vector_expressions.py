@@ -80,7 +80,7 @@ class LaneExpressions:
 
     def uniform(self, e: Expr) -> Expr:
         """A scalar; loads in it that the mask may protect are noted, or become masked gathers."""
-        if self.mask is None or not any(isinstance(n, Load) and not self.in_bounds(n) for n in walk(e)):
+        if self.mask is None or self.reads_freely(e):
             return e
         if self.nonempty:
             self.needs_nonempty = True
@@ -111,6 +111,10 @@ class LaneExpressions:
             return self.mask if other is None else other
         return Binary("and", self.mask, broadcast(other, self.count))
 
+    def reads_freely(self, e: Expr) -> bool:
+        """True when e may be evaluated whatever the mask says."""
+        return all(self.in_bounds(n) for n in walk(e) if isinstance(n, Load))
+
     def in_bounds(self, e: Load) -> bool:
         """True when the element may be read whatever the mask says."""
         index, size = e.indices[0], e.buffer.shape[0]
@@ -126,6 +130,8 @@ class LaneExpressions:
         return self.varying[e]
 
     def binary_expr(self, e: Binary) -> Expr:
+        if e.op in ("and", "or"):
+            return self.decided(e.op, self.expr(e.a), e.b)
         a, b = self.expr(e.a), self.expr(e.b)
         if not is_vector(a) and not is_vector(b):
             return Binary(e.op, a, b)
@@ -183,21 +189,27 @@ class LaneExpressions:
             return Call(e.op, (same, a, b), a.dtype)
         terms = conjuncts(cond)
         holds = self.mask_of(terms)
-        before = (self.mask, self.nonempty)
-        self.mask, self.nonempty = self.joined(holds), False
-        a = self.expr(then)
-        self.mask = before[0]
-        self.mask = self.joined(Not(holds))
-        b = self.expr(other)
-        self.mask, self.nonempty = before
+        a, b = self.where(holds, then), self.where(Not(holds), other)
         return Select(holds, broadcast(a, self.count), broadcast(b, self.count))
 
+    def where(self, holds: Expr, e: Expr) -> Expr:
+        """e in the lanes where holds, of which there may be none."""
+        before = (self.mask, self.nonempty)
+        self.mask, self.nonempty = self.joined(holds), False
+        out = self.expr(e)
+        self.mask, self.nonempty = before
+        return out
+
+    def decided(self, op: str, a: Expr, b: Expr) -> Expr:
+        """a and b, a or b: memory is read for b in the lanes only that a does not decide."""
+        a = broadcast(a, self.count)
+        return Binary(op, a, broadcast(self.where(a if op == "and" else Not(a), b), self.count))
+
     def mask_of(self, terms: list[Expr]) -> Expr:
-        out: Expr | None = None
-        for t in terms:
-            term = broadcast(self.expr(t), self.count)
-            out = term if out is None else Binary("and", out, term)
-        assert out is not None
+        """All of terms, lane by lane; each is evaluated in the lanes only where those before it hold."""
+        out = broadcast(self.expr(terms[0]), self.count)
+        for term in terms[1:]:
+            out = self.decided("and", out, term)
         return out
 
     def let_expr(self, e: Let) -> Expr:
