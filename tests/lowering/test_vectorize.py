@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from lower_programs import function
 
+import tilewright as tw
 from tilewright.lowering.vectorize import vectorize
-from tilewright.tir.arithmetic import all_of, binary, if_then_else, intrinsic
+from tilewright.script import tir as T
+from tilewright.tir.arithmetic import all_of, any_of, binary, if_then_else, intrinsic
 from tilewright.tir.buffer import Buffer, decl_buffer
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Expr, IntImm, Select, Var
@@ -186,6 +188,119 @@ def test_a_term_of_all_lanes_is_asked_after_the_lanes_that_it_needs() -> None:
     a, b = np.array([1, -1, 1, -1, -1], "float32"), np.full(8, 9, "float32")
     run(func, a, b)
     np.testing.assert_array_equal(b, [2, 2, 2, 0, 0, 9, 9, 9])
+
+
+def test_a_condition_reads_only_the_lanes_that_the_conditions_before_it_leave_open() -> None:
+    A, B = buf("A", 6), buf("B")
+
+    def body(i: Var) -> Stmt:
+        two: Expr = any_of(A[i - 1] < 0.0, A[i - 1] > 3.0)
+        return IfThenElse(all_of(i >= 1, i < 7, two), Store(B, A[i - 1], (i,)))
+
+    func = lanes_of(body, [A, B])
+    assert "vstore" in str(func)
+    a, b = np.array([-1, 1, 5, 3, -3, 4], "float32"), np.full(N, 9, "float32")
+    run(func, a, b)
+    np.testing.assert_array_equal(b, [9, -1, 9, 5, 9, -3, 4, 9])
+
+
+def test_the_second_part_of_an_or_reads_only_the_lanes_in_which_the_first_fails() -> None:
+    A, B, C = buf("A", 4), buf("B"), buf("C")
+
+    def body(i: Var) -> Stmt:
+        wanted: Expr = any_of(i < 2, i >= 6, A[i - 2] < 0.0)
+        return seq([Store(B, if_then_else(wanted, 1.0, 2.0), (i,)),
+                    IfThenElse(wanted, Store(C, B[i] + 4.0, (i,)), Store(C, A[i - 2], (i,)))])
+
+    func = lanes_of(body, [A, B, C])
+    assert "vstore" in str(func)
+    a, b, c = np.array([-1, 1, 5, -3], "float32"), np.zeros(N, "float32"), np.zeros(N, "float32")
+    run(func, a, b, c)
+    np.testing.assert_array_equal(b, [1, 1, 1, 2, 2, 1, 1, 1])
+    np.testing.assert_array_equal(c, [5, 5, 5, 1, 5, 5, 5, 5])
+
+
+def test_a_chain_of_conditions_that_read_grows_by_the_same_with_each() -> None:
+    A, B = buf("A", 24), buf("B")
+
+    def size(count: int) -> int:
+        def body(i: Var) -> Stmt:
+            return IfThenElse(all_of(*(A[i * 3 + k] > 0.0 for k in range(count))), Store(B, A[i * 3], (i,)))
+        return len(str(lanes_of(body, [A, B], 12)))
+
+    assert size(12) - size(11) == size(11) - size(10)
+
+
+def test_a_uniform_load_behind_a_condition_on_lanes_waits_for_it() -> None:
+    n, B = Var("n"), buf("B")
+    C = decl_buffer((n,), name="C")
+
+    def first(o: Var, i: Var) -> Stmt:
+        return IfThenElse(all_of(o * 4 + i < n, C[n - 1] > 0.0), Store(B, C[o * 4 + i], (o * 4 + i,)))
+
+    i, o = Var("i"), Var("o")
+    func = check(flat([C, B], loop(o, 2, loop(i, 4, first(o, i), "vectorized"))))
+    assert "if T.likely(o * 4 < n):" in str(func) and "if T.likely(C[n - 1] > " in str(func)
+    for size in (0, 1, 5, 8):
+        c, b = np.arange(1, size + 1, dtype="float32"), np.zeros(N, "float32")
+        run(func, c, b)
+        np.testing.assert_array_equal(b, np.pad(c, (0, N - size)))
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_uniform_condition_in_the_lanes_of_another(nested: bool) -> None:
+    n, A, B = Var("n"), buf("A"), buf("B")
+    C = decl_buffer((n,), name="C")
+
+    def body(i: Var) -> Stmt:
+        write = Store(B, A[i] * 2.0, (i,))
+        if nested:
+            return IfThenElse(A[i] > 0.0, IfThenElse(C[n - 1] > 0.0, write, Store(B, A[i] * 3.0, (i,))))
+        return IfThenElse(all_of(A[i] > 0.0, C[n - 1] > 0.0, A[i] < 9.0), write)
+
+    func = lanes_of(body, [A, C, B])
+    assert "vstore" in str(func)
+    for last in (None, 1, -1):
+        a = np.full(N, -1, "float32") if last is None else np.array([1, -1, 2, -2, 0, 3, -3, 4], "float32")
+        c, b = np.zeros(0, "float32") if last is None else np.array([0, last], "float32"), np.zeros(N, "float32")
+        run(func, a, c, b)
+        factor = 2 if last == 1 else 3 if nested else 0
+        np.testing.assert_array_equal(b, np.where(a > 0, a * factor, 0))
+
+
+def test_a_loop_whose_end_only_some_lanes_may_read_runs_lane_by_lane() -> None:
+    n, A, B, k = Var("n"), buf("A"), buf("B"), Var("k")
+    C = decl_buffer((n,), "int32", "C")
+    func = lanes_of(lambda i: IfThenElse(A[i] > 0.0, loop(k, C[n - 1], Store(B, B[i] + A[i], (i,)))), [A, C, B])
+    for c in (np.zeros(0, "int32"), np.array([3], "int32")):
+        a = np.array([1, -1, 2, -2, 0, 3, -3, 4] if len(c) else [-1] * N, "float32")
+        b = np.zeros(N, "float32")
+        run(func, a, c, b)
+        np.testing.assert_array_equal(b, np.where(a > 0, a * 3, 0))
+
+
+def test_native_code_of_conditions_that_read() -> None:
+    @T.prim_func
+    def main(A: T.Buffer((3, 10), "int32"), B: T.Buffer((10,), "int32")):
+        for i in range(10):
+            with T.block("B"):
+                v = T.axis.spatial(10, i)
+                T.where(A[(i + 1) % 3, i] != -1 or A[i % 3, i] > 0)
+                B[v] = A[(v + 1) % 3, v] + B[v]
+
+    sch = tw.Schedule(main)
+    i, = sch.get_loops("B")
+    sch.vectorize(sch.split(i, [None, 4])[1])
+    sch.split(sch.get_loops("B")[0], [None, 2])
+    a, start = np.random.default_rng(3).integers(-1, 2, (3, 10)).astype("int32"), np.arange(10, dtype="int32")
+    at = np.arange(10)
+    near, far = a[(at + 1) % 3, at], a[at % 3, at]
+    wanted = np.where((near != -1) | (far > 0), near + start, start)
+    lowered, native = start.copy(), start.copy()
+    run(tw.lower(sch.mod["main"])["main"], a, lowered)
+    tw.build(sch.mod["main"])(a, native)
+    np.testing.assert_array_equal(lowered, wanted)
+    np.testing.assert_array_equal(native, wanted)
 
 
 def test_math_casts_and_lets_work_on_lanes() -> None:

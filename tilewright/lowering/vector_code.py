@@ -82,28 +82,42 @@ class Lanes(LaneExpressions):
             raise NotVectorizable
         kind = s.kind if s.kind != "parallel" else SERIAL
         low, extent = self.uniform(s.min), self.uniform(s.extent)
+        if is_vector(low) or is_vector(extent):              # only some of the lanes may read it
+            raise NotVectorizable
         return s.replace(min=low, extent=extent, kind=kind, body=self.stmt(s.body))
 
     def branch(self, s: IfThenElse) -> Stmt:
-        if not self.varies(s.condition):
+        same = None if self.varies(s.condition) else self.uniform(s.condition)
+        if same is not None and not is_vector(same):         # it may read memory for some of the lanes only
             other = None if s.else_case is None else self.stmt(s.else_case)
-            return IfThenElse(self.uniform(s.condition), self.stmt(s.then_case), other)
+            return IfThenElse(same, self.stmt(s.then_case), other)
         terms = conjuncts(s.condition)
-        same = self.common(terms)
-        if same and s.else_case is None:
-            inner = IfThenElse(likely([t for t in terms if not any(t is x for x in same)]), s.then_case)
-            return IfThenElse(likely([self.uniform(t) for t in same]), self.branch(inner))
+        if s.else_case is None:
+            ahead, rest = self.parted(terms)
+            if ahead:
+                inner = self.branch(IfThenElse(likely(rest), s.then_case)) if rest else self.stmt(s.then_case)
+                return IfThenElse(likely([self.uniform(t) for t in ahead]), inner)
+            late = next((k for k, t in enumerate(terms) if k and not self.varies(t)), 0)
+            if late:                                         # one question for all lanes that are left then
+                inner = IfThenElse(likely(terms[late:]), s.then_case)
+                return self.branch(IfThenElse(likely(terms[:late]), inner))
         holds = self.mask_of(terms)
         if not _changes(s):
             return self.sides(s, holds, terms)
         kept = Var("holds", holds.dtype)
         return LetStmt(kept, holds, self.sides(s, kept, terms))
 
-    def common(self, terms: list[Expr]) -> list[Expr]:
-        """The terms that are the same in every lane and may be asked before the others: no term before them tells lanes
-        apart, or what they read may be read where that one does not hold."""
-        lanes = [self.varies(t) for t in terms]
-        return [t for k, t in enumerate(terms) if not lanes[k] and (not any(lanes[:k]) or self.reads_freely(t))]
+    def parted(self, terms: list[Expr]) -> tuple[list[Expr], list[Expr]]:
+        """(terms that are the same in every lane and may be asked before the others, the others).
+
+        What such a term reads may be read in any case, or no term before it stays, and some lane is sure to ask it.
+        """
+        ahead: list[Expr] = []
+        rest: list[Expr] = []
+        for t in terms:
+            asked = not rest and (self.mask is None or self.nonempty)
+            (ahead if not self.varies(t) and (asked or self.reads_freely(t)) else rest).append(t)
+        return ahead, rest
 
     def sides(self, s: IfThenElse, holds: Expr, terms: list[Expr]) -> Stmt:
         then = self.under(holds, terms, s.then_case)

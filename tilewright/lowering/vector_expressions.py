@@ -201,9 +201,15 @@ class LaneExpressions:
         return out
 
     def decided(self, op: str, a: Expr, b: Expr) -> Expr:
-        """a and b, a or b: memory is read for b in the lanes only that a does not decide."""
+        """a and b, a or b: memory is read for b in the lanes only that a does not decide.
+
+        A condition that reads gets a name: it stands at every load of b, and once more with each term of a chain.
+        """
         a = broadcast(a, self.count)
-        return Binary(op, a, broadcast(self.where(a if op == "and" else Not(a), b), self.count))
+        named = not self.reads_freely(b) and any(isinstance(n, Load) for n in walk(a))
+        left = Var("left", a.dtype) if named else a
+        both = Binary(op, left, broadcast(self.where(left if op == "and" else Not(left), b), self.count))
+        return Let(left, a, both) if named and isinstance(left, Var) else both
 
     def mask_of(self, terms: list[Expr]) -> Expr:
         """All of terms, lane by lane; each is evaluated in the lanes only where those before it hold."""
