@@ -9,9 +9,6 @@ import numpy as np
 import pytest
 from kernels import Cpu, elementwise_all
 
-import tilewright as tw
-from tilewright import te
-from tilewright.script import from_source
 from tilewright.tir import Cast, FloatImm, Var, cast, evaluate
 from tilewright.tir import dtype as dt
 
@@ -179,33 +176,3 @@ def test_arithmetic_on_all_pairs(dtype):
     with np.errstate(all="ignore"):
         for name, want in (("add", a + b), ("mul", a * b), ("sub", a - b)):
             assert_same(got[name], want, dtype)
-
-
-@pytest.mark.parametrize("source, target", [
-    ("int64", "int32"), ("int64", "int16"), ("uint64", "uint8"), ("int32", "int8"), ("int16", "int8"),
-    ("float32", "int8")])
-@pytest.mark.parametrize("count", [1, 2, 7])
-def test_a_narrowing_store_of_some_lanes_leaves_the_others_alone(source: str, target: str, count: int) -> None:
-    f = tw.build(from_source(f"""
-@T.prim_func
-def first(A: T.Buffer((16,), "{source}"), B: T.Buffer((16,), "{target}")):
-    for i in T.vectorized(16):
-        if i < {count}:
-            B[i] = T.cast(A[i], "{target}")
-"""))
-    a, b = np.arange(3, 19).astype(source), np.full(16, 99, target)
-    f(a, b)
-    np.testing.assert_array_equal(b, np.where(np.arange(16) < count, a, 99).astype(target))
-
-
-def test_the_last_column_of_a_narrowed_product_is_one_column() -> None:
-    m, n, k = 200, 257, 9                                     # LLVM finds out that one lane is left
-    A, B = te.placeholder((m, k), "int64", name="A"), te.placeholder((k, n), "int64", name="B")
-    r = te.reduce_axis((0, k), name="r")
-    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
-    D = te.compute((m, n), lambda i, j: C[i, j].astype("int8"), name="D")
-    rng = np.random.default_rng(0)
-    a, b = rng.integers(-9, 9, (m, k)), rng.integers(-9, 9, (k, n))
-    d = np.zeros((m, n), "int8")
-    tw.compile([A, B, D])(a, b, d)
-    np.testing.assert_array_equal(d, (a @ b).astype("int8"))

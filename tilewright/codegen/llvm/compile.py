@@ -8,6 +8,7 @@ import llvmlite.binding as llvm
 from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.emit import emit_module
 from tilewright.codegen.llvm.imports import ANNOTATION, imports_of, link
+from tilewright.codegen.llvm.masked_stores import has_narrow_masked_stores, with_opaque_masks
 from tilewright.codegen.llvm.target import CpuTarget, PlainTarget, described, feature_set, target_machine
 from tilewright.codegen.llvm.trial import require_compilable
 from tilewright.support import config
@@ -58,6 +59,13 @@ def compile_linked(text: str, imports: Sequence[str], triple: str, mcpu: str, fe
 
 
 def _optimized(text: str, target: CpuTarget, imports: Sequence[str]) -> llvm.ModuleRef:
+    module = _through_passes(text, target, imports)
+    if "avx512f" in feature_set(target) and has_narrow_masked_stores(module):
+        return _parse(with_opaque_masks(str(module)), target)
+    return module
+
+
+def _through_passes(text: str, target: CpuTarget, imports: Sequence[str]) -> llvm.ModuleRef:
     module = _parse(text, target, imports)
     if config.get("VERIFY"):
         _verify(module)
@@ -74,7 +82,7 @@ def _optimized(text: str, target: CpuTarget, imports: Sequence[str]) -> llvm.Mod
     return module
 
 
-def _parse(text: str, target: CpuTarget, imports: Sequence[str]) -> llvm.ModuleRef:
+def _parse(text: str, target: CpuTarget, imports: Sequence[str] = ()) -> llvm.ModuleRef:
     machine = target_machine(target)
     try:
         module = llvm.parse_assembly(text)

@@ -83,22 +83,7 @@ def _store_contiguous(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, value: st
     symbol = fn.module.declare(
         f"llvm.masked.store.{suffix(type_)}.p0", "void", f"{type_}, ptr, <{lanes} x i1>"
     )
-    if memory_type(buffer.dtype) in ("i8", "i16", "i32") and "avx512f" in fn.module.features:
-        mask = _opaque(fn, mask, lanes)
     fn.do(f"call void {symbol}({type_} {value}, ptr align {align} {where}, <{lanes} x i1> {mask})")
-
-
-def _opaque(fn: FunctionEmitter, mask: str, lanes: int) -> str:
-    """mask, of which LLVM cannot know that it leaves one lane.
-
-    LLVM's code generator for AVX-512 makes one store of a conversion to fewer bits and the masked store of its result.
-    Where the mask is a constant of one lane it then stores this lane with the bits from before the conversion, over
-    the elements behind it.
-    """
-    ones = fn.value('call i64 asm "", "=r,0"(i64 -1)')
-    bits = ones if lanes == 64 else fn.value(f"{'trunc' if lanes < 64 else 'sext'} i64 {ones} to i{lanes}")
-    every = fn.value(f"bitcast i{lanes} {bits} to <{lanes} x i1>")
-    return fn.value(f"and <{lanes} x i1> {mask}, {every}")
 
 
 def _store_strided(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, value: str) -> None:
