@@ -1,6 +1,8 @@
 """What the threads of a block do together, as it is written by hand: which thread runs what, and where all meet."""
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pytest
 
@@ -126,6 +128,32 @@ for x in T.thread_binding(12, thread="threadIdx.x"):
 """)
     assert "T.sync" not in str(share_work(func))
     np.testing.assert_array_equal(*run(func))
+
+
+@pytest.mark.parametrize("block", ["""
+        v, k = T.axis.remap("SR", [i, x])
+        with T.init():
+            S[v, 0] = 0
+        S[v, 0] = S[v, 0] + A[v, 0]
+""", """
+        v, k = T.axis.remap("SS", [i, x])
+        S[v, 0] = A[v, 0] * 4
+"""], ids=["a sum", "a copy"])
+def test_a_block_whose_axis_over_threads_is_in_its_bindings_alone(block):
+    body = textwrap.indent(block.strip("\n"), "    ")
+    func = script(f"""
+for i in range(12):
+    for x in T.thread_binding(4, thread="threadIdx.x"):
+        with T.block("fill"):
+{body}
+for i, j in T.grid(12, 12):
+    with T.block("use"):
+        v, w = T.axis.remap("SS", [i, j])
+        B[v, w] = S[v, 0]
+""", HEAD.replace("T.decl_buffer", "T.alloc_buffer"))
+    want = np.broadcast_to(4 * 12 * np.arange(12)[:, None], (12, 12))
+    np.testing.assert_array_equal(run(func)[1], want)
+    np.testing.assert_array_equal(run(lower(func))[1], want)
 
 
 REFUSED = {

@@ -129,8 +129,8 @@ class Sharing:
         self.apart: For | None = None                        # a loop of one thread around, whose iterations run at once
 
     def visit(self, stmt: Stmt) -> Stmt:
-        """stmt with the shared work in it written out."""
-        work = self.work(stmt) if self.around else None
+        """stmt with the shared work in it written out. Nothing is put between a block and its bindings."""
+        work = self.work(stmt) if self.around and not isinstance(stmt, Block) else None
         if work is None:
             with self.inside(stmt):
                 return self.below(stmt)
