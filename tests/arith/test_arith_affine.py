@@ -11,7 +11,7 @@ from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import covers, interval_of, union
 from tilewright.tir.arithmetic import all_of, maximum, minimum
-from tilewright.tir.expr import IntImm, Var
+from tilewright.tir.expr import Call, IntImm, Var
 
 X, J, K = Var("i"), Var("j"), Var("k")
 
@@ -80,6 +80,10 @@ def test_intervals_are_tight_and_constant():
     assert interval(f // n, {f: (io * n, n)}) == ("io", "1")
     assert interval(maximum(J - 1, 0)) == ("0", "31")
     assert interval_of(minimum(io * 32 + J, n - 1), inner, an)[1].value == 32
+    unknown = Call("checked_index", (J, n), "int32")
+    assert interval_of(unknown, inner, an) is None and interval_of(unknown // 4, inner, an) is None
+    assert interval(unknown % 4) == ("0", "4")
+    assert interval(minimum(maximum(unknown // 4, 0), 6)) == ("0", "7")
 
 
 def test_union_and_covers():

@@ -120,7 +120,7 @@ def first_wrong_pass(program: Program, func: PrimFunc) -> str:
             verify(func, stage=p.stage)
             wrong = interpret(program, func)
         except Exception as why:
-            wrong = f"{type(why).__name__}: {str(why).splitlines()[0]}"
+            wrong = f"{type(why).__name__}: {why}".splitlines()[0]
         if wrong:
             return f"{p.name}: {wrong}"
     return ""
@@ -135,7 +135,7 @@ def first_wrong_primitive(program: Program, actions: Sequence[Action]) -> str:
                 schedules.perform(sch, action)
             wrong = interpret(program, sch.func)
         except Exception as why:
-            wrong = f"{type(why).__name__}: {str(why).splitlines()[0]}"
+            wrong = f"{type(why).__name__}: {why}".splitlines()[0]
         if wrong:
             return f"{action}: {wrong}" if action else f"the program before any primitive: {wrong}"
     return ""

@@ -25,6 +25,7 @@ from tilewright.lowering.thread_loops import unify_thread_loops
 from tilewright.lowering.unroll import unroll
 from tilewright.lowering.walking import statements
 from tilewright.lowering.widen_indices import may_overflow, widen_indices
+from tilewright.script import from_source
 from tilewright.support.errors import LowerError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir.arithmetic import all_of, ceildiv, if_then_else, intrinsic
@@ -152,6 +153,31 @@ def test_compaction_makes_a_symbolic_buffer_constant() -> None:
 def test_a_large_buffer_does_not_grow() -> None:
     func = compact_buffers(loops_form(tiled_matmul(64, 64, 999)))
     assert allocations(func)["P"] == (2, 999, 32)
+
+
+def test_an_index_of_which_its_type_is_known_alone_keeps_the_buffer() -> None:
+    func = from_source("""
+@T.prim_func
+def f(a: T.handle, c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "int32")
+    C = T.match_buffer(c, (n,), "int32")
+    B = T.alloc_buffer(((n + 3) // 4, 4), "int32")
+    for i in range(5):
+        with T.block("B"):
+            v = T.axis.spatial(5, i)
+            B[T.checked_index(v, n) // 4, T.checked_index(v, n) % 4] = A[T.checked_index(v, n)]
+    for i in range(5):
+        with T.block("C"):
+            v = T.axis.spatial(5, i)
+            C[T.checked_index(v, n)] = B[T.checked_index(v, n) // 4, T.checked_index(v, n) % 4] * 3
+""")
+    rows, columns = allocations(compact_buffers(loops_form(func)))["B"]
+    assert (str(rows), columns) == ("(n + 3) // 4", 4)
+    for size in (5, 6, 9):
+        a, c = np.arange(1, size + 1, dtype="int32"), np.zeros(size, "int32")
+        run(lower(func), a, c)
+        np.testing.assert_array_equal(c, np.where(np.arange(size) < 5, a * 3, 0))
 
 
 def test_heap_allocations_leave_serial_loops_only() -> None:

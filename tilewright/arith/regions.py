@@ -93,12 +93,21 @@ class _Hull:
         ends = self.ranges.get(atom) or self._compound(atom)
         if ends is None or ends[1].plus(ends[0], -1).terms:
             lo, hi = self.analyzer.span(atom)
-            if atom.kind in ("opaque", "cast") and (lo, hi) == _type_range(atom):
-                return None                      # no more than its type is known
+            if ends is None and self._is_unknown(atom):
+                return None
             if lo is not None and hi is not None and (ends is None or ends[0].terms or ends[1].terms):
                 if ends is None or self.widen and hi - lo < _WIDEST and not self._small(ends, hi - lo):
                     return Linear({}, lo), Linear({}, hi)
         return ends
+
+    def _is_unknown(self, atom: Atom) -> bool:
+        """True when no more is known of the atom, or of what it divides, than a type says."""
+        if atom.kind not in ("opaque", "cast", "div"):
+            return False
+        lo, hi = self.analyzer.bounds_of(atom.args[0]) if atom.kind == "div" else self.analyzer.span(atom)
+        if lo is None or hi is None or hi - lo >= _WIDEST:
+            return True
+        return atom.kind != "div" and (lo, hi) == _type_range(atom)
 
     def _small(self, ends: Ends, width: int) -> bool:
         most = self.analyzer.bounds_of(ends[1].plus(ends[0], -1))[1]
