@@ -141,6 +141,60 @@ def test_several_blocks_in_one():
     np.testing.assert_array_equal(got, x * 3 - np.arange(5))
 
 
+@pytest.mark.parametrize("kind", ["vectorize", "parallel", "bind"])
+def test_iterations_that_run_at_once_keep_what_each_has(kind):
+    """The iterations of both loops write one element of B where the index is cut off: each needs a B of its own."""
+    a = te.placeholder((16,), "int32", name="A")
+    b = te.compute((16,), lambda i: a[15 - i] * 2, name="B")
+    c = te.compute((16,), lambda i: b[te.max(te.min(i + 3, 15), 0)] + i, name="C")
+    func = create_prim_func([a, c])
+    sch = Schedule(func)
+    i, = sch.get_loops("C")
+    sch.compute_at("B", i)
+    _, inner = sch.split(i, [None, 4])
+    getattr(sch, kind)(inner, *(["threadIdx.x"] if kind == "bind" else []))
+    both = sch.get(sch.blockize([sch.get_block("B"), sch.get_block("C")]))
+    assert [b.name for b in both.alloc_buffers] == ["B"] and [r.buffer.name for r in both.writes] == ["C"]
+    want = np.arange(16)[15 - np.minimum(np.arange(16) + 3, 15)] * 2 + np.arange(16)
+    verify(sch.func)
+    runs = [lambda *x: interp.run(sch.func, *x), lambda *x: interp.run(lower(sch.func), *x)]
+    for run in runs if kind == "bind" else [*runs, tw.build(sch.func, target="llvm")]:
+        got = np.full(16, 7, "int32")
+        run(np.arange(16, dtype="int32"), got)
+        np.testing.assert_array_equal(got, want)
+    check_replay(sch, func)
+
+
+def test_one_block_of_several_that_use_what_each_iteration_has():
+    """A step of a sum that each thread has is a block; the sum stays one for all steps of its thread."""
+    @T.prim_func
+    def func(A: T.Buffer((2, 4, 8), "int32"), D: T.Buffer((2, 4, 8), "int32"), E: T.Buffer((2, 4), "int32")):
+        S = T.alloc_buffer((1,), "int32")
+        for t in range(2):
+            for i in T.parallel(4):
+                with T.block("start"):
+                    S[0] = 0
+                for k in range(8):
+                    with T.block("S"):
+                        vt, vi, vk = T.axis.remap("SSR", [t, i, k])
+                        S[0] = S[0] + A[vt, vi, vk]
+                    with T.block("D"):
+                        vt, vi, vk = T.axis.remap("SSS", [t, i, k])
+                        D[vt, vi, vk] = S[0]
+                with T.block("E"):
+                    vt, vi = T.axis.remap("SS", [t, i])
+                    E[vt, vi] = S[0]
+
+    sch = Schedule(func)
+    sch.blockize([sch.get_block("D")])
+    a = np.arange(64, dtype="int32").reshape(2, 4, 8)
+    for run in (lambda *x: interp.run(lower(sch.func), *x), tw.build(sch.func, target="llvm")):
+        d, e = np.zeros_like(a), np.zeros((2, 4), "int32")
+        run(a, d, e)
+        np.testing.assert_array_equal(d, a.cumsum(2))
+        np.testing.assert_array_equal(e, a.sum(2))
+
+
 def test_symbolic_extents():
     n = te.var("n")
     func = scale(n)

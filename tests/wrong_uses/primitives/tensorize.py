@@ -139,6 +139,33 @@ def triangle(A: T.Buffer((16, 16), "int32"), C: T.Buffer((16, 16), "int32")):
                 C[vi, vj] = A[vi, vj] + 1
 
 
+@T.prim_func
+def sum_of_each_lane(A: T.Buffer((2, 4, 8), "int32"), D: T.Buffer((2, 4, 8), "int32"), E: T.Buffer((2, 4), "int32")):
+    S = T.alloc_buffer((1,), "int32")
+    for t in range(2):
+        for i in T.parallel(4):
+            with T.block("start"):
+                S[0] = 0
+            for k in range(8):
+                with T.block("S"):
+                    vt, vi, vk = T.axis.remap("SSR", [t, i, k])
+                    S[0] = S[0] + A[vt, vi, vk]
+                with T.block("D"):
+                    vt, vi, vk = T.axis.remap("SSS", [t, i, k])
+                    D[vt, vi, vk] = A[vt, vi, vk] * 2
+            with T.block("E"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                E[vt, vi] = S[0]
+
+
+@wrong("`blockize([S, D])` in a parallel loop whose iterations have a sum each",
+       r"each iteration of the parallel loop i has its own S; a block of several, ordered along loop t, would give "
+       r"them one")
+def blockize_own_sum():
+    sch = watch(tw.Schedule(sum_of_each_lane))
+    sch.blockize([sch.get_block("S"), sch.get_block("D")])
+
+
 @wrong("`blockize([block])` below a loop whose extent is read from memory",
        r"the values of loop j are not bounded while loop i runs")
 def blockize_below_data():

@@ -109,6 +109,14 @@ def _first_carried(region: Region, group: Sequence[Touch], shared: Sequence[Inst
     return None
 
 
+def kept_apart(region: Region) -> list[list[Touch]]:
+    """The touches of each buffer that the iterations of the nest may use at once only because each has its own."""
+    path = region.sch.path_to(region.nest[-1])
+    return [group for group in region.by_buffer()
+            if not shared_between(group[0].buffer, path) and _first_carried(region, group) is not None
+            and is_private(region, group)]
+
+
 def ordered_axes(region: Region) -> list[tuple[Instance, str]]:
     """(instance of a block, "reduction" or "ordered") for each block of which the loop drives such an axis."""
     var, = region.vars

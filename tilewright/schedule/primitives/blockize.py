@@ -4,19 +4,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilewright.arith.regions import intervals_of
+from tilewright.schedule.analysis.accesses import Touch
 from tilewright.schedule.analysis.covering import covering, outer_regions
 from tilewright.schedule.analysis.domains import bind_axes, domains_of
-from tilewright.schedule.analysis.legality import require_fixed_bounds
+from tilewright.schedule.analysis.legality import kept_apart, require_fixed_bounds
+from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.blockize_loop import blockize_loop
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
 from tilewright.support.errors import legal, require
 from tilewright.tir.arithmetic import binary, maximum
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, IterVar, Range
 from tilewright.tir.node import children, map_children, substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, seq
+from tilewright.tir.stmt import SERIAL, UNROLLED, Block, BlockRealize, For, Seq, Stmt, seq
 
 TRUE = IntImm(1, "bool")
 
@@ -39,7 +42,9 @@ def blockize(sch: Schedule, target: LoopRV | Sequence[BlockRV], preserve_unit_it
     the new block, NAME_o.
 
     Legal when one block is below the loop, and each of its axes is `outer*c + inner`, where inner runs through
-    0, 1, ..., c-1 in the loops below and outer stays the same; of blocks, when no other block is among them.
+    0, 1, ..., c-1 in the loops below and outer stays the same; of blocks, when no other block is among them. Blocks
+    in a parallel, vectorized or bound loop whose iterations have a buffer each take it into the new block, and must be
+    all that use it.
     """
     if isinstance(target, LoopRV):
         return sch.block_rv(blockize_loop(sch, sch.loop(target), preserve_unit_iters))
@@ -113,8 +118,10 @@ def _wrap(sch: Schedule, shared: Stmt, chosen: Sequence[Stmt], found: Sequence[B
     analyzer = sch.analyzer_at(chosen[0])
     bind_axes(analyzer, (iv for _, iv in axes))
     name = sch.fresh_block(f"{first.block.name}_o")
-    reads, writes = (covering(outer_regions(body, kind, analyzer), {}, analyzer) for kind in ("reads", "writes"))
-    block = Block(name, tuple(iv for _, iv in axes), reads, writes, body)
+    own = _own_buffers(sch, around, {a.loop_var for a, iv in axes if iv.iter_type != DATA_PARALLEL}, found)
+    reads, writes = (covering([r for r in outer_regions(body, kind, analyzer) if r.buffer not in own], {}, analyzer)
+                     for kind in ("reads", "writes"))
+    block = Block(name, tuple(iv for _, iv in axes), reads, writes, body, alloc_buffers=tuple(own))
     new = BlockRealize(tuple(a.loop_var for a, _ in axes), TRUE, block)
     if isinstance(shared, Seq):
         kept: list[Stmt] = []
@@ -126,7 +133,39 @@ def _wrap(sch: Schedule, shared: Stmt, chosen: Sequence[Stmt], found: Sequence[B
         sch.replace(shared, seq(kept))
     else:
         sch.replace(shared, new)
+    for buffer in own:
+        sch.remove_alloc(buffer)
     return name
+
+
+def _own_buffers(sch: Schedule, around: Sequence[For], ordered: set[Var],
+                 found: Sequence[BlockRealize]) -> list[Buffer]:
+    """The buffers that the new block allocates: those that iterations of a loop around, which run at once, have each.
+
+    A serial loop that drives an ordered axis of the new block carries what the block writes: the loops inside of it
+    would share that.
+    """
+    own: dict[Buffer, None] = {}
+    carrying: For | None = None
+    for loop in around:
+        if loop.kind in (SERIAL, UNROLLED):
+            carrying = loop if carrying is None and loop.loop_var in ordered else carrying
+            continue
+        if carrying is None:
+            continue
+        for group in kept_apart(Region(sch, [loop])):
+            if any(t.writes and _made_by(sch, t, found) for t in group):
+                buffer, name = group[0].buffer, loop.loop_var.name
+                legal(all(_made_by(sch, t, found) for t in group), f"each iteration of the {loop.kind} loop {name} has "
+                      f"its own {buffer.name}; a block of several, ordered along loop {carrying.loop_var.name}, would "
+                      "give them one", loop, *found, hint=f"name all blocks that use {buffer.name}, or one alone")
+                own[buffer] = None
+    return [b for b in own if any(b is x for x in sch.root.block.alloc_buffers)]
+
+
+def _made_by(sch: Schedule, t: Touch, blocks: Sequence[BlockRealize]) -> bool:
+    """True for an access in one of blocks."""
+    return t.instance is not None and any(s is b for s in sch.path_to(t.instance.realize) for b in blocks)
 
 
 def _domain(sch: Schedule, loop: For, around: Sequence[For]) -> Range:
