@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from kernels import Cpu, elementwise, elementwise_all, numpy_of
 
+import tilewright as tw
+from tilewright import te
 from tilewright.tir.arithmetic import binary, intrinsic, logical_not, select
 from tilewright.tir.conversion import cast
 from tilewright.tir.dtype import with_lanes
@@ -295,3 +297,37 @@ def test_float16_of_every_bit_pattern(mcpu: str, lanes: int) -> None:
     got = elementwise(to("float16", lanes), [near], "float16", lanes, cpu)
     same(got, want)
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("op", ["floordiv", "floormod", "truncdiv", "truncmod"])
+def test_a_divisor_that_is_shifted_out_is_zero(dtype, op):
+    """What is shifted is never 0, so that LLVM takes what it divides by for nonzero."""
+    bits, ones = np.iinfo(dtype).bits, -1 if dtype[0] == "i" else np.iinfo(dtype).max
+    amounts = np.resize(np.arange(bits + 6), 96).astype(dtype)
+    dividends = np.resize(integers(dtype, 0), 96)
+    x, by = (te.placeholder((96,), dtype, name=n) for n in ("x", "by"))
+    for shifted, shift in ((ones, "shl"), (np.iinfo(dtype).max, "shr")):
+        whole = te.const(shifted, dtype)
+        y = te.compute((96,), lambda i, w=whole, move=shift: binary(op, x[i], binary(move, w, by[i])), name="y")
+        s = te.create_schedule(y.op)
+        s[y].vectorize(s[y].split(y.op.axis[0], factor=32)[1])
+        move = int.__lshift__ if shift == "shl" else int.__rshift__
+        divisors = [_wrapped(move(int(shifted), int(a)), dtype) for a in amounts]
+        want = [_divided(op, int(a), b) for a, b in zip(dividends, divisors, strict=True)]
+        for target in ("llvm -opt-level=1", "llvm -opt-level=3", "llvm -opt-level=2 -mcpu=x86-64-v3"):
+            got = np.empty(96, dtype)
+            tw.build(s, [x, by, y], target=target)(dividends, amounts, got)
+            assert got.tolist() == [_wrapped(v, dtype) for v in want], target
+
+
+def _wrapped(value: int, dtype: str) -> int:
+    low, count = int(np.iinfo(dtype).min), 1 << np.iinfo(dtype).bits
+    return (value - low) % count + low
+
+
+def _divided(op: str, a: int, b: int) -> int:
+    if b == 0:
+        return 0
+    quotient = a // b if op.startswith("floor") else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    return quotient if op.endswith("div") else a - quotient * b

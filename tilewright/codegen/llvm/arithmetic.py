@@ -145,7 +145,11 @@ def _divide(fn: FunctionEmitter, e: Binary, a: str, b: str) -> str:
 
 
 def _safe_divisor(fn: FunctionEmitter, a: str, b: str, dtype: str) -> tuple[str, str]:
-    """(divisor that cannot trap: 1 in place of 0, and of -1 under the smallest integer; whether b is 0)."""
+    """(divisor that cannot trap: 1 in place of 0, and of -1 under the smallest integer; whether b is 0).
+
+    Frozen: of a shift that is chosen where its amount is small, LLVM knows in other lanes only that it is poison, takes
+    it for nonzero there, and divides by it in all lanes.
+    """
     type_ = register_type(dtype)
     mask = with_element(type_, "i1")
     by_zero = fn.value(f"icmp eq {type_} {b}, {with_zero(type_)}")
@@ -156,7 +160,7 @@ def _safe_divisor(fn: FunctionEmitter, a: str, b: str, dtype: str) -> tuple[str,
         minus_one = fn.value(f"icmp eq {type_} {b}, {constant_of(dtype, -1)}")
         overflow = fn.value(f"and {mask} {minimum}, {minus_one}")
         unsafe = fn.value(f"or {mask} {by_zero}, {overflow}")
-    return fn.select(unsafe, mask, constant_of(dtype, 1), b, type_), by_zero
+    return fn.value(f"freeze {type_} {fn.select(unsafe, mask, constant_of(dtype, 1), b, type_)}"), by_zero
 
 
 def _floor(fn: FunctionEmitter, wants_quotient: bool, a: str, b: str, dtype: str) -> str:
