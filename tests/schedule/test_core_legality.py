@@ -181,6 +181,27 @@ def test_a_buffer_that_is_not_private(sch):
     refused("may touch the same element of T", sch.parallel, sch.get_loops("P")[0])
 
 
+def test_copies_in_blocks_of_their_own_give_an_iteration_what_it_reads():
+    """Every iteration of o copies the same elements again, into buffers that an iteration of p has to itself."""
+    func = from_source("""
+@T.prim_func
+def f(A: T.Buffer((4, 4), "int32"), B: T.Buffer((4, 4), "int32")):
+    for o in range(2):
+        for p in T.parallel(4):
+            for k in range(4):
+                with T.block("P"):
+                    vi, vk = T.axis.remap("SS", [p, k])
+                    B[vi, vk] = A[vi, vk] + 1
+""")
+    sch = Schedule(func)
+    sch.write_at(sch.get_loops("P")[1], "P", 0, "local")
+    sch.read_at(sch.get_loops("P")[1], "P", 0, "local")
+    sch.unroll(sch.get_loops("P")[2])
+    a, b = np.arange(16, dtype="int32").reshape(4, 4), np.zeros((4, 4), "int32")
+    interp.run(sch.func, a, b)
+    np.testing.assert_array_equal(b, a + 1)
+
+
 FORMS = [
     *[lambda x, y: x] * 4, lambda x, y: y, lambda x, y: x + 1, lambda x, y: y + 2, lambda x, y: x + y,
     lambda x, y: x * 2, lambda x, y: x // 2, lambda x, y: y % 2 + x, lambda x, y: N - 1 - x,

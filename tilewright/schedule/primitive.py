@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+from tilewright.schedule.analysis.privacy import require_own_values
 from tilewright.schedule.analysis.shared_work import require_shared_work
 from tilewright.schedule.handles import RV, format_arguments, handles_in, handles_of, map_handles, plain
 from tilewright.schedule.schedule import Schedule, Snapshot
@@ -26,9 +27,10 @@ _OLDER = {"blockize": {"loop": "target"}}              # names that arguments ha
 def primitive(fn: Callable[P, R]) -> Callable[P, R]:
     """Make fn(sch, ...) a method of Schedule and a row of PRIMITIVES.
 
-    A call is recorded as one entry of the trace, also when fn calls other primitives. After it, what threads share
-    must be as require_shared_work has it, whatever was rewritten. A failed `require` puts
-    the schedule back as it was and is raised as a ScheduleError with the call, the marked IR and the hint.
+    A call is recorded as one entry of the trace, also when fn calls other primitives. After it, what iterations have
+    to themselves must be as require_own_values has it, and what threads share as require_shared_work has it, whatever
+    was rewritten. A failed `require` puts the schedule back as it was and is raised as a ScheduleError with the call,
+    the marked IR and the hint.
     fn gets integers for the handles of sampled integers; the trace keeps the handles.
     """
     return _method(fn)
@@ -104,6 +106,7 @@ def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: M
                 require(type(arguments[flag]) is bool, f"{flag} is True or False, not {described(arguments[flag])}")
         out = fn(*args, **kwargs)
         if sch.depth == 1 and not kind.is_pure:
+            require_own_values(sch)
             require_shared_work(sch)
             sch.retire(saved, kind.name)
     except BaseException as why:

@@ -383,7 +383,7 @@ def main(a: T.handle, B: T.Buffer((8,), "int32")):
 
 
 @wrong("`parallel` of a loop whose iterations read what they left in a buffer of their own",
-       r"cannot parallel loop j: each of its iterations would have a X of its own, and reads what an earlier iteration")
+       r"each iteration of the parallel loop j would have a X of its own, and block P reads there what an earlier")
 def parallel_left_over():
     sch = script("""
 X = T.alloc_buffer((8,), "int32")
@@ -396,6 +396,46 @@ for i, j in T.grid(8, 8):
         X[vj] = A[vi, vj]
 """)
     sch.parallel(sch.get_loops("P")[1])
+
+
+@wrong("`reverse_compute_at` of the last use of a buffer that a parallel loop's iterations then have to themselves",
+       r"each iteration of the parallel loop p would have a X of its own, and block Q reads there what an earlier")
+def move_left_over():
+    sch = script("""
+X = T.alloc_buffer((8,), "int32")
+for o in range(2):
+    for p in T.parallel(8):
+        with T.block("P"):
+            vi = T.axis.spatial(8, p)
+            T.where(o < 1)
+            X[vi] = A[vi, 0]
+        with T.block("Q"):
+            vo, vi = T.axis.remap("SS", [o, p])
+            B[vi, vo] = X[vi]
+for i in range(8):
+    with T.block("R"):
+        vi = T.axis.spatial(8, i)
+        B[vi, 7] = X[vi]
+""")
+    sch.reverse_compute_at("R", sch.get_loops("P")[1])
+
+
+@wrong("`set_scope(P, 0, \"local\")` of shared memory that one iteration fills for the next",
+       r"each iteration of the thread_binding loop t would have a X of its own, and block Q reads there what an")
+def scope_left_over():
+    sch = script("""
+X = T.alloc_buffer((8,), "int32", scope="shared")
+for o in range(2):
+    for t in T.thread_binding(8, "threadIdx.x"):
+        with T.block("P"):
+            vi = T.axis.spatial(8, t)
+            T.where(o < 1)
+            X[vi] = A[vi, 0]
+        with T.block("Q"):
+            vo, vi = T.axis.remap("SS", [o, t])
+            B[vi, vo] = X[vi]
+""")
+    sch.set_scope("P", 0, "local")
 
 
 @wrong("`decompose_reduction` where threads share the steps", r"threads share the reduction of block C: each has a")

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Sequence
 
 from tilewright.arith.dependence import Access
 from tilewright.schedule.analysis.accesses import Collector, Instance, Touch
-from tilewright.schedule.analysis.privacy import is_private, left_over, shared_between
+from tilewright.schedule.analysis.privacy import is_private, shared_between
 from tilewright.schedule.analysis.region import Clash, Region, first_sign
 from tilewright.schedule.analysis.shared_reductions import shared_reduction
 from tilewright.schedule.analysis.threads import divided
@@ -151,11 +151,6 @@ def require_independent(sch: Schedule, loop: For, primitive: str, thread_tag: st
         legal(False, f"cannot {primitive} loop {name}: two of its iterations may touch the same element of "
               f"{clash.a.buffer.name}, which is written ({clash.who})", loop, *clash.at,
               hint="choose a loop whose iterations write different elements")
-    late = left_over(sch, loop, thread_tag)
-    if late is not None:
-        legal(False, f"cannot {primitive} loop {name}: each of its iterations would have a {late.buffer.name} of its "
-              "own, and reads what an earlier iteration of a loop around it left there", loop, late.stmt,
-              hint="let each iteration write what it reads")
 
 
 def check_annotated_loops(sch: Schedule, among: Iterable[Var] | None = None) -> None:

@@ -1,23 +1,27 @@
 """Which buffers each iteration of a loop may have to itself."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import Interval, intervals_of
 from tilewright.schedule.analysis.accesses import Instance, Touch
 from tilewright.schedule.analysis.dataflow import is_allocated
-from tilewright.schedule.analysis.density import box_where, domain_box, is_dense
+from tilewright.schedule.analysis.density import box_where, domain_box, fills, is_dense
+from tilewright.schedule.analysis.domains import domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
+from tilewright.schedule.analysis.parts import common_loops
 from tilewright.schedule.analysis.region import Region, first_sign
 from tilewright.schedule.analysis.required import Place, inside
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import statements
+from tilewright.support.errors import legal
 from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, Range
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, For, Stmt, is_thread_axis
+from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, is_thread_axis
 
 
 def shared_between(buffer: Buffer, path: Iterable[Stmt], thread_tag: str = "") -> bool:
@@ -42,7 +46,7 @@ def is_private(region: Region, group: Sequence[Touch]) -> bool:
     buffer = group[0].buffer
     if _is_allocated_in(region, buffer):
         return True
-    if not _used_only_in(region, buffer):
+    if not _used_only_in(region.sch, region.nest[-1], buffer):
         return False
     if not all(t.instance is not None and _reduces_inside(t.instance) for t in group if t.writes):
         return False
@@ -50,21 +54,34 @@ def is_private(region: Region, group: Sequence[Touch]) -> bool:
                for k, t in enumerate(group) if t.reads)
 
 
-def left_over(sch: Schedule, loop: For, thread_tag: str) -> Touch | None:
-    """A read of what an earlier iteration of a loop around left in a buffer that is used inside of loop only, or None.
+def require_own_values(sch: Schedule) -> None:
+    """Refuse unless every read of a buffer that iterations of a loop have to themselves, since nothing outside of the
+    loop uses it and they run at once, finds what the same iteration wrote.
 
-    Each iteration of a loop whose iterations run at once has such a buffer to itself, and finds nothing in it.
+    Which buffers these are changes with every move: of what uses them, of what they read and of the loop.
     """
+    for loop in sch.index.loops.values():
+        late = None if loop.kind in (SERIAL, UNROLLED) else _left_over(sch, loop)
+        if late is not None:
+            reader = "" if late.instance is None else f"block {late.instance.realize.block.name} "
+            legal(False, f"each iteration of the {loop.kind} loop {loop.loop_var.name} would have a {late.buffer.name} "
+                  f"of its own, and {reader}reads there what an earlier iteration of a loop around it left", loop,
+                  late.stmt, hint="let each iteration write what it reads")
+
+
+def _left_over(sch: Schedule, loop: For) -> Touch | None:
+    """A read of what an earlier iteration of a loop around may have left in a buffer that is used inside of loop only,
+    or None."""
     path = sch.path_to(loop)
     around = [s for s in path if isinstance(s, For) and s is not loop and s.kind in (SERIAL, UNROLLED)]
-    if not around:
+    own = {b: None for b in _written_below(loop) if not shared_between(b, path)} if around else {}
+    own = {b: None for b in own if _used_only_in(sch, loop, b)}
+    if not own:
         return None
-    inner, wide = Region(sch, [loop]), Region(sch, [*around, loop])
+    wide = Region(sch, [*around, loop])
+    allocated = {b for i in wide.instances for b in i.realize.block.alloc_buffers}
     for group in wide.by_buffer():
-        buffer = group[0].buffer
-        if shared_between(buffer, path, thread_tag):
-            continue
-        if _is_allocated_in(inner, buffer) or not _used_only_in(inner, buffer):
+        if group[0].buffer not in own or group[0].buffer in allocated:
             continue
         for k, t in enumerate(group):
             if not t.reads or any(_covers(sch, w, t) for w in group[:k] if w.writes):
@@ -76,22 +93,26 @@ def left_over(sch: Schedule, loop: For, thread_tag: str) -> Touch | None:
     return None
 
 
+def _written_below(loop: For) -> Iterator[Buffer]:
+    return (w.buffer for s in statements(loop) if isinstance(s, BlockRealize) for w in s.block.writes)
+
+
 def _is_allocated_in(region: Region, buffer: Buffer) -> bool:
     return any(buffer is b for i in region.instances for b in i.realize.block.alloc_buffers)
 
 
-def _used_only_in(region: Region, buffer: Buffer) -> bool:
-    """True for a buffer of the function's own that nothing outside of the region touches."""
-    sch = region.sch
+def _used_only_in(sch: Schedule, loop: For, buffer: Buffer) -> bool:
+    """True for a buffer of the function's own that nothing outside of loop touches."""
     if not is_allocated(sch, buffer):
         return False
-    known = {id(i.realize) for i in region.instances} | {id(s) for s in sch.path_to(region.nest[-1])}
+    path = sch.path_to(loop)
+    known = {id(s) for s in (*statements(loop), *path)}
     outside = outside_of(sch.index)
     if outside.stray(buffer) is not None:
         return False
     for realize in sch.index.realizes.values():
         reads = outside.of(realize, buffer)
-        if reads and any(r.place is s for r in reads for s in sch.path_to(region.nest[-1])):
+        if reads and any(r.place is s for r in reads for s in path):
             return False                                        # read around the nest, or by its bounds
         regions = (*realize.block.reads, *realize.block.writes)
         if id(realize) not in known and (reads or any(r.buffer is buffer for r in regions)):
@@ -114,27 +135,35 @@ def _covers(sch: Schedule, write: Touch, read: Touch) -> bool:
     """True when, in each iteration of the loops around both, write touches all elements that read touches."""
     if write.instance is None or read.instance is None:
         return False
-    writer, reader = write.instance.realize, read.instance.realize
-    if sch.index.scope_of(writer) is not sch.root or sch.index.scope_of(reader) is not sch.root:
+    writer, reader = (_outermost(sch, t.instance.realize) for t in (write, read) if t.instance is not None)
+    common = common_loops(sch.index, writer, reader)
+    apart = writer is not reader or writer is write.instance.realize            # blocks inside of one are in no order
+    if not apart or not common or branches_of_its_own(sch.index, writer, reader):
         return False
-    around = sch.index.loops_above(reader)
-    common = [loop for loop in sch.index.loops_above(writer) if any(loop is other for other in around)]
     fixed = frozenset(loop.loop_var for loop in common)
     analyzer = sch.analyzer_at(common[-1].body)
     place = Place(analyzer, fixed, outside_of(sch.index).lets)
+    needed = _box(read, {v: d for v, d in read.access.domains.items() if v not in fixed}, analyzer)
+    cuts = beyond_domain(writer, sch.analyzer_at(writer))
+    if needed is None:
+        return False
+    if writer is not write.instance.realize:
+        inner = {v: d for v, d in domains_of(sch.index.loops_above(writer)).items() if v not in fixed}
+        return not cuts and any(w.buffer is write.buffer and fills(writer, w, inner, place, needed)
+                                for w in writer.block.writes)
     given = {v: d for v, d in write.access.domains.items() if v not in fixed}
     points = BufferRegion(write.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in write.local))
-    if branches_of_its_own(sch.index, writer, reader):
-        return False
-    free = {v: d for v, d in read.access.domains.items() if v not in fixed}
-    needed, cuts = _box(read, free, analyzer), beyond_domain(writer, sch.analyzer_at(writer))
     if cuts:
         written = box_where(writer, points, given, place, cuts)
     else:
         written = _box(write, given, analyzer, widen=False) if is_dense(writer, points, given, place) else None
     limits = domain_box(writer, points, place)
-    return needed is not None and all(
-        given is not None and inside(needed, given, write.buffer, place) for given in (written, limits))
+    return all(box is not None and inside(needed, box, write.buffer, place) for box in (written, limits))
+
+
+def _outermost(sch: Schedule, realize: BlockRealize) -> BlockRealize:
+    """The block around that lies in no other but the root, or the block itself."""
+    return next(s for s in sch.path_to(realize)[1:] if isinstance(s, BlockRealize))
 
 
 def _box(touch: Touch, free: Mapping[Var, Interval], analyzer: Analyzer, widen: bool = True) -> list[Interval] | None:

@@ -62,8 +62,9 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     Legal when the block computes each element from its inputs alone, whole reductions; when all its producers come
     before the place; when its consumers read what it has written by then, and are below loop, or come after all of what
     the iterations of loop need and that is the whole domain of the block; when it goes on to compute all of an output;
-    when no block that it would pass writes what it reads or writes; and when it stays under the conditions that it is
-    under. A block whose domain is empty may go anywhere.
+    when no block that it would pass writes what it reads or writes; when it stays under the conditions that it is
+    under; and when each iteration of a loop whose iterations run at once writes what it reads of a buffer that is used
+    nowhere else then. A block whose domain is empty may go anywhere.
     """
     if _is_no_loop(loop):
         return sch.compute_inline(block) if loop.place == "inlined" else None
@@ -132,8 +133,9 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     Legal when every producer is below loop or finished before it, and has written what the block reads of it; when
     what the block reads of those below is complete at the place, each time that the block runs there; when the parts of
     the block make up its domain, with steps of a reduction once each or all again from the first; when no block that it
-    would pass touches what it writes or writes what it reads; and when it stays under the conditions that it is under.
-    A block whose domain is empty may go anywhere.
+    would pass touches what it writes or writes what it reads; when it stays under the conditions that it is under; and
+    when each iteration of a loop whose iterations run at once writes what it reads of a buffer that is used nowhere
+    else then. A block whose domain is empty may go anywhere.
     """
     if _is_no_loop(loop):
         return sch.reverse_compute_inline(block) if loop.place == "inlined" else None

@@ -23,8 +23,9 @@ def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, stor
     "shared", "warp", "wmma.matrix_a" and the like, with or without a tag as in "shared.dyn"; code for a CPU treats
     all alike.
 
-    Legal when the buffer is allocated by the function (an argument stays where the caller put it), and where no two
-    threads of a block would meet in an element of it, when that becomes shared memory.
+    Legal when the buffer is allocated by the function (an argument stays where the caller put it), where no two threads
+    of a block would meet in an element of it, when that becomes shared memory, and where each thread writes what it
+    reads, when it no longer is.
     """
     realize = sch.realize(block)
     written = [w.buffer for w in realize.block.writes]
