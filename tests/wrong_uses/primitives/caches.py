@@ -194,6 +194,15 @@ def reindex_of_two_places():
     scheduled(a, b, c).reindex("C", ("read", 0))
 
 
+@wrong("`reindex(C, (\"read\", 0))` of a read that is not known to stay inside",
+       r"whether the element of A that block C uses exists is checked when it is used, and the copy uses all")
+def reindex_of_what_may_not_exist():
+    a, m = vector(), te.var("m")
+    c = te.compute((m,), lambda i: te.if_then_else(i < 4, a[i + m], 0.0), name="C")
+    assert "checked_index" in str(te.create_prim_func([a, c]))
+    scheduled(a, c).reindex("C", ("read", 0))
+
+
 @wrong("`reindex(C, (\"read\", 7))`", r"block C has no buffer \['read', 7\]|block C has no buffer \('read', 7\)")
 def reindex_of_no_buffer():
     sch, block, *_ = product()

@@ -35,7 +35,7 @@ from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
 from tilewright.support.names import identifier
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import Expr, IntImm
+from tilewright.tir.expr import Call, Expr, IntImm
 from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import BlockRealize, Store
@@ -197,6 +197,9 @@ def _new_buffer(sch: Schedule, realize: BlockRealize, source: Buffer, name: str,
     """The buffer that holds each element of source[point] at `new`."""
     require(not any(isinstance(n, Load) for e in point for n in walk(e)),
             f"which element of {source.name} block {realize.block.name} uses depends on data", realize)
+    legal(not any(isinstance(n, Call) and n.op == "checked_index" for e in point for n in walk(e)),
+          f"whether the element of {source.name} that block {realize.block.name} uses exists is checked when it is "
+          "used, and the copy uses all", realize)
     domains = axis_domains(axes)
     analyzer = sch.analyzer_at(None)
     found = detect_iter_map(new, domains, None, analyzer)
