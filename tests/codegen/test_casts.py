@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from kernels import Cpu, elementwise_all
 
+import tilewright as tw
+from tilewright.script import from_source
 from tilewright.tir import Cast, FloatImm, Var, cast, evaluate
 from tilewright.tir import dtype as dt
 
@@ -162,6 +164,37 @@ def test_floats_to_integers_saturate(source):
         got = elementwise_all(computes, [x], {t: t for t in INTEGERS}, lanes)
         for t in INTEGERS:
             np.testing.assert_array_equal(got[t], converted(x, t), err_msg=t)
+
+
+# ---- unsigned numbers whose upper bits are copies of a sign, in straight-line code
+
+STRAIGHT = {                                     # what is computed of elements of two inputs
+    "T.cast(X[i], '{wide}')": lambda x, y, wide: x.astype(wide),
+    "T.cast(T.Select(X[i] < Y[i], X[i], Y[i]), '{wide}')": lambda x, y, wide: np.minimum(x, y).astype(wide),
+    "(T.cast(X[i], '{wide}') - T.cast(Y[i], '{wide}'))": lambda x, y, wide: x.astype(wide) - y.astype(wide)}
+
+
+@pytest.mark.parametrize("target", ["llvm -opt-level=2 -mcpu=x86-64-v3", "llvm"])
+@pytest.mark.parametrize("source", INTEGERS)
+def test_computed_integers_of_every_type_to_floats(source, target):
+    """Short loops are unrolled, and LLVM may narrow what it makes vectors of; a sign must not be lost with that."""
+    low, high = dt.integer_range(source)
+    ends = [low, low + 1, high, high - 1, 0, 1, 2, 5, 77, *([-1, -3, -100] if low else [])]
+    x = np.resize(np.array(ends, source), 32)
+    y = np.random.default_rng(1).permutation(x)
+    for t in ("float16", "float32", "float64"):             # NumPy rounds integers to these once, or to infinity
+        cases = [(code.format(wide=w), compute(x, y, w)) for w in INTEGERS for code, compute in STRAIGHT.items()]
+        outs = ", ".join(f"C{k}: T.Buffer((32,), '{t}')" for k in range(len(cases)))
+        loops = "".join(f"    for i in range(32):\n        C{k}[i] = T.cast({code}, '{t}')\n"
+                        for k, (code, _) in enumerate(cases))
+        func = from_source("@T.prim_func\n"
+                           f"def f(X: T.Buffer((32,), '{source}'), Y: T.Buffer((32,), '{source}'), {outs}):\n{loops}")
+        got = [np.zeros(32, t) for _ in cases]
+        tw.build(func, target=target)(x, y, *got)
+        for mine, (code, wide) in zip(got, cases):
+            with np.errstate(over="ignore"):
+                want = wide.astype(t)
+            np.testing.assert_array_equal(mine, want, err_msg=f"{code} to {t}")
 
 
 # ---- arithmetic on formats of storage

@@ -138,6 +138,76 @@ def test_a_condition_on_loop_variables_wraps():
         np.testing.assert_array_equal(got, want)
 
 
+TARGETS = ("llvm -opt-level=0", "llvm -opt-level=1 -mcpu=x86-64-v3", "llvm -opt-level=2 -mcpu=x86-64-v2", "llvm")
+FACTORS = (1, -1, 3, 512, 65536, 2**30, 2**31 - 1, -2**31, 1103515245, -2**31 + 77)
+
+
+def check_lanes(target, cases, *scalars):
+    """Vectors of 8 lanes: element o * 8 + l of an output is the expression of a case, of scalars k and s of int32."""
+    outs = ", ".join(f"C{n}: T.Buffer(({w.size},), '{w.dtype}')" for n, (_, w) in enumerate(cases))
+    stores = [f"            C{n}[o * 8 + l] = {code}" for n, (code, _) in enumerate(cases)]
+    func = from_source("\n".join(["@T.prim_func", f"def f(k: T.int32, s: T.int32, {outs}):",
+                                  "    for o in range(3):", "        for l in T.vectorized(8):", *stores]))
+    got = [np.zeros_like(w) for _, w in cases]
+    tw.build(func, target=target)(*scalars, *got)
+    for mine, (code, want) in zip(got, cases):
+        np.testing.assert_array_equal(mine, want, err_msg=code)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_lanes_that_wrap_are_cast_as_they_are(target):
+    """Each lane wraps by itself; a cast to any type is one of what is left then."""
+    i = np.arange(24, dtype="int32")
+    for dtype in (*SIGNED, *UNSIGNED, "float32", "float64"):
+        for start in (-2**31, 2**31 - 20):
+            v = i + np.int32(start)
+            taken = np.int32(5) * np.int32(2**31 - 1)
+            sums = [(f"((o * 8 + l + s) * T.int32({a}) - k * 2147483647)", v * np.int32(a) - taken) for a in FACTORS]
+            check_lanes(target, [(f"T.cast({code}, '{dtype}')", w.astype(dtype)) for code, w in sums], 5, start)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_lanes_of_a_loop_variable_wrap_before_they_are_cast(target):
+    i, at = np.arange(24, dtype="int32"), "(o * 8 + l)"
+    for a in FACTORS:
+        cases = []
+        for b in FACTORS:
+            cases += [(f"T.cast({at} * T.int32({a}) - {at} * T.int32({b}), 'int64')",
+                       (i * np.int32(a) - i * np.int32(b)).astype("int64")),
+                      (f"T.cast({at} * T.int32({a}), 'int64') * T.int64({b}) + T.cast(l, 'int64')",
+                       (i * np.int32(a)).astype("int64") * b + i % 8)]
+        check_lanes(target, cases, 0, 0)
+
+
+@pytest.mark.parametrize("condition, holds", [
+    ("(o * 8 + l) * 1103515245 < 0", lambda i, k: i * np.int32(1103515245) < 0),
+    ("k * 1103515245 < 0 and l < 5", lambda i, k: (k * np.int32(1103515245) < 0) & (i % 8 < 5)),
+    ("l + k > 2147483647 - 5", lambda i, k: i % 8 + k > np.int32(2**31 - 6)),
+    ("T.cast(l + k, 'int64') < T.int64(3)", lambda i, k: (i % 8 + k).astype("int64") < 3),
+    ("l < k", lambda i, k: i % 8 < k), ("l * 3 + o < X[k & 3]", lambda i, k: i % 8 * 3 + i // 8 < 7 + (k & 3)),
+    ("l * 3 + X[k & 3] < 20", lambda i, k: i % 8 * 3 + 7 + (k & 3) < 20)])
+def test_conditions_of_lanes_wrap(condition, holds):
+    """An element that all lanes read is read if one of them needs it: the first does not speak for lanes that wrap."""
+    func = from_source(f"""
+@T.prim_func
+def f(x: T.handle, k: T.int32, C: T.Buffer((64,), "int32")):
+    n = T.int32()
+    X = T.match_buffer(x, (n,), "int32")
+    for o in range(8):
+        for l in T.vectorized(8):
+            if {condition}:
+                C[o * 8 + l] = X[k & 3]
+""")
+    x, i = np.arange(7, 11, dtype="int32"), np.arange(64, dtype="int32")
+    built = [tw.build(func, target=t) for t in TARGETS]
+    for k in (0, 1, 2, 5, -1, 2**31 - 1, 2**31 - 3, 2**31 - 8, -2**31):
+        want = np.where(holds(i, np.array(k, "int32")), x[k & 3], 0)
+        for f in (*built, lambda *v: interp.run(func, *v)):
+            got = np.zeros(64, "int32")
+            f(x, k, got)
+            np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("body", [lambda k: (k * 1103515245 + 12345) >> 16, lambda k: (k * 8) // 8,
                                   lambda k: k + 1 - k])
 def test_a_scalar_argument_as_a_value_wraps(body):

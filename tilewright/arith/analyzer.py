@@ -293,6 +293,13 @@ class Analyzer(Context):
             fits = self.fits(value, e.dtype)
         return fits and value.key == form_of(self, e).key
 
+    def exact(self, e: Expr) -> bool:
+        """True when e, as a value, is shown not to wrap around: it is its form, a sum in the integers."""
+        if e.dtype not in self.types:
+            return isinstance(e, (Var, IntImm))
+        with self.places(False):
+            return self.fits(form_of(self, e), e.dtype)
+
     def bounds(self, e: Expr | int) -> Bounds:
         """(least, greatest) value of an integer expression, inclusive; None for an unknown side."""
         if isinstance(e, int):

@@ -1,35 +1,40 @@
-"""Affine views of index expressions in single variables."""
+"""Affine views of expressions in single variables."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tilewright.lowering.walking import uses_any
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Binary, Cast, Expr, IntImm, Var
+from tilewright.tir.places import is_index
 from tilewright.tir.stmt import For
 
 
-def split_linear(e: Expr, var: Var) -> tuple[int, Expr] | None:
-    """(k, rest) with e == k * var + rest and rest free of var; None when e is not affine in var."""
+def split_linear(e: Expr, var: Var, exact: Callable[[Expr], bool] = is_index) -> tuple[int, Expr] | None:
+    """(k, rest) with e == k * var + rest and rest free of var; None when e is not affine in var.
+
+    Where e is a value that may wrap around, the equation holds modulo what its type holds. `exact` says which int32
+    cannot wrap, so that the form goes on below a cast of it to int64; unless told, e is an index.
+    """
     if e is var:
         return 1, const(0, var.dtype)
     if not uses_any(e, {var}):
         return 0, e
     if isinstance(e, Binary):
         if e.op in ("add", "sub"):
-            a, b = split_linear(e.a, var), split_linear(e.b, var)
+            a, b = split_linear(e.a, var, exact), split_linear(e.b, var, exact)
             if a is None or b is None:
                 return None
             return (a[0] + b[0] if e.op == "add" else a[0] - b[0]), binary(e.op, a[1], b[1])
         if e.op == "mul":
             scale, other = (e.b, e.a) if isinstance(e.b, IntImm) else (e.a, e.b)
-            inner = split_linear(other, var) if isinstance(scale, IntImm) else None
+            inner = split_linear(other, var, exact) if isinstance(scale, IntImm) else None
             if inner is not None:
                 return inner[0] * scale.value, binary("mul", inner[1], scale)  # type: ignore[attr-defined]
-    if isinstance(e, Cast) and e.type == "int64" and e.value.dtype == "int32":
-        inner = split_linear(e.value, var)
+    if isinstance(e, Cast) and e.type == "int64" and e.value.dtype == "int32" and exact(e.value):
+        inner = split_linear(e.value, var, exact)
         if inner is not None:
             return inner[0], cast(e.type, inner[1])
     return None

@@ -8,7 +8,7 @@ from tilewright.lowering.conditions import conjuncts, guard, is_likely, likely
 from tilewright.lowering.copying import specialize
 from tilewright.lowering.vector_expressions import LaneExpressions, NotVectorizable, broadcast, is_vector
 from tilewright.lowering.walking import statements
-from tilewright.tir.arithmetic import binary
+from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Load
 from tilewright.tir.conversion import const
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Ramp, Select, Var
@@ -40,14 +40,14 @@ class Lanes(LaneExpressions):
         choice = s.value
         if (isinstance(choice, Call) and choice.op == "if_then_else" and is_likely(choice.args[0])
                 and self.varies(choice.args[0]) and self.mask is None):
-            first = self.first_lane(conjuncts(choice.args[0]))
+            first = self.first_lane(conjuncts(choice.args[0]), True)
             if first is not None:
                 return self.likely_store(s, choice, first)
         return self.plain_store(s, None)
 
     def likely_store(self, s: Store, choice: Call, first: list[Expr]) -> Stmt:
         """b[i] = likely(c) ? x : y, where lane 0 satisfies c if any lane does."""
-        holds = self.mask_of(conjuncts(choice.args[0]))
+        holds = self.mask_of(conjuncts(choice.args[0]), True)
         before = self.needs_nonempty
         self.mask, self.nonempty, self.needs_nonempty = holds, True, False
         value = broadcast(self.expr(choice.args[1]), self.count)
@@ -61,7 +61,7 @@ class Lanes(LaneExpressions):
 
     def plain_store(self, s: Store, value: Expr | None) -> Stmt:
         reads_itself = any(isinstance(n, Load) and n.buffer is s.buffer for n in walk(s.value))
-        index = self.expr(s.indices[0])
+        index = self.index(s.indices[0])
         new = self.expr(s.value) if value is None else value
         predicate = None if s.predicate is None else broadcast(self.expr(s.predicate), self.count)
         predicate = self.joined(predicate)
@@ -91,21 +91,22 @@ class Lanes(LaneExpressions):
         if same is not None and not is_vector(same):         # it may read memory for some of the lanes only
             other = None if s.else_case is None else self.stmt(s.else_case)
             return IfThenElse(same, self.stmt(s.then_case), other)
-        terms = conjuncts(s.condition)
+        terms, guards = conjuncts(s.condition), is_likely(s.condition)
         if s.else_case is None:
             ahead, rest = self.parted(terms)
             if ahead:
-                inner = self.branch(IfThenElse(likely(rest), s.then_case)) if rest else self.stmt(s.then_case)
-                return IfThenElse(likely([self.uniform(t) for t in ahead]), inner)
+                inner = IfThenElse(_condition(rest, guards), s.then_case) if rest else s.then_case
+                return IfThenElse(_condition([self.uniform(t) for t in ahead], guards), self.stmt(inner))
             late = next((k for k, t in enumerate(terms) if k and not self.varies(t)), 0)
             if late:                                         # one question for all lanes that are left then
-                inner = IfThenElse(likely(terms[late:]), s.then_case)
-                return self.branch(IfThenElse(likely(terms[:late]), inner))
-        holds = self.mask_of(terms)
+                inner = IfThenElse(_condition(terms[late:], guards), s.then_case)
+                return self.branch(IfThenElse(_condition(terms[:late], guards), inner))
+        holds = self.mask_of(terms, guards)
+        first = self.first_lane(terms, guards)
         if not _changes(s):
-            return self.sides(s, holds, terms)
+            return self.sides(s, holds, first)
         kept = Var("holds", holds.dtype)
-        return LetStmt(kept, holds, self.sides(s, kept, terms))
+        return LetStmt(kept, holds, self.sides(s, kept, first))
 
     def parted(self, terms: list[Expr]) -> tuple[list[Expr], list[Expr]]:
         """(terms that are the same in every lane and may be asked before the others, the others).
@@ -119,15 +120,14 @@ class Lanes(LaneExpressions):
             (ahead if not self.varies(t) and (asked or self.reads_freely(t)) else rest).append(t)
         return ahead, rest
 
-    def sides(self, s: IfThenElse, holds: Expr, terms: list[Expr]) -> Stmt:
-        then = self.under(holds, terms, s.then_case)
+    def sides(self, s: IfThenElse, holds: Expr, first: list[Expr] | None) -> Stmt:
+        then = self.under(holds, first, s.then_case)
         if s.else_case is None:
             return then
         return seq([then, self.under(Not(holds), None, s.else_case)])
 
-    def under(self, holds: Expr, terms: list[Expr] | None, body: Stmt) -> Stmt:
-        """body for the lanes where holds; terms are its conjuncts before they became vectors."""
-        first = None if terms is None else self.first_lane(terms)
+    def under(self, holds: Expr, first: list[Expr] | None, body: Stmt) -> Stmt:
+        """body for the lanes where holds; first is what first_lane says of it."""
         before = (self.mask, self.nonempty, self.needs_nonempty)
         self.mask = self.joined(holds)
         self.nonempty = first is not None and before[0] is None
@@ -137,17 +137,24 @@ class Lanes(LaneExpressions):
         self.mask, self.nonempty, self.needs_nonempty = before
         return guard(likely(first), new) if needed and first else new
 
-    def first_lane(self, terms: list[Expr]) -> list[Expr] | None:
+    def first_lane(self, terms: list[Expr], guards: bool) -> list[Expr] | None:
         """Conditions under which lane 0 satisfies terms; None unless lane 0 does whenever another lane does.
 
-        Conditions that are proven are left out.
+        Conditions that are proven are left out. Sides that may wrap around say nothing of lane 0; those of guards
+        (terms of a `likely`) are indices.
         """
+        with self.places(guards):
+            return self.first_terms(terms)
+
+    def first_terms(self, terms: list[Expr]) -> list[Expr] | None:
         out: list[Expr] = []
         for term in terms:
             if not is_order(term):
                 return None
             assert isinstance(term, Binary)
-            a, b = split_linear(term.a, self.var), split_linear(term.b, self.var)
+            if not (self.exact(term.a) and self.exact(term.b)):
+                return None
+            a, b = (split_linear(x, self.var, self.exact) for x in (term.a, term.b))
             if a is None or b is None or self.varies(a[1]) or self.varies(b[1]):
                 return None
             slope = a[0] - b[0]
@@ -180,6 +187,11 @@ class Lanes(LaneExpressions):
         if isinstance(s.value, Call) and s.value.op == "prefetch":
             return seq([])
         raise NotVectorizable
+
+
+def _condition(terms: list[Expr], guards: bool) -> Expr:
+    """The conjunction of some terms of a condition, which were those of a `likely` or not."""
+    return likely(terms) if guards else all_of(*terms)
 
 
 def _changes(s: IfThenElse) -> bool:

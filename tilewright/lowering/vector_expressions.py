@@ -1,11 +1,13 @@
 """The vector form of expressions in the body of a loop whose iterations become lanes."""
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.lowering.affine import split_linear
-from tilewright.lowering.conditions import conjuncts
+from tilewright.lowering.conditions import conjuncts, is_likely
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
@@ -14,6 +16,7 @@ from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Let
 from tilewright.tir.llvm_intrinsics import LLVM_CALLS
 from tilewright.tir.node import children, walk
 from tilewright.tir.ops import INTRINSICS
+from tilewright.tir.places import INDEXED, is_index
 
 
 class NotVectorizable(Exception):
@@ -39,6 +42,8 @@ class LaneExpressions:
     `mask` is the condition on the lanes around the current expression. `nonempty` tells that some lane of
     it holds, so that loads which do not depend on the lane may be made; `needs_nonempty` is set when that
     was made use of.
+    `in_place` tells that the current expression is an index, whose arithmetic on variables is exact; a value
+    may wrap around in some lanes and not in others.
     """
 
     def __init__(self, analyzer: Analyzer, partial: set[Buffer]) -> None:
@@ -53,6 +58,30 @@ class LaneExpressions:
         self.mask: Expr | None = None
         self.nonempty = True
         self.needs_nonempty = False
+        self.in_place = False
+
+    @contextmanager
+    def places(self, yes: bool) -> Iterator[None]:
+        """Within the `with`, expressions are indices (yes) or values."""
+        outer, self.in_place = self.in_place, yes
+        try:
+            yield
+        finally:
+            self.in_place = outer
+
+    def index(self, e: Expr) -> Expr:
+        """expr of an index."""
+        with self.places(True):
+            return self.expr(e)
+
+    def value(self, e: Expr) -> Expr:
+        """expr of a value, which may stand within an index."""
+        with self.places(False):
+            return self.expr(e)
+
+    def exact(self, e: Expr) -> bool:
+        """True when e cannot wrap around, in any lane."""
+        return self.in_place and is_index(e) or self.analyzer.exact(e)
 
     def expr(self, e: Expr) -> Expr:
         """e for all lanes: a vector, or e itself (a scalar) when it is the same in every lane."""
@@ -94,14 +123,15 @@ class LaneExpressions:
         return handler(self, e)
 
     def ramp(self, e: Expr) -> Expr | None:
-        """The Ramp of an expression affine in the loop variable."""
+        """The Ramp of an expression affine in the loop variable: it wraps around where e does."""
         if not dt.is_integer(e.dtype) or e.dtype not in ("int32", "int64"):
             return None
-        parts = split_linear(e, self.var)
+        parts = split_linear(e, self.var, self.exact)
         if parts is None or self.varies(parts[1]):
             return None
         k, rest = parts
-        if any(isinstance(n, Load) for n in walk(rest)):
+        least, most = dt.integer_range(e.dtype)
+        if not least <= k <= most or any(isinstance(n, Load) for n in walk(rest)):
             return None
         base = binary("add", rest, binary("mul", cast(rest.dtype, self.min), k))
         return Ramp(base, const(k, rest.dtype), self.count) if k else base
@@ -145,30 +175,32 @@ class LaneExpressions:
         return Not(self.expr(e.a))
 
     def cast_expr(self, e: Cast) -> Expr:
-        value = self.expr(e.value)
+        with self.places(self.in_place and e.type == "int64"):
+            value = self.expr(e.value)
         if not is_vector(value):
             return Cast(e.type, value)
-        if isinstance(value, Ramp) and e.type == "int64":
+        if isinstance(value, Ramp) and e.type == "int64" and self.exact(e.value):
             return Ramp(cast("int64", value.base), cast("int64", value.stride), value.lanes)
         return Cast(dt.with_lanes(e.type, self.count), value)
 
     def select_expr(self, e: Select) -> Expr:
-        parts = [self.expr(x) for x in (e.condition, e.a, e.b)]
+        parts = [self.value(e.condition), self.expr(e.a), self.expr(e.b)]
         return Select(*[broadcast(x, self.count) for x in parts])
 
     def call_expr(self, e: Call) -> Expr:
         if e.op == "if_then_else":
             return self.choice(e)
         if e.op == "likely":
-            return self.expr(e.args[0])
+            return self.index(e.args[0])
         if INTRINSICS[e.op].kind == "effect" or e.op == "access_ptr":
             raise NotVectorizable
         if e.op == "table" and dt.lanes_of(e.type) == 1:
-            index = self.expr(e.args[1])
+            index = self.index(e.args[1])
             return Call(e.op, (e.args[0], index), dt.with_lanes(e.type, self.count) if is_vector(index) else e.type)
         if e.op in LLVM_CALLS or dt.lanes_of(e.type) > 1 or any(dt.lanes_of(a.dtype) > 1 for a in e.args):
             return self.whole_call(e)
-        args = [self.expr(a) for a in e.args]
+        with self.places(e.op in INDEXED):
+            args = [self.expr(a) for a in e.args]
         if not any(is_vector(a) for a in args):
             return Call(e.op, tuple(args), e.type)
         return Call(e.op, tuple([broadcast(a, self.count) for a in args]), dt.with_lanes(e.type, self.count))
@@ -188,7 +220,7 @@ class LaneExpressions:
                 a, b = broadcast(a, self.count), broadcast(b, self.count)
             return Call(e.op, (same, a, b), a.dtype)
         terms = conjuncts(cond)
-        holds = self.mask_of(terms)
+        holds = self.mask_of(terms, is_likely(cond))
         a, b = self.where(holds, then), self.where(Not(holds), other)
         return Select(holds, broadcast(a, self.count), broadcast(b, self.count))
 
@@ -211,11 +243,15 @@ class LaneExpressions:
         both = Binary(op, left, broadcast(self.where(left if op == "and" else Not(left), b), self.count))
         return Let(left, a, both) if named and isinstance(left, Var) else both
 
-    def mask_of(self, terms: list[Expr]) -> Expr:
-        """All of terms, lane by lane; each is evaluated in the lanes only where those before it hold."""
-        out = broadcast(self.expr(terms[0]), self.count)
-        for term in terms[1:]:
-            out = self.decided("and", out, term)
+    def mask_of(self, terms: list[Expr], guards: bool) -> Expr:
+        """All of terms, lane by lane; each is evaluated in the lanes only where those before it hold.
+
+        `guards`: they are those of a `likely`, and so about indices.
+        """
+        with self.places(guards):
+            out = broadcast(self.expr(terms[0]), self.count)
+            for term in terms[1:]:
+                out = self.decided("and", out, term)
         return out
 
     def let_expr(self, e: Let) -> Expr:
@@ -223,7 +259,7 @@ class LaneExpressions:
         return Let(var, value, self.expr(e.body))
 
     def bound(self, var: Var, value: Expr) -> tuple[Var, Expr]:
-        new = self.expr(value)
+        new = self.value(value)
         if not is_vector(new):
             return var, new
         vector = Var(var.name, new.dtype)
@@ -232,8 +268,8 @@ class LaneExpressions:
         return vector, new
 
     def load_expr(self, e: Load) -> Expr:
-        predicate = None if e.predicate is None else broadcast(self.expr(e.predicate), self.count)
-        index = self.expr(e.indices[0])
+        predicate = None if e.predicate is None else broadcast(self.value(e.predicate), self.count)
+        index = self.index(e.indices[0])
         masked = predicate if self.mask is None or self.in_bounds(e) else self.joined(predicate)
         expanded = self.private.get(e.buffer)
         if expanded is not None:

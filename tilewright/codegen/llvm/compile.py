@@ -1,6 +1,7 @@
 """Flat PrimFuncs to an object file."""
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import llvmlite.binding as llvm
@@ -72,12 +73,17 @@ def _through_passes(text: str, target: CpuTarget, imports: Sequence[str]) -> llv
     level = int(target.opt_level)
     if level == 0:
         return module
-    _run_passes(module, target, level, vectorize=level >= 2, interleave=not _chooses_by_branches(text))
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = level >= 2
+    options.slp_vectorization = level >= 2 and not _converts_unsigned(text)
+    options.loop_interleaving = not _chooses_by_branches(text)
+    _run_passes(module, target, options)
     try:
         module.verify()
     except RuntimeError:
         module = _parse(text, target, imports)
-        _run_passes(module, target, level, vectorize=False, interleave=False)
+        options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = False
+        _run_passes(module, target, options)
         _verify(module)
     return module
 
@@ -110,10 +116,17 @@ def _chooses_by_branches(text: str) -> bool:
     return f"\n{CHOSEN}" in text
 
 
-def _run_passes(module: llvm.ModuleRef, target: CpuTarget, level: int, vectorize: bool, interleave: bool) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = options.slp_vectorization = vectorize
-    options.loop_interleaving = interleave
+def _converts_unsigned(text: str) -> bool:
+    """True when a number of an unsigned type, not a vector of them, becomes a float.
+
+    LLVM 22 makes vectors of such numbers in straight-line code with elements just wide enough for their bits: for
+    uint32(int8(-3)), 8 and their sign. It converts these as if they had no sign, so that the result is 253. A byte is
+    never narrowed.
+    """
+    return re.search(r" = uitofp i(?:16|32|64) ", text) is not None
+
+
+def _run_passes(module: llvm.ModuleRef, target: CpuTarget, options: llvm.PipelineTuningOptions) -> None:
     builder = llvm.create_pass_builder(target_machine(target), options)
     builder.getModulePassManager().run(module, builder)
 
