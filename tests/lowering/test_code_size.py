@@ -88,9 +88,10 @@ def test_loops_that_llvm_would_copy_count_as_often():
     np.testing.assert_array_equal(y, x.T + 1)
 
 
-def test_llvm_copies_no_loops_of_a_function_with_many():
+@pytest.mark.parametrize("kind", ["range", "T.parallel"])
+def test_llvm_copies_no_loops_of_a_function_with_many(kind):
     def hints(count: int) -> tuple[int, int]:
-        loops = "".join(f"        for i in range(n):\n            B[j, i] = B[j, i] * T.float32({k}) + A[j, i]\n"
+        loops = "".join(f"        for i in {kind}(n):\n            B[j, i] = B[j, i] * T.float32({k}) + A[j, i]\n"
                         for k in range(count))
         func = from_source("@T.prim_func\ndef f(a: T.handle, b: T.handle):\n    m, n = T.int32(), T.int32()\n"
                            "    A = T.match_buffer(a, (m, n), \"float32\")\n"

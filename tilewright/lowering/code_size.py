@@ -12,7 +12,7 @@ from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Not, Ramp, Select
 from tilewright.tir.node import Node, children, walk
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.stmt import SERIAL, For, Stmt, Store, While
+from tilewright.tir.stmt import PARALLEL, SERIAL, For, Stmt, Store, While
 
 MAX_CODE = 16384            # instructions that copies of statements and of loops may make of a function
 REGISTER_BITS = 512
@@ -37,8 +37,8 @@ def _sizes(stmt: Stmt) -> tuple[int, int]:
         own += _access(stmt.indices, stmt.value.dtype)
     below = [_sizes(s) for s in children(stmt) if isinstance(s, Stmt)]
     plain, copied = sum(p for p, _ in below), sum(c for _, c in below)
-    if isinstance(stmt, For) and stmt.kind == SERIAL:
-        if isinstance(stmt.extent, IntImm) and stmt.extent.value * plain <= WRITTEN_OUT:
+    if isinstance(stmt, For) and stmt.kind in (SERIAL, PARALLEL):   # a thread's part of a parallel one too
+        if stmt.kind == SERIAL and isinstance(stmt.extent, IntImm) and stmt.extent.value * plain <= WRITTEN_OUT:
             plain, copied = plain * stmt.extent.value, copied * stmt.extent.value
         elif _is_copied(stmt.body):
             copied = COPIES * (CHECKS + copied)
