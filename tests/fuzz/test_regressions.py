@@ -282,7 +282,7 @@ def test_values_of_the_previous_iteration_of_merged_loops():
     check(sch.func, [x], want)
     sch.merge(loops(sch, "b")[1], loops(sch, "c")[1])
     check(sch.func, [x], want)
-    with pytest.raises(ScheduleError, match="reads what an earlier iteration of a loop around it left there"):
+    with pytest.raises(ScheduleError, match="reads there what an earlier iteration of a loop around it left"):
         sch.parallel(loops(sch, "b")[1])
 
 

@@ -142,7 +142,7 @@ def _record(sch: Schedule, saved: Snapshot, kind: Kind, arguments: dict[str, Any
     """
     if len(sch.scheduled_functions()) > 1:
         for k in kind.blocks & set(arguments):
-            arguments[k] = _as_handles(arguments[k], saved[3])
+            arguments[k] = _as_handles(arguments[k], saved[4])
     for rv in handles_in(arguments.values()):
         if not isinstance(rv, ExprRV) and not sch.trace.defines(rv):
             for entry in _introduction(saved, rv):

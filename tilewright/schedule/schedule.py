@@ -32,7 +32,7 @@ from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import Block, BlockRealize, For, IRModule, PrimFunc, Stmt
 
-Snapshot = tuple[dict[str, Any], dict[tuple[str, str], str], dict[Any, str], str, int]
+Snapshot = tuple[dict[str, Any], dict[tuple[str, str], str], dict[Any, str], frozenset[Any], str, int]
 
 
 class Schedule(Viewed, Session):
@@ -62,6 +62,8 @@ class Schedule(Viewed, Session):
         self._functions = functions
         self._renamed: dict[tuple[str, str], str] = {}       # (function, old block name) -> new name
         self._gone: dict[Any, str] = {}                      # loop Var or (function, block name) -> primitive
+        # (Var of a loop whose iterations run at once, Buffer): each iteration is known to write what it reads there
+        self.own_values: frozenset[tuple[Any, Any]] = frozenset()
         self._indexes: dict[str, Index] = {}
         self._settled: dict[str, Index] = {}                 # those after the last primitive
         self._shape_vars: dict[str, tuple[Any, list[Var]]] = {}
@@ -143,11 +145,12 @@ class Schedule(Viewed, Session):
 
     def snapshot(self) -> Snapshot:
         """Everything that a primitive may change."""
-        return dict(self._functions), dict(self._renamed), dict(self._gone), self.focus, len(self.trace)
+        tables = dict(self._functions), dict(self._renamed), dict(self._gone)
+        return *tables, self.own_values, self.focus, len(self.trace)
 
     def restore(self, saved: Snapshot) -> None:
         """Go back to a snapshot of this schedule or of one that it was copied from."""
-        functions, renamed, gone, self.focus, length = saved
+        functions, renamed, gone, self.own_values, self.focus, length = saved
         self._functions, self._renamed, self._gone = dict(functions), dict(renamed), dict(gone)
         self.trace.truncate(length)
 

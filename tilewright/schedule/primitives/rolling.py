@@ -225,7 +225,8 @@ def _fold(sch: Schedule, realize: BlockRealize, region: BufferRegion, readers: S
     buffer, size = region.buffer, IntImm(roll.extent, region.buffer.shape[roll.dim].dtype)
     shape = (*buffer.shape[:roll.dim], size, *buffer.shape[roll.dim + 1:])
     new = buffer.replace(shape=shape, data=None)
-    values, block = bindings(realize), realize.block
+    values, block, above = bindings(realize), realize.block, sch.index.loops_above(realize)
+    around = above[:above.index(roll.loop)]                  # each iteration of these starts the buffer anew
     moving = [w for w in windows if w.position >= roll.position]
     fresh = [_is_new(substitute(region.region[w.dim].min, values), w) for w in moving]
     here = sch.analyzer_at(realize)
@@ -240,6 +241,7 @@ def _fold(sch: Schedule, realize: BlockRealize, region: BufferRegion, readers: S
         sch.replace(now, now.replace(block=_circular(now.block, buffer, new, roll.dim)))
     sch.remove_alloc(buffer)
     sch.add_alloc(new)
+    sch.own_values |= {(x.loop_var, new) for x in around if x.kind not in (SERIAL, UNROLLED)}
 
 
 def _is_new(index: Expr, window: Window) -> Expr:
