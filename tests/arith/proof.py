@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -285,6 +286,7 @@ def main() -> None:
     print("\n".join(wrong))
     print(f"{len(names)} laws, {sum(applied.values()):,} applications, {total:,} expressions, "
           f"{len(wrong)} differences, {time.perf_counter() - start:.0f} s")
+    sys.exit(bool(wrong))
 
 
 @functools.cache

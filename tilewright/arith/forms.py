@@ -203,7 +203,7 @@ def _type_bounds(ctx: Context, e: Expr) -> Bounds:
 
 
 def _is_index(ctx: Context, e: Binary) -> bool:
-    return form_of(ctx, e.a).exact and form_of(ctx, e.b).exact
+    return ctx.in_place and ctx.is_plain(e) or form_of(ctx, e.a).exact and form_of(ctx, e.b).exact
 
 
 _NODES: dict[type, Callable[[Context, Any], Linear]] = {Cast: _cast, Select: _select, Call: _call}
