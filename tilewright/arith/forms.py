@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 from tilewright.arith.context import Context
@@ -212,6 +213,11 @@ _NODES: dict[type, Callable[[Context, Any], Linear]] = {Cast: _cast, Select: _se
 def simplify_children(ctx: Context, e: Expr) -> Any:
     """e with its children simplified, each as what it is there: an index or a value (see `tir.places`)."""
     place = ctx.in_place
+    if isinstance(e, Call) and e.op == "if_then_else":
+        with ctx.places(False):
+            condition: Any = ctx.simplify(e.args[0])
+        args = (condition, *map(ctx.simplify, e.args[1:]))
+        return e if all(map(is_, args, e.args)) else e.replace(args=args)
     if isinstance(e, Call):
         place = e.op in INDEXED
     elif isinstance(e, Let):
