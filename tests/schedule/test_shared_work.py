@@ -9,6 +9,7 @@ from tilewright import te
 from tilewright.lowering import lower
 from tilewright.lowering.pipeline import PASSES
 from tilewright.schedule import Schedule
+from tilewright.script import from_source
 from tilewright.support.errors import ScheduleError
 from tilewright.tir import interp
 from tilewright.tir.node import walk
@@ -294,3 +295,44 @@ def test_a_window_that_threads_fetch_with_a_rest(n, threads, width):
     x = numbers(n + width)
     want = np.stack([x[j:j + n] for j in range(width)]).sum(0).astype("int32")
     assert BARRIER in str(check_every_form(sch.func, [x], want))
+
+
+@pytest.mark.parametrize("axis", ["vthread", "threadIdx.y"])
+def test_threads_do_not_share_what_a_block_with_views_allocates(axis):
+    """What a view stands for is what the block declares; its own shared memory is of all threads all the same."""
+    sch = Schedule(from_source("""@T.prim_func
+def rows(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32")):
+    for i in range(4):
+        with T.block("row"):
+            v = T.axis.spatial(4, i)
+            T.reads(A[v, 0:8])
+            T.writes(C[v, 0:8])
+            S = T.alloc_buffer((8,), "int32", scope="shared")
+            c = T.match_buffer(C[v, 0:8], (8,), "int32", offset_factor=1)
+            for j in range(8):
+                with T.block("fill"):
+                    w = T.axis.spatial(8, j)
+                    S[w] = A[v, w]
+            for j in range(8):
+                with T.block("copy"):
+                    w = T.axis.spatial(8, j)
+                    c[w] = S[7 - w]
+"""))
+    row, = sch.get_loops("row")
+    with pytest.raises(ScheduleError, match="may touch the same element of S, which is written"):
+        sch.bind(row, axis)
+    sch.bind(row, "blockIdx.x")
+    x = numbers(4, 8)
+    check_every_form(sch.func, [x], x[:, ::-1].copy())
+
+
+def test_a_reduction_that_each_thread_starts_is_not_divided_among_them():
+    sch = Schedule(matmul(8))
+    i, j, k = sch.get_loops("C")
+    sch.reorder(k, i, j)
+    tile = sch.blockize(i)
+    outer = sch.add_unit_loop(tile)
+    sch.bind(j, "threadIdx.x")
+    with pytest.raises(ScheduleError, match="loop j is bound to threadIdx.x inside of block C_o, which has an init"):
+        sch.bind(outer, "threadIdx.x")
+    sch.decompose_reduction(tile, k)

@@ -83,6 +83,10 @@ LOOPS = {
     "one dimension": ("for j in range(n[0], n[1]):", "C[j] = C[j] + 1"),
     "rows": ("for j in range(n[0], n[1]):", "D[j // 4, j % 4] = D[j // 4, j % 4] + 1"),
     "parallel": ("for j in T.parallel(n[0], n[1]):", "C[j] = C[j] + 1"),
+    "a let": ("for j in range(n[0], n[1]):", "x = j + 0\n        C[x] = C[x] + 1"),
+    "a let of a let": ("for j in range(n[0], n[1]):", "x = j + 0\n        y = x + 0\n        C[y] = C[y] + 1"),
+    "a loop up to the variable": ("for j in range(n[0], n[1]):",
+                                  "for k in range(j, j + 1):\n            C[k] = C[k] + 1"),
     "a block": ("for j in range(n[0], n[1]):",
                 "with T.block('b'):\n            v = T.axis.opaque(64, j)\n            C[v] = C[v] + 1"),
 }

@@ -162,20 +162,26 @@ class _CheckingData(_Checking):
     def __init__(self, analyzer: Analyzer) -> None:
         super().__init__(analyzer)
         self.dependent: set[Var] = set()
-        self.loops: set[Var] = set()                        # those of dependent whose loops have ends from data
+        self.loops: set[Var] = set()                        # those of dependent that follow from loops with such ends
 
     def stmt(self, s: Stmt) -> Stmt:
-        if isinstance(s, LetStmt) and self.from_data(s.value):
-            self.dependent.add(s.var)
+        if isinstance(s, LetStmt):
+            self.bind(s.var, s.value)
         elif isinstance(s, For) and (self.from_data(s.min) or self.from_data(s.extent)):
             self.dependent.add(s.loop_var)
             self.loops.add(s.loop_var)
         return super().stmt(s)
 
     def visit(self, e: Node) -> Node:
-        if isinstance(e, Let) and self.from_data(e.value):
-            self.dependent.add(e.var)
+        if isinstance(e, Let):
+            self.bind(e.var, e.value)
         return super().visit(e)
+
+    def bind(self, var: Var, value: Expr) -> None:
+        if self.from_data(value):
+            self.dependent.add(var)
+        if self.from_loops(value):
+            self.loops.add(var)
 
     def from_data(self, e: Expr) -> bool:
         return any(isinstance(n, Load) or n in self.dependent for n in walk(e))

@@ -139,6 +139,7 @@ class Sharing:
 
     def below(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, Block) and stmt.init is not None and self.around:
+            self.check_init(stmt)
             return stmt                                      # one computation
         new = map_children(stmt, lambda n: self.visit(n) if isinstance(n, Stmt) else n)
         return seq(_merged(seq(new.stmts))) if isinstance(new, Seq) and new is not stmt else new
@@ -196,6 +197,8 @@ class Sharing:
             if any(isinstance(n, For) and is_thread_axis(n.thread_tag) or calls_out(n) for n in walk(stmt)):
                 return None
             meets, fills = True, _only_fills(stmt)
+        if inner and isinstance(core, Block) and core.init is not None:
+            self.check_init(core)
         outers = [outer for outer, _ in (*spread, *inner)]
         used = self.threads_in((stmt,)) | self.control
         single = tuple(loop for loop in self.around if fills and loop.loop_var not in used
@@ -237,6 +240,14 @@ class Sharing:
         return len({self.threads_in((s,)) for s in core.stmts}) == 1 and all(
             structural_equal(i, j) for n in accesses if n.buffer in stored
             for i, j in zip(n.indices, stored[n.buffer], strict=True))
+
+    def check_init(self, block: Block) -> None:
+        """Refuse a reduction whose steps are in a loop over the threads around it: each thread starts all of it."""
+        for n in walk(block):
+            if isinstance(n, For) and (outer := self.outer(n)) is not None:
+                self.refuse(f"loop {n.loop_var.name} is bound to {n.thread_tag} inside of block {block.name}, which has "
+                            f"an init, and so is loop {outer.loop_var.name} around it", outer, n,
+                            hint="decompose_reduction makes the init a block of its own")
 
     def check_axes(self, stmt: Stmt, meets: bool) -> None:
         """Refuse a nest that threads share where a loop in it is over other threads, or blocks, than those around."""

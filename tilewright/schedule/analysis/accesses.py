@@ -69,8 +69,8 @@ class Collector:
     """Collects the touches and block instances below a statement, in program order.
 
     Variables of loops around the statement stay symbols; the loops below it become free variables of the
-    accesses. Blocks with calls that may touch memory contribute the regions that they declare. What the bounds of
-    `loops`, around the statement, read counts as well.
+    accesses. Blocks with calls that may touch memory contribute the regions that they declare, those with views these
+    and what they allocate. What the bounds of `loops`, around the statement, read counts as well.
     """
 
     def __init__(self, stmt: Stmt, loops: Sequence[For] = (), analyzer: Analyzer | None = None) -> None:
@@ -118,10 +118,13 @@ class Collector:
             for regions, writes in ((block.reads, False), (block.writes, True)):
                 for region in regions:
                     self._add_region(region, realize, inner, writes, made)
-            if block.match_buffers:
-                return
+        before = len(self.touches)
         for below in sub_statements(block):
             self._visit(below, inner)
+        if block.match_buffers:                                # what a view stands for is declared
+            own = {b for n in walk(block) if isinstance(n, Block) for b in n.alloc_buffers}
+            self.touches[before:] = [t for t in self.touches[before:] if t.buffer in own]
+            self._known.clear()
 
     def _with_let(self, at: _Place, var: Var, value: Expr) -> _Place:
         with self._analyzer.scope():
