@@ -336,3 +336,27 @@ def test_a_reduction_that_each_thread_starts_is_not_divided_among_them():
     with pytest.raises(ScheduleError, match="loop j is bound to threadIdx.x inside of block C_o, which has an init"):
         sch.bind(outer, "threadIdx.x")
     sch.decompose_reduction(tile, k)
+
+
+def test_the_elements_of_a_view_are_those_of_a_thread_when_the_view_is():
+    sch = Schedule(from_source("""@T.prim_func
+def rows(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32")):
+    S = T.alloc_buffer((4, 8), "int32", scope="shared")
+    for i, j in T.grid(4, 8):
+        with T.block("fill"):
+            v, w = T.axis.remap("SS", [i, j])
+            T.reads(A[v, w])
+            T.writes(S[v, w])
+            a = T.match_buffer(A[v, w], (1, 1), "int32", offset_factor=1)
+            s = T.match_buffer(S[v, w], (1, 1), "int32", scope="shared", offset_factor=1)
+            for k in range(1):
+                s[0, k] = a[0, k] * 3
+        with T.block("copy"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[v, w] = S[v, w]
+"""))
+    for loop, axis in zip(sch.get_loops("fill"), ("threadIdx.y", "threadIdx.x")):
+        sch.bind(loop, axis)
+    assert "== 0" not in str(lower(sch.func))
+    x = numbers(4, 8)
+    check_every_form(sch.func, [x], 3 * x)

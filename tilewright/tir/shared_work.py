@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.support.errors import InterpreterError, with_hint
 from tilewright.tir.arithmetic import all_of, binary, intrinsic
-from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Call, Expr, IntImm, Var
@@ -124,7 +124,7 @@ class Sharing:
         self.refuse, self.equal = refuse, equal
         self.found: list[SharedWork] = []
         self.around: tuple[For, ...] = ()                    # the loops over threads around
-        self.follows: dict[Var, frozenset[Var]] = {}         # a variable, and the variables of threads it depends on
+        self.follows: dict[Var | Buffer, frozenset[Var]] = {}      # a variable or view: those of threads it depends on
         self.control: frozenset[Var] = frozenset()           # those that bounds and conditions around depend on
         self.apart: For | None = None                        # a loop of one thread around, whose iterations run at once
 
@@ -164,8 +164,13 @@ class Sharing:
                 self.follows = {**self.follows, var: self.threads_in((value,))}
             case BlockRealize(values, predicate, block):
                 self.control |= self.threads_in((predicate,))
-                axes = {iv.var: self.threads_in((v,)) for iv, v in zip(block.iter_vars, values, strict=True)}
-                self.follows = {**self.follows, **axes}
+                self.follows = {**self.follows, **{iv.var: self.threads_in((v,)) for iv, v in
+                                                   zip(block.iter_vars, values, strict=True)}}
+            case Block(match_buffers=views):
+                for view in views:
+                    b, found = view.buffer, self.threads_in((view.source,))
+                    declared = [e for e in (b.data, b.elem_offset, *b.strides) if isinstance(e, Var)]
+                    self.follows = {**self.follows, **dict.fromkeys((b, *declared), found)}
         yield
         self.around, self.follows, self.control, self.apart = before
 
@@ -174,8 +179,9 @@ class Sharing:
         out: frozenset[Var] = frozenset()
         for node in nodes if self.follows else ():
             for n in walk(node):
-                if isinstance(n, Var) and n in self.follows:
-                    out |= self.follows[n]
+                place = n.buffer if isinstance(n, (Load, Store, BufferRegion)) else n
+                if isinstance(place, (Var, Buffer)) and place in self.follows:
+                    out |= self.follows[place]
         return out
 
     # ---- what is shared work
@@ -237,6 +243,8 @@ class Sharing:
             return False
         accesses = [n for n in walk(stmt) if isinstance(n, (Load, Store)) and is_shared(n.buffer)]
         stored = {n.buffer: n.indices for n in accesses if isinstance(n, Store)}
+        if any(n.buffer in self.follows for n in accesses):            # a view: of the same elements as another?
+            return False
         return len({self.threads_in((s,)) for s in core.stmts}) == 1 and all(
             structural_equal(i, j) for n in accesses if n.buffer in stored
             for i, j in zip(n.indices, stored[n.buffer], strict=True))
