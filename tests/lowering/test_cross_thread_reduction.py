@@ -166,3 +166,65 @@ def test_refusals(change, message):
     ko, ki = sch.split(k, [4, None])
     with pytest.raises(ScheduleError, match=message):
         change(sch, i, ko, ki)
+
+
+def test_parts_that_meet_inside_of_a_block():
+    """Their memory is that of the block, of which each block of threads runs an instance."""
+    sch = Schedule(rows())
+    i, k = sch.get_loops("B")
+    outer = sch.add_unit_loop(sch.blockize(i))
+    sch.bind(i, "blockIdx.x")
+    sch.bind(k, "threadIdx.x")
+    sch.bind(outer, "blockIdx.y")
+    check(sch.func, lambda a: a.sum(1), (5, 12), out=(5,))
+
+
+def test_virtual_threads_outside_of_the_blocks_do_not_meet():
+    sch = Schedule(create_prim_func(matmul_of(3, 4, 6)))
+    i, j, k = sch.get_loops("C")
+    sch.blockize(j)
+    sch.bind(i, "vthread")
+    sch.bind(k, "threadIdx.x")
+    with pytest.raises(ScheduleError, match="loop j, between the threads, is blockIdx.y"):
+        sch.bind(j, "blockIdx.y")
+
+
+def matmul_of(n, m, steps):
+    a, b = te.placeholder((n, steps), "int32", "A"), te.placeholder((steps, m), "int32", "B")
+    k = te.reduce_axis((0, steps), name="k")
+    return [a, b, te.compute((n, m), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")]
+
+
+def test_a_condition_on_a_loop_that_drives_nothing_is_one_of_the_steps():
+    func = from_source("""@T.prim_func
+def main(A: T.Buffer((5, 3), "float32"), B: T.Buffer((5,), "float32")):
+    for i in T.thread_binding(5, thread="blockIdx.x"):
+        for k in T.thread_binding(3, thread="threadIdx.x"):
+            for again in range(4):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    T.where(again < 1)
+                    with T.init():
+                        B[vi] = T.float32(0)
+                    B[vi] = B[vi] + A[vi, vk]
+""")
+    check(func, lambda a: a.sum(1), (5, 3), out=(5,))
+
+
+def test_a_sum_that_nothing_reads():
+    func = from_source("""@T.prim_func
+def main(A: T.Buffer((5, 3), "float32"), B: T.Buffer((5,), "float32")):
+    S = T.alloc_buffer((5,))
+    for i in range(5):
+        for k in T.thread_binding(3, thread="threadIdx.x"):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = T.float32(0)
+                S[vi] = S[vi] + A[vi, vk]
+    for i in range(5):
+        with T.block("B"):
+            vi = T.axis.spatial(5, i)
+            B[vi] = A[vi, 0]
+""")
+    check(func, lambda a: a[:, 0], (5, 3), out=(5,))

@@ -87,6 +87,20 @@ def test_strips_in_parallel_each_keep_their_rows():
     proven(sch, func, lambda a: 3 * a[:-2] + 3 * a[2:], (22, 6))
 
 
+def test_the_circular_loop_stays_inside_of_iterations_that_keep_their_rows():
+    """Outside of the parallel loop, each of its iterations would find a buffer of its own anew."""
+    x = te.placeholder((20, 22), "int32", name="X")
+    b = te.compute((20, 22), lambda i, j: x[i, j] * 3, name="B")
+    sch = Schedule(te.create_prim_func([x, te.compute((20, 20), lambda i, j: b[i, j] + b[i, j + 2], name="C")]))
+    i, j = sch.get_loops("C")
+    sch.compute_at("B", j)
+    sch.parallel(i)
+    sch.rolling_buffer("B", 0)
+    proven(sch, te.create_prim_func([x, te.compute((20, 20), lambda i, j: b[i, j] + b[i, j + 2], name="C")]),
+           lambda a: 3 * a[:, :-2] + 3 * a[:, 2:], (20, 22))
+    refuses(sch, lambda: sch.reorder(j, i), "each iteration of the parallel loop i would have a B of its own")
+
+
 def test_the_padded_input_of_a_convolution():
     func = conv2d()
     sch = Schedule(func)

@@ -360,3 +360,22 @@ def rows(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32")):
     assert "== 0" not in str(lower(sch.func))
     x = numbers(4, 8)
     check_every_form(sch.func, [x], 3 * x)
+
+
+def test_a_copy_inside_of_a_block_is_seen_by_the_loops_around_it():
+    sch = Schedule(from_source("""@T.prim_func
+def rows(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32")):
+    for i in range(4):
+        with T.block("row"):
+            v = T.axis.spatial(4, i)
+            c = T.match_buffer(C[v, 0:8], (8,), "int32", offset_factor=1)
+            for j in range(8):
+                with T.block("copy"):
+                    w = T.axis.spatial(8, j)
+                    c[w] = A[v, w]
+"""))
+    sch.bind(sch.get_loops("row")[0], "vthread")
+    before = str(sch)
+    with pytest.raises(ScheduleError, match="may touch the same element of c_shared, which is written"):
+        sch.write_at(sch.get_loops("copy")[0], "copy", 0, "shared")
+    assert str(sch) == before

@@ -46,30 +46,31 @@ def lower_cross_thread_reductions(func: PrimFunc) -> PrimFunc:
     """
     if not any(isinstance(n, For) and is_block_thread(n) for n in walk(func.body)):
         return func
-    made: list[Buffer] = []
-    body = _visit(func.body, (), made)
-    if not made:
+    body = _visit(func.body, (), [])
+    if body is func.body:
         return func
     assert isinstance(body, BlockRealize)
     whole = tuple(BufferRegion(b, tuple(Range(IntImm(0, d.dtype), d) for d in b.shape)) for b in func.buffers)
-    root = body.block.replace(alloc_buffers=(*body.block.alloc_buffers, *made), reads=whole, writes=whole)
-    return func.with_body(body.replace(block=root))
+    return func.with_body(body.replace(block=body.block.replace(reads=whole, writes=whole)))
 
 
 def _visit(node: Any, above: tuple[For, ...], made: list[Buffer]) -> Any:
-    if isinstance(node, For) and node.kind == THREAD_BINDING:
-        return node.replace(body=_visit(node.body, (*above, node), made))
-    if isinstance(node, (For, BlockRealize)):
+    """node with its shared reductions written out; the memory where parts meet is added to made, for the block around.
+    """
+    if isinstance(node, BlockRealize) or isinstance(node, For) and node.kind != THREAD_BINDING:
         shared = list(_shared_below(node, above))
         if shared:
             for s in shared:
                 node = _written_out(node, s, above, made)
             return node
-    if isinstance(node, For):
-        return node.replace(body=_visit(node.body, (*above, node), made))
+    if not isinstance(node, Block):
+        around = (*above, node) if isinstance(node, For) else above
+        return map_sub_statements(node, lambda s: _visit(s, around, made))
     # into a block go the threads around it only: each needs a place for its part
-    inside = tuple(loop for loop in above if loop.kind == THREAD_BINDING) if isinstance(node, Block) else above
-    return map_sub_statements(node, lambda s: _visit(s, inside, made))
+    inside = tuple(loop for loop in above if loop.kind == THREAD_BINDING)
+    here: list[Buffer] = []
+    new = map_sub_statements(node, lambda s: _visit(s, inside, here))
+    return new.replace(alloc_buffers=(*node.alloc_buffers, *here)) if here else new
 
 
 def _shared_below(stmt: Stmt, above: tuple[For, ...]) -> Iterator[SharedReduction]:

@@ -62,8 +62,9 @@ class Schedule(Viewed, Session):
         self._functions = functions
         self._renamed: dict[tuple[str, str], str] = {}       # (function, old block name) -> new name
         self._gone: dict[Any, str] = {}                      # loop Var or (function, block name) -> primitive
-        # (Var of a loop whose iterations run at once, Buffer): each iteration is known to write what it reads there
-        self.own_values: frozenset[tuple[Any, Any]] = frozenset()
+        # (Var of a loop whose iterations run at once, Buffer, Vars of loops): inside of no other loops than these, each
+        # iteration is known to write what it reads there
+        self.own_values: frozenset[tuple[Any, Any, Any]] = frozenset()
         self._indexes: dict[str, Index] = {}
         self._settled: dict[str, Index] = {}                 # those after the last primitive
         self._shape_vars: dict[str, tuple[Any, list[Var]]] = {}

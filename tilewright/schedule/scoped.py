@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.covering import covering, outer_regions
+from tilewright.schedule.analysis.legality import require_apart
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, replaced
 from tilewright.support.errors import require
@@ -45,6 +46,7 @@ def in_scope(fn: Callable[P, R]) -> Callable[P, R]:
             out = fn(*args, **kwargs)
             inner = sch.root.block
         _put(sch, scope, inner)
+        require_apart(sch, *inner.alloc_buffers)
         return out
     return call
 

@@ -253,8 +253,8 @@ class Sharing:
         """Refuse a reduction whose steps are in a loop over the threads around it: each thread starts all of it."""
         for n in walk(block):
             if isinstance(n, For) and (outer := self.outer(n)) is not None:
-                self.refuse(f"loop {n.loop_var.name} is bound to {n.thread_tag} inside of block {block.name}, which has "
-                            f"an init, and so is loop {outer.loop_var.name} around it", outer, n,
+                self.refuse(f"loop {n.loop_var.name} is bound to {n.thread_tag} inside of block {block.name}, which "
+                            f"has an init, and so is loop {outer.loop_var.name} around it", outer, n,
                             hint="decompose_reduction makes the init a block of its own")
 
     def check_axes(self, stmt: Stmt, meets: bool) -> None:

@@ -175,12 +175,13 @@ def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, star
           realize, hint="do this before decompose_reduction")
     require_not_read_outside(sch, realize)
     accesses = [n for part in block_statements(block) for n in walk(part) if isinstance(n, (Load, Store))]
+    views = [m for n in walk(block) if isinstance(n, Block) for m in n.match_buffers]
     for region in block.writes:
         own = [n for n in accesses if isinstance(n, Load) and n.buffer is region.buffer]
         points = [n.indices for n in accesses if isinstance(n, Store) and n.buffer is region.buffer]
         fine = begun and all(same_indices(load.indices, p) for load in own for p in points)
-        viewed = any(m.source.buffer is region.buffer for m in block.match_buffers) and reads(block, region.buffer)
-        legal(fine if own else begun or not viewed,
+        viewed = any(m.source.buffer is region.buffer for m in views) and reads(block, region.buffer)
+        legal((fine or not own) and (begun or not viewed),
               f"block {block.name} reads {region.buffer.name}, which it also writes", realize)
     reduction_vars = {iv.var for iv in block.iter_vars if iv.iter_type == COMM_REDUCE}
     places: list[tuple[Buffer, Sequence[Node]]] = [(n.buffer, n.indices) for n in accesses if isinstance(n, Store)]

@@ -7,7 +7,7 @@ from tilewright.arith.dependence import Access
 from tilewright.schedule.analysis.accesses import Collector, Instance, Touch
 from tilewright.schedule.analysis.privacy import is_private, shared_between
 from tilewright.schedule.analysis.region import Clash, Region, first_sign
-from tilewright.schedule.analysis.shared_reductions import shared_reduction
+from tilewright.schedule.analysis.shared_reductions import loops_around, shared_reduction
 from tilewright.schedule.analysis.threads import divided
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal
@@ -18,6 +18,7 @@ from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL
 from tilewright.tir.node import walk
+from tilewright.tir.shared_work import is_shared
 from tilewright.tir.stmt import SERIAL, UNROLLED, For, Stmt
 
 
@@ -138,7 +139,7 @@ def require_independent(sch: Schedule, loop: For, primitive: str, thread_tag: st
         if kind == "reduction" and thread_tag.startswith("threadIdx") and is_const(loop.extent, 1):
             continue
         if kind == "reduction" and thread_tag.startswith("threadIdx"):
-            found = shared_reduction(instance.realize, sch.index.loops_above(instance.realize), loop)
+            found = shared_reduction(instance.realize, loops_around(sch.index, instance.realize), loop)
             if not isinstance(found, str):
                 shared.append(instance)
                 continue
@@ -162,6 +163,12 @@ def check_annotated_loops(sch: Schedule, among: Iterable[Var] | None = None) -> 
     for var, loop in sch.index.loops.items():
         if loop.kind not in (SERIAL, UNROLLED) and (wanted is None or var in wanted):
             require_independent(sch, loop, _VERB[loop.kind], loop.thread_tag)
+
+
+def require_apart(sch: Schedule, *buffers: Buffer) -> None:
+    """Refuse where two threads of a block meet in an element of one of buffers that is in shared memory."""
+    if any(is_shared(b) for b in buffers):
+        check_annotated_loops(sch)
 
 
 _VERB = {"parallel": "parallel", "vectorized": "vectorize", "thread_binding": "bind"}

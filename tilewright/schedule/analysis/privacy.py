@@ -75,7 +75,9 @@ def _left_over(sch: Schedule, loop: For) -> Touch | None:
     path = sch.path_to(loop)
     around = [s for s in path if isinstance(s, For) and s is not loop and s.kind in (SERIAL, UNROLLED)]
     own = {b: None for b in _written_below(loop) if not shared_between(b, path)} if around else {}
-    own = {b: None for b in own if (loop.loop_var, b) not in sch.own_values and _used_only_in(sch, loop, b)}
+    outside = {s.loop_var for s in path if isinstance(s, For) and s is not loop}
+    shown = {b for var, b, known in sch.own_values if var is loop.loop_var and outside <= known}
+    own = {b: None for b in own if b not in shown and _used_only_in(sch, loop, b)}
     if not own:
         return None
     wide = Region(sch, [*around, loop])

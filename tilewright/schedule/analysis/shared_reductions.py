@@ -8,12 +8,13 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.iteration import unsure_start
 from tilewright.schedule.analysis.mixed_radix import conjuncts
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of
+from tilewright.schedule.state import Index
 from tilewright.support.errors import legal
 from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import SERIAL, THREAD_BINDING, UNROLLED, BlockRealize, For
+from tilewright.tir.stmt import SERIAL, THREAD_BINDING, UNROLLED, BlockRealize, For, is_thread_axis
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,13 @@ class SharedReduction:
     threads: tuple[For, ...]
     serial: tuple[For, ...]
     condition: tuple[Expr, ...]
+
+
+def loops_around(index: Index, realize: BlockRealize) -> list[For]:
+    """The loops around a block up to the one that holds it, after the bound ones around that, outermost first."""
+    above = index.loops_above(realize)
+    path = [s for s in index.path_to(realize) if isinstance(s, For)]
+    return [*(s for s in path[:len(path) - len(above)] if s.kind == THREAD_BINDING), *above]
 
 
 def is_block_thread(loop: For, bound: For | None = None) -> bool:
@@ -64,7 +72,7 @@ def shared_reduction(realize: BlockRealize, above: Sequence[For], bound: For | N
     for loop in above[:first]:
         if reduces_over(realize, loop.loop_var):
             return f"loop {loop.loop_var.name}, outside of it, runs steps of the same reduction"
-    outermost = next(n for n, loop in enumerate(above) if is_block_thread(loop, bound))
+    outermost = next(n for n, loop in enumerate(above) if loop is bound or is_thread_axis(loop.thread_tag))
     for loop in above[outermost:first]:
         if loop.kind not in (SERIAL, UNROLLED, THREAD_BINDING) and not _at_most_once(loop) and loop is not bound \
                 or loop.thread_tag.startswith("blockIdx"):
@@ -87,7 +95,7 @@ def shared_reduction(realize: BlockRealize, above: Sequence[For], bound: For | N
     why = unsure_start(realize, above, analyzer)
     if why:
         return f"block {block.name} may not start its reduction: {why}"
-    condition = _of_outputs(realize, {loop.loop_var for loop in steps})
+    condition = _of_outputs(realize, {loop.loop_var for loop in (*steps, *serial)})
     if isinstance(condition, str):
         return condition
     return SharedReduction(realize, reduction, threads, tuple(serial), condition)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from tilewright.schedule.analysis.dataflow import inputs_of
 from tilewright.schedule.analysis.privacy import private_to_iterations
 from tilewright.schedule.analysis.region import Region
-from tilewright.schedule.analysis.shared_reductions import reduces_over, shared_reduction, shares_steps
+from tilewright.schedule.analysis.shared_reductions import loops_around, reduces_over, shared_reduction, shares_steps
 from tilewright.schedule.analysis.threads import divided
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
@@ -53,7 +53,7 @@ def require_shared_work(sch: Schedule) -> None:
 
 def _require_shared_reduction(sch: Schedule, realize: BlockRealize) -> None:
     """The threads that run the steps of a reduction between them can join their parts."""
-    above = sch.index.loops_above(realize)
+    above = loops_around(sch.index, realize)
     if any(shares_steps(loop) and reduces_over(realize, loop.loop_var) for loop in above):
         found = shared_reduction(realize, above)
         legal(not isinstance(found, str), f"threads share the steps of block {realize.block.name}, and could not join "

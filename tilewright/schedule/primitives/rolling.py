@@ -241,7 +241,8 @@ def _fold(sch: Schedule, realize: BlockRealize, region: BufferRegion, readers: S
         sch.replace(now, now.replace(block=_circular(now.block, buffer, new, roll.dim)))
     sch.remove_alloc(buffer)
     sch.add_alloc(new)
-    sch.own_values |= {(x.loop_var, new) for x in around if x.kind not in (SERIAL, UNROLLED)}
+    sch.own_values |= {(x.loop_var, new, frozenset(outer.loop_var for outer in around[:n]))
+                       for n, x in enumerate(around) if x.kind not in (SERIAL, UNROLLED)}
 
 
 def _is_new(index: Expr, window: Window) -> Expr:

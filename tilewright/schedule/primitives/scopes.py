@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilewright.schedule.analysis.legality import check_annotated_loops
+from tilewright.schedule.analysis.legality import require_apart
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
@@ -55,12 +55,6 @@ def allocate(sch: Schedule, *buffers: Buffer) -> None:
     """Allocate buffers that the function uses by now; refuse where threads would meet in an element of one."""
     sch.add_alloc(*buffers)
     require_apart(sch, *buffers)
-
-
-def require_apart(sch: Schedule, *buffers: Buffer) -> None:
-    """Refuse where two threads of a block meet in an element of one of buffers that is in shared memory."""
-    if any(b.scope.startswith("shared") for b in buffers):
-        check_annotated_loops(sch)
 
 
 def replace_buffers(node: N, table: Mapping[Buffer, Buffer]) -> N:

@@ -52,7 +52,7 @@ def plan(func: PrimFunc) -> Plan:
 
     A buffer of a block that is used only inside one concurrent loop belongs to the iterations of that loop:
     each has its own, uninitialised (as buffer placement does later). Memory in "shared" scope belongs to a
-    block of threads.
+    block of threads, and what they reduce into together to all that share the reduction.
     """
     return _Planner().run(func)
 
@@ -92,6 +92,7 @@ class _Planner:
             common = self.paths.get(data, ())[len(self.born[data]) :]
             if buffer.scope.startswith("shared"):
                 common = tuple(takewhile(lambda f: not is_thread_loop(f), common))
+            common = tuple(takewhile(lambda f: data not in self.reduced.get(id(f), ()), common))    # noqa: B023
             if common:
                 out.at.setdefault(id(common[-1]), []).append(buffer)
                 out.placed.add(id(buffer))
