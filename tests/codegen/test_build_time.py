@@ -12,6 +12,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.codegen.llvm import llvm_ir
 from tilewright.schedule.analysis import accesses
+from tilewright.script import from_source
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Call, StringImm, Var
 from tilewright.tir.stmt import Store, loop
@@ -130,3 +131,21 @@ def test_a_chain_of_conditions_is_followed_once(monkeypatch):
     last = np.minimum(x, count) - 1
     i = np.arange(64)
     np.testing.assert_array_equal(out, np.where(last >= 0, x[(i * last) % 64], x))
+
+
+def test_a_chain_of_steps_at_the_level_of_quick_builds():
+    """LLVM's code generator orders the terms of each sum in a long chain anew, so nothing writes such chains out."""
+    f = built(lambda: tw.build(from_source("""@T.prim_func
+def chain(A: T.Buffer((4,), "int32"), Q: T.Buffer((8,), "int32"), C: T.Buffer((8, 4), "int32")):
+    for i in T.unroll(8):
+        for j, k, l in T.grid(4, 8, 8):
+            with T.block("C"):
+                v, w, x, y = T.axis.remap("SSRR", [i, j, k, l])
+                with T.init():
+                    C[v, w] = w + Q[v]
+                C[v, w] = C[v, w] + (T.if_then_else(A[Q[v] % 4] >= -2, 7, y) + Q[w])
+"""), target="llvm -opt-level=1"))
+    a, q, c = np.array([-9, 3, -9, 3], "int32"), np.arange(8, dtype="int32"), np.empty((8, 4), "int32")
+    f(a, q, c)
+    steps = np.where(a[q % 4] >= -2, 8 * 7, 28)[:, None]
+    np.testing.assert_array_equal(c, q[:4] + q[:, None] + 8 * steps + 64 * q[:4])

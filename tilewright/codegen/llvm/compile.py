@@ -74,7 +74,7 @@ def _through_passes(text: str, target: CpuTarget, imports: Sequence[str]) -> llv
     if level == 0:
         return module
     options = llvm.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = level >= 2
+    options.loop_vectorization = options.loop_unrolling = level >= 2
     options.slp_vectorization = level >= 2 and not _converts_unsigned(text)
     options.loop_interleaving = not _chooses_by_branches(text)
     _run_passes(module, target, options)
