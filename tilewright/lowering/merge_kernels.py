@@ -12,6 +12,7 @@ from tilewright.lowering.walking import map_stmts, statements, uses_any
 from tilewright.schedule.analysis.accesses import Collector, Touch
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, Var
+from tilewright.tir.shared_work import is_shared
 from tilewright.tir.stmt import SERIAL, THREAD_BINDING, Allocate, Evaluate, For, PrimFunc, Seq, Stmt, seq
 
 
@@ -59,7 +60,7 @@ def _entered(loop: For, analyzer: Analyzer) -> _Host:
     What is allocated in the loop becomes each thread's own, since no thread reads there what another one writes.
     """
     allocated, body = [], loop.body
-    while isinstance(body, Allocate) and not body.buffer.scope.startswith("shared"):
+    while isinstance(body, Allocate) and not is_shared(body.buffer):
         allocated.append(body)
         body = body.body
     if isinstance(body, Seq):

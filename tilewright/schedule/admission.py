@@ -17,8 +17,8 @@ def admit(func: PrimFunc) -> None:
     """Raises ScheduleError, with the place marked, for a function of which primitives could change the meaning.
 
     They take the domain of an axis for all that its block computes, buffers of different names for different memory in
-    a block that holds others, and what annotations and the extents, strides and
-    offsets of buffers say for the same wherever these stand.
+    a block that holds others, and what annotations and the extents, strides and offsets of buffers say for the same
+    wherever these stand.
     """
     block_root(func)
     for left in departures(func):

@@ -21,6 +21,7 @@ from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, Range
 from tilewright.tir.node import walk
+from tilewright.tir.shared_work import is_shared
 from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, is_thread_axis
 
 
@@ -28,7 +29,7 @@ def shared_between(buffer: Buffer, path: Iterable[Stmt], thread_tag: str = "") -
     """True when the iterations of the last loop of path, bound to thread_tag, see one and the same buffer, wherever it
     is used: shared memory, of which a block of threads has one, inside of the loops over these."""
     tags = (thread_tag, *(s.thread_tag for s in path if isinstance(s, For)))
-    return buffer.scope.startswith("shared") and any(map(is_thread_axis, tags))
+    return is_shared(buffer) and any(map(is_thread_axis, tags))
 
 
 def private_to_iterations(region: Region, buffer: Buffer) -> bool:
@@ -75,7 +76,7 @@ def _left_over(sch: Schedule, loop: For) -> Touch | None:
     path = sch.path_to(loop)
     around = [s for s in path if isinstance(s, For) and s is not loop and s.kind in (SERIAL, UNROLLED)]
     own = {b: None for b in _written_below(loop) if not shared_between(b, path)} if around else {}
-    outside = {s.loop_var for s in path if isinstance(s, For) and s is not loop}
+    outside = {s.loop_var for s in path[:-1] if isinstance(s, For)} if own else set()
     shown = {b for var, b, known in sch.own_values if var is loop.loop_var and outside <= known}
     own = {b: None for b in own if b not in shown and _used_only_in(sch, loop, b)}
     if not own:
