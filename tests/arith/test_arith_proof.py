@@ -44,6 +44,13 @@ def test_sums_divided_on_three_bits():
         assert not proof.prove(dtype, (some,), places=("value",)).differences
 
 
+def test_choices_in_an_index_on_three_bits():
+    """No type bounds what a branch computes there, nor the choice."""
+    choices = next(s for s in proof.SHAPES if s.name == "(x < c ? x op d : y) op e")
+    some = choices._replace(operators=(("min", "gt", "floordiv", "sub"), ("sub", "mul")))
+    assert not proof.prove("int3", (some,), places=("index",)).differences
+
+
 def replaced(request, table, name, wrong):
     """The law `name` of a table gives wrong(what it gave), until the test ends."""
     k = next(i for i, law in enumerate(table) if law.name == name)

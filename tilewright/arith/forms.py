@@ -200,11 +200,17 @@ def _type_bounds(ctx: Context, e: Expr) -> Bounds:
     if isinstance(e, Cast) and (dt.is_integer(e.value.dtype) or dt.is_bool(e.value.dtype)):
         lo, hi = dt.integer_range(e.value.dtype)
         return (lo, hi) if least <= lo and hi <= most else (least, most)
-    return UNBOUNDED if isinstance(e, Binary) and _is_index(ctx, e) else (least, most)
+    return UNBOUNDED if _is_index(ctx, e) else (least, most)
 
 
-def _is_index(ctx: Context, e: Binary) -> bool:
-    return ctx.in_place and ctx.is_plain(e) or form_of(ctx, e.a).exact and form_of(ctx, e.b).exact
+def _is_index(ctx: Context, e: Expr) -> bool:
+    """True for arithmetic that no type bounds, and for a choice of such."""
+    match e:
+        case Binary():
+            return ctx.in_place and ctx.is_plain(e) or form_of(ctx, e.a).exact and form_of(ctx, e.b).exact
+        case Call(op="if_then_else", args=(_, a, b)) | Select(_, a, b):
+            return _is_index(ctx, a) or _is_index(ctx, b)
+    return False
 
 
 _NODES: dict[type, Callable[[Context, Any], Linear]] = {Cast: _cast, Select: _select, Call: _call}
