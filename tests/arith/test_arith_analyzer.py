@@ -92,6 +92,18 @@ def test_proofs_about_symbolic_extents(an):
     assert not an.prove(outer * 32 + inner < N)
 
 
+def test_quotients_by_a_symbol_are_bounded_by_their_dividends():
+    an = Analyzer()
+    n, m, x, y = (Var(name) for name in "nmxy")
+    an.assume(all_of(n >= 1, m >= 1))
+    an.bind(x, 0, n)
+    an.bind(y, 0, m)
+    for goal in ((x * m + y) // n < m, (x + n - 1) // n <= 1, x * 2 // n < 2, (n * 4 - x) // n >= 3):
+        assert an.prove(goal), goal
+    for wrong in ((x * m + y) // n < m - 1, (x + n - 1) // n < 1, x * 2 // n < 1, (n * 4 - x) // n >= 4):
+        assert not an.prove(wrong), wrong
+
+
 def test_proofs_about_fused_loops(an):
     row, column = Var("row"), Var("column")
     an.bind(row, 0, N)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright import graph
-from tilewright.graph import SGD, Adam, Executor, Momentum, Update, gradients, parameter, placeholder
+from tilewright.graph import SGD, Adam, Executor, Momentum, Update, gradients, parameter, placeholder, planner
 from tilewright.graph.memory import Lifetime, plan_memory
 from tilewright.graph.value import topological
 from tilewright.support.errors import GraphError
@@ -61,6 +61,20 @@ def test_an_update_that_reads_its_parameter_elsewhere_is_not_done_in_place():
     p = parameter("p", a)
     Executor([], [Update(p, graph.matmul(p, p))]).run()
     np.testing.assert_allclose(p.data.numpy(), a.astype("float64") @ a, rtol=1e-4, atol=1e-5)
+
+
+def test_parameters_that_take_each_others_values():
+    a, b = f32(5, 5), f32(5, 5)
+    p, q = parameter("p", a), parameter("q", b)
+    updates = [Update(p, q * 2.0), Update(q, p * 3.0)]
+    _, kernels, _ = planner.arrange(planner.normalize([], updates), {}, fused=True)
+    assert [len(k.values) for k in kernels] == [1, 1, 1, 1]          # two values, and their copies
+    step = Executor([], updates)
+    for _ in range(2):
+        step.run()
+        a, b = b * 2, a * 3
+        np.testing.assert_array_equal(p.data.numpy(), a)
+        np.testing.assert_array_equal(q.data.numpy(), b)
 
 
 def reference_step(kind, p, g, state):
