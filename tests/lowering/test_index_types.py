@@ -86,3 +86,56 @@ def far(a: T.handle, B: T.Buffer((8,), "float32")):
 ''')
     flat = str(lower(f))
     assert "T.int64" in flat and str(1073741823 * 8) in flat.replace("_", ""), flat
+
+
+@pytest.mark.parametrize("compare, limit", [("<", 6_600_000), ("<=", 6_619_135), (">", 2**31 - 1), (">=", 2**31 - 1),
+                                            ("==", 65537 * 32768 - 2**32), ("!=", 65537 * 32768 - 2**32)])
+def test_conditions_of_blocks_are_exact(compare, limit):
+    """Their sides leave int32: in it, some of them would compare the other way round."""
+    i, j = np.ogrid[:40000, :2]
+    f = from_source(f'''@T.prim_func
+def some(n: T.int32, B: T.Buffer((40000, 2), "int32")):
+    for i, j in T.grid(40000, 2):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            T.where(i * 65537 + j * 65535 {compare} n)
+            B[v, w] = 1
+''')
+    assert "T.int64(65537)" in str(lower(f))              # LLVM may do right without, by chance
+    out = np.zeros((40000, 2), "int32")
+    tw.build(f)["some"](limit, out)
+    want = eval(f"i * 65537 + j * 65535 {compare} {limit}", {"i": i, "j": j})
+    np.testing.assert_array_equal(out, want)
+
+
+def test_a_divisor_that_becomes_zero_in_a_copy_of_the_loop():
+    f = from_source('''@T.prim_func
+def by(A: T.Buffer((4, 3), "int32"), B: T.Buffer((4, 3), "int32")):
+    for k in T.unroll(3):
+        B[0, k] = A[0, k] // k
+        B[1, k] = A[1, k] % k
+        B[2, k] = T.truncdiv(A[2, k], k)
+        B[3, k] = T.truncmod(A[3, k], k)
+''')
+    a = np.full((4, 3), -7, "int32")
+    agree(f, [a, a], np.array([[0, -7, -4], [0, 0, 1], [0, -7, -3], [0, 0, -1]], "int32"))
+
+
+def test_a_window_whose_place_is_data_that_changes():
+    """The elements of S that are read are not those that X[0] said when they were written."""
+    f = from_source('''@T.prim_func
+def shifted(A: T.Buffer((4,), "int32"), X: T.Buffer((1,), "int32"), B: T.Buffer((3,), "int32")):
+    S = T.alloc_buffer((16,), "int32", scope="local")
+    for j in range(4):
+        with T.block("S"):
+            v = T.axis.spatial(4, j)
+            S[X[0] + v] = A[v]
+    with T.block("X"):
+        X[0] = X[0] + 1
+    for j in range(3):
+        with T.block("B"):
+            v = T.axis.spatial(3, j)
+            B[v] = S[X[0] + v]
+''')
+    a = np.array([5, 6, 7, 8], "int32")
+    agree(f, [a, np.array([9], "int32"), np.zeros(3, "int32")], a[1:])

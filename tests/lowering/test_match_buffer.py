@@ -7,8 +7,9 @@ import pytest
 import tilewright as tw
 from tilewright.lowering.lower_match_buffer import lower_match_buffer
 from tilewright.lowering.pipeline import lower
+from tilewright.script import from_source
 from tilewright.script import tir as T
-from tilewright.support.errors import CallError, LowerError
+from tilewright.support.errors import CallError, CodegenError, LowerError
 from tilewright.tir import interp
 from tilewright.tir.expr import IntImm
 from tilewright.tir.node import rewrite
@@ -147,3 +148,19 @@ def test_an_offset_that_is_no_multiple_of_its_factor():
                 for i in range(2):
                     C[i] = V[i]
         lower_match_buffer(shifted)
+
+
+def test_a_constant_offset_of_a_parameter_is_not_lost():
+    """A call gives the address of element 0, so native code refuses it, with views in the function as without."""
+    func = from_source("""@T.prim_func
+def rows(a: T.handle, C: T.Buffer((4, 8), "int32")):
+    A = T.match_buffer(a, (4, 8), "int32", elem_offset=4)
+    for i in range(4):
+        with T.block("row"):
+            v = T.axis.spatial(4, i)
+            c = T.match_buffer(C[v, 0:8], (8,), "int32", offset_factor=1)
+            for j in range(8):
+                c[j] = A[v, j]
+""")
+    with pytest.raises(CodegenError, match="parameter A has the elem_offset 4"):
+        tw.build(func)

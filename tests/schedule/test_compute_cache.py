@@ -15,7 +15,9 @@ from tests.schedule.compute_support import (
 )
 from tilewright import te
 from tilewright.schedule import Schedule
+from tilewright.script import from_source
 from tilewright.te.prim_func import create_prim_func
+from tilewright.tir import interp
 
 
 def test_cache_write_moves_the_reduction():
@@ -169,3 +171,23 @@ def test_refusals():
     refuses(sch, lambda: sch.cache_write(c, 0, "local"), "before decompose_reduction")
     sch.cache_read(sch.get_block("D"), "C", "local")
     check(sch, matmul_bias(), matmul_bias_reference, (20, 13), (13, 18))
+
+
+def test_a_copy_has_nothing_to_do_with_what_else_its_reader_reads():
+    """The writer of A writes D too, after the reader has read that: this says nothing about a copy of A."""
+    sch = Schedule(from_source("""@T.prim_func
+def main(X: T.Buffer((9,), "int32"), D: T.Buffer((9,), "int32"), C: T.Buffer((8,), "int32")):
+    A = T.alloc_buffer((9,), "int32")
+    for i in range(8):
+        with T.block("A"):
+            v = T.axis.spatial(8, i)
+            A[v] = X[v]
+            D[v] = X[v] * 2
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = A[v] + D[v + 1]
+"""))
+    sch.cache_read("C", [r.buffer.name for r in sch.get(sch.get_block("C")).reads].index("A"), "local")
+    x, d, out = np.arange(9, dtype="int32"), np.full(9, 100, "int32"), np.zeros(8, "int32")
+    interp.run(sch.func, x, d, out)
+    np.testing.assert_array_equal(out, x[:8] + 100)

@@ -31,8 +31,6 @@ _LEAVES = (IntImm, FloatImm, StringImm)
 def fold_binary(op: str, a: Expr, b: Expr) -> Expr:
     """`a op b` on operands of one dtype, folded where both are constants or one is neutral."""
     if type(a) is IntImm or type(b) is IntImm or BINARY[op].logical:
-        if type(b) is IntImm and b.value == 0 and op in ("floordiv", "floormod", "truncdiv", "truncmod"):
-            return Binary(op, a, b)
         return binary(op, a, b)
     return Binary(op, a, b)
 
