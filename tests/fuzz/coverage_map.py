@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -55,12 +56,21 @@ def key_of(test_file: str) -> str:
 
 
 def make(folder: Path, test_file: str, root: Path = ROOT, limit: float = 1200) -> None:
-    """Write the database and the times of a test file, unless they are there, in a process of its own."""
+    """Write the database and the times of a test file, unless they are there, in a process of its own.
+
+    Raises subprocess.TimeoutExpired after `limit` seconds, when all of its processes have been ended.
+    """
     if (folder / f"{key_of(test_file)}.json").exists():
         return
-    subprocess.run([sys.executable, "-m", "tests.fuzz.coverage_map", "--one", str(folder), test_file], cwd=root,
-                   timeout=limit, check=True, stdout=subprocess.DEVNULL,
-                   env={**os.environ, "PYTHONPATH": _path(root), "TILEWRIGHT_CACHE": "0"})
+    command = [sys.executable, "-m", "tests.fuzz.coverage_map", "--one", str(folder), test_file]
+    process = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, start_new_session=True,
+                               env={**os.environ, "PYTHONPATH": _path(root), "TILEWRIGHT_CACHE": "0"})
+    try:
+        if process.wait(limit):
+            raise subprocess.CalledProcessError(process.returncode, command)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
 
 
 def run_one(folder: Path, test_file: str, root: Path = ROOT) -> None:
@@ -133,8 +143,11 @@ def main(folder: Path, files: tuple[str, ...], one: bool) -> None:
         return
     every = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "tests").rglob("test_*.py"))
     for f in files or every:
-        make(folder, f)
-        print(f, flush=True)
+        try:
+            make(folder, f)
+            print(f, flush=True)
+        except subprocess.TimeoutExpired:
+            print(f"{f}: left out, it does not end under coverage", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import resource
 import statistics
 import sys
@@ -15,7 +16,7 @@ import click
 
 from .kinds.table import SHARES, describe, kind_of
 from .pool import Drawn, check_programs
-from .schedules import MOVES, PRIMITIVES
+from .schedules import FAVOURED, MOVES, PRIMITIVES
 
 
 class Summary:
@@ -97,13 +98,18 @@ def run_programs(programs: Iterable[Drawn], jobs: int, limit: float, progress: b
 @click.option("--jobs", default=2, show_default=True, help="Processes.")
 @click.option("--limit", default=120.0, show_default=True, help="Seconds for one program.")
 @click.option("--seconds", default=math.inf, help="Begin no more programs after so many seconds.")
+@click.option("--favour", default="", help="Primitives, by commas, that half of all moves of schedules are drawn from.")
 @click.option("--first", is_flag=True, help="Stop at the first failure.")
 @click.option("--details/--no-details", default=True, show_default=True,
               help="Print program and trace of each failure.")
 @click.option("--out", default="", help="File that receives the reports, one line of JSON each.")
-def main(programs: int, seed: int, kind: str | None, jobs: int, limit: float, seconds: float, first: bool,
-         details: bool, out: str) -> None:
+def main(programs: int, seed: int, kind: str | None, jobs: int, limit: float, seconds: float, favour: str,
+         first: bool, details: bool, out: str) -> None:
     """Check random programs; exit status 1 when one is wrong."""
+    unknown = [name for name in filter(None, favour.split(",")) if name not in (*PRIMITIVES, *MOVES)]
+    if unknown:
+        raise click.BadParameter(f"no schedule is drawn with {', '.join(unknown)}", param_hint="--favour")
+    os.environ[FAVOURED] = favour                          # also for the processes that check programs
     start = time.time()
     seeds = range(seed, seed + programs)
     summary = run_programs(((kind or kind_of(s), s) for s in seeds), jobs, limit, True, seconds, first)

@@ -1,6 +1,7 @@
 """Random calls of schedule primitives, as data: an action names blocks, and loops by their position around a block."""
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +18,7 @@ PRIMITIVES = ("split", "fuse", "reorder", "parallel", "vectorize", "unroll", "bi
               "decompose_reduction", "annotate")
 TAGS = ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y", "vthread")
 SCOPES = ("local", "shared", "global")
+FAVOURED = "FUZZ_FAVOURED"                             # variable of the environment: primitives for half of all moves
 MOST_COPIES = 64                                       # of a statement, through unrolled and vectorized loops
 
 Action = tuple[Any, ...]                               # (primitive, arguments...); a loop is (block name, position)
@@ -143,6 +145,9 @@ class Chooser:
                 "transform_layout": 1}
         weights = late if self.late else early
         weights |= {name: m.late if self.late else m.early for name, m in MOVES.items()}
+        favoured = os.environ.get(FAVOURED)
+        if favoured and rng.random() < 0.5:
+            weights = dict.fromkeys(favoured.split(","), 1)
         primitive = rng.choices(list(weights), list(weights.values()))[0]
         if primitive in MOVES:
             return MOVES[primitive].draw(self, sch, names)
