@@ -10,7 +10,8 @@ import llvmlite.binding as llvm
 import ml_dtypes
 import numpy as np
 
-from tilewright.codegen.llvm import compile_object, compile_text, kernel_layout
+from tilewright.codegen.layout import kernel_layout
+from tilewright.codegen.llvm import compile_object, compile_text
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, decl_buffer
 from tilewright.tir.conversion import convert

@@ -11,7 +11,8 @@ import pytest
 from kernels import HOST, flat, ramp, vector, view
 
 from tilewright import runtime
-from tilewright.codegen.llvm import compile_object, kernel_layout
+from tilewright.codegen.layout import kernel_layout
+from tilewright.codegen.llvm import compile_object
 from tilewright.runtime.module import Module
 from tilewright.support.errors import CallError
 from tilewright.te.math import call_packed

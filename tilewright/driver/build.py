@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import llvmlite
-
 import tilewright
 from tilewright import te
-from tilewright.codegen import llvm
+from tilewright.codegen.layout import kernel_layout
+from tilewright.codegen.registry import back_end
 from tilewright.driver.lower import Input, check_listed, check_name, check_target, common_target, functions
 from tilewright.lowering import lower as run_passes
 from tilewright.lowering.pass_context import Options, current_options
@@ -33,8 +32,8 @@ from tilewright.tir.printer import show
 
 @functools.cache
 def compiler_digest() -> bytes:
-    """A hash of the compiler's own source and of the libraries that decide what code it makes."""
-    h = hashlib.sha256(f"{llvmlite.__version__} {tilewright.__version__}".encode())
+    """A hash of the compiler's own source."""
+    h = hashlib.sha256(tilewright.__version__.encode())
     for name, size, changed in sorted(_sources(str(Path(tilewright.__file__).parent))):
         h.update(f"{name} {size} {changed}\n".encode())
     return h.digest()
@@ -60,8 +59,8 @@ def cache_key(what: bytes | str, target: Target, options: Options | None = None)
     if settings is None:
         return None
     h = hashlib.sha256(compiler_digest())
-    h.update(repr((target.triple, target.mcpu, target.features, target.opt_level, config.get("STRICT_MATH"),
-                   settings)).encode())
+    h.update(repr((target.kind, back_end(target).version, target.triple, target.mcpu, target.features,
+                   target.opt_level, config.get("STRICT_MATH"), settings)).encode())
     h.update(what if isinstance(what, bytes) else what.encode())
     return h.hexdigest()
 
@@ -103,19 +102,20 @@ def generate(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = N
              options: Options | None = None) -> bytes:
     """The cache entry of one function in block form: its object and signature."""
     flat = flatten(func, target, alias, options)
-    return Compiled(llvm.kernel_layout(flat).signature, llvm.compile_object([flat], target)).to_bytes()
+    return Compiled(kernel_layout(flat).signature, back_end(target).image([flat], target)).to_bytes()
 
 
 def flatten(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = None,
             options: Options | None = None) -> PrimFunc:
-    """The flat form of a function in block form, as code generation for a CPU takes it."""
+    """The flat form of a function in block form, as the back end of the target takes it."""
+    end = back_end(target)
     bound = next((n for n in walk(func.body) if isinstance(n, For) and n.kind == THREAD_BINDING
                   and not n.thread_tag.startswith("vthread")), None)
-    if bound is not None:
+    if bound is not None and not end.threads:
         raise LowerError(with_hint(
             f"{func.name}: loop {bound.loop_var.name} is bound to {bound.thread_tag}, but the target {target} has no "
             f"GPU threads\n\n{show(func, (bound,))}", "use parallel and vectorize on a CPU"))
-    return merge_parameters(llvm.with_imports(run_passes(func, target, options=options), func), alias or {})
+    return merge_parameters(end.finished(run_passes(func, target, options=options), func), alias or {})
 
 
 def merge_parameters(func: PrimFunc, alias: Mapping[int, int]) -> PrimFunc:
@@ -205,11 +205,13 @@ def module(parts: Sequence[Part], target: Target, aliases: Mapping[str, str] | N
     def flat() -> list[PrimFunc]:
         return [flatten(part.make(), target, options=part.options) for part in parts]
 
-    sources = {"ll": lambda: llvm.llvm_ir(flat(), target), "s": lambda: llvm.assembly(flat(), target),
-               "tir": lambda: "\n\n".join(map(show, flat()))}
+    end = back_end(target)
+    sources: dict[str, Callable[[], str]] = {form: (lambda text=text: text(flat(), target))  # type: ignore[misc]
+                                             for form, text in end.sources.items()}
+    sources["tir"] = lambda: "\n\n".join(map(show, flat()))
     return Module([c.data for c in compiled], {c.signature.name: c.signature for c in compiled},
                   compiled[0].signature.name, target.triple, sources,
-                  lambda others: llvm.standalone_object(flat(), target, others), aliases,
+                  lambda others: end.standalone(flat(), target, others), aliases,
                   {c.signature.name: part.definition for c, part in zip(compiled, parts)})
 
 
@@ -222,5 +224,5 @@ def compile_kernel(func: PrimFunc, target: Target, rules: bool, alias: Mapping[i
 
 
 def compile_text(text: str, target: Target) -> bytes:
-    """The object of LLVM IR text."""
-    return cached(cache_key(text, target), lambda: llvm.compile_text(text, target))
+    """The object of text in the language of the target's back end: LLVM IR for "llvm"."""
+    return cached(cache_key(text, target), lambda: back_end(target).image_of_text(text, target))

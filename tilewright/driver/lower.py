@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 from tilewright import te
+from tilewright.codegen.registry import back_end
 from tilewright.lowering import lower as run_passes
 from tilewright.lowering.link_calls import link
 from tilewright.runtime import Module
@@ -139,9 +140,7 @@ def common_target(given: Mapping[str, PrimFunc], default: Target) -> Target:
 
 
 def check_target(spec: str | Target | None) -> Target:
-    """The target, when code can be generated for it. Raises TargetError."""
+    """The target, when there is a back end for it. Raises TargetError."""
     resolved = resolve_target(spec)
-    if resolved.kind != "llvm":
-        raise TargetError(with_hint(f"there is no code generation for {resolved.kind!r} yet",
-                                    'build for "llvm", or look at the loops with lower(..., simple_mode=True)'))
+    back_end(resolved)
     return resolved

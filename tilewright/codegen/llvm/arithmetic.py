@@ -4,9 +4,9 @@ from __future__ import annotations
 from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, constant_of, emits
 from tilewright.codegen.llvm.index import index, is_pure_index, natural_value
 from tilewright.codegen.llvm.mathlib import math_helper
-from tilewright.codegen.llvm.queries import depends_on_data, reads_memory
 from tilewright.codegen.llvm.small_floats import round_small
 from tilewright.codegen.llvm.types import register_type, with_element, with_zero
+from tilewright.codegen.queries import depends_on_data, reads_memory
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Binary, Broadcast, IntImm, Let, Not, Ramp, Select

@@ -10,9 +10,9 @@ from tilewright.codegen.llvm.faults import leave_unless, readable
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.mathlib import MATH, math_helper
 from tilewright.codegen.llvm.memory import address, flat_index
-from tilewright.codegen.llvm.queries import reads_memory
 from tilewright.codegen.llvm.small_floats import round_small
 from tilewright.codegen.llvm.types import register_type
+from tilewright.codegen.queries import reads_memory
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.assertion import failure

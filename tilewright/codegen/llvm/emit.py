@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilewright.codegen.layout import KernelLayout, kernel_layout
 from tilewright.codegen.llvm import (  # noqa: F401  (they fill the tables)
     arithmetic,
     calls,
@@ -16,7 +17,6 @@ from tilewright.codegen.llvm import (  # noqa: F401  (they fill the tables)
 )
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.llvm.context import FunctionEmitter
-from tilewright.codegen.llvm.layout import KernelLayout, kernel_layout
 from tilewright.codegen.llvm.packed import define_packed
 from tilewright.codegen.llvm.parallel import pointer_attributes
 from tilewright.codegen.llvm.types import register_type

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.index import index
-from tilewright.codegen.llvm.queries import depends_on_data, nodes
 from tilewright.codegen.llvm.types import register_type
+from tilewright.codegen.queries import depends_on_data, nodes
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Ramp, Var

@@ -1,9 +1,9 @@
 """The packed entry of a kernel: `__tvm_ffi_NAME`, callable through apache-tvm-ffi."""
 from __future__ import annotations
 
+from tilewright.codegen.layout import KernelLayout
 from tilewright.codegen.llvm.builder import LIKELY, ModuleBuilder, bytes_literal
 from tilewright.codegen.llvm.context import FunctionEmitter
-from tilewright.codegen.llvm.layout import KernelLayout
 from tilewright.codegen.llvm.small_floats import from_memory
 from tilewright.codegen.llvm.types import memory_type, register_type
 from tilewright.runtime.signature_table import encode

@@ -8,8 +8,8 @@ from tilewright.codegen.llvm.index import greatest, index, range_of_loop
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.packed_calls import emit_call_packed
 from tilewright.codegen.llvm.parallel import emit_parallel
-from tilewright.codegen.llvm.queries import depends_on_data
 from tilewright.codegen.llvm.types import memory_type
+from tilewright.codegen.queries import depends_on_data
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from tilewright.codegen.llvm.queries import reads_memory
+from tilewright.codegen.queries import reads_memory
 from tilewright.lowering.affine import split_linear
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Binary, Broadcast, Call, IntImm, Select

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.codegen.llvm.queries import nodes
+from tilewright.codegen.queries import nodes
 from tilewright.runtime.signature import OPERATORS, Dim, Param, Signature
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.support.names import NameSupply
