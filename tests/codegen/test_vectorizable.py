@@ -56,9 +56,10 @@ def test_a_loop_along_which_a_short_window_slides_becomes_vectors(taps, inside):
     assert count(r"vfmadd\w*ps.*zmm") >= taps and count("gather") == 0
 
 
-def test_pixels_of_three_channels_become_vectors():
-    x = te.placeholder((64, 64, 3), name="X")
-    y = te.compute((64, 64, 3), lambda i, j, c: x[i, j, c] * 2.0, name="Y")
+@pytest.mark.parametrize("channels", (3, 4))
+def test_pixels_of_a_few_channels_become_vectors(channels):
+    x = te.placeholder((64, 64, channels), name="X")
+    y = te.compute((64, 64, channels), lambda i, j, c: x[i, j, c] * 2.0, name="Y")
     assert instructions(te.create_schedule(y.op), [x, y])(r"vaddps.*zmm|vmulps.*zmm")
 
 

@@ -489,3 +489,13 @@ def test_random_programs():
     for seed in range(7000, 7030):
         program = random_program(seed)
         fuzz.check_schedule(program, apply_rules(program.function(), TARGET), fuzz.Report(seed), str(TARGET))
+
+
+@pytest.mark.parametrize("n, m, parallel", [(300, 500, True), (3, 5, False)])
+def test_threads_share_each_step_of_a_scan_that_is_large_enough(n, m, parallel):
+    x, s = te.placeholder((6, n, m), name="X"), te.placeholder((6, n, m), name="S")
+    init = te.compute((1, n, m), lambda _, i, j: x[0, i, j], name="I")
+    update = te.compute((6, n, m), lambda t, i, j: s[t - 1, i, j] * 0.5 + x[t, i, j], name="U")
+    func = te.create_prim_func([x, te.scan(init, update, s, inputs=[x], name="R")])
+    text = str(apply_rules(func, tw.target("llvm -num-cores=2")).func)
+    assert ("T.parallel(" in text[text.index("R_idx"):]) is parallel
