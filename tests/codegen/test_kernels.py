@@ -415,3 +415,20 @@ def f(a: T.handle, b: T.handle):
         a, b = np.arange(m, dtype="int64") ** 2, np.full(m, -1, "int64")
         f(a, b)
         np.testing.assert_array_equal(b, np.where(np.arange(m) % 3 == 0, a[np.arange(m) * 2 % m], -1))
+
+
+@pytest.mark.parametrize("dtype, size, type_", [("float32", 16, "float"), ("int8", 24, "i8"), ("float64", 5, "double")])
+def test_a_small_buffer_takes_no_more_of_the_stack_than_it_needs(dtype, size, type_) -> None:
+    func = from_source(f"""@T.prim_func
+def copy(A: T.Buffer(({size},), "{dtype}"), B: T.Buffer(({size},), "{dtype}")):
+    S = T.alloc_buffer(({size},), "{dtype}")
+    for i in range({size}):
+        with T.block("S"):
+            v = T.axis.spatial({size}, i)
+            S[v] = A[v]
+    for i in range({size}):
+        with T.block("B"):
+            v = T.axis.spatial({size}, i)
+            B[v] = S[{size - 1} - v]
+""")
+    assert f"alloca [{size} x {type_}], align 64" in llvm_ir([lower(func)], HOST)

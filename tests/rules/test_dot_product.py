@@ -67,6 +67,15 @@ def test_checked_builds(types, target, monkeypatch):
         np.testing.assert_array_equal(got, a.astype("float64") @ b.astype("float64"))
 
 
+def test_a_diagonal_is_no_matrix():
+    a, b = te.placeholder((5, 8, 8), "int8", name="A"), te.placeholder((8, 16), "int8", name="B")
+    k = te.reduce_axis((0, 8), name="k")
+    c = te.compute((5, 16), lambda i, j: te.sum(a[i, k, k].astype("int32") * b[k, j].astype("int32"), axis=k), name="C")
+    x, y, out = extremes("int8", (5, 8, 8)), extremes("int8", (8, 16), 1), np.zeros((5, 16), "int32")
+    tw.compile([a, b, c])(x, y, out)
+    np.testing.assert_array_equal(out, np.einsum("ikk,kj->ij", x.astype(int), y.astype(int)))
+
+
 def test_sums_wrap():
     """2**31 and more: as int32 arithmetic does, with and without the compensation."""
     k = 65536 * 4
