@@ -95,7 +95,14 @@ SPIN = """
     a[:] = 0
     if sys.argv[1] == "default":
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Timer(took / 4, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+    def interrupt():
+        while not a.any():                       # until the kernel has begun
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
     try:
         f(a, n)
     except KeyboardInterrupt:

@@ -17,6 +17,8 @@ _ASSEMBLY = re.compile(r"""^(?:module asm "|\s+(?:%\S+ = )?(?:\w+ )*?(?:call|inv
 # what generated code calls and is called by, defined in the text: a function, a variable or an alias
 _OURS = re.compile(rf"^(?:define [^\n]*?)?@({'|'.join(native.EXPORTS)}|TVMFFI\w+|__tvm_ffi_\w+)(?:\(| = )",
                    re.MULTILINE)
+_ALIGNED = re.compile(r"^@[^\n]*, align (\d+)", re.MULTILINE)
+MOST_ALIGNMENT = 1 << 16                  # bytes, the largest page: an object file is filled up to it
 MOST_DATA = 1 << 30                       # bytes of the variables of a text: code reaches 2 GiB
 ANNOTATION = "pragma_import_llvm"
 ATTRIBUTE = "tilewright.import_llvm"      # of a flat function: its loops need not have survived
@@ -42,7 +44,7 @@ def link(module: llvm.ModuleRef, texts: Iterable[str]) -> None:
     """Add the definitions in texts to the module, for its own functions only.
 
     Raises CodegenError for what LLVM does not accept, for a symbol that is there already or that belongs to
-    Tilewright, and for variables of more than MOST_DATA bytes.
+    Tilewright, and for variables of more than MOST_DATA bytes, or of an alignment above MOST_ALIGNMENT.
     """
     for text in texts:
         try:
@@ -71,10 +73,15 @@ def link(module: llvm.ModuleRef, texts: Iterable[str]) -> None:
 
 def _require_harmless(other: llvm.ModuleRef) -> None:
     """Raise CodegenError for names that generated code relies on, and for more data than a process can load."""
-    taken = _OURS.search(str(other))
+    printed = str(other)
+    taken = _OURS.search(printed)
     if taken:
         raise CodegenError(with_hint(f"{ANNOTATION}: the text defines {taken[1]}, which is a name of Tilewright's own",
                                      "give it another name; it may declare and call this one"))
+    alignment = max(map(int, _ALIGNED.findall(printed)), default=1)
+    if alignment > MOST_ALIGNMENT:
+        raise CodegenError(f"{ANNOTATION}: a variable of the text has an alignment of {alignment} bytes, more than "
+                           f"{MOST_ALIGNMENT}")
     layout = llvm.create_target_data(other.data_layout)
     size = sum(layout.get_abi_size(v.global_value_type) for v in other.global_variables if not v.is_declaration)
     if size > MOST_DATA:
