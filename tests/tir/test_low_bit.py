@@ -1,6 +1,7 @@
 """Casts that saturate, and 4-bit integers in pairs, on all values."""
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -126,3 +127,12 @@ def test_only_integers_are_packed():
         te.pack_int4(1, Var("x", "float32"))
     with pytest.raises(IRError, match="pack_int4: x is bool, not an integer"):
         te.pack_int4(Var("x", "bool"), 1)
+
+
+@pytest.mark.parametrize("dtype", dt.SMALL_FLOATS)
+def test_constants_are_rounded_once_up_to_the_largest(dtype):
+    form, kind = dt.SMALL_FLOATS[dtype], dt.numpy_dtype(dtype).type
+    assert form.largest == float(ml_dtypes.finfo(kind).max)
+    step = form.largest - float(np.nextafter(kind(form.largest), kind(0)))
+    for x in (form.largest, form.largest + step * 0.49, form.largest + step, form.largest / 3, -form.largest):
+        np.testing.assert_equal(form.nearest(x), float(np.float64(x).astype(kind)))
