@@ -93,8 +93,8 @@ SPIN = """
         took = time.monotonic() - start
     want = a.copy()
     a[:] = 0
-    if sys.argv[1] == "default":
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # who starts the tests in the background leaves SIGINT ignored
+    signal.signal(signal.SIGINT, signal.SIG_DFL if sys.argv[1] == "default" else signal.default_int_handler)
 
 
     def interrupt():
