@@ -219,11 +219,14 @@ _NODES: dict[type, Callable[[Context, Any], Linear]] = {Cast: _cast, Select: _se
 def simplify_children(ctx: Context, e: Expr) -> Any:
     """e with its children simplified, each as what it is there: an index or a value (see `tir.places`)."""
     place = ctx.in_place
-    if isinstance(e, Call) and e.op == "if_then_else":
+    if isinstance(e, Select) or isinstance(e, Call) and e.op == "if_then_else":
+        parts = (e.condition, e.a, e.b) if isinstance(e, Select) else e.args
         with ctx.places(False):
-            condition: Any = ctx.simplify(e.args[0])
-        args = (condition, *map(ctx.simplify, e.args[1:]))
-        return e if all(map(is_, args, e.args)) else e.replace(args=args)
+            condition: Any = ctx.simplify(parts[0])
+        new = (condition, *map(ctx.simplify, parts[1:]))
+        if all(map(is_, new, parts)):
+            return e
+        return Select(*new) if isinstance(e, Select) else e.replace(args=new)
     if isinstance(e, Call):
         place = e.op in INDEXED
     elif isinstance(e, Let):

@@ -92,7 +92,7 @@ class _Planner:
             common = self.paths.get(data, ())[len(self.born[data]) :]
             if buffer.scope.startswith("shared"):
                 common = tuple(takewhile(lambda f: not is_thread_loop(f), common))
-            common = tuple(takewhile(lambda f: data not in self.reduced.get(id(f), ()), common))    # noqa: B023
+            common = self.undivided(data, common)
             if common:
                 out.at.setdefault(id(common[-1]), []).append(buffer)
                 out.placed.add(id(buffer))
@@ -104,6 +104,10 @@ class _Planner:
         out.reduced = {key: data - self.touched.get(key, set()) for key, data in self.reduced.items()}
         out.stored = self.stores
         return out
+
+    def undivided(self, data: int, loops: tuple[For, ...]) -> tuple[For, ...]:
+        """The loops around the first one whose threads reduce into data together."""
+        return tuple(takewhile(lambda f: data not in self.reduced.get(id(f), ()), loops))
 
     def statement(self, s: Node, loops: tuple[For, ...]) -> None:
         if isinstance(s, For) and s.kind in CONCURRENT:
