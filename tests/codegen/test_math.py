@@ -5,6 +5,7 @@ and special values.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 
 import mpmath
@@ -14,9 +15,11 @@ from kernels import HOST, Cpu, elementwise, load
 
 from tilewright.codegen.llvm import compile_text, feature_set
 from tilewright.codegen.llvm.builder import ModuleBuilder
+from tilewright.codegen.llvm.elementary import math_helper
 from tilewright.codegen.llvm.emit import attribute_groups
-from tilewright.codegen.llvm.mathlib import ULP
-from tilewright.codegen.llvm.mathlib.library import MATH, math_helper
+from tilewright.codegen.llvm.remainder import fmod_helper
+from tilewright.elementary import FUNCTIONS, ULP, formula
+from tilewright.tir import evaluate
 from tilewright.tir.arithmetic import intrinsic
 from tilewright.tir.dtype import with_lanes
 
@@ -102,6 +105,8 @@ DOMAIN = {
     "tan": (-50, 50),
     "atan": (-20, 20),
 }
+ARITY = {**{name: arity for name, (_, arity) in FUNCTIONS.items()}, "fmod": 2}
+BOUND = {**ULP, "fmod": (0.0, 0.0)}
 NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
 
 
@@ -110,8 +115,8 @@ def compiled(dtype: str, lanes: int, target: Cpu) -> dict[str, Callable[..., np.
     module = ModuleBuilder(features=feature_set(target))
     element, align = ("double", 8) if dtype == "float64" else ("float", 4)
     f = element if lanes == 1 else f"<{lanes} x {element}>"
-    for name, (_, arity) in MATH.items():
-        symbol = math_helper(module, name, f)
+    for name, arity in ARITY.items():
+        symbol = fmod_helper(module, f) if name == "fmod" else math_helper(module, name, f)
         loads = "".join(f"  %p{k} = getelementptr {element}, ptr %a{k}, i64 %i\n"
                         f"  %v{k} = load {f}, ptr %p{k}, align {align}\n" for k in range(arity))
         pointers = "".join(f"ptr %a{k}, " for k in range(arity))
@@ -131,10 +136,10 @@ done:
   ret void
 }}""")
     text = module.text() + attribute_groups(feature_set(target))
-    keep, address = load(compile_text(text, target), *(f"map_{name}" for name in MATH))
+    keep, address = load(compile_text(text, target), *(f"map_{name}" for name in ARITY))
 
     def caller(name: str) -> Callable[..., np.ndarray]:
-        arity = MATH[name][1]
+        arity = ARITY[name]
         kernel = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(
             address[f"map_{name}"]
         )
@@ -147,7 +152,12 @@ done:
             return out[:size]
         call.keep = keep  # type: ignore[attr-defined]
         return call
-    return {name: caller(name) for name in MATH}
+    return {name: caller(name) for name in ARITY}
+
+
+@functools.cache
+def without_fma(dtype: str) -> dict[str, Callable[..., np.ndarray]]:
+    return compiled(dtype, 4, Cpu("x86-64", triple=LINUX))
 
 
 def arguments(name: str, dtype: str, size: int) -> list[np.ndarray]:
@@ -156,7 +166,7 @@ def arguments(name: str, dtype: str, size: int) -> list[np.ndarray]:
     special = np.array([*SPECIAL, *(-x for x in SPECIAL)]).astype(dtype)
     def any_bits() -> np.ndarray:
         return rng.integers(0, np.iinfo(integer).max, size, dtype=integer, endpoint=True).view(dtype)
-    if MATH[name][1] == 1:
+    if ARITY[name] == 1:
         low, high = DOMAIN[name]
         if dtype == "float32" and high > 100:
             low, high = low / 7, high / 7
@@ -228,10 +238,24 @@ def test_error_bounds(target: str, dtype: str) -> None:
         got, want = function(*xs), exact(name, xs)
         error = errors(got, want)
         worst = int(np.argmax(error))
-        bound = ULP[name][dtype == "float64"]
+        bound = BOUND[name][dtype == "float64"]
         assert error[worst] <= bound + (slack if bound else 0), (
             f"{name}({', '.join(repr(float(x[worst])) for x in xs)}) = {float(got[worst])!r}, "
             f"exactly {want[worst]}: {float(error[worst]):.2f} ulp")
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_interpreter_runs_the_formula(name: str, dtype: str) -> None:
+    """As machine code without fused multiply-adds, bit for bit."""
+    f = formula(name, dtype)
+    e = f.expr()
+    xs = [x[np.random.default_rng(1).permutation(len(x))[:400]] for x in arguments(name, dtype, 300)]
+    got = np.array([evaluate(e, dict(zip(f.params, values))) for values in zip(*xs)], dtype)
+    want = without_fma(dtype)[name](*xs)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    integer = np.uint32 if dtype == "float32" else np.uint64
+    np.testing.assert_array_equal(got[~np.isnan(got)].view(integer), want[~np.isnan(got)].view(integer))
 
 
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16"))

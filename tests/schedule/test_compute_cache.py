@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.schedule.compute_support import (
     body_text,
@@ -191,3 +192,34 @@ def main(X: T.Buffer((9,), "int32"), D: T.Buffer((9,), "int32"), C: T.Buffer((8,
     x, d, out = np.arange(9, dtype="int32"), np.full(9, 100, "int32"), np.zeros(8, "int32")
     interp.run(sch.func, x, d, out)
     np.testing.assert_array_equal(out, x[:8] + 100)
+
+
+USE = """
+    for i, r in T.grid(8, {extent}):
+        with T.block("use"):
+            vi, vr = T.axis.remap("SR", [i, r])
+            C[vi] = S[vi]
+"""
+MAKE = """
+    for r{loop}, i in T.grid({extent}, 8):
+        with T.block("make"):
+            vi = T.axis.spatial(8, i)
+            S[vi] = A[vi]
+"""
+
+
+@pytest.mark.parametrize("extent, parts, legal", [
+    ("0", (USE, MAKE), False), ("n", (USE, MAKE), False), ("n", (MAKE, USE), False), ("3", (MAKE, USE), True)])
+def test_a_copy_reads_what_has_been_written_also_where_loops_have_no_iterations(extent, parts, legal):
+    """A reader that never runs may stand before the writer, and one of 0 times behind a writer of 0 times."""
+    func = from_source(
+        '@T.prim_func\ndef main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32"), n: T.int32):\n'
+        '    S = T.alloc_buffer((8,), "int32")\n' + "".join(p.format(extent=extent, loop="_0") for p in parts))
+    sch = Schedule(func)
+    if not legal:
+        refuses(sch, lambda: sch.cache_read(sch.get_block("use"), "S", "local"), "may not be written by then")
+        return
+    sch.cache_read(sch.get_block("use"), "S", "local")
+    out = np.zeros(8, "int32")
+    interp.run(sch.func, np.arange(8, dtype="int32"), out, 0)
+    np.testing.assert_array_equal(out, np.arange(8))

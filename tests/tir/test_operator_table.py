@@ -10,7 +10,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.codegen.llvm import emit  # noqa: F401  (fills the table of rules)
 from tilewright.codegen.llvm.context import CALLS
-from tilewright.codegen.llvm.mathlib import MATH
+from tilewright.elementary import FUNCTIONS
 from tilewright.script import tir as T
 from tilewright.script.namespace import lookup
 from tilewright.tir import dtype as dt
@@ -30,7 +30,7 @@ def test_a_function_of_numbers_is_complete(name):
     assert name in te.__all__ and te.math.FUNCTIONS[name].__doc__
     assert lookup(name) is getattr(T, name)
     assert row.kind != "math" or (row.evaluate is not None and row.operands == "float")
-    assert name in CALLS or row.llvm or name in MATH or row.expansion is not None
+    assert name in CALLS or row.llvm or name in FUNCTIONS or row.expansion is not None
     assert not (row.llvm and name in CALLS), "two ways to become code"
     wrong = "int32" if row.operands == "float" else "float32"
     call = intrinsic(name, *[Var("x", "float32" if wrong == "int32" else "int32")] * row.arity)

@@ -177,6 +177,8 @@ INTRINSICS: dict[str, Intrinsic] = {
     "pow": _math(math.pow, np.power, arity=2), "atan2": _math(math.atan2, arity=2),
     "hypot": _math(math.hypot, arity=2, expansion=_hypot),
     "fmod": _math(math.fmod, arity=2), "copysign": _math(math.copysign, arity=2, llvm="copysign"),
+    "ldexp": Intrinsic(2, "math", lambda k, x: math.ldexp(x, int(k)), lambda k, x: np.ldexp(x, int(k))),
+                                               # (k, x): x * 2**k for an integer k
     "fma": _math(lambda a, b, c: a * b + c, arity=3, llvm="fma"),
     "isnan": _predicate(), "isinf": _predicate(), "isfinite": _predicate(),
     "popcount": _bits(lambda dtype, x: _unsigned(x, dtype).bit_count(), "ctpop"),

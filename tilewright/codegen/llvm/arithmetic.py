@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, constant_of, emits
 from tilewright.codegen.llvm.index import index, is_pure_index, natural_value
-from tilewright.codegen.llvm.mathlib import math_helper
+from tilewright.codegen.llvm.remainder import remainder
 from tilewright.codegen.llvm.small_floats import round_small
 from tilewright.codegen.llvm.types import register_type, with_element, with_zero
 from tilewright.codegen.queries import depends_on_data, reads_memory
@@ -36,7 +36,7 @@ def emit_binary(fn: FunctionEmitter, e: Binary) -> str:
         sign = "s" if dt.is_signed(dtype) else "u"
         return fn.call(f"{sign}{op}", type_, ((type_, a), (type_, b)))
     if op in ("shl", "shr"):
-        return _shift(fn, op, a, b, dtype)
+        return _shift(fn, e, a, b)
     return _divide(fn, e, a, b)
 
 
@@ -59,7 +59,7 @@ def _float(fn: FunctionEmitter, op: str, a: str, b: str, dtype: str) -> str:
 def _float_floor(fn: FunctionEmitter, op: str, a: str, b: str, type_: str) -> str:
     """Python's // and %: the remainder takes the sign of b and is exact."""
     zero, mask = with_zero(type_), with_element(type_, "i1")
-    rest = fn.value(f"call {type_} {math_helper(fn.module, 'fmod', type_)}({type_} {a}, {type_} {b})")
+    rest = remainder(fn, a, b, type_)
     nonzero = fn.value(f"fcmp une {type_} {rest}, {zero}")
     rest_negative = fn.value(f"fcmp olt {type_} {rest}, {zero}")
     divisor_negative = fn.value(f"fcmp olt {type_} {b}, {zero}")
@@ -104,21 +104,22 @@ def _logical(fn: FunctionEmitter, e: Binary) -> str:
     return fn.effect(f"phi i1 [ {short}, %{left} ], [ {b}, %{after} ]")
 
 
-def _shift(fn: FunctionEmitter, op: str, a: str, b: str, dtype: str) -> str:
+def _shift(fn: FunctionEmitter, e: Binary, a: str, b: str) -> str:
     """Shifts by the width or more give 0 (-1 for a negative value shifted right), as in NumPy."""
-    type_, bits = register_type(dtype), dt.bits_of(dtype)
+    op, dtype, type_, bits = e.op, e.dtype, register_type(e.dtype), dt.bits_of(e.dtype)
+    amount = e.b.value if isinstance(e.b, Broadcast) else e.b
     arithmetic = op == "shr" and dt.is_signed(dtype)
     opcode = "shl" if op == "shl" else ("ashr" if arithmetic else "lshr")
-    if b.lstrip("-").isdigit() and 0 <= int(b) < bits:
+    if isinstance(amount, IntImm) and 0 <= amount.value < bits:
         return fn.value(f"{opcode} {type_} {a}, {b}")
     limit = constant_of(dtype, bits - 1)
     mask = with_element(type_, "i1")
     if arithmetic:
-        amount = fn.call("umin", type_, ((type_, b), (type_, limit)))
-        return fn.value(f"{opcode} {type_} {a}, {amount}")
+        held = fn.call("umin", type_, ((type_, b), (type_, limit)))
+        return fn.value(f"{opcode} {type_} {a}, {held}")
     inside = fn.value(f"icmp ule {type_} {b}, {limit}")
-    amount = fn.select(inside, mask, b, with_zero(type_), type_)
-    return fn.select(inside, mask, fn.value(f"{opcode} {type_} {a}, {amount}"), with_zero(type_), type_)
+    held = fn.select(inside, mask, b, with_zero(type_), type_)
+    return fn.select(inside, mask, fn.value(f"{opcode} {type_} {a}, {held}"), with_zero(type_), type_)
 
 
 def _divide(fn: FunctionEmitter, e: Binary, a: str, b: str) -> str:

@@ -6,13 +6,14 @@ import re
 from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.casts import convert
 from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, constant_of, emits
+from tilewright.codegen.llvm.elementary import elementary
 from tilewright.codegen.llvm.faults import leave_unless, readable
 from tilewright.codegen.llvm.index import index
-from tilewright.codegen.llvm.mathlib import MATH, math_helper
 from tilewright.codegen.llvm.memory import address, flat_index
 from tilewright.codegen.llvm.small_floats import round_small
-from tilewright.codegen.llvm.types import register_type
+from tilewright.codegen.llvm.types import register_type, with_element
 from tilewright.codegen.queries import reads_memory
+from tilewright.elementary import FUNCTIONS
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.assertion import failure
@@ -33,19 +34,11 @@ def emit_call(fn: FunctionEmitter, e: Call) -> str:
         return result
     if INTRINSICS[e.op].llvm:
         return _native(fn, e, *INTRINSICS[e.op].llvm)
-    if e.op in MATH:
-        return _math(fn, e)
+    if e.op in FUNCTIONS:
+        return round_small(fn, elementary(fn, e.op, register_type(e.dtype), [fn.expr(a) for a in e.args]), e.dtype)
     if INTRINSICS[e.op].expansion is not None:
         return fn.expr(expanded(e))
     raise CodegenError(f"{fn.name}: the function {e.op} has no machine code for a CPU")
-
-
-def _math(fn: FunctionEmitter, e: Call) -> str:
-    """An own function from `math`, a private function of the module that LLVM may inline."""
-    type_ = register_type(e.dtype)
-    symbol = math_helper(fn.module, e.op, type_)
-    arguments = ", ".join(f"{type_} {fn.expr(a)}" for a in e.args)
-    return round_small(fn, fn.value(f"call {type_} {symbol}({arguments})"), e.dtype)
 
 
 def _native(fn: FunctionEmitter, e: Call, name: str, *constants: str) -> str:
@@ -57,6 +50,16 @@ def _native(fn: FunctionEmitter, e: Call, name: str, *constants: str) -> str:
     if dt.is_float(source):
         return round_small(fn, value, e.dtype)
     return value if source == e.dtype else convert(fn, value, source, e.dtype)
+
+
+@emits(CALLS, "ldexp")
+def emit_ldexp(fn: FunctionEmitter, e: Call) -> str:
+    """x * 2**k for a k of 32 bits; longer ones are cut."""
+    (k, x), type_ = map(fn.expr, e.args), register_type(e.dtype)
+    exponents = with_element(type_, "i32")
+    if dt.bits_of(e.args[0].dtype) > 32:
+        k = fn.value(f"trunc {register_type(e.args[0].dtype)} {k} to {exponents}")
+    return fn.call("ldexp", type_, ((type_, x), (exponents, k)), mangled=(type_, exponents))
 
 
 @emits(CALLS, "abs")

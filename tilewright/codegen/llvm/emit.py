@@ -11,6 +11,7 @@ from tilewright.codegen.llvm import (  # noqa: F401  (they fill the tables)
     intrinsics,
     loads,
     packed_calls,
+    remainder,
     statements,
     stores,
     tables,

@@ -15,7 +15,9 @@ from tilewright.schedule.analysis.dataflow import (
 from tilewright.schedule.analysis.density import fills, ranges_of
 from tilewright.schedule.analysis.domains import Domains, Interval, domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own, cut, reading_domain
+from tilewright.schedule.analysis.mixed_radix import reach
 from tilewright.schedule.analysis.ordering import order
+from tilewright.schedule.analysis.parts import precedes
 from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
@@ -232,12 +234,27 @@ def require_written(sch: Schedule, buffer: Buffer, box: Sequence[Interval], cons
         for region in writer.block.writes:
             inner = inner_of(writer)
             if region.buffer is buffer and fills(writer, region, inner, place, box) and not beyond_domain(
-                    writer, place.analyzer) and not branches_of_its_own(sch.index, writer, after):
+                    writer, place.analyzer) and all(
+                        precedes(sch.index, writer, c) for c in consumers) and _runs(
+                        sch, writer, writer.iter_values, place, after):
                 return
-    if any(_reads_all(c, buffer, box, inner_of(c), place) and not branches_of_its_own(sch.index, c, after)
-           for c in consumers):
-        return
+    for c in consumers:
+        values = reach(c, inner_of(c), place.lets)[0]
+        read = [substitute(r.min, values) for region in c.block.reads if region.buffer is buffer for r in region.region]
+        if _reads_all(c, buffer, box, inner_of(c), place) and _runs(sch, c, read, place, after):
+            return
     legal(False, f"the copy would read elements of {buffer.name} that may not be written by then", *consumers)
+
+
+def _runs(sch: Schedule, realize: BlockRealize, exprs: Sequence[Expr], place: Place, after: Stmt) -> bool:
+    """True when the block runs in each iteration of the place, but where a loop of no iterations leaves exprs no value.
+
+    No condition is around it, and every other loop inside of the place has an iteration.
+    """
+    used = {n for e in exprs for n in walk(e)}
+    return not branches_of_its_own(sch.index, realize, after) and all(
+        loop.loop_var in used or loop.loop_var in place.loop_vars or place.analyzer.prove(binary("gt", loop.extent, 0))
+        for loop in sch.index.loops_above(realize))
 
 
 def _reads_all(consumer: BlockRealize, buffer: Buffer, box: Sequence[Interval], inner: Domains, place: Place) -> bool:

@@ -1,9 +1,10 @@
 """pow, by exp2(y * log2(x)) with log2(x) in more than working precision."""
 from __future__ import annotations
 
-from tilewright.codegen.llvm.mathlib.build import MathBuilder
-from tilewright.codegen.llvm.mathlib.exponential import EXP2_DOUBLE, EXP_DOUBLE
-from tilewright.codegen.llvm.mathlib.logarithm import log2
+from tilewright.elementary.builder import Builder
+from tilewright.elementary.exponential import EXP2_DOUBLE, EXP_DOUBLE
+from tilewright.elementary.logarithm import log2
+from tilewright.tir.expr import Expr
 
 # log2 by the scheme of FreeBSD's e_pow.c: in f = (x - c) / (x + c) with c = 1 or 3/2
 L = (
@@ -22,15 +23,15 @@ CP = (
 DP = (5.84962487220764160156e-01, 1.35003920212974897128e-08)  # log2(3 / 2) in parts
 
 
-def _log2_parts(b: MathBuilder, x: str) -> tuple[str, str]:
+def _log2_parts(b: Builder, x: Expr) -> tuple[Expr, Expr]:
     """log2 of a positive finite float64 as high + low; the high part has its lower 32 bits clear."""
     tiny = b.cmp("olt", x, b.c(2.0**-1022))
     x = b.select(tiny, b.mul(x, b.c(2.0**53)), x)
     raw = b.bits(x)
     k = b.isub(b.ushr(raw, 52), b.iadd(b.n(1023), b.iselect(tiny, b.n(53), b.n(0))))
     fraction = b.iand(raw, b.n((1 << 52) - 1))
-    middle = b.icmp("sgt", fraction, b.n(0x3988E << 32))
-    upper = b.icmp("sge", fraction, b.n(0xBB67A << 32))
+    middle = b.icmp("gt", fraction, b.n(0x3988E << 32))
+    upper = b.icmp("ge", fraction, b.n(0xBB67A << 32))
     use_c = b.both(middle, b.flip(upper))
     k = b.iadd(k, b.iselect(upper, b.n(1), b.n(0)))
     m = b.unbits(b.isub(b.ior(fraction, b.n(1023 << 52)), b.iselect(upper, b.n(1 << 52), b.n(0))))
@@ -60,7 +61,7 @@ def _log2_parts(b: MathBuilder, x: str) -> tuple[str, str]:
     return high, low
 
 
-def _magnitude_double(b: MathBuilder, x: str, y: str) -> str:
+def _magnitude_double(b: Builder, x: Expr, y: Expr) -> Expr:
     """x**y for a positive finite x, in float64."""
     high, low = _log2_parts(b, x)
     # beyond this the result is 0, 1 or infinity whatever x is; keeps the products finite
@@ -89,17 +90,16 @@ def _magnitude_double(b: MathBuilder, x: str, y: str) -> str:
     return b.scale(p, k)
 
 
-def _magnitude_single(b: MathBuilder, x: str, y: str) -> str:
+def _magnitude_single(b: Builder, x: Expr, y: Expr) -> Expr:
     """x**y for a positive finite x, computed in float64."""
-    d, wide = b.to_double(x)
-    exponent = d.value(f"fpext {b.f} {y} to {d.f}")
-    total = d.clamp(d.mul(exponent, log2(d, wide)), -400.0, 400.0)
+    d = b.wide()
+    total = d.clamp(d.mul(b.to_double(y), log2(d, b.to_double(x))), -400.0, 400.0)
     whole, k = d.nearest(total)
     r = d.sub(total, whole)
     return b.from_double(d.scale(d.fma(r, d.poly(r, EXP2_DOUBLE[:9]), d.c(1.0)), k))
 
 
-def pow(b: MathBuilder, x: str, y: str) -> str:
+def pow(b: Builder, x: Expr, y: Expr) -> Expr:
     """C's pow: x**0 = 1**y = 1; negative x needs an integer y; signs of zeros and infinities as in
     IEEE 754.
     """
@@ -122,9 +122,9 @@ def pow(b: MathBuilder, x: str, y: str) -> str:
     z = b.select(b.cmp("oeq", ax, zero), at_zero, z)
     z = b.select(b.cmp("oeq", ax, inf), at_infinity, z)
     endless = b.cmp("oeq", ay, inf)
-    outward = b.same(b.cmp("ogt", ax, one), grows)
-    z = b.select(endless, b.select(b.cmp("oeq", ax, one), one, b.select(outward, inf, zero)), z)
-    negative = b.icmp("slt", b.bits(x), b.n(0))
+    inward = b.differ(b.cmp("ogt", ax, one), grows)
+    z = b.select(endless, b.select(b.cmp("oeq", ax, one), one, b.select(inward, zero, inf)), z)
+    negative = b.icmp("lt", b.bits(x), b.n(0))
     z = b.select(b.both(negative, odd), b.neg(z), z)
     undefined = b.both(b.both(b.cmp("olt", x, zero), b.flip(integer)), b.cmp("olt", ax, inf))
     z = b.select(b.both(undefined, b.flip(endless)), b.c(float("nan")), z)

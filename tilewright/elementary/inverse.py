@@ -1,7 +1,8 @@
 """asin, acos, atan and atan2."""
 from __future__ import annotations
 
-from tilewright.codegen.llvm.mathlib.build import MathBuilder
+from tilewright.elementary.builder import Builder
+from tilewright.tir.expr import Expr
 
 # (asin(s) / s - 1) / s**2 in z = s**2 on [0, 1/4]; (atan(s) / s - 1) / s**2 on [0, tan(pi / 8)**2]
 ASIN_SINGLE = (0.166666663, 0.0750009454, 0.0445994015, 0.0311006627, 0.0171492384, 0.0336908472)
@@ -39,12 +40,12 @@ HALF_PI_SINGLE = (1.57079637050628662109375, -4.37113900018624283e-8)
 HALF_PI_DOUBLE = (1.57079632679489655800, 6.12323399573676603587e-17)
 
 
-def _half_pi(b: MathBuilder, times: float = 1.0) -> tuple[str, str]:
+def _half_pi(b: Builder, times: float = 1.0) -> tuple[Expr, Expr]:
     high, low = HALF_PI_DOUBLE if b.is_double else HALF_PI_SINGLE
     return b.c(high * times), b.c(low * times)
 
 
-def _asin_parts(b: MathBuilder, x: str) -> tuple[str, str, str, str]:
+def _asin_parts(b: Builder, x: Expr) -> tuple[Expr, Expr, Expr, Expr]:
     """(|x| > 1/2, s, z, s * z * P): asin(s) is s + the last, with s = |x|, or sqrt((1 - |x|) / 2)
     when |x| > 1/2.
     """
@@ -56,14 +57,14 @@ def _asin_parts(b: MathBuilder, x: str) -> tuple[str, str, str, str]:
     return large, s, z, b.mul(s, b.mul(z, b.poly(z, ASIN_DOUBLE if b.is_double else ASIN_SINGLE)))
 
 
-def _root_error(b: MathBuilder, s: str, z: str) -> str:
+def _root_error(b: Builder, s: Expr, z: Expr) -> Expr:
     """What s = sqrt(z) misses: (z - s**2) / (2 s), 0 at 0."""
     head = b.upper(s)
     missing = b.div(b.sub(z, b.mul(head, head)), b.add(s, head))         # sqrt(z) - head
     return b.select(b.cmp("oeq", z, b.c(0.0)), b.c(0.0), b.sub(missing, b.sub(s, head)))
 
 
-def asin(b: MathBuilder, x: str) -> str:
+def asin(b: Builder, x: Expr) -> Expr:
     """asin(x) for |x| <= 1/2; else pi / 2 - 2 asin(sqrt((1 - |x|) / 2))."""
     large, s, z, tail = _asin_parts(b, x)
     high, low = _half_pi(b)
@@ -73,7 +74,7 @@ def asin(b: MathBuilder, x: str) -> str:
     return b.copysign(b.select(b.cmp("uno", y, y), b.c(float("nan")), y), x)
 
 
-def acos(b: MathBuilder, x: str) -> str:
+def acos(b: Builder, x: Expr) -> Expr:
     """pi / 2 - asin(x); 2 asin(sqrt((1 - x) / 2)) for x > 1/2; pi minus that of -x for x < -1/2."""
     large, s, z, tail = _asin_parts(b, x)
     high, low = _half_pi(b)
@@ -87,7 +88,7 @@ def acos(b: MathBuilder, x: str) -> str:
     return b.select(large, far, near)
 
 
-def _atan_reduced(b: MathBuilder, top: str, bottom: str, steps: str) -> str:
+def _atan_reduced(b: Builder, top: Expr, bottom: Expr, steps: Expr) -> Expr:
     """atan(top / bottom) + steps * pi / 4, |top / bottom| <= tan(pi / 8)."""
     t = b.div(top, bottom)
     z = b.mul(t, t)
@@ -96,7 +97,7 @@ def _atan_reduced(b: MathBuilder, top: str, bottom: str, steps: str) -> str:
     return b.add(b.mul(steps, high), b.add(t, b.add(tail, b.mul(steps, low))))
 
 
-def atan(b: MathBuilder, x: str) -> str:
+def atan(b: Builder, x: Expr) -> Expr:
     """Reduced to |t| <= tan(pi / 8): t = x, (x - 1) / (x + 1) or -1 / x (Cephes)."""
     magnitude = b.abs(x)
     medium = b.cmp("ogt", magnitude, b.c(0.41421356237309503))
@@ -108,7 +109,7 @@ def atan(b: MathBuilder, x: str) -> str:
     return b.copysign(_atan_reduced(b, top, bottom, steps), x)
 
 
-def atan2(b: MathBuilder, y: str, x: str) -> str:
+def atan2(b: Builder, y: Expr, x: Expr) -> Expr:
     """The angle of (x, y): atan of the smaller magnitude over the larger, then moved to its octant."""
     ax, ay = b.abs(x), b.abs(y)
     steep = b.cmp("ogt", ay, ax)
@@ -127,11 +128,11 @@ def atan2(b: MathBuilder, y: str, x: str) -> str:
     top = b.select(medium, b.sub(small, large), small)
     bottom = b.select(medium, b.add(small, large), large)
     # angle = steps * pi / 4 + sign * atan(top / bottom), with the octant folded into steps and sign
-    left = b.icmp("slt", b.bits(x), b.n(0))
+    left = b.icmp("lt", b.bits(x), b.n(0))
     steps = b.select(medium, b.c(1.0), b.c(0.0))
     steps = b.select(steep, b.sub(b.c(2.0), steps), steps)
     turned = b.select(left, b.sub(b.c(4.0), steps), steps)
-    negative = b.value(f"xor {b.m} {steep}, {left}")
+    negative = b.differ(steep, left)
     angle = _atan_reduced(b, b.select(negative, b.neg(top), top), bottom, turned)
     nan = b.cmp("uno", x, y)
     return b.select(nan, b.add(x, y), b.copysign(angle, y))

@@ -6,7 +6,8 @@ nodes.
 """
 from __future__ import annotations
 
-from tilewright.codegen.llvm.mathlib.build import MathBuilder
+from tilewright.elementary.builder import Builder
+from tilewright.tir.expr import Expr
 
 R_SINGLE = (0.666666666, 0.400001226, 0.285507308, 0.233329128)
 R_DOUBLE = (0.666666666666666973, 0.399999999998981919, 0.285714286265702036, 0.222222110378165877,
@@ -23,7 +24,7 @@ LOG10_2_DOUBLE = (3.01029995663611771306e-01, 3.69423907715893078616e-13)
 SQRT_HALF_SINGLE, SQRT_HALF_DOUBLE = 0x3F3504F3, 0x3FE6A09E667F3BCD
 
 
-def split(b: MathBuilder, x: str) -> tuple[str, str]:
+def split(b: Builder, x: Expr) -> tuple[Expr, Expr]:
     """(k as an integer, m) of a positive normal x = 2**k * m."""
     lowest = SQRT_HALF_DOUBLE if b.is_double else SQRT_HALF_SINGLE
     raw = b.isub(b.bits(x), b.n(lowest))
@@ -32,7 +33,7 @@ def split(b: MathBuilder, x: str) -> tuple[str, str]:
     return k, m
 
 
-def _decompose(b: MathBuilder, x: str) -> tuple[str, str]:
+def _decompose(b: Builder, x: Expr) -> tuple[Expr, Expr]:
     """(k as a float, f) with x = 2**k * (1 + f); denormal numbers are scaled up first."""
     tiny = b.cmp("olt", x, b.c(b.pick(2.0**-126, 2.0**-1022)))
     shift = b.mantissa_bits + 2
@@ -42,7 +43,7 @@ def _decompose(b: MathBuilder, x: str) -> tuple[str, str]:
     return b.to_float(k), b.sub(m, b.c(1.0))
 
 
-def _correction(b: MathBuilder, f: str) -> tuple[str, str]:
+def _correction(b: Builder, f: Expr) -> tuple[Expr, Expr]:
     """(f**2 / 2, s * (f**2 / 2 + R)): log(1 + f) is f - first + second."""
     s = b.div(f, b.add(b.c(2.0), f))
     z = b.mul(s, s)
@@ -51,7 +52,7 @@ def _correction(b: MathBuilder, f: str) -> tuple[str, str]:
     return half_square, b.mul(s, b.add(half_square, r))
 
 
-def _specials(b: MathBuilder, x: str, y: str, at_zero: str) -> str:
+def _specials(b: Builder, x: Expr, y: Expr, at_zero: Expr) -> Expr:
     """log of 0, of negative numbers, of infinity and NaN. x is 0 exactly where `at_zero` holds."""
     y = b.select(at_zero, b.c(float("-inf")), y)
     finite = b.cmp("olt", x, b.c(float("inf")))
@@ -59,7 +60,7 @@ def _specials(b: MathBuilder, x: str, y: str, at_zero: str) -> str:
     return b.select(b.cmp("olt", x, b.c(0.0)), b.c(float("nan")), y)
 
 
-def _natural(b: MathBuilder, k: str, f: str, extra: str | None = None) -> str:
+def _natural(b: Builder, k: Expr, f: Expr, extra: Expr | None = None) -> Expr:
     """k ln 2 + log(1 + f) (+ extra, a small term)."""
     high, low = LN2_DOUBLE if b.is_double else LN2_SINGLE
     half_square, rest = _correction(b, f)
@@ -67,12 +68,12 @@ def _natural(b: MathBuilder, k: str, f: str, extra: str | None = None) -> str:
     return b.fma(k, b.c(high), b.sub(f, b.sub(half_square, rest)))
 
 
-def log(b: MathBuilder, x: str) -> str:
+def log(b: Builder, x: Expr) -> Expr:
     k, f = _decompose(b, x)
     return _specials(b, x, _natural(b, k, f), b.cmp("oeq", x, b.c(0.0)))
 
 
-def log1p(b: MathBuilder, x: str) -> str:
+def log1p(b: Builder, x: Expr) -> Expr:
     """log(u) + c / u with u = 1 + x rounded and c what the rounding lost."""
     u = b.add(b.c(1.0), x)
     k, m = split(b, u)
@@ -89,14 +90,14 @@ def log1p(b: MathBuilder, x: str) -> str:
     return b.select(b.cmp("olt", x, b.c(-1.0)), b.c(float("nan")), y)
 
 
-def _in_two_parts(b: MathBuilder, f: str) -> tuple[str, str]:
+def _in_two_parts(b: Builder, f: Expr) -> tuple[Expr, Expr]:
     """log(1 + f) as an unevaluated sum; the high part has spare trailing zeros."""
     half_square, rest = _correction(b, f)
     high = b.upper(b.sub(f, half_square))
     return high, b.add(b.sub(b.sub(f, high), half_square), rest)
 
 
-def log2(b: MathBuilder, x: str) -> str:
+def log2(b: Builder, x: Expr) -> Expr:
     k, f = _decompose(b, x)
     high, low = _in_two_parts(b, f)
     factor, factor_low = INV_LN2_DOUBLE if b.is_double else INV_LN2_SINGLE
@@ -107,7 +108,7 @@ def log2(b: MathBuilder, x: str) -> str:
     return _specials(b, x, b.add(tail, whole), b.cmp("oeq", x, b.c(0.0)))
 
 
-def log10(b: MathBuilder, x: str) -> str:
+def log10(b: Builder, x: Expr) -> Expr:
     k, f = _decompose(b, x)
     high, low = _in_two_parts(b, f)
     factor, factor_low = INV_LN10_DOUBLE if b.is_double else INV_LN10_SINGLE

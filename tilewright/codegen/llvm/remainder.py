@@ -1,24 +1,45 @@
 """fmod, exact for all arguments: long division of the mantissas in binary, one lane at a time."""
 from __future__ import annotations
 
-from tilewright.codegen.llvm.builder import ModuleBuilder
-from tilewright.codegen.llvm.mathlib.build import MathBuilder
-from tilewright.codegen.llvm.types import suffix, with_element
+from tilewright.codegen.llvm.builder import FunctionBuilder, ModuleBuilder
+from tilewright.codegen.llvm.context import CALLS, FunctionEmitter, emits
+from tilewright.codegen.llvm.small_floats import round_small
+from tilewright.codegen.llvm.types import lanes_of_type, register_type, suffix, with_element
+from tilewright.tir.expr import Call
 
 
-def fmod(b: MathBuilder, x: str, y: str) -> str:
+@emits(CALLS, "fmod")
+def emit_fmod(fn: FunctionEmitter, e: Call) -> str:
     """x - n * y with n = x / y rounded to zero; the sign of x. NaN for x infinite or y zero."""
-    scalar = "double" if b.is_double else "float"
-    symbol = b.module.helper(f"tw.fmod.lane.{suffix(scalar)}", lambda: _scalar(b.module, scalar))
-    if b.lanes == 1:
-        return b.value(f"call {scalar} {symbol}({scalar} {x}, {scalar} {y})")
+    x, y = map(fn.expr, e.args)
+    return round_small(fn, remainder(fn, x, y, register_type(e.dtype)), e.dtype)
+
+
+def remainder(fn: FunctionEmitter, x: str, y: str, type_: str) -> str:
+    """fmod of two operands of an LLVM type, lane by lane."""
+    return fn.value(f"call {type_} {fmod_helper(fn.module, type_)}({type_} {x}, {type_} {y})")
+
+
+def fmod_helper(module: ModuleBuilder, type_: str) -> str:
+    """`@tw.fmod.<type>`, defined in the module at the first request."""
+    symbol = f"tw.fmod.{suffix(type_)}"
+    return module.helper(symbol, lambda: _lanes(module, symbol, type_))
+
+
+def _lanes(module: ModuleBuilder, symbol: str, f: str) -> str:
+    b, lanes = FunctionBuilder(module), lanes_of_type(f)
+    scalar = "double" if "double" in f else "float"
+    one = f"tw.fmod.lane.{suffix(scalar)}"
+    lane_symbol = module.helper(one, lambda: _scalar(module, scalar))
     out = "poison"
-    for lane in range(b.lanes):
-        a = b.value(f"extractelement {b.f} {x}, i64 {lane}")
-        c = b.value(f"extractelement {b.f} {y}, i64 {lane}")
-        r = b.value(f"call {scalar} {symbol}({scalar} {a}, {scalar} {c})")
-        out = b.value(f"insertelement {b.f} {out}, {scalar} {r}, i64 {lane}")
-    return out
+    if lanes == 1:
+        out = b.value(f"call {scalar} {lane_symbol}({scalar} %x, {scalar} %y)")
+    for lane in range(lanes) if lanes > 1 else ():
+        a = b.value(f"extractelement {f} %x, i64 {lane}")
+        c = b.value(f"extractelement {f} %y, i64 {lane}")
+        r = b.value(f"call {scalar} {lane_symbol}({scalar} {a}, {scalar} {c})")
+        out = b.value(f"insertelement {f} {out}, {scalar} {r}, i64 {lane}")
+    return f"define internal {f} @{symbol}({f} %x, {f} %y) #2 {{\n{b.body()}\n  ret {f} {out}\n}}"
 
 
 def _scalar(module: ModuleBuilder, f: str) -> str:

@@ -1,23 +1,15 @@
-"""The elementary functions by name, and the private LLVM functions that hold them."""
+"""The elementary functions by name, and how exact they are."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
-from tilewright.codegen.llvm.builder import ModuleBuilder
-from tilewright.codegen.llvm.mathlib import (
-    exponential,
-    inverse,
-    logarithm,
-    power,
-    remainder,
-    special,
-    trigonometric,
-)
-from tilewright.codegen.llvm.mathlib.build import MathBuilder
-from tilewright.codegen.llvm.types import suffix
+from tilewright.elementary import exponential, inverse, logarithm, power, special, trigonometric
+from tilewright.elementary.builder import Builder, Cpu, Formula
+from tilewright.tir.expr import Expr
 
-# name: (formula, its arity)
-MATH: dict[str, tuple[Callable[..., str], int]] = {
+# name: (what writes it, its arity)
+FUNCTIONS: dict[str, tuple[Callable[..., Expr], int]] = {
     "exp": (exponential.exp, 1),
     "exp2": (exponential.exp2, 1),
     "expm1": (exponential.expm1, 1),
@@ -38,7 +30,6 @@ MATH: dict[str, tuple[Callable[..., str], int]] = {
     "atan2": (inverse.atan2, 2),
     "erf": (special.erf, 1),
     "pow": (power.pow, 2),
-    "fmod": (remainder.fmod, 2),
 }
 
 # Largest error in units of the last place over the tests' arguments, (float32, float64), with FMA.
@@ -47,20 +38,13 @@ ULP = {
     "sinh": (2.5, 2.5), "cosh": (2.0, 2.0), "log": (1.0, 1.0), "log2": (1.0, 1.0), "log10": (1.0, 1.0),
     "log1p": (1.25, 1.25), "sin": (0.51, 1.0), "cos": (0.51, 1.0), "tan": (0.51, 2.5), "asin": (1.5, 1.5),
     "acos": (1.0, 1.0), "atan": (2.0, 2.0), "atan2": (2.0, 2.0), "erf": (1.25, 1.25), "pow": (0.51, 1.0),
-    "fmod": (0.0, 0.0),
 }
 
 
-def math_helper(module: ModuleBuilder, name: str, type_: str) -> str:
-    """`@tw.<name>.<type>`, defined in the module at the first request."""
-    symbol = f"tw.{name}.{suffix(type_)}"
-    return module.helper(symbol, lambda: _define(module, name, symbol, type_))
-
-
-def _define(module: ModuleBuilder, name: str, symbol: str, type_: str) -> str:
-    formula, arity = MATH[name]
-    b = MathBuilder(module, type_)
-    names = [f"%x{k}" for k in range(arity)]
-    result = formula(b, *names)
-    parameters = ", ".join(f"{type_} {n}" for n in names)
-    return f"define internal {type_} @{symbol}({parameters}) #2 {{\n{b.body()}\n  ret {type_} {result}\n}}"
+@functools.lru_cache(256)
+def formula(name: str, dtype: str, cpu: Cpu = Cpu()) -> Formula:
+    """The function `name` of FUNCTIONS on float32, float64 or a vector of them, for a CPU."""
+    write, arity = FUNCTIONS[name]
+    b = Builder(dtype, cpu)
+    params = [b.param("x") for _ in range(arity)]
+    return b.formula(name, params, write(b, *params))

@@ -5,7 +5,8 @@ interpolates at Chebyshev nodes. The reduction subtracts k * ln 2 in two parts (
 """
 from __future__ import annotations
 
-from tilewright.codegen.llvm.mathlib.build import MathBuilder
+from tilewright.elementary.builder import Builder
+from tilewright.tir.expr import Expr
 
 LOG2_E = 1.4426950408889634
 # ln 2 in two parts; the high one has trailing zeros, so that k * high is exact
@@ -24,14 +25,14 @@ EXP2_DOUBLE = (
     7.07104226504065577e-9, 4.45413773741370746e-10)
 
 
-def _multiple(b: MathBuilder, x: str) -> tuple[str, str, str]:
+def _multiple(b: Builder, x: Expr) -> tuple[Expr, Expr, Expr]:
     """(k as a float, as an integer, x - k * the high part of ln 2)."""
     high, _ = LN2_DOUBLE if b.is_double else LN2_SINGLE
     whole, k = b.nearest_multiple(x, LOG2_E)
     return whole, k, b.fma(whole, b.c(-high), x)
 
 
-def _reduce(b: MathBuilder, x: str) -> tuple[str, str, str]:
+def _reduce(b: Builder, x: Expr) -> tuple[Expr, Expr, Expr]:
     """(k, r, the rounding error of r) with x = k * ln 2 + r."""
     whole, k, head = _multiple(b, x)
     tail = b.mul(whole, b.c((LN2_DOUBLE if b.is_double else LN2_SINGLE)[1]))
@@ -39,23 +40,23 @@ def _reduce(b: MathBuilder, x: str) -> tuple[str, str, str]:
     return k, r, b.sub(b.sub(head, r), tail)
 
 
-def _minus_one(b: MathBuilder, r: str) -> str:
+def _minus_one(b: Builder, r: Expr) -> Expr:
     """e**r - 1."""
     return _beyond_one(b, r, r)
 
 
-def _beyond_one(b: MathBuilder, r: str, plus: str) -> str:
+def _beyond_one(b: Builder, r: Expr, plus: Expr) -> Expr:
     """e**r - 1 - r + plus."""
     square = b.mul(r, r)
     return b.fma(square, b.poly_by_pairs(r, square, EXP_DOUBLE if b.is_double else EXP_SINGLE), plus)
 
 
-def exp_scaled(b: MathBuilder, x: str, shift: int = 0) -> str:
+def exp_scaled(b: Builder, x: Expr, shift: int = 0) -> Expr:
     """exp(x) * 2**shift."""
     return _exp_from_low(b, b.at_most(x, b.pick(89.0, 710.0) + 1), shift)
 
 
-def _exp_from_low(b: MathBuilder, x: str, shift: int = 0) -> str:
+def _exp_from_low(b: Builder, x: Expr, shift: int = 0) -> Expr:
     """exp(x) * 2**shift for x that is not far beyond the overflow threshold."""
     x = b.at_least(x, b.pick(-104.5, -746.0) - shift)
     whole, k, head = _multiple(b, x)
@@ -64,11 +65,11 @@ def _exp_from_low(b: MathBuilder, x: str, shift: int = 0) -> str:
     return b.scale(p, b.iadd(k, b.n(shift)) if shift else k)
 
 
-def exp(b: MathBuilder, x: str) -> str:
+def exp(b: Builder, x: Expr) -> Expr:
     return exp_scaled(b, x)
 
 
-def exp2(b: MathBuilder, x: str) -> str:
+def exp2(b: Builder, x: Expr) -> Expr:
     x = b.clamp(x, b.pick(-151.0, -1076.0), b.pick(129.0, 1025.0))
     whole, k = b.nearest(x)
     r = b.sub(x, whole)
@@ -76,7 +77,7 @@ def exp2(b: MathBuilder, x: str) -> str:
     return b.scale(p, k)
 
 
-def _expm1(b: MathBuilder, x: str) -> str:
+def _expm1(b: Builder, x: Expr) -> Expr:
     """e**x - 1 for x below the overflow threshold: 2**k * (e**r - 1) + (2**k - 1)."""
     k, r, error = _reduce(b, x)
     minus_one = b.add(r, _beyond_one(b, r, error))
@@ -86,7 +87,7 @@ def _expm1(b: MathBuilder, x: str) -> str:
     return b.select(b.icmp("eq", k, b.n(0)), minus_one, combined)
 
 
-def expm1(b: MathBuilder, x: str) -> str:
+def expm1(b: Builder, x: Expr) -> Expr:
     high = b.pick(88.0, 709.0)
     near = _expm1(b, b.clamp(x, b.pick(-20.0, -40.0), high))
     small = b.select(b.cmp("olt", b.abs(x), b.c(b.pick(2.0**-25, 2.0**-54))), x, near)
@@ -94,14 +95,14 @@ def expm1(b: MathBuilder, x: str) -> str:
     return b.select(large, exp(b, x), small)
 
 
-def tanh(b: MathBuilder, x: str) -> str:
+def tanh(b: Builder, x: Expr) -> Expr:
     """-t / (t + 2) with t = expm1(-2 |x|) = 2**k * (e**r - 1) + (2**k - 1).
 
     An error of r counts 2**k times and k is 0 for small x, so that the rounding of ln 2 to one number does no harm.
     """
     magnitude = b.at_most(b.abs(x), b.pick(10.0, 20.0))
     exponent = b.neg(b.add(magnitude, magnitude))
-    if b.exact_fma:
+    if b.cpu.fma:
         whole, k = b.nearest_multiple(exponent, LOG2_E)
         r = b.fma(whole, b.c(-LN2), exponent)
     else:
@@ -111,16 +112,16 @@ def tanh(b: MathBuilder, x: str) -> str:
     return b.copysign(b.div(t, b.add(t, b.c(2.0))), x)
 
 
-def sigmoid(b: MathBuilder, x: str) -> str:
+def sigmoid(b: Builder, x: Expr) -> Expr:
     """1 / (1 + e) for x >= 0, else e / (1 + e), with e = exp(-|x|): no overflow, and full accuracy
     at the low end.
     """
     e = _exp_from_low(b, b.neg(b.abs(x)))
-    top = b.select(b.icmp("slt", b.bits(x), b.n(0)), e, b.c(1.0))
+    top = b.select(b.icmp("lt", b.bits(x), b.n(0)), e, b.c(1.0))
     return b.div(top, b.add(b.c(1.0), e))
 
 
-def sinh(b: MathBuilder, x: str) -> str:
+def sinh(b: Builder, x: Expr) -> Expr:
     """(t + t / (t + 1)) / 2 with t = expm1(|x|); exp(|x|) / 2 where that is the same."""
     magnitude = b.abs(x)
     limit = b.pick(10.0, 20.0)
@@ -131,7 +132,7 @@ def sinh(b: MathBuilder, x: str) -> str:
     return b.copysign(b.select(b.cmp("uno", x, x), x, y), x)
 
 
-def cosh(b: MathBuilder, x: str) -> str:
+def cosh(b: Builder, x: Expr) -> Expr:
     """h + 1 / (4 h) with h = exp(|x|) / 2."""
     half = exp_scaled(b, b.abs(x), -1)
     return b.add(half, b.div(b.c(0.25), half))

@@ -1,8 +1,9 @@
 """erf."""
 from __future__ import annotations
 
-from tilewright.codegen.llvm.mathlib.build import MathBuilder
-from tilewright.codegen.llvm.mathlib.exponential import exp
+from tilewright.elementary.builder import Builder
+from tilewright.elementary.exponential import exp
+from tilewright.tir.expr import Expr
 
 # erf(x) / x - 1 in x**2: on [0, 0.93**2] in single, [0, 1] in double precision
 NEAR_SINGLE = (
@@ -55,7 +56,7 @@ FAR_DOUBLE = (
 )
 
 
-def erf(b: MathBuilder, x: str) -> str:
+def erf(b: Builder, x: Expr) -> Expr:
     """x + x P(x**2) near 0; else 1 - erfc(|x|), whose error is scaled down by erfc."""
     t = b.abs(x)
     z = b.mul(x, x)

@@ -2,12 +2,13 @@
 
 x = n * pi / 2 + r with |r| <= pi / 4; float32 is computed in float64. Up to 2**20 * pi / 2 the reduction
 subtracts multiples of pi / 2 in parts (FreeBSD's e_rem_pio2.c). Beyond, x is multiplied exactly with the bits of
-2 / pi that matter (Payne and Hanek, 1983), one lane at a time.
+2 / pi that matter (Payne and Hanek, 1983): a rare step, one lane at a time.
 """
 from __future__ import annotations
 
-from tilewright.codegen.llvm.mathlib.build import MathBuilder
-from tilewright.codegen.llvm.mathlib.two_over_pi import reduce_huge
+from tilewright.elementary.builder import Builder
+from tilewright.elementary.two_over_pi import payne_hanek
+from tilewright.tir.expr import Expr
 
 # (sin(r) / r - 1) / r**2 and (cos(r) - 1 + r**2 / 2) / r**4 in r**2
 SIN_SINGLE = (-0.166666666638370509, 0.00833333186762330345, -0.0001984008291000507, 2.72494301852998833e-6)
@@ -32,7 +33,7 @@ PARTS = (
 MEDIUM = 1647099.0                              # 2**20 * pi / 2
 
 
-def _reduce_medium(d: MathBuilder, x: str, parts: int) -> tuple[str, str, str]:
+def _reduce_medium(d: Builder, x: Expr, parts: int) -> tuple[Expr, Expr, Expr]:
     """(n, r, the part of r below its last bit) for |x| <= MEDIUM, in float64."""
     whole, n = d.nearest(d.mul(x, d.c(TWO_OVER_PI)))
     r, lost = x, d.c(0.0)
@@ -45,39 +46,17 @@ def _reduce_medium(d: MathBuilder, x: str, parts: int) -> tuple[str, str, str]:
     return n, y, d.sub(d.sub(r, y), w)
 
 
-def _reduce(d: MathBuilder, x: str, parts: int) -> tuple[str, str, str]:
-    """(n, r, its tail) for any finite x; NaN for infinities. Lanes beyond MEDIUM go through a
-    function of their own.
-    """
+def _reduce(d: Builder, x: Expr, parts: int) -> tuple[Expr, Expr, Expr]:
+    """(n, r, its tail) for any finite x; NaN for infinities."""
     magnitude = d.abs(x)
     finite = d.cmp("olt", magnitude, d.c(float("inf")))
     huge = d.both(d.cmp("ogt", magnitude, d.c(MEDIUM)), finite)
-    some = huge
-    if d.lanes > 1:
-        packed = d.value(f"bitcast {d.m} {huge} to i{d.lanes}")
-        some = d.value(f"icmp ne i{d.lanes} {packed}, 0")
-    held = d.select(huge, d.c(0.0), x)
-    n, r, tail = _reduce_medium(d, held, parts)
-    slow, done, before = d.new_label("huge"), d.new_label("reduced"), d.label
-    symbol = reduce_huge(d.module, d.f)
-    result = f"{{ {d.i}, {d.f}, {d.f} }}"
-    d.branch(some, slow, done, f", !prof {d.module.metadata(RARE)}")
-    d.start(slow)
-    all_parts = d.effect(
-        f"call {result} {symbol}({d.f} {x}, {d.m} {huge}, {d.i} {n}, {d.f} {r}, {d.f} {tail})"
-    )
-    parts_of = [d.effect(f"extractvalue {result} {all_parts}, {k}") for k in range(3)]
-    d.jump(done)
-    d.start(done)
-    outs = [d.effect(f"phi {t} [ {a}, %{before} ], [ {s}, %{slow} ]")
-            for t, a, s in zip((d.i, d.f, d.f), (n, r, tail), parts_of)]
-    return outs[0], d.select(finite, outs[1], d.c(float("nan"))), outs[2]
+    usual = _reduce_medium(d, d.select(huge, d.c(0.0), x), parts)
+    n, r, tail = d.rare(huge, payne_hanek(), x, *usual)
+    return n, d.select(finite, r, d.c(float("nan"))), tail
 
 
-RARE = '!{!"branch_weights", i32 1, i32 2000}'
-
-
-def _sin_cos(d: MathBuilder, r: str, tail: str, single: bool) -> tuple[str, str]:
+def _sin_cos(d: Builder, r: Expr, tail: Expr, single: bool) -> tuple[Expr, Expr]:
     """(sin, cos) of r + tail, |r| <= pi / 4."""
     z = d.mul(r, r)
     cube = d.mul(z, r)
@@ -94,13 +73,13 @@ def _sin_cos(d: MathBuilder, r: str, tail: str, single: bool) -> tuple[str, str]
     return sine, d.add(head, d.add(lost, d.sub(series, d.mul(r, tail))))
 
 
-def _bit(d: MathBuilder, n: str, bit: int) -> str:
+def _bit(d: Builder, n: Expr, bit: int) -> Expr:
     return d.icmp("ne", d.iand(n, d.n(bit)), d.n(0))
 
 
-def _trig(b: MathBuilder, x: str, name: str) -> str:
+def _trig(b: Builder, x: Expr, name: str) -> Expr:
     single = not b.is_double
-    d, wide = b.to_double(x) if single else (b, x)
+    d, wide = (b.wide(), b.to_double(x)) if single else (b, x)
     n, r, tail = _reduce(d, wide, 2 if single else 3)
     sine, cosine = _sin_cos(d, r, tail, single)
     odd = _bit(d, n, 1)
@@ -119,7 +98,7 @@ def _trig(b: MathBuilder, x: str, name: str) -> str:
     return b.from_double(y) if single else y
 
 
-def _tiny(d: MathBuilder, x: str, name: str, single: bool) -> str:
+def _tiny(d: Builder, x: Expr, name: str, single: bool) -> Expr:
     """x itself in double precision; in single the cubic term still matters."""
     if not single:
         return x
@@ -127,14 +106,14 @@ def _tiny(d: MathBuilder, x: str, name: str, single: bool) -> str:
     return d.mul(x, d.fma(d.mul(x, x), d.c(factor), d.c(1.0)))
 
 
-def sin(b: MathBuilder, x: str) -> str:
+def sin(b: Builder, x: Expr) -> Expr:
     return _trig(b, x, "sin")
 
 
-def cos(b: MathBuilder, x: str) -> str:
+def cos(b: Builder, x: Expr) -> Expr:
     return _trig(b, x, "cos")
 
 
-def tan(b: MathBuilder, x: str) -> str:
+def tan(b: Builder, x: Expr) -> Expr:
     return _trig(b, x, "tan")
 

@@ -1,0 +1,8 @@
+"""Elementary functions as formulas: steps of IR that every back end writes down and the interpreter can run.
+
+builder.py is what they are written with, library.py the list of them and of their errors.
+"""
+from tilewright.elementary.builder import Assign, Cpu, Formula, Rare
+from tilewright.elementary.library import FUNCTIONS, ULP, formula
+
+__all__ = ["FUNCTIONS", "ULP", "Assign", "Cpu", "Formula", "Rare", "formula"]
