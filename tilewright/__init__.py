@@ -14,13 +14,14 @@ _NAMES = {
     **dict.fromkeys(("build", "compile", "lower"), "tilewright.driver"),
     "explain": "tilewright.driver.explanation",
     "profile": "tilewright.driver.profiles",
+    "pass_options": "tilewright.lowering",
     **dict.fromkeys(("Target", "target"), "tilewright.support.target"),
     **dict.fromkeys(("Schedule",), "tilewright.schedule"),
     **dict.fromkeys(("PrimFunc", "IRModule"), "tilewright.tir"),
     **dict.fromkeys(("Device", "Module", "Tensor", "cpu", "device", "load_module", "register_func", "get_global_func",
                      "set_num_threads", "get_num_threads", "nd"), "tilewright.runtime"),
     **dict.fromkeys(("TilewrightError",), "tilewright.support.errors"),
-    **dict.fromkeys(("arith", "cli", "codegen", "compat", "driver", "graph", "records", "rules", "script",
+    **dict.fromkeys(("arith", "cli", "codegen", "compat", "driver", "graph", "lowering", "records", "rules", "script",
                      "runtime", "schedule", "support", "te", "tir"), ""),
 }
 __all__ = list(_NAMES)

@@ -6,7 +6,7 @@ from by_hand import func_of
 import tilewright as tw
 from tilewright import te, tir
 from tilewright.driver.build import cache_key
-from tilewright.lowering.pass_context import Options
+from tilewright.lowering import PassOptions
 from tilewright.script import from_source
 from tilewright.support.errors import CallError
 from tilewright.tir import For, IfThenElse, IntImm, Ramp, Store, Var
@@ -117,7 +117,7 @@ def test_the_setting_is_part_of_the_key_of_the_cache(monkeypatch):
         text.append(tw.build(func).get_source("ll").count("fault"))
         keys.append(cache_key("program", tw.target("llvm")))
     assert text[0] == 0 < text[1] and keys[0] != keys[1]
-    assert cache_key("program", tw.target("llvm"), Options(checked=False)) == keys[0]
+    assert cache_key("program", tw.target("llvm"), PassOptions(checked=False)) == keys[0]
     with pytest.raises(CallError, match="outside of its extent m = 8"):
         tw.build(func)(np.zeros((8, 8), "float32"), np.zeros((8, 8), "float32"))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import tilewright as tw
-from tilewright.lowering.pipeline import PASSES, lower
+from tilewright.lowering import PASSES, lower
 from tilewright.rules import apply_rules
 from tilewright.schedule import Schedule
 from tilewright.support.errors import ScheduleError

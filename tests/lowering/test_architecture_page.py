@@ -3,7 +3,7 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-from tilewright.lowering.pipeline import PASSES
+from tilewright.lowering import PASSES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()

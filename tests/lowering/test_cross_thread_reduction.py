@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tilewright import te
-from tilewright.lowering.pipeline import PASSES
+from tilewright.lowering import PASSES
 from tilewright.schedule import Schedule
 from tilewright.schedule.primitive import replay
 from tilewright.script import from_source

@@ -6,7 +6,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.lowering.pipeline import PASSES, SIMPLE_PASSES
+from tilewright.lowering import PASSES, SIMPLE_PASSES
 from tilewright.tir import interp
 from tilewright.tir.verify import verify
 

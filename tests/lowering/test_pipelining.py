@@ -6,7 +6,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.lowering.pipeline import PASSES, lower
+from tilewright.lowering import PASSES, lower
 from tilewright.schedule import Schedule
 from tilewright.support.errors import LowerError
 from tilewright.te.prim_func import create_prim_func

@@ -6,8 +6,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.lowering import lower
-from tilewright.lowering.pipeline import PASSES
+from tilewright.lowering import PASSES, lower
 from tilewright.schedule import Schedule
 from tilewright.script import from_source
 from tilewright.support.errors import ScheduleError

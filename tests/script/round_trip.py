@@ -13,7 +13,7 @@ from collections import Counter
 import click
 
 from tests.fuzz import generate, moves, schedules
-from tilewright.lowering.pipeline import PASSES, SIMPLE_PASSES
+from tilewright.lowering import PASSES, SIMPLE_PASSES
 from tilewright.schedule import Schedule
 from tilewright.script import from_source
 from tilewright.support.errors import TilewrightError

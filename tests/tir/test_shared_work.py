@@ -6,8 +6,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from tilewright.lowering import lower
-from tilewright.lowering.pipeline import PASSES
+from tilewright.lowering import PASSES, lower
 from tilewright.script import from_source
 from tilewright.support.errors import InterpreterError, LowerError
 from tilewright.tir import interp

@@ -7,9 +7,9 @@ import tilewright as tw
 from tilewright import te, tir
 from tilewright.compat import passes
 from tilewright.compat.nodes import make_node
+from tilewright.compat.pass_context import PassContext, build_config
 from tilewright.compat.passes import prim_func_pass
 from tilewright.compat.stmt_functor import ir_transform
-from tilewright.lowering.pass_context import PassContext, build_config
 from tilewright.runtime import perf
 from tilewright.te import hybrid
 from tilewright.tir import ir_builder

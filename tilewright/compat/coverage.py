@@ -14,10 +14,10 @@ from tilewright.compat.arith.analyzer import Analyzer
 from tilewright.compat.check import has
 from tilewright.compat.instead import INSTEAD
 from tilewright.compat.left_out import LEFT_OUT, SHARES, WIDER
+from tilewright.compat.pass_context import BUILD_CONFIG, CONFIG, DISABLED, PassContext
 from tilewright.compat.schedules import TvmSchedule
 from tilewright.compat.transforms import IDLE, PASSES
 from tilewright.driver import Target
-from tilewright.lowering.pass_context import BUILD_CONFIG, CONFIG, DISABLED, PassContext
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.schedule.stages.stage import Stage
 from tilewright.support.target_kinds import FLAGS

@@ -27,9 +27,8 @@ from tilewright.compat import (
     transforms,
     values,
 )
+from tilewright.compat.pass_context import PassContext, PassInfo, PrimFuncPass, build_config
 from tilewright.driver import Target, target
-from tilewright.lowering.instruments import PassInfo
-from tilewright.lowering.pass_context import PassContext, PrimFuncPass, build_config
 from tilewright.runtime.timing import BenchmarkResult
 from tilewright.schedule.index_map import IndexMap
 from tilewright.schedule.stages.facade import StageSchedule

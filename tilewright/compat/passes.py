@@ -4,8 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright.lowering.instruments import PassInfo, observed
-from tilewright.lowering.pass_context import PassContext, PrimFuncPass
+from tilewright.compat.pass_context import PassContext, PassInfo, PrimFuncPass, observed
 from tilewright.support.errors import ArgumentError, described, with_hint
 from tilewright.tir import IRModule
 
@@ -34,7 +33,7 @@ class ModulePass:
 
     def __call__(self, module: IRModule) -> IRModule:
         context = PassContext.current()
-        return observed(self.info, module, lambda m: self.run(m, context), context.instruments)
+        return observed(self.info, module, lambda m: self.run(m, context))
 
     def run(self, module: IRModule, context: PassContext) -> IRModule:
         """The rewritten module. Raises ArgumentError when the pass gives something else."""

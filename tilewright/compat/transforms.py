@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from enum import IntFlag
 from typing import Any
 
+from tilewright.compat.pass_context import PassContext, PrimFuncPass
 from tilewright.compat.passes import ModulePass
 from tilewright.compat.ssa import convert_ssa
 from tilewright.lowering.check_bounds import check_bounds
@@ -19,8 +20,7 @@ from tilewright.lowering.lower_blocks import lower_blocks
 from tilewright.lowering.lower_match_buffer import lower_match_buffer
 from tilewright.lowering.narrow_indices import narrow_indices
 from tilewright.lowering.partition_loops import partition_loops
-from tilewright.lowering.pass_context import PassContext, PrimFuncPass
-from tilewright.lowering.pipeline import SIMPLE_PASSES
+from tilewright.lowering.passes import SIMPLE_PASSES
 from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
 from tilewright.lowering.reduction_init import lower_reduction_init
 from tilewright.lowering.remove_no_ops import remove_no_ops

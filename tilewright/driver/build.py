@@ -15,8 +15,9 @@ from tilewright import te
 from tilewright.codegen.layout import kernel_layout
 from tilewright.codegen.registry import back_end
 from tilewright.driver.lower import Input, check_listed, check_name, check_target, common_target, functions
+from tilewright.lowering import PassOptions
 from tilewright.lowering import lower as run_passes
-from tilewright.lowering.pass_context import Options, current_options
+from tilewright.lowering.options import current_options
 from tilewright.records.objects import ObjectCache, object_cache
 from tilewright.rules import apply_rules
 from tilewright.runtime import Module
@@ -50,10 +51,10 @@ def _sources(folder: str, prefix: str = "") -> Iterator[tuple[str, int, int]]:
                 yield from _sources(entry.path, f"{prefix}{entry.name}/")
 
 
-def cache_key(what: bytes | str, target: Target, options: Options | None = None) -> str | None:
+def cache_key(what: bytes | str, target: Target, options: PassOptions | None = None) -> str | None:
     """Name of the object in the cache: the program, the target, the options and the compiler, hashed.
 
-    None: the object depends on passes of the user, and is not kept.
+    None: the object depends on passes or rules of the program, and is not kept.
     """
     settings = (current_options() if options is None else options).key
     if settings is None:
@@ -99,14 +100,14 @@ class Compiled:
 
 
 def generate(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = None,
-             options: Options | None = None) -> bytes:
+             options: PassOptions | None = None) -> bytes:
     """The cache entry of one function in block form: its object and signature."""
     flat = flatten(func, target, alias, options)
     return Compiled(kernel_layout(flat).signature, back_end(target).image([flat], target)).to_bytes()
 
 
 def flatten(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = None,
-            options: Options | None = None) -> PrimFunc:
+            options: PassOptions | None = None) -> PrimFunc:
     """The flat form of a function in block form, as the back end of the target takes it."""
     end = back_end(target)
     bound = next((n for n in walk(func.body) if isinstance(n, For) and n.kind == THREAD_BINDING
@@ -190,7 +191,7 @@ class Part:
     """A function of a module: where its object is kept, how the scheduled function is made, and what it computes."""
     key: str | None
     make: Callable[[], PrimFunc]
-    options: Options
+    options: PassOptions
     definition: Callable[[], PrimFunc]
 
     def compiled(self, target: Target) -> Compiled:

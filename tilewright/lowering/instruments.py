@@ -1,34 +1,69 @@
-"""Objects that look on while passes run."""
+"""Instruments: the verifier and the dump, which settings switch on, and a record of what each pass did."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+import itertools
+from typing import NamedTuple
 
-from tilewright.tir.stmt import IRModule
+from tilewright.lowering.options import Instrument, Pass
+from tilewright.support import config
+from tilewright.tir.equal import structural_equal
+from tilewright.tir.stmt import BlockRealize, PrimFunc
+from tilewright.tir.verify import verify
 
-METHODS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
+
+class Verify(Instrument):
+    """Raises StructuralError when the result of a pass has not the form that the pass promises."""
+
+    def after(self, p: Pass, func: PrimFunc, seconds: float) -> None:
+        has_blocks = isinstance(func.body, BlockRealize)          # a function of plain loops has none from the start
+        verify(func, stage="loop" if p.stage == "block" and not has_blocks else p.stage)
 
 
-@dataclass(frozen=True)
-class PassInfo:
-    """What is known of a pass."""
-    opt_level: int
+class Dump(Instrument):
+    """Writes the result of each pass into the folder of TILEWRIGHT_DUMP. The functions of a process are numbered."""
+    numbers = itertools.count()
+
+    def __init__(self) -> None:
+        self.number, self.step = next(self.numbers), -1
+
+    def before(self, p: Pass, func: PrimFunc) -> None:
+        self.step += 1
+
+    def after(self, p: Pass, func: PrimFunc, seconds: float) -> None:
+        config.dump(f"{self.number:03d}_{func.name}_{self.step:02d}_{p.name}.py", f"{func}\n")
+
+
+def of_settings() -> list[Instrument]:
+    """Those of TILEWRIGHT_VERIFY and TILEWRIGHT_DUMP."""
+    return [kind() for name, kind in (("VERIFY", Verify), ("DUMP", Dump)) if config.get(name)]
+
+
+class Step(NamedTuple):
+    """A pass that ran, the function before and after it, and how long it took."""
     name: str
-    required: tuple[str, ...] = ()
+    before: PrimFunc
+    after: PrimFunc
+    seconds: float
+
+    @property
+    def changed(self) -> bool:
+        """Whether the pass did anything."""
+        return self.after is not self.before and not structural_equal(self.before, self.after)
 
 
-def tell(instruments: Sequence[Any], method: str, *args: Any) -> list[Any]:
-    """What the instruments that have a method answer."""
-    return [getattr(i, method)(*args) for i in instruments if hasattr(i, method)]
+class PassRecord(Instrument):
+    """What each pass did, as `steps`. `str(record)` is a table of passes with their time and whether they changed
+    anything.
+    """
 
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
 
-def observed(info: PassInfo, module: IRModule, run: Callable[[IRModule], IRModule],
-             instruments: Sequence[Any]) -> IRModule:
-    """run(module), seen by the instruments; the module itself where one of them says that the pass should not run."""
-    if not all(tell(instruments, "should_run", module, info)):
-        return module
-    tell(instruments, "run_before_pass", module, info)
-    out = run(module)
-    tell(instruments, "run_after_pass", out, info)
-    return out
+    def before(self, p: Pass, func: PrimFunc) -> None:
+        self._given = func
+
+    def after(self, p: Pass, func: PrimFunc, seconds: float) -> None:
+        self.steps.append(Step(p.name, self._given, func, seconds))
+
+    def __str__(self) -> str:
+        return "\n".join(f"{s.seconds * 1e3:8.2f} ms  {'*' if s.changed else ' '} {s.name}" for s in self.steps)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.target import Target
 from tilewright.tir.expr import Call, Expr
 from tilewright.tir.node import Node, rewrite
 from tilewright.tir.ops import INTRINSICS, Intrinsic
@@ -36,13 +37,18 @@ def remove_rules(name: str) -> None:
     RULES.pop(name, None)
 
 
-def apply_rules(func: PrimFunc, target: str = "llvm") -> PrimFunc:
-    """func with the calls that have rules replaced; what a rule gives is looked at again.
+def has_rules(options: object, target: Target) -> bool:
+    """A program has rules."""
+    return bool(RULES)
+
+
+def apply_intrin_rules(func: PrimFunc, target: Target) -> PrimFunc:
+    """Calls that have rules are what the rules give, which is looked at again.
 
     Raises ArgumentError for a rule that gives no expression of the call's dtype, and for rules that call each other
     without end.
     """
-    return func.with_body(rewrite(func.body, lambda node: _replaced(node, target, ())))
+    return func.with_body(rewrite(func.body, lambda node: _replaced(node, target.kind, ())))
 
 
 def _replaced(node: Node, target: str, open_rules: tuple[str, ...]) -> Expr | None:

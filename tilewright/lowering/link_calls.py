@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilewright.lowering.copying import Copier
-from tilewright.lowering.pipeline import SIMPLE_PASSES
+from tilewright.lowering.passes import SIMPLE_PASSES
 from tilewright.support.errors import LowerError, described, with_hint
 from tilewright.support.registry import register_hook
 from tilewright.tir.accesses import uses_below

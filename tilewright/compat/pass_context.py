@@ -1,17 +1,16 @@
-"""`PassContext`: what old programs ask of the passes, and what becomes of it here."""
+"""`PassContext`: what old programs ask of the passes and of what looks on, and what becomes of it here."""
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewright.lowering.instruments import METHODS, PassInfo, observed, tell
-from tilewright.lowering.intrin_rules import RULES
-from tilewright.support import config
+from tilewright.lowering.options import Instrument, OwnPass, Pass, PassOptions, PassScope, scopes
+from tilewright.lowering.passes import after, before
 from tilewright.support.errors import ArgumentError, described, nearest, with_hint
 from tilewright.tir.stmt import IRModule, PrimFunc
 
+METHODS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
 # What a key of TVM's PassContext(config=...) does here. An entry that has no effect says why it needs none.
 CONFIG: dict[str, str] = {
     "tir.disable_vectorize": "True: vectorised loops run serially",
@@ -64,8 +63,46 @@ DISABLED: dict[str, str | None] = {
                      "CommonSubexprElimTIR", "InjectDoubleBuffer", "RemoveNoOp", "RewriteUnsafeSelect",
                      "BF16Legalize", "InstrumentBoundCheckers")),
 }
-NEEDED = ("vectorize", "unroll")                 # their loops run serially when the pass is left out
-_stack = threading.local()
+
+
+@dataclass(frozen=True)
+class PassInfo:
+    """What is known of a pass."""
+    opt_level: int
+    name: str
+    required: tuple[str, ...] = ()
+
+
+def tell(instruments: Sequence[Any], method: str, *args: Any) -> list[Any]:
+    """What the instruments that have a method answer."""
+    return [getattr(i, method)(*args) for i in instruments if hasattr(i, method)]
+
+
+def observed(info: PassInfo, module: IRModule, run: Callable[[IRModule], IRModule]) -> IRModule:
+    """run(module), seen by the instruments of the context; module itself where one of them says not to run."""
+    instruments = PassContext.current().instruments
+    if not all(tell(instruments, "should_run", module, info)):
+        return module
+    tell(instruments, "run_before_pass", module, info)
+    out = run(module)
+    tell(instruments, "run_after_pass", out, info)
+    return out
+
+
+@dataclass(frozen=True)
+class _Watching(Instrument):
+    """Tells TVM's instruments of our passes, which rewrite a module of one function."""
+    instruments: tuple[Any, ...]
+
+    def before(self, p: Pass, func: PrimFunc) -> bool:
+        what = IRModule({func.name: func}), PassInfo(0, p.name)
+        wanted = all(tell(self.instruments, "should_run", *what))
+        if wanted:
+            tell(self.instruments, "run_before_pass", *what)
+        return wanted
+
+    def after(self, p: Pass, func: PrimFunc, seconds: float) -> None:
+        tell(self.instruments, "run_after_pass", IRModule({func.name: func}), PassInfo(0, p.name))
 
 
 @dataclass(frozen=True)
@@ -82,7 +119,7 @@ class PrimFuncPass:
 
     def __call__(self, what: PrimFunc | IRModule) -> Any:
         if isinstance(what, IRModule):
-            return observed(self.info, what, self._on_module, PassContext.current().instruments)
+            return observed(self.info, what, self._on_module)
         return self.run(what, IRModule({what.name: what}))
 
     def _on_module(self, module: IRModule) -> IRModule:
@@ -96,28 +133,7 @@ class PrimFuncPass:
         return out
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the passes of one function depend on.
-
-    `passes`: (phase, pass) of the user; `skipped`: ours left out; `instruments`: what looks on.
-    """
-    checked: bool = False
-    skipped: tuple[str, ...] = ()
-    passes: tuple[tuple[int, PrimFuncPass], ...] = ()
-    instruments: tuple[Any, ...] = ()
-
-    def phase(self, *numbers: int) -> list[PrimFuncPass]:
-        """The user's passes of these phases, in their order."""
-        return [p for n, p in self.passes if n in numbers]
-
-    @property
-    def key(self) -> str | None:
-        """What distinguishes compiled objects; None: it is not kept: passes and rules have no name."""
-        return None if self.passes or self.instruments or RULES else f"checked={self.checked} skipped={self.skipped}"
-
-
-class PassContext:
+class PassContext(PassScope):
     """The options of every lowering inside the `with`.
 
     `opt_level` and `required_pass` select passes of a sequence of the program's, and none of ours. `config` takes the
@@ -145,35 +161,36 @@ class PassContext:
             _known("config", key, CONFIG)
         for name in self.disabled_pass:
             _known("disabled_pass", name, DISABLED, name.removeprefix("tir.") if isinstance(name, str) else name)
-        self.options = replace(_options(self.config, self.disabled_pass), instruments=watching)
+        super().__init__(_options(self.config, self.disabled_pass))
+        self._watch(watching)
 
     @property
     def instruments(self) -> tuple[Any, ...]:
         """The objects that look on while passes run."""
-        return self.options.instruments
+        return tuple(x for i in self.options.instruments if isinstance(i, _Watching) for x in i.instruments)
+
+    def _watch(self, instruments: tuple[Any, ...]) -> None:
+        self.options = replace(self.options, instruments=(_Watching(instruments),) if instruments else ())
 
     def override_instruments(self, instruments: Sequence[Any] | None) -> None:
         """Let other objects look on from now on; those of before are told that they leave."""
         tell(self.instruments, "exit_pass_ctx")
-        self.options = replace(self.options, instruments=tuple(instruments or ()))
+        self._watch(tuple(instruments or ()))
         tell(self.instruments, "enter_pass_ctx")
 
     def __enter__(self) -> PassContext:
-        _stack.__dict__.setdefault("contexts", []).append(self)
+        super().__enter__()
         tell(self.instruments, "enter_pass_ctx")
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not _stack.__dict__.get("contexts"):
-            raise ArgumentError("PassContext: this context was left before it was entered")
-        _stack.contexts.pop()
+        super().__exit__()
         tell(self.instruments, "exit_pass_ctx")
 
     @classmethod
     def current(cls) -> PassContext:
         """The innermost context of this thread, or one with the defaults."""
-        stack = _stack.__dict__.get("contexts")
-        return stack[-1] if stack else cls()
+        return next((scope for scope in reversed(scopes()) if isinstance(scope, cls)), None) or cls()
 
     @staticmethod
     def list_configs() -> dict[str, str]:
@@ -189,15 +206,6 @@ def build_config(**arguments: Any) -> PassContext:
     return PassContext(config={BUILD_CONFIG[key]: value for key, value in taken.items()})
 
 
-def current_options(checked: bool | None = None) -> Options:
-    """The options in force: of the context, and of TILEWRIGHT_CHECKED. `checked` overrules both."""
-    if not (checked is None or isinstance(checked, bool)):
-        raise ArgumentError(f"checked={described(checked)} is neither True nor False")
-    options = PassContext.current().options
-    wanted = options.checked or bool(config.get("CHECKED")) if checked is None else checked
-    return replace(options, checked=wanted)
-
-
 def _known(what: str, key: Any, names: Mapping[str, Any], plain: Any = None) -> None:
     if (key if plain is None else plain) in names:
         return
@@ -205,15 +213,15 @@ def _known(what: str, key: Any, names: Mapping[str, Any], plain: Any = None) -> 
                                   nearest(str(key), names, cutoff=0.7) or f"there are {', '.join(names)}"))
 
 
-def _options(settings: Mapping[str, Any], disabled: Sequence[str]) -> Options:
+def _options(settings: Mapping[str, Any], disabled: Sequence[str]) -> PassOptions:
     skipped = [ours for name in disabled if (ours := DISABLED[name.removeprefix("tir.")])]
     if _truth(settings, "tir.disable_vectorize"):
         skipped.append("vectorize")
     passes = settings.get("tir.add_lower_pass", ())
     if not isinstance(passes, (list, tuple)):
         raise ArgumentError(f"PassContext: tir.add_lower_pass is {described(passes)}, not a list of (phase, pass)")
-    return Options(_truth(settings, "tir.instrument_bound_checkers"), tuple(sorted(set(skipped))),
-                   tuple(map(_lower_pass, passes)))
+    return PassOptions(_truth(settings, "tir.instrument_bound_checkers"), tuple(sorted(set(skipped))),
+                       passes=tuple(map(_lower_pass, passes)))
 
 
 def _truth(settings: Mapping[str, Any], key: str) -> bool:
@@ -223,13 +231,12 @@ def _truth(settings: Mapping[str, Any], key: str) -> bool:
     return bool(value)
 
 
-def _lower_pass(item: Any) -> tuple[int, PrimFuncPass]:
-    """(phase, pass) of an entry of tir.add_lower_pass. Raises ArgumentError."""
-    if isinstance(item, (list, tuple)) and len(item) == 2 and item[0] in (0, 1, 2, 3):
-        if isinstance(item[1], PrimFuncPass):
-            return item[0], item[1]
-        if callable(item[1]):
-            function = item[1]
-            return item[0], PrimFuncPass(lambda f, module, context: function(f), getattr(function, "__name__", ""))
+def _lower_pass(item: Any) -> OwnPass:
+    """What an entry (phase, pass) of tir.add_lower_pass becomes. Raises ArgumentError."""
+    if isinstance(item, (list, tuple)) and len(item) == 2 and item[0] in (0, 1, 2, 3) and callable(item[1]):
+        phase, run = item
+        name = run.name if isinstance(run, PrimFuncPass) else ""
+        place, at = ((before, "check_bounds"), (after, "simplify"), (after, "unroll"), (after, "unroll"))[phase]
+        return place(at, run, name)
     raise ArgumentError(with_hint(f"PassContext: tir.add_lower_pass has {described(item)}, not a phase and a pass",
                                   "[(1, p)], where p is made by @tvm.tir.transform.prim_func_pass(opt_level=0)"))
