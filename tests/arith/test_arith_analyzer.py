@@ -4,11 +4,12 @@ import pytest
 from arith_reference import text
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.arith.linear import linear, same_structure, structural_key
+from tilewright.arith.linear import linear, structural_key
 from tilewright.tir.arithmetic import all_of, any_of, if_then_else, intrinsic, maximum, minimum, select
 from tilewright.tir.buffer import Load, decl_buffer
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Binary, Broadcast, Cast, FloatImm, IntImm, Not, Ramp, StringImm, Var
+from tilewright.tir.node import same
 
 X, J, F, N, M = Var("i"), Var("j"), Var("f"), Var("n"), Var("m")
 
@@ -263,7 +264,7 @@ def test_proofs_about_partitioned_loops():
         assert an.prove(outer < 4) and an.bounds(outer * 32 + inner) == (0, 127)
 
 
-def test_same_structure_is_what_structural_keys_say():
+def test_same_is_what_structural_keys_say():
     """Over all pairs of some expressions: of equal and other operators, constants, types, buffers and parts."""
     i, j = Var("i"), Var("j")
     a, b = decl_buffer((4,), "int32", name="A"), decl_buffer((4,), "int32", name="B")
@@ -274,4 +275,4 @@ def test_same_structure_is_what_structural_keys_say():
                 if_then_else(i < j, i, j), if_then_else(i < j, j, i), select(i < j, i, j), cast("int64", i)]
     for x in make():
         for y in make():
-            assert same_structure(x, y) == (structural_key(x) == structural_key(y)), (x, y)
+            assert same(x, y) == (structural_key(x) == structural_key(y)), (x, y)

@@ -23,7 +23,6 @@ from tilewright.lowering.simplify import simplify
 from tilewright.lowering.storage import hoist_allocations
 from tilewright.lowering.thread_loops import unify_thread_loops
 from tilewright.lowering.unroll import unroll
-from tilewright.lowering.walking import statements
 from tilewright.lowering.widen_indices import may_overflow, widen_indices
 from tilewright.script import from_source
 from tilewright.support.errors import LowerError
@@ -34,7 +33,19 @@ from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.interp import run
 from tilewright.tir.iter_var import Range
-from tilewright.tir.stmt import Allocate, Block, BlockRealize, For, IfThenElse, PrimFunc, Stmt, Store, loop, seq
+from tilewright.tir.stmt import (
+    Allocate,
+    Block,
+    BlockRealize,
+    For,
+    IfThenElse,
+    PrimFunc,
+    Stmt,
+    Store,
+    loop,
+    seq,
+    statements,
+)
 from tilewright.tir.verify import verify
 
 

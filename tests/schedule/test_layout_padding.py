@@ -9,10 +9,10 @@ import pytest
 from tilewright import te
 from tilewright.schedule import Schedule
 from tilewright.schedule.index_map import IndexMap
-from tilewright.schedule.primitives.scopes import replace_buffers
 from tilewright.script import tir as T
 from tilewright.support.errors import ArgumentError
 from tilewright.tir import interp
+from tilewright.tir.symbols import replace_buffers
 
 from .compute_support import body_text, matmul_bias, matmul_bias_reference, refuses
 from .layout_support import conv2d, conv2d_reference, matmul, pools, pools_reference, program, proven

@@ -17,20 +17,20 @@ from tilewright.arith.conditions import (
     condition_key,
     is_index_comparison,
     prove,
-    reads_memory,
     simplify_condition,
     tightened,
 )
 from tilewright.arith.context import Context
 from tilewright.arith.forms import form_of, simplify_children, written
 from tilewright.arith.intervals import meet
-from tilewright.arith.linear import Atom, Bounds, Linear, same_structure, structural_key
+from tilewright.arith.linear import Atom, Bounds, Linear, structural_key
 from tilewright.arith.proof import positive
 from tilewright.arith.values import simplify_value
 from tilewright.tir import dtype as dt
+from tilewright.tir.accesses import reads_memory
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Var
-from tilewright.tir.node import children
+from tilewright.tir.node import children, same
 from tilewright.tir.places import is_index
 
 
@@ -266,7 +266,7 @@ class Analyzer(Context):
         if found is not None:
             return found[1]
         out = self._simplify(e) if isinstance(e, Expr) else e
-        if out is not e and same_structure(out, e):
+        if out is not e and same(out, e):
             out = e
         self.simple[id(e)] = (e, out)
         return out

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.arith.conditions import reads_memory
 from tilewright.arith.linear import linear
+from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import binary, logical_not
 from tilewright.tir.expr import Call, Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import IterVar

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from tilewright.tir.conversion import const
 from tilewright.tir.expr import Binary, Expr, IntImm
-from tilewright.tir.extents import same
 from tilewright.tir.iter_var import Range
+from tilewright.tir.node import same
 
 
 def hull(extent: Expr, parts: Sequence[Range | None]) -> Range:

@@ -9,21 +9,12 @@ from tilewright.arith.laws import split_terms
 from tilewright.arith.linear import Linear, structural_key
 from tilewright.arith.proof import nonneg
 from tilewright.tir import dtype as dt
+from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import refolded
-from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Binary, Broadcast, Call, Expr, IntImm, Not, Ramp, Var
-from tilewright.tir.node import walk
-from tilewright.tir.ops import INTRINSICS
 
 ORDER = ("lt", "le", "gt", "ge")
 NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
-
-
-def reads_memory(e: Expr | int) -> bool:
-    """True when the value of e depends on memory, or its evaluation may fault: it has a load or an effect."""
-    if isinstance(e, (int, IntImm, Var)):                # most bounds
-        return False
-    return any(type(n) is Load or (type(n) is Call and INTRINSICS[n.op].kind == "effect") for n in walk(e))
 
 
 def boolean(value: bool) -> IntImm:

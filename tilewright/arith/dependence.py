@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.arith.conditions import reads_memory
 from tilewright.arith.forms import form_of
 from tilewright.arith.intervals import meet, scaled
 from tilewright.arith.linear import Atom, Bounds, Linear, substitute_atoms
 from tilewright.arith.proof import nonneg, positive
+from tilewright.tir.accesses import reads_memory
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.node import substitute
 

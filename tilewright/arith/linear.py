@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Binary, Cast, Expr, FloatImm, IntImm, Var
-from tilewright.tir.node import Node, child_names, field_names
+from tilewright.tir.node import COMPARED, Node
 
 Bounds = tuple[int | None, int | None]
 
@@ -113,31 +113,11 @@ def structural_key(e: Any) -> Any:
     if cls is Load:
         return ("load", id(e.buffer), *[structural_key(i) for i in e.indices], structural_key(e.predicate))
     if isinstance(e, Node):
-        if not child_names(cls):
-            return (cls, *[getattr(e, name) for name in field_names(cls)]) if isinstance(e, Expr) else id(e)
-        return (cls, *[structural_key(getattr(e, name)) for name in field_names(cls)])
+        values = COMPARED[cls]
+        return id(e) if values is None else (cls, *map(structural_key, values(e)))
     if cls is tuple:
         return tuple([structural_key(x) for x in e])
     return (cls, e)
-
-
-def same_structure(a: Any, b: Any) -> bool:
-    """structural_key(a) == structural_key(b), in little time where a and b have parts in common."""
-    cls = type(a)
-    if a is b or cls is not type(b):
-        return a is b
-    if cls is Binary:
-        return a.op == b.op and same_structure(a.a, b.a) and same_structure(a.b, b.b)
-    if cls is Load:
-        return (a.buffer is b.buffer and same_structure(a.indices, b.indices)
-                and same_structure(a.predicate, b.predicate))
-    if cls is tuple:
-        return len(a) == len(b) and all(map(same_structure, a, b))
-    if not isinstance(a, Node):
-        return bool(a == b)
-    if cls in (Var, IntImm, FloatImm) or not child_names(cls):
-        return bool(structural_key(a) == structural_key(b))
-    return all(same_structure(getattr(a, name), getattr(b, name)) for name in field_names(cls))
 
 
 def linear(e: Expr) -> tuple[dict[Expr, int], int]:

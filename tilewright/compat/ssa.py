@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.lowering.copying import fresh_copy
 from tilewright.tir import Allocate, For, LetStmt, PrimFunc, Var, map_children, substitute
+from tilewright.tir.symbols import fresh_copy
 
 
 def convert_ssa(func: PrimFunc) -> PrimFunc:

@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tilewright.lowering.walking import uses_any
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Binary, Cast, Expr, IntImm, Var
 from tilewright.tir.places import is_index
 from tilewright.tir.stmt import For
+from tilewright.tir.symbols import uses_any
 
 
 def split_linear(e: Expr, var: Var, exact: Callable[[Expr], bool] = is_index) -> tuple[int, Expr] | None:

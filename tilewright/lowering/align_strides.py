@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.lowering.copying import Copier
-from tilewright.lowering.walking import statements
 from tilewright.support.errors import LowerError, with_hint
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import DIM_ALIGN, Buffer, Load
 from tilewright.tir.expr import Call, Expr, IntImm
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import Allocate, Block, PrimFunc, Stmt
+from tilewright.tir.stmt import Allocate, Block, PrimFunc, Stmt, statements
 
 
 def alignments(func: PrimFunc) -> dict[Buffer, list[list[int]]]:

@@ -8,10 +8,10 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import covers
-from tilewright.lowering.conditions import conjuncts, is_likely
+from tilewright.lowering.conditions import is_likely, terms_of
 from tilewright.lowering.hulls import Hull, hull_of, join_hulls
 from tilewright.lowering.scopes import analyzer_for, loop_scope
-from tilewright.lowering.walking import expressions, free_vars, map_stmts, uses_any
+from tilewright.lowering.walking import map_stmts
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.equal import structural_equal
@@ -28,7 +28,9 @@ from tilewright.tir.stmt import (
     Seq,
     Stmt,
     Store,
+    expressions,
 )
+from tilewright.tir.symbols import free_vars, uses_any
 
 Box = list[Hull]                                       # by dimension
 MOST_BOXES = 16
@@ -110,7 +112,7 @@ class _Accesses:
                 self.lets.add(var)
                 self.visit(stmt.body, sure, around)
             case IfThenElse(cond, then, other):
-                self.visit(then, sure and (is_likely(cond) or self.is_inner(cond)), (*around, *conjuncts(cond)))
+                self.visit(then, sure and (is_likely(cond) or self.is_inner(cond)), (*around, *terms_of(cond)))
                 if other is not None:
                     self.visit(other, False, around)
             case Seq(stmts):
@@ -123,7 +125,7 @@ class _Accesses:
 
     def is_inner(self, cond: Expr) -> bool:
         """True for a condition on inner loops alone, such as `k == 0` around the start of a reduction."""
-        return all(v in self.domains for t in conjuncts(cond) for v in free_vars(t))
+        return all(v in self.domains for t in terms_of(cond) for v in free_vars(t))
 
     def happens(self, w: _Write, analyzer: Analyzer) -> bool:
         """False when a read may run in an iteration in which a condition keeps all of a write from running.

@@ -5,7 +5,7 @@ from collections.abc import Container
 from contextlib import ExitStack
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.lowering.conditions import conjuncts
+from tilewright.lowering.conditions import terms_of
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import map_stmts
 from tilewright.tir import dtype as dt
@@ -199,7 +199,7 @@ class _CheckingData(_Checking):
 
 def _plain(condition: Expr) -> Expr:
     """The condition without `likely`, as the analyzer takes it."""
-    terms = conjuncts(condition)
+    terms = terms_of(condition)
     if not terms:
         return condition
     out = terms[0]

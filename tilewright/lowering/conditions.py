@@ -1,8 +1,8 @@
 """Guards: conjunctions marked `likely`, and statements under them."""
 from __future__ import annotations
 
-from tilewright.tir.arithmetic import all_of, logical_not
-from tilewright.tir.expr import Binary, Call, Expr, IntImm
+from tilewright.tir.arithmetic import all_of, conjuncts, logical_not
+from tilewright.tir.expr import Call, Expr, IntImm
 from tilewright.tir.stmt import NOP, IfThenElse, Seq, Stmt
 
 
@@ -10,15 +10,9 @@ def is_nop(stmt: Stmt) -> bool:
     return type(stmt) is Seq and not stmt.stmts
 
 
-def conjuncts(cond: Expr) -> list[Expr]:
+def terms_of(cond: Expr) -> list[Expr]:
     """The terms of a conjunction, left to right, without any `likely` around them."""
-    if type(cond) is Call and cond.op == "likely":
-        return conjuncts(cond.args[0])
-    if type(cond) is Binary and cond.op == "and":
-        return conjuncts(cond.a) + conjuncts(cond.b)
-    if type(cond) is IntImm and cond.value:
-        return []
-    return [cond]
+    return conjuncts(cond, through_likely=True)
 
 
 def likely(terms: list[Expr]) -> Expr:

@@ -192,11 +192,6 @@ class Copier:
         return s if new is s.buffer and body is s.body else Allocate(new, body, s.annotations)
 
 
-def specialize(node: Any, variables: Mapping[Var, Expr]) -> Any:
-    """node under a substitution; loops and allocations keep their identity."""
-    return Copier(variables)(node) if variables else node
-
-
-def fresh_copy(stmt: Stmt, variables: Mapping[Var, Expr] | None = None) -> Stmt:
-    """A copy under a substitution whose loops, lets and allocations are new objects."""
-    return Copier(variables, fresh=True)(stmt)
+def specialize(node: Any, variables: Mapping[Var, Expr], fresh: bool = False) -> Any:
+    """node under a substitution, folded; with `fresh` its loops, lets and allocations are new objects."""
+    return Copier(variables, fresh=fresh)(node) if variables or fresh else node

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tilewright.lowering.conditions import conjuncts, guard, likely
+from tilewright.lowering.conditions import guard, likely, terms_of
 from tilewright.schedule.analysis.reducers import stores
 from tilewright.schedule.analysis.shared_reductions import (
     SharedReduction,
@@ -13,7 +13,6 @@ from tilewright.schedule.analysis.shared_reductions import (
     shared_reduction,
     shares_steps,
 )
-from tilewright.schedule.state import map_sub_statements
 from tilewright.support.errors import LowerError, with_hint
 from tilewright.tir.arithmetic import binary, intrinsic
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
@@ -31,6 +30,7 @@ from tilewright.tir.stmt import (
     PrimFunc,
     Seq,
     Stmt,
+    map_sub_statements,
     seq,
 )
 
@@ -102,7 +102,7 @@ def _written_out(stmt: Stmt, shared: SharedReduction, above: tuple[For, ...], ma
     meeting = tuple(Buffer(f"{b.name}_parts", tuple(loop.extent for loop in threads), b.dtype, scope="shared")
                     for b in r.targets)
     made += meeting
-    step = guard(likely(conjuncts(shared.realize.predicate)), r.step(parts, zero, terms))
+    step = guard(likely(terms_of(shared.realize.predicate)), r.step(parts, zero, terms))
     own = [binary("sub", loop.loop_var, loop.min) for loop in threads]
     body = seq([
         stores(parts, r.combiner.identity, zero),

@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tilewright.lowering.affine import is_order, split_linear
-from tilewright.lowering.conditions import conjuncts, is_likely, likely
+from tilewright.lowering.conditions import is_likely, likely, terms_of
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.scopes import is_small
-from tilewright.lowering.walking import statements, uses_any
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import const
@@ -25,7 +24,9 @@ from tilewright.tir.stmt import (
     Seq,
     Stmt,
     Store,
+    statements,
 )
+from tilewright.tir.symbols import uses_any
 
 
 @dataclass
@@ -60,7 +61,7 @@ def guards_below(s: For) -> list[Guard]:
                 visit(stmt.body, inside, outside)
             case IfThenElse(cond, then, other):
                 if is_likely(cond):
-                    found(conjuncts(cond), loops, outside, then)
+                    found(terms_of(cond), loops, outside, then)
                 visit(then, loops, outside)
                 if other is not None:
                     visit(other, loops, outside)
@@ -72,7 +73,7 @@ def guards_below(s: For) -> list[Guard]:
             case Store():
                 for e in walk(stmt.value):
                     if type(e) is Call and e.op == "likely":
-                        found(conjuncts(e), loops, outside, None)
+                        found(terms_of(e), loops, outside, None)
             case _ if hasattr(stmt, "body"):
                 visit(stmt.body, loops, outside)
 
@@ -132,7 +133,7 @@ class _Dropping(Copier):
 
     def call(self, e: Call) -> Expr:
         if e.op == "likely":
-            terms = conjuncts(e)
+            terms = terms_of(e)
             kept = [t for t in terms if id(t) not in self.terms]
             return e if len(kept) == len(terms) else likely(kept)
         return super().call(e)

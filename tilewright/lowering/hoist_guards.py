@@ -2,14 +2,15 @@
 from __future__ import annotations
 
 from tilewright.arith.linear import structural_key
-from tilewright.lowering.conditions import conjuncts, guard, is_likely, likely
-from tilewright.lowering.walking import map_stmts, statements, uses_any
+from tilewright.lowering.conditions import guard, is_likely, likely, terms_of
+from tilewright.lowering.walking import map_stmts
 from tilewright.tir.arithmetic import all_of
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Call, Expr, Var
 from tilewright.tir.node import walk
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.stmt import THREAD_BINDING, Allocate, For, IfThenElse, LetStmt, PrimFunc, Seq, Stmt, seq
+from tilewright.tir.stmt import THREAD_BINDING, Allocate, For, IfThenElse, LetStmt, PrimFunc, Seq, Stmt, seq, statements
+from tilewright.tir.symbols import uses_any
 
 
 def hoist_guards(func: PrimFunc) -> PrimFunc:
@@ -44,7 +45,7 @@ def _out_of(outer: For | LetStmt | Allocate, changing: set[Var]) -> Stmt:
     body = outer.body
     if not isinstance(body, IfThenElse) or body.else_case is not None:
         return outer
-    terms = conjuncts(body.condition)
+    terms = terms_of(body.condition)
     out = [t for t in terms if not uses_any(t, changing) and is_stable(t)]
     if not out:
         return outer
@@ -57,7 +58,7 @@ def _shared(stmts: tuple[Stmt, ...], whole: Stmt) -> Stmt:
     """Neighbours with conjuncts in common are put under one condition."""
     if not all(isinstance(s, IfThenElse) and s.else_case is None for s in stmts) or len(stmts) < 2:
         return whole
-    terms = [conjuncts(s.condition) for s in stmts]  # type: ignore[attr-defined]
+    terms = [terms_of(s.condition) for s in stmts]  # type: ignore[attr-defined]
     keys = [{structural_key(t) for t in ts} for ts in terms]
     common = set.intersection(*keys)
     out = [t for t in terms[0] if structural_key(t) in common and is_stable(t)]
@@ -83,5 +84,5 @@ def _and(terms: list[Expr], marked: bool) -> Expr:
 
 
 def _joined(outer: Expr, inner: Expr) -> Expr:
-    return _and(conjuncts(outer) + conjuncts(inner), is_likely(outer) and is_likely(inner))
+    return _and(terms_of(outer) + terms_of(inner), is_likely(outer) and is_likely(inner))
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of, union
-from tilewright.lowering.walking import free_vars, uses_any
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Expr, IntImm, Ramp, Var
 from tilewright.tir.node import walk
+from tilewright.tir.symbols import free_vars, uses_any
 
 Hull = tuple[Expr, Expr]                               # (min, extent)
 

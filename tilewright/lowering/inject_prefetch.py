@@ -5,13 +5,14 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.lowering.conditions import guard
 from tilewright.lowering.hulls import Hull, hull_of, join_hulls
 from tilewright.lowering.scopes import analyzer_for, loop_scope
-from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
+from tilewright.lowering.walking import map_stmts
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, intrinsic
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, PrimFunc, Stmt, seq
+from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, PrimFunc, Stmt, expressions, seq, statements
+from tilewright.tir.symbols import uses_any
 
 PREFETCH = "prefetch"
 LINE_BYTES = 64

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewright.lowering.align_strides import alignments
-from tilewright.lowering.conditions import conjuncts, guard, likely
+from tilewright.lowering.conditions import guard, likely, terms_of
 from tilewright.lowering.copying import Copier
 from tilewright.support.errors import LowerError
 from tilewright.tir.buffer import DIM_ALIGN, Buffer
@@ -33,7 +33,7 @@ class _Lowering(Copier):
 
     def realize(self, s: BlockRealize) -> Stmt:
         values = [self(v) for v in s.iter_values]
-        terms = conjuncts(self(s.predicate))
+        terms = terms_of(self(s.predicate))
         for axis, value in zip(s.block.iter_vars, values, strict=True):
             self.variables[axis.var] = value
         assert not s.block.match_buffers, "views are left: run lower_match_buffer first"

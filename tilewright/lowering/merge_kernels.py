@@ -8,12 +8,13 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.dependence import Domain, direction_vectors
 from tilewright.lowering.copying import specialize
 from tilewright.lowering.scopes import analyzer_for, loop_scope
-from tilewright.lowering.walking import map_stmts, statements, uses_any
+from tilewright.lowering.walking import map_stmts
 from tilewright.schedule.analysis.accesses import Collector, Touch
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.shared_work import is_shared
-from tilewright.tir.stmt import SERIAL, THREAD_BINDING, Allocate, Evaluate, For, PrimFunc, Seq, Stmt, seq
+from tilewright.tir.stmt import SERIAL, THREAD_BINDING, Allocate, Evaluate, For, PrimFunc, Seq, Stmt, seq, statements
+from tilewright.tir.symbols import uses_any
 
 
 def merge_kernels(func: PrimFunc) -> PrimFunc:

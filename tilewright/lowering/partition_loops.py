@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from tilewright.arith.analyzer import Analyzer
 from tilewright.lowering.affine import relax
 from tilewright.lowering.conditions import guard, is_likely, is_nop, likely
-from tilewright.lowering.copying import fresh_copy, specialize
+from tilewright.lowering.copying import specialize
 from tilewright.lowering.guards import Guard, covers, first_false, guards_below, split_level, without_guards
 from tilewright.lowering.scopes import analyzer_for, loop_scope
-from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
+from tilewright.lowering.walking import map_stmts
 from tilewright.tir.arithmetic import binary, maximum, minimum
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Call, Expr, IntImm, Var
@@ -30,8 +30,11 @@ from tilewright.tir.stmt import (
     Seq,
     Stmt,
     Store,
+    expressions,
     seq,
+    statements,
 )
+from tilewright.tir.symbols import uses_any
 
 TAIL_STORES = 16            # a tail with more stores than this, unrolled, is not split again
 LARGE_TAIL_STORES = 128     # and one with more than this is not unrolled
@@ -116,7 +119,7 @@ class _Partition:
         if exact:
             return body
         var = Var(s.loop_var.name, s.loop_var.type)
-        rest = s.replace(loop_var=var, body=_tail_of(fresh_copy(s.body, {s.loop_var: var})))
+        rest = s.replace(loop_var=var, body=_tail_of(specialize(s.body, {s.loop_var: var}, fresh=True)))
         return seq([body, self.part(rest, main, end, tail or _weight(s.body) > TAIL_STORES, again=False)])
 
     def nothing_after(self, s: For, bounds: list[_Bound]) -> Expr:
@@ -161,7 +164,7 @@ class _Partition:
         main = self.visit(self.freed(s, dropped).body)
         if not terms:
             return s.replace(body=main)
-        tail = _tail_of(fresh_copy(s.body, self.only_value(s, terms)))
+        tail = _tail_of(specialize(s.body, self.only_value(s, terms), fresh=True))
         rest = self.visit(tail, _weight(s.body) > TAIL_STORES)
         return s.replace(body=guard(likely(terms), main, rest))
 

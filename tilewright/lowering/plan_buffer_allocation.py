@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.lowering.walking import free_vars
 from tilewright.tir.buffer import DIM_ALIGN, Buffer, Load
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.iter_var import DATA_PARALLEL
@@ -23,6 +22,7 @@ from tilewright.tir.stmt import (
     Store,
     is_thread_axis,
 )
+from tilewright.tir.symbols import free_vars
 
 Path = tuple[Node, ...]                       # the loops and blocks around a statement, outermost first
 

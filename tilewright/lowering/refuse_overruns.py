@@ -5,7 +5,7 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from tilewright.arith.linear import linear
-from tilewright.lowering.walking import expressions, map_stmts
+from tilewright.lowering.walking import map_stmts
 from tilewright.support.errors import LowerError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
@@ -13,7 +13,7 @@ from tilewright.tir.buffer import Buffer, Load, lane_room
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Ramp, Var
 from tilewright.tir.node import children, substitute, walk
 from tilewright.tir.printer import show
-from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, PrimFunc, Stmt, Store, While
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, PrimFunc, Stmt, Store, While, expressions
 
 Domains = Mapping[Var, tuple[int, int]]                # loop variable -> its first and last value
 Access = Load | Store

@@ -6,10 +6,9 @@ from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear, structural_key
-from tilewright.lowering.conditions import conjuncts, guard, is_likely, likely
+from tilewright.lowering.conditions import guard, is_likely, likely, terms_of
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.scopes import analyzer_for, loop_scope
-from tilewright.lowering.walking import expressions, free_vars, uses_any
 from tilewright.tir.arithmetic import if_then_else
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import const
@@ -26,8 +25,10 @@ from tilewright.tir.stmt import (
     Seq,
     Stmt,
     Store,
+    expressions,
     is_thread_axis,
 )
+from tilewright.tir.symbols import free_vars, uses_any
 
 PADDED = "padded"
 
@@ -86,7 +87,7 @@ def _find_scopes(body: Stmt) -> dict[Buffer, _Scope]:
                     threads.add(var)
                 visit(stmt.body, guards)
             case IfThenElse(cond, then, other):
-                visit(then, guards + conjuncts(cond) if is_likely(cond) else guards)
+                visit(then, guards + terms_of(cond) if is_likely(cond) else guards)
                 if other is not None:
                     visit(other, guards)
             case Seq(stmts):
@@ -175,7 +176,7 @@ class _Relaxing(Copier):
         store = s.then_case
         if not (isinstance(store, Store) and s.else_case is None and is_likely(s.condition)
                 and store.buffer in self.scopes and self.in_bounds(store)):
-            terms = conjuncts(s.condition)
+            terms = terms_of(s.condition)
             then = self.under(terms, s.then_case)
             return s.replace(then_case=then,
                              else_case=None if s.else_case is None else self.under(terms, s.else_case))
@@ -183,7 +184,7 @@ class _Relaxing(Copier):
         keep: list[Expr] = []
         move: list[Expr] = []
         safe = not any(isinstance(e, Load) for e in walk(store.value))
-        for term in conjuncts(s.condition):
+        for term in terms_of(s.condition):
             relaxed = any(k in (scope.common or ()) for k in _element_conditions(term, store.indices, scope))
             if not relaxed:
                 keep.append(term)

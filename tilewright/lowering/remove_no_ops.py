@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from tilewright.arith.linear import structural_key
 from tilewright.lowering.conditions import guard, is_nop
-from tilewright.lowering.walking import uses_any
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Call, Expr, IntImm
 from tilewright.tir.node import Node, rewrite, walk
@@ -22,6 +21,7 @@ from tilewright.tir.stmt import (
     Store,
     seq,
 )
+from tilewright.tir.symbols import uses_any
 
 
 def remove_no_ops(func: PrimFunc) -> PrimFunc:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.lowering.walking import free_vars
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Cast, Expr, IntImm, Var
 from tilewright.tir.stmt import LetStmt, PrimFunc, Stmt
+from tilewright.tir.symbols import free_vars
 
 SMALL_BYTES = 4096          # an allocation of constant size up to this one is meant for registers
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.lowering.conditions import conjuncts, guard, is_likely, is_nop, likely
+from tilewright.lowering.conditions import guard, is_likely, is_nop, likely, terms_of
 from tilewright.lowering.copying import specialize
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import map_stmts, same_items
@@ -92,7 +92,7 @@ class _Simplifier:
     def branch(self, s: IfThenElse) -> Stmt:
         terms: list[Expr] = []
         guards = is_likely(s.condition)                  # of a loop that was split: about its variables, not values
-        for old in conjuncts(s.condition):
+        for old in terms_of(s.condition):
             term = self.analyzer.simplify(old) if guards else self.value(old)
             if isinstance(term, IntImm):
                 if term.value:

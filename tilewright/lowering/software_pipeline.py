@@ -7,15 +7,28 @@ from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.lowering.conditions import guard
-from tilewright.lowering.copying import fresh_copy, renamed
+from tilewright.lowering.copying import renamed, specialize
 from tilewright.lowering.scopes import analyzer_for, loop_scope
-from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
+from tilewright.lowering.walking import map_stmts
 from tilewright.support.errors import LowerError, with_hint
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.node import Node, rewrite, walk
-from tilewright.tir.stmt import SERIAL, Allocate, Evaluate, For, PrimFunc, Seq, Stmt, Store, seq
+from tilewright.tir.stmt import (
+    SERIAL,
+    Allocate,
+    Evaluate,
+    For,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+    expressions,
+    seq,
+    statements,
+)
+from tilewright.tir.symbols import uses_any
 
 STAGE, ORDER = "software_pipeline_stage", "software_pipeline_order"
 
@@ -183,7 +196,7 @@ class _Rolling:
     def iteration(self, stmt: Stmt, index: Expr) -> Stmt:
         """stmt in iteration `index`, counted from 0."""
         value = self.analyzer.simplify(binary("add", index, self.loop.min))
-        copy = fresh_copy(stmt, {self.loop.loop_var: value})
+        copy = specialize(stmt, {self.loop.loop_var: value}, fresh=True)
         slots = {b: self.analyzer.simplify(binary("floormod", index, self.imm(self.versions[b]))) for b in self.copies}
 
         def put(node: Node) -> Node | None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewright.lowering.copying import fresh_copy
+from tilewright.lowering.copying import specialize
 from tilewright.lowering.walking import map_stmts
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.expr import IntImm, Var
@@ -52,7 +52,7 @@ def _vector(loop: For, start: object, lanes: int) -> Stmt:
     """The iterations start, ..., start + lanes - 1 of loop as one vectorised loop."""
     dtype = loop.loop_var.dtype
     inner = Var(loop.loop_var.name, dtype)
-    body = fresh_copy(loop.body, {loop.loop_var: binary("add", start, inner) if lanes > 1 else start})  # type: ignore[dict-item]
+    body = specialize(loop.body, {loop.loop_var: binary("add", start, inner) if lanes > 1 else start}, fresh=True)  # type: ignore[dict-item]
     if lanes == 1:
         return body
     return For(inner, IntImm(0, dtype), IntImm(lanes, dtype), VECTORIZED, body, "", loop.annotations)

@@ -4,11 +4,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.lowering.scopes import analyzer_for
-from tilewright.lowering.walking import map_stmts, statements, uses_any
+from tilewright.lowering.walking import map_stmts
 from tilewright.support.errors import LowerError, with_hint
 from tilewright.tir.expr import Var
 from tilewright.tir.shared_work import Sharing, is_shared
-from tilewright.tir.stmt import THREAD_BINDING, Allocate, For, LetStmt, PrimFunc, Stmt, is_thread_axis
+from tilewright.tir.stmt import THREAD_BINDING, Allocate, For, LetStmt, PrimFunc, Stmt, is_thread_axis, statements
+from tilewright.tir.symbols import uses_any
 
 
 def unify_thread_loops(func: PrimFunc) -> PrimFunc:

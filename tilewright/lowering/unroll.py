@@ -2,15 +2,28 @@
 from __future__ import annotations
 
 from tilewright.lowering.code_size import MAX_CODE, code_size
-from tilewright.lowering.copying import fresh_copy, specialize
+from tilewright.lowering.copying import specialize
 from tilewright.lowering.scopes import is_small
-from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
+from tilewright.lowering.walking import map_stmts
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import IntImm
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, PrimFunc, Stmt, Store, seq
+from tilewright.tir.stmt import (
+    SERIAL,
+    UNROLLED,
+    Allocate,
+    Evaluate,
+    For,
+    PrimFunc,
+    Stmt,
+    Store,
+    expressions,
+    seq,
+    statements,
+)
+from tilewright.tir.symbols import uses_any
 
 MAX_STATEMENTS = 1024       # an unrolled loop that would hold more statements stays a loop
 MAX_TILE_STATEMENTS = 64
@@ -51,7 +64,7 @@ def _written_out(s: For, limit: int) -> Stmt:
         return s.replace(kind=SERIAL)
     steps = [binary("add", s.min, IntImm(n, s.min.dtype)) for n in range(s.extent.value)]
     last = len(steps) - 1
-    return seq([fresh_copy(s.body, {s.loop_var: at}) if n < last else specialize(s.body, {s.loop_var: at})
+    return seq([specialize(s.body, {s.loop_var: at}, fresh=True) if n < last else specialize(s.body, {s.loop_var: at})
                 for n, at in enumerate(steps)])
 
 

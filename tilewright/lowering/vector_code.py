@@ -4,10 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.lowering.affine import is_order, split_linear
-from tilewright.lowering.conditions import conjuncts, guard, is_likely, likely
+from tilewright.lowering.conditions import guard, is_likely, likely, terms_of
 from tilewright.lowering.copying import specialize
 from tilewright.lowering.vector_expressions import LaneExpressions, NotVectorizable, broadcast, is_vector
-from tilewright.lowering.walking import statements
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Load
 from tilewright.tir.conversion import const
@@ -24,6 +23,7 @@ from tilewright.tir.stmt import (
     Stmt,
     Store,
     seq,
+    statements,
 )
 
 
@@ -40,14 +40,14 @@ class Lanes(LaneExpressions):
         choice = s.value
         if (isinstance(choice, Call) and choice.op == "if_then_else" and is_likely(choice.args[0])
                 and self.varies(choice.args[0]) and self.mask is None):
-            first = self.first_lane(conjuncts(choice.args[0]), True)
+            first = self.first_lane(terms_of(choice.args[0]), True)
             if first is not None:
                 return self.likely_store(s, choice, first)
         return self.plain_store(s, None)
 
     def likely_store(self, s: Store, choice: Call, first: list[Expr]) -> Stmt:
         """b[i] = likely(c) ? x : y, where lane 0 satisfies c if any lane does."""
-        holds = self.mask_of(conjuncts(choice.args[0]), True)
+        holds = self.mask_of(terms_of(choice.args[0]), True)
         before = self.needs_nonempty
         self.mask, self.nonempty, self.needs_nonempty = holds, True, False
         value = broadcast(self.expr(choice.args[1]), self.count)
@@ -91,7 +91,7 @@ class Lanes(LaneExpressions):
         if same is not None and not is_vector(same):         # it may read memory for some of the lanes only
             other = None if s.else_case is None else self.stmt(s.else_case)
             return IfThenElse(same, self.stmt(s.then_case), other)
-        terms, guards = conjuncts(s.condition), is_likely(s.condition)
+        terms, guards = terms_of(s.condition), is_likely(s.condition)
         if s.else_case is None:
             ahead, rest = self.parted(terms)
             if ahead:

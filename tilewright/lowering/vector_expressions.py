@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.lowering.affine import split_linear
-from tilewright.lowering.conditions import conjuncts, is_likely
+from tilewright.lowering.conditions import is_likely, terms_of
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
@@ -219,7 +219,7 @@ class LaneExpressions:
             if is_vector(a) or is_vector(b):
                 a, b = broadcast(a, self.count), broadcast(b, self.count)
             return Call(e.op, (same, a, b), a.dtype)
-        terms = conjuncts(cond)
+        terms = terms_of(cond)
         holds = self.mask_of(terms, is_likely(cond))
         a, b = self.where(holds, then), self.where(Not(holds), other)
         return Select(holds, broadcast(a, self.count), broadcast(b, self.count))

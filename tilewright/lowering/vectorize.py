@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from tilewright.lowering.code_size import code_size
-from tilewright.lowering.copying import fresh_copy, specialize
+from tilewright.lowering.copying import specialize
 from tilewright.lowering.relax_guards import PADDED
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.vector_code import Lanes, vector_statement
 from tilewright.lowering.vector_expressions import NotVectorizable
-from tilewright.lowering.walking import map_stmts, statements
+from tilewright.lowering.walking import map_stmts
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer
@@ -23,6 +23,7 @@ from tilewright.tir.stmt import (
     Store,
     loop,
     seq,
+    statements,
 )
 
 MAX_LANES = 64
@@ -117,7 +118,7 @@ def _long_loop(s: For, count: int, width: int, state: Lanes) -> Stmt:
 def _chunk(s: For, lane: Var, start: object, width: int, state: Lanes, fresh: bool) -> Stmt:
     state.analyzer.bind(lane, 0, width)
     value = binary("add", start, lane)
-    body = fresh_copy(s.body, {s.loop_var: value}) if fresh else specialize(s.body, {s.loop_var: value})
+    body = specialize(s.body, {s.loop_var: value}, fresh=True) if fresh else specialize(s.body, {s.loop_var: value})
     short = For(lane, IntImm(0, lane.type), IntImm(width, lane.type), VECTORIZED, body)
     return _vector_loop(short, Lanes(state.analyzer, state.partial))
 

@@ -1,8 +1,8 @@
 """Replaces virtual threads by copies of their statements, interleaved."""
 from __future__ import annotations
 
-from tilewright.lowering.copying import fresh_copy, renamed, specialize
-from tilewright.lowering.walking import expressions, map_stmts, statements, uses_any
+from tilewright.lowering.copying import renamed, specialize
+from tilewright.lowering.walking import map_stmts
 from tilewright.support.errors import LowerError, with_hint
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
@@ -21,8 +21,11 @@ from tilewright.tir.stmt import (
     Seq,
     Stmt,
     Store,
+    expressions,
     seq,
+    statements,
 )
+from tilewright.tir.symbols import uses_any
 
 MOST_UNROLLED = 16          # virtual threads whose copies are written out
 
@@ -138,7 +141,7 @@ class _Interleaving:
                 f"a barrier stands under a condition that depends on {self.axis.thread_tag} ({self.var.name})",
                 "all virtual threads of a thread must reach it"))
         index = Var(self.var.name, self.var.dtype)
-        body = self._redirected(fresh_copy(stmt, {self.var: index}), index)
+        body = self._redirected(specialize(stmt, {self.var: index}, fresh=True), index)
         count = self.axis.extent
         unrolled = isinstance(count, IntImm) and count.value <= MOST_UNROLLED
         return For(index, self.axis.min, count, UNROLLED if unrolled else SERIAL, body)

@@ -5,7 +5,6 @@ import operator
 
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.scopes import shape_vars, size_limit
-from tilewright.lowering.walking import expressions, statements, uses_any
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
@@ -14,7 +13,8 @@ from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Ram
 from tilewright.tir.node import Node, walk
 from tilewright.tir.ops import trunc_div
 from tilewright.tir.places import is_index
-from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store
+from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store, expressions, statements
+from tilewright.tir.symbols import uses_any
 
 Interval = tuple[int, int]
 LOW, HIGH = dt.integer_range("int32")

@@ -4,13 +4,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewright.arith.axis_domains import departures
-from tilewright.schedule.state import block_root, statements
+from tilewright.schedule.state import block_root
 from tilewright.support.errors import ScheduleError, with_hint
 from tilewright.tir.accesses import Use, uses, uses_below
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.node import Node
 from tilewright.tir.printer import show
-from tilewright.tir.stmt import Block, BlockRealize, PrimFunc
+from tilewright.tir.stmt import Block, BlockRealize, PrimFunc, statements
 
 
 def admit(func: PrimFunc) -> None:

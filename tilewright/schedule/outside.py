@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.state import Index
-from tilewright.tir.accesses import SPEAKING, Use, is_silent, uses
+from tilewright.tir.accesses import SPOKEN, Use, is_silent, uses
 from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.dtype import is_integer, lanes_of
 from tilewright.tir.expr import Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import Range
-from tilewright.tir.node import FieldNames, substitute
+from tilewright.tir.node import substitute
 from tilewright.tir.stmt import Block, BlockRealize, LetStmt, Stmt, Store, sub_statements
+from tilewright.tir.structure import PerClass
 
 _OF_BODY = ("reads", "writes", "match_buffers")         # fields of a block that tell of its body
 # The fields of a statement that are evaluated on the way to what is below it.
-_ON_THE_WAY = FieldNames(lambda cls: [name for name in SPEAKING[cls] if cls is not Block or name not in _OF_BODY])
+_ON_THE_WAY = PerClass(lambda cls: [name for name in SPOKEN[cls] if cls is not Block or name not in _OF_BODY])
 
 
 @dataclass(slots=True, eq=False)

@@ -10,12 +10,12 @@ from tilewright.schedule.analysis.privacy import require_own_values
 from tilewright.schedule.analysis.shared_work import require_shared_work
 from tilewright.schedule.handles import RV, format_arguments, handles_in, handles_of, map_handles, plain
 from tilewright.schedule.schedule import Schedule, Snapshot
-from tilewright.schedule.state import BlockRV, ExprRV, Index, LoopRV, statements
+from tilewright.schedule.state import BlockRV, ExprRV, Index, LoopRV
 from tilewright.schedule.trace import KINDS, Entry, Kind, Trace
 from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, described, require, with_hint
 from tilewright.tir.node import Node
 from tilewright.tir.printer import show
-from tilewright.tir.stmt import BlockRealize
+from tilewright.tir.stmt import BlockRealize, statements
 
 P = ParamSpec("P")
 R = TypeVar("R")

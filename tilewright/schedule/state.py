@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.arith.conditions import reads_memory
 from tilewright.schedule.sampled import ExprRV as ExprRV
 from tilewright.support.errors import ScheduleError, with_hint
+from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import all_of
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Expr, IntImm, Var
@@ -23,6 +23,7 @@ from tilewright.tir.stmt import (
     Seq,
     Stmt,
     Store,
+    map_sub_statements,
     seq,
     sub_statements,
 )
@@ -75,15 +76,6 @@ class BlockRV:
 
     def __repr__(self) -> str:
         return f"block {self.name}"
-
-
-def statements(stmt: Stmt) -> Iterator[Stmt]:
-    """stmt and every statement below it, parents first, in program order; no expressions."""
-    stack = [stmt]
-    while stack:
-        top = stack.pop()
-        yield top
-        stack += sub_statements(top)[::-1]
 
 
 class Index:
@@ -202,19 +194,6 @@ def outside_buffers(scope: Block) -> list[Buffer]:
     own |= {m.buffer for block in blocks if block is not scope for m in block.match_buffers}
     used = dict.fromkeys(n.buffer for n in walk(scope.body) if isinstance(n, (Load, Store, BufferRegion)))
     return [b for b in used if b not in own]
-
-
-def map_sub_statements(stmt: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
-    """stmt with fn applied to the statements directly below it; stmt itself when nothing changed."""
-    if type(stmt) is Seq:
-        new = [fn(s) for s in stmt.stmts]
-        return stmt if all(a is b for a, b in zip(new, stmt.stmts, strict=True)) else seq(new)
-    changed = {}
-    for name in STATEMENT_FIELDS[type(stmt)]:
-        old = getattr(stmt, name)
-        if old is not None and (below := fn(old)) is not old:
-            changed[name] = below
-    return stmt.replace(**changed) if changed else stmt
 
 
 def bind_loop(analyzer: Analyzer, var: Var, low: Expr, extent: Expr) -> None:

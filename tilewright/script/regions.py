@@ -9,9 +9,8 @@ from tilewright.arith.boxes import hull
 from tilewright.arith.regions import Interval, interval_of
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Var
-from tilewright.tir.extents import same
 from tilewright.tir.iter_var import Range
-from tilewright.tir.node import Node, child_names, substitute, walk
+from tilewright.tir.node import Node, child_names, same, substitute, walk
 from tilewright.tir.stmt import Allocate, Block, BlockRealize, For, LetStmt, Store
 
 Access = tuple[tuple[Range, ...], Mapping[Var, Interval]]     # a box, and the domains of the loops around it

@@ -7,9 +7,8 @@ from tilewright.arith.boxes import hull
 from tilewright.tir.accesses import uses, uses_below
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Call, Expr, IntImm, Var
-from tilewright.tir.extents import same
 from tilewright.tir.iter_var import Range
-from tilewright.tir.node import Node, walk
+from tilewright.tir.node import Node, same, walk
 from tilewright.tir.stmt import Stmt
 
 

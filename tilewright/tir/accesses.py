@@ -2,23 +2,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any
 
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Let, StringImm, Var
 from tilewright.tir.iter_var import IterVar, Range
-from tilewright.tir.node import FieldNames, Node
-from tilewright.tir.stmt import Stmt, Store, sub_statements
+from tilewright.tir.node import walk
+from tilewright.tir.ops import INTRINSICS
+from tilewright.tir.stmt import Stmt, sub_statements
+from tilewright.tir.structure import STRUCTURE, Effect, Node, PerClass
 
 Conditions = tuple[tuple[Expr, bool], ...]          # each holds, or does not
 Lets = tuple[tuple[Var, Expr], ...]
 
-# Fields of these types hold no expression: names, numbers, symbols, and the statements below, which have their own.
-_SILENT = {"str", "int", "bool", "float", "Var", "tuple[Var, ...]", "tuple[int, ...]", "Stmt", "Stmt | None",
-           "tuple[Stmt, ...]", "Block"}
-# The fields of a node class that can hold an expression; the pointer of a buffer is a symbol.
-SPEAKING = FieldNames(lambda cls: [f.name for f in fields(cls)
-                                   if f.type not in _SILENT and not (cls is Buffer and f.name == "data")])
+SPOKEN: PerClass[tuple[str, ...]] = PerClass(lambda cls: STRUCTURE[cls].spoken)
+_EFFECT: PerClass[Effect] = PerClass(lambda cls: STRUCTURE[cls].effect)
+_ACCESS = (Effect.READS, Effect.WRITES, Effect.READS | Effect.WRITES)
 # The accesses of statements that were asked for lately: a rewrite leaves most statements as they are, and asks them
 # again. The statement is kept too, and so its id.
 _known: dict[int, tuple[Node, Sequence[Use]]] = {}
@@ -32,10 +32,11 @@ _QUIET = {IntImm, FloatImm, StringImm, type(None), int, float, str, bool}
 class Use:
     """One access that a node makes.
 
-    `node` makes it: a Load or a Store, of the element at `indices` in the lanes of `predicate`; a call of access_ptr,
-    through which any element may be read and written, as through a pointer that stands by itself (a Var: then the
-    buffer is not known); these have no indices. `field` is the field of the statement through which it is made, `under`
-    the conditions in its expressions under which, `lets` the variables that these bind around it, outermost first.
+    `node` makes it: a Load, a Store or another node whose class says that it reads or writes, of the element at
+    `indices` in the lanes of `predicate`; a call of access_ptr, through which any element may be read and written, as
+    through a pointer that stands by itself (a Var: then the buffer is not known); these have no indices. `field` is the
+    field of the statement through which it is made, `under` the conditions in its expressions under which, `lets` the
+    variables that these bind around it, outermost first.
     """
     buffer: Buffer | None
     indices: tuple[Expr, ...] | None
@@ -47,11 +48,11 @@ class Use:
 
     @property
     def writes(self) -> bool:
-        return not isinstance(self.node, Load)
+        return _EFFECT[type(self.node)] is not Effect.READS
 
     @property
     def reads(self) -> bool:
-        return not isinstance(self.node, Store)
+        return _EFFECT[type(self.node)] is not Effect.WRITES
 
     def touches(self, buffer: Buffer) -> bool:
         """True for an access to buffer, by its elements, its address or its pointer."""
@@ -71,10 +72,10 @@ def uses(node: Node) -> Sequence[Use]:
     if isinstance(node, Expr):
         _collect(node, "", found)
         return found
-    for name in SPEAKING[type(node)]:
+    for name in SPOKEN[type(node)]:
         _collect(getattr(node, name), name, found)
-    if isinstance(node, Store):
-        found.append(Use(node.buffer, node.indices, node.predicate, node, "buffer"))
+    if _EFFECT[type(node)] in _ACCESS:
+        found.append(_own(node, "buffer"))
     if len(_known) >= _MOST_KNOWN:
         _known.clear()
     _known[id(node)] = node, found
@@ -164,7 +165,29 @@ def _collect(value: object, name: str, found: list[Use], under: Conditions = (),
         elif isinstance(node, Node) and not isinstance(node, Stmt):
             if isinstance(node, Call) and node.op == "access_ptr" and isinstance(node.args[0], Load):
                 found.append(Use(node.args[0].buffer, None, None, node, name, under, lets))
+            elif _EFFECT[kind] in _ACCESS:
+                found.append(_own(node, name, under, lets))
             if kind is not Buffer or not is_silent(node):
-                stack += [getattr(node, f) for f in reversed(SPEAKING[kind])]
+                stack += [getattr(node, f) for f in reversed(SPOKEN[kind])]
         elif isinstance(node, Mapping):
             stack += reversed(list(node.values()))
+
+
+def _own(node: Any, name: str, under: Conditions = (), lets: Lets = ()) -> Use:
+    """The access of a node to the element of its buffer at its indices."""
+    return Use(node.buffer, node.indices, getattr(node, "predicate", None), node, name, under, lets)
+
+
+def effects(node: Node) -> Effect:
+    """What evaluating or executing node does to memory itself; CALLS for an operator that may do anything."""
+    effect = _EFFECT[type(node)]
+    if effect is Effect.CALLS and INTRINSICS[node.op].kind != "effect":  # type: ignore[attr-defined]
+        return Effect.NONE
+    return effect
+
+
+def reads_memory(e: Expr | int) -> bool:
+    """True when the value of e depends on memory, or its evaluation may fault: it has a load or an effect."""
+    if isinstance(e, (int, IntImm, Var)):                # most bounds
+        return False
+    return any(_EFFECT[type(n)] is not Effect.NONE and effects(n) is not Effect.NONE for n in walk(e))

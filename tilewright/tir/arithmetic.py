@@ -238,6 +238,15 @@ def all_of(*conditions: Any) -> Expr:
     return out
 
 
+def conjuncts(condition: Expr, through_likely: bool = False) -> list[Expr]:
+    """The terms of a conjunction, left to right, without the constant True; with through_likely, of what that marks."""
+    if type(condition) is Binary and condition.op == "and":
+        return conjuncts(condition.a, through_likely) + conjuncts(condition.b, through_likely)
+    if through_likely and type(condition) is Call and condition.op == "likely":
+        return conjuncts(condition.args[0], through_likely)
+    return [] if type(condition) is IntImm and condition.value else [condition]
+
+
 def any_of(*conditions: Any) -> Expr:
     """True when some condition holds; False for none."""
     out: Expr = IntImm(0, "bool")

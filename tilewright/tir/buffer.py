@@ -12,7 +12,7 @@ from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import cast, convert
 from tilewright.tir.expr import Call, Expr, IntImm, Ramp, StringImm, Var
 from tilewright.tir.iter_var import Range
-from tilewright.tir.node import Node
+from tilewright.tir.structure import Effect, Node, structure
 
 # The kinds of memory that a buffer may be in. A tag may follow, which names a part of it: global.A_reg, shared.dyn.
 SCOPES = ("global", "local", "shared", "warp", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator", "texture",
@@ -21,6 +21,7 @@ KINDS_OF_SCOPES = f"a scope is one of {', '.join(SCOPES)}, and may go on with a 
 DIM_ALIGN = "buffer_dim_align"         # annotation of a block: [[buffer written, axis, factor, offset], ...]
 
 
+@structure(symbol=True)
 @dataclass(slots=True, eq=False, repr=False)
 class Buffer(Node):
     """Memory seen as an array. Two Buffers are the same only when they are one object.
@@ -37,7 +38,7 @@ class Buffer(Node):
     scope: str = "global"
     data_alignment: int = 64
     offset_factor: int = 0
-    data: Any = None                       # the pointer Var
+    data: Var = None                       # type: ignore[assignment]  # the pointer; None gives a new one
     axis_separators: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -88,6 +89,7 @@ class Buffer(Node):
         return _pointer_into(self, convert(offset), extent)
 
 
+@structure(effect=Effect.READS)
 @dataclass(slots=True, eq=False, repr=False)
 class Load(Expr):
     """buffer[indices]. The last index may be a vector; lanes where predicate (bool lanes) is false give 0,
@@ -115,6 +117,7 @@ class BufferRegion(Node):
     region: tuple[Range, ...]
 
 
+@structure(defines=("buffer",), sizes=("strides", "elem_offset"))
 @dataclass(slots=True, eq=False, repr=False)
 class MatchBuffer(Node):
     """buffer is a view of the region source (`T.match_buffer` in a block)."""

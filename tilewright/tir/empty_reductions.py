@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tilewright.support.names import NameSupply
 from tilewright.tir.accesses import uses_below
-from tilewright.tir.arithmetic import all_of, any_of, binary
+from tilewright.tir.arithmetic import all_of, any_of, binary, conjuncts
 from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.equal import structural_equal
-from tilewright.tir.expr import Binary, Expr, IntImm, Var
+from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
-from tilewright.tir.node import Node, map_children, rewrite, substitute, walk
+from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import (
     SERIAL,
     THREAD_BINDING,
@@ -22,8 +22,10 @@ from tilewright.tir.stmt import (
     PrimFunc,
     Seq,
     Stmt,
+    map_sub_statements,
     seq,
 )
+from tilewright.tir.symbols import fresh_copy
 
 
 def start_empty_reductions(func: PrimFunc) -> PrimFunc:
@@ -59,7 +61,7 @@ def _is_positive(iv: IterVar) -> bool:
 def _visit(stmt: Stmt, above: tuple[For, ...], done: set[int], names: NameSupply) -> Stmt:
     """stmt with the starts of the reductions whose outermost loop is in it; `done`: the blocks dealt with above."""
     if not isinstance(stmt, For):
-        return _map(stmt, above, done, names)
+        return map_sub_statements(stmt, lambda s: _visit(s, above, done, names))
     starts: list[Stmt] = []
     for realize, between in _reducing(stmt, (stmt,)):
         if id(realize) in done or not (_never_runs(stmt) or _drives_reduction(stmt.loop_var, realize)):
@@ -67,15 +69,8 @@ def _visit(stmt: Stmt, above: tuple[For, ...], done: set[int], names: NameSupply
         done.add(id(realize))
         if _may_be_empty(realize.block):
             starts += _start(realize, between, {loop.loop_var for loop in (*above, *between)}, names)
-    new = _map(stmt, (*above, stmt), done, names)
+    new = map_sub_statements(stmt, lambda s: _visit(s, (*above, stmt), done, names))
     return seq([*starts, new]) if starts else new
-
-
-def _map(stmt: Stmt, above: tuple[For, ...], done: set[int], names: NameSupply) -> Stmt:
-    def visit(n: Node) -> Node:
-        return _visit(n, above, done, names) if isinstance(n, Stmt) else n
-    new = map_children(stmt, visit)
-    return seq(new.stmts) if isinstance(new, Seq) and new is not stmt else new
 
 
 def _reducing(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[tuple[BlockRealize, tuple[For, ...]]]:
@@ -148,7 +143,7 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], aro
     fresh = {loop.loop_var: Var(loop.loop_var.name, loop.loop_var.dtype) for loop in kept}
     dropped = inside - set(fresh)
     iters, values, own, table = [], [], [], {}
-    predicate = [c for c in _conjuncts(realize.predicate) if not any(n in dropped for n in walk(c))]
+    predicate = [c for c in conjuncts(realize.predicate) if not any(n in dropped for n in walk(c))]
     for iv, value in zip(block.iter_vars, realize.iter_values, strict=True):
         if iv.iter_type == COMM_REDUCE:
             continue
@@ -167,8 +162,8 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], aro
     assert block.init is not None
     read = dict.fromkeys(use.buffer for use in uses_below(block.init) if use.buffer is not None and use.reads)
     whole = tuple(BufferRegion(b, tuple(Range(IntImm(0, d.dtype), d) for d in b.shape)) for b in read)
-    started = Block(names.fresh(f"{block.name}_empty"), tuple(iters), whole,
-                    tuple(substitute(w, table) for w in block.writes), substitute(_copy(block.init, names), table))
+    name, writes = names.fresh(f"{block.name}_empty"), tuple(substitute(w, table) for w in block.writes)
+    started = Block(name, tuple(iters), whole, writes, substitute(fresh_copy(block.init, names.fresh), table))
     nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for v in values), substitute(all_of(*predicate), fresh),
                               started)
     for var, extent in reversed(own):
@@ -178,29 +173,3 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], aro
         nest = For(fresh[loop.loop_var], substitute(loop.min, fresh), substitute(loop.extent, fresh),
                    loop.kind if bound else SERIAL, nest, loop.thread_tag)
     return nest
-
-
-def _copy(init: Stmt, names: NameSupply) -> Stmt:
-    """init, which stays where it is, with loops, axes and blocks of its own."""
-    fresh: dict[Var, Var] = {}
-    for n in walk(init):
-        if isinstance(n, (For, IterVar)):
-            var = n.loop_var if isinstance(n, For) else n.var
-            fresh[var] = Var(var.name, var.dtype)
-
-    def own(n: Node) -> Node | None:
-        if isinstance(n, For):
-            return n.replace(loop_var=fresh[n.loop_var])
-        if isinstance(n, Block):
-            axes = tuple(iv.replace(var=fresh[iv.var]) for iv in n.iter_vars)
-            return n.replace(name=names.fresh(n.name), iter_vars=axes)
-        return None
-    return rewrite(substitute(init, fresh), own) if fresh else init
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    if isinstance(condition, Binary) and condition.op == "and":
-        yield from _conjuncts(condition.a)
-        yield from _conjuncts(condition.b)
-    elif not isinstance(condition, IntImm) or not condition.value:
-        yield condition

@@ -13,12 +13,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewright.support.errors import StructuralError
-from tilewright.tir.buffer import Buffer, MatchBuffer
-from tilewright.tir.expr import FloatImm, Let, Var
-from tilewright.tir.iter_var import IterVar
-from tilewright.tir.node import Node, field_names
+from tilewright.tir.buffer import Buffer
+from tilewright.tir.expr import FloatImm, Var
 from tilewright.tir.printer import show
-from tilewright.tir.stmt import Allocate, Block, For, LetStmt, PrimFunc, Seq, Stmt
+from tilewright.tir.stmt import PrimFunc, Seq, Stmt
+from tilewright.tir.structure import STRUCTURE, Node
 
 
 def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
@@ -104,32 +103,30 @@ class _Tokens:
         if isinstance(x, Seq) and len(x.stmts) == 1:
             self.node(x.stmts[0])               # a sequence of one is that one
             return
-        if isinstance(x, (Stmt, Block)):
+        if isinstance(x, Stmt):
             self.statements.append((len(self.out), x))
         self.out.append(type(x).__name__)
         if isinstance(x, PrimFunc):
             self.function(x)
-        elif isinstance(x, Block):
-            self.block(x)
-        elif isinstance(x, For):
-            self.fields(x, "min", "extent")
-            self.definition(x.loop_var)
-            self.fields(x, "kind", "thread_tag", "annotations", "body")
-        elif isinstance(x, (LetStmt, Let)):
-            self.value(x.value)
-            self.definition(x.var)
-            self.value(x.body)
-        elif isinstance(x, Allocate):
-            self.buffer(x.buffer, True)
-            self.fields(x, "annotations", "body")
         elif isinstance(x, FloatImm):
             self.out += [repr(float(x.value)), x.type]
         else:
-            self.fields(x, *field_names(type(x)))
+            row = STRUCTURE[type(x)]
+            for name in row.compared:
+                (self.definitions if name in row.defines else self.value)(getattr(x, name))
 
-    def fields(self, x: Node, *names: str) -> None:
-        for name in names:
-            self.value(getattr(x, name))
+    def definitions(self, x: Any) -> None:
+        """What a field defines."""
+        if isinstance(x, tuple):
+            self.out.append(len(x))
+            for y in x:
+                self.definitions(y)
+        elif isinstance(x, Var):
+            self.definition(x)
+        elif isinstance(x, Buffer):
+            self.buffer(x, True)
+        else:
+            self.node(x)
 
     def definition(self, v: Var) -> None:
         self.define(v)
@@ -167,30 +164,12 @@ class _Tokens:
         self.value(b.axis_separators)
         self.var(b.data, True)
 
-    def block(self, x: Block) -> None:
-        self.out.append(len(x.iter_vars))
-        for iv in x.iter_vars:
-            self.iter_var(iv)
-        self.out += [len(x.alloc_buffers), len(x.match_buffers)]
-        for b in x.alloc_buffers:
-            self.buffer(b, True)
-        for m in x.match_buffers:
-            self.match(m)
-        self.fields(x, "reads", "writes", "annotations", "init", "body")
-
-    def match(self, m: MatchBuffer) -> None:
-        self.value(m.source)
-        self.buffer(m.buffer, True)
-
-    def iter_var(self, iv: IterVar) -> None:
-        self.fields(iv, "dom", "iter_type", "thread_tag")
-        self.definition(iv.var)
-
     def function(self, x: PrimFunc) -> None:
         """What a function defines is known inside of it only: another one may hold the same nodes."""
         outside = dict(self.number)
         self.signature(x)
-        self.fields(x, "attrs", "body")
+        self.value(x.attrs)
+        self.value(x.body)
         self.number = outside
 
     def signature(self, x: PrimFunc) -> None:

@@ -14,8 +14,9 @@ from tilewright.support.errors import IRError, with_hint
 from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
 from tilewright.tir import foreign
-from tilewright.tir.node import Node
+from tilewright.tir.node import same
 from tilewright.tir.ops import BINARY
+from tilewright.tir.structure import Effect, Node, structure
 
 # types that do arithmetic for all their elements at once -> what does it, in the place of `arithmetic.binary`
 ELEMENTWISE: dict[type, Callable[[str, Any, Any], Any]] = {}
@@ -114,6 +115,7 @@ class Expr(Node, ExprOps):
     __hash__ = object.__hash__
 
 
+@structure(symbol=True)
 @dataclass(slots=True, eq=False, repr=False)
 class Var(Expr):
     """A scalar name. Two Vars are the same only when they are one object."""
@@ -193,8 +195,7 @@ class Binary(Expr):
     def __bool__(self) -> bool:
         """`bool(a == b)` is structural identity, so that shapes can be compared in an assert."""
         if self.op in ("eq", "ne"):
-            from_structure = _structural_equal(self.a, self.b)
-            return from_structure if self.op == "eq" else not from_structure
+            return same(self.a, self.b) is (self.op == "eq")
         return Expr.__bool__(self)
 
 
@@ -231,6 +232,7 @@ class Select(Expr):
         return self.a.dtype
 
 
+@structure(effect=Effect.CALLS)
 @dataclass(slots=True, eq=False, repr=False)
 class Call(Expr):
     """op(*args), op a key of INTRINSICS."""
@@ -243,6 +245,7 @@ class Call(Expr):
         return self.type
 
 
+@structure(defines=("var",), within=("body",))
 @dataclass(slots=True, eq=False, repr=False)
 class Let(Expr):
     """body with var bound to value."""
@@ -280,21 +283,3 @@ class Broadcast(Expr):
 
 def _is_operand(x: object) -> bool:
     return isinstance(x, (ExprOps, int, float, np.number, np.bool_)) or hasattr(x, "__tilewright_expr__")
-
-
-def _structural_equal(a: Expr, b: Expr) -> bool:
-    if a is b:
-        return True
-    if type(a) is not type(b) or isinstance(a, Var):
-        return False
-    if isinstance(a, (IntImm, FloatImm, StringImm)):
-        return a.value == b.value and a.dtype == b.dtype  # type: ignore[attr-defined]
-    from_fields = [(getattr(a, k), getattr(b, k)) for k in a.__dataclass_fields__]
-    for x, y in from_fields:
-        pairs = zip(x, y, strict=True) if isinstance(x, tuple) and len(x) == len(y) else [(x, y)]
-        for p, q in pairs:
-            equal = _structural_equal(p, q) if isinstance(p, Expr) and isinstance(q, Expr) else p is q or (
-                not isinstance(p, Node) and p == q)
-            if not equal:
-                return False
-    return True

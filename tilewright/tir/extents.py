@@ -5,6 +5,7 @@ from tilewright.support.errors import IRError
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.expr import Binary, Expr, IntImm
+from tilewright.tir.node import same
 
 
 def stop_of(low: Expr, extent: Expr) -> Expr:
@@ -34,13 +35,6 @@ def extent_of(low: Expr, stop: Expr) -> Expr | None:
     if same(rest, stop_rest) and (rest is not low or stop_rest is not stop):
         return IntImm(stop_shift - shift, low.dtype)
     return None
-
-
-def same(a: Expr, b: Expr) -> bool:
-    """True when a and b are one expression, written twice perhaps."""
-    if type(a) is IntImm and type(b) is IntImm:              # most extents
-        return a.value == b.value and a.type == b.type
-    return a is b or (a.dtype == b.dtype and bool(Binary("eq", a, b)))
 
 
 def _nice_stop(low: Expr, extent: Expr) -> Expr | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.tir.expr import Expr, ExprOps, Var
-from tilewright.tir.node import Node
+from tilewright.tir.structure import Node, structure
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -18,6 +18,7 @@ class Range(Node):
 DATA_PARALLEL, THREAD_INDEX, COMM_REDUCE, ORDERED, OPAQUE = 0, 1, 2, 3, 4
 
 
+@structure(defines=("var",))
 @dataclass(slots=True, eq=False, repr=False)
 class IterVar(Node, ExprOps):
     """An iteration: var runs over dom. A thread axis has a thread_tag and may have no dom yet."""

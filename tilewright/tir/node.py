@@ -1,45 +1,43 @@
-"""The base class of the IR and the only traversals: walk, rewrite and substitute."""
+"""The traversals of the IR: children, walk, rewrite, substitute. They read the table of `structure`."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from operator import is_
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter, is_
+from typing import Any
 
-from tilewright.support.registry import hook
+from tilewright.tir.structure import FIELDS, STRUCTURE, N, PerClass
+from tilewright.tir.structure import Node as Node
 
-N = TypeVar("N", bound="Node")
-
-# A field is a child when its annotation says that it holds IR that is evaluated or executed here.
-# Fields annotated `Var` or `Buffer` are symbols: definitions and references that traversals leave alone.
-_CHILD_TYPES = {
-    "Expr", "Stmt", "Range", "Block", "IterVar", "BufferRegion",
-    "Expr | None", "Stmt | None", "IterVar | None", "Range | None",
-    "tuple[Expr, ...]", "tuple[Stmt, ...]", "tuple[Range, ...]", "tuple[IterVar, ...]",
-    "tuple[BufferRegion, ...]", "tuple[MatchBuffer, ...]",
-}
+Below = Callable[[Any], Sequence[Any]]
 
 
-class FieldNames(dict[type, tuple[str, ...]]):
-    """Names of fields of each class; `choose` finds those of a class that is asked for the first time."""
-    __slots__ = ("choose",)
+def getter(cls: type, names: Sequence[str], backwards: bool = False) -> Below | None:
+    """The function that gives the children of a node of cls in these fields, written out; None for no fields."""
+    row, parts = STRUCTURE[cls], []
+    for name in names[::-1] if backwards else names:
+        if name in row.tuples:
+            parts.append(f"*n.{name}[::-1]" if backwards else f"*n.{name}")
+        else:
+            parts.append(f"*(() if n.{name} is None else (n.{name},))" if name in row.optional else f"n.{name}")
+    return eval(f"lambda n: ({', '.join(parts)},)") if parts else None
 
-    def __init__(self, choose: Callable[[type], Iterable[str]]) -> None:
-        self.choose = choose
 
-    def __missing__(self, cls: type) -> tuple[str, ...]:
-        found = self[cls] = tuple(self.choose(cls))
-        return found
+def _values(names: Sequence[str]) -> Below:
+    """The function that gives the values of these fields."""
+    return attrgetter(*names) if len(names) > 1 else lambda n: tuple([getattr(n, name) for name in names])
 
 
-_FIELDS = FieldNames(lambda cls: [f.name for f in fields(cls)])
-_CHILDREN = FieldNames(lambda cls: [f.name for f in fields(cls) if f.type in _CHILD_TYPES])
-_WALKED = FieldNames(lambda cls: _CHILDREN[cls][::-1])             # last child first
+_CHILDREN: PerClass[tuple[str, ...]] = PerClass(lambda cls: STRUCTURE[cls].children)
+BELOW: PerClass[Below | None] = PerClass(lambda cls: getter(cls, _CHILDREN[cls]))
+_BACKWARDS: PerClass[Below | None] = PerClass(lambda cls: getter(cls, _CHILDREN[cls], backwards=True))
+# The values of the fields that tell a node from others; None for symbols, which are the same as themselves only.
+COMPARED: PerClass[Below | None] = PerClass(
+    lambda cls: None if STRUCTURE[cls].is_symbol else _values(STRUCTURE[cls].compared))
 
 
 def field_names(cls: type) -> tuple[str, ...]:
     """Names of all fields of a node class, in order."""
-    return _FIELDS[cls]
+    return FIELDS[cls]
 
 
 def child_names(cls: type) -> tuple[str, ...]:
@@ -47,42 +45,16 @@ def child_names(cls: type) -> tuple[str, ...]:
     return _CHILDREN[cls]
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Node:
-    """An IR node. Immutable by agreement: nothing assigns to a field after construction.
-
-    `hash` is by identity; compare structure with `tir.equal.structural_equal`.
-    """
-
-    def replace(self: N, **changed: Any) -> N:
-        """A copy with some fields changed."""
-        cls = type(self)
-        return cls(*[changed[k] if k in changed else getattr(self, k) for k in _FIELDS[cls]])
-
-    def same_as(self, other: object) -> bool:
-        return self is other
-
-    def __str__(self) -> str:
-        return hook("tir.print")(self)
-
-    def __repr__(self) -> str:
-        return hook("tir.print")(self)
-
-
-def children(node: Node) -> Iterator[Node]:
+def children(node: Node) -> Sequence[Any]:
     """The direct children of node, in field order."""
-    for name in _CHILDREN[type(node)]:
-        value = getattr(node, name)
-        if type(value) is tuple:
-            yield from value
-        elif value is not None:
-            yield value
+    below = BELOW[type(node)]
+    return () if below is None else below(node)
 
 
-def map_children(node: N, fn: Callable[[Node], Any]) -> N:
-    """node with fn applied to every child; node itself when nothing changed."""
+def map_children(node: N, fn: Callable[[Any], Any], names: Sequence[str] | None = None) -> N:
+    """node with fn applied to every child, or to what these fields hold; node itself when nothing changed."""
     changed: dict[str, Any] = {}
-    for name in _CHILDREN[type(node)]:
+    for name in _CHILDREN[type(node)] if names is None else names:
         old = getattr(node, name)
         if type(old) is tuple:
             new: Any = tuple(map(fn, old))
@@ -101,12 +73,25 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:                                               # not by `children`: this is the hottest loop there is
         top = stack.pop()
         yield top
-        for name in _WALKED[type(top)]:
-            value = getattr(top, name)
-            if type(value) is tuple:
-                stack.extend(value[::-1])
-            elif value is not None:
-                stack.append(value)
+        below = _BACKWARDS[type(top)]
+        if below is not None:
+            stack += below(top)
+
+
+def same(a: Any, b: Any) -> bool:
+    """True when a and b are one expression, written twice perhaps: a symbol is the same as itself only.
+
+    `tir.equal.structural_equal` compares up to the names of what is defined.
+    """
+    cls = type(a)
+    if a is b or cls is not type(b):
+        return a is b
+    if cls is tuple:
+        return len(a) == len(b) and all(map(same, a, b))
+    if not isinstance(a, Node):
+        return repr(a) == repr(b) if cls is float else bool(a == b)           # -0.0 is not 0.0, NaN is NaN
+    values = COMPARED[cls]
+    return values is not None and all(map(same, values(a), values(b)))
 
 
 def rewrite(node: Node, fn: Callable[[Node], Node | None]) -> Any:
@@ -120,7 +105,7 @@ def rewrite(node: Node, fn: Callable[[Node], Node | None]) -> Any:
         seen = done.get(id(old))
         if seen is not None:
             return seen[1]
-        new = map_children(old, visit) if _CHILDREN[type(old)] else old
+        new = map_children(old, visit) if BELOW[type(old)] else old
         out = fn(new)
         if out is None:
             out = new

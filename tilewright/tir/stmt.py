@@ -1,7 +1,7 @@
 """Statements, blocks and functions of the loop IR."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,18 +10,21 @@ from tilewright.support.registry import hook, register_hook
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import IterVar, Range
-from tilewright.tir.node import Node
+from tilewright.tir.node import child_names, getter, map_children
+from tilewright.tir.structure import STRUCTURE, Effect, Node, PerClass, structure
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED = "serial", "parallel", "vectorized", "unroll"
 THREAD_BINDING = "thread_binding"
 FOR_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING)
 
 
+@structure(statement=True)
 @dataclass(slots=True, eq=False, repr=False)
 class Stmt(Node):
     """Something that is executed."""
 
 
+@structure(effect=Effect.WRITES)
 @dataclass(slots=True, eq=False, repr=False)
 class Store(Stmt):
     """buffer[indices] = value; lanes where predicate (bool lanes) is false are left alone."""
@@ -31,6 +34,7 @@ class Store(Stmt):
     predicate: Expr | None = None
 
 
+@structure(defines=("loop_var",), within=("body",))
 @dataclass(slots=True, eq=False, repr=False)
 class For(Stmt):
     """for loop_var in range(min, min + extent): body. kind is one of FOR_KINDS.
@@ -68,6 +72,7 @@ class IfThenElse(Stmt):
     else_case: Stmt | None = None
 
 
+@structure(defines=("var",), within=("body",))
 @dataclass(slots=True, eq=False, repr=False)
 class LetStmt(Stmt):
     """body with var bound to value."""
@@ -102,6 +107,7 @@ class Evaluate(Stmt):
     value: Expr
 
 
+@structure(defines=("buffer",), within=("body",))
 @dataclass(slots=True, eq=False, repr=False)
 class Allocate(Stmt):
     """body with fresh, uninitialised memory for buffer (after block lowering)."""
@@ -110,6 +116,8 @@ class Allocate(Stmt):
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
+@structure(defines=("iter_vars", "alloc_buffers", "match_buffers"), labels=("name",), runs=("init", "body"),
+           within=("reads", "writes", "annotations", "init", "body"))
 @dataclass(slots=True, eq=False, repr=False)
 class Block(Stmt):
     """A computation over iter_vars, isolated from the loops that drive it.
@@ -123,7 +131,7 @@ class Block(Stmt):
     writes: tuple[BufferRegion, ...]
     body: Stmt
     init: Stmt | None = None
-    alloc_buffers: tuple[Any, ...] = ()          # Buffers
+    alloc_buffers: tuple[Buffer, ...] = ()
     match_buffers: tuple[MatchBuffer, ...] = ()
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
@@ -141,23 +149,42 @@ class BlockRealize(Stmt):
     block: Block
 
 
-# The fields through which a statement holds statements.
-STATEMENT_FIELDS: dict[type, tuple[str, ...]] = {
-    For: ("body",), While: ("body",), LetStmt: ("body",), Allocate: ("body",), Seq: ("stmts",),
-    Block: ("init", "body"), BlockRealize: ("block",), IfThenElse: ("then_case", "else_case"), Store: (), Evaluate: (),
-}
+STATEMENT_FIELDS: PerClass[tuple[str, ...]] = PerClass(lambda cls: STRUCTURE[cls].statements)
+_STATEMENTS = PerClass(lambda cls: getter(cls, STATEMENT_FIELDS[cls]))
+_EXPRESSIONS = PerClass(
+    lambda cls: getter(cls, [name for name in child_names(cls) if name not in STATEMENT_FIELDS[cls]]))
 
 
 def sub_statements(stmt: Stmt) -> Sequence[Stmt]:
     """The statements directly below stmt, in program order."""
-    if type(stmt) is Seq:
-        return stmt.stmts
-    names = STATEMENT_FIELDS[type(stmt)]
-    if len(names) == 1:                                # most statements: always there
-        return (getattr(stmt, names[0]),)
-    return [value for name in names if (value := getattr(stmt, name)) is not None]
+    below = _STATEMENTS[type(stmt)]
+    return () if below is None else below(stmt)
 
 
+def statements(stmt: Stmt) -> Iterator[Stmt]:
+    """stmt and every statement below it, parents first, in program order; no expressions."""
+    stack = [stmt]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack += sub_statements(top)[::-1]
+
+
+def expressions(stmt: Stmt) -> list[Expr]:
+    """The expressions that stmt itself evaluates, without those of the statements below it."""
+    below = _EXPRESSIONS[type(stmt)]
+    found = [e for e in below(stmt) if isinstance(e, Expr)] if below is not None else []
+    defined = [getattr(stmt, name) for name in STRUCTURE[type(stmt)].defines]
+    return found + [d for x in defined if isinstance(x, Buffer) for d in x.shape]
+
+
+def map_sub_statements(stmt: Stmt, fn: Callable[[Any], Stmt]) -> Stmt:
+    """stmt with fn applied to the statements directly below it; stmt itself when nothing changed."""
+    new = map_children(stmt, fn, STATEMENT_FIELDS[type(stmt)])
+    return seq(new.stmts) if type(new) is Seq and new is not stmt else new
+
+
+@structure(defines=("params", "buffer_map"), sizes=("shape", "strides", "elem_offset"), within=("body", "attrs"))
 @dataclass(slots=True, eq=False, repr=False)
 class PrimFunc(Node):
     """A kernel. params are handle or scalar Vars; buffer_map gives the Buffer behind each handle.

@@ -7,7 +7,6 @@ from typing import Any
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import interval_of
 from tilewright.schedule import Schedule
-from tilewright.schedule.state import statements
 from tilewright.script.regions import infer
 from tilewright.support.errors import ScheduleError, TilewrightError
 from tilewright.tir.arithmetic import binary
@@ -15,7 +14,7 @@ from tilewright.tir.buffer import Buffer, BufferRegion, Load, decl_buffer
 from tilewright.tir.expr import Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import rewrite, substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, LetStmt, PrimFunc, Stmt, Store, loop, seq
+from tilewright.tir.stmt import Block, BlockRealize, For, LetStmt, PrimFunc, Stmt, Store, loop, seq, statements
 from tilewright.tir.tensor_intrin import TensorIntrin
 
 from ..schedules import Action, Chooser, Unresolved, find_block, find_loop, move

@@ -4,12 +4,12 @@ from __future__ import annotations
 import tilewright as tw
 from tilewright import te
 from tilewright.schedule.index_map import IndexMap
-from tilewright.schedule.primitives.scopes import replace_buffers
 from tilewright.tir.buffer import BufferRegion, MatchBuffer, decl_buffer
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import rewrite, substitute
 from tilewright.tir.stmt import Block, BlockRealize, Evaluate, For, IfThenElse, Seq, Store, loop, seq
+from tilewright.tir.symbols import replace_buffers
 
 from ..programs import N, blocks, chain, placeholders, script, staged
 from ..wrong_use import Section, watch

@@ -4,13 +4,13 @@ from __future__ import annotations
 import tilewright as tw
 from tilewright import te
 from tilewright.schedule.index_map import IndexMap
-from tilewright.schedule.primitives.scopes import replace_buffers
 from tilewright.schedule.state import BlockRV
 from tilewright.tir.buffer import BufferRegion, MatchBuffer, decl_buffer
 from tilewright.tir.expr import IntImm
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import rewrite
 from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, Store, seq
+from tilewright.tir.symbols import replace_buffers
 
 from ..programs import N, blocks, chain
 from ..wrong_use import Section, watch

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import tilewright as tw
 from tilewright import te
-from tilewright.schedule.primitives.scopes import replace_buffers
 from tilewright.tir.expr import IntImm
+from tilewright.tir.symbols import replace_buffers
 
 from ..programs import N, blocks, chain
 from ..wrong_use import Section, watch

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from tilewright import arith
 from tilewright.compat.arith.int_set import NOTHING, IntervalSet, domains, interval_of, neg_inf, pos_inf
 from tilewright.tir import Expr, IntImm, Var, binary, convert, is_const, walk
+from tilewright.tir.arithmetic import conjuncts
 from tilewright.tir.expr import Binary, Call
 
 
@@ -51,7 +52,7 @@ def detect_clip_bound(expr: Any, var_list: Sequence[Var]) -> list[Expr | None]:
     None for a side that expr does not bound. [] where a part of expr is no bound of one variable.
     """
     bounds: dict[Var, list[Expr | None]] = {v: [None, None] for v in var_list}
-    for condition in _conjuncts(convert(expr)):
+    for condition in conjuncts(convert(expr)):
         mine = [v for v in var_list if any(n is v for n in walk(condition))]
         form = _difference(condition) if mine else None
         if not mine:
@@ -103,12 +104,6 @@ def _difference(condition: Expr) -> _Form | None:
         return None
     gap = binary("sub", a, b)
     return _Form(binary("sub", gap, 1) if op == "gt" else gap, op == "eq")
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    if isinstance(condition, Binary) and condition.op == "and":
-        return [*_conjuncts(condition.a), *_conjuncts(condition.b)]
-    return [condition]
 
 
 def _bound(var: Var, value: Expr, hints: Mapping[Any, Any], relaxed: Mapping[Any, Any]) -> IntervalSet | None:

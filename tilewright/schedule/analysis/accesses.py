@@ -9,10 +9,9 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.conditions import NEGATED, is_index_comparison
 from tilewright.arith.dependence import Access
 from tilewright.arith.linear import structural_key
-from tilewright.schedule.analysis.mixed_radix import conjuncts
 from tilewright.schedule.outside import let_value
 from tilewright.tir.accesses import Use, uses
-from tilewright.tir.arithmetic import all_of, binary, logical_not
+from tilewright.tir.arithmetic import all_of, binary, conjuncts, logical_not
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Var

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from tilewright.schedule.analysis.elements import shared_element
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import Index, statements
+from tilewright.schedule.state import Index
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar
 from tilewright.tir.node import Node, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, Store
+from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, Store, statements
 
 
 def is_reduction(block: Block) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.arith.conditions import reads_memory
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import intervals_of, union
@@ -13,6 +12,7 @@ from tilewright.schedule.analysis.accesses import Collector, Touch
 from tilewright.schedule.analysis.domains import Domains, Interval, axis_domains, bind_axes, domain_bounds
 from tilewright.schedule.analysis.mixed_radix import bindings, digits_of, reach
 from tilewright.schedule.analysis.required import Place, inside, usable
+from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import BufferRegion
 from tilewright.tir.conversion import is_const

@@ -15,19 +15,18 @@ from tilewright.schedule.analysis.domains import (
     domain_bounds,
     domains_of,
 )
-from tilewright.schedule.analysis.mixed_radix import conjuncts, digits_of, reach
+from tilewright.schedule.analysis.mixed_radix import digits_of, reach
 from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index
 from tilewright.support.errors import legal
-from tilewright.tir.arithmetic import all_of, binary, maximum
+from tilewright.tir.arithmetic import all_of, binary, conjuncts, maximum
 from tilewright.tir.buffer import BufferRegion, Load
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
-from tilewright.tir.extents import same
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
-from tilewright.tir.node import substitute, walk
+from tilewright.tir.node import same, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, Stmt, While
 
 

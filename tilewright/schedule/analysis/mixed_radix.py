@@ -1,11 +1,11 @@
 """Mixed-radix numbers of loop variables: how the loops around a block reach its iter vars."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tilewright.arith.linear import linear
 from tilewright.schedule.analysis.domains import Domains, Interval
-from tilewright.tir.arithmetic import binary
+from tilewright.tir.arithmetic import binary, conjuncts
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.node import Node, rewrite_top_down, substitute, walk
 from tilewright.tir.stmt import BlockRealize
@@ -17,15 +17,6 @@ def bindings(realize: BlockRealize, lets: Mapping[Var, Expr] = NO_LETS) -> dict[
     """The value of each iter var of the block, in loop variables: `lets` are the values of what lets around bind."""
     return {iv.var: substitute(value, lets)
             for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)}
-
-
-def conjuncts(condition: Expr) -> Iterator[Expr]:
-    """The parts of a conjunction; none of them is the constant True."""
-    if isinstance(condition, Binary) and condition.op == "and":
-        yield from conjuncts(condition.a)
-        yield from conjuncts(condition.b)
-    elif not (hasattr(condition, "value") and condition.value == 1):
-        yield condition
 
 
 def reach(realize: BlockRealize, inner: Domains,

@@ -15,14 +15,13 @@ from tilewright.schedule.analysis.region import Region, first_sign
 from tilewright.schedule.analysis.required import Place, inside
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import statements
 from tilewright.support.errors import legal
 from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, Range
 from tilewright.tir.node import walk
 from tilewright.tir.shared_work import is_shared
-from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, is_thread_axis
+from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, is_thread_axis, statements
 
 
 def shared_between(buffer: Buffer, path: Iterable[Stmt], thread_tag: str = "") -> bool:

@@ -4,14 +4,13 @@ from __future__ import annotations
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import interval_of
 from tilewright.schedule.analysis.dataflow import block_statements, stores_of
-from tilewright.schedule.state import statements
 from tilewright.te.regions import regions_read
 from tilewright.tir.accesses import uses
 from tilewright.tir.buffer import BufferRegion, Load
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import Allocate, Block, For, LetStmt
+from tilewright.tir.stmt import Allocate, Block, For, LetStmt, statements
 
 
 def with_reads(block: Block) -> Block:

@@ -10,9 +10,8 @@ from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.schedule.analysis.accesses import TRUE, Collector, Instance, Touch
 from tilewright.schedule.analysis.elements import shared_element
-from tilewright.schedule.analysis.mixed_radix import conjuncts
 from tilewright.schedule.schedule import Schedule
-from tilewright.tir.arithmetic import all_of
+from tilewright.tir.arithmetic import all_of, conjuncts
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import walk

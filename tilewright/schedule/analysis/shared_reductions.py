@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.iteration import unsure_start
-from tilewright.schedule.analysis.mixed_radix import conjuncts
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of
 from tilewright.schedule.state import Index
 from tilewright.support.errors import legal
+from tilewright.tir.arithmetic import conjuncts
 from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE

@@ -10,7 +10,6 @@ from tilewright.schedule.analysis.shared_reductions import loops_around, reduces
 from tilewright.schedule.analysis.threads import divided
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import statements
 from tilewright.support.errors import legal
 from tilewright.tir.accesses import uses
 from tilewright.tir.buffer import Buffer
@@ -18,7 +17,7 @@ from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Expr
 from tilewright.tir.node import children, walk
 from tilewright.tir.shared_work import SharedWork, calls_out, is_shared, shared_work_of
-from tilewright.tir.stmt import BlockRealize, For, IfThenElse, Stmt, While, is_thread_axis
+from tilewright.tir.stmt import BlockRealize, For, IfThenElse, Stmt, While, is_thread_axis, statements
 
 _ALONE = "let each thread compute what it needs in local memory"
 

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import replaced, statements
+from tilewright.schedule.state import replaced
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.shared_work import is_shared, shared_work_of
-from tilewright.tir.stmt import THREAD_BINDING, For, Store, is_thread_axis
+from tilewright.tir.stmt import THREAD_BINDING, For, Store, is_thread_axis, statements
 
 
 def divided(sch: Schedule, loop: For, thread_tag: str) -> set[Buffer]:

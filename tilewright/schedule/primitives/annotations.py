@@ -8,7 +8,7 @@ from tilewright.schedule.analysis.legality import check_annotated_loops, require
 from tilewright.schedule.handles import plain
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import BlockRV, LoopRV, statements
+from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import described, legal, require
 from tilewright.tir.expr import IntImm
 from tilewright.tir.stmt import (
@@ -20,6 +20,7 @@ from tilewright.tir.stmt import (
     For,
     Stmt,
     is_thread_axis,
+    statements,
     sub_statements,
 )
 

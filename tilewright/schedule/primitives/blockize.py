@@ -12,14 +12,25 @@ from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.blockize_loop import blockize_loop
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
+from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.arithmetic import binary, maximum
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, IterVar, Range
 from tilewright.tir.node import children, map_children, substitute, walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, Block, BlockRealize, For, Seq, Stmt, seq
+from tilewright.tir.stmt import (
+    SERIAL,
+    UNROLLED,
+    Block,
+    BlockRealize,
+    For,
+    Seq,
+    Stmt,
+    map_sub_statements,
+    seq,
+    statements,
+)
 
 TRUE = IntImm(1, "bool")
 

@@ -12,15 +12,14 @@ from tilewright.schedule.analysis.covering import covering
 from tilewright.schedule.analysis.domains import Interval, axis_domains, domains_of
 from tilewright.schedule.analysis.iteration import unsure_start
 from tilewright.schedule.analysis.legality import require_fixed_bounds
-from tilewright.schedule.analysis.mixed_radix import conjuncts, is_number
+from tilewright.schedule.analysis.mixed_radix import is_number
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.primitives.reduction import reads_with_output, require_start_apart
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import statements
 from tilewright.support.errors import Illegal, legal, require
-from tilewright.tir.arithmetic import all_of, binary
+from tilewright.tir.arithmetic import all_of, binary, conjuncts
 from tilewright.tir.buffer import BufferRegion
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.dtype import is_integer
@@ -28,7 +27,7 @@ from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Stmt
+from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, statements
 
 
 @dataclass

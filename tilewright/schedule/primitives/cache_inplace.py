@@ -21,12 +21,13 @@ from tilewright.schedule.analysis.required import Place, hull, relaxed
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.cache_place import apart, insert
 from tilewright.schedule.primitives.caching import boxes_used, cache_name, chosen, copy_box, inner_loops
-from tilewright.schedule.primitives.scopes import replace_buffers, require_scope
+from tilewright.schedule.primitives.scopes import require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.stmt import BlockRealize, seq
+from tilewright.tir.symbols import replace_buffers
 
 
 @primitive

@@ -21,7 +21,7 @@ from tilewright.schedule.analysis.parts import precedes
 from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import BlockRV, Index, statements
+from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import legal, require
 from tilewright.support.names import identifier
 from tilewright.tir.arithmetic import all_of, binary
@@ -30,7 +30,7 @@ from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Call, Expr, IntImm, Let, Select, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, rewrite, rewrite_top_down, substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Seq, Stmt, Store, While, seq
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Seq, Stmt, Store, While, seq, statements
 
 Element = tuple[Buffer, tuple[Expr, ...]]                 # one of a buffer, by its indices
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 from tilewright.schedule.analysis.dataflow import is_allocated, takes_address
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.caching import chosen
-from tilewright.schedule.primitives.scopes import replace_buffers
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import IRError, described, require
@@ -13,6 +12,7 @@ from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import cast
 from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import Block, Store
+from tilewright.tir.symbols import replace_buffers
 
 
 @primitive

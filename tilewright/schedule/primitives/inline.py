@@ -22,14 +22,14 @@ from tilewright.schedule.primitives.dissolving import (
 )
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.scoped import in_scope
-from tilewright.schedule.state import BlockRV, Index, map_sub_statements
+from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import legal, require
 from tilewright.te.limits import MAX_DEPTH, expression_size
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Var
 from tilewright.tir.node import Node, map_children, rewrite, substitute
-from tilewright.tir.stmt import BlockRealize, Stmt
+from tilewright.tir.stmt import BlockRealize, Stmt, map_sub_statements
 
 MAX_INLINED = 20_000        # operations of a block into which expressions were put, each use of one counted
 

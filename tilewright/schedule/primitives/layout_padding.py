@@ -12,7 +12,7 @@ from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.index_map import IndexMap, PadValue
 from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import Index, statements
+from tilewright.schedule.state import Index
 from tilewright.support.errors import require
 from tilewright.tir.arithmetic import all_of, any_of, binary, if_then_else, intrinsic, logical_not
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
@@ -20,7 +20,19 @@ from tilewright.tir.dtype import is_float
 from tilewright.tir.expr import Expr, FloatImm, IntImm, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import substitute
-from tilewright.tir.stmt import PARALLEL, SERIAL, UNROLLED, Block, BlockRealize, Evaluate, For, Stmt, Store, seq
+from tilewright.tir.stmt import (
+    PARALLEL,
+    SERIAL,
+    UNROLLED,
+    Block,
+    BlockRealize,
+    Evaluate,
+    For,
+    Stmt,
+    Store,
+    seq,
+    statements,
+)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tilewright.schedule.analysis.iteration import sums_nothing
 from tilewright.schedule.analysis.legality import check_annotated_loops, require_fixed_bounds, reversed_dependence
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import LoopRV, bind_loop, simpler, statements, substitute_loops
+from tilewright.schedule.state import LoopRV, bind_loop, simpler, substitute_loops
 from tilewright.support.errors import Illegal, described, legal, require
 from tilewright.support.names import combined
 from tilewright.tir.arithmetic import binary, ceildiv
@@ -20,7 +20,7 @@ from tilewright.tir.dtype import integer_range, promote
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt
+from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt, statements
 
 
 @primitive

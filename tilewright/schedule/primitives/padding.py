@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear
 from tilewright.schedule.analysis.dataflow import readers_of, require_stage
-from tilewright.schedule.analysis.mixed_radix import bindings, conjuncts
+from tilewright.schedule.analysis.mixed_radix import bindings
 from tilewright.schedule.analysis.ordering import BEFORE, order, require_no_race
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.block_layout import with_iter_vars
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import BlockRV, LoopRV, statements
+from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
-from tilewright.tir.arithmetic import all_of, binary, logical_not, maximum, minimum
+from tilewright.tir.arithmetic import all_of, binary, conjuncts, logical_not, maximum, minimum
 from tilewright.tir.buffer import Load
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Select, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import SERIAL, THREAD_BINDING, Block, BlockRealize, For, Seq, Stmt, Store, seq
+from tilewright.tir.stmt import SERIAL, THREAD_BINDING, Block, BlockRealize, For, Seq, Stmt, Store, seq, statements
 
 Box = dict[Var, tuple[Expr, Expr]]                         # iter var -> (first, end)
 

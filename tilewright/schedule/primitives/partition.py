@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from tilewright.schedule.analysis.legality import check_annotated_loops, require_fixed_bounds
 from tilewright.schedule.analysis.region import Clash, Region, first_sign
 from tilewright.schedule.primitive import primitive
-from tilewright.schedule.primitives.copies import fresh_copy
 from tilewright.schedule.primitives.loops import integers, require_plain
 from tilewright.schedule.primitives.reduction import reads_with_output
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import LoopRV, bind_loop, statements, substitute_loops
+from tilewright.schedule.state import LoopRV, bind_loop, substitute_loops
 from tilewright.support.errors import legal, require
 from tilewright.support.names import NameSupply
 from tilewright.tir.arithmetic import binary, maximum
@@ -20,7 +19,8 @@ from tilewright.tir.dtype import integer_range
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import substitute
-from tilewright.tir.stmt import SERIAL, BlockRealize, For, Seq, Stmt, seq
+from tilewright.tir.stmt import SERIAL, BlockRealize, For, Seq, Stmt, seq, statements
+from tilewright.tir.symbols import fresh_copy
 
 
 @primitive

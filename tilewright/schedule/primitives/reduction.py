@@ -6,24 +6,23 @@ from collections.abc import Iterable, Sequence
 from tilewright.schedule.analysis.dataflow import require_not_read_outside
 from tilewright.schedule.analysis.iteration import require_no_branch, runs_once, sums_nothing, unsure_start
 from tilewright.schedule.analysis.legality import check_annotated_loops
-from tilewright.schedule.analysis.mixed_radix import conjuncts
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import BlockRV, LoopRV, map_sub_statements, statements
+from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.accesses import uses_below
-from tilewright.tir.arithmetic import all_of
+from tilewright.tir.arithmetic import all_of, conjuncts
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.conversion import is_const
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, seq
+from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, map_sub_statements, seq, statements
 
 
 @primitive

@@ -8,22 +8,21 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.dataflow import require_stage
 from tilewright.schedule.analysis.domains import bind_axes
 from tilewright.schedule.analysis.iteration import sums_nothing, unsure_start
-from tilewright.schedule.analysis.mixed_radix import conjuncts
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of, stores
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.scopes import allocate, require_scope
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import BlockRV, LoopRV, simpler, statements
+from tilewright.schedule.state import BlockRV, LoopRV, simpler
 from tilewright.support.errors import legal, require
-from tilewright.tir.arithmetic import all_of, binary, if_then_else
+from tilewright.tir.arithmetic import all_of, binary, conjuncts, if_then_else
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, substitute, walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, Block, BlockRealize, For, Stmt, seq
+from tilewright.tir.stmt import SERIAL, UNROLLED, Block, BlockRealize, For, Stmt, seq, statements
 
 
 @primitive

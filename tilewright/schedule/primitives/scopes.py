@@ -1,16 +1,14 @@
-"""The primitive that moves a buffer to another storage scope, and the replacement of a buffer everywhere."""
+"""The primitive that moves a buffer to another storage scope."""
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from tilewright.schedule.analysis.legality import require_apart
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import require
-from tilewright.tir.buffer import KINDS_OF_SCOPES, Buffer, BufferRegion, Load, MatchBuffer, is_scope
-from tilewright.tir.node import N, Node, rewrite
-from tilewright.tir.stmt import Allocate, Block, Store
+from tilewright.tir.buffer import KINDS_OF_SCOPES, Buffer, is_scope
+from tilewright.tir.node import Node
+from tilewright.tir.symbols import replace_buffers
 
 
 @primitive
@@ -55,16 +53,3 @@ def allocate(sch: Schedule, *buffers: Buffer) -> None:
     """Allocate buffers that the function uses by now; refuse where threads would meet in an element of one."""
     sch.add_alloc(*buffers)
     require_apart(sch, *buffers)
-
-
-def replace_buffers(node: N, table: Mapping[Buffer, Buffer]) -> N:
-    """node with every access, region and allocation of a key buffer (by identity) turned to its value."""
-    def swap(here: Node) -> Node | None:
-        if isinstance(here, (Load, Store, BufferRegion, MatchBuffer, Allocate)) and here.buffer in table:
-            return here.replace(buffer=table[here.buffer])
-        if isinstance(here, Block) and any(b in table for b in here.alloc_buffers):
-            return here.replace(alloc_buffers=tuple(table.get(b, b) for b in here.alloc_buffers))
-        return None
-
-    data = {old.data: new.data for old, new in table.items() if old.data is not new.data}
-    return rewrite(node, lambda n: data[n] if n in data else swap(n))

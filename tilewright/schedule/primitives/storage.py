@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.layout import chosen_buffer
-from tilewright.schedule.primitives.scopes import replace_buffers
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import described, require
 from tilewright.tir.buffer import DIM_ALIGN
+from tilewright.tir.symbols import replace_buffers
 
 
 @primitive

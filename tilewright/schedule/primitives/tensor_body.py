@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tilewright.schedule.primitives.copies import fresh_copy
 from tilewright.schedule.primitives.tensor_view import TensorView
 from tilewright.schedule.schedule import Schedule
 from tilewright.tir.arithmetic import binary
@@ -12,6 +11,7 @@ from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import Node, rewrite, substitute
 from tilewright.tir.stmt import Block, Store
+from tilewright.tir.symbols import fresh_copy
 
 
 class Instantiation:

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.iteration import runs_once
-from tilewright.schedule.analysis.mixed_radix import conjuncts
-from tilewright.schedule.state import statements
+from tilewright.tir.arithmetic import conjuncts
 from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import BlockRealize, For, Stmt
+from tilewright.tir.stmt import BlockRealize, For, Stmt, statements
 
 
 @dataclass

@@ -14,12 +14,12 @@ from tilewright.schedule.primitives.tensor_leaves import Leaf, leaves, runs_whol
 from tilewright.schedule.primitives.tensor_match import Operand, match
 from tilewright.schedule.primitives.tensor_view import TensorView, pointers_of, vectors_of, viewed_again
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import BlockRV, LoopRV, statements
+from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
 from tilewright.tir.expr import IntImm
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Stmt
+from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, statements
 from tilewright.tir.tensor_intrin import TensorIntrin, parameter_buffers, root_block, scalar_parameters
 
 
