@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.codegen.queries import nodes
 from tilewright.runtime.signature import OPERATORS, Dim, Param, Signature
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.support.names import NameSupply
@@ -11,6 +10,7 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Var
+from tilewright.tir.node import walk
 from tilewright.tir.stmt import PrimFunc, Store
 
 
@@ -99,7 +99,7 @@ def _dim(func: PrimFunc, e: Expr, names: dict[Var, str]) -> Dim:
 def stored_buffers(func: PrimFunc) -> set[Var]:
     """The data Vars of the arguments that the function itself stores to."""
     mine = {b.data for b in func.buffers}
-    return {node.buffer.data for node in nodes(func.body) if isinstance(node, Store) and node.buffer.data in mine}
+    return {node.buffer.data for node in walk(func.body) if isinstance(node, Store) and node.buffer.data in mine}
 
 
 def pointwise_buffers(func: PrimFunc, stored: set[Var]) -> set[Var]:
@@ -112,11 +112,11 @@ def pointwise_buffers(func: PrimFunc, stored: set[Var]) -> set[Var]:
         return set()
     target, = stored
     candidates = {b.data for b in func.buffers} - stored
-    stores = [n for n in nodes(func.body) if isinstance(n, Store) and n.buffer.data is target]
+    stores = [n for n in walk(func.body) if isinstance(n, Store) and n.buffer.data is target]
     here: dict[Var, int] = {}
     for s in stores:
         read: set[Var] = set()
-        for n in nodes(s.value):
+        for n in walk(s.value):
             if isinstance(n, Load) and n.buffer.data in candidates:
                 read.add(n.buffer.data)
                 here[n.buffer.data] = here.get(n.buffer.data, 0) + 1
@@ -124,7 +124,7 @@ def pointwise_buffers(func: PrimFunc, stored: set[Var]) -> set[Var]:
                     candidates.discard(n.buffer.data)
         candidates &= read
     everywhere: dict[Var, int] = {}
-    for n in nodes(func.body):
+    for n in walk(func.body):
         if isinstance(n, Load):
             everywhere[n.buffer.data] = everywhere.get(n.buffer.data, 0) + 1
     handed = written_buffers(func) - stored
@@ -134,11 +134,11 @@ def pointwise_buffers(func: PrimFunc, stored: set[Var]) -> set[Var]:
 def written_buffers(func: PrimFunc) -> set[Var]:
     """The data Vars of buffers that the function stores to, or hands to a function that might."""
     found: set[Var] = set()
-    for node in nodes(func.body):
+    for node in walk(func.body):
         if isinstance(node, Store):
             found.add(node.buffer.data)
         elif isinstance(node, Call) and node.op in ("call_extern", "call_packed"):
-            for inner in (n for a in node.args for n in nodes(a)):
+            for inner in (n for a in node.args for n in walk(a)):
                 if isinstance(inner, Call) and inner.op == "access_ptr" and isinstance(inner.args[0], Load):
                     found.add(inner.args[0].buffer.data)
                 elif isinstance(inner, Var) and inner.dtype == "handle":

@@ -8,7 +8,7 @@ from tilewright.lowering.conditions import guard, is_nop
 from tilewright.lowering.walking import same_items
 from tilewright.tir.arithmetic import binary, logical_not
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Let, Not, Select, StringImm, Var
+from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Not, Select, StringImm, Var
 from tilewright.tir.node import map_children
 from tilewright.tir.ops import BINARY
 from tilewright.tir.stmt import (
@@ -17,15 +17,13 @@ from tilewright.tir.stmt import (
     Allocate,
     For,
     IfThenElse,
-    LetStmt,
     Seq,
     Stmt,
     Store,
     While,
     seq,
 )
-
-_LEAVES = (IntImm, FloatImm, StringImm)
+from tilewright.tir.symbols import map_scoped
 
 
 def fold_binary(op: str, a: Expr, b: Expr) -> Expr:
@@ -40,10 +38,11 @@ def renamed(buffer: Buffer, **changed: Any) -> Buffer:
     return buffer.replace(data=Var(buffer.data.name, "handle"), **changed)
 
 
+# The nodes that are folded, and the most frequent ones; `map_scoped` copies the rest.
 _METHODS: dict[type, str] = {
     Var: "var", IntImm: "leaf", FloatImm: "leaf", StringImm: "leaf", Binary: "binary", Not: "negation",
-    Select: "select", Call: "call", Let: "let", Load: "load", Store: "store", For: "loop",
-    IfThenElse: "branch", LetStmt: "let_stmt", Seq: "seq", While: "while_loop", Allocate: "allocate",
+    Select: "select", Call: "call", Load: "load", Store: "store", For: "loop",
+    IfThenElse: "branch", Seq: "seq", While: "while_loop", Allocate: "allocate",
 }
 
 
@@ -64,7 +63,13 @@ class Copier:
 
     def __call__(self, node: Any) -> Any:
         handler = self._handlers.get(type(node))
-        return handler(node) if handler is not None else map_children(node, self)
+        return handler(node) if handler is not None else map_scoped(node, self, self.define, self.use)
+
+    def use(self, symbol: Any) -> Any:
+        return self.buffers.get(symbol, symbol)
+
+    def define(self, x: Any) -> Any:
+        return self.new_var(x) if isinstance(x, Var) else self.new_buffer(x) if isinstance(x, Buffer) else self(x)
 
     def new_var(self, var: Var) -> Var:
         if not self.fresh:
@@ -72,6 +77,18 @@ class Copier:
         copy = Var(var.name, var.type)
         self.variables[var] = copy
         return copy
+
+    def new_buffer(self, old: Buffer) -> Buffer:
+        """What is allocated in the place of a buffer."""
+        buffer = self.buffers.get(old, old)
+        shape = tuple([self(d) for d in buffer.shape])
+        if self.fresh:
+            self.buffers[old] = new = renamed(buffer, shape=shape)
+            self.variables[buffer.data] = new.data
+            return new
+        if not same_items(shape, buffer.shape):
+            self.buffers[old] = buffer = buffer.replace(shape=shape)
+        return buffer
 
     # expressions
 
@@ -104,12 +121,6 @@ class Copier:
             if new.op == "if_then_else":
                 return new.args[1] if first.value else new.args[2]
         return new
-
-    def let(self, e: Let) -> Expr:
-        value = self(e.value)
-        var = self.new_var(e.var)
-        body = self(e.body)
-        return e if var is e.var and value is e.value and body is e.body else Let(var, value, body)
 
     def load(self, e: Load) -> Expr:
         buffer = self.buffers.get(e.buffer, e.buffer)
@@ -156,12 +167,6 @@ class Copier:
             return s
         return guard(cond, then, other)
 
-    def let_stmt(self, s: LetStmt) -> Stmt:
-        value = self(s.value)
-        var = self.new_var(s.var)
-        body = self(s.body)
-        return s if var is s.var and value is s.value and body is s.body else LetStmt(var, value, body)
-
     def seq(self, s: Seq) -> Stmt:
         new = [self(x) for x in s.stmts]
         return s if same_items(new, s.stmts) else seq(new)
@@ -174,18 +179,7 @@ class Copier:
         return s if cond is s.condition and body is s.body else While(cond, body)
 
     def allocate(self, s: Allocate) -> Stmt:
-        buffer = self.buffers.get(s.buffer, s.buffer)
-        shape = tuple([self(d) for d in buffer.shape])
-        changed = not same_items(shape, buffer.shape)
-        if self.fresh:
-            new = renamed(buffer, shape=shape)
-            self.variables[buffer.data] = new.data
-            self.buffers[s.buffer] = new
-        elif changed:
-            new = buffer.replace(shape=shape)
-            self.buffers[s.buffer] = new
-        else:
-            new = buffer
+        new = self.new_buffer(s.buffer)
         body = self(s.body)
         if is_nop(body):
             return NOP

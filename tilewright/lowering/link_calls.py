@@ -15,7 +15,7 @@ from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Let, StringImm, Var
 from tilewright.tir.node import Node, map_children, rewrite, walk
 from tilewright.tir.results import is_return, result_dtype
-from tilewright.tir.stmt import Allocate, Evaluate, LetStmt, PrimFunc, Seq, Stmt, Store, seq
+from tilewright.tir.stmt import Allocate, Evaluate, LetStmt, PrimFunc, Seq, Stmt, Store, expressions, seq
 
 CALL = "call_function"
 _TO_LOOPS = tuple(itertools.takewhile(lambda p: p.name != "flatten_buffers", SIMPLE_PASSES))
@@ -61,7 +61,7 @@ class _Linker:
             return s
         if isinstance(s, (Evaluate, Store)) or isinstance(s, LetStmt) and _calls(s.value):
             return self.statement(s)
-        own = [c for c in _expressions(s) if _calls(c)]
+        own = [c for c in expressions(s) if _calls(c)]
         if own:
             raise LowerError(with_hint(f"{self.name}: a function is called in {own[0]}, a bound or condition",
                                        "assign its result to a variable before"))
@@ -209,15 +209,3 @@ def _kept(s: Any, cell: Buffer | None) -> Stmt:
     """What stands for T.ret."""
     value = s.value.args[0]
     return Seq(()) if cell is None else Store(cell, cast(cell.dtype, value), (IntImm(0),))
-
-
-def _expressions(s: Stmt) -> list[Expr]:
-    """The expressions of a statement itself."""
-    found: list[Expr] = []
-
-    def note(child: Any) -> Any:
-        if isinstance(child, Expr):
-            found.append(child)
-        return child
-    map_children(s, note)
-    return found

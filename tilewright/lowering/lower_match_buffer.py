@@ -11,8 +11,9 @@ from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer, pointer_layout, row_major, strided_pointer
 from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Var
 from tilewright.tir.iter_var import Range
-from tilewright.tir.node import Node, map_children, rewrite, walk
-from tilewright.tir.stmt import Allocate, Block, PrimFunc, Store
+from tilewright.tir.node import Node, map_children, walk
+from tilewright.tir.stmt import Block, PrimFunc, Store
+from tilewright.tir.symbols import replace_buffers
 
 
 def lower_match_buffer(func: PrimFunc) -> PrimFunc:
@@ -31,21 +32,13 @@ def lower_match_buffer(func: PrimFunc) -> PrimFunc:
     replaced = {b: b.replace(elem_offset=None) for b in func.buffers if isinstance(b.elem_offset, Var)}
     compact = [b for b in lowering.pinned if not b.strides and b not in func.buffers]
     replaced |= {b: b.replace(strides=row_major(b.shape)) for b in compact}
-    body = rewrite(body, lambda n: _renamed(n, replaced)) if replaced else body
+    body = replace_buffers(body, replaced) if replaced else body
     buffers = {p: replaced.get(b, b) for p, b in func.buffer_map.items()}
     return func.replace(body=body, buffer_map=buffers)
 
 
 def _concerns(n: Node) -> bool:
     return isinstance(n, Block) and bool(n.match_buffers) or isinstance(n, Call) and n.op == "access_ptr"
-
-
-def _renamed(n: Any, replaced: Mapping[Buffer, Buffer]) -> Node | None:
-    if isinstance(n, (Load, Store, BufferRegion, Allocate)) and n.buffer in replaced:
-        return n.replace(buffer=replaced[n.buffer])
-    if isinstance(n, Block) and any(b in replaced for b in n.alloc_buffers):
-        return n.replace(alloc_buffers=tuple(replaced.get(b, b) for b in n.alloc_buffers))
-    return None
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from typing import Any
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.node import BELOW, map_children, rewrite, walk
-from tilewright.tir.structure import STRUCTURE, N, Node, PerClass
+from tilewright.tir.structure import STRUCTURE, N, Node, PerClass, Structure
 
 _DEFINES: PerClass[tuple[str, ...]] = PerClass(lambda cls: STRUCTURE[cls].defines)
+_SCOPES: PerClass[tuple[tuple[str, ...], ...]] = PerClass(lambda cls: _scopes(STRUCTURE[cls]))
 
 
 def defined(node: Node) -> list[Var | Buffer]:
@@ -22,6 +23,13 @@ def defined(node: Node) -> list[Var | Buffer]:
         else:
             found += [x] if isinstance(x, Var) else defined(x)
     return found
+
+
+def _scopes(row: Structure) -> tuple[tuple[str, ...], ...]:
+    """The fields of a class: (symbols that it uses, children outside of its definitions, what it defines, within)."""
+    return (tuple(name for name in row.symbols if name not in row.defines),
+            tuple(name for name in row.children if name not in (*row.defines, *row.within)),
+            row.defines, tuple(name for name in row.children if name in row.within))
 
 
 def _held(value: Any) -> Sequence[Any]:
@@ -94,14 +102,16 @@ def replace_buffers(node: N, table: Mapping[Buffer, Buffer]) -> N:
     return rewrite(node, swap)  # type: ignore[no-any-return]
 
 
-def map_scoped(node: N, fn: Callable[[Any], Any], define: Callable[[Any], Any]) -> N:
-    """node with fn applied to its children, and define to what it defines before fn sees where that holds."""
-    row = STRUCTURE[type(node)]
-    if not row.defines:
-        return map_children(node, fn)
-    new = map_children(node, fn, [name for name in row.children if name not in (*row.defines, *row.within)])
-    new = map_children(new, define, row.defines)
-    return map_children(new, fn, [name for name in row.children if name in row.within])
+def map_scoped(node: N, fn: Callable[[Any], Any], define: Callable[[Any], Any], use: Callable[[Any], Any]) -> N:
+    """node with fn applied to its children, use to the symbols that it uses and define to what it defines.
+
+    define is called before fn sees the fields in which the definitions hold.
+    """
+    used, outside, defines, inside = _SCOPES[type(node)]
+    new = map_children(node, fn, outside)
+    if used:
+        new = map_children(new, use, used)
+    return map_children(map_children(new, define, defines), fn, inside) if defines else new
 
 
 def fresh_copy(node: N, label: Callable[[str], str] = str) -> N:
@@ -123,9 +133,7 @@ def fresh_copy(node: N, label: Callable[[str], str] = str) -> N:
         row = STRUCTURE[type(n)]
         if row.sizes:
             table.update((x, _like(x)) for x in defined(n) if isinstance(x, Var) and x not in table)
-        used = [name for name in row.symbols if name not in row.defines]
-        new = map_children(n, lambda x: table.get(x, x), used) if used else n
-        new = map_scoped(new, copy, define)
+        new = map_scoped(n, copy, define, lambda x: table.get(x, x))
         return map_children(new, label, row.labels) if row.labels else new
 
     def define(x: Any) -> Any:

@@ -6,7 +6,7 @@ from tilewright.codegen.llvm.index import index, is_pure_index, natural_value
 from tilewright.codegen.llvm.remainder import remainder
 from tilewright.codegen.llvm.small_floats import round_small
 from tilewright.codegen.llvm.types import register_type, with_element, with_zero
-from tilewright.codegen.queries import depends_on_data, reads_memory
+from tilewright.codegen.queries import depends_on_data, loads_or_calls
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Binary, Broadcast, IntImm, Let, Not, Ramp, Select
@@ -90,7 +90,7 @@ def _logical(fn: FunctionEmitter, e: Binary) -> str:
     """`and`, `or`. The right side is evaluated only when it decides, if evaluating it could fail."""
     type_ = register_type(e.dtype)
     a = fn.expr(e.a)
-    if type_ != "i1" or not reads_memory(e.b):
+    if type_ != "i1" or not loads_or_calls(e.b):
         return fn.value(f"{e.op} {type_} {a}, {fn.expr(e.b)}")
     right, done, left = fn.new_label("rhs"), fn.new_label("logic"), fn.label
     fn.branch(a, *((right, done) if e.op == "and" else (done, right)))

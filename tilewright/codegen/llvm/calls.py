@@ -12,7 +12,7 @@ from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.memory import address, flat_index
 from tilewright.codegen.llvm.small_floats import round_small
 from tilewright.codegen.llvm.types import register_type, with_element
-from tilewright.codegen.queries import reads_memory
+from tilewright.codegen.queries import loads_or_calls
 from tilewright.elementary import FUNCTIONS
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
@@ -118,7 +118,7 @@ def emit_if_then_else(fn: FunctionEmitter, e: Call) -> str:
     test = fn.expr(condition)
     if dt.lanes_of(condition.dtype) > 1:
         return _if_vector(fn, test, dt.lanes_of(condition.dtype), a, b, type_)
-    if not reads_memory(a) and not reads_memory(b):
+    if not loads_or_calls(a) and not loads_or_calls(b):
         return fn.select(test, "i1", fn.expr(a), fn.expr(b), type_)
     then, otherwise, done = fn.new_label("then"), fn.new_label("else"), fn.new_label(CHOSEN)
     fn.branch(test, then, otherwise)
@@ -138,7 +138,7 @@ def _if_vector(fn: FunctionEmitter, test: str, lanes: int, a: Expr, b: Expr, typ
     around = None if fn.mask is None else fn.mask.split("> ", 1)[1]
     sides = []
     for side in (a, b):
-        if not reads_memory(side):
+        if not loads_or_calls(side):
             sides.append(fn.expr(side))
             continue
         mask = test if side is a else fn.value(f"xor {mask_type} {test}, splat (i1 true)")

@@ -13,11 +13,11 @@ from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.types import register_type
-from tilewright.codegen.queries import depends_on_data, nodes
+from tilewright.codegen.queries import depends_on_data
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Ramp, Var
-from tilewright.tir.node import Node, children, rewrite
+from tilewright.tir.node import Node, children, rewrite, walk
 
 TEXT_BYTES = 1024            # of a message with values, the end of the text included
 
@@ -152,7 +152,7 @@ def dimension_message(fn: FunctionEmitter, buffer: Buffer, i: Expr, extent: Expr
     size = readable(extent)
     value = "" if isinstance(size, IntImm) else " = %2$lld"
     written = readable(i)
-    if not any(isinstance(n, (Var, Load)) for n in nodes(written)):
+    if not any(isinstance(n, (Var, Load)) for n in walk(written)):
         start = f"{_escaped(fn.name)}: the index %1$lld"
     elif dt.lanes_of(i.dtype) > 1:
         start = _escaped(f"{fn.name}: in a vector from {written} on, the index ") + "%1$lld"
@@ -225,7 +225,7 @@ def _record_values(fn: FunctionEmitter, text: str, checks: Sequence[Check], done
 def message(fn: FunctionEmitter, buffer: Buffer, at: Expr) -> str:
     """The error that the caller sees."""
     size = extents_text(buffer)
-    origin = ", taken from data," if any(isinstance(n, Load) for n in nodes(at)) else ""
+    origin = ", taken from data," if any(isinstance(n, Load) for n in walk(at)) else ""
     return f"{fn.name}: the index {readable(at)} of {buffer.name}{origin} is outside of its {size} elements"
 
 

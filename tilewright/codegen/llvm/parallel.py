@@ -9,11 +9,10 @@ from tilewright.codegen.llvm.faults import leave
 from tilewright.codegen.llvm.index import index, range_of_loop
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.types import register_type
-from tilewright.codegen.queries import nodes
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, IntImm, Var
-from tilewright.tir.node import Node
+from tilewright.tir.node import Node, walk
 from tilewright.tir.stmt import SERIAL, For, Store
 
 
@@ -37,13 +36,13 @@ def used_variables(body: Node) -> Iterator[Var]:
     """Every variable that body needs, in program order, with repetitions: those that it mentions, the addresses of
     buffers, and what their extents depend on (indices that depend on data are compared with them).
     """
-    for node in nodes(body):
+    for node in walk(body):
         if isinstance(node, Var):
             yield node
         elif isinstance(node, (Load, Store)):
             yield node.buffer.data
             for extent in node.buffer.shape:
-                yield from (n for n in nodes(extent) if isinstance(n, Var))
+                yield from (n for n in walk(extent) if isinstance(n, Var))
 
 
 def emit_parallel(fn: FunctionEmitter, s: For) -> None:
@@ -60,7 +59,7 @@ def emit_parallel(fn: FunctionEmitter, s: For) -> None:
     operands = [fn.pointers.get(v) or fn.wide.get(v) or fn.values[v] for v in captured]
     first, extent = index(fn, s.min), index(fn, s.extent)
     types, operands = [*types, "i64"], [*operands, first]
-    left = fn.alloca("i32", "left") if any(isinstance(n, Call) and n.op == "Assert" for n in nodes(s.body)) else None
+    left = fn.alloca("i32", "left") if any(isinstance(n, Call) and n.op == "Assert" for n in walk(s.body)) else None
     if left is not None:
         fn.do(f"store i32 0, ptr {left}")
         types, operands = [*types, "ptr"], [*operands, left]

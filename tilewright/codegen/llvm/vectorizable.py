@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from tilewright.codegen.queries import reads_memory
+from tilewright.codegen.queries import loads_or_calls
 from tilewright.lowering.affine import split_linear
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Binary, Broadcast, Call, IntImm, Select
@@ -39,7 +39,7 @@ def _extent(s: For) -> float:
 def _chooses(n: Node) -> bool:
     """True for what becomes a branch, or may."""
     if isinstance(n, Binary):
-        return n.op in ("and", "or") and reads_memory(n.b)
+        return n.op in ("and", "or") and loads_or_calls(n.b)
     return isinstance(n, (IfThenElse, Select)) or isinstance(n, Call) and n.op == "if_then_else"
 
 

@@ -16,7 +16,7 @@ from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import Range
-from tilewright.tir.node import Node, substitute, walk
+from tilewright.tir.node import Node, same, substitute, walk
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Stmt, sub_statements
 
@@ -52,7 +52,7 @@ class Touch:
 
     def same_element(self, other: Touch) -> bool:
         """True when the bodies of one block make both accesses, to one element."""
-        return not self.outside and not other.outside and _same(self.local, other.local)
+        return not self.outside and not other.outside and same(self.local, other.local)
 
 
 class _Place(NamedTuple):
@@ -235,11 +235,6 @@ def _both_hold(a: Expr | None, b: Expr) -> Expr:
     """The parts that a and b have in common: what holds wherever one of two accesses is made."""
     others = list(conjuncts(b))
     return all_of(*[x for x in conjuncts(TRUE if a is None else a) if any(structural_equal(x, y) for y in others)])
-
-
-def _same(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
-    return len(a) == len(b) and all(
-        x is y or x.dtype == y.dtype and bool(Binary("eq", x, y)) for x, y in zip(a, b, strict=True))
 
 
 def _has_effects(block: Block) -> bool:

@@ -18,7 +18,7 @@ from tilewright.tir.arithmetic import binary, maximum
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, IterVar, Range
-from tilewright.tir.node import children, map_children, substitute, walk
+from tilewright.tir.node import map_children, substitute, walk
 from tilewright.tir.stmt import (
     SERIAL,
     UNROLLED,
@@ -27,6 +27,7 @@ from tilewright.tir.stmt import (
     For,
     Seq,
     Stmt,
+    expressions,
     map_sub_statements,
     seq,
     statements,
@@ -121,7 +122,7 @@ def _wrap(sch: Schedule, shared: Stmt, chosen: Sequence[Stmt], found: Sequence[B
     kinds = _loop_kinds(around, found)
     for loop in around:
         require_fixed_bounds([loop])
-    used = {n for s in chosen for x in statements(s) for e in _expressions(x) for n in walk(e)}
+    used = {n for s in chosen for x in statements(s) for e in expressions(x) for n in walk(e)}
     axes = [(a, IterVar(_domain(sch, a, around), Var(f"v{a.loop_var.name}", a.loop_var.dtype), kinds[a.loop_var]))
             for a in around if a.loop_var in used]
     table: dict[Var, Expr] = {a.loop_var: iv.var for a, iv in axes}
@@ -193,10 +194,6 @@ def _domain(sch: Schedule, loop: For, around: Sequence[For]) -> Range:
     if low is loop.min and end.equal(binary("add", loop.min, loop.extent)):
         return Range(loop.min, loop.extent)
     return Range(low, analyzer.simplify(maximum(binary("sub", end, low), 0)))
-
-
-def _expressions(x: Stmt) -> list[Expr]:
-    return [e for e in children(x) if isinstance(e, Expr)]
 
 
 def _loop_kinds(around: Sequence[For], found: Sequence[BlockRealize]) -> dict[Var, int]:
