@@ -1,4 +1,5 @@
-"""`tilewright info` and `tilewright bench`."""
+"""`tilewright info`, `tilewright bench` and `tilewright passes`."""
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -11,6 +12,7 @@ from tilewright.cli import info
 from tilewright.cli.main import main
 from tilewright.driver import target
 from tilewright.driver.peaks import Peaks
+from tilewright.lowering import list_of
 
 FOUND = Peaks("cpu", 2, 4096, {"float32": [1e11, 2e11]}, {"copy": [1e10, 2e10]})
 
@@ -91,3 +93,12 @@ def test_extras(monkeypatch):
 def test_no_linker(own_cache, monkeypatch):
     monkeypatch.setattr(info, "has_linker", lambda triple: False)
     assert "tilewright[export]" in lines(invoke("info").output)["linker"]
+
+
+def test_the_passes_are_listed():
+    done = invoke("passes", "cuda")
+    assert done.exit_code == 0 and done.output == invoke("passes").output
+    rows = done.output.splitlines()
+    assert [row.split()[1] for row in rows] == [p.name for p in list_of("cuda")]
+    assert any(re.match(r"flat  remove_no_ops +simple too, off +\w+", row) for row in rows)
+    assert "unknown kind 'zuse'" in invoke("passes", "zuse").output

@@ -10,6 +10,7 @@ from tilewright.compat.nodes import make_node
 from tilewright.compat.pass_context import PassContext, build_config
 from tilewright.compat.passes import prim_func_pass
 from tilewright.compat.stmt_functor import ir_transform
+from tilewright.lowering import own_pass, register_pass
 from tilewright.runtime import perf
 from tilewright.te import hybrid
 from tilewright.tir import ir_builder
@@ -145,6 +146,51 @@ def tag_nested():
 def tag_twice():
     with te.tag_scope("a"):
         te.compute((8,), lambda i: A[i], name="c", tag="b")
+
+
+@wrong("`tw.pass_options(disable=[\"vectorise\"])`", r"no pass 'vectorise' .*\n\nhint: did you mean vectorize\?")
+def options_unknown_pass():
+    tw.pass_options(disable=["vectorise"])
+
+
+@wrong("`tw.pass_options(enable=[\"Everything\"])`", r"there is no pass 'Everything' in the lists of passes")
+def options_far_from_any():
+    tw.pass_options(enable=["Everything"])
+
+
+@wrong("`tw.pass_options(disable=[\"lower_blocks\"])`", r"lower_blocks cannot be disabled: others rely on it")
+def options_needed_pass():
+    tw.pass_options(disable=["lower_blocks"])
+
+
+@wrong("`tw.pass_options(disable=\"vectorize\")`", r"pass_options: disable is 'vectorize'\n")
+def options_no_list():
+    tw.pass_options(disable="vectorize")
+
+
+@wrong("`tw.pass_options(instruments=[3])`", r"pass_options: instruments is \[3\]")
+def options_instruments():
+    tw.pass_options(instruments=[3])
+
+
+@wrong("`tw.pass_options(passes=[f])` of a function that has no place", r"pass_options: passes is \[<class 'object'>\]")
+def options_passes():
+    tw.pass_options(passes=[object])
+
+
+@wrong("`own_pass(\"after simplfy\", f)`", r"no place 'after simplfy' .*\n\nhint: did you mean after simplify\?")
+def own_pass_place():
+    own_pass("after simplfy", product)
+
+
+@wrong("`own_pass(\"after simplify\", 3)`", r"own_pass: 3 is not a function")
+def own_pass_number():
+    own_pass("after simplify", 3)
+
+
+@wrong("`register_pass` under the name of another pass", r"register_pass: there is a pass unroll already")
+def own_pass_name():
+    register_pass(own_pass("after simplify", product, "unroll"))
 
 
 @wrong("`PassContext(config=3)`", r"PassContext: config is 3, not a dict")

@@ -6,6 +6,7 @@ import click
 from tilewright import __version__
 from tilewright.cli.demo import demo
 from tilewright.cli.info import bench, info
+from tilewright.cli.passes import passes
 from tilewright.cli.tvm import tvm
 
 
@@ -19,6 +20,7 @@ main.add_command(tvm)
 main.add_command(demo)
 main.add_command(info)
 main.add_command(bench)
+main.add_command(passes)
 
 if __name__ == "__main__":
     main()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.lowering.options import Instrument, OwnPass, Pass, PassOptions, PassScope, scopes
-from tilewright.lowering.passes import after, before
+from tilewright.lowering.passes import own_pass
 from tilewright.support.errors import ArgumentError, described, nearest, with_hint
 from tilewright.tir.stmt import IRModule, PrimFunc
 
@@ -235,8 +235,7 @@ def _lower_pass(item: Any) -> OwnPass:
     """What an entry (phase, pass) of tir.add_lower_pass becomes. Raises ArgumentError."""
     if isinstance(item, (list, tuple)) and len(item) == 2 and item[0] in (0, 1, 2, 3) and callable(item[1]):
         phase, run = item
-        name = run.name if isinstance(run, PrimFuncPass) else ""
-        place, at = ((before, "check_bounds"), (after, "simplify"), (after, "unroll"), (after, "unroll"))[phase]
-        return place(at, run, name)
+        place = ("before check_bounds", "after simplify", "after unroll", "after unroll")[phase]
+        return own_pass(place, run, run.name if isinstance(run, PrimFuncPass) else "")
     raise ArgumentError(with_hint(f"PassContext: tir.add_lower_pass has {described(item)}, not a phase and a pass",
                                   "[(1, p)], where p is made by @tvm.tir.transform.prim_func_pass(opt_level=0)"))

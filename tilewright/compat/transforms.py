@@ -8,40 +8,19 @@ from typing import Any
 from tilewright.compat.pass_context import PassContext, PrimFuncPass
 from tilewright.compat.passes import ModulePass
 from tilewright.compat.ssa import convert_ssa
-from tilewright.lowering.check_bounds import check_bounds
-from tilewright.lowering.compact_buffers import compact_buffers
-from tilewright.lowering.cross_thread_reduction import lower_cross_thread_reductions
-from tilewright.lowering.double_buffer import lower_double_buffers
-from tilewright.lowering.flatten_buffers import flatten_buffers
-from tilewright.lowering.hoist_guards import hoist_guards
-from tilewright.lowering.inject_prefetch import inject_prefetches
 from tilewright.lowering.link_calls import CALL, link
-from tilewright.lowering.lower_blocks import lower_blocks
-from tilewright.lowering.lower_match_buffer import lower_match_buffer
-from tilewright.lowering.narrow_indices import narrow_indices
-from tilewright.lowering.partition_loops import partition_loops
-from tilewright.lowering.passes import SIMPLE_PASSES
-from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
-from tilewright.lowering.reduction_init import lower_reduction_init
-from tilewright.lowering.remove_no_ops import remove_no_ops
-from tilewright.lowering.simplify import simplify
-from tilewright.lowering.software_pipeline import lower_software_pipelines
-from tilewright.lowering.storage import hoist_allocations
-from tilewright.lowering.thread_loops import unify_thread_loops
-from tilewright.lowering.unroll import unroll
-from tilewright.lowering.vectorize import vectorize
-from tilewright.lowering.virtual_threads import lower_virtual_threads
+from tilewright.lowering.passes import SIMPLE_PASSES, list_of
+from tilewright.lowering.serialize_loops import serial
 from tilewright.support.errors import ArgumentError, StructuralError, described
 from tilewright.support.target import Target
 from tilewright.tir import (
     NOP,
-    SERIAL,
+    PARALLEL,
     UNROLLED,
     VECTORIZED,
     BlockRealize,
     Call,
     Evaluate,
-    For,
     IRModule,
     Load,
     PrimFunc,
@@ -53,6 +32,7 @@ from tilewright.tir import (
 from tilewright.tir.verify import verify
 
 Rewrite = Callable[[PrimFunc], PrimFunc]
+_OURS: dict[str, Rewrite] = {p.name: p.run for p in list_of("llvm")}
 _WANTED = {"block": "a function of blocks", "loop": "a function without blocks (LowerOpaqueBlock gives one)",
            "flat": "what tvm.lower gives"}
 
@@ -83,13 +63,13 @@ def _maker(name: str, run: Rewrite, stage: str) -> Callable[..., PrimFuncPass]:
     return make
 
 
-def _blocks(*passes: Rewrite) -> Rewrite:
-    """The passes, where a function has blocks: without them there is nothing to do."""
+def _blocks(*names: str) -> Rewrite:
+    """Our passes, where a function has blocks: without them there is nothing to do."""
     def run(func: PrimFunc) -> PrimFunc:
-        for p in passes if _has_blocks(func) else ():
-            func = p(func)
+        for name in names if _has_blocks(func) else ():
+            func = _OURS[name](func)
         return func
-    run.__name__ = passes[-1].__name__
+    run.__name__ = names[-1]
     return run
 
 
@@ -98,15 +78,12 @@ def _flat(func: PrimFunc) -> PrimFunc:
     for p in SIMPLE_PASSES if _has_blocks(func) else ():
         if p.stage != "flat":
             func = p.run(func)
-    return flatten_buffers(func)
+    return _OURS["flatten_buffers"](func)
 
 
 def _serial(func: PrimFunc) -> PrimFunc:
     """func with every loop that is unrolled, vectorised or parallel run in order."""
-    def change(node: Any) -> Any:
-        return node.replace(kind=SERIAL) if isinstance(node, For) and node.kind in ("parallel", UNROLLED, VECTORIZED) \
-            else None
-    return func.with_body(rewrite(func.body, change))
+    return serial(func, PARALLEL, UNROLLED, VECTORIZED)
 
 
 def _lazy_selects(func: PrimFunc) -> PrimFunc:
@@ -123,7 +100,7 @@ def _without_calls(op: str) -> Rewrite:
         return NOP if isinstance(node, Evaluate) and isinstance(node.value, Call) and node.value.op == op else None
 
     def run(func: PrimFunc) -> PrimFunc:
-        return remove_no_ops(func.with_body(rewrite(func.body, drop)))
+        return _OURS["remove_no_ops"](func.with_body(rewrite(func.body, drop)))
     run.__name__ = f"without_{op}"
     return run
 
@@ -143,7 +120,7 @@ class HoistedLetBindings(IntFlag):
 def _hoist(func: PrimFunc) -> PrimFunc:
     settings = PassContext.current().config.get("tir.HoistExpression", {})
     wanted = settings.get("hoisted_conditionals", HoistedConditionals.All) if isinstance(settings, Mapping) else 0
-    return hoist_guards(func) if int(wanted) & HoistedConditionals.IfElseStmt else func
+    return _OURS["hoist_guards"](func) if int(wanted) & HoistedConditionals.IfElseStmt else func
 
 
 def bind_target(target: Any) -> PrimFuncPass:
@@ -188,24 +165,23 @@ def apply(f: Callable[[PrimFunc], PrimFunc]) -> PrimFuncPass:
 
 # name -> (our pass, the form of the functions that it takes)
 PASSES: dict[str, tuple[Rewrite, str]] = {
-    "Simplify": (simplify, ""), "RemoveNoOp": (remove_no_ops, ""), "ConvertSSA": (convert_ssa, "raw"),
-    "RewriteUnsafeSelect": (_lazy_selects, ""), "ConvertForLoopsToSerial": (_serial, ""),
-    "RemoveAssume": (_without_calls("assume"), ""),
-    "SkipAssert": (_without_calls("Assert"), ""),
-    "LowerInitBlock": (lower_reduction_init, "block"), "LowerCrossThreadReduction": (
-        lower_cross_thread_reductions, "block"),
-    "PlanAndUpdateBufferAllocationLocation": (plan_buffer_allocation, "block"),
-    "InjectDoubleBuffer": (lower_double_buffers, "block"), "LowerMatchBuffer": (_blocks(lower_match_buffer), ""),
-    "ConvertBlocksToOpaque": (_blocks(lower_match_buffer, lower_blocks), ""),
-    "LowerOpaqueBlock": (_blocks(lower_match_buffer, lower_blocks), ""),
-    "CompactBufferAllocation": (compact_buffers, "loop"), "FlattenBuffer": (flatten_buffers, "loop"),
-    "StorageFlatten": (_flat, ""), "InjectPrefetch": (inject_prefetches, "loop"),
-    "InjectSoftwarePipeline": (lower_software_pipelines, "loop"), "UnifyThreadBinding": (unify_thread_loops, "loop"),
-    "InjectVirtualThread": (lower_virtual_threads, "loop"), "HoistIfThenElse": (hoist_guards, "loop"),
-    "HoistExpression": (_hoist, "loop"), "NarrowDataType": (narrow_indices, "loop"),
-    "ForceNarrowIndexToInt32": (narrow_indices, "loop"), "InstrumentBoundCheckers": (check_bounds, "loop"),
-    "StorageRewrite": (hoist_allocations, "flat"), "LoopPartition": (partition_loops, "flat"),
-    "VectorizeLoop": (vectorize, "flat"), "UnrollLoop": (unroll, "flat"),
+    "ConvertSSA": (convert_ssa, "raw"), "RewriteUnsafeSelect": (_lazy_selects, ""), "StorageFlatten": (_flat, ""),
+    "ConvertForLoopsToSerial": (_serial, ""), "RemoveAssume": (_without_calls("assume"), ""),
+    "SkipAssert": (_without_calls("Assert"), ""), "LowerMatchBuffer": (_blocks("lower_match_buffer"), ""),
+    "ConvertBlocksToOpaque": (_blocks("lower_match_buffer", "lower_blocks"), ""),
+    "LowerOpaqueBlock": (_blocks("lower_match_buffer", "lower_blocks"), ""), "HoistExpression": (_hoist, "loop"),
+    **{name: (_OURS[ours], form) for form, names in {
+        "": {"Simplify": "simplify", "RemoveNoOp": "remove_no_ops"},
+        "block": {"LowerInitBlock": "lower_reduction_init", "InjectDoubleBuffer": "lower_double_buffers",
+                  "LowerCrossThreadReduction": "lower_cross_thread_reductions",
+                  "PlanAndUpdateBufferAllocationLocation": "plan_buffer_allocation"},
+        "loop": {"CompactBufferAllocation": "compact_buffers", "FlattenBuffer": "flatten_buffers",
+                 "InjectPrefetch": "inject_prefetches", "InjectSoftwarePipeline": "lower_software_pipelines",
+                 "UnifyThreadBinding": "unify_thread_loops", "InjectVirtualThread": "lower_virtual_threads",
+                 "HoistIfThenElse": "hoist_guards", "NarrowDataType": "narrow_indices",
+                 "ForceNarrowIndexToInt32": "narrow_indices", "InstrumentBoundCheckers": "check_bounds"},
+        "flat": {"StorageRewrite": "hoist_allocations", "LoopPartition": "partition_loops",
+                 "VectorizeLoop": "vectorize", "UnrollLoop": "unroll"}}.items() for name, ours in names.items()},
 }
 # passes of TVM that have nothing to do here, and why
 _GPU, _CODE = "there is no GPU back end", "code generation does it"

@@ -5,17 +5,8 @@
 """
 from tilewright.lowering.instruments import PassRecord
 from tilewright.lowering.options import Instrument, Pass, PassOptions
-from tilewright.lowering.passes import (
-    PASSES,
-    SIMPLE_PASSES,
-    after,
-    before,
-    list_of,
-    pass_options,
-    register_pass,
-    remove_pass,
-)
+from tilewright.lowering.passes import PASSES, SIMPLE_PASSES, list_of, own_pass, pass_options, register_pass
 from tilewright.lowering.pipeline import lower
 
-__all__ = ["PASSES", "SIMPLE_PASSES", "Instrument", "Pass", "PassOptions", "PassRecord", "after", "before", "list_of",
-           "lower", "pass_options", "register_pass", "remove_pass"]
+__all__ = ["PASSES", "SIMPLE_PASSES", "Instrument", "Pass", "PassOptions", "PassRecord", "list_of", "lower", "own_pass",
+           "pass_options", "register_pass"]

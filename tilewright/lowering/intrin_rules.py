@@ -42,7 +42,7 @@ def has_rules(options: object, target: Target) -> bool:
     return bool(RULES)
 
 
-def apply_intrin_rules(func: PrimFunc, target: Target) -> PrimFunc:
+def apply_intrin_rules(func: PrimFunc, options: object, target: Target) -> PrimFunc:
     """Calls that have rules are what the rules give, which is looked at again.
 
     Raises ArgumentError for a rule that gives no expression of the call's dtype, and for rules that call each other

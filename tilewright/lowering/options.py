@@ -12,7 +12,7 @@ from tilewright.support.errors import ArgumentError, described
 from tilewright.support.target import Target
 from tilewright.tir.stmt import PrimFunc
 
-FULL, SIMPLE, BOTH = "full", "simple", "both"                     # modes
+FULL, SIMPLE, BOTH = "full", "simple only", "simple too"           # modes
 NEEDED, OPTIONAL, OFF = "needed", "optional", "off"               # uses
 
 
@@ -29,7 +29,7 @@ class Pass:
     - mode: FULL (where code is made), SIMPLE (in simple mode) or BOTH.
     - use: NEEDED, OPTIONAL (may be disabled: the result computes the same) or OFF (runs where it is enabled).
     - when: `(options, target)`, a condition.
-    - takes_target: `run` has a second parameter, the target.
+    - takes_options: it is called with options and target as well.
     """
     name: str
     run: Callable[..., PrimFunc]
@@ -37,7 +37,7 @@ class Pass:
     mode: str = FULL
     use: str = NEEDED
     when: Callable[[PassOptions, Target], bool] = always
-    takes_target: bool = False
+    takes_options: bool = False
 
     def chosen(self, options: PassOptions) -> bool:
         """Whether the options let it run."""
@@ -50,11 +50,9 @@ class Pass:
 
 
 @dataclass(frozen=True)
-class OwnPass:
-    """A pass of a program, before or after the pass `at` of the list, whether that runs or not."""
-    row: Pass
-    at: str
-    is_after: bool
+class OwnPass(Pass):
+    """A pass of a program. place: "before NAME" or "after NAME" of a pass of the list, whether that runs or not."""
+    place: str = ""
 
 
 class Instrument:
@@ -87,7 +85,7 @@ class PassOptions:
     @property
     def own(self) -> list[OwnPass]:
         """The passes of programs that the options let run."""
-        return [p for p in (*REGISTERED.values(), *self.passes) if p.row.chosen(self)]
+        return [p for p in (*REGISTERED.values(), *self.passes) if p.chosen(self)]
 
     @property
     def key(self) -> str | None:

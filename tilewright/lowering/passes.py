@@ -42,7 +42,7 @@ from tilewright.lowering.reduction_init import lower_reduction_init
 from tilewright.lowering.refuse_overruns import refuse_overruns, refuse_view_overruns
 from tilewright.lowering.relax_guards import relax_private_guards
 from tilewright.lowering.remove_no_ops import remove_no_ops
-from tilewright.lowering.serial_loops import serial_unrolled, serial_vectorized
+from tilewright.lowering.serialize_loops import SERIALIZED, serialize_loops
 from tilewright.lowering.simplify import simplify
 from tilewright.lowering.software_pipeline import lower_software_pipelines
 from tilewright.lowering.split_lanes import split_lanes
@@ -70,18 +70,13 @@ def unchecked(options: PassOptions, target: Target) -> bool:
     return not options.checked
 
 
-def no_vectorize(options: PassOptions, target: Target) -> bool:
-    """`vectorize` is disabled."""
-    return "vectorize" in options.disable
-
-
-def no_unroll(options: PassOptions, target: Target) -> bool:
-    """`unroll` is disabled."""
-    return "unroll" in options.disable
+def loops_are_serialized(options: PassOptions, target: Target) -> bool:
+    """A pass is disabled without which its loops run serially."""
+    return any(name in options.disable for name in SERIALIZED)
 
 
 CPU: tuple[Pass, ...] = (
-    Pass("apply_intrin_rules", apply_intrin_rules, "block", BOTH, when=has_rules, takes_target=True),
+    Pass("apply_intrin_rules", apply_intrin_rules, "block", BOTH, when=has_rules, takes_options=True),
     Pass("refuse_view_overruns", refuse_view_overruns, "block", when=unchecked),
     Pass("check_views", check_views, "block", when=checked),
     Pass("lower_match_buffer", lower_match_buffer, "block", BOTH),
@@ -112,8 +107,7 @@ CPU: tuple[Pass, ...] = (
     Pass("simplify", simplify, "flat", BOTH),
     Pass("hoist_guards", hoist_guards, "flat", use=OPTIONAL),
     Pass("hoist_allocations", hoist_allocations, "flat"),
-    Pass("serial_unrolled", serial_unrolled, "flat", when=no_unroll),
-    Pass("serial_vectorized", serial_vectorized, "flat", when=no_vectorize),
+    Pass("serialize_loops", serialize_loops, "flat", when=loops_are_serialized, takes_options=True),
     Pass("split_lanes", split_lanes, "flat"),
     Pass("vectorize", vectorize, "flat", use=OPTIONAL),
     Pass("unroll", unroll, "flat", use=OPTIONAL),
@@ -134,10 +128,10 @@ def passes_for(options: PassOptions, target: Target, simple_mode: bool = False) 
     out: list[Pass] = []
     stage, own = "block", options.own
     for row in list_of(target.kind):
-        out += [replace(p.row, stage=stage) for p in own if p.at == row.name and not p.is_after]
+        out += [replace(p, stage=stage) for p in own if p.place == f"before {row.name}"]
         stage = row.stage
-        out += [row, *(replace(p.row, stage=stage) for p in own if p.at == row.name and p.is_after)]
-    return [replace(p, run=functools.partial(p.run, target=target)) if p.takes_target else p
+        out += [row, *(replace(p, stage=stage) for p in own if p.place == f"after {row.name}")]
+    return [replace(p, run=functools.partial(p.run, options=options, target=target)) if p.takes_options else p
             for p in out if p.runs(options, target, simple_mode)]
 
 
@@ -151,17 +145,17 @@ def pass_options(*, checked: bool | None = None, disable: Sequence[str] = (), en
                  passes: Sequence[OwnPass] = (), instruments: Sequence[Instrument] = ()) -> PassScope:
     """The options of every lowering inside the `with`, on top of those around it.
 
-        with tw.pass_options(disable=["vectorize"], passes=[after("simplify", mine)], instruments=[PassRecord()]):
+        with tw.pass_options(disable=["vectorize"], passes=[own_pass("after simplify", mine)], instruments=[record]):
 
     checked: as in `build`; disable: optional passes that are left out; enable: passes off by default that run; passes:
-    of the program, made by `before` and `after`; instruments: what looks on. Raises ArgumentError for a name that no
-    pass has, and for a pass that others rely on.
+    of the program; instruments: what looks on. Raises ArgumentError for a name that no pass has, and for a pass that
+    others rely on.
     """
     around = scoped_options(checked)
-    own = (*around.passes, *_items("passes", passes, OwnPass, "one made by before(name, f) or after(name, f)"))
+    own = (*around.passes, *_items("passes", passes, OwnPass, 'one made by own_pass("after simplify", f)'))
     instruments = _items("instruments", instruments, Instrument, "an object of a subclass of Instrument")
-    rows = {p.name: p for p in (*_rows(), *(o.row for o in (*REGISTERED.values(), *own)))}
-    off, on = ({_known("pass_options", name, rows) for name in _items(what, names, str, "the name of a pass")}
+    rows = {p.name: p for p in (*_rows(), *REGISTERED.values(), *own)}
+    off, on = ({_known("pass", name, rows) for name in _items(what, names, str, "the name of a pass")}
                for what, names in (("disable", disable), ("enable", enable)))
     needed = next((name for name in sorted(off) if rows[name].use == NEEDED), None)
     if needed is not None:
@@ -172,55 +166,42 @@ def pass_options(*, checked: bool | None = None, disable: Sequence[str] = (), en
                              instruments=(*around.instruments, *instruments)))
 
 
-def before(at: str, run: Callable[[PrimFunc], PrimFunc], name: str = "", off: bool = False,
-           when: Callable[[PassOptions, Target], bool] = always) -> OwnPass:
-    """A pass of the program that runs before the pass `at`, or in its place where that does not run.
+def own_pass(place: str, run: Callable[[PrimFunc], PrimFunc], name: str = "", off: bool = False,
+             when: Callable[[PassOptions, Target], bool] = always) -> OwnPass:
+    """A pass of a program, at `place`: "before NAME" or "after NAME" of a pass of the list, whether that runs or not.
 
-    name: its own, that of `run` unless given; off: it runs only where it is enabled; when: a condition.
+    name: its own, that of `run` unless given; off: it runs only where it is enabled; when: a condition. Raises
+    ArgumentError for a place that there is not.
     """
-    return OwnPass(_own("before", at, run, name, off, when), at, False)
-
-
-def after(at: str, run: Callable[[PrimFunc], PrimFunc], name: str = "", off: bool = False,
-          when: Callable[[PassOptions, Target], bool] = always) -> OwnPass:
-    """A pass of the program that runs after the pass `at`, or in its place where that does not run. See `before`."""
-    return OwnPass(_own("after", at, run, name, off, when), at, True)
-
-
-def _own(what: str, at: str, run: Any, name: str, off: bool, when: Any) -> Pass:
-    _known(what, at, {p.name: p for p in _rows()})
+    _known("place", place, [f"{where} {p.name}" for p in _rows() for where in ("before", "after")])
     if not callable(run):
-        raise ArgumentError(f"{what}: {described(run)} is not a function")
-    return Pass(name or getattr(run, "__name__", "own_pass"), run, "", BOTH, OFF if off else OPTIONAL, when)
+        raise ArgumentError(f"own_pass: {described(run)} is not a function")
+    return OwnPass(name or getattr(run, "__name__", "own_pass"), run, "", BOTH, OFF if off else OPTIONAL, when,
+                   place=place)
 
 
 def register_pass(own: OwnPass) -> None:
-    """Let a pass of the program stand in all lists. Raises ArgumentError where its name is taken."""
-    if own.row.name in REGISTERED or any(p.name == own.row.name for p in _rows()):
-        raise ArgumentError(f"register_pass: there is a pass {own.row.name} already")
-    REGISTERED[own.row.name] = own
+    """Let a pass of a program stand in all lists, until `REGISTERED.pop(name)`.
+
+    Raises ArgumentError where its name is taken.
+    """
+    if own.name in REGISTERED or any(p.name == own.name for p in _rows()):
+        raise ArgumentError(f"register_pass: there is a pass {own.name} already")
+    REGISTERED[own.name] = own
 
 
-def remove_pass(name: str) -> None:
-    """Forget a pass that was registered."""
-    del REGISTERED[_known("remove_pass", name, REGISTERED)]
-
-
-def _rows() -> Iterable[Pass]:
-    return (p for rows in LISTS.values() for p in rows)
+def _rows() -> list[Pass]:
+    return [p for rows in LISTS.values() for p in rows]
 
 
 def _known(what: str, name: str, names: Iterable[str]) -> str:
     if name not in names:
-        raise ArgumentError(with_hint(f"{what}: there is no pass {name!r}",
-                                      nearest(str(name), names) or f"there are {', '.join(names)}"))
+        raise ArgumentError(with_hint(f"there is no {what} {name!r} in the lists of passes",
+                                      nearest(str(name), names) or "`tilewright passes` shows them"))
     return name
 
 
 def _items(what: str, given: Any, kind: type, wanted: str) -> tuple[Any, ...]:
-    if not isinstance(given, (list, tuple)):
-        raise ArgumentError(with_hint(f"pass_options: {what} is {described(given)}, not a list", f"each is {wanted}"))
-    for item in given:
-        if not isinstance(item, kind):
-            raise ArgumentError(with_hint(f"pass_options: {what} has {described(item)}", f"each is {wanted}"))
+    if not isinstance(given, (list, tuple)) or not all(isinstance(item, kind) for item in given):
+        raise ArgumentError(with_hint(f"pass_options: {what} is {described(given)}", f"a list, each item {wanted}"))
     return tuple(given)
