@@ -58,3 +58,31 @@ def test_ffi_stays_behind_one_module():
              if any(isinstance(n, (ast.Import, ast.ImportFrom)) and "tvm_ffi" in ast.unparse(n)
                     for n in ast.walk(ast.parse(p.read_text())))]
     assert users == ["runtime/ffi.py"]
+
+
+def imported(path):
+    """The dotted names that a file imports: of a module, and of each name that is taken from one."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{a.name}" for a in node.names)
+
+
+def users(*modules):
+    """The files that import one of some modules, or what is in it."""
+    found = [p for p in ROOT.rglob("*.py") if any(f"{name}.".startswith(tuple(f"{m}." for m in modules))
+                                                  for name in imported(p))]
+    return sorted(p.relative_to(ROOT).as_posix() for p in found)
+
+
+def test_llvm_stays_in_its_back_end_and_behind_one_module():
+    assert [p for p in users("llvmlite") if not p.startswith("codegen/llvm/")] == ["runtime/llvm.py"]
+
+
+def test_back_ends_are_imported_by_the_registry_alone():
+    """It names them as texts, so that a program loads those that it uses."""
+    for folder in ROOT.joinpath("codegen").iterdir():
+        if folder.joinpath("__init__.py").is_file():
+            here = f"codegen/{folder.name}/"
+            assert all(p.startswith(here) for p in users(f"tilewright.codegen.{folder.name}"))

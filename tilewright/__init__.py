@@ -1,11 +1,9 @@
 """Tilewright: a deep-learning compiler in Python. Tensor expressions and schedules to native code, and training."""
 from __future__ import annotations
 
-import importlib
-import threading
 from typing import Any
 
-from tilewright.support.locks import hold_over_fork
+from tilewright.support.registry import load
 
 __version__ = "0.1.0"
 
@@ -25,17 +23,13 @@ _NAMES = {
                      "runtime", "schedule", "support", "te", "tir"), ""),
 }
 __all__ = list(_NAMES)
-_loading = threading.RLock()
-hold_over_fork(_loading)         # else a child would wait for ever for the modules that another thread was loading
 
 
 def __getattr__(name: str) -> Any:
     home = _NAMES.get(name)
     if home is None:
-        raise importlib.import_module("tilewright.support.errors").no_attribute("tilewright", name, __all__)
-    with _loading:
-        value = getattr(importlib.import_module(home), name) if home else importlib.import_module(f"tilewright.{name}")
-        globals()[name] = value
+        raise load("tilewright.support.errors").no_attribute("tilewright", name, __all__)
+    value = globals()[name] = getattr(load(home), name) if home else load(f"tilewright.{name}")
     return value
 
 

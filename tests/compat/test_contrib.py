@@ -7,7 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.runtime.export import has_linker
-from tilewright.runtime.loader import host_triple
+from tilewright.runtime.llvm import host_triple
 from tilewright.support.errors import ArgumentError, CodegenError
 
 needs_linker = pytest.mark.skipif(not has_linker(host_triple()), reason="needs a linker")

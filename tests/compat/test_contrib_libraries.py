@@ -8,7 +8,7 @@ import pytest
 import tilewright as tw
 from tilewright.compat.contrib_clang import create_llvm, find_clang
 from tilewright.runtime import export
-from tilewright.runtime.loader import host_triple
+from tilewright.runtime.llvm import host_triple
 from tilewright.support.errors import ArgumentError, CodegenError, LoadError
 
 needs_linker = pytest.mark.skipif(not export.has_linker(host_triple()), reason="needs a linker")

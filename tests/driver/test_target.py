@@ -1,13 +1,19 @@
 """Target strings: what they mean, that they print and parse back, and what is wrong with the wrong ones."""
 import copy
 import pickle
+import subprocess
+import sys
+import textwrap
 import threading
 
+import llvmlite.binding as llvm
 import pytest
 
 from tilewright.support import cpus
+from tilewright.support.cpus import host_cpu
 from tilewright.support.errors import TargetError
-from tilewright.support.target import Target, host_cpu, target
+from tilewright.support.target import Target, target
+from tilewright.support.target_kinds import KINDS
 
 
 def test_the_default_is_this_host():
@@ -63,6 +69,66 @@ def test_other_architectures():
     assert not any(t.is_host for t in (arm, old, risc)) or host_cpu()[2].startswith("aarch64")
 
 
+def test_parsing_imports_no_llvm():
+    """Nor does the import of targets; LLVM is loaded where this host is asked about."""
+    code = """
+        import sys
+        import tilewright.support.target
+        from tilewright import Target
+        made = [Target(text) for text in (
+            "cuda -arch=sm_90", "c", "llvm", "llvm -mcpu=znver4", "llvm -mcpu=native -mattr=+avx2,-sse4a", "vulkan",
+            "llvm -mcpu=znver4 -mattr=+avx2 -mtriple=aarch64-linux-gnu", "nvidia/nvidia-h100", "raspberry-pi/4b-64",
+            "llvm -mtriple=x86_64-linux-gnu -mcpu=haswell -mattr=+avx512f")]
+        assert made[0] == Target("cuda --arch sm_90") != Target("cuda"), made[0].attrs
+        assert [t.num_cores > 0 and t.keys and t.opt_level for t in made] == [3] * len(made)
+        print("llvmlite" in sys.modules)
+        print(made[2].mcpu == made[1].mcpu != "", "llvmlite" in sys.modules)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "True"]
+
+
+def test_the_host_by_the_name_of_its_cpu():
+    cpu, features, triple = host_cpu()
+    named = Target(f"llvm -mcpu={cpu}")
+    assert named == Target("llvm") and hash(named) == hash(Target("llvm")) and named.features == features
+    assert Target(f"llvm -mcpu={cpu} -mtriple=sparc-linux-gnu").features == ""
+    assert Target("llvm -num-cores=3") != Target("llvm -num-cores=5") != Target("c -num-cores=5")
+
+
+def test_the_record_of_the_code():
+    """The kind first, then all that code depends on: not the cores, the host or the tag."""
+    kind, keys, *said = Target("llvm -mcpu=znver4 -mtriple=x86_64-linux-gnu -opt-level=1 -num-cores=3").code_record
+    assert (kind, keys) == ("llvm", ("cpu",))
+    assert dict(said)["mcpu"] == "znver4" and dict(said)["opt-level"] == 1 and "num-cores" not in dict(said)
+    assert Target("nvidia/nvidia-h100").code_record[0] == "cuda" and "tag" in Target("nvidia/nvidia-h100").attrs
+    texts = ("llvm", "c", "llvm -opt-level=1", "llvm -mattr=-avx2", "llvm -keys=wide", "llvm -libs=cblas", "cuda",
+             "cuda -arch=sm_90", "cuda -thread_warp_size=64", "vulkan -supports_float16=True", "vulkan")
+    assert len({target(text).code_record for text in texts}) == len(texts)
+    assert Target("cuda -max_num_threads=1024 -host=llvm").code_record == Target("cuda").code_record
+
+
+def test_every_kind_has_a_table_of_attributes():
+    for name, kind in KINDS.items():
+        t = Target(name)
+        for a in kind.attributes.values():
+            assert a.doc and (a.default is None or type(a.default) is a.type and t.attrs[a.name] == a.default)
+            assert getattr(t, a.name.replace("-", "_")) is not None or a.type is int or a.name == "host"
+
+
+def test_triples_begin_as_llvm_knows_them():
+    names = """toaster x86 x86_64 x86_64h amd64 i286 i386 i686 aarch64 aarch64_be arm64 arm64e arm armv6 armv7l
+    armebv7 thumb thumbv7em riscv riscv32 riscv64 wasm wasm32 wasm64 nvptx64 amdgcn amdgpu spirv64 powerpc64le ppc
+    s390 s390x mips mips64el mipsisa64r6 sparc sparcv9 loongarch64 bpf hexagon avr msp430 xcore csky m68k""".split()
+    llvm.initialize_all_targets()
+    for name in names:
+        try:
+            known = bool(llvm.Target.from_triple(f"{name}-unknown-linux-gnu"))
+        except RuntimeError:
+            known = False
+        assert known == cpus.is_architecture(name), name
+
+
 def test_another_system_is_not_the_host():
     arch = host_cpu()[2].split("-")[0]
     systems = {s: target(f"llvm -mtriple={arch}-{s}").is_host for s in
@@ -72,13 +138,12 @@ def test_another_system_is_not_the_host():
 
 def test_every_x86_cpu_of_the_table_is_one_of_llvm(capfd):
     """LLVM says on stderr when it does not know a CPU or a feature."""
-    import llvmlite.binding as llvm
     llvm.initialize_all_targets()
     machine = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
     for cpu in cpus.X86_CPUS:
         features = ",".join(f"+{f}" for f in sorted(cpus.resolve("x86_64", cpu, ())))
         machine.create_target_machine(cpu=cpu, features=features)
-    for feature in cpus.X86_TUNING:
+    for feature in cpus.X86_FEATURES:
         machine.create_target_machine(cpu="generic", features=f"+{feature}")
     assert capfd.readouterr().err == ""
 
@@ -117,6 +182,10 @@ WRONG = {
     "llvm -num-cores=²": "-num-cores=² is not an integer",
     "llvm -opt-level=4": "-opt-level=4 is not an integer from 0 to 3",
     "llvm -mcpu='znver4": "No closing quotation",
+    "cuda -mcpu=znver4": "the flags of cuda are -arch, -max_num_threads",
+    "c -arch=sm_90": "the flags of c are -mcpu, -mattr",
+    "cuda -max_num_threads=many": "-max_num_threads=many is not an integer from 0 to",
+    "cuda -arch": "-arch needs a value \\(GPU architecture\\)",
 }
 
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
-from tilewright.runtime import native
-from tilewright.runtime.loader import host_triple
+from tilewright.runtime.llvm import host_triple, initialize_targets
 from tilewright.runtime.module import Module
 from tilewright.runtime.signature import Param, Signature
 from tilewright.runtime.signature_table import encode
@@ -171,7 +170,7 @@ run:
 
 
 def compile_ir(text: str) -> bytes:
-    native.initialize_targets()
+    initialize_targets()
     target = llvm.Target.from_triple(host_triple())
     machine = target.create_target_machine(opt=2, reloc="pic", codemodel="default")
     module = llvm.parse_assembly(f'target triple = "{host_triple()}"\n{text}')

@@ -15,7 +15,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.runtime import export
 from tilewright.runtime.c_interface import c_names, header
-from tilewright.runtime.loader import host_triple
+from tilewright.runtime.llvm import host_triple
 from tilewright.runtime.signature import Param, Signature
 from tilewright.support.errors import ArgumentError
 

@@ -18,7 +18,7 @@ from tilewright import te
 from tilewright.driver import build
 from tilewright.runtime import Module, array, empty, export, load_module, native
 from tilewright.runtime.export import linker, place, workplace
-from tilewright.runtime.loader import host_triple
+from tilewright.runtime.llvm import host_triple
 from tilewright.runtime.seal import SIZE
 from tilewright.support.errors import ArgumentError, CallError, CodegenError, LoadError, TargetError
 from tilewright.support.target import target

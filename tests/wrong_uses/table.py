@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tilewright.runtime.loader import host_triple
+from tilewright.runtime.llvm import host_triple
 from tilewright.support.errors import TilewrightError
 
 from . import (

@@ -8,20 +8,19 @@ import textwrap
 from importlib import metadata
 
 import click
-from llvmlite.binding import llvm_version_info
 
 from tilewright import __version__
 from tilewright.driver import target
 from tilewright.driver.peaks import Peaks, measure, store, stored_peaks
 from tilewright.records.objects import object_cache
-from tilewright.runtime import get_num_threads
+from tilewright.runtime import get_num_threads, llvm
 from tilewright.runtime.cpus import group_cpus
 from tilewright.runtime.export import has_linker, linker
 from tilewright.runtime.machine import available_memory, cache_sizes
 from tilewright.support import config
-from tilewright.support.cpus import known_features
+from tilewright.support.cpus import known_features, usable_cores
 from tilewright.support.errors import TilewrightError
-from tilewright.support.target import Target, usable_cores
+from tilewright.support.target import Target
 from tilewright.support.views import counted, readable_bytes
 
 LIBRARIES = ("numpy", "llvmlite", "apache-tvm-ffi", "ml_dtypes")
@@ -67,7 +66,7 @@ def _lines(t: Target) -> list[tuple[str, str]]:
     return [
         ("version", f"tilewright {__version__}, Python {platform.python_version()}, {platform.platform()}"),
         ("libraries", ", ".join([*(f"{name} {metadata.version(name)}" for name in LIBRARIES),
-                                 f"LLVM {'.'.join(map(str, llvm_version_info))}"])),
+                                 f"LLVM {'.'.join(map(str, llvm.VERSION))}"])),
         ("extras", _extras()),
         ("target", f"{t}: {t.mcpu}, {t.triple}, {counted(t.num_cores, 'core')}"),
         ("vectors", f"{t.vector_bytes} bytes: {t.vector_bytes // 4} float32"),

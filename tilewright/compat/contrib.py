@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tilewright.runtime import archive, export
-from tilewright.runtime.loader import host_triple
+from tilewright.runtime.llvm import host_triple
 from tilewright.support.errors import ArgumentError, CodegenError, described, with_hint
 
 

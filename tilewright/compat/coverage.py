@@ -20,7 +20,7 @@ from tilewright.compat.transforms import IDLE, PASSES
 from tilewright.driver import Target
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.schedule.stages.stage import Stage
-from tilewright.support.target_kinds import FLAGS
+from tilewright.support.target_kinds import ATTRIBUTES
 from tilewright.tir.ir_builder import IRBuilder
 
 CLASSES: dict[str, type] = {
@@ -135,7 +135,7 @@ def _there(where: Any, name: str) -> bool:
         return name in where.__dict__
     if isinstance(where, types.ModuleType):
         return hasattr(where, name)
-    return isinstance(where, type) and (has(where, name) or (where is Target and name in FLAGS))
+    return isinstance(where, type) and (has(where, name) or (where is Target and name in ATTRIBUTES))
 
 
 def _list(names: list[str]) -> str:

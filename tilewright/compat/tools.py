@@ -8,10 +8,9 @@ import unittest
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import llvmlite.binding as llvm
-
 from tilewright import driver, runtime, tir
 from tilewright.arith.operations import operations
+from tilewright.runtime import llvm
 from tilewright.support.errors import ArgumentError, StructuralError, described, with_hint
 from tilewright.support.target import Target, target
 from tilewright.tir import IRModule, PrimFunc
@@ -21,7 +20,7 @@ from tilewright.tir.verify.gpu import limits_from, verify_gpu
 
 def llvm_version_major(allow_none: bool = False) -> int:
     """The first number of LLVM's version."""
-    return int(llvm.llvm_version_info[0])
+    return llvm.VERSION[0]
 
 
 def cuda_target(model: str = "unknown", arch: str | None = None, options: Sequence[str] | None = None) -> Target:

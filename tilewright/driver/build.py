@@ -52,7 +52,7 @@ def _sources(folder: str, prefix: str = "") -> Iterator[tuple[str, int, int]]:
 
 
 def cache_key(what: bytes | str, target: Target, options: PassOptions | None = None) -> str | None:
-    """Name of the object in the cache: the program, the target, the options and the compiler, hashed.
+    """Name of the object in the cache: the target, the options, the program and the compiler, hashed.
 
     None: the object depends on passes or rules of the program, and is not kept.
     """
@@ -60,8 +60,7 @@ def cache_key(what: bytes | str, target: Target, options: PassOptions | None = N
     if settings is None:
         return None
     h = hashlib.sha256(compiler_digest())
-    h.update(repr((target.kind, back_end(target).version, target.triple, target.mcpu, target.features,
-                   target.opt_level, config.get("STRICT_MATH"), settings)).encode())
+    h.update(repr((*target.code_record, back_end(target).version, config.get("STRICT_MATH"), settings)).encode())
     h.update(what if isinstance(what, bytes) else what.encode())
     return h.hexdigest()
 

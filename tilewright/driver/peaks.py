@@ -21,7 +21,8 @@ from tilewright.runtime.cpus import available_cpus
 from tilewright.runtime.loader import load_objects
 from tilewright.runtime.machine import available_memory, last_level_bytes
 from tilewright.support import config
-from tilewright.support.target import Target, host_cpu, target
+from tilewright.support.cpus import host_cpu
+from tilewright.support.target import Target, target
 from tilewright.support.views import View, Viewed, counted, readable_bytes
 
 STEPS = 1_000_000             # rounds of one run: some milliseconds

@@ -21,9 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import llvmlite.binding as llvm
-
-from tilewright.runtime import c_interface, elf, native
+from tilewright.runtime import c_interface, elf, llvm, native
 from tilewright.runtime.seal import content_of, is_sealed, sealed
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode
@@ -129,7 +127,8 @@ def shared_flags(triple: str) -> tuple[str, ...]:
 def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) -> None:
     """Write all objects to a folder and let the linker make one file of them, complete or not at all."""
     support = native.compile_support(exported.triple, exported=True)
-    objects = [*exported.objects, support, *(_object(exported, ir(exported)) for ir in (_info_ir, _entries_ir))]
+    described_by = [llvm.object_of(ir(exported), exported.triple) for ir in (_info_ir, _entries_ir)]
+    objects = [*exported.objects, support, *described_by]
     with workplace() as folder:
         names = []
         for i, data in enumerate(objects):
@@ -175,7 +174,7 @@ def linker(triple: str, cc: str | None = None) -> list[str]:
         if not isinstance(cc, str) or not cc.split():
             raise ArgumentError(with_hint(f"cc is {cc!r}, not a command", 'name a linker, e.g. cc="gcc"'))
         return cc.split()
-    here = _platform(triple) == _platform(llvm.get_process_triple())
+    here = _platform(triple) == _platform(llvm.host_triple())
     machine, system, library = _platform(triple)
     cross = [f"{machine}-linux-gnu-gcc"] if (system, library) == ("linux", "gnu") else []
     for name in _SYSTEM_COMPILERS if here else cross:
@@ -217,11 +216,6 @@ def write_header(exported: Exported, path: Path) -> None:
     if path.suffix != ".h":
         raise ArgumentError(with_hint(f"export_header({str(path)!r}): unknown kind of file", "use .h"))
     place(path, c_interface.header(exported.signatures, path.name).encode())
-
-
-def _object(exported: Exported, text: str) -> bytes:
-    machine = native.any_machine(exported.triple)
-    return machine.emit_object(llvm.parse_assembly(text))
 
 
 _AGAIN = "write it again with Module.save or export_library; strip and objcopy take the checksum away"

@@ -10,16 +10,15 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import llvmlite.binding as llvm
-
-from tilewright.runtime import elf, ffi, native, perf
+from tilewright.runtime import elf, ffi, llvm, native, perf
 from tilewright.runtime.cpus import group_cpus
+from tilewright.runtime.llvm import host_triple
 from tilewright.support import config
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.support.locks import hold_over_fork
 
 _lock = threading.RLock()
-hold_over_fork(_lock, llvm.ffi.lib._lock)        # the second one: a thread in LLVM holds it, for a whole compilation
+hold_over_fork(_lock, llvm.LOCK)
 _numbers = itertools.count()
 _object_cache: Callable[[str, Callable[[], bytes]], bytes] = lambda key, build: build()
 
@@ -62,9 +61,7 @@ def load_objects(objects: Sequence[bytes]) -> Library:
     With TILEWRIGHT_PERF their addresses are written where `perf` looks for names.
     Raises CodegenError when an object is for another machine, or two define one symbol.
     """
-    builder = llvm.JITLibraryBuilder()
-    for data in objects:
-        builder.add_object_img(data)
+    builder = llvm.library_builder(*objects)
     with _lock:
         for name, address in _support_addresses().items():
             builder.import_symbol(name, address)
@@ -82,7 +79,7 @@ def try_loading(data: bytes, triple: str) -> None:
     entry = next((f.name for f in elf.functions(data) if f.exported), None)
     if not runs_here(triple) or entry is None:
         return
-    builder = llvm.JITLibraryBuilder().add_object_img(data)
+    builder = llvm.library_builder(data)
     for name in elf.symbols(data)[1]:
         builder.import_symbol(name, ffi.symbol_address(ffi.SYMBOLS[0]))
     _link(builder, [data]).address(entry)
@@ -120,14 +117,8 @@ def _reason(symbol: str, objects: Sequence[bytes], error: str) -> str:
 
 
 @functools.cache
-def host_triple() -> str:
-    return llvm.get_process_triple()
-
-
-@functools.cache
 def _engine() -> Any:
-    native.initialize_targets()
-    engine = llvm.create_lljit_compiler(suppress_errors=True)
+    engine = llvm.create_engine()
     _never_free(engine)
     return engine
 
@@ -136,7 +127,7 @@ def _engine() -> Any:
 def _support() -> Library:
     triple = host_triple()
     data = _object_cache(native.support_key(triple), lambda: native.compile_support(triple))
-    library = _link(llvm.JITLibraryBuilder().add_object_img(data), [data])
+    library = _link(llvm.library_builder(data), [data])
     _never_free(library)
     if config.get("PERF"):
         perf.write_names([data], library.address)

@@ -12,7 +12,8 @@ from typing import Any
 from tilewright.runtime import archive, export, ffi, timing
 from tilewright.runtime.device import Device, require_cpu
 from tilewright.runtime.function import Function
-from tilewright.runtime.loader import Library, hold_threads_at_exit, host_triple, load_objects, runs_here
+from tilewright.runtime.llvm import host_triple
+from tilewright.runtime.loader import Library, hold_threads_at_exit, load_objects, runs_here
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode, signatures_in
 from tilewright.runtime.timing import BenchmarkResult

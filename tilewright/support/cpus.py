@@ -1,8 +1,12 @@
-"""Which instruction sets CPUs have: the one table that rules and code generation read."""
+"""Which instruction sets CPUs have, the one table that rules and code generation read; triples; this host."""
 from __future__ import annotations
 
 import functools
+import os
+import re
 from collections.abc import Sequence
+
+from tilewright.support.registry import hook
 
 # feature -> the features that it needs. LLVM turns these on with it, and turns it off with any of them.
 _NEEDS = {
@@ -40,9 +44,30 @@ _ARM = {
 ARM_CPUS = {name: tuple(f for f, names in _ARM.items() if name in names.split()) for name in _ARM["dotprod"].split()}
 X86_CPUS = {name: features for features, names in _GROUPS for name in names.split()}
 
-# Features of LLVM that no CPU reports: they choose between ways to do the same.
-X86_TUNING = ("prefer-128-bit", "prefer-256-bit", "soft-float", "false-deps-popcnt", "fast-gather", "retpoline",
-              "x87", "64bit", "sse", "sse2", "mmx", "cx8", "cmov", "nopl")
+# LLVM's names of x86 features: what CPUs report, and some that choose between ways to do the same
+X86_FEATURES = frozenset("""
+    64bit adx aes amx-avx512 amx-bf16 amx-complex amx-fp16 amx-fp8 amx-int8 amx-movrs amx-tf32 amx-tile avx avx10.1
+    avx10.2 avx2 avx512bf16 avx512bitalg avx512bw avx512cd avx512dq avx512f avx512fp16 avx512ifma avx512vbmi avx512vbmi2
+    avx512vl avx512vnni avx512vp2intersect avx512vpopcntdq avxifma avxneconvert avxvnni avxvnniint16 avxvnniint8 bmi
+    bmi2 ccmp cf cldemote clflushopt clwb clzero cmov cmpccxadd crc32 cx16 cx8 egpr enqcmd f16c fma fma4 fsgsbase fxsr
+    gfni hreset invpcid kl lwp lzcnt mmx movbe movdir64b movdiri movrs mwaitx ndd nf pclmul pconfig pku popcnt ppx
+    prefetchi prfchw ptwrite push2pop2 raoint rdpid rdpru rdrnd rdseed rtm sahf serialize sgx sha sha512 shstk sm3 sm4
+    sse sse2 sse3 sse4.1 sse4.2 sse4a ssse3 tbm tsxldtrk uintr usermsr vaes vpclmulqdq waitpkg wbnoinvd widekl xop xsave
+    xsavec xsaveopt xsaves zu
+    prefer-128-bit prefer-256-bit soft-float false-deps-popcnt fast-gather retpoline x87 nopl
+""".split())
+
+# The architectures that LLVM generates code for, as triples begin.
+_ARCHITECTURES = re.compile(
+    r"x86_64h?|amd64|i[3-9]86|aarch64(_be|_32)?|arm64(e|ec|_32)?|(arm|thumb)(eb)?(v\d.*)?|xscale(eb)?|riscv(32|64)(be)?|"
+    r"wasm(32|64)|nvptx(64)?|amdgcn|r600|spirv(32|64)?|(powerpc|ppc)(64)?(le)?|powerpcspe|ppc32(le)?|ppu|s390x|systemz|"
+    r"mips.*|sparc(el|v9|64)?|loongarch(32|64)|bpf(el|eb)?|bpf_[bl]e|hexagon|avr|msp430|lanai|xcore|ve")
+
+
+def is_architecture(name: str) -> bool:
+    """True when a triple may begin with the name."""
+    return _ARCHITECTURES.fullmatch(name) is not None
+
 
 # What every CPU of an architecture has (of RISC-V: every one with doubles).
 _BASE = {"x86_64": ("sse2",), "amd64": ("sse2",), "aarch64": ("neon", "fma"), "arm64": ("neon", "fma"),
@@ -79,3 +104,36 @@ def _needed(feature: str) -> frozenset[str]:
     """feature and all that it needs; what is called avx512 something needs avx512f."""
     other = ("avx512f",) if feature.startswith("avx512") else ()
     return frozenset({feature}.union(*(_needed(f) for f in _NEEDS.get(feature, other))))
+
+
+@functools.lru_cache(maxsize=256)
+def feature_set(triple: str, mcpu: str, features: str) -> frozenset[str]:
+    """The instruction sets of a CPU by LLVM's name for it, changed by a feature string `+a,-b`."""
+    return resolve(arch_of(triple), mcpu, [item for item in features.split(",") if item])
+
+
+def arch_of(triple: str) -> str:
+    """The architecture of a triple, as it is written there."""
+    return triple.split("-")[0]
+
+
+def platform_of(triple: str) -> tuple[str, str]:
+    """(architecture, operating system) of a triple."""
+    rest = triple.split("-", 1)[-1]
+    systems = ("linux", "darwin", "macos", "ios", "windows", "freebsd", "wasi", "none")
+    system = next((s for s in systems if s in rest), rest)
+    arch = {"amd64": "x86_64", "arm64": "aarch64"}.get(arch_of(triple), arch_of(triple))
+    return arch, "darwin" if system == "macos" else system
+
+
+def host_cpu() -> tuple[str, str, str]:
+    """(CPU, features, triple) of this machine, as LLVM names them: the first call loads LLVM."""
+    cpu, features, triple = hook("runtime.host_cpu")()
+    return cpu, features, triple
+
+
+@functools.cache
+def usable_cores() -> int:
+    """Cores that this process may run on (its affinity mask)."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

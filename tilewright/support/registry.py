@@ -2,16 +2,28 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from tilewright.support.locks import hold_over_fork
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _HOOKS: dict[str, Callable[..., Any]] = {}
 # Where a hook is registered, for a program that has imported the lower floor only: `from tilewright import te`.
-_HOMES = {"te.create_schedule": "tilewright.schedule.stages.facade", "tir.print": "tilewright.tir.printer",
+_HOMES = {"runtime.host_cpu": "tilewright.runtime.llvm",
+          "te.create_schedule": "tilewright.schedule.stages.facade", "tir.print": "tilewright.tir.printer",
           "tir.show": "tilewright.tir.printer.views", "tir.script": "tilewright.tir.printer.views",
           "tir.html": "tilewright.tir.printer.views", "tir.store": "tilewright.tir.stmt",
           "tir.link": "tilewright.lowering.link_calls", "tir.specialize": "tilewright.tir.specialize"}
+_loading = threading.RLock()
+hold_over_fork(_loading)         # else a child would wait for ever for the modules that another thread was loading
+
+
+def load(name: str) -> Any:
+    """The module of that name, imported with its first use."""
+    with _loading:
+        return importlib.import_module(name)
 
 
 def register_hook(name: str) -> Callable[[_Function], _Function]:
@@ -28,6 +40,6 @@ def hook(name: str) -> Callable[..., Any]:
     if found is not None:
         return found
     if name in _HOMES:
-        importlib.import_module(_HOMES[name])
+        load(_HOMES[name])
     assert name in _HOOKS, f"hook {name!r} is registered nowhere"
     return _HOOKS[name]

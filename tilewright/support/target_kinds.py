@@ -1,32 +1,76 @@
-"""Kinds of targets, the flags of their strings, and the names of machines that stand for whole strings."""
+"""Kinds of targets, the attributes that their strings may give, and the names of machines that stand for strings."""
 from __future__ import annotations
 
-# kind -> the word by which schedule rules know it; there is code generation for "llvm" alone
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What `-name=value` of a target string says. Without a default the attribute is not there unless it is given."""
+    name: str
+    type: type[str] | type[int]
+    doc: str
+    default: str | int | None = None
+    least: int = 0
+    greatest: int = (1 << 31) - 1
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of targets: the word by which schedule rules know it, and its attributes by name.
+
+    strict: strings with any other attribute are refused. The other kinds take any, and nothing is made of it.
+    """
+    word: str
+    attributes: dict[str, Attribute]
+    strict: bool
+
+
+_COMMON = (
+    Attribute("opt-level", int, "0 to 3", 3, greatest=3),
+    Attribute("keys", str, "words for schedule rules"),
+    Attribute("libs", str, "libraries"),
+    Attribute("device", str, "device words"),
+    Attribute("model", str, "device model"),
+    Attribute("host", str, "host target"),
+    Attribute("tag", str, "name of the machine"),
+)
+_CPU = (
+    Attribute("mcpu", str, "CPU name"),                          # without it and -mtriple: this host
+    Attribute("mattr", str, "features, +a,-b"),
+    Attribute("mtriple", str, "target triple"),
+    Attribute("target", str, "target triple, as in 2018"),
+    Attribute("num-cores", int, "cores", least=1, greatest=1 << 16),        # without it: those that the process may use
+)
+
+
+def _gpu(threads: int | None = None, warp: int | None = None) -> tuple[Attribute, ...]:
+    """The attributes of a GPU, with what it has unless its string says otherwise."""
+    return (
+        Attribute("arch", str, "GPU architecture"),
+        Attribute("max_num_threads", int, "threads of a block", threads),
+        Attribute("max_threads_per_block", int, "threads of a block"),
+        Attribute("max_shared_memory_per_block", int, "bytes"),
+        Attribute("registers_per_block", int, "registers of 32 bits"),
+        Attribute("l2_cache_size_bytes", int, "bytes"),
+        Attribute("thread_warp_size", int, "threads of a warp", warp),
+    )
+
+
+def _kind(word: str, *own: Attribute, strict: bool = False) -> Kind:
+    return Kind(word, {a.name: a for a in (*own, *_COMMON)}, strict)
+
+
 KINDS = {
-    "llvm": "cpu", "c": "cpu", "hybrid": "cpu", "stackvm": "cpu", "hexagon": "hexagon", "ext_dev": "ext_dev",
-    "composite": "composite", "cuda": "cuda", "nvptx": "cuda", "rocm": "rocm", "opencl": "opencl", "metal": "metal",
-    "vulkan": "vulkan", "webgpu": "webgpu", "sdaccel": "sdaccel", "aocl": "aocl",
+    "llvm": _kind("cpu", *_CPU, strict=True), "c": _kind("cpu", *_CPU, strict=True),
+    "hybrid": _kind("cpu", *_CPU), "stackvm": _kind("cpu", *_CPU),
+    "hexagon": _kind("hexagon"), "ext_dev": _kind("ext_dev"), "composite": _kind("composite"),
+    "cuda": _kind("cuda", *_gpu(1024, 32), strict=True), "nvptx": _kind("cuda", *_gpu(1024, 32)),
+    "rocm": _kind("rocm", *_gpu(256, 64)), "opencl": _kind("opencl", *_gpu(256, 1)),
+    "metal": _kind("metal", *_gpu(256, 16)), "vulkan": _kind("vulkan", *_gpu(256, 1)),
+    "webgpu": _kind("webgpu", *_gpu(256)), "sdaccel": _kind("sdaccel"), "aocl": _kind("aocl"),
 }
-# flags of "llvm", "c" and "cuda"; the strings of the other kinds take any: nothing is made of them
-FLAGS = {
-    "mcpu": "CPU name", "mattr": "features, +a,-b", "mtriple": "target triple", "num-cores": "cores",
-    "opt-level": "0 to 3", "keys": "words for schedule rules", "libs": "libraries", "device": "device words",
-    "model": "device model", "arch": "GPU architecture", "max_threads_per_block": "GPU limit",
-    "max_shared_memory_per_block": "GPU limit", "registers_per_block": "GPU limit", "l2_cache_size_bytes": "GPU limit",
-    "max_num_threads": "GPU limit", "thread_warp_size": "GPU limit", "host": "host target",
-    "tag": "name of the machine", "target": "target triple, as in 2018",
-}
-STRICT = ("llvm", "c", "cuda")
-# what a GPU has unless its string says otherwise
-LIMITS = {
-    "cuda": {"max_num_threads": "1024", "thread_warp_size": "32"},
-    "nvptx": {"max_num_threads": "1024", "thread_warp_size": "32"},
-    "rocm": {"max_num_threads": "256", "thread_warp_size": "64"},
-    "opencl": {"max_num_threads": "256", "thread_warp_size": "1"},
-    "metal": {"max_num_threads": "256", "thread_warp_size": "16"},
-    "vulkan": {"max_num_threads": "256", "thread_warp_size": "1"},
-    "webgpu": {"max_num_threads": "256"},
-}
+ATTRIBUTES = {name: attribute for kind in KINDS.values() for name, attribute in kind.attributes.items()}
 _NVIDIA = {
     "sm_61": "geforce-gtx-1060 geforce-gtx-1070 geforce-gtx-1080 geforce-gtx-1080-ti nvidia-titan-x",
     "sm_70": "nvidia-v100 tesla-v100-pcie-32gb tesla-v100-sxm2-16gb nvidia-titan-v",

@@ -7,7 +7,8 @@ from typing import Protocol
 
 import llvmlite.binding as llvm
 
-from tilewright.support import target as targets
+from tilewright.runtime.llvm import initialize_targets
+from tilewright.support import cpus
 from tilewright.support.errors import TargetError, with_hint
 
 
@@ -35,21 +36,15 @@ class PlainTarget:
 
 def described(target: CpuTarget) -> tuple[str, str, str]:
     """(triple, CPU, features) with this host's where the target leaves them open."""
-    cpu, features, triple = targets.host_cpu()
+    cpu, features, triple = cpus.host_cpu()
     if target.triple is None and target.mcpu in ("", "native"):
         return triple, cpu, ",".join(filter(None, (features, target.features)))
     return target.triple or triple, target.mcpu, target.features
 
 
-@functools.cache
-def _initialize() -> None:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-
-
 @functools.lru_cache(64)
 def _machine(triple: str, mcpu: str, features: str, level: int) -> llvm.TargetMachine:
-    _initialize()
+    initialize_targets()
     try:
         target = llvm.Target.from_triple(triple)
     except RuntimeError as error:
@@ -73,4 +68,4 @@ def target_machine(target: CpuTarget) -> llvm.TargetMachine:
 
 def feature_set(target: CpuTarget) -> frozenset[str]:
     """Features that the target is known to have."""
-    return targets.feature_set(*described(target))
+    return cpus.feature_set(*described(target))

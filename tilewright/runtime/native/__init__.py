@@ -6,8 +6,7 @@ import hashlib
 import re
 from pathlib import Path
 
-import llvmlite.binding as llvm
-
+from tilewright.runtime import llvm
 from tilewright.support.errors import TargetError, with_hint
 
 EXPORTS = ("tw_check_args", "tw_parallel", "tw_set_num_threads", "tw_num_threads", "tw_alloc", "tw_free",
@@ -52,34 +51,14 @@ def support_ir(triple: str, exported: bool = False) -> str:
 
 def support_key(triple: str, exported: bool = False) -> str:
     """Name under which the compiled support code may be cached: a hash of its text and LLVM's version."""
-    text = f"{llvm.llvm_version_info}\n{support_ir(triple, exported)}"
+    text = f"{llvm.VERSION}\n{support_ir(triple, exported)}"
     return f"support-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def compile_support(triple: str, exported: bool = False) -> bytes:
     """The support code as an object file for any CPU of the target triple."""
-    initialize_targets()
-    module = llvm.parse_assembly(support_ir(triple, exported))
-    machine = any_machine(triple)
     # the texts are in SSA form with the hot paths marked: inlining is all that the middle end could add
-    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0))
-    passes.getModulePassManager().run(module, passes)
-    return machine.emit_object(module)
-
-
-def any_machine(triple: str) -> llvm.TargetMachine:
-    """LLVM's machine for any CPU of the triple; of RISC-V those that pass floats in registers, as Linux has them."""
-    initialize_targets()
-    features = "+m,+a,+f,+d,+c" if triple.startswith("riscv") else ""
-    return llvm.Target.from_triple(triple).create_target_machine(features=features, opt=1, reloc="pic",
-                                                                 codemodel="default")
-
-
-@functools.cache
-def initialize_targets() -> None:
-    """Make every target of this LLVM usable."""
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
+    return llvm.object_of(support_ir(triple, exported), triple, inline=True)
 
 
 def _read(name: str) -> str:

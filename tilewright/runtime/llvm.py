@@ -1,0 +1,66 @@
+"""LLVM for all but code generation: what this host is, LLVM IR to objects, the linker of objects in this process.
+
+Outside of `codegen/llvm` this is the only module that imports llvmlite.
+"""
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import llvmlite.binding as binding
+
+from tilewright.support.registry import register_hook
+
+VERSION: tuple[int, ...] = binding.llvm_version_info
+LOCK = binding.ffi.lib._lock               # a thread in LLVM holds it, for a whole compilation
+
+
+@register_hook("runtime.host_cpu")
+@functools.cache
+def host_cpu() -> tuple[str, str, str]:
+    """(cpu name, feature string, triple) of this machine, as LLVM names them."""
+    features = ",".join(sorted(f"{'+' if on else '-'}{name}" for name, on in binding.get_host_cpu_features().items()))
+    return binding.get_host_cpu_name(), features, host_triple()
+
+
+@functools.cache
+def host_triple() -> str:
+    """The triple of this process."""
+    return binding.get_process_triple()
+
+
+@functools.cache
+def initialize_targets() -> None:
+    """Make every target of this LLVM usable."""
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+
+
+def object_of(text: str, triple: str, inline: bool = False) -> bytes:
+    """LLVM IR as an object file for any CPU of the triple; of RISC-V those that pass floats in registers, as on Linux.
+
+    inline: run the passes of level 0, which inline what must be.
+    """
+    initialize_targets()
+    features = "+m,+a,+f,+d,+c" if triple.startswith("riscv") else ""
+    machine = binding.Target.from_triple(triple).create_target_machine(features=features, opt=1, reloc="pic",
+                                                                       codemodel="default")
+    module = binding.parse_assembly(text)
+    if inline:
+        passes = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=0))
+        passes.getModulePassManager().run(module, passes)
+    return machine.emit_object(module)
+
+
+def library_builder(*objects: bytes) -> Any:
+    """A library of object files, not linked yet."""
+    builder = binding.JITLibraryBuilder()
+    for data in objects:
+        builder.add_object_img(data)
+    return builder
+
+
+def create_engine() -> Any:
+    """A linker of such libraries into this process."""
+    initialize_targets()
+    return binding.create_lljit_compiler(suppress_errors=True)
