@@ -41,11 +41,11 @@ def test_law(table, i, request):
         assert evaluate(before, env) == evaluate(got, env), brief(env)
 
 
-@pytest.mark.parametrize("law", VALUES, ids=lambda law: law.name)
+@pytest.mark.parametrize("law", VALUES.rules, ids=lambda law: law.name)
 def test_value_law_is_exact(law):
     x = Var("x", "float32")
     before, after = law.example(x)
-    assert law.apply(before) is after and law.apply.__doc__
+    assert law.apply(before) is after is VALUES.apply(before)
 
 
 def test_float_laws_that_do_not_hold_are_not_used():

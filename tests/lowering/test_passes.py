@@ -33,19 +33,8 @@ from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.interp import run
 from tilewright.tir.iter_var import Range
-from tilewright.tir.stmt import (
-    Allocate,
-    Block,
-    BlockRealize,
-    For,
-    IfThenElse,
-    PrimFunc,
-    Stmt,
-    Store,
-    loop,
-    seq,
-    statements,
-)
+from tilewright.tir.node import statements
+from tilewright.tir.stmt import Allocate, Block, BlockRealize, For, IfThenElse, PrimFunc, Stmt, Store, loop, seq
 from tilewright.tir.verify import verify
 
 

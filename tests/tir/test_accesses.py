@@ -12,21 +12,8 @@ from tilewright.tir.accesses import uses, uses_below
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer, decl_buffer, pointer
 from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Let, StringImm, Var
 from tilewright.tir.iter_var import IterVar, Range
-from tilewright.tir.node import Node
-from tilewright.tir.stmt import (
-    NOP,
-    Block,
-    BlockRealize,
-    Evaluate,
-    For,
-    IRModule,
-    LetStmt,
-    PrimFunc,
-    Stmt,
-    Store,
-    While,
-    sub_statements,
-)
+from tilewright.tir.node import Node, sub_statements
+from tilewright.tir.stmt import NOP, Block, BlockRealize, Evaluate, For, IRModule, LetStmt, PrimFunc, Stmt, Store, While
 
 D, A = decl_buffer((8,), "int32", "D"), decl_buffer((8,), "int32", "A")       # D is what is read in unlikely places
 READ = Load(D, (IntImm(3),))

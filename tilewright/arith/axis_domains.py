@@ -16,8 +16,8 @@ from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import binary, logical_not
 from tilewright.tir.expr import Call, Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import IterVar
-from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import BlockRealize, For, IfThenElse, LetStmt, PrimFunc, Stmt, While, sub_statements
+from tilewright.tir.node import sub_statements, substitute, walk
+from tilewright.tir.stmt import BlockRealize, For, IfThenElse, LetStmt, PrimFunc, Stmt, While
 
 Step = For | LetStmt | Expr | BlockRealize          # what stands around a block; an Expr holds below it
 

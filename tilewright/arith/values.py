@@ -1,61 +1,36 @@
 """Expressions that are no index: floats, narrow and unsigned integers, vectors. All laws hold bit for bit."""
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from tilewright.arith.context import Context
 from tilewright.arith.forms import simplify_children
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import refolded
-from tilewright.tir.expr import Binary, Call, Cast, Expr, FloatImm, IntImm, Select
+from tilewright.tir.expr import Binary, Call, Cast, Expr, FloatImm, IntImm, Select, Var
+from tilewright.tir.patterns import ANY, Hole, Rule, Rules
+
+X, A, B = Hole("x"), Hole("a"), Hole("b")
+KNOWN = Hole("known", when=lambda e: isinstance(e, IntImm))
+ONE, ZERO = FloatImm(1.0, ANY), FloatImm(0.0, ANY)
 
 
-class ValueLaw(NamedTuple):
-    """`apply` gives an equal expression or None; `example`: float x -> (before, after)."""
-    name: str
-    apply: Callable[[Any], Expr | None]
-    example: Callable[[Any], tuple[Any, Any]]
+def _chosen(found: Mapping[Var, Any]) -> Expr:
+    return found[A] if found[KNOWN].value else found[B]
 
 
-VALUES: list[ValueLaw] = []
-
-
-def law(example: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], Any]:
-    """Decorator: add the function to VALUES under its own name."""
-    def keep(fn: Callable[[Any], Expr | None]) -> Callable[[Any], Expr | None]:
-        VALUES.append(ValueLaw(fn.__name__, fn, example))
-        return fn
-    return keep
-
-
-@law(lambda x: (x * 1.0, x))
-def times_one(e: Expr) -> Expr | None:
-    """x * 1 == x and x / 1 == x, also for NaN, infinities and -0."""
-    if isinstance(e, Binary) and e.op in ("mul", "div"):
-        if isinstance(e.b, FloatImm) and e.b.value == 1.0:
-            return e.a
-        if e.op == "mul" and isinstance(e.a, FloatImm) and e.a.value == 1.0:
-            return e.b
-    return None
-
-
-@law(lambda x: (x - 0.0, x))
-def minus_zero(e: Expr) -> Expr | None:
-    """x - 0.0 == x. (x + 0.0 is not: -0.0 + 0.0 == 0.0.)"""
-    if isinstance(e, Binary) and e.op == "sub" and isinstance(e.b, FloatImm) and str(e.b.value) == "0.0":
-        return e.a
-    return None
-
-
-@law(lambda x: (Select(IntImm(1, "bool"), x, x * 2.0), x))
-def known_choice(e: Expr) -> Expr | None:
-    """A choice by a constant is the branch it takes."""
-    if isinstance(e, Select) and isinstance(e.condition, IntImm):
-        return e.a if e.condition.value else e.b
-    if isinstance(e, Call) and e.op == "if_then_else" and isinstance(e.args[0], IntImm):
-        return e.args[1] if e.args[0].value else e.args[2]
-    return None
+VALUES = Rules([
+    # also for NaN, infinities and -0
+    Rule("times_one", Binary("mul", X, ONE), X, lambda x: (x * 1.0, x)),
+    Rule("one_times", Binary("mul", ONE, X), X, lambda x: (1.0 * x, x)),
+    Rule("over_one", Binary("div", X, ONE), X, lambda x: (x / 1.0, x)),
+    # x + 0.0 is not x: -0.0 + 0.0 == 0.0
+    Rule("minus_zero", Binary("sub", X, ZERO), X, lambda x: (x - 0.0, x)),
+    Rule("known_select", Select(KNOWN, A, B), _chosen, lambda x: (Select(IntImm(1, "bool"), x, x * 2.0), x)),
+    Rule("known_branch", Call("if_then_else", (KNOWN, A, B), ANY), _chosen,
+         lambda x: (Call("if_then_else", (IntImm(0, "bool"), x * 2.0, x), x.dtype), x)),
+])
 
 
 def simplify_value(ctx: Context, e: Expr) -> Expr:
@@ -63,10 +38,9 @@ def simplify_value(ctx: Context, e: Expr) -> Expr:
     if isinstance(e, Select) or (isinstance(e, Call) and e.op == "if_then_else"):
         return _choice(ctx, e)
     new: Any = simplify_children(ctx, e)
-    for entry in VALUES:
-        out = entry.apply(new)
-        if out is not None:
-            return out
+    out = VALUES.apply(new)
+    if out is not None:
+        return out
     if isinstance(new, Binary) and dt.is_integer(new.a.dtype):
         return refolded(new)
     if isinstance(new, Cast) and new.type == new.value.dtype:

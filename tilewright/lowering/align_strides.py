@@ -9,8 +9,8 @@ from tilewright.support.errors import LowerError, with_hint
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import DIM_ALIGN, Buffer, Load
 from tilewright.tir.expr import Call, Expr, IntImm
-from tilewright.tir.node import walk
-from tilewright.tir.stmt import Allocate, Block, PrimFunc, Stmt, statements
+from tilewright.tir.node import statements, walk
+from tilewright.tir.stmt import Allocate, Block, PrimFunc, Stmt
 
 
 def alignments(func: PrimFunc) -> dict[Buffer, list[list[int]]]:

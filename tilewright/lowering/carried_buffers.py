@@ -17,20 +17,8 @@ from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import (
-    SERIAL,
-    UNROLLED,
-    Allocate,
-    For,
-    IfThenElse,
-    LetStmt,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    expressions,
-)
-from tilewright.tir.symbols import free_vars, uses_any
+from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, For, IfThenElse, LetStmt, PrimFunc, Seq, Stmt, Store
+from tilewright.tir.symbols import expressions, free_vars, uses_any
 
 Box = list[Hull]                                       # by dimension
 MOST_BOXES = 16

@@ -9,9 +9,10 @@ from __future__ import annotations
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Not, Ramp, Select
-from tilewright.tir.node import Node, children, walk
+from tilewright.tir.node import Node, children, statements, walk
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.stmt import PARALLEL, SERIAL, For, Stmt, Store, While, expressions, statements
+from tilewright.tir.stmt import PARALLEL, SERIAL, For, Stmt, Store, While
+from tilewright.tir.symbols import expressions
 
 MAX_CODE = 16384            # instructions that copies of statements and of loops may make of a function
 REGISTER_BITS = 512

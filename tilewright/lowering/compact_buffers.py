@@ -11,10 +11,10 @@ from tilewright.lowering.scopes import analyzer_for, is_small, loop_scope
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.node import walk
+from tilewright.tir.node import statements, walk
 from tilewright.tir.shared_work import is_shared
-from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store, expressions, is_thread_axis, statements
-from tilewright.tir.symbols import uses_any
+from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store, is_thread_axis
+from tilewright.tir.symbols import expressions, uses_any
 
 
 @dataclass

@@ -12,20 +12,8 @@ from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import const
 from tilewright.tir.expr import Binary, Call, Expr, Var
-from tilewright.tir.node import walk
-from tilewright.tir.stmt import (
-    UNROLLED,
-    VECTORIZED,
-    Allocate,
-    Evaluate,
-    For,
-    IfThenElse,
-    LetStmt,
-    Seq,
-    Stmt,
-    Store,
-    statements,
-)
+from tilewright.tir.node import statements, walk
+from tilewright.tir.stmt import UNROLLED, VECTORIZED, Allocate, Evaluate, For, IfThenElse, LetStmt, Seq, Stmt, Store
 from tilewright.tir.symbols import uses_any
 
 

@@ -7,9 +7,9 @@ from tilewright.lowering.walking import map_stmts
 from tilewright.tir.arithmetic import all_of
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Call, Expr, Var
-from tilewright.tir.node import walk
+from tilewright.tir.node import statements, walk
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.stmt import THREAD_BINDING, Allocate, For, IfThenElse, LetStmt, PrimFunc, Seq, Stmt, seq, statements
+from tilewright.tir.stmt import THREAD_BINDING, Allocate, For, IfThenElse, LetStmt, PrimFunc, Seq, Stmt, seq
 from tilewright.tir.symbols import uses_any
 
 

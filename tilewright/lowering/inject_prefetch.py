@@ -10,9 +10,9 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, intrinsic
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, PrimFunc, Stmt, expressions, seq, statements
-from tilewright.tir.symbols import uses_any
+from tilewright.tir.node import statements, substitute, walk
+from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, PrimFunc, Stmt, seq
+from tilewright.tir.symbols import expressions, uses_any
 
 PREFETCH = "prefetch"
 LINE_BYTES = 64

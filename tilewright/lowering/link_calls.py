@@ -15,7 +15,8 @@ from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Let, StringImm, Var
 from tilewright.tir.node import Node, map_children, rewrite, walk
 from tilewright.tir.results import is_return, result_dtype
-from tilewright.tir.stmt import Allocate, Evaluate, LetStmt, PrimFunc, Seq, Stmt, Store, expressions, seq
+from tilewright.tir.stmt import Allocate, Evaluate, LetStmt, PrimFunc, Seq, Stmt, Store, seq
+from tilewright.tir.symbols import expressions
 
 CALL = "call_function"
 _TO_LOOPS = tuple(itertools.takewhile(lambda p: p.name != "flatten_buffers", SIMPLE_PASSES))

@@ -12,8 +12,9 @@ from tilewright.lowering.walking import map_stmts
 from tilewright.schedule.analysis.accesses import Collector, Touch
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, Var
+from tilewright.tir.node import statements
 from tilewright.tir.shared_work import is_shared
-from tilewright.tir.stmt import SERIAL, THREAD_BINDING, Allocate, Evaluate, For, PrimFunc, Seq, Stmt, seq, statements
+from tilewright.tir.stmt import SERIAL, THREAD_BINDING, Allocate, Evaluate, For, PrimFunc, Seq, Stmt, seq
 from tilewright.tir.symbols import uses_any
 
 

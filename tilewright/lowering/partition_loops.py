@@ -15,7 +15,7 @@ from tilewright.tir.arithmetic import binary, maximum, minimum
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.interp.threads import has_barrier
-from tilewright.tir.node import Node, rewrite, walk
+from tilewright.tir.node import Node, rewrite, statements, walk
 from tilewright.tir.stmt import (
     NOP,
     PARALLEL,
@@ -30,11 +30,9 @@ from tilewright.tir.stmt import (
     Seq,
     Stmt,
     Store,
-    expressions,
     seq,
-    statements,
 )
-from tilewright.tir.symbols import uses_any
+from tilewright.tir.symbols import expressions, uses_any
 
 TAIL_STORES = 16            # a tail with more stores than this, unrolled, is not split again
 LARGE_TAIL_STORES = 128     # and one with more than this is not unrolled

@@ -13,7 +13,8 @@ from tilewright.tir.buffer import Buffer, Load, lane_room
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Ramp, Var
 from tilewright.tir.node import children, substitute, walk
 from tilewright.tir.printer import show
-from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, PrimFunc, Stmt, Store, While, expressions
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, PrimFunc, Stmt, Store, While
+from tilewright.tir.symbols import expressions
 
 Domains = Mapping[Var, tuple[int, int]]                # loop variable -> its first and last value
 Access = Load | Store

@@ -25,10 +25,9 @@ from tilewright.tir.stmt import (
     Seq,
     Stmt,
     Store,
-    expressions,
     is_thread_axis,
 )
-from tilewright.tir.symbols import free_vars, uses_any
+from tilewright.tir.symbols import expressions, free_vars, uses_any
 
 PADDED = "padded"
 

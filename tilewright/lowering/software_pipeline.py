@@ -14,21 +14,9 @@ from tilewright.support.errors import LowerError, with_hint
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, Expr, IntImm, Var
-from tilewright.tir.node import Node, rewrite, walk
-from tilewright.tir.stmt import (
-    SERIAL,
-    Allocate,
-    Evaluate,
-    For,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    expressions,
-    seq,
-    statements,
-)
-from tilewright.tir.symbols import uses_any
+from tilewright.tir.node import Node, rewrite, statements, walk
+from tilewright.tir.stmt import SERIAL, Allocate, Evaluate, For, PrimFunc, Seq, Stmt, Store, seq
+from tilewright.tir.symbols import expressions, uses_any
 
 STAGE, ORDER = "software_pipeline_stage", "software_pipeline_order"
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from tilewright.lowering.scopes import is_small
 from tilewright.lowering.walking import map_stmts
-from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, For, PrimFunc, Seq, Stmt, seq, statements
+from tilewright.tir.node import statements
+from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, For, PrimFunc, Seq, Stmt, seq
 from tilewright.tir.symbols import uses_any
 
 

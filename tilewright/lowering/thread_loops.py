@@ -7,8 +7,9 @@ from tilewright.lowering.scopes import analyzer_for
 from tilewright.lowering.walking import map_stmts
 from tilewright.support.errors import LowerError, with_hint
 from tilewright.tir.expr import Var
+from tilewright.tir.node import statements
 from tilewright.tir.shared_work import Sharing, is_shared
-from tilewright.tir.stmt import THREAD_BINDING, Allocate, For, LetStmt, PrimFunc, Stmt, is_thread_axis, statements
+from tilewright.tir.stmt import THREAD_BINDING, Allocate, For, LetStmt, PrimFunc, Stmt, is_thread_axis
 from tilewright.tir.symbols import uses_any
 
 

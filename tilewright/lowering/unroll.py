@@ -9,21 +9,9 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import IntImm
-from tilewright.tir.node import walk
-from tilewright.tir.stmt import (
-    SERIAL,
-    UNROLLED,
-    Allocate,
-    Evaluate,
-    For,
-    PrimFunc,
-    Stmt,
-    Store,
-    expressions,
-    seq,
-    statements,
-)
-from tilewright.tir.symbols import uses_any
+from tilewright.tir.node import statements, walk
+from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, PrimFunc, Stmt, Store, seq
+from tilewright.tir.symbols import expressions, uses_any
 
 MAX_STATEMENTS = 1024       # an unrolled loop that would hold more statements stays a loop
 MAX_TILE_STATEMENTS = 64

@@ -11,20 +11,8 @@ from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Load
 from tilewright.tir.conversion import const
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Ramp, Select, Var
-from tilewright.tir.node import walk
-from tilewright.tir.stmt import (
-    SERIAL,
-    Allocate,
-    Evaluate,
-    For,
-    IfThenElse,
-    LetStmt,
-    Seq,
-    Stmt,
-    Store,
-    seq,
-    statements,
-)
+from tilewright.tir.node import statements, walk
+from tilewright.tir.stmt import SERIAL, Allocate, Evaluate, For, IfThenElse, LetStmt, Seq, Stmt, Store, seq
 
 
 class Lanes(LaneExpressions):

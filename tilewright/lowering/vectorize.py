@@ -12,19 +12,8 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var
-from tilewright.tir.stmt import (
-    SERIAL,
-    VECTORIZED,
-    Allocate,
-    For,
-    IfThenElse,
-    PrimFunc,
-    Stmt,
-    Store,
-    loop,
-    seq,
-    statements,
-)
+from tilewright.tir.node import statements
+from tilewright.tir.stmt import SERIAL, VECTORIZED, Allocate, For, IfThenElse, PrimFunc, Stmt, Store, loop, seq
 
 MAX_LANES = 64
 MIN_LANES = 8               # fewer of them make no shorter code: a register of the longest elements

@@ -7,7 +7,7 @@ from tilewright.support.errors import LowerError, with_hint
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, Expr, IntImm, Var
-from tilewright.tir.node import Node, rewrite, walk
+from tilewright.tir.node import Node, rewrite, statements, walk
 from tilewright.tir.stmt import (
     NOP,
     SERIAL,
@@ -21,11 +21,9 @@ from tilewright.tir.stmt import (
     Seq,
     Stmt,
     Store,
-    expressions,
     seq,
-    statements,
 )
-from tilewright.tir.symbols import uses_any
+from tilewright.tir.symbols import expressions, uses_any
 
 MOST_UNROLLED = 16          # virtual threads whose copies are written out
 

@@ -10,11 +10,11 @@ from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Ramp, Select, Var
-from tilewright.tir.node import Node, walk
+from tilewright.tir.node import Node, statements, walk
 from tilewright.tir.ops import trunc_div
 from tilewright.tir.places import is_index
-from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store, expressions, statements
-from tilewright.tir.symbols import uses_any
+from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store
+from tilewright.tir.symbols import expressions, uses_any
 
 Interval = tuple[int, int]
 LOW, HIGH = dt.integer_range("int32")

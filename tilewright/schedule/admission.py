@@ -8,9 +8,9 @@ from tilewright.schedule.state import block_root
 from tilewright.support.errors import ScheduleError, with_hint
 from tilewright.tir.accesses import Use, uses, uses_below
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.node import Node
+from tilewright.tir.node import Node, statements
 from tilewright.tir.printer import show
-from tilewright.tir.stmt import Block, BlockRealize, PrimFunc, statements
+from tilewright.tir.stmt import Block, BlockRealize, PrimFunc
 
 
 def admit(func: PrimFunc) -> None:

@@ -12,8 +12,8 @@ from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.dtype import is_integer, lanes_of
 from tilewright.tir.expr import Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import Range
-from tilewright.tir.node import substitute
-from tilewright.tir.stmt import Block, BlockRealize, LetStmt, Stmt, Store, sub_statements
+from tilewright.tir.node import sub_statements, substitute
+from tilewright.tir.stmt import Block, BlockRealize, LetStmt, Stmt, Store
 from tilewright.tir.structure import PerClass
 
 _OF_BODY = ("reads", "writes", "match_buffers")         # fields of a block that tell of its body

@@ -13,9 +13,9 @@ from tilewright.schedule.schedule import Schedule, Snapshot
 from tilewright.schedule.state import BlockRV, ExprRV, Index, LoopRV
 from tilewright.schedule.trace import KINDS, Entry, Kind, Trace
 from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, described, require, with_hint
-from tilewright.tir.node import Node
+from tilewright.tir.node import Node, statements
 from tilewright.tir.printer import show
-from tilewright.tir.stmt import BlockRealize, statements
+from tilewright.tir.stmt import BlockRealize
 
 P = ParamSpec("P")
 R = TypeVar("R")

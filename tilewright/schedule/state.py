@@ -11,10 +11,9 @@ from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import all_of
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.node import children, substitute, walk
+from tilewright.tir.node import children, sub_statements, substitute, walk
 from tilewright.tir.stmt import (
     NOP,
-    STATEMENT_FIELDS,
     Block,
     BlockRealize,
     For,
@@ -25,8 +24,8 @@ from tilewright.tir.stmt import (
     Store,
     map_sub_statements,
     seq,
-    sub_statements,
 )
+from tilewright.tir.structure import STRUCTURE
 
 _NUMBERS = itertools.count()                       # of blocks without a name
 
@@ -152,7 +151,7 @@ def with_child(parent: Stmt, old: Stmt, new: Stmt) -> Stmt:
     """parent with the statement old directly below it replaced by new (a Seq is spliced into a Seq)."""
     if type(parent) is Seq:
         return seq(new if s is old else s for s in parent.stmts)
-    for name in STATEMENT_FIELDS[type(parent)]:
+    for name in STRUCTURE[type(parent)].statements:
         if getattr(parent, name) is old:
             return parent.replace(**{name: new})
     raise AssertionError("old is not a child of parent")

@@ -8,9 +8,9 @@ from typing import Any
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Let, StringImm, Var
 from tilewright.tir.iter_var import IterVar, Range
-from tilewright.tir.node import walk
+from tilewright.tir.node import sub_statements, walk
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.stmt import Stmt, sub_statements
+from tilewright.tir.stmt import Stmt
 from tilewright.tir.structure import STRUCTURE, Effect, Node, PerClass
 
 Conditions = tuple[tuple[Expr, bool], ...]          # each holds, or does not

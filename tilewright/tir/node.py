@@ -1,4 +1,4 @@
-"""The traversals of the IR: children, walk, rewrite, substitute. They read the table of `structure`."""
+"""The traversals of the IR: children, walk, statements, rewrite, substitute. They read the table of `structure`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +30,7 @@ def _values(names: Sequence[str]) -> Below:
 _CHILDREN: PerClass[tuple[str, ...]] = PerClass(lambda cls: STRUCTURE[cls].children)
 BELOW: PerClass[Below | None] = PerClass(lambda cls: getter(cls, _CHILDREN[cls]))
 _BACKWARDS: PerClass[Below | None] = PerClass(lambda cls: getter(cls, _CHILDREN[cls], backwards=True))
+_STATEMENTS: PerClass[Below | None] = PerClass(lambda cls: getter(cls, STRUCTURE[cls].statements))
 # The values of the fields that tell a node from others; None for symbols, which are the same as themselves only.
 COMPARED: PerClass[Below | None] = PerClass(
     lambda cls: None if STRUCTURE[cls].is_symbol else _values(STRUCTURE[cls].compared))
@@ -76,6 +77,21 @@ def walk(node: Node) -> Iterator[Node]:
         below = _BACKWARDS[type(top)]
         if below is not None:
             stack += below(top)
+
+
+def sub_statements(stmt: Node) -> Sequence[Any]:
+    """The statements directly below stmt, in program order."""
+    below = _STATEMENTS[type(stmt)]
+    return () if below is None else below(stmt)
+
+
+def statements(stmt: Node) -> Iterator[Any]:
+    """stmt and every statement below it, parents first, in program order; no expressions."""
+    stack = [stmt]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack += sub_statements(top)[::-1]
 
 
 def same(a: Any, b: Any) -> bool:

@@ -1,7 +1,7 @@
 """Statements, blocks and functions of the loop IR."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +10,8 @@ from tilewright.support.registry import hook, register_hook
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import IterVar, Range
-from tilewright.tir.node import child_names, getter, map_children
-from tilewright.tir.structure import STRUCTURE, Effect, Node, PerClass, structure
+from tilewright.tir.node import map_children
+from tilewright.tir.structure import STRUCTURE, Effect, Node, structure
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED = "serial", "parallel", "vectorized", "unroll"
 THREAD_BINDING = "thread_binding"
@@ -149,38 +149,9 @@ class BlockRealize(Stmt):
     block: Block
 
 
-STATEMENT_FIELDS: PerClass[tuple[str, ...]] = PerClass(lambda cls: STRUCTURE[cls].statements)
-_STATEMENTS = PerClass(lambda cls: getter(cls, STATEMENT_FIELDS[cls]))
-_EXPRESSIONS = PerClass(
-    lambda cls: getter(cls, [name for name in child_names(cls) if name not in STATEMENT_FIELDS[cls]]))
-
-
-def sub_statements(stmt: Stmt) -> Sequence[Stmt]:
-    """The statements directly below stmt, in program order."""
-    below = _STATEMENTS[type(stmt)]
-    return () if below is None else below(stmt)
-
-
-def statements(stmt: Stmt) -> Iterator[Stmt]:
-    """stmt and every statement below it, parents first, in program order; no expressions."""
-    stack = [stmt]
-    while stack:
-        top = stack.pop()
-        yield top
-        stack += sub_statements(top)[::-1]
-
-
-def expressions(stmt: Stmt) -> list[Expr]:
-    """The expressions that stmt itself evaluates, without those of the statements below it."""
-    below = _EXPRESSIONS[type(stmt)]
-    found = [e for e in below(stmt) if isinstance(e, Expr)] if below is not None else []
-    defined = [getattr(stmt, name) for name in STRUCTURE[type(stmt)].defines]
-    return found + [d for x in defined if isinstance(x, Buffer) for d in x.shape]
-
-
 def map_sub_statements(stmt: Stmt, fn: Callable[[Any], Stmt]) -> Stmt:
     """stmt with fn applied to the statements directly below it; stmt itself when nothing changed."""
-    new = map_children(stmt, fn, STATEMENT_FIELDS[type(stmt)])
+    new = map_children(stmt, fn, STRUCTURE[type(stmt)].statements)
     return seq(new.stmts) if type(new) is Seq and new is not stmt else new
 
 

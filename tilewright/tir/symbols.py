@@ -6,10 +6,12 @@ from typing import Any
 
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, Var
-from tilewright.tir.node import BELOW, map_children, rewrite, walk
+from tilewright.tir.node import BELOW, Below, getter, map_children, rewrite, walk
 from tilewright.tir.structure import STRUCTURE, N, Node, PerClass, Structure
 
 _DEFINES: PerClass[tuple[str, ...]] = PerClass(lambda cls: STRUCTURE[cls].defines)
+_OWN: PerClass[Below | None] = PerClass(
+    lambda cls: getter(cls, [name for name in STRUCTURE[cls].children if name not in STRUCTURE[cls].statements]))
 _SCOPES: PerClass[tuple[tuple[str, ...], ...]] = PerClass(lambda cls: _scopes(STRUCTURE[cls]))
 
 
@@ -40,6 +42,15 @@ def _held(value: Any) -> Sequence[Any]:
 def sizes(buffer: Buffer) -> list[Expr]:
     """The expressions in the declaration of a buffer: extents, strides and offset."""
     return [e for e in (*buffer.shape, *buffer.strides, buffer.elem_offset) if isinstance(e, Expr)]
+
+
+def expressions(stmt: Node) -> list[Expr]:
+    """The expressions that stmt itself evaluates, without those of the statements below it."""
+    own = _OWN[type(stmt)]
+    found = [] if own is None else [e for e in own(stmt) if isinstance(e, Expr)]
+    for name in _DEFINES[type(stmt)]:
+        found += [d for b in _held(getattr(stmt, name)) if isinstance(b, Buffer) for d in b.shape]
+    return found
 
 
 def free_vars(node: Node) -> dict[Var, None]:

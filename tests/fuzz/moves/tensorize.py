@@ -13,8 +13,8 @@ from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, decl_buffer
 from tilewright.tir.expr import Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
-from tilewright.tir.node import rewrite, substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, LetStmt, PrimFunc, Stmt, Store, loop, seq, statements
+from tilewright.tir.node import rewrite, statements, substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, LetStmt, PrimFunc, Stmt, Store, loop, seq
 from tilewright.tir.tensor_intrin import TensorIntrin
 
 from ..schedules import Action, Chooser, Unresolved, find_block, find_loop, move

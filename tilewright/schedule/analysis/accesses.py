@@ -16,9 +16,9 @@ from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import Range
-from tilewright.tir.node import Node, same, substitute, walk
+from tilewright.tir.node import Node, same, sub_statements, substitute, walk
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Stmt, sub_statements
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Stmt
 
 TRUE = IntImm(1, "bool")
 _Declared = tuple[BufferRegion, tuple[Expr, ...], dict[Var, tuple[Expr, Expr]]]     # a region, any element, its domains

@@ -11,8 +11,8 @@ from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import Range
-from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import BlockRealize, For, LetStmt, Stmt, sub_statements
+from tilewright.tir.node import sub_statements, substitute, walk
+from tilewright.tir.stmt import BlockRealize, For, LetStmt, Stmt
 
 
 def covering(regions: Sequence[BufferRegion], ranges: Mapping[Var, Interval],

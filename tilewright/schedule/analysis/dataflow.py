@@ -11,8 +11,8 @@ from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar
-from tilewright.tir.node import Node, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, Store, statements
+from tilewright.tir.node import Node, statements, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, Store
 
 
 def is_reduction(block: Block) -> bool:

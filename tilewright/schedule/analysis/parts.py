@@ -12,8 +12,8 @@ from tilewright.schedule.state import Index
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.node import substitute
-from tilewright.tir.stmt import BlockRealize, For, Stmt, sub_statements
+from tilewright.tir.node import sub_statements, substitute
+from tilewright.tir.stmt import BlockRealize, For, Stmt
 
 
 @dataclass(slots=True, eq=False)

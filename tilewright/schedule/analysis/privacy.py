@@ -19,9 +19,9 @@ from tilewright.support.errors import legal
 from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, Range
-from tilewright.tir.node import walk
+from tilewright.tir.node import statements, walk
 from tilewright.tir.shared_work import is_shared
-from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, is_thread_axis, statements
+from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, is_thread_axis
 
 
 def shared_between(buffer: Buffer, path: Iterable[Stmt], thread_tag: str = "") -> bool:

@@ -9,8 +9,8 @@ from tilewright.tir.accesses import uses
 from tilewright.tir.buffer import BufferRegion, Load
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import Range
-from tilewright.tir.node import walk
-from tilewright.tir.stmt import Allocate, Block, For, LetStmt, statements
+from tilewright.tir.node import statements, walk
+from tilewright.tir.stmt import Allocate, Block, For, LetStmt
 
 
 def with_reads(block: Block) -> Block:

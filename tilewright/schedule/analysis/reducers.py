@@ -14,7 +14,8 @@ from tilewright.tir.conversion import const, max_value, min_value
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Expr, Var
 from tilewright.tir.iter_var import COMM_REDUCE
-from tilewright.tir.node import Node, field_names, substitute, walk
+from tilewright.tir.node import Node, substitute, walk
+from tilewright.tir.patterns import match
 from tilewright.tir.stmt import Block, LetStmt, Seq, Stmt, Store, seq
 
 
@@ -115,30 +116,8 @@ def _terms(combiner: CommReducer, values: tuple[Expr, ...], targets: tuple[Buffe
     """What combiner combines in values with the old elements, on its left or, if it commutes, on either side."""
     for lhs, rhs in ((combiner.lhs, combiner.rhs), (combiner.rhs, combiner.lhs))[:1 + commutes]:
         table: dict[Var, Expr] = dict(zip(lhs, old, strict=True))
-        unknown = set(rhs)
-        if all(_matches(r, value, table, unknown) for r, value in zip(combiner.result, values, strict=True)):
+        if all(match(r, value, table, set(rhs)) for r, value in zip(combiner.result, values, strict=True)):
             terms = tuple(table[v] for v in rhs if v in table)
             if len(terms) == len(rhs) and not any(loads_of(terms, b) for b in targets):
                 return terms
     return None
-
-
-def _matches(pattern: Expr, e: Expr, table: dict[Var, Expr], unknown: set[Var]) -> bool:
-    """True when e is pattern with its variables replaced as in table, which learns those of unknown."""
-    if isinstance(pattern, Var):
-        if pattern in unknown and pattern not in table and e.dtype == pattern.dtype:
-            table[pattern] = e
-        known = table.get(pattern)
-        return known is not None and structural_equal(known, e)
-    if type(pattern) is not type(e):
-        return False
-    return all(_field_matches(getattr(pattern, k), getattr(e, k), table, unknown) for k in field_names(type(e)))
-
-
-def _field_matches(a: object, b: object, table: dict[Var, Expr], unknown: set[Var]) -> bool:
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(_field_matches(x, y, table, unknown) for x, y in zip(a, b))
-    if isinstance(a, Expr) and isinstance(b, Expr):
-        return _matches(a, b, table, unknown)
-    return a is b or not isinstance(a, Node) and a == b
-

@@ -15,9 +15,9 @@ from tilewright.tir.accesses import uses
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Expr
-from tilewright.tir.node import children, walk
+from tilewright.tir.node import children, statements, walk
 from tilewright.tir.shared_work import SharedWork, calls_out, is_shared, shared_work_of
-from tilewright.tir.stmt import BlockRealize, For, IfThenElse, Stmt, While, is_thread_axis, statements
+from tilewright.tir.stmt import BlockRealize, For, IfThenElse, Stmt, While, is_thread_axis
 
 _ALONE = "let each thread compute what it needs in local memory"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import replaced
 from tilewright.tir.buffer import Buffer
+from tilewright.tir.node import statements
 from tilewright.tir.shared_work import is_shared, shared_work_of
-from tilewright.tir.stmt import THREAD_BINDING, For, Store, is_thread_axis, statements
+from tilewright.tir.stmt import THREAD_BINDING, For, Store, is_thread_axis
 
 
 def divided(sch: Schedule, loop: For, thread_tag: str) -> set[Buffer]:

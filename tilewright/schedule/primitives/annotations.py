@@ -11,18 +11,8 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import described, legal, require
 from tilewright.tir.expr import IntImm
-from tilewright.tir.stmt import (
-    PARALLEL,
-    SERIAL,
-    THREAD_BINDING,
-    UNROLLED,
-    VECTORIZED,
-    For,
-    Stmt,
-    is_thread_axis,
-    statements,
-    sub_statements,
-)
+from tilewright.tir.node import statements, sub_statements
+from tilewright.tir.stmt import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, For, Stmt, is_thread_axis
 
 THREAD_TAGS = ("vthread", *(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx", "vthread") for d in "xyz"))
 

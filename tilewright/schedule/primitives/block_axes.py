@@ -9,7 +9,8 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import described, require
 from tilewright.tir.expr import IntImm, Var
-from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt, sub_statements
+from tilewright.tir.node import sub_statements
+from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt
 
 
 def children_blocks(stmt: Stmt) -> Iterator[BlockRealize]:

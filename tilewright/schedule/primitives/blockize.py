@@ -18,20 +18,9 @@ from tilewright.tir.arithmetic import binary, maximum
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, IterVar, Range
-from tilewright.tir.node import map_children, substitute, walk
-from tilewright.tir.stmt import (
-    SERIAL,
-    UNROLLED,
-    Block,
-    BlockRealize,
-    For,
-    Seq,
-    Stmt,
-    expressions,
-    map_sub_statements,
-    seq,
-    statements,
-)
+from tilewright.tir.node import map_children, statements, substitute, walk
+from tilewright.tir.stmt import SERIAL, UNROLLED, Block, BlockRealize, For, Seq, Stmt, map_sub_statements, seq
+from tilewright.tir.symbols import expressions
 
 TRUE = IntImm(1, "bool")
 

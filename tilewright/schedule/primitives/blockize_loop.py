@@ -26,8 +26,8 @@ from tilewright.tir.dtype import is_integer
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
-from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, statements
+from tilewright.tir.node import statements, substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, Stmt
 
 
 @dataclass

@@ -29,8 +29,8 @@ from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Call, Expr, IntImm, Let, Select, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
-from tilewright.tir.node import Node, rewrite, rewrite_top_down, substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Seq, Stmt, Store, While, seq, statements
+from tilewright.tir.node import Node, rewrite, rewrite_top_down, statements, substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Seq, Stmt, Store, While, seq
 
 Element = tuple[Buffer, tuple[Expr, ...]]                 # one of a buffer, by its indices
 

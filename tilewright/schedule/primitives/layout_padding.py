@@ -19,20 +19,8 @@ from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.dtype import is_float
 from tilewright.tir.expr import Expr, FloatImm, IntImm, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
-from tilewright.tir.node import substitute
-from tilewright.tir.stmt import (
-    PARALLEL,
-    SERIAL,
-    UNROLLED,
-    Block,
-    BlockRealize,
-    Evaluate,
-    For,
-    Stmt,
-    Store,
-    seq,
-    statements,
-)
+from tilewright.tir.node import statements, substitute
+from tilewright.tir.stmt import PARALLEL, SERIAL, UNROLLED, Block, BlockRealize, Evaluate, For, Stmt, Store, seq
 
 
 @dataclass(frozen=True)

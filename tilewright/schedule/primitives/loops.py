@@ -19,8 +19,8 @@ from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.dtype import integer_range, promote
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE
-from tilewright.tir.node import walk
-from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt, statements
+from tilewright.tir.node import statements, walk
+from tilewright.tir.stmt import SERIAL, BlockRealize, For, Stmt
 
 
 @primitive

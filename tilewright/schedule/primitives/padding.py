@@ -19,8 +19,8 @@ from tilewright.tir.buffer import Load
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Not, Select, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
-from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import SERIAL, THREAD_BINDING, Block, BlockRealize, For, Seq, Stmt, Store, seq, statements
+from tilewright.tir.node import statements, substitute, walk
+from tilewright.tir.stmt import SERIAL, THREAD_BINDING, Block, BlockRealize, For, Seq, Stmt, Store, seq
 
 Box = dict[Var, tuple[Expr, Expr]]                         # iter var -> (first, end)
 

@@ -18,8 +18,8 @@ from tilewright.tir.conversion import cast
 from tilewright.tir.dtype import integer_range
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE
-from tilewright.tir.node import substitute
-from tilewright.tir.stmt import SERIAL, BlockRealize, For, Seq, Stmt, seq, statements
+from tilewright.tir.node import statements, substitute
+from tilewright.tir.stmt import SERIAL, BlockRealize, For, Seq, Stmt, seq
 from tilewright.tir.symbols import fresh_copy
 
 

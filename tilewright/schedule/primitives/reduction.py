@@ -21,8 +21,8 @@ from tilewright.tir.conversion import is_const
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar
-from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, map_sub_statements, seq, statements
+from tilewright.tir.node import statements, substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, map_sub_statements, seq
 
 
 @primitive

@@ -21,8 +21,8 @@ from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
-from tilewright.tir.node import Node, substitute, walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, Block, BlockRealize, For, Stmt, seq, statements
+from tilewright.tir.node import Node, statements, substitute, walk
+from tilewright.tir.stmt import SERIAL, UNROLLED, Block, BlockRealize, For, Stmt, seq
 
 
 @primitive

@@ -8,8 +8,8 @@ from tilewright.schedule.analysis.iteration import runs_once
 from tilewright.tir.arithmetic import conjuncts
 from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.iter_var import IterVar
-from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import BlockRealize, For, Stmt, statements
+from tilewright.tir.node import statements, substitute, walk
+from tilewright.tir.stmt import BlockRealize, For, Stmt
 
 
 @dataclass

@@ -18,8 +18,8 @@ from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
 from tilewright.tir.expr import IntImm
-from tilewright.tir.node import walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, statements
+from tilewright.tir.node import statements, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, Stmt
 from tilewright.tir.tensor_intrin import TensorIntrin, parameter_buffers, root_block, scalar_parameters
 
 

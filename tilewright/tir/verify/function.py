@@ -9,7 +9,7 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.accesses import Use, uses
 from tilewright.tir.buffer import BufferRegion
 from tilewright.tir.expr import Expr, Var
-from tilewright.tir.node import Node
+from tilewright.tir.node import Node, sub_statements
 from tilewright.tir.results import wrong_return
 from tilewright.tir.stmt import (
     FOR_KINDS,
@@ -26,7 +26,6 @@ from tilewright.tir.stmt import (
     Stmt,
     Store,
     While,
-    sub_statements,
 )
 from tilewright.tir.verify.expressions import ExpressionVerifier
 
