@@ -6,7 +6,7 @@ import tilewright
 
 ROOT = Path(tilewright.__file__).parent
 FLOORS = [
-    "support", "runtime", "tir", "elementary", "arith", "script", "te", "schedule", "lowering topi", "codegen", "rules",
+    "support", "runtime", "tir", "formulas", "arith", "script", "te", "schedule", "lowering topi", "codegen", "rules",
     "records", "driver", "graph", "rpc", "tune frontend", "compat", "cli viz",
 ]
 FLOOR = {name: row for row, names in enumerate(FLOORS) for name in names.split()}

@@ -15,10 +15,10 @@ from kernels import HOST, Cpu, elementwise, load
 
 from tilewright.codegen.llvm import compile_text, feature_set
 from tilewright.codegen.llvm.builder import ModuleBuilder
-from tilewright.codegen.llvm.elementary import math_helper
+from tilewright.codegen.llvm.formulas import math_helper
 from tilewright.codegen.llvm.emit import attribute_groups
 from tilewright.codegen.llvm.remainder import fmod_helper
-from tilewright.elementary import FUNCTIONS, ULP, formula
+from tilewright.formulas import FUNCTIONS, ULP, formula
 from tilewright.tir import evaluate
 from tilewright.tir.arithmetic import intrinsic
 from tilewright.tir.dtype import with_lanes

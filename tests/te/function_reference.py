@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.schedule.reference import first_sentence
 from tilewright import te
-from tilewright.elementary import ULP
+from tilewright.formulas import ULP
 from tilewright.te.math import MEANING
 from tilewright.tir.ops import INTRINSICS
 
@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "te_functions.md"
 INTRODUCTION = """# The functions of te
 
 Written by `python -m tests.te.function_reference` from the table of operators (`tilewright/tir/ops.py`), the bounds
-that tests hold (`tilewright/elementary`) and docstrings. Everything here is `te.NAME`; `T.NAME` of a
+that tests hold (`tilewright/formulas`) and docstrings. Everything here is `te.NAME`; `T.NAME` of a
 [script](script.md) is the same for functions of numbers.
 
 Two operands of different types become one type: a float where one is a float, the wider of two. A Python number takes

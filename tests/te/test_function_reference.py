@@ -7,7 +7,7 @@ import pytest
 import tilewright as tw
 from tests.te import function_reference as reference
 from tilewright import te
-from tilewright.elementary import ULP
+from tilewright.formulas import ULP
 from tilewright.te.math import FUNCTIONS, MEANING
 from tilewright.tir.ops import INTRINSICS
 

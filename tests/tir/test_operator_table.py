@@ -10,7 +10,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.codegen.llvm import emit  # noqa: F401  (fills the table of rules)
 from tilewright.codegen.llvm.context import CALLS
-from tilewright.elementary import FUNCTIONS
+from tilewright.formulas import FUNCTIONS
 from tilewright.script import tir as T
 from tilewright.script.namespace import lookup
 from tilewright.tir import dtype as dt

@@ -1,15 +1,17 @@
-"""Operators, choices and vectors of constants: guarded division, minimum and maximum that propagate NaN."""
+"""Operators, choices and vectors of constants; minimum and maximum propagate NaN."""
 from __future__ import annotations
 
 from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, constant_of, emits
+from tilewright.codegen.llvm.formulas import inline
 from tilewright.codegen.llvm.index import index, is_pure_index, natural_value
-from tilewright.codegen.llvm.remainder import remainder
 from tilewright.codegen.llvm.small_floats import round_small
-from tilewright.codegen.llvm.types import register_type, with_element, with_zero
+from tilewright.codegen.llvm.types import compute_dtype, register_type
 from tilewright.codegen.queries import depends_on_data, loads_or_calls
+from tilewright.formulas.integers import division, shift
+from tilewright.formulas.remainder import floor_division
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Binary, Broadcast, IntImm, Let, Not, Ramp, Select
+from tilewright.tir.expr import Binary, Broadcast, Expr, IntImm, Let, Not, Ramp, Select
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "bitand": "and", "bitor": "or", "bitxor": "xor"}
@@ -52,26 +54,8 @@ def _float(fn: FunctionEmitter, op: str, a: str, b: str, dtype: str) -> str:
         name = "minimum" if op == "min" else "maximum"
         return fn.call(name, type_, ((type_, b), (type_, a)), flags="nsz ")
     if op in ("floordiv", "floormod"):
-        return _float_floor(fn, op, a, b, type_)
+        return inline(fn, floor_division(op, compute_dtype(dtype)), a, b)
     raise CodegenError(f"{fn.name}: the operator {op} has no machine code on {dtype}")
-
-
-def _float_floor(fn: FunctionEmitter, op: str, a: str, b: str, type_: str) -> str:
-    """Python's // and %: the remainder takes the sign of b and is exact."""
-    zero, mask = with_zero(type_), with_element(type_, "i1")
-    rest = remainder(fn, a, b, type_)
-    nonzero = fn.value(f"fcmp une {type_} {rest}, {zero}")
-    rest_negative = fn.value(f"fcmp olt {type_} {rest}, {zero}")
-    divisor_negative = fn.value(f"fcmp olt {type_} {b}, {zero}")
-    differs = fn.value(f"xor {mask} {rest_negative}, {divisor_negative}")
-    adjust = fn.value(f"and {mask} {nonzero}, {differs}")
-    moved = fn.value(f"fadd {type_} {rest}, {b}")
-    modulo = fn.select(adjust, mask, moved, rest, type_)
-    if op == "floormod":
-        return modulo
-    exact = fn.value(f"fsub {type_} {a}, {modulo}")
-    quotient = fn.value(f"fdiv {type_} {exact}, {b}")
-    return fn.call("rint", type_, ((type_, quotient),))
 
 
 def _compare(fn: FunctionEmitter, e: Binary) -> str:
@@ -105,77 +89,21 @@ def _logical(fn: FunctionEmitter, e: Binary) -> str:
 
 
 def _shift(fn: FunctionEmitter, e: Binary, a: str, b: str) -> str:
-    """Shifts by the width or more give 0 (-1 for a negative value shifted right), as in NumPy."""
-    op, dtype, type_, bits = e.op, e.dtype, register_type(e.dtype), dt.bits_of(e.dtype)
-    amount = e.b.value if isinstance(e.b, Broadcast) else e.b
-    arithmetic = op == "shr" and dt.is_signed(dtype)
-    opcode = "shl" if op == "shl" else ("ashr" if arithmetic else "lshr")
-    if isinstance(amount, IntImm) and 0 <= amount.value < bits:
-        return fn.value(f"{opcode} {type_} {a}, {b}")
-    limit = constant_of(dtype, bits - 1)
-    mask = with_element(type_, "i1")
-    if arithmetic:
-        held = fn.call("umin", type_, ((type_, b), (type_, limit)))
-        return fn.value(f"{opcode} {type_} {a}, {held}")
-    inside = fn.value(f"icmp ule {type_} {b}, {limit}")
-    held = fn.select(inside, mask, b, with_zero(type_), type_)
-    return fn.select(inside, mask, fn.value(f"{opcode} {type_} {a}, {held}"), with_zero(type_), type_)
+    amount, signed = _constant(e.b), dt.is_signed(e.dtype)
+    if amount is None or not 0 <= amount < dt.bits_of(e.dtype):
+        return inline(fn, shift(e.op, e.dtype), a, b)
+    return fn.value(f"{'shl' if e.op == 'shl' else 'ashr' if signed else 'lshr'} {register_type(e.dtype)} {a}, {b}")
 
 
 def _divide(fn: FunctionEmitter, e: Binary, a: str, b: str) -> str:
-    """Integer division; x / 0 and x % 0 give 0, and INT_MIN / -1 wraps, without a trap."""
-    type_, dtype = register_type(e.dtype), e.dtype
-    div, rem = ("sdiv", "srem") if dt.is_signed(dtype) else ("udiv", "urem")
-    divisor = e.b.value if isinstance(e.b, Broadcast) else e.b
-    wants_quotient = e.op.endswith("div")
-    if isinstance(divisor, IntImm) and divisor.value not in (0, -1):
-        safe, by_zero = b, None
-    else:
-        safe, by_zero = _safe_divisor(fn, a, b, dtype)
-    both_natural = natural_value(fn, e.a) and natural_value(fn, e.b)
-    plain = e.op.startswith("trunc") or not dt.is_signed(dtype) or both_natural
-    if both_natural:
-        div, rem = "udiv", "urem"
-    if plain:
-        result = fn.value(f"{div if wants_quotient else rem} {type_} {a}, {safe}")
-    else:
-        result = _floor(fn, wants_quotient, a, safe, dtype)
-    if by_zero is None:
-        return result
-    return fn.select(by_zero, with_element(type_, "i1"), with_zero(type_), result, type_)
+    natural = natural_value(fn, e.a) and natural_value(fn, e.b)
+    return inline(fn, division(e.op, e.dtype, _constant(e.b) not in (None, 0, -1), natural), a, b)
 
 
-def _safe_divisor(fn: FunctionEmitter, a: str, b: str, dtype: str) -> tuple[str, str]:
-    """(divisor that cannot trap: 1 in place of 0, and of -1 under the smallest integer; whether b is 0).
-
-    Frozen: of a shift that is chosen where its amount is small, LLVM knows in other lanes only that it is poison, takes
-    it for nonzero there, and divides by it in all lanes.
-    """
-    type_ = register_type(dtype)
-    mask = with_element(type_, "i1")
-    by_zero = fn.value(f"icmp eq {type_} {b}, {with_zero(type_)}")
-    unsafe = by_zero
-    if dt.is_signed(dtype):
-        smallest = constant_of(dtype, dt.integer_range(dtype)[0])
-        minimum = fn.value(f"icmp eq {type_} {a}, {smallest}")
-        minus_one = fn.value(f"icmp eq {type_} {b}, {constant_of(dtype, -1)}")
-        overflow = fn.value(f"and {mask} {minimum}, {minus_one}")
-        unsafe = fn.value(f"or {mask} {by_zero}, {overflow}")
-    return fn.value(f"freeze {type_} {fn.select(unsafe, mask, constant_of(dtype, 1), b, type_)}"), by_zero
-
-
-def _floor(fn: FunctionEmitter, wants_quotient: bool, a: str, b: str, dtype: str) -> str:
-    type_ = register_type(dtype)
-    mask, zero = with_element(type_, "i1"), with_zero(type_)
-    rest = fn.value(f"srem {type_} {a}, {b}")
-    nonzero = fn.value(f"icmp ne {type_} {rest}, {zero}")
-    signs = fn.value(f"xor {type_} {rest}, {b}")
-    differs = fn.value(f"icmp slt {type_} {signs}, {zero}")
-    adjust = fn.value(f"and {mask} {nonzero}, {differs}")
-    if not wants_quotient:
-        return fn.select(adjust, mask, fn.value(f"add {type_} {rest}, {b}"), rest, type_)
-    quotient = fn.value(f"sdiv {type_} {a}, {b}")
-    return fn.value(f"add {type_} {quotient}, {fn.value(f'sext {mask} {adjust} to {type_}')}")
+def _constant(e: Expr) -> int | None:
+    """The value of a constant, or of all lanes of one."""
+    one = e.value if isinstance(e, Broadcast) else e
+    return one.value if isinstance(one, IntImm) else None
 
 
 @emits(EXPRESSIONS, Not)

@@ -6,7 +6,7 @@ nodes.
 """
 from __future__ import annotations
 
-from tilewright.elementary.builder import Builder
+from tilewright.formulas.builder import Builder
 from tilewright.tir.expr import Expr
 
 R_SINGLE = (0.666666666, 0.400001226, 0.285507308, 0.233329128)

@@ -1,8 +1,8 @@
 """erf."""
 from __future__ import annotations
 
-from tilewright.elementary.builder import Builder
-from tilewright.elementary.exponential import exp
+from tilewright.formulas.builder import Builder
+from tilewright.formulas.exponential import exp
 from tilewright.tir.expr import Expr
 
 # erf(x) / x - 1 in x**2: on [0, 0.93**2] in single, [0, 1] in double precision

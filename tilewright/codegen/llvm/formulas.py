@@ -1,4 +1,4 @@
-"""Formulas of elementary functions as private functions of the module, which LLVM may inline."""
+"""Formulas as code: in place, or as private functions of the module, which LLVM may inline."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from tilewright.codegen.llvm.builder import ModuleBuilder
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.types import lanes_of_type, register_type, suffix, with_element
-from tilewright.elementary import Assign, Cpu, Formula, Rare, formula
+from tilewright.formulas import Assign, Cpu, Formula, Rare, formula
 from tilewright.tir import dtype as dt
+from tilewright.tir.expr import Binary, Cast, Expr
 
 RARE = '!{!"branch_weights", i32 1, i32 2000}'
 
@@ -25,6 +26,40 @@ def math_helper(module: ModuleBuilder, name: str, type_: str) -> str:
     return _defined(module, f"tw.{name}.{suffix(type_)}", formula(name, dtype, cpu), "#2")
 
 
+def inline(fn: FunctionEmitter, f: Formula, *operands: str) -> str:
+    """The (first) result of a formula of operands, computed here."""
+    flags, guard, fn.flags, fn.in_guard = fn.flags, fn.in_guard, "", False
+    fn.values.update(zip(f.params, operands))
+    for s in f.steps:
+        if isinstance(s, Assign):
+            fn.values[s.var] = _bare(fn, s.value) if s.bare else fn.expr(s.value)
+        else:
+            fn.values.update(zip(s.outs, _rare(fn, s)))
+    out = fn.expr(f.results[0])
+    fn.flags, fn.in_guard = flags, guard
+    return out
+
+
+_BARE = {"truncdiv": ("udiv", "sdiv"), "truncmod": ("urem", "srem"), "shl": ("shl", "shl"), "shr": ("lshr", "ashr")}
+
+
+def _bare(fn: FunctionEmitter, e: Expr) -> str:
+    """One instruction, without a guard (see `Assign`).
+
+    A divisor is frozen: of a shift that is chosen where its amount is small, LLVM knows in other lanes only that it is
+    poison, takes it for nonzero there, and divides by it in all lanes.
+    """
+    type_, signed = register_type(e.dtype), dt.is_signed(e.dtype)
+    if isinstance(e, Cast):
+        opcode, source = "fptosi" if signed else "fptoui", register_type(e.value.dtype)
+        return fn.value(f"{opcode} {source} {fn.expr(e.value)} to {type_}")
+    assert isinstance(e, Binary)
+    a, b = fn.expr(e.a), fn.expr(e.b)
+    if e.op.startswith("trunc") and b.startswith("%"):
+        b = fn.value(f"freeze {type_} {b}")
+    return fn.value(f"{_BARE[e.op][signed]} {type_} {a}, {b}")
+
+
 def _defined(module: ModuleBuilder, symbol: str, f: Formula, attributes: str) -> str:
     return module.helper(symbol, lambda: _define(module, symbol, f, attributes))
 
@@ -32,15 +67,9 @@ def _defined(module: ModuleBuilder, symbol: str, f: Formula, attributes: str) ->
 def _define(module: ModuleBuilder, symbol: str, f: Formula, attributes: str) -> str:
     """The function; several results are returned as a structure."""
     fn = FunctionEmitter(module, symbol)
-    fn.flags = ""
-    fn.values.update((p, f"%x{k}") for k, p in enumerate(f.params))
-    for s in f.steps:
-        if isinstance(s, Assign):
-            fn.values[s.var] = fn.expr(s.value)
-        else:
-            fn.values.update(zip(s.outs, _rare(fn, s)))
+    result = inline(fn, f, *(f"%x{k}" for k in range(len(f.params))))
     types, results = [register_type(r.dtype) for r in f.results], [fn.expr(r) for r in f.results]
-    type_, result = types[0], results[0]
+    type_ = types[0]
     if len(results) > 1:
         type_, result = f"{{ {', '.join(types)} }}", "poison"
         for k, r in enumerate(results):

@@ -5,7 +5,7 @@ interpolates at Chebyshev nodes. The reduction subtracts k * ln 2 in two parts (
 """
 from __future__ import annotations
 
-from tilewright.elementary.builder import Builder
+from tilewright.formulas.builder import Builder
 from tilewright.tir.expr import Expr
 
 LOG2_E = 1.4426950408889634

@@ -19,9 +19,14 @@ class Cpu(NamedTuple):
 
 @dataclass(frozen=True)
 class Assign:
-    """A step: var is value."""
+    """A step: var is value.
+
+    bare: value is a division, a shift or the cast of a float to an integer whose operands need no guard: no division by
+    0 nor of the smallest integer by -1, no shift by the width or more, no float that the type does not have.
+    """
     var: Var
     value: Expr
+    bare: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,16 +95,16 @@ class Builder:
         """What was written, as the function `name`."""
         return Formula(name, tuple(params), tuple(self.steps), results)
 
-    def param(self, name: str) -> Var:
-        """A parameter of type f."""
-        return Var(self.names.fresh(name), self.f)
+    def param(self, name: str, dtype: str = "") -> Var:
+        """A parameter, of type f if no other is given."""
+        return Var(self.names.fresh(name), dtype or self.f)
 
-    def value(self, key: tuple[object, ...], make: Callable[[], Expr]) -> Expr:
-        """The variable that holds make(); the one that is there already, for this key."""
+    def value(self, key: tuple[object, ...], make: Callable[[], Expr], bare: bool = False) -> Expr:
+        """The variable that holds make(); the one that is there already, for this key. bare: see `Assign`."""
         if key not in self._known:
             e = make()
             var = Var(self.names.fresh("v"), e.dtype)
-            self.steps.append(Assign(var, e))
+            self.steps.append(Assign(var, e, bare))
             self._known[key] = var
         return self._known[key]
 
@@ -128,20 +133,30 @@ class Builder:
             self._known[dtype, key] = one if lanes == 1 else Broadcast(one, lanes)
         return self._known[dtype, key]
 
-    def _binary(self, op: str, a: Expr, b: Expr) -> Expr:
+    def binary(self, op: str, a: Expr, b: Expr) -> Expr:
+        """An operator of BINARY."""
         return self.value((op, a, b), lambda: Binary(op, a, b))
 
-    def _cast(self, dtype: str, a: Expr) -> Expr:
+    def cast(self, dtype: str, a: Expr) -> Expr:
+        """a converted; between integers of one size, its bits."""
         return self.value((dtype, a), lambda: Cast(dtype, a))
+
+    def bare(self, op: str, a: Expr, b: Expr) -> Expr:
+        """A division or shift whose operands need no guard."""
+        return self.value(("bare", op, a, b), lambda: Binary(op, a, b), bare=True)
+
+    def bare_cast(self, dtype: str, a: Expr) -> Expr:
+        """A float converted to an integer, which the type has."""
+        return self.value(("bare", dtype, a), lambda: Cast(dtype, a), bare=True)
 
     def call(self, name: str, *args: Expr, dtype: str = "") -> Expr:
         """The function `name` of the table of operators, of the type of its last argument if no other is given."""
         return self.value((name, *args, dtype), lambda: Call(name, args, dtype or args[-1].dtype))
 
-    def add(self, a: Expr, b: Expr) -> Expr: return self._binary("add", a, b)
-    def sub(self, a: Expr, b: Expr) -> Expr: return self._binary("sub", a, b)
-    def mul(self, a: Expr, b: Expr) -> Expr: return self._binary("mul", a, b)
-    def div(self, a: Expr, b: Expr) -> Expr: return self._binary("div", a, b)
+    def add(self, a: Expr, b: Expr) -> Expr: return self.binary("add", a, b)
+    def sub(self, a: Expr, b: Expr) -> Expr: return self.binary("sub", a, b)
+    def mul(self, a: Expr, b: Expr) -> Expr: return self.binary("mul", a, b)
+    def div(self, a: Expr, b: Expr) -> Expr: return self.binary("div", a, b)
     def neg(self, a: Expr) -> Expr: return self.sub(self.c(-0.0), a)
 
     def fma(self, a: Expr, b: Expr, c: Expr) -> Expr:
@@ -152,46 +167,46 @@ class Builder:
     def sqrt(self, a: Expr) -> Expr: return self.call("sqrt", a)
     def copysign(self, magnitude: Expr, sign: Expr) -> Expr: return self.call("copysign", magnitude, sign)
 
-    def iadd(self, a: Expr, b: Expr) -> Expr: return self._binary("add", a, b)
-    def isub(self, a: Expr, b: Expr) -> Expr: return self._binary("sub", a, b)
-    def imul(self, a: Expr, b: Expr) -> Expr: return self._binary("mul", a, b)
-    def iand(self, a: Expr, b: Expr) -> Expr: return self._binary("bitand", a, b)
-    def ior(self, a: Expr, b: Expr) -> Expr: return self._binary("bitor", a, b)
-    def shl(self, a: Expr, bits: int | Expr) -> Expr: return self._binary("shl", a, self._amount(bits))
-    def shr(self, a: Expr, bits: int) -> Expr: return self._binary("shr", a, self.n(bits))
+    def iadd(self, a: Expr, b: Expr) -> Expr: return self.binary("add", a, b)
+    def isub(self, a: Expr, b: Expr) -> Expr: return self.binary("sub", a, b)
+    def imul(self, a: Expr, b: Expr) -> Expr: return self.binary("mul", a, b)
+    def iand(self, a: Expr, b: Expr) -> Expr: return self.binary("bitand", a, b)
+    def ior(self, a: Expr, b: Expr) -> Expr: return self.binary("bitor", a, b)
+    def shl(self, a: Expr, bits: int | Expr) -> Expr: return self.binary("shl", a, self._amount(bits))
+    def shr(self, a: Expr, bits: int) -> Expr: return self.binary("shr", a, self.n(bits))
 
     def ushr(self, a: Expr, bits: int | Expr) -> Expr:
         """a shifted right as an unsigned number."""
-        amount = self._cast(f"u{self.i}", self._amount(bits)) if isinstance(bits, Expr) else self._constant(
+        amount = self.cast(f"u{self.i}", self._amount(bits)) if isinstance(bits, Expr) else self._constant(
             f"u{self.i}", bits, lambda element: IntImm(bits, element))
-        return self._cast(self.i, self._binary("shr", self._cast(f"u{self.i}", a), amount))
+        return self.cast(self.i, self.binary("shr", self.cast(f"u{self.i}", a), amount))
 
     def _amount(self, bits: int | Expr) -> Expr:
         return bits if isinstance(bits, Expr) else self.n(bits)
 
     def bits(self, a: Expr) -> Expr: return self.call("reinterpret", a, dtype=self.i)
     def unbits(self, a: Expr) -> Expr: return self.call("reinterpret", a, dtype=self.f)
-    def to_float(self, a: Expr) -> Expr: return self._cast(self.f, a)
+    def to_float(self, a: Expr) -> Expr: return self.cast(self.f, a)
 
     def cmp(self, predicate: str, a: Expr, b: Expr) -> Expr:
         """A comparison that is false for NaN ("olt", "oeq", ...), or "une" and "uno" (one is NaN), true for it."""
         if predicate != "uno":
-            return self._binary(_COMPARE[predicate], a, b)
+            return self.binary(_COMPARE[predicate], a, b)
         nan = self.call("isnan", a, dtype=self.m)
         return nan if a is b else self.either(nan, self.call("isnan", b, dtype=self.m))
 
     def icmp(self, op: str, a: Expr, b: Expr) -> Expr:
         """A comparison of integers by the operator's name: "eq", "lt", ..."""
-        return self._binary(op, a, b)
+        return self.binary(op, a, b)
 
     def below(self, a: Expr, b: Expr) -> Expr:
         """a < b as unsigned numbers."""
-        return self._binary("lt", self._cast(f"u{self.i}", a), self._cast(f"u{self.i}", b))
+        return self.binary("lt", self.cast(f"u{self.i}", a), self.cast(f"u{self.i}", b))
 
-    def both(self, a: Expr, b: Expr) -> Expr: return self._binary("and", a, b)
-    def either(self, a: Expr, b: Expr) -> Expr: return self._binary("or", a, b)
+    def both(self, a: Expr, b: Expr) -> Expr: return self.binary("and", a, b)
+    def either(self, a: Expr, b: Expr) -> Expr: return self.binary("or", a, b)
     def flip(self, a: Expr) -> Expr: return self.value(("not", a), lambda: Not(a))
-    def differ(self, a: Expr, b: Expr) -> Expr: return self._binary("ne", a, b)
+    def differ(self, a: Expr, b: Expr) -> Expr: return self.binary("ne", a, b)
     def select(self, test: Expr, a: Expr, b: Expr) -> Expr:
         return a if a is b else self.value(("select", test, a, b), lambda: Select(test, a, b))
 
@@ -267,5 +282,5 @@ class Builder:
         out.steps, out.names, out._known = self.steps, self.names, self._known
         return out
 
-    def to_double(self, x: Expr) -> Expr: return self._cast(dt.with_lanes("float64", self.lanes), x)
-    def from_double(self, x: Expr) -> Expr: return self._cast(self.f, x)
+    def to_double(self, x: Expr) -> Expr: return self.cast(dt.with_lanes("float64", self.lanes), x)
+    def from_double(self, x: Expr) -> Expr: return self.cast(self.f, x)

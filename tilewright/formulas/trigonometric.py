@@ -6,8 +6,8 @@ subtracts multiples of pi / 2 in parts (FreeBSD's e_rem_pio2.c). Beyond, x is mu
 """
 from __future__ import annotations
 
-from tilewright.elementary.builder import Builder
-from tilewright.elementary.two_over_pi import payne_hanek
+from tilewright.formulas.builder import Builder
+from tilewright.formulas.two_over_pi import payne_hanek
 from tilewright.tir.expr import Expr
 
 # (sin(r) / r - 1) / r**2 and (cos(r) - 1 + r**2 / 2) / r**4 in r**2

@@ -1,7 +1,7 @@
 """asin, acos, atan and atan2."""
 from __future__ import annotations
 
-from tilewright.elementary.builder import Builder
+from tilewright.formulas.builder import Builder
 from tilewright.tir.expr import Expr
 
 # (asin(s) / s - 1) / s**2 in z = s**2 on [0, 1/4]; (atan(s) / s - 1) / s**2 on [0, tan(pi / 8)**2]

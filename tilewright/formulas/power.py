@@ -1,9 +1,9 @@
 """pow, by exp2(y * log2(x)) with log2(x) in more than working precision."""
 from __future__ import annotations
 
-from tilewright.elementary.builder import Builder
-from tilewright.elementary.exponential import EXP2_DOUBLE, EXP_DOUBLE
-from tilewright.elementary.logarithm import log2
+from tilewright.formulas.builder import Builder
+from tilewright.formulas.exponential import EXP2_DOUBLE, EXP_DOUBLE
+from tilewright.formulas.logarithm import log2
 from tilewright.tir.expr import Expr
 
 # log2 by the scheme of FreeBSD's e_pow.c: in f = (x - c) / (x + c) with c = 1 or 3/2

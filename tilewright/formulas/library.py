@@ -4,8 +4,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from tilewright.elementary import exponential, inverse, logarithm, power, special, trigonometric
-from tilewright.elementary.builder import Builder, Cpu, Formula
+from tilewright.formulas import exponential, inverse, logarithm, power, special, trigonometric
+from tilewright.formulas.builder import Builder, Cpu, Formula
 from tilewright.tir.expr import Expr
 
 # name: (what writes it, its arity)

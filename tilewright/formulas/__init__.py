@@ -2,7 +2,7 @@
 
 builder.py is what they are written with, library.py the list of them and of their errors.
 """
-from tilewright.elementary.builder import Assign, Cpu, Formula, Rare
-from tilewright.elementary.library import FUNCTIONS, ULP, formula
+from tilewright.formulas.builder import Assign, Cpu, Formula, Rare
+from tilewright.formulas.library import FUNCTIONS, ULP, formula
 
 __all__ = ["FUNCTIONS", "ULP", "Assign", "Cpu", "Formula", "Rare", "formula"]

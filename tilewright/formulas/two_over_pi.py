@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from tilewright.elementary.builder import Builder, Formula
+from tilewright.formulas.builder import Builder, Formula
 from tilewright.tir.expr import Call, Cast, Expr, StringImm
 from tilewright.tir.table import text_of
 
@@ -106,4 +106,4 @@ class _Exact(Builder):
 
     def unsigned(self, a: Expr) -> Expr:
         """The float of an unsigned number."""
-        return self._cast("float64", self._cast("uint64", a))
+        return self.cast("float64", self.cast("uint64", a))
