@@ -15,8 +15,8 @@ from kernels import HOST, Cpu, elementwise, load
 
 from tilewright.codegen.llvm import compile_text, feature_set
 from tilewright.codegen.llvm.builder import ModuleBuilder
-from tilewright.codegen.llvm.formulas import math_helper
 from tilewright.codegen.llvm.emit import attribute_groups
+from tilewright.codegen.llvm.formulas import math_helper
 from tilewright.codegen.llvm.remainder import fmod_helper
 from tilewright.formulas import FUNCTIONS, ULP, formula
 from tilewright.tir import evaluate
