@@ -43,7 +43,7 @@ def scanned():
     return [X, te.scan(start, step, state, inputs=[X])]
 
 
-def total():
+def full_reduction():
     A = te.placeholder((1 << 18,), name="A")
     k = te.reduce_axis((0, 1 << 18), name="k")
     return [A, te.compute((1,), lambda _: te.sum(A[k], axis=k), name="S")]
@@ -64,7 +64,7 @@ def opaque():
 PROGRAMS = {
     "product": product, "alone": lambda: product(epilogue=False), "bytes": lambda: product("uint8", "int32"),
     "signed": lambda: product("int8", "int32"), "bfloat16": lambda: product("bfloat16"), "softmax": softmax,
-    "symbolic": symbolic, "scan": scanned, "total": total}
+    "symbolic": symbolic, "scan": scanned, "full reduction": full_reduction}
 
 
 def run(program, tmp_path):
@@ -111,7 +111,7 @@ def test_the_text_runs_like_the_compiled_function(tmp_path):
 
 @pytest.mark.parametrize("name", ["T", "tw", "sch", "lambda", "a.b"])
 def test_the_text_of_functions_of_other_names(name, tmp_path):
-    e = tw.explain(te.create_prim_func(total(), name=name))
+    e = tw.explain(te.create_prim_func(full_reduction(), name=name))
     assert check(e, tmp_path).func.name == name
 
 
@@ -121,7 +121,7 @@ def test_rules_and_their_blocks():
     assert rules("product") == [("contraction", ("C", "D"))]
     assert rules("alone") == [("contraction", ("C",))]
     assert rules("bytes") == [("dot_product", ("C", "D"))]
-    assert rules("total") == [("total", ("S",))]
+    assert rules("full reduction") == [("full_reduction", ("S",))]
     assert rules("softmax")[-1][0] == "rows"
     assert rules("symbolic") == [("elementwise", ("B",))]
     assert ("step", ("step",)) in rules("scan")
@@ -132,11 +132,13 @@ def test_rules_and_their_blocks():
 
 def test_what_was_rewritten_and_what_was_refused_is_said():
     e = tw.explain(product("int8", "int32"), CPUS[0])
-    assert e.is_rewritten and "# a product of signed bytes is computed as one of unsigned bytes" in str(e)
+    assert [(d.rule, d.blocks) for d in e.rewrites] == [("signed_product", ("C",))]
+    assert "# C: signed_product. Compute a product of signed bytes as one of unsigned bytes" in str(e)
+    assert "signed_product" in repr(e)
     refused = [(d.blocks, r) for d in e.decisions for r in d.refused]
     assert refused and all(name and why for _, (name, why) in refused)
     assert "# not rows: compute_at(block=A_shifted" in str(e)
-    assert not tw.explain(product(), CPUS[0]).is_rewritten
+    assert not tw.explain(product(), CPUS[0]).rewrites
 
 
 def test_its_views():

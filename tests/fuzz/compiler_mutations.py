@@ -16,7 +16,7 @@ from pathlib import Path
 
 FOLDERS = ("arith", "tir", "schedule", "lowering", "codegen", "te", "rules", "graph")
 PRINTING = ("printer", "trace_text", "handles", "reports", "html")              # modules and folders
-SPEED = ("apply", "contraction", "kinds", "elementwise", "reduction", "tiles", "vectors")               # of rules
+SPEED = ("apply", "contraction", "elementwise", "facts", "inlining", "reduction", "table")              # of rules
 _SHOWN = ("__repr__", "__str__", "_repr_html_", "__hash__", "show", "text", "describe", "described", "message", "hint",
           "shown", "label", "title", "picture")
 _CHECKS = ("require", "legal")

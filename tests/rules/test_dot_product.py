@@ -29,7 +29,7 @@ from tilewright.codegen.llvm import assembly
 from tilewright.lowering import lower
 from tilewright.rules import apply_rules
 from tilewright.rules.dot_product import choose_dot, choose_tile, dot_product
-from tilewright.rules.kinds import kernel_blocks
+from tilewright.rules.facts import kernel_blocks
 from tilewright.schedule.intrinsics import DOTS
 from tilewright.support import config
 from tilewright.tir import TensorIntrin, run, verify

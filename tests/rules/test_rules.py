@@ -14,7 +14,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.rules import apply_rules, contraction
 from tilewright.rules.contraction import Tile, choose_tile
-from tilewright.rules.kinds import kernel_blocks
+from tilewright.rules.facts import kernel_blocks
 from tilewright.rules.reduction import rows_in_flight
 from tilewright.schedule import Schedule
 from tilewright.support.errors import ArgumentError

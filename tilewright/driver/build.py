@@ -19,7 +19,7 @@ from tilewright.lowering import PassOptions
 from tilewright.lowering import lower as run_passes
 from tilewright.lowering.options import current_options
 from tilewright.records.objects import ObjectCache, object_cache
-from tilewright.rules import apply_rules
+from tilewright.rules import apply_rules, are_built_in
 from tilewright.runtime import Module
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode
@@ -167,9 +167,14 @@ def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str 
     check_listed(args)
     options, given = current_options(), functions(inputs, args, name)
     resolved = common_target(given, check_target(target))
-    return module([Part(cache_key(f"rules {resolved.num_cores}\n{show(f)}", resolved, options),
-                        functools.partial(_by_rules, f, resolved), options, functools.partial(_as_given, f))
+    return module([Part(_rules_key(show(f), resolved, options), functools.partial(_by_rules, f, resolved), options,
+                        functools.partial(_as_given, f))
                    for f in given.values()], resolved, _aliases(given))
+
+
+def _rules_key(what: str, target: Target, options: PassOptions | None = None) -> str | None:
+    """Name of what the rules schedule in the cache; None where some rules are not those of the package."""
+    return cache_key(f"rules {target.num_cores}\n{what}", target, options) if are_built_in() else None
 
 
 def _aliases(given: Mapping[str, PrimFunc]) -> dict[str, str]:
@@ -219,7 +224,7 @@ def compile_kernel(func: PrimFunc, target: Target, rules: bool, alias: Mapping[i
     """The object of one kernel of a graph. alias: parameter -> the parameter in whose memory it is written."""
     def make() -> bytes:
         return generate(apply_rules(func, target).func if rules else func, target, alias)
-    key = cache_key(f"{show(func)}\nrules={rules} cores={target.num_cores} alias={sorted(alias.items())}", target)
+    key = (_rules_key if rules else cache_key)(f"{show(func)}\nalias={sorted(alias.items())}", target)
     return Compiled.from_bytes(cached(key, make)).data
 
 

@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass
 
 from tilewright.driver.lower import Input, check_target, common_target, functions
-from tilewright.rules import Decision, Rules
+from tilewright.rules import Decision, Scheduling
 from tilewright.schedule import Schedule
 from tilewright.support.errors import ArgumentError, with_hint
 from tilewright.support.target import Target
@@ -21,12 +21,12 @@ _TAKEN = ("tw", "T", "sch")              # names that the program uses itself
 class Explanation(Viewed):
     """What the rules did with a function. `str(e)` is a program that does it again, primitive by primitive.
 
-    func: the function that was scheduled, which is not the one given where that was rewritten before; decisions: the
-    rules, in order; schedule: the result, whose `trace` has all calls.
+    - func: the function that was scheduled; rewrites: by which rules it is not the one given.
+    - decisions: the rules, in order; schedule: the result, whose `trace` has all calls.
     """
     func: PrimFunc
-    is_rewritten: bool
     target: Target
+    rewrites: tuple[Decision, ...]
     decisions: tuple[Decision, ...]
     schedule: Schedule
 
@@ -35,7 +35,7 @@ class Explanation(Viewed):
         """Python that makes the same schedule, as the Schedule `sch`."""
         plain = self.func.name.isidentifier() and not keyword.iskeyword(self.func.name) and self.func.name not in _TAKEN
         name = self.func.name if plain else "main"
-        rewritten = ["# a product of signed bytes is computed as one of unsigned bytes"] if self.is_rewritten else []
+        rewritten = [line for d in self.rewrites for line in _comment(d)]
         parts = ["import tilewright as tw", "from tilewright.script import tir as T", "", *rewritten,
                  self.func.script() if plain else self.func.script(name=name), "", f"sch = tw.Schedule({name})"]
         return "\n".join([*parts, *self._steps()]) + "\n"
@@ -61,7 +61,7 @@ class Explanation(Viewed):
 
     def view(self) -> View:
         rows = [(", ".join(d.blocks), d.rule or "none", ", ".join(name for name, _ in d.refused) or "none", d.doc)
-                for d in self.decisions]
+                for d in (*self.rewrites, *self.decisions)]
         return View(f"rules for {self.func.name} on {self.target}", rows, ("blocks", "rule", "refused", "what it does"),
                     [("the schedule, as a program", lambda: self), ("the loops", lambda: self.schedule)])
 
@@ -84,5 +84,5 @@ def explain(inputs: Input, target: str | Target | None = None, name: str | None 
         raise ArgumentError(with_hint(f"explain: the module has {len(given)} functions",
                                       f"explain one of them: {', '.join(given)}"))
     func, = given.values()
-    rules = Rules(func, resolved)
-    return Explanation(rules.func, rules.func is not func, resolved, tuple(rules.decisions), rules.schedule)
+    done = Scheduling(func, resolved).finish()
+    return Explanation(done.func, resolved, tuple(done.rewrites), tuple(done.decisions), done.schedule)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tilewright.rules.kinds import BlockFacts, facts_of, uses
+from tilewright.rules.facts import BlockFacts, facts_of, uses
+from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.support.target import Target
 from tilewright.tir import dtype, walk
@@ -91,9 +92,15 @@ def is_matrix_product(facts: BlockFacts) -> bool:
     return rows != columns and sum(rows) == sum(columns) == 1
 
 
-def schedule_contraction(sch: Schedule, product: BlockFacts, epilogue: BlockRV | None, target: Target) -> None:
+def _matches(work: Work) -> Match | None:
+    return work.match() if work.kind == "reduction" and is_matrix_product(work.first) else None
+
+
+@rule("contraction", priority=30, with_epilogue=70, targets=CPU, matches=_matches)
+def schedule_contraction(sch: Schedule, match: Match, target: Target) -> None:
     """Keep a tile of the product in registers while k runs, over packed columns in cache; then compute the elementwise
     block that reads it (a copy is made when there is none)."""
+    product, epilogue = match.first, match.epilogue
     m, n, k = (SYMBOLIC if e is None else e for e in (*product.spatial[-2:], *product.reduced))
     itemsize = dtype.bytes_of(product.written.dtype)
     tile = choose_tile(m, n, k, itemsize, target)

@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from tilewright.rules.contraction import PARALLEL_COPY
 from tilewright.rules.elementwise import schedule_elementwise
-from tilewright.rules.kinds import facts_of
+from tilewright.rules.facts import facts_of
+from tilewright.rules.table import Match
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.schedule.intrinsics import STEPS, interleave_groups_name, interleave_name
 from tilewright.support.target import Target
@@ -55,7 +56,7 @@ def pack_rows(sch: Schedule, rv: BlockRV, a: Operand, pad: BlockRV | None, group
     if not a.runs_along_k:
         _pack(sch, rv, a, pad, (-3, ROWS_TOGETHER), group, target)
     elif pad is not None:
-        schedule_elementwise(sch, facts_of(sch, pad), target)
+        schedule_elementwise(sch, Match((facts_of(sch, pad),)), target)
 
 
 def pack_columns(sch: Schedule, rv: BlockRV, b: Operand, pad: BlockRV | None, width: int, group: int,

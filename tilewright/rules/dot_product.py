@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from tilewright.rules.contraction import PARALLEL_FLOPS, choose_strips, panel_groups, registers
 from tilewright.rules.dot_packing import Operand, pack_columns, pack_rows, rows_together
-from tilewright.rules.kinds import BlockFacts, facts_of
+from tilewright.rules.facts import BlockFacts, facts_of
+from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.schedule.intrinsics import STEPS, DotIntrin, dot_intrinsics
 from tilewright.support import config
@@ -124,10 +125,19 @@ def round_up(extent: int, factor: int) -> int:
     return -(-extent // factor) * factor
 
 
-def schedule_dot_product(sch: Schedule, product: DotProduct, row: DotIntrin, epilogue: BlockRV | None,
-                         target: Target) -> None:
+def _matches(work: Work) -> Match | None:
+    """The product and the instruction for it."""
+    product = dot_product(work.first) if work.kind == "reduction" else None
+    row = None if product is None else choose_dot(product, work.target)
+    return None if row is None else work.match(plan=(product, row))
+
+
+@rule("dot_product", priority=40, with_epilogue=80, targets=CPU, matches=_matches)
+def schedule_dot_product(sch: Schedule, match: Match, target: Target) -> None:
     """Compute tiles of the product by dot product instructions, from packed operands; then the elementwise block that
     reads it (a copy is made when there is none)."""
+    plan: tuple[DotProduct, DotIntrin] = match.plan
+    (product, row), epilogue = plan, match.epilogue
     rv, group, together = product.facts.rv, row.group, rows_together(product.a)
     rows, vectors = choose_tile(*product.extents[:2], row.lanes, together, target)
     width = vectors * row.lanes

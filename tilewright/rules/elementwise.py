@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from tilewright.rules.attempt import attempt
-from tilewright.rules.kinds import BlockFacts, steps_by_one, uses
+from tilewright.rules.facts import BlockFacts, steps_by_one, uses
+from tilewright.rules.table import CPU, Match, every, rule
 from tilewright.schedule import LoopRV, Schedule
 from tilewright.support.target import Target
 from tilewright.tir import For, IntImm, dtype, structural_equal, walk
@@ -12,13 +13,15 @@ LINE = 64                        # bytes of a cache line
 VECTORS_IN_FLIGHT = 4            # vectors a loop body works on, to hide the latency of loads
 
 
-def schedule_elementwise(sch: Schedule, facts: BlockFacts, target: Target) -> None:
+@rule("elementwise", priority=10, targets=CPU, matches=every("elementwise"))
+def schedule_elementwise(sch: Schedule, match: Match, target: Target) -> None:
     """Vectorise the last spatial axis and run the others on all threads.
 
     Axes whose elements lie one after the other in every buffer are fused first, so that a short last axis
     does not leave vectors half empty. Where an operand lies along another axis, as in a transposition, tiles of as
     many steps of that axis as a cache line has elements use each line whole.
     """
+    facts = match.first
     loops = sch.get_loops(facts.rv)
     if not loops:
         return

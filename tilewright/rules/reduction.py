@@ -4,22 +4,24 @@ from __future__ import annotations
 import math
 
 from tilewright.rules.elementwise import constant_extent, parallelize, vectorize_last
-from tilewright.rules.kinds import BlockFacts
-from tilewright.schedule import BlockRV, Schedule
+from tilewright.rules.table import CPU, Match, every, rule
+from tilewright.schedule import Schedule
 from tilewright.support.target import Target
 
 ROWS_IN_FLIGHT = 8               # sums in scalars that hide the latency of each other's additions
 LONG_ROW = 32                    # elements from which on a sum is bound by that latency
 
 
-def schedule_reduction(sch: Schedule, facts: BlockFacts, epilogue: BlockRV | None, target: Target) -> None:
+@rule("reduction", priority=20, with_epilogue=60, targets=CPU, matches=every("reduction"))
+def schedule_reduction(sch: Schedule, match: Match, target: Target) -> None:
     """Accumulate a tile of results in registers, then run the elementwise block that reads it.
 
     Where neighbours in memory go to neighbouring results the tile is a few vectors; where each result is the sum of
     a row it is a few rows, whose sums run side by side. Every result is summed in the order of the program.
     """
+    facts, epilogue = match.first, match.epilogue
     if not facts.spatial:
-        schedule_plain_reduction(sch, facts, target)
+        schedule_plain_reduction(sch, match, target)
         return
     if facts.runs_along_last_axis:
         rows = 0
@@ -58,8 +60,10 @@ def rows_in_flight(rows: int | None, reduced: tuple[int | None, ...]) -> int:
     return rows
 
 
-def schedule_plain_reduction(sch: Schedule, facts: BlockFacts, target: Target) -> None:
+@rule("plain_reduction", priority=10, targets=CPU, matches=every("reduction"))
+def schedule_plain_reduction(sch: Schedule, match: Match, target: Target) -> None:
     """Start each result before its sum, and run the results on all threads: legal for every reduction."""
+    facts = match.first
     loops = sch.get_loops(facts.rv)
     sch.decompose_reduction(facts.rv, loops[len(facts.spatial)])
     parallelize(sch, loops[:len(facts.spatial)], facts.points, target)

@@ -4,14 +4,16 @@ from __future__ import annotations
 import math
 
 from tilewright.rules.elementwise import constant_extent, parallelize, vectorize_last
-from tilewright.rules.kinds import BlockFacts
+from tilewright.rules.table import CPU, Match, every, rule
 from tilewright.schedule import Schedule
 from tilewright.support.target import Target
 
 
-def schedule_step(sch: Schedule, facts: BlockFacts, target: Target) -> None:
+@rule("step", priority=10, targets=CPU, matches=every("step"))
+def schedule_step(sch: Schedule, match: Match, target: Target) -> None:
     """Vectorise and parallelise the axes of a block other than that of the steps; a reduction accumulates vectors
     where neighbours in memory go to neighbouring results."""
+    facts = match.first
     loops = sch.get_loops(facts.rv)[1:]
     axes, reduced = loops[:len(facts.spatial) - 1], loops[len(facts.spatial) - 1:]
     points = math.prod(1024 if e is None else e for e in (*facts.spatial[1:], *facts.reduced))

@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from tilewright.rules.dot_product import DotProduct, choose_dot, dot_product
-from tilewright.rules.kinds import kernel_blocks
+from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import Schedule
 from tilewright.support.target import Target
 from tilewright.tir import (
@@ -48,23 +48,19 @@ from tilewright.tir import (
 _TYPES = ("int8", "int8", "int32")
 
 
-def shift_signed_operands(func: PrimFunc, target: Target) -> PrimFunc:
-    """func with each product of signed bytes that the target computes faster so rewritten as above."""
-    root = func.body
-    assert isinstance(root, BlockRealize)
-    if not any(b.dtype == "int8" for b in (*func.buffers, *root.block.alloc_buffers)):
-        return func
-    for facts in kernel_blocks(Schedule(func)):
-        product = dot_product(facts)
-        if product is None or product.types != _TYPES:
-            continue
-        row = choose_dot(product, target)
-        if row is not None and row.shifts:
-            func = _shifted(func, product)
-    return func
+def _matches(work: Work) -> Match | None:
+    """A product of signed bytes that the target computes faster when it is rewritten."""
+    product = dot_product(work.first)
+    if product is None or product.types != _TYPES:
+        return None
+    row = choose_dot(product, work.target)
+    return work.match(plan=product) if row is not None and row.shifts else None
 
 
-def _shifted(func: PrimFunc, product: DotProduct) -> PrimFunc:
+@rule("signed_product", phase="rewrite", priority=10, targets=CPU, matches=_matches)
+def shift_signed_operands(sch: Schedule, match: Match, target: Target) -> PrimFunc:
+    """Compute a product of signed bytes as one of unsigned bytes, and what that adds to it apart."""
+    func, product = sch.func, match.plan
     root = func.body
     assert isinstance(root, BlockRealize)
     new, buffers = _statements(product, {b.name for b in _names(func)})

@@ -1,4 +1,4 @@
-"""What the blocks of a kernel are: the facts by which a rule is chosen."""
+"""What the blocks of a function are: the facts by which rules match."""
 from __future__ import annotations
 
 import math
@@ -102,6 +102,11 @@ def facts_of(sch: Schedule, rv: BlockRV) -> BlockFacts:
         extents[v.iter_type == COMM_REDUCE].append(extent.value if isinstance(extent, IntImm) else None)
     loads = tuple(n for n in walk(block.body) if isinstance(n, Load))
     return BlockFacts(rv, block, tuple(extents[False]), tuple(extents[True]), loads)
+
+
+def is_local(sch: Schedule, facts: BlockFacts) -> bool:
+    """True when the block writes no buffer that is an argument of the function."""
+    return not any(facts.written is b for b in sch.func.buffers)
 
 
 def kernel_blocks(sch: Schedule) -> list[BlockFacts]:

@@ -1,4 +1,4 @@
-"""The schedule of a reduction to one element or a few: parts of it side by side, in vectors and on all threads.
+"""The schedule of a full reduction, to one element or a few: parts of it side by side, in vectors and on all threads.
 
 The parts are rfactored (Suriana, Adams and Kamil, Parallel associative reductions in Halide, CGO 2017). How many there
 are depends on the extents and the vector length only, so a result does not depend on the number of threads.
@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 
 from tilewright.rules.elementwise import PARALLEL_POINTS, VECTORS_IN_FLIGHT
-from tilewright.rules.kinds import BlockFacts
+from tilewright.rules.facts import BlockFacts
+from tilewright.rules.rows import shares_rows
+from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import Schedule
 from tilewright.schedule.analysis.reducers import reduction_of
 from tilewright.support import config
@@ -21,7 +23,7 @@ MOST_CHUNKS = 64                 # of the terms, for threads
 EXACT = ("max", "min", "bitand", "bitor", "bitxor", "and", "or")
 
 
-def is_total(facts: BlockFacts) -> bool:
+def is_full_reduction(facts: BlockFacts) -> bool:
     """True for a reduction of many terms to few results whose terms may be combined in any order: integers and
     extrema always, floating-point sums and products unless TILEWRIGHT_STRICT_MATH is set."""
     results = _results(facts)
@@ -48,12 +50,19 @@ def _terms_lie_together(facts: BlockFacts) -> bool:
                for x in facts.operands)
 
 
-def schedule_total(sch: Schedule, facts: BlockFacts, target: Target) -> None:
+def _matches(work: Work) -> Match | None:
+    fits = work.kind == "reduction" and is_full_reduction(work.first) and shares_rows(work) < 2
+    return work.match() if fits else None
+
+
+@rule("full_reduction", priority=90, targets=CPU, matches=_matches)
+def schedule_full_reduction(sch: Schedule, match: Match, target: Target) -> None:
     """Reduce vectors of parts in each chunk of the terms, then the chunks, then the lanes.
 
     Several loops become one, unless a product of symbolic extents would lie in the indices: then the first is cut into
     chunks, the last into vectors.
     """
+    facts = match.first
     loops = sch.get_loops(facts.rv)
     reduced = loops[len(facts.spatial):]
     if len(reduced) > 1 and None not in facts.reduced[1:]:

@@ -7,8 +7,8 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.rules import apply_rules
-from tilewright.rules.kinds import kernel_blocks
-from tilewright.rules.total import is_total
+from tilewright.rules.facts import kernel_blocks
+from tilewright.rules.full_reduction import is_full_reduction
 from tilewright.schedule import Schedule
 from tilewright.tir import For, walk
 
@@ -40,7 +40,7 @@ def loop_kinds(sch):
                                          ((2, 300, 77), (1, 2)), ((1, 1000), (1,)), ((8, 256), (1,))])
 def test_sums(shape, axes):
     func, out = reduced(shape, axes)
-    assert is_total(kernel_blocks(Schedule(func))[0])
+    assert is_full_reduction(kernel_blocks(Schedule(func))[0])
     sch = apply_rules(func, TARGET)
     assert any("_rf" in b for b in sch.block_names("main"))
     assert "vectorized" in loop_kinds(sch)
@@ -86,13 +86,13 @@ def test_the_number_of_threads_changes_no_bit():
 
 def test_strict_mathematics_keep_the_order(monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_STRICT_MATH", "1")
-    assert not is_total(kernel_blocks(Schedule(reduced((1000,), (0,))[0]))[0])
-    assert is_total(kernel_blocks(Schedule(reduced((1000,), (0,), te.max)[0]))[0])
+    assert not is_full_reduction(kernel_blocks(Schedule(reduced((1000,), (0,))[0]))[0])
+    assert is_full_reduction(kernel_blocks(Schedule(reduced((1000,), (0,), te.max)[0]))[0])
 
 
 @pytest.mark.parametrize("shape, axes", [((70, 300), (1,)), ((300, 3), (0,)), ((20,), (0,)), ((300, 2, 77), (0, 2))])
 def test_other_rules_keep_their_blocks(shape, axes):
-    assert not is_total(kernel_blocks(Schedule(reduced(shape, axes)[0]))[0])
+    assert not is_full_reduction(kernel_blocks(Schedule(reduced(shape, axes)[0]))[0])
 
 
 def test_the_trace_replays():
