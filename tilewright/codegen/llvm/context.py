@@ -77,7 +77,7 @@ class FunctionEmitter(FunctionBuilder):
             raise CodegenError(
                 with_hint(
                     f"{self.name}: a statement of type {type(s).__name__} has no machine code",
-                    "lower the function first: tilewright.lowering(func)",
+                    "lower the function first: tilewright.lowering.lower(func)",
                 )
             )
         self.time += 1

@@ -22,7 +22,7 @@ def flat_index(fn: FunctionEmitter, buffer: Buffer, indices: tuple[Expr, ...]) -
     raise CodegenError(
         with_hint(
             f"{fn.name}: {buffer.name} is accessed with {len(indices)} indices; machine code needs one",
-            "lower the function first: tilewright.lowering(func)",
+            "lower the function first: tilewright.lowering.lower(func)",
         )
     )
 
