@@ -67,7 +67,7 @@ RECIPES = [recipe(text) for text in re.split(r"^## ", PAGE, flags=re.MULTILINE)[
 
 
 def test_the_page_has_the_recipes():
-    titles = ["scalar operator", "law", "schedule primitive", "tensor intrinsic", "target", "pass"]
+    titles = ["scalar operator", "law", "schedule primitive", "tensor intrinsic", "target", "pass", "rule"]
     assert len(RECIPES) == len(titles)
     for found, title in zip(RECIPES, titles):
         assert title in found.title
@@ -77,7 +77,7 @@ def test_the_page_has_the_recipes():
 
 @pytest.mark.parametrize("found", RECIPES, ids=lambda r: r.title)
 def test_recipe(found, tmp_path):
-    for folder in ("tilewright", "tests/arith"):
+    for folder in ("tilewright", "tests/arith", "tests/rules"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for edit in found.edits:
         edit.apply(tmp_path)
