@@ -6,12 +6,13 @@ import re
 from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.casts import convert
 from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, constant_of, emits
-from tilewright.codegen.llvm.faults import leave_unless, readable
+from tilewright.codegen.llvm.faults import leave_unless
 from tilewright.codegen.llvm.formulas import elementary
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.memory import address, flat_index
 from tilewright.codegen.llvm.small_floats import round_small
 from tilewright.codegen.llvm.types import register_type, with_element
+from tilewright.codegen.messages import readable
 from tilewright.codegen.queries import loads_or_calls
 from tilewright.formulas import FUNCTIONS
 from tilewright.support.errors import CodegenError, with_hint

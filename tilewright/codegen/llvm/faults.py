@@ -13,11 +13,11 @@ from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.types import register_type
-from tilewright.codegen.queries import depends_on_data
+from tilewright.codegen.messages import dimension_message, escaped, message
+from tilewright.codegen.queries import checked_dimensions, depends_on_data
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Ramp, Var
-from tilewright.tir.node import Node, children, rewrite, walk
+from tilewright.tir.buffer import Buffer
+from tilewright.tir.expr import Expr
 
 TEXT_BYTES = 1024            # of a message with values, the end of the text included
 
@@ -56,8 +56,8 @@ def inside(fn: FunctionEmitter, buffer: Buffer, at: Expr, first: str, last: str 
         value, n = index(fn, i), index(fn, extent)
         within = fn.value(f"icmp ult i64 {value}, {n}")
         ok = fn.value(f"and i1 {ok}, {within}")
-        checks.append(Check(within, value, n, dimension_message(fn, buffer, i, extent)))
-    report_unless(fn, ok, message(fn, buffer, at), checks)
+        checks.append(Check(within, value, n, dimension_message(fn.name, buffer, i, extent)))
+    report_unless(fn, ok, message(fn.name, buffer, at), checks)
     return ok
 
 
@@ -79,19 +79,6 @@ class Check:
     message: str
 
 
-def checked_dimensions(at: Expr) -> list[tuple[Expr, Expr]]:
-    """(index, extent) of every `checked_index` in an index, inner ones first, those of nested loads left to these."""
-    found, stack = [], [at]
-    while stack:
-        e = stack.pop()
-        if isinstance(e, Call) and e.op == "checked_index":
-            found.append((e.args[0], e.args[1]))
-            stack.append(e.args[0])
-        elif not isinstance(e, Load):
-            stack.extend(c for c in children(e) if isinstance(c, Expr))
-    return found[::-1]
-
-
 def checked_lanes(fn: FunctionEmitter, buffer: Buffer, at: Expr, mask: str | None, lanes: int) -> str | None:
     """mask without the lanes whose index, taken from data, lies outside of the buffer; those are
     recorded as a fault.
@@ -106,14 +93,14 @@ def checked_lanes(fn: FunctionEmitter, buffer: Buffer, at: Expr, mask: str | Non
         value, n = _wide_lanes(fn, i, lanes), _wide_lanes(fn, extent, lanes)
         within = fn.value(f"icmp ult {wide} {value}, {n}")
         ok = fn.value(f"and {type_} {ok}, {within}")
-        dimensions.append((within, value, n, dimension_message(fn, buffer, i, extent)))
+        dimensions.append((within, value, n, dimension_message(fn.name, buffer, i, extent)))
     outside = fn.value(f"xor {type_} {ok}, splat (i1 true)")
     if mask is not None:
         outside = fn.value(f"and {type_} {outside}, {mask}")
         ok = fn.value(f"and {type_} {ok}, {mask}")
     clean = fn.value(f"xor i1 {any_of(fn, f'{type_} {outside}')}, true")
     checks = [_first_failure(fn, d, outside, lanes) for d in dimensions]
-    report_unless(fn, clean, message(fn, buffer, at), checks)
+    report_unless(fn, clean, message(fn.name, buffer, at), checks)
     return ok
 
 
@@ -145,24 +132,6 @@ def any_of(fn: FunctionEmitter, mask: str) -> str:
     lanes = mask.split(" ")[0][1:]
     bits = fn.value(f"bitcast {mask} to i{lanes}")
     return fn.value(f"icmp ne i{lanes} {bits}, 0")
-
-
-def dimension_message(fn: FunctionEmitter, buffer: Buffer, i: Expr, extent: Expr) -> str:
-    """A format for the value of the index and that of the extent."""
-    size = readable(extent)
-    value = "" if isinstance(size, IntImm) else " = %2$lld"
-    written = readable(i)
-    if not any(isinstance(n, (Var, Load)) for n in walk(written)):
-        start = f"{_escaped(fn.name)}: the index %1$lld"
-    elif dt.lanes_of(i.dtype) > 1:
-        start = _escaped(f"{fn.name}: in a vector from {written} on, the index ") + "%1$lld"
-    else:
-        start = _escaped(f"{fn.name}: the index {written}") + " = %1$lld"
-    return start + _escaped(f" of {buffer.name} is outside of its extent {size}") + value
-
-
-def _escaped(text: str) -> str:
-    return text.replace("%", "%%")
 
 
 def report_unless(fn: FunctionEmitter, ok: str, text: str, checks: Sequence[Check] = ()) -> None:
@@ -204,7 +173,7 @@ def free_memory(fn: FunctionEmitter, where: str) -> None:
 
 def _record_values(fn: FunctionEmitter, text: str, checks: Sequence[Check], done: str) -> None:
     """Format a message into `@NAME__fault_text`, unless there is a fault already; jumps to done."""
-    form, value, extent = fn.module.c_string(_escaped(text)), "0", "0"
+    form, value, extent = fn.module.c_string(escaped(text)), "0", "0"
     with fn.region():
         for c in reversed(checks):
             form = fn.value(f"select i1 {c.ok}, ptr {form}, ptr {fn.module.c_string(c.message)}")
@@ -220,41 +189,3 @@ def _record_values(fn: FunctionEmitter, text: str, checks: Sequence[Check], done
     fn.effect(f"call i32 (ptr, i64, ptr, ...) {symbol}(ptr {buffer}, i64 {TEXT_BYTES}, ptr {form}, i64 {value}, "
               f"i64 {extent})")
     fn.jump(done)
-
-
-def message(fn: FunctionEmitter, buffer: Buffer, at: Expr) -> str:
-    """The error that the caller sees."""
-    size = extents_text(buffer)
-    origin = ", taken from data," if any(isinstance(n, Load) for n in walk(at)) else ""
-    return f"{fn.name}: the index {readable(at)} of {buffer.name}{origin} is outside of its {size} elements"
-
-
-def extents_text(buffer: Buffer) -> str:
-    """The extents of a buffer for a message: `n x 16`."""
-    return " x ".join(str(e.value) if isinstance(e, IntImm) else str(readable(e)) for e in buffer.shape)
-
-
-def readable(e: Expr) -> Expr:
-    """An index of one lane as it was written, without widening: for messages, not for code."""
-    named: dict[str, Var] = {}
-
-    def step(n: Node) -> Node | None:
-        match n:
-            case Var():                           # the wide copy of a variable has its name
-                return named.setdefault(n.name, n)
-            case Cast() | Broadcast():
-                return n.value
-            case Ramp():
-                return n.base
-            case Call(op="checked_index"):
-                return n.args[0]
-            case IntImm():
-                return IntImm(n.value) if -2**31 <= n.value < 2**31 else None
-            case Binary(op="add", a=IntImm(value=0)):
-                return n.b
-            case Binary(op="add", b=IntImm(value=0)):
-                return n.a
-        return None
-    out = rewrite(e, step)
-    assert isinstance(out, Expr)
-    return out

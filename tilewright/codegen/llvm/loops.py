@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from tilewright.codegen.llvm.context import FunctionEmitter
-from tilewright.codegen.llvm.index import range_of_loop
 from tilewright.codegen.llvm.vectorizable import vectorizable
+from tilewright.codegen.ranges import range_of_loop
 from tilewright.tir.stmt import UNROLLED, For
 
 

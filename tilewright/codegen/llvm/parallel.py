@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.faults import leave
-from tilewright.codegen.llvm.index import index, range_of_loop
+from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.types import register_type
+from tilewright.codegen.ranges import range_of_loop
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, IntImm, Var

@@ -3,13 +3,15 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, annotation_flag, emits
-from tilewright.codegen.llvm.faults import extents_text, free_memory, no_fault, record_fault
-from tilewright.codegen.llvm.index import greatest, index, range_of_loop
+from tilewright.codegen.llvm.faults import free_memory, no_fault, record_fault
+from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.packed_calls import emit_call_packed
 from tilewright.codegen.llvm.parallel import emit_parallel
 from tilewright.codegen.llvm.types import memory_type
+from tilewright.codegen.messages import extents_text
 from tilewright.codegen.queries import depends_on_data
+from tilewright.codegen.ranges import greatest, range_of_loop
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from tilewright.codegen.llvm import memory
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, emits
 from tilewright.codegen.llvm.faults import checked_lanes, inside
-from tilewright.codegen.llvm.index import as_ramp, index
+from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.small_floats import to_memory
 from tilewright.codegen.llvm.types import memory_type, register_type, suffix
-from tilewright.codegen.queries import depends_on_data
+from tilewright.codegen.queries import as_ramp, depends_on_data
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
