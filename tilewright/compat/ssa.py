@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.tir import Allocate, For, LetStmt, PrimFunc, Var, map_children, substitute
-from tilewright.tir.symbols import fresh_copy
+from tilewright.tir import PrimFunc, Stmt, map_children
+from tilewright.tir.symbols import defined, fresh_copy
 
 
 def convert_ssa(func: PrimFunc) -> PrimFunc:
@@ -12,17 +12,10 @@ def convert_ssa(func: PrimFunc) -> PrimFunc:
     seen: set[Any] = {*func.params, *(b.data for b in func.buffers)}
 
     def visit(node: Any) -> Any:
-        if isinstance(node, Allocate) and node.buffer.data in seen:
-            node = fresh_copy(node)
-        elif isinstance(node, (For, LetStmt)):
-            var = node.loop_var if isinstance(node, For) else node.var
-            if var in seen:
-                new = Var(var.name, var.type)
-                changed = {"loop_var" if isinstance(node, For) else "var": new}
-                node = node.replace(body=substitute(node.body, {var: new}), **changed)
-        if isinstance(node, (For, LetStmt, Allocate)):
-            seen.add(node.loop_var if isinstance(node, For) else node.var if isinstance(node, LetStmt)
-                     else node.buffer.data)
+        if isinstance(node, Stmt):
+            if not seen.isdisjoint(defined(node)):
+                node = fresh_copy(node)
+            seen.update(defined(node))
         return map_children(node, visit)
 
     return func.with_body(visit(func.body))

@@ -19,6 +19,7 @@ from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, ORDERED, IterVar, Range
 from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, LetStmt, PrimFunc, Stmt, Store, loop, seq
+from tilewright.tir.symbols import free_vars
 from tilewright.tir.table import row_major_index, table_element
 
 TRUE = IntImm(1, "bool")
@@ -278,29 +279,6 @@ def _whole(buffer: Buffer) -> BufferRegion:
 
 def _free(lowering: _Lowering, nests: Iterable[Stmt]) -> list[Var]:
     """The variables that are no loop, no argument and no whole extent of an argument's shape."""
-    bound: set[int] = set()
-    for param, buffer in lowering.params:
-        if buffer is None:
-            bound.add(id(param))
-        else:
-            bound.update(id(d) for d in buffer.shape if isinstance(d, Var))
-    used: dict[int, Var] = {}
-
-    def use(node: Node) -> None:
-        for inner in walk(node):
-            if isinstance(inner, Var):
-                used.setdefault(id(inner), inner)
-            elif isinstance(inner, LetStmt):
-                bound.add(id(inner.var))
-    for nest in nests:
-        for inner in walk(nest):
-            loop_var = getattr(inner, "loop_var", None)
-            if loop_var is not None:
-                bound.add(id(loop_var))
-            if isinstance(inner, Block):
-                bound.update(id(iv.var) for iv in inner.iter_vars)
-        use(nest)
-    for buffer in lowering.buffers.values():
-        for d in buffer.shape:
-            use(d)
-    return [v for key, v in used.items() if key not in bound]
+    bound = {v for param, buffer in lowering.params for v in ([param] if buffer is None else buffer.shape)}
+    sizes = [d for buffer in lowering.buffers.values() for d in buffer.shape]
+    return [v for v in dict.fromkeys(v for part in (*nests, *sizes) for v in free_vars(part)) if v not in bound]

@@ -52,7 +52,7 @@ def match(pattern: Any, e: Any, found: Found, holes: Container[Var] = ()) -> boo
     if not isinstance(pattern, Node):
         return pattern == ANY or same(pattern, e)
     values = COMPARED[type(pattern)]
-    return type(pattern) is type(e) and values is not None and all(
+    return pattern is e if values is None else type(pattern) is type(e) and all(
         match(p, x, found, holes) for p, x in zip(values(pattern), values(e), strict=True))
 
 

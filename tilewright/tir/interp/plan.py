@@ -8,23 +8,14 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
+from tilewright.tir.accesses import effects
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call
 from tilewright.tir.interp.threads import is_thread_loop
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import Node, child_names, walk
-from tilewright.tir.stmt import (
-    PARALLEL,
-    THREAD_BINDING,
-    VECTORIZED,
-    Allocate,
-    Block,
-    BlockRealize,
-    For,
-    PrimFunc,
-    Stmt,
-    Store,
-)
+from tilewright.tir.stmt import PARALLEL, THREAD_BINDING, VECTORIZED, Allocate, Block, BlockRealize, For, PrimFunc, Stmt
+from tilewright.tir.structure import Effect
 
 CONCURRENT = (PARALLEL, VECTORIZED, THREAD_BINDING)
 
@@ -117,8 +108,8 @@ class _Planner:
             self.expressions(s.extent, loops)
             self.statement(s.body, (*loops, s))
             return
-        if isinstance(s, Store):
-            self.access(s.buffer, loops, True)
+        if effects(s) & Effect.WRITES:
+            self.access(s.buffer, loops, True)  # type: ignore[attr-defined]
         elif isinstance(s, Allocate):
             self.born[id(s.buffer.data)] = loops
             if s.buffer.scope.startswith("shared"):

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.tir import dtype as dt
 from tilewright.tir.accesses import Use, uses
-from tilewright.tir.buffer import BufferRegion
+from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.node import Node, sub_statements
 from tilewright.tir.results import wrong_return
@@ -17,7 +17,6 @@ from tilewright.tir.stmt import (
     Allocate,
     Block,
     BlockRealize,
-    Evaluate,
     For,
     IfThenElse,
     LetStmt,
@@ -27,6 +26,7 @@ from tilewright.tir.stmt import (
     Store,
     While,
 )
+from tilewright.tir.symbols import map_scoped
 from tilewright.tir.verify.expressions import ExpressionVerifier
 
 STAGES = ("block", "loop", "flat")
@@ -81,11 +81,30 @@ class _Verifier(ExpressionVerifier):
     # statements --------------------------------------------------------------------------------------------
     def stmt(self, s: Node) -> None:
         outer, self.here = self.here, s
-        rule = _STATEMENTS.get(type(s))
-        if rule is None:
+        if not isinstance(s, Stmt):
             self.fail(f"{type(s).__name__} is not a statement")
-        rule(self, s)
+        _STATEMENTS.get(type(s), _Verifier.other)(self, s)
         self.here = outer
+
+    def other(self, s: Node) -> None:
+        """A statement without a rule of its own: its parts, with what it defines where that holds."""
+        def part(x: Node) -> Node:
+            (self.stmt if isinstance(x, Stmt) else self.expr)(x)
+            return x
+
+        def define(x: Any) -> Any:
+            if isinstance(x, Buffer):
+                self.buffer(x)
+            self.define(x, type(s).__name__, s)
+            return x
+
+        def use(x: Any) -> Any:
+            (self.known if isinstance(x, Buffer) else self.expr)(x)
+            return x
+
+        before = dict(self.visible)
+        map_scoped(s, part, define, use)
+        self.visible = before
 
     def store(self, s: Store) -> None:
         self.expr(s.value)
@@ -111,20 +130,12 @@ class _Verifier(ExpressionVerifier):
         self.stmt(s.body)
         del self.visible[self.loops.pop()]
 
-    def condition(self, s: Any) -> None:
+    def conditional(self, s: Any) -> None:
         self.expr(s.condition)
         if s.condition.dtype != "bool":
             self.fail(f"the condition {s.condition} is {s.condition.dtype}")
-
-    def while_(self, s: While) -> None:
-        self.condition(s)
-        self.stmt(s.body)
-
-    def branch(self, s: IfThenElse) -> None:
-        self.condition(s)
-        self.stmt(s.then_case)
-        if s.else_case is not None:
-            self.stmt(s.else_case)
+        for below in sub_statements(s):
+            self.stmt(below)
 
     def let(self, s: LetStmt) -> None:
         self.expr(s.value)
@@ -238,12 +249,11 @@ class _Verifier(ExpressionVerifier):
 _STATEMENTS: dict[type, Callable[[_Verifier, Any], None]] = {
     Store: _Verifier.store,
     For: _Verifier.loop,
-    While: _Verifier.while_,
-    IfThenElse: _Verifier.branch,
+    While: _Verifier.conditional,
+    IfThenElse: _Verifier.conditional,
     LetStmt: _Verifier.let,
     Seq: _Verifier.sequence,
     Allocate: _Verifier.allocate,
     BlockRealize: _Verifier.realize,
     Block: _Verifier.block,
-    Evaluate: lambda v, s: v.expr(s.value),
 }
