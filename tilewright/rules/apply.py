@@ -30,11 +30,8 @@ class Decision:
 def apply_rules(func: PrimFunc, target: Target) -> Schedule:
     """A schedule of func (in block form, not scheduled yet) that is good on the target without tuning.
 
-    Elementwise blocks are inlined into their readers; a contraction or reduction is tiled together with the
-    elementwise block that reads it; a chain over common rows is computed a few rows at a time; anything else, and what
-    the steps of a scan compute, runs block after block. The primitives decide what is legal: where one refuses, a
-    simpler rule takes the block. A product of signed bytes may be rewritten as one of unsigned bytes first; the
-    schedule is then one of the function rewritten so.
+    Of the rules that match a block, with those behind it, the first takes it in which no primitive refuses. Rules that
+    rewrite functions come before: the schedule is then one of the function rewritten.
     Raises ArgumentError when loops of func have been scheduled already.
     """
     return Scheduling(func, target).finish().schedule

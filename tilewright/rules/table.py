@@ -39,7 +39,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Work:
-    """What is left to schedule: `blocks`, in program order, of which the next rule takes the first at least."""
+    """What is left to schedule: `blocks`, in program order, of which a rule takes the first and as many as it wants."""
     schedule: Schedule
     target: Target
     blocks: Sequence[BlockFacts]
@@ -50,13 +50,8 @@ class Work:
 
     @cached_property
     def kind(self) -> Kind:
-        """What the first block is.
-
-        - opaque: it has loops of its own, or several results.
-        - step: it is computed in every step of a scan.
-        - reduction: it has reduction axes.
-        - elementwise: anything else.
-        """
+        """What the first block is: opaque (with loops of its own, or several results), a step of a scan, a reduction,
+        or, being none of these, elementwise."""
         if self.first.is_opaque:
             return "opaque"
         if is_step(self.schedule, self.first.rv):
@@ -138,7 +133,7 @@ def rule(name: str, *, matches: Callable[[Work], Match | None], priority: int, w
 
 def remove(name: str) -> None:
     """Take a rule out of the table. Raises ArgumentError where there is none of the name."""
-    if name not in RULES:
+    if name not in [*RULES]:
         raise ArgumentError(with_hint(f"there is no rule {described(name)}", f"the rules are {', '.join(RULES)}"))
     del RULES[name]
 
@@ -171,7 +166,7 @@ def _check(new: Rule) -> None:
     def takes(f: object, *names: str) -> bool:
         try:
             return callable(f) and bool(inspect.signature(f).bind(*names))
-        except TypeError:
+        except (TypeError, ValueError):
             return False
 
     checks = {
