@@ -223,3 +223,24 @@ def test_a_copy_reads_what_has_been_written_also_where_loops_have_no_iterations(
     out = np.zeros(8, "int32")
     interp.run(sch.func, np.arange(8, dtype="int32"), out, 0)
     np.testing.assert_array_equal(out, np.arange(8))
+
+
+def test_a_copy_goes_as_far_as_the_loops_that_a_predicate_cuts():
+    """i * 2 + j < n with i, j below 1 and 2 is not all of n: only two elements are written, and copied."""
+    sch = Schedule(from_source("""
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "int32")
+    C = T.match_buffer(c, (n,), "int32")
+    for i, j in T.grid(1, 2):
+        with T.block("C"):
+            vi = T.axis.spatial(n, i * 2 + j)
+            T.where(i * 2 + j < n)
+            C[vi] = A[vi]
+"""))
+    sch.cache_write("C", 0, "local")
+    for n in (1, 2, 5):
+        out = np.full(n, 7, "int32")
+        interp.run(sch.func, np.arange(n, dtype="int32"), out)
+        np.testing.assert_array_equal(out, [0, 1, 7, 7, 7][:n])

@@ -1,8 +1,10 @@
 """Mixed-radix numbers of loop variables: how the loops around a block reach its iter vars."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
+from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear
 from tilewright.schedule.analysis.domains import Domains, Interval
 from tilewright.tir.arithmetic import binary, conjuncts
@@ -24,7 +26,7 @@ def reach(realize: BlockRealize, inner: Domains,
     """(the value of each iter var, the ranges of the variables in them) while the loops `inner` run.
 
     Loops that the predicate cuts to `digits < n`, digits a mixed-radix number of them, appear as one variable of
-    extent n when the values, and the bounds of other loops, use them in no other way.
+    extent n when they are known to reach n and the values, and the bounds of other loops, use them in no other way.
     """
     values, ranges = bindings(realize, lets), dict(inner)
     for part in conjuncts(substitute(realize.predicate, lets)):
@@ -38,21 +40,19 @@ def reach(realize: BlockRealize, inner: Domains,
         others = {v: (_with_number(low, digits, whole), _with_number(extent, digits, whole))
                   for v, (low, extent) in ranges.items() if v not in digits}
         left = [*changed.values(), *(e for d in others.values() for e in d)]
-        if is_number(digits, ranges) and not any(n in digits for e in left for n in walk(e)):
+        size = _smaller(binary("sub", part.b, offset), [ranges[v][1] for v in digits])  # type: ignore[index]
+        if size is not None and is_number(digits, ranges) and not any(n in digits for e in left for n in walk(e)):
             values = changed
-            size = _smaller(binary("sub", part.b, offset), [ranges[v][1] for v in digits])  # type: ignore[index]
             ranges = others | {whole: (IntImm(0, whole.dtype), size)}
     return values, ranges
 
 
-def _smaller(limit: Expr, extents: Sequence[Expr]) -> Expr:
-    """limit, or the product of extents when that is known to be less."""
-    product = 1
-    for extent in extents:
-        if not isinstance(extent, IntImm):
-            return limit
-        product *= extent.value
-    return IntImm(product, limit.dtype) if isinstance(limit, IntImm) and limit.value > product else limit
+def _smaller(limit: Expr, extents: Sequence[Expr]) -> Expr | None:
+    """The smaller one of limit and the product of extents; None where it is not known which that is."""
+    product = functools.reduce(lambda a, b: binary("mul", a, b), extents)
+    if isinstance(limit, IntImm) and isinstance(product, IntImm):
+        return limit if limit.value <= product.value else product
+    return limit if Analyzer().prove(binary("le", limit, product)) else None
 
 
 def is_number(digits: Mapping[Expr, int], ranges: Domains) -> bool:
