@@ -2,7 +2,8 @@
 
 Most of the table follows from the types of the fields:
 
-- A field that holds nodes is a *child*: it is evaluated or executed here. Traversals go there.
+- A field that holds nodes (`X`, `X | None` or `tuple[X, ...]`) is a *child*: it is evaluated or executed here, and
+  traversals go there.
 - A field that holds a `Var` or a `Buffer` is a *symbol*: the node uses what is defined elsewhere, or defines it.
 - All else is data: names, numbers, annotations.
 
@@ -12,8 +13,8 @@ The rest is said by a decorator of the class:
     @dataclass(slots=True, eq=False, repr=False)
     class For(Stmt):
 
-Traversals, substitution, structural equality, copies, free variables, accesses and the scopes of the verifier read the
-table, so that a new class is described once.
+Traversals, substitution, structural equality, copies, free variables, accesses and the verifier (for a statement that
+it has no rule for) read the table, so that a new class is described once.
 """
 from __future__ import annotations
 
