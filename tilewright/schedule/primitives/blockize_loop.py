@@ -21,7 +21,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.arithmetic import all_of, binary, conjuncts
 from tilewright.tir.buffer import BufferRegion
-from tilewright.tir.conversion import cast, is_const
+from tilewright.tir.conversion import cast
 from tilewright.tir.dtype import is_integer
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
@@ -285,11 +285,11 @@ class _Blockized:
                     f"the condition {part} of block {self.realize.block.name} cannot be told by the new block's axes",
                     self.realize)
             assert moved is not None
-            if is_const(moved, 1):                     # by the domains of the new axes: the loops have to keep to these
-                outer += [c for c in self._inside_domains if not any(c is o for o in outer)]
             inner.append(moved)
             if not reduces:
                 start.append(moved)
+        if inner:                                      # what kept the old axes in their domains does not keep the new ones
+            outer += [c for c in self._inside_domains if not any(structural_equal(c, o) for o in outer)]
         return all_of(*outer), all_of(*inner), all_of(*start)
 
     @functools.cached_property
