@@ -72,7 +72,7 @@ def main() -> None:
         kind, _, number = text.rpartition(":")
         if kind in MODULES:
             seed, module = int(number), MODULES[kind]
-            small, outcome = shrink(module, module.program(seed), check.TARGETS[seed % len(check.TARGETS)])
+            small, outcome = shrink(module, module.program(seed), check.target_of(seed))
             print(f"{text}: {outcome or 'no failure'}\n{module.describe(small) if outcome else ''}")
         else:
             minimise_schedule(int(number))
@@ -81,7 +81,7 @@ def main() -> None:
 def minimise_schedule(seed: int) -> None:
     """Print the fewest actions with which a tensor program still fails."""
     program = generate.program(seed)
-    target = check.TARGETS[seed % len(check.TARGETS)]
+    target = check.target_of(seed)
     actions = actions_of(seed)
     kind = failure(program, actions, target)
     print(f"seed {seed}: {kind or 'no failure'}")

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from .kinds.common import BACK_END
 from .kinds.table import SHARES, describe, kind_of
 from .pool import Drawn, check_programs
 from .schedules import FAVOURED, MOVES, PRIMITIVES
@@ -99,16 +100,18 @@ def run_programs(programs: Iterable[Drawn], jobs: int, limit: float, progress: b
 @click.option("--limit", default=120.0, show_default=True, help="Seconds for one program.")
 @click.option("--seconds", default=math.inf, help="Begin no more programs after so many seconds.")
 @click.option("--favour", default="", help="Primitives, by commas, that half of all moves of schedules are drawn from.")
+@click.option("--back-end", default="llvm", show_default=True, help="Kind of target on which programs run.")
 @click.option("--first", is_flag=True, help="Stop at the first failure.")
 @click.option("--details/--no-details", default=True, show_default=True,
               help="Print program and trace of each failure.")
 @click.option("--out", default="", help="File that receives the reports, one line of JSON each.")
 def main(programs: int, seed: int, kind: str | None, jobs: int, limit: float, seconds: float, favour: str,
-         first: bool, details: bool, out: str) -> None:
+         back_end: str, first: bool, details: bool, out: str) -> None:
     """Check random programs; exit status 1 when one is wrong."""
     unknown = [name for name in filter(None, favour.split(",")) if name not in (*PRIMITIVES, *MOVES)]
     if unknown:
         raise click.BadParameter(f"no schedule is drawn with {', '.join(unknown)}", param_hint="--favour")
+    os.environ[BACK_END] = back_end
     os.environ[FAVOURED] = favour                          # also for the processes that check programs
     start = time.time()
     seeds = range(seed, seed + programs)

@@ -7,7 +7,7 @@ from tilewright.support.registry import load
 from tilewright.support.target import Target
 
 # kind of target -> the folder whose BACK_END makes code for it, imported with the first such code
-BACK_ENDS = {"llvm": "tilewright.codegen.llvm"}
+BACK_ENDS = {"llvm": "tilewright.codegen.llvm", "c": "tilewright.codegen.c"}
 
 
 def back_end(target: Target) -> BackEnd:

@@ -49,6 +49,8 @@ class Rare:
 class Formula:
     """A function without effects: params, what is computed step by step, and the results.
 
+    No other formula has the same name, dtypes of params and dtypes of results, for one CPU.
+
     Its floating-point operations are exactly those that are written: a back end must not contract or reorder them.
     """
     name: str

@@ -21,7 +21,8 @@ def division(op: str, dtype: str, safe: bool, natural: bool) -> Formula:
         out = b.quotient(x, divisor, natural) if op.endswith("div") else b.remainder(x, divisor, natural)
     else:
         out = b.floor(op, x, divisor)
-    return b.formula(op, [x, y], out if by_zero is None else b.select(by_zero, b.n(0), out))
+    name = op + "_safe" * safe + "_natural" * natural
+    return b.formula(name, [x, y], out if by_zero is None else b.select(by_zero, b.n(0), out))
 
 
 @functools.lru_cache(256)

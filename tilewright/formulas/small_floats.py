@@ -16,8 +16,8 @@ def rounded(dtype: str) -> Formula:
     b, form = _builder(dtype)
     x = b.param("x")
     if form is None:
-        return b.formula("round", [x], b.unbits(b.iand(_rounded_bits(b, x), b.n(-65536))))
-    return b.formula("round", [x], _round_mantissa(b, x, form))
+        return b.formula(f"round_{dt.element_of(dtype)}", [x], b.unbits(b.iand(_rounded_bits(b, x), b.n(-65536))))
+    return b.formula(f"round_{dt.element_of(dtype)}", [x], _round_mantissa(b, x, form))
 
 
 @functools.lru_cache(64)
@@ -26,7 +26,8 @@ def widened(dtype: str) -> Formula:
     b, form = _builder(dtype)
     x = b.param("x", _stored(dtype))
     wide = b.cast(b.i, x)
-    return b.formula("widen", [x], b.unbits(b.shl(wide, 16)) if form is None else _widen(b, wide, form))
+    out = b.unbits(b.shl(wide, 16)) if form is None else _widen(b, wide, form)
+    return b.formula(f"widen_{dt.element_of(dtype)}", [x], out)
 
 
 @functools.lru_cache(64)
@@ -34,8 +35,8 @@ def narrowed(dtype: str) -> Formula:
     """The bits of a small float, as an unsigned integer of its size, of a float32 that has its precision."""
     b, form = _builder(dtype)
     x = b.param("x")
-    return b.formula("narrow", [x], b.cast(_stored(dtype), b.ushr(b.bits(x), 16) if form is None else
-                                           _narrow(b, x, form)))
+    bits = b.ushr(b.bits(x), 16) if form is None else _narrow(b, x, form)
+    return b.formula(f"narrow_{dt.element_of(dtype)}", [x], b.cast(_stored(dtype), bits))
 
 
 def _builder(dtype: str) -> tuple[Builder, SmallFloat | None]:

@@ -45,7 +45,7 @@ from tilewright.lowering.remove_no_ops import remove_no_ops
 from tilewright.lowering.serialize_loops import SERIALIZED, serialize_loops
 from tilewright.lowering.simplify import simplify
 from tilewright.lowering.software_pipeline import lower_software_pipelines
-from tilewright.lowering.split_lanes import split_lanes
+from tilewright.lowering.split_lanes import split_lanes, split_lanes_by_registers
 from tilewright.lowering.storage import hoist_allocations
 from tilewright.lowering.thread_loops import unify_thread_loops
 from tilewright.lowering.unroll import unroll
@@ -113,7 +113,11 @@ CPU: tuple[Pass, ...] = (
     Pass("unroll", unroll, "flat", use=OPTIONAL),
     Pass("remove_no_ops", remove_no_ops, "flat", BOTH, OFF),
 )
-LISTS: dict[str, tuple[Pass, ...]] = {"llvm": CPU}
+_BY_REGISTERS = Pass("split_lanes_by_registers", split_lanes_by_registers, "flat", takes_options=True)
+LISTS: dict[str, tuple[Pass, ...]] = {
+    "llvm": CPU,
+    "c": tuple(_BY_REGISTERS if p.name == "split_lanes" else p for p in CPU),
+}
 # Kinds that share a list. There is no code generation for them yet; their loops are lowered to be looked at.
 SHARED: dict[str, str] = {kind: "llvm" for kind in KINDS if kind not in LISTS}
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tilewright.rules.contraction import PARALLEL_FLOPS, choose_strips, panel_groups, registers
 from tilewright.rules.dot_packing import Operand, pack_columns, pack_rows, rows_together
 from tilewright.rules.facts import BlockFacts, facts_of
-from tilewright.rules.table import CPU, Match, Work, rule
+from tilewright.rules.table import Match, Work, rule
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.schedule.intrinsics import STEPS, DotIntrin, dot_intrinsics
 from tilewright.support import config
@@ -132,7 +132,7 @@ def _matches(work: Work) -> Match | None:
     return None if row is None else work.match(plan=(product, row))
 
 
-@rule("dot_product", priority=40, with_epilogue=80, targets=CPU, matches=_matches)
+@rule("dot_product", priority=40, with_epilogue=80, targets=("llvm",), matches=_matches)
 def schedule_dot_product(sch: Schedule, match: Match, target: Target) -> None:
     """Compute tiles of the product by dot product instructions, from packed operands; then the elementwise block that
     reads it (a copy is made when there is none)."""

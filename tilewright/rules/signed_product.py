@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from tilewright.rules.dot_product import DotProduct, choose_dot, dot_product
-from tilewright.rules.table import CPU, Match, Work, rule
+from tilewright.rules.table import Match, Work, rule
 from tilewright.schedule import Schedule
 from tilewright.support.target import Target
 from tilewright.tir import (
@@ -57,7 +57,7 @@ def _matches(work: Work) -> Match | None:
     return work.match(plan=product) if row is not None and row.shifts else None
 
 
-@rule("signed_product", phase="rewrite", priority=10, targets=CPU, matches=_matches)
+@rule("signed_product", phase="rewrite", priority=10, targets=("llvm",), matches=_matches)
 def shift_signed_operands(sch: Schedule, match: Match, target: Target) -> PrimFunc:
     """Compute a product of signed bytes as one of unsigned bytes, and what that adds to it apart."""
     func, product = sch.func, match.plan

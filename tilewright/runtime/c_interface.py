@@ -17,7 +17,7 @@ from tilewright.runtime.signature import Dim, Param, Signature, dim_text
 _TENSOR, _INT, _FLOAT, _POINTER = 7, 1, 3, 4    # type indices of a TVMFFIAny
 _C_TYPES = {"bool": "bool", "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t",
             "float8_e4m3fn": "uint8_t", "float8_e5m2": "uint8_t"}
-# of C and C++, and macros that compilers and the headers of C define; more by their form: `_is_reserved`
+# of C and C++, and macros that compilers and the headers of C define; more by their form: `is_reserved`
 _KEYWORDS = frozenset("""
     alignas alignof and and_eq asm atomic_cancel atomic_commit atomic_noexcept auto bitand bitor bool break case catch
     char class co_await co_return co_yield compl complex concept const const_cast consteval constexpr constinit continue
@@ -46,13 +46,13 @@ def c_names(signatures: Mapping[str, Signature]) -> dict[str, str]:
     out: dict[str, str] = {}
     for name in signatures:
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)
-        free = plain == name and not name[0].isdigit() and not name.startswith("_") and not _is_reserved(name) \
+        free = plain == name and not name[0].isdigit() and not name.startswith("_") and not is_reserved(name) \
             and name not in _LIBRARY and not any(hasattr(library, name) for library in _libraries())
         out[name] = _unused(plain if free else f"tilewright_{plain}", set(out.values()))
     return out
 
 
-def _is_reserved(name: str) -> bool:
+def is_reserved(name: str) -> bool:
     """True for a word of C or C++: a keyword, a name like `_Bool`, a type like `int64_t`, or a macro."""
     return name in _KEYWORDS or re.fullmatch(r"_[A-Z_]\w*|\w+_t|[A-Z][A-Z0-9_]+", name, re.ASCII) is not None
 
@@ -81,7 +81,7 @@ def _parameters(s: Signature) -> dict[str, str]:
     for name in (*(p.name for p in s.params), *s.symbols):
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)
         plain = f"_{plain}" if plain[:1].isdigit() else plain
-        out[name] = _unused(f"{plain}_" if _is_reserved(plain) else plain, set(out.values()))
+        out[name] = _unused(f"{plain}_" if is_reserved(plain) else plain, set(out.values()))
     return out
 
 

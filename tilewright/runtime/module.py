@@ -150,9 +150,11 @@ class Module(Viewed):
             raise TargetError(with_hint(message, "save it (m.save, m.export_library) and load it there"))
         return load_objects(self.objects)
 
-    def get_source(self, form: str = "ll") -> str:
-        """A readable form of the code: "ll" (LLVM IR), "s" (assembly), ... Raises ArgumentError for others."""
-        form = {"asm": "s", "": "ll"}.get(form, form) if isinstance(form, str) else form
+    def get_source(self, form: str = "") -> str:
+        """A readable form of the code: "ll" (LLVM IR), "s" (assembly), "c", "tir"; if none is named, what the target's
+        back end writes first. Raises ArgumentError for others.
+        """
+        form = {"asm": "s", "": next(iter(self._sources), "ll")}.get(form, form) if isinstance(form, str) else form
         if not isinstance(form, str) or form not in self._sources:
             raise ArgumentError(f"the module keeps no source {described(form)}; "
                                 f"it has {', '.join(self._sources) or 'none'}")

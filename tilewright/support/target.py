@@ -110,7 +110,7 @@ class Target:
     @property
     def is_host(self) -> bool:
         """True when code for this target runs in this process."""
-        return self.kind == "llvm" and platform_of(self.triple) == platform_of(host_cpu()[2])
+        return self.kind in ("llvm", "c") and platform_of(self.triple) == platform_of(host_cpu()[2])
 
     @property
     def attrs(self) -> dict[str, str | int]:

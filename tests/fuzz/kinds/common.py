@@ -1,6 +1,7 @@
 """What the checks of all kinds of programs share: runs, comparison, times."""
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -13,8 +14,14 @@ from tilewright.tir import interp
 
 TARGETS = ("llvm -opt-level=1", "llvm -opt-level=3", "llvm -opt-level=1 -mcpu=x86-64-v3", "llvm -opt-level=2",
            "llvm -opt-level=1 -mcpu=x86-64-v2")
+BACK_END = "FUZZ_BACK_END"                             # in the environment: a kind of target, else "llvm"
 GUARD = 64                                             # bytes before and after an array that must not change
 BUILD_LIMIT = 5.0                                      # seconds of one core for a build
+
+
+def target_of(seed: int) -> str:
+    """The target on which the program of a seed is run."""
+    return TARGETS[seed % len(TARGETS)].replace("llvm", os.environ.get(BACK_END) or "llvm", 1)
 
 
 class Wrong(Exception):

@@ -9,7 +9,7 @@ from types import ModuleType
 from .. import check
 from ..check import Report
 from . import blocks, gathers, integers, sizes
-from .common import TARGETS, Case, SlowBuild, Wrong
+from .common import Case, SlowBuild, Wrong, target_of
 
 SHARES = {"schedules": 20, "integers": 30, "blocks": 25, "gathers": 10, "sizes": 15}
 MODULES: dict[str, ModuleType] = {"integers": integers, "blocks": blocks, "gathers": gathers, "sizes": sizes}
@@ -24,7 +24,7 @@ def check_seed(kind: str, seed: int) -> Report:
     """The report of the program of a kind that a seed gives."""
     if kind == "schedules":
         return check.check_seed(seed)
-    module, case, report = MODULES[kind], Case(TARGETS[seed % len(TARGETS)]), Report(seed, program=kind, native=True)
+    module, case, report = MODULES[kind], Case(target_of(seed)), Report(seed, program=kind, native=True)
     start = time.perf_counter()
     try:
         module.check(module.program(seed), case)

@@ -288,7 +288,7 @@ class _Blockized:
             inner.append(moved)
             if not reduces:
                 start.append(moved)
-        if inner:                                      # what kept the old axes in their domains does not keep the new ones
+        if inner:                                  # what kept the old axes in their domains does not keep the new
             outer += [c for c in self._inside_domains if not any(structural_equal(c, o) for o in outer)]
         return all_of(*outer), all_of(*inner), all_of(*start)
 

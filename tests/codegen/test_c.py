@@ -1,0 +1,188 @@
+"""The back end for C: what it computes, what it refuses, and how its code looks."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from test_math import BOUND, FUNCTIONS, arguments, errors, exact
+
+import tilewright as tw
+from tests.fuzz.kinds.common import Case
+from tests.fuzz.kinds.table import MODULES
+from tilewright import te
+from tilewright.codegen.c import compile as c_compiler
+from tilewright.runtime import export
+from tilewright.script import from_source
+from tilewright.script import tir as T
+from tilewright.support.errors import CallError, CodegenError
+
+
+def elementwise(function, dtypes, n, vectorized=True):
+    args = [te.placeholder((n,), t, name=f"A{k}") for k, t in enumerate(dtypes)]
+    out = te.compute((n,), lambda i: function(*[a[i] for a in args]), name="B")
+    s = te.create_schedule(out.op)
+    if vectorized:
+        s[out].vectorize(s[out].split(out.op.axis[0], factor=8)[1])
+    return tw.build(s, [*args, out], target="c")
+
+
+@pytest.mark.parametrize("kind", MODULES)
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(kind, seed):
+    module = MODULES[kind]
+    module.check(module.program(seed), Case("c -opt-level=1"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, "fmod"])
+def test_elementary_functions(name, dtype):
+    xs = arguments(name, dtype, 100 if name == "erf" else 400)
+    xs = [x[:len(x) // 8 * 8] for x in xs]
+    f = elementwise(getattr(te, "power" if name == "pow" else name), [dtype] * len(xs), len(xs[0]))
+    out = np.empty_like(xs[0])
+    f(*xs, out)
+    error = errors(out, exact(name, xs))
+    worst = int(np.argmax(error))
+    assert error[worst] <= BOUND[name][dtype == "float64"], [float(x[worst]) for x in xs]
+
+
+SOURCE = '''
+@T.prim_func
+def scale(A: T.Buffer((n, 32), "float32"), B: T.Buffer((n, 32), "float32"), factor: T.float32):
+    for i in T.parallel(n):
+        for j in T.vectorized(32):
+            B[i, j] = A[i, j] * factor + T.float32(0.5)
+'''
+
+
+def test_the_code_is_what_one_would_write():
+    func = from_source(SOURCE.replace("(n, 32)", "(4, 32)").replace("parallel(n)", "serial(4)"))
+    text = tw.build(func, target="c -mcpu=x86-64-v3").get_source()
+    assert text == tw.build(func, target="c -mcpu=x86-64-v3").get_source("c")
+    assert """\
+static void scale__kernel(float *restrict A, float *restrict B, float factor) {
+    for (int64_t i = 0; i < 4; ++i) {
+        store_f32x8(B + i * 32, load_f32x8(A + i * 32) * splat_f32x8(factor) + splat_f32x8(0.5f));
+        store_f32x8(B + (i * 32 + 8), load_f32x8(A + (i * 32 + 8)) * splat_f32x8(factor) + splat_f32x8(0.5f));
+""" in text
+
+
+def test_the_text_is_the_same_in_every_process():
+    program = ("import tilewright as tw; from tilewright import te; import numpy as np\n"
+               "x = te.placeholder((8,), 'int32', name='X'); w = np.arange(5, dtype='float32')\n"
+               "y = te.compute((8,), lambda i: te.exp(te.constant(w)[te.maximum(te.minimum(x[i], 4), 0)]), name='Y')\n"
+               "print(tw.build(te.create_schedule(y.op), [x, y], target='c').get_source())")
+    texts = {subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, text=True,
+                            capture_output=True, check=True).stdout for seed in ("1", "2")}
+    assert len(texts) == 1 and "tw_exp" in texts.pop()
+
+
+def test_parallel_loops_and_symbolic_sizes():
+    func = from_source('''
+@T.prim_func
+def scale(a: T.handle, b: T.handle, factor: T.float32):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 32), "float32")
+    B = T.match_buffer(b, (n, 32), "float32")
+    for i in T.parallel(n):
+        for j in T.vectorized(32):
+            B[i, j] = A[i, j] * factor
+''')
+    f = tw.build(func, target="c")
+    for n in (0, 1, 7):
+        a = np.random.default_rng(n).normal(size=(n, 32)).astype("float32")
+        out = np.zeros_like(a)
+        f(a, out, 1.5)
+        np.testing.assert_array_equal(out, a * np.float32(1.5))
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_an_index_from_data_that_is_outside(vectorized):
+    x, at = te.placeholder((4, 8), name="X"), te.placeholder((16,), "int32", name="I")
+    y = te.compute((16,), lambda i: x[at[i], at[i]], name="Y")
+    s = te.create_schedule(y.op)
+    if vectorized:
+        s[y].vectorize(s[y].split(y.op.axis[0], factor=8)[1])
+    data, out = np.arange(32, dtype="float32").reshape(4, 8), np.zeros(16, "float32")
+    index = np.arange(16, dtype="int32") % 4
+    said = []
+    for target in ("c", "llvm"):
+        f = tw.build(s, [x, at, y], target=target)
+        f(data, index, out)
+        np.testing.assert_array_equal(out, data[index, index])
+        bad = index.copy()
+        bad[11] = 5
+        with pytest.raises(CallError) as caught:
+            f(data, bad, out)
+        said.append(str(caught.value).partition("\n")[0])
+        f(data, index, out)                                # the fault is gone
+    assert said[0] == said[1] and "5 of X is outside of its extent 4" in said[0]
+
+
+def test_an_assertion_in_a_parallel_loop():
+    func = from_source('''
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in T.parallel(8):
+        assert A[i] > 0, "not positive"
+        B[i] = A[i]
+''')
+    f, a, out = tw.build(func, target="c"), np.arange(1, 9, dtype="int32"), np.zeros(8, "int32")
+    f(a, out)
+    np.testing.assert_array_equal(out, a)
+    a[3] = -1
+    with pytest.raises(CallError, match="not positive"):
+        f(a, out)
+
+
+def test_results_and_calls_of_c_functions():
+    @T.prim_func
+    def main(x: T.float64, y: T.int32) -> T.float64:
+        T.func_attr({"global_symbol": "main"})
+        T.ret(T.call_extern("float64", "cbrt", x) + T.cast(y, "float64"))
+
+    assert tw.build(main, target="c")(27.0, 2) == 5.0
+
+
+def test_a_matrix_product_by_the_rules():
+    a, b = te.placeholder((70, 65), name="A"), te.placeholder((65, 90), name="B")
+    r = te.reduce_axis((0, 65), name="k")
+    f = tw.compile([a, b, te.compute((70, 90), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")], target="c")
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(70, 65)).astype("float32"), rng.normal(size=(65, 90)).astype("float32")
+    out = np.zeros((70, 90), "float32")
+    f(x, y, out)
+    np.testing.assert_allclose(out, x.astype("float64") @ y, rtol=1e-4, atol=1e-5)
+
+
+def test_an_exported_library_and_a_pickle(tmp_path):
+    f = elementwise(lambda x: te.tanh(x) * 2, ["float32"], 16)
+    f.export_library(str(tmp_path / "f.so"))
+    x = np.linspace(-3, 3, 16, dtype="float32")
+    for g in (f, tw.load_module(str(tmp_path / "f.so"))):
+        out = np.zeros_like(x)
+        g(x, out)
+        np.testing.assert_allclose(out, np.tanh(x.astype("f8")) * 2, rtol=1e-6)
+
+
+def test_what_has_no_form_in_c():
+    @T.prim_func
+    def main(A: T.Buffer((4,), "float32")):
+        T.evaluate(T.call_packed("print", A[0]))
+
+    with pytest.raises(CodegenError, match="call_packed has no form in C"):
+        tw.build(main, target="c")
+
+
+def test_without_a_compiler(monkeypatch):
+    def nothing(*_):
+        raise CodegenError("there is no C compiler to link for this")
+
+    monkeypatch.setattr(c_compiler, "linker", nothing)
+    monkeypatch.setattr(export, "linker", nothing)
+    monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
+    with pytest.raises(CodegenError, match="no C compiler"):
+        elementwise(lambda x: x + 1, ["float32"], 8)

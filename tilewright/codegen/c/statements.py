@@ -1,0 +1,232 @@
+"""Loops, conditions, allocations and sequences."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewright.codegen.c import helpers
+from tilewright.codegen.c.expressions import index
+from tilewright.codegen.c.printer import STATEMENTS, SUM, Printer, prints, within
+from tilewright.codegen.c.types import memory_type, value_type
+from tilewright.codegen.c.unit import c_string
+from tilewright.codegen.messages import extents_text
+from tilewright.codegen.queries import depends_on_data
+from tilewright.codegen.ranges import greatest, range_of_loop
+from tilewright.support.errors import CodegenError, with_hint
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.expr import Call, IntImm, Var
+from tilewright.tir.node import Node, walk
+from tilewright.tir.stmt import (
+    PARALLEL,
+    SERIAL,
+    THREAD_BINDING,
+    UNROLLED,
+    Allocate,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    Seq,
+    Store,
+    While,
+)
+
+STACK_BUFFER_BYTES = 16 << 10        # a larger buffer comes from tw_alloc
+STACK_FUNCTION_BYTES = 128 << 10     # so does every further one once a function's frame has this size
+
+
+@prints(STATEMENTS, Seq)
+def print_seq(p: Printer, s: Seq) -> None:
+    for stmt in s.stmts:
+        p.stmt(stmt)
+
+
+@prints(STATEMENTS, Evaluate)
+def print_evaluate(p: Printer, s: Evaluate) -> None:
+    if not isinstance(s.value, IntImm):
+        text = p.expr(s.value)
+        if text != "(void)0":
+            p.line(f"{text};")
+
+
+@prints(STATEMENTS, LetStmt)
+def print_let_stmt(p: Printer, s: LetStmt) -> None:
+    bound = greatest(p, s.value, wraps=True) if dt.is_integer(s.var.dtype) else None
+    if bound is not None:
+        p.natural[s.var] = bound
+    if depends_on_data(s.value, p.dependent):
+        p.dependent.add(s.var)
+    value = p.expr(s.value)
+    p.line(f"{p.unit.type(value_type(s.var.dtype))} {p.bind(s.var)} = {value};")
+    p.stmt(s.body)
+
+
+@prints(STATEMENTS, IfThenElse)
+def print_if(p: Printer, s: IfThenElse) -> None:
+    with p.block(f"if ({p.expr(s.condition)})", "}" if s.else_case is None else "} else {"):
+        p.stmt(s.then_case)
+    if s.else_case is not None:
+        p.indent += 1
+        p.stmt(s.else_case)
+        p.indent -= 1
+        p.line("}")
+
+
+@prints(STATEMENTS, While)
+def print_while(p: Printer, s: While) -> None:
+    """A loop that ends too once a fault is recorded: what a faulty access gives may never satisfy the condition."""
+    test = p.at(s.condition, 10)
+    if any(isinstance(n, LetStmt) or isinstance(n, Call) and n.op == "checked_index" or isinstance(n, (Load, Store)) and
+           any(depends_on_data(i, p.dependent) for i in n.indices) for n in walk(s)):
+        test += f" && __atomic_load_n(&{helpers.fault_of(p.unit, p.name)}, __ATOMIC_RELAXED) == NULL"
+    with p.block(f"while ({test})"):
+        p.stmt(s.body)
+
+
+@prints(STATEMENTS, For)
+def print_for(p: Printer, s: For) -> None:
+    if s.kind == THREAD_BINDING:
+        raise CodegenError(with_hint(f"{p.name}: loop {s.loop_var.name} is bound to {s.thread_tag}, which a CPU does "
+                                     "not have", "use parallel instead of bind, or build for a GPU target"))
+    if isinstance(s.extent, IntImm) and s.extent.value <= 0:
+        return
+    if s.kind == PARALLEL and p.parallel_depth == 0 and not (isinstance(s.extent, IntImm) and s.extent.value == 1):
+        _print_parallel(p, s)
+        return
+    first = index(p, s.min)
+    extent = index(p, s.extent)
+    end = extent.text if first.text == "0" else f"{within(first, SUM)} + {within(extent, SUM + 1)}"
+    _print_serial(p, s, first.text, end)
+
+
+def _print_serial(p: Printer, s: For, first: str, end: str) -> None:
+    p.natural.update(range_of_loop(p, s))
+    name = p.bind(s.loop_var, wide=True)
+    if s.kind == UNROLLED and isinstance(s.extent, IntImm) and s.extent.value <= 64:
+        p.line(f"#pragma GCC unroll {s.extent.value}")
+    with p.block(f"for (int64_t {name} = {first}; {name} < {end}; ++{name})"):
+        p.stmt(s.body)
+
+
+def used_variables(body: Node) -> Iterator[Var]:
+    """Every variable that body needs, in program order, with repetitions: those that it mentions, the addresses of
+    buffers, and what their extents depend on (indices that depend on data are compared with them).
+    """
+    for node in walk(body):
+        if isinstance(node, Var):
+            yield node
+        elif isinstance(node, (Load, Store)):
+            yield node.buffer.data
+            for extent in node.buffer.shape:
+                yield from (n for n in walk(extent) if isinstance(n, Var))
+
+
+def _print_parallel(p: Printer, s: For) -> None:
+    """`tw_parallel(body, environment, extent)`, with the values that the body uses in the environment.
+
+    Where the body may fail an assertion, it has the address of a flag too: a part that leaves sets it, and so the
+    function around leaves behind the loop.
+    """
+    captured = [v for v in dict.fromkeys(used_variables(s.body)) if v in p.names]
+    types = [_type_of(p, v) for v in captured]
+    name = f"{p.name}__part{p.parallel_count[0]}"
+    p.parallel_count[0] += 1
+    fails = any(isinstance(n, Call) and n.op == "Assert" for n in walk(s.body))
+    p.unit.declare("tw_parallel", "void tw_parallel(void (*part)(int64_t begin, int64_t end, void *environment), "
+                   "void *environment, int64_t extent);")
+    first = index(p, s.min).text
+    fields = [(t, p.names[v]) for t, v in zip(types, captured)]
+    fields += [("int64_t", "first_")] if first != "0" else []
+    fields += [("int32_t *", "left_")] if fails else []
+    _define_part(p, s, name, captured, fields)
+    values = [n for _, n in fields]
+    with p.block(""):
+        if first != "0":
+            p.line(f"int64_t first_ = {first};")
+        if fails:
+            p.line("int32_t flag_ = 0, *left_ = &flag_;")
+        p.line(f"struct {name} environment = {{{', '.join(values) or '0'}}};")
+        p.line(f"tw_parallel({name}, &environment, {index(p, s.extent).text});")
+        if fails:
+            with p.block("if (__atomic_load_n(left_, __ATOMIC_RELAXED))"):
+                if p.left is not None:
+                    p.line(f"__atomic_store_n({p.left}, 1, __ATOMIC_RELAXED);")
+                for where in reversed(p.held):
+                    p.line(f"tw_free({where});")
+                p.line("return;")
+
+
+def _type_of(p: Printer, v: Var) -> str:
+    if v in p.buffers:
+        return f"{memory_type(p.buffers[v].dtype)} *restrict "
+    return "int64_t" if v in p.wide else p.unit.type(value_type(v.dtype))
+
+
+def _define_part(p: Printer, s: For, name: str, captured: list[Var], fields: list[tuple[str, str]]) -> None:
+    body = Printer(p.unit, p.name)
+    body.parallel_depth, body.parallel_count = p.parallel_depth + 1, p.parallel_count
+    body.natural, body.dependent = dict(p.natural), set(p.dependent)
+    for own in ("begin", "end", "environment", "part", "first_", "left_"):
+        body.supply.fresh(own)
+    lines = []
+    for v, (type_, field) in zip(captured, fields):
+        own = body.bind(v, wide=v in p.wide)
+        if v in p.buffers:
+            body.buffers[v] = p.buffers[v]
+        lines.append(f"    {type_.rstrip()} {own} = part->{field};".replace("* restrict", "*restrict"))
+    names = [n for _, n in fields]
+    first = "part->first_ + " if "first_" in names else ""
+    body.left = "part->left_" if "left_" in names else None
+    _print_serial(body, s.replace(kind=SERIAL), f"{first}begin", f"{first}end")
+    members = "".join(f"    {t}{'' if t.endswith(' ') else ' '}{n};\n" for t, n in fields) or "    int none;\n"
+    p.unit.define(f"struct {name} {{\n{members}}};\n\n"
+                  f"static void {name}(int64_t begin, int64_t end, void *environment) {{\n"
+                  f"    const struct {name} *part = environment;\n" + "\n".join([*lines, *body.lines]) + "\n}")
+
+
+def constant_bytes(buffer: Buffer) -> int | None:
+    """Size of the buffer in bytes if its shape is constant."""
+    total = dt.bytes_of(buffer.dtype)
+    for extent in buffer.shape:
+        if not isinstance(extent, IntImm):
+            return None
+        total *= extent.value
+    return total
+
+
+@prints(STATEMENTS, Allocate)
+def print_allocate(p: Printer, s: Allocate) -> None:
+    """Small constant buffers live in the frame; the rest comes from tw_alloc."""
+    buffer, size = s.buffer, constant_bytes(s.buffer)
+    type_, name = memory_type(buffer.dtype), p.bind(buffer.data)
+    p.buffers[buffer.data] = buffer
+    if size is not None and size <= STACK_BUFFER_BYTES and p.stack_bytes + size <= STACK_FUNCTION_BYTES:
+        p.stack_bytes += size
+        p.line(f"{type_} {name}[{max(1, size // dt.bytes_of(buffer.dtype))}] __attribute__((aligned(64)));")
+        p.stmt(s.body)
+        return
+    p.unit.declare("tw_alloc", "void *tw_alloc(int64_t bytes);")
+    p.unit.declare("tw_free", "void tw_free(void *memory);")
+    p.line(f"{type_} *restrict {name} = tw_alloc({_bytes(p, buffer) if size is None else size});")
+    wanted = f"{p.name}: there is no memory for {buffer.name}, {extents_text(buffer)} elements of {buffer.dtype}"
+    with p.block(f"if ({name} == NULL)", "} else {"):
+        p.line(f"{helpers.record(p.unit)}(&{helpers.fault_of(p.unit, p.name)}, {c_string(wanted)});")
+    p.indent += 1
+    p.held.append(name)
+    p.stmt(s.body)
+    p.line(f"tw_free({p.held.pop()});")
+    p.indent -= 1
+    p.line("}")
+
+
+def _bytes(p: Printer, buffer: Buffer) -> str:
+    """Bytes of a buffer; more than 64 bits count, which tw_alloc refuses, become the most that they count."""
+    name = p.unit.helper("times", lambda: """\
+static int64_t times(int64_t size, int64_t extent) {
+    int64_t product;
+    return __builtin_mul_overflow(size, extent > 0 ? extent : 0, &product) ? INT64_MAX : product;
+}""")
+    total = str(dt.bytes_of(buffer.dtype))
+    for extent in buffer.shape:
+        total = f"{name}({total}, {index(p, extent).text})"
+    return total
