@@ -104,3 +104,19 @@ def test_llvm_copies_no_loops_of_a_function_with_many(kind):
     loops, kept = hints(150)
     assert kept == loops >= 150
     assert hints(5)[1] == 0
+
+
+def test_a_loop_whose_inner_loops_are_written_out_is_copied_as_an_innermost_one():
+    """A[...] = A[...] + 1 in loops of 16 and 2 steps is 32 copies; LLVM makes vectors of the loop around them."""
+    sizes = []
+    for inner in ("range(16)", "range(n)"):
+        func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4096,), "float32"), n: T.int32):
+    for i in range(n):
+        for j in {inner}:
+            for k in range(2):
+                A[i * 32 + j * 2 + k] = A[i * 32 + j * 2 + k] + T.float32(1)
+""")
+        sizes.append(code_size(func.body))
+    assert sizes[0] > 8 * sizes[1]

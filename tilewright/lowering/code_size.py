@@ -38,17 +38,24 @@ def _sizes(stmt: Stmt) -> tuple[int, int]:
     below = [_sizes(s) for s in children(stmt) if isinstance(s, Stmt)]
     plain, copied = sum(p for p, _ in below), sum(c for _, c in below)
     if isinstance(stmt, For) and stmt.kind in (SERIAL, PARALLEL):   # a thread's part of a parallel one too
-        if stmt.kind == SERIAL and isinstance(stmt.extent, IntImm) and stmt.extent.value * plain <= WRITTEN_OUT:
-            plain, copied = plain * stmt.extent.value, copied * stmt.extent.value
+        if _is_written_out(stmt, plain):
+            plain, copied = plain * stmt.extent.value, copied * stmt.extent.value  # type: ignore[attr-defined]
         elif _is_copied(stmt.body):
             copied = COPIES * (CHECKS + copied)
     return own + plain, own + copied
 
 
+def _is_written_out(loop: For, size: int) -> bool:
+    """True for a loop, whose body has the size, that LLVM writes out iteration by iteration."""
+    return loop.kind == SERIAL and isinstance(loop.extent, IntImm) and loop.extent.value * size <= WRITTEN_OUT
+
+
 def _is_copied(body: Stmt) -> bool:
-    """True for the body of an innermost loop over scalars: LLVM unrolls it, and makes vectors of it."""
-    return not any(isinstance(s, (For, While)) or isinstance(s, Store) and dt.lanes_of(s.value.dtype) > 1
-                   for s in statements(body))
+    """True for the body of an innermost loop over scalars, also of one whose inner loops LLVM writes out: LLVM unrolls it,
+    and makes vectors of it.
+    """
+    return not any(isinstance(s, While) or isinstance(s, Store) and dt.lanes_of(s.value.dtype) > 1 or
+                   isinstance(s, For) and not _is_written_out(s, _sizes(s.body)[0]) for s in statements(body))
 
 
 def _size(node: Node) -> int:
