@@ -287,6 +287,12 @@ def executor_cuda():
     Executor([layer()[2]], target="cuda")
 
 
+@wrong("`Executor([loss], target=\"c\")`",
+       r"the step of a graph has no code for 'c'")
+def executor_c():
+    Executor([layer()[2]], target="c")
+
+
 @wrong("`executor.memory` before the first run",
        r"the executor has not run yet")
 def memory_before_run():
