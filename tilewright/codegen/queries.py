@@ -3,8 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Load
+from tilewright.tir.dtype import SMALL_FLOATS
 from tilewright.tir.expr import Binary, Broadcast, Call, Expr, FloatImm, IntImm, Ramp, Var
 from tilewright.tir.node import children, walk
 
@@ -73,3 +75,9 @@ def checked_dimensions(at: Expr) -> list[tuple[Expr, Expr]]:
         elif not isinstance(e, Load):
             stack.extend(c for c in children(e) if isinstance(c, Expr))
     return found[::-1]
+
+
+def compute_dtype(dtype: str) -> str:
+    """The dtype in which values of dtype are held in registers: float32 for those of 16 and 8 bits."""
+    element, lanes = dt.parse(dtype)
+    return dt.with_lanes("float32", lanes) if element in SMALL_FLOATS else dtype

@@ -51,8 +51,8 @@ def _is_written_out(loop: For, size: int) -> bool:
 
 
 def _is_copied(body: Stmt) -> bool:
-    """True for the body of an innermost loop over scalars, also of one whose inner loops LLVM writes out: LLVM unrolls it,
-    and makes vectors of it.
+    """True for the body of an innermost loop over scalars, also of one whose inner loops LLVM writes out: LLVM unrolls
+    it, and makes vectors of it.
     """
     return not any(isinstance(s, While) or isinstance(s, Store) and dt.lanes_of(s.value.dtype) > 1 or
                    isinstance(s, For) and not _is_written_out(s, _sizes(s.body)[0]) for s in statements(body))

@@ -20,10 +20,10 @@ from tilewright.codegen.c.printer import (
     prints,
     within,
 )
-from tilewright.codegen.c.types import compute_dtype, stored_dtype, value_type
+from tilewright.codegen.c.types import stored_dtype, value_type
 from tilewright.codegen.c.unit import c_string
 from tilewright.codegen.messages import readable
-from tilewright.codegen.queries import loads_or_calls
+from tilewright.codegen.queries import compute_dtype, loads_or_calls
 from tilewright.formulas import FUNCTIONS
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt

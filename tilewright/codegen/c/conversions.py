@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from tilewright.codegen.c.formulas import apply
 from tilewright.codegen.c.printer import EXPRESSIONS, UNARY, Printer, Text, call, prints, within
-from tilewright.codegen.c.types import compute_dtype, stored_dtype, value_type
+from tilewright.codegen.c.types import stored_dtype, value_type
+from tilewright.codegen.queries import compute_dtype
 from tilewright.formulas.conversions import double_to_odd, integer_to_double, saturating
 from tilewright.formulas.small_floats import narrowed, rounded, widened
 from tilewright.support.errors import CodegenError

@@ -24,9 +24,9 @@ from tilewright.codegen.c.printer import (
     prints,
     within,
 )
-from tilewright.codegen.c.types import compute_dtype, float_literal, integer_literal, value_type
+from tilewright.codegen.c.types import float_literal, integer_literal, value_type
 from tilewright.codegen.c.unit import c_string
-from tilewright.codegen.queries import depends_on_data
+from tilewright.codegen.queries import compute_dtype, depends_on_data
 from tilewright.codegen.ranges import natural, natural_value
 from tilewright.formulas.integers import division, shift
 from tilewright.formulas.remainder import floor_division

@@ -1,8 +1,7 @@
 """Loops, conditions, allocations and sequences."""
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from tilewright.codegen.bodies import constant_bytes, in_frame, may_fault, used_variables
 from tilewright.codegen.c import helpers
 from tilewright.codegen.c.expressions import index
 from tilewright.codegen.c.printer import STATEMENTS, SUM, Printer, prints, within
@@ -13,9 +12,9 @@ from tilewright.codegen.queries import depends_on_data
 from tilewright.codegen.ranges import greatest, range_of_loop
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Call, IntImm, Var
-from tilewright.tir.node import Node, walk
+from tilewright.tir.node import walk
 from tilewright.tir.stmt import (
     PARALLEL,
     SERIAL,
@@ -27,12 +26,8 @@ from tilewright.tir.stmt import (
     IfThenElse,
     LetStmt,
     Seq,
-    Store,
     While,
 )
-
-STACK_BUFFER_BYTES = 16 << 10        # a larger buffer comes from tw_alloc
-STACK_FUNCTION_BYTES = 128 << 10     # so does every further one once a function's frame has this size
 
 
 @prints(STATEMENTS, Seq)
@@ -76,8 +71,7 @@ def print_if(p: Printer, s: IfThenElse) -> None:
 def print_while(p: Printer, s: While) -> None:
     """A loop that ends too once a fault is recorded: what a faulty access gives may never satisfy the condition."""
     test = p.at(s.condition, 10)
-    if any(isinstance(n, LetStmt) or isinstance(n, Call) and n.op == "checked_index" or isinstance(n, (Load, Store)) and
-           any(depends_on_data(i, p.dependent) for i in n.indices) for n in walk(s)):
+    if may_fault(s, p.dependent):
         test += f" && __atomic_load_n(&{helpers.fault_of(p.unit, p.name)}, __ATOMIC_RELAXED) == NULL"
     with p.block(f"while ({test})"):
         p.stmt(s.body)
@@ -106,19 +100,6 @@ def _print_serial(p: Printer, s: For, first: str, end: str) -> None:
         p.line(f"#pragma GCC unroll {s.extent.value}")
     with p.block(f"for (int64_t {name} = {first}; {name} < {end}; ++{name})"):
         p.stmt(s.body)
-
-
-def used_variables(body: Node) -> Iterator[Var]:
-    """Every variable that body needs, in program order, with repetitions: those that it mentions, the addresses of
-    buffers, and what their extents depend on (indices that depend on data are compared with them).
-    """
-    for node in walk(body):
-        if isinstance(node, Var):
-            yield node
-        elif isinstance(node, (Load, Store)):
-            yield node.buffer.data
-            for extent in node.buffer.shape:
-                yield from (n for n in walk(extent) if isinstance(n, Var))
 
 
 def _print_parallel(p: Printer, s: For) -> None:
@@ -184,23 +165,13 @@ def _define_part(p: Printer, s: For, name: str, captured: list[Var], fields: lis
                   f"    const struct {name} *part = environment;\n" + "\n".join([*lines, *body.lines]) + "\n}")
 
 
-def constant_bytes(buffer: Buffer) -> int | None:
-    """Size of the buffer in bytes if its shape is constant."""
-    total = dt.bytes_of(buffer.dtype)
-    for extent in buffer.shape:
-        if not isinstance(extent, IntImm):
-            return None
-        total *= extent.value
-    return total
-
-
 @prints(STATEMENTS, Allocate)
 def print_allocate(p: Printer, s: Allocate) -> None:
     """Small constant buffers live in the frame; the rest comes from tw_alloc."""
     buffer, size = s.buffer, constant_bytes(s.buffer)
     type_, name = memory_type(buffer.dtype), p.bind(buffer.data)
     p.buffers[buffer.data] = buffer
-    if size is not None and size <= STACK_BUFFER_BYTES and p.stack_bytes + size <= STACK_FUNCTION_BYTES:
+    if size is not None and in_frame(size, p.stack_bytes):
         p.stack_bytes += size
         p.line(f"{type_} {name}[{max(1, size // dt.bytes_of(buffer.dtype))}] __attribute__((aligned(64)));")
         p.stmt(s.body)

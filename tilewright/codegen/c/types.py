@@ -4,17 +4,12 @@ from __future__ import annotations
 import functools
 import math
 
+from tilewright.codegen.queries import compute_dtype
 from tilewright.tir import dtype as dt
 from tilewright.tir.dtype import SMALL_FLOATS
 
 _SCALARS = {"bool": "bool", "float32": "float", "float64": "double", "handle": "void *"}
 _LETTERS = {"float32": "f32", "float64": "f64", "bool": "i32"}
-
-
-def compute_dtype(dtype: str) -> str:
-    """The dtype in which values of dtype are held: float32 for those of 16 and 8 bits."""
-    element, lanes = dt.parse(dtype)
-    return dt.with_lanes("float32", lanes) if element in SMALL_FLOATS else dtype
 
 
 @functools.cache

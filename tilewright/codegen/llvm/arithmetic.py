@@ -5,8 +5,8 @@ from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, consta
 from tilewright.codegen.llvm.formulas import inline
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.small_floats import round_small
-from tilewright.codegen.llvm.types import compute_dtype, register_type
-from tilewright.codegen.queries import depends_on_data, is_pure_index, loads_or_calls
+from tilewright.codegen.llvm.types import register_type
+from tilewright.codegen.queries import compute_dtype, depends_on_data, is_pure_index, loads_or_calls
 from tilewright.codegen.ranges import natural_value
 from tilewright.formulas.integers import division, shift
 from tilewright.formulas.remainder import floor_division

@@ -4,7 +4,8 @@ from __future__ import annotations
 from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, emits
 from tilewright.codegen.llvm.formulas import inline
 from tilewright.codegen.llvm.small_floats import round_small
-from tilewright.codegen.llvm.types import compute_dtype, register_type, with_element, with_zero
+from tilewright.codegen.llvm.types import register_type, with_element, with_zero
+from tilewright.codegen.queries import compute_dtype
 from tilewright.formulas.conversions import double_to_odd, integer_to_double, saturating
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt

@@ -1,8 +1,7 @@
 """Parallel loops: the body becomes a function that the thread pool calls with ranges of iterations."""
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from tilewright.codegen.bodies import used_variables
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.faults import leave
@@ -11,10 +10,10 @@ from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.types import register_type
 from tilewright.codegen.ranges import range_of_loop
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Call, IntImm, Var
-from tilewright.tir.node import Node, walk
-from tilewright.tir.stmt import SERIAL, For, Store
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import SERIAL, For
 
 
 def pointer_attributes(buffer: Buffer | None, noalias: bool) -> str:
@@ -31,19 +30,6 @@ def pointer_attributes(buffer: Buffer | None, noalias: bool) -> str:
     if size > 0 and not buffer.strides:
         parts.append(f"dereferenceable({size})")
     return " ".join(parts)
-
-
-def used_variables(body: Node) -> Iterator[Var]:
-    """Every variable that body needs, in program order, with repetitions: those that it mentions, the addresses of
-    buffers, and what their extents depend on (indices that depend on data are compared with them).
-    """
-    for node in walk(body):
-        if isinstance(node, Var):
-            yield node
-        elif isinstance(node, (Load, Store)):
-            yield node.buffer.data
-            for extent in node.buffer.shape:
-                yield from (n for n in walk(extent) if isinstance(n, Var))
 
 
 def emit_parallel(fn: FunctionEmitter, s: For) -> None:

@@ -1,6 +1,7 @@
 """Loops, conditions, allocations and sequences."""
 from __future__ import annotations
 
+from tilewright.codegen.bodies import constant_bytes, in_frame, may_fault
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, annotation_flag, emits
 from tilewright.codegen.llvm.faults import free_memory, no_fault, record_fault
@@ -14,9 +15,8 @@ from tilewright.codegen.queries import depends_on_data
 from tilewright.codegen.ranges import greatest, range_of_loop
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer, Load
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Binary, Call, Expr, IntImm
-from tilewright.tir.node import walk
 from tilewright.tir.stmt import (
     PARALLEL,
     THREAD_BINDING,
@@ -26,12 +26,8 @@ from tilewright.tir.stmt import (
     IfThenElse,
     LetStmt,
     Seq,
-    Store,
     While,
 )
-
-STACK_BUFFER_BYTES = 16 << 10        # a larger buffer comes from tw_alloc
-STACK_FUNCTION_BYTES = 128 << 10     # so does every further one once a function's frame has this size
 
 
 @emits(STATEMENTS, Seq)
@@ -94,16 +90,6 @@ def _is_likely(condition: Expr) -> bool:
     )
 
 
-def _may_fault(fn: FunctionEmitter, s: While) -> bool:
-    """True when something in the loop is checked while it runs."""
-    for n in walk(s):
-        if isinstance(n, LetStmt) or isinstance(n, Call) and n.op in ("call_packed", "checked_index"):
-            return True
-        if isinstance(n, (Load, Store)) and any(depends_on_data(i, fn.dependent) for i in n.indices):
-            return True
-    return False
-
-
 @emits(STATEMENTS, While)
 def emit_while(fn: FunctionEmitter, s: While) -> None:
     """A loop that ends too once a fault is recorded: what a faulty access gives may never satisfy the condition."""
@@ -112,7 +98,7 @@ def emit_while(fn: FunctionEmitter, s: While) -> None:
     fn.start(test)
     with fn.region():
         goes_on = fn.expr(s.condition)
-        if _may_fault(fn, s):
+        if may_fault(s, fn.dependent):
             goes_on = fn.value(f"and i1 {goes_on}, {no_fault(fn)}")
         fn.branch(goes_on, body, done)
         fn.start(body)
@@ -162,22 +148,12 @@ def _sum(fn: FunctionEmitter, first: str, extent: str) -> str:
     return fn.value(f"add nsw i64 {first}, {extent}")
 
 
-def constant_bytes(buffer: Buffer) -> int | None:
-    """Size of the buffer in bytes if its shape is constant."""
-    total = dt.bytes_of(buffer.dtype)
-    for extent in buffer.shape:
-        if not isinstance(extent, IntImm):
-            return None
-        total *= extent.value
-    return total
-
-
 @emits(STATEMENTS, Allocate)
 def emit_allocate(fn: FunctionEmitter, s: Allocate) -> None:
     """Small constant buffers live in the frame, where LLVM promotes them; the rest comes from tw_alloc."""
     buffer = s.buffer
     size = constant_bytes(buffer)
-    if size is not None and size <= STACK_BUFFER_BYTES and fn.stack_bytes + size <= STACK_FUNCTION_BYTES:
+    if size is not None and in_frame(size, fn.stack_bytes):
         fn.stack_bytes += size
         count = max(1, size // dt.bytes_of(buffer.dtype))
         fn.pointers[buffer.data] = fn.alloca(f"[{count} x {memory_type(buffer.dtype)}], align 64")

@@ -38,12 +38,6 @@ def register_type(dtype: str) -> str:
     return _vector(_REGISTER.get(element) or f"i{dt.bits_of(element)}", lanes)
 
 
-def compute_dtype(dtype: str) -> str:
-    """The dtype in which values of dtype are held in registers: float32 for those of 16 and 8 bits."""
-    element, lanes = dt.parse(dtype)
-    return dt.with_lanes("float32", lanes) if element in SMALL_FLOATS else dtype
-
-
 @functools.cache
 def memory_type(dtype: str) -> str:
     """LLVM type of dtype in memory: i8 for bool, an integer for the floats of 16 and 8 bits."""
