@@ -1,13 +1,15 @@
 """Questions about expressions that code generation asks for every access."""
 from __future__ import annotations
 
+import re
 from collections.abc import Container
 
+from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Load
 from tilewright.tir.dtype import SMALL_FLOATS
-from tilewright.tir.expr import Binary, Broadcast, Call, Expr, FloatImm, IntImm, Ramp, Var
+from tilewright.tir.expr import Binary, Broadcast, Call, Expr, FloatImm, IntImm, Ramp, StringImm, Var
 from tilewright.tir.node import children, walk
 
 _SUMS = ("add", "sub", "mul")
@@ -81,3 +83,19 @@ def compute_dtype(dtype: str) -> str:
     """The dtype in which values of dtype are held in registers: float32 for those of 16 and 8 bits."""
     element, lanes = dt.parse(dtype)
     return dt.with_lanes("float32", lanes) if element in SMALL_FLOATS else dtype
+
+
+_SYMBOL = re.compile(r"[A-Za-z_$.][A-Za-z0-9_$.]*")
+
+
+def c_function(function: str, e: Call) -> tuple[str, tuple[Expr, ...]]:
+    """(symbol, arguments) of a call_extern. Raises CodegenError for what C has no name or no type for."""
+    if not e.args or not isinstance(e.args[0], StringImm):
+        raise CodegenError(f"{function}: call_extern takes the symbol as its first argument")
+    symbol, arguments = e.args[0].value, e.args[1:]
+    if not _SYMBOL.fullmatch(symbol):
+        raise CodegenError(f"{function}: call_extern: {symbol!r} is not the name of a C function")
+    for a in (e, *arguments):
+        if a.dtype in SMALL_FLOATS or dt.lanes_of(a.dtype) > 1:
+            raise CodegenError(f"{function}: {symbol}: {a.dtype} cannot be passed to a C function")
+    return symbol, arguments

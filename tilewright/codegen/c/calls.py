@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 
 from tilewright.codegen.c import helpers
 from tilewright.codegen.c.conversions import condition, convert, from_memory, round_small, to_memory
@@ -23,14 +22,14 @@ from tilewright.codegen.c.printer import (
 from tilewright.codegen.c.types import stored_dtype, value_type
 from tilewright.codegen.c.unit import c_string
 from tilewright.codegen.messages import readable
-from tilewright.codegen.queries import compute_dtype, loads_or_calls
+from tilewright.codegen.queries import c_function, compute_dtype, loads_or_calls
 from tilewright.formulas import FUNCTIONS
 from tilewright.support.errors import CodegenError, with_hint
+from tilewright.support.names import identifier
 from tilewright.tir import dtype as dt
 from tilewright.tir.assertion import failure
 from tilewright.tir.buffer import Load
 from tilewright.tir.conversion import cast
-from tilewright.tir.dtype import SMALL_FLOATS
 from tilewright.tir.expansion import expanded
 from tilewright.tir.expr import Call, Expr, StringImm
 from tilewright.tir.ops import INTRINSICS
@@ -39,7 +38,6 @@ from tilewright.tir.table import array_of
 # functions of <math.h> that compute the rows, of one operand or two
 _LIBRARY = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint", "nearbyint": "rint",
             "copysign": "copysign", "fma": "fma", "fmod": "fmod"}
-_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @prints(EXPRESSIONS, Call)
@@ -255,18 +253,11 @@ def _address_of(p: Printer, outer: Call, e: Expr) -> str:
 @prints(CALLS, "call_extern")
 def print_extern(p: Printer, e: Call) -> Text:
     """A C function: arguments by their dtypes, floats of 16 and 8 bits are refused, the result e.dtype."""
-    if not e.args or not isinstance(e.args[0], StringImm):
-        raise CodegenError(f"{p.name}: call_extern takes the symbol as its first argument")
-    symbol, arguments = e.args[0].value, e.args[1:]
-    if not _SYMBOL.fullmatch(symbol):
-        raise CodegenError(f"{p.name}: call_extern: {symbol!r} is not the name of a C function")
-    for a in (e, *arguments):
-        if a.dtype in SMALL_FLOATS or dt.lanes_of(a.dtype) > 1:
-            raise CodegenError(f"{p.name}: {symbol}: {a.dtype} cannot be passed to a C function")
-    types = [value_type(a.dtype) for a in arguments]
-    wanted = f"{value_type(e.dtype)} tilewright_{symbol}({', '.join(types) or 'void'}) __asm__(\"{symbol}\");"
+    symbol, arguments = c_function(p.name, e)
+    types, name = [value_type(a.dtype) for a in arguments], f"c_{identifier(symbol)}"
+    wanted = f"{value_type(e.dtype)} {name}({', '.join(types) or 'void'}) __asm__(\"{symbol}\");"
     known = p.unit.declared(symbol)
     if known is not None and known != wanted:
         raise CodegenError(f"{p.name}: {symbol} is called as `{wanted}` and elsewhere as `{known}`")
     p.unit.declare(symbol, wanted)
-    return call(f"tilewright_{symbol}", *[f"({t}){p.at(a, UNARY)}" for t, a in zip(types, arguments)])
+    return call(name, *[f"({t}){p.at(a, UNARY)}" for t, a in zip(types, arguments)])

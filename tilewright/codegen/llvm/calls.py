@@ -1,8 +1,6 @@
 """Calls: functions of the operator table, C functions, packed functions, hints."""
 from __future__ import annotations
 
-import re
-
 from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.casts import convert
 from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, constant_of, emits
@@ -13,7 +11,7 @@ from tilewright.codegen.llvm.memory import address, flat_index
 from tilewright.codegen.llvm.small_floats import round_small
 from tilewright.codegen.llvm.types import register_type, with_element
 from tilewright.codegen.messages import readable
-from tilewright.codegen.queries import loads_or_calls
+from tilewright.codegen.queries import c_function, loads_or_calls
 from tilewright.formulas import FUNCTIONS
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
@@ -194,9 +192,6 @@ def _address_of(fn: FunctionEmitter, call: Call, e: Expr) -> str:
         return fn.expr(e)
     raise CodegenError(with_hint(f"{fn.name}: {call.op} takes an element of a buffer, got {e}", "write A[i]"))
 
-_SYMBOL = re.compile(r"[A-Za-z_$.][A-Za-z0-9_$.]*")
-
-
 @emits(EXPRESSIONS, StringImm)
 def emit_string(fn: FunctionEmitter, e: StringImm) -> str:
     return fn.module.c_string(e.value)
@@ -205,14 +200,7 @@ def emit_string(fn: FunctionEmitter, e: StringImm) -> str:
 @emits(CALLS, "call_extern")
 def emit_extern(fn: FunctionEmitter, e: Call) -> str:
     """A C function: arguments by their dtypes (bool as i8, floats of 16 and 8 bits are refused), the result e.dtype."""
-    if not e.args or not isinstance(e.args[0], StringImm):
-        raise CodegenError(f"{fn.name}: call_extern takes the symbol as its first argument")
-    symbol, arguments = e.args[0].value, e.args[1:]
-    if not _SYMBOL.fullmatch(symbol):
-        raise CodegenError(f"{fn.name}: call_extern: {symbol!r} is not the name of a C function")
-    for a in (e, *arguments):
-        if a.dtype in dt.SMALL_FLOATS or dt.lanes_of(a.dtype) > 1:
-            raise CodegenError(f"{fn.name}: {symbol}: {a.dtype} cannot be passed to a C function")
+    symbol, arguments = c_function(fn.name, e)
     types = [_c_type(a.dtype) for a in arguments]
     operands = [_to_c(fn, a) for a in arguments]
     result = _c_type(e.dtype)
