@@ -120,3 +120,11 @@ def main(A: T.Buffer((4096,), "float32"), n: T.int32):
 """)
         sizes.append(code_size(func.body))
     assert sizes[0] > 8 * sizes[1]
+
+
+def test_the_copies_of_all_loops_of_a_function_count_together():
+    loop = "    for i in T.unroll(70):\n        A[i] = T.exp(A[i]) + T.sin(A[i + 512]) + T.cos(A[i + 1024])\n"
+    for count in (1, 2, 3):
+        source = "@T.prim_func\ndef f(A: T.Buffer((4096,), \"float32\")):\n" + count * loop
+        left = [n.extent.value for n in walk(flat(from_source(source)).body) if isinstance(n, For)]
+        assert left == [70] * (count - 1)

@@ -14,10 +14,11 @@ from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.stmt import PARALLEL, SERIAL, For, Stmt, Store, While
 from tilewright.tir.symbols import expressions
 
-MAX_CODE = 16384            # instructions that copies of statements and of loops may make of a function
+MAX_CODE = 12288            # instructions that copies of statements and of loops may make of a function
 REGISTER_BITS = 512
 DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 FUNCTION = 40               # instructions of an elementary function
+BRANCH = 10                 # of a choice between numbers of which one is read: blocks cost LLVM more than instructions
 DIVISION = 4                # of an integer division, which has no vector form
 CONVERSION = 16             # of a conversion from or to a type of 16 bits or fewer that the CPU has no arithmetic for
 COPIES = 8                  # that LLVM makes of an innermost loop: two lengths of vectors, unrolled, and what is left
@@ -64,6 +65,9 @@ def _size(node: Node) -> int:
             return DIVISION * dt.lanes_of(a.dtype)
         case Cast(value=value, dtype=dtype) if _is_small_float(value.dtype) or _is_small_float(dtype):
             return CONVERSION * max(_registers(value.dtype), _registers(dtype))
+        case Call(op="if_then_else", dtype=dtype) if dt.lanes_of(dtype) == 1 and any(
+                isinstance(n, Load) for a in node.args for n in walk(a)):  # type: ignore[attr-defined]
+            return BRANCH
         case Call(op=op, dtype=dtype) if INTRINSICS[op].kind == "math" and not INTRINSICS[op].llvm:
             return FUNCTION * _registers(dtype)
         case Load(dtype=dtype, indices=indices):

@@ -23,37 +23,45 @@ def unroll(func: PrimFunc) -> PrimFunc:
 
     The same happens to short serial loops of vector statements that address a small private buffer: its
     indices become constants, so that it can live in registers. A loop of symbolic extent, of too many
-    statements or of too much code becomes serial. Below a loop with the pragma auto_unroll_max_step, serial
-    loops that make at most so many statements are written out as well.
+    statements or of too much code, with that of the loops before it, becomes serial. Below a loop with the
+    pragma auto_unroll_max_step, serial loops that make at most so many statements are written out as well.
     """
-    return func.with_body(_visit(func.body, (), 0))
+    return func.with_body(_Unrolling().visit(func.body, (), 0))
 
 
-def _visit(stmt: Stmt, tiles: tuple[Buffer, ...], max_step: int) -> Stmt:
-    if isinstance(stmt, Allocate) and is_small(stmt.buffer):
-        return map_stmts(stmt, lambda s: _visit(s, (*tiles, stmt.buffer), max_step))
-    if isinstance(stmt, For):
-        max_step = stmt.annotations.get(AUTO_UNROLL, max_step)
-    new = map_stmts(stmt, lambda s: _visit(s, tiles, max_step))
-    if not isinstance(new, For):
+class _Unrolling:
+    """`made`: the code of the copies so far: all that a function has count together."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def visit(self, stmt: Stmt, tiles: tuple[Buffer, ...], max_step: int) -> Stmt:
+        if isinstance(stmt, Allocate) and is_small(stmt.buffer):
+            return map_stmts(stmt, lambda s: self.visit(s, (*tiles, stmt.buffer), max_step))
+        if isinstance(stmt, For):
+            max_step = stmt.annotations.get(AUTO_UNROLL, max_step)
+        new = map_stmts(stmt, lambda s: self.visit(s, tiles, max_step))
+        if not isinstance(new, For):
+            return new
+        if new.kind == UNROLLED:
+            return self._written_out(new, MAX_STATEMENTS)
+        if new.kind == SERIAL and max_step:
+            return self._written_out(new, max_step)
+        if new.kind == SERIAL and tiles and _addresses_tile(new, tiles):
+            return self._written_out(new, MAX_TILE_STATEMENTS)
         return new
-    if new.kind == UNROLLED:
-        return _written_out(new, MAX_STATEMENTS)
-    if new.kind == SERIAL and max_step:
-        return _written_out(new, max_step)
-    if new.kind == SERIAL and tiles and _addresses_tile(new, tiles):
-        return _written_out(new, MAX_TILE_STATEMENTS)
-    return new
 
-
-def _written_out(s: For, limit: int) -> Stmt:
-    if not isinstance(s.extent, IntImm) or s.extent.value * _size(s.body) > limit or (
-            s.extent.value > 1 and s.extent.value * code_size(s.body) > MAX_CODE):
-        return s.replace(kind=SERIAL)
-    steps = [binary("add", s.min, IntImm(n, s.min.dtype)) for n in range(s.extent.value)]
-    last = len(steps) - 1
-    return seq([specialize(s.body, {s.loop_var: at}, fresh=True) if n < last else specialize(s.body, {s.loop_var: at})
-                for n, at in enumerate(steps)])
+    def _written_out(self, s: For, limit: int) -> Stmt:
+        if not isinstance(s.extent, IntImm) or s.extent.value * _size(s.body) > limit:
+            return s.replace(kind=SERIAL)
+        copies = (s.extent.value - 1) * code_size(s.body) if s.extent.value > 1 else 0
+        if self.made + copies > MAX_CODE:
+            return s.replace(kind=SERIAL)
+        self.made += copies
+        steps = [binary("add", s.min, IntImm(n, s.min.dtype)) for n in range(s.extent.value)]
+        last = len(steps) - 1
+        return seq([specialize(s.body, {s.loop_var: at}, fresh=True) if n < last else
+                    specialize(s.body, {s.loop_var: at}) for n, at in enumerate(steps)])
 
 
 def _size(stmt: Stmt) -> int:
