@@ -1,6 +1,7 @@
 """The back end for C: what it computes, what it refuses, and how its code looks."""
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from tilewright.codegen.c import compile as c_compiler
 from tilewright.runtime import export
 from tilewright.script import from_source
 from tilewright.script import tir as T
-from tilewright.support.errors import CallError, CodegenError
+from tilewright.support.errors import ArgumentError, CallError, CodegenError
 
 
 def elementwise(function, dtypes, n, vectorized=True):
@@ -166,6 +167,43 @@ def test_an_exported_library_and_a_pickle(tmp_path):
         out = np.zeros_like(x)
         g(x, out)
         np.testing.assert_allclose(out, np.tanh(x.astype("f8")) * 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("flags", [(), ("-DTILEWRIGHT_SCALAR",), ("-fopenmp",)])
+def test_files_that_need_nothing_of_tilewright(tmp_path, flags):
+    a, b, n = te.placeholder((te.var("n"), 24), name="A"), te.placeholder((24, 40), name="B"), 19
+    r = te.reduce_axis((0, 24), name="k")
+    c = te.compute((a.shape[0], 40), lambda i, j: te.sum(te.tanh(a[i, r]) * b[r, j], axis=r), name="C")
+    module = tw.compile([a, b, c], target="c", name="product")
+    assert [p.name for p in module.export_source(tmp_path)] == ["product.h", "product.c", "main.c"]
+    cc = [*export.linker(tw.target("c").triple), "-std=gnu11", "-O1", "-fwrapv", "-Wall", "-Werror", *flags]
+    if "ziglang" in cc and "-fopenmp" in flags:
+        pytest.skip("no OpenMP")
+    subprocess.run([*cc, "product.c", "main.c", "-o", "main", "-lm"], cwd=tmp_path, check=True)
+    shown = subprocess.run(["./main"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert shown.startswith("product: ")
+    subprocess.run([*cc, "-shared", "-fPIC", "product.c", "-o", "product.so", "-lm"], cwd=tmp_path, check=True)
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(n, 24)).astype("float32"), rng.normal(size=(24, 40)).astype("float32")
+    out = np.zeros((n, 40), "float32")
+    product = ctypes.CDLL(str(tmp_path / "product.so")).product
+    assert product(*[ctypes.c_void_p(v.ctypes.data) for v in (x, y, out)], ctypes.c_int64(n)) == 0
+    np.testing.assert_allclose(out, np.tanh(x.astype("float64")) @ y, rtol=1e-4, atol=1e-5)
+
+
+def test_files_are_of_c_and_of_functions_without_results(tmp_path):
+    x = te.placeholder((4,), name="X")
+    s = te.create_schedule(te.compute((4,), lambda i: x[i], name="Y").op)
+    with pytest.raises(ArgumentError, match='build it for target="c"'):
+        tw.build(s, [x, s.outputs[0].output(0)], target="llvm").export_source(tmp_path)
+
+    @T.prim_func
+    def main(x: T.float64) -> T.float64:
+        T.ret(x + T.float64(1))
+
+    with pytest.raises(CodegenError, match="main has a result"):
+        tw.build(main, target="c").export_source(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_has_no_form_in_c():

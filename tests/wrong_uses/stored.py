@@ -157,6 +157,13 @@ def no_linker():
         matmul_kernel().export_library("m.so", cc="no-such-linker")
 
 
+@FILES.wrong("`m.export_source` of a module that is not for C",
+             r"the module has no source files")
+def source_of_llvm():
+    with folder() as f:
+        matmul_kernel().export_source(f)
+
+
 @FILES.wrong("`m.export_library` with a linker that fails",
              r"the linker failed \(1\): false -shared -o")
 def failing_linker():

@@ -20,6 +20,8 @@ class BackEnd:
     - image: the functions as one image, the bytes of an object file.
     - image_of_text: the image of text in its own language.
     - standalone: `(functions, target, names of others)`: an image that needs nothing of this process.
+    - files: `(functions, the same with loops in the place of vectors, target)`: {name: text} of source files that need
+      nothing of Tilewright; None where there are none.
     - sources: for each format, as in `get_source("s")`, the functions as text.
     """
     name: str
@@ -30,3 +32,4 @@ class BackEnd:
     image_of_text: Callable[[str, Target], bytes]
     standalone: Callable[[Sequence[PrimFunc], Target, Sequence[str]], bytes]
     sources: Mapping[str, Text]
+    files: Callable[[Sequence[PrimFunc], Sequence[PrimFunc], Target], Mapping[str, str]] | None = None

@@ -6,7 +6,7 @@ import hashlib
 import os
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -207,17 +207,20 @@ def module(parts: Sequence[Part], target: Target, aliases: Mapping[str, str] | N
     """The compiled module of some functions; the first one is the entry function. aliases: their other names."""
     compiled = [part.compiled(target) for part in parts]
 
-    def flat() -> list[PrimFunc]:
-        return [flatten(part.make(), target, options=part.options) for part in parts]
+    def flat(*disabled: str) -> list[PrimFunc]:
+        return [flatten(part.make(), target, options=replace(part.options, disable=(*part.options.disable, *disabled)))
+                for part in parts]
 
     end = back_end(target)
+    files = end.files
     sources: dict[str, Callable[[], str]] = {form: (lambda text=text: text(flat(), target))  # type: ignore[misc]
                                              for form, text in end.sources.items()}
     sources["tir"] = lambda: "\n\n".join(map(show, flat()))
     return Module([c.data for c in compiled], {c.signature.name: c.signature for c in compiled},
                   compiled[0].signature.name, target.triple, sources,
                   lambda others: end.standalone(flat(), target, others), aliases,
-                  {c.signature.name: part.definition for c, part in zip(compiled, parts)})
+                  {c.signature.name: part.definition for c, part in zip(compiled, parts)},
+                  None if files is None else lambda: files(flat(), flat("vectorize"), target))
 
 
 def compile_kernel(func: PrimFunc, target: Target, rules: bool, alias: Mapping[int, int]) -> bytes:

@@ -75,7 +75,7 @@ def _unused(name: str, used: set[str]) -> str:
     return name
 
 
-def _parameters(s: Signature) -> dict[str, str]:
+def parameters(s: Signature) -> dict[str, str]:
     """The name in C of every parameter and symbol, in the order of the prototype."""
     out: dict[str, str] = {}
     for name in (*(p.name for p in s.params), *s.symbols):
@@ -85,54 +85,63 @@ def _parameters(s: Signature) -> dict[str, str]:
     return out
 
 
-def _c_type(dtype: str) -> str:
+def c_type(dtype: str) -> str:
     element = dtype.partition("x")[0]
     if element in _C_TYPES:
         return _C_TYPES[element]
     return f"{element}_t"
 
 
-def _scalar_type(p: Param) -> str:
+def scalar_type(p: Param) -> str:
     """Floats of 16 bits are passed as float, which every C compiler has."""
-    return "float" if dl_dtype(p.dtype)[1] == 16 and "float" in p.dtype else _c_type(p.dtype)
+    return "float" if dl_dtype(p.dtype)[1] == 16 and "float" in p.dtype else c_type(p.dtype)
 
 
 # ---- the header
 
-def header(signatures: Mapping[str, Signature], guard: str) -> str:
-    """A header for C and C++ with the prototypes of all functions. guard: a text of which the guard's name is made."""
+def header(signatures: Mapping[str, Signature], guard: str,
+           threads: str = "the CPUs of the process, or TILEWRIGHT_NUM_THREADS") -> str:
+    """A header for C and C++ with the prototypes of all functions.
+
+    guard: a text of which the guard's name is made. threads: what their number is unless it is set.
+    """
     macro = f"TILEWRIGHT_{re.sub(r'[^A-Z0-9]', '_', guard.upper())}"
     parts = [f"#ifndef {macro}\n#define {macro}\n\n#include <stdbool.h>\n#include <stdint.h>\n\n"
              '#ifdef __cplusplus\nextern "C" {\n#endif\n',
              "/* Functions return 0, or -1 after an error: nothing was written then, unless an index that was read\n"
              "   from memory was out of bounds. Tensors are dense, the last axis runs fastest. */\n",
              "/* The text of this thread's last error. */\nconst char *tilewright_last_error(void);\n",
-             "/* Threads of parallel loops; by default the CPUs of the process, or TILEWRIGHT_NUM_THREADS. */\n"
+             f"/* Threads of parallel loops; by default {threads}. */\n"
              "void tilewright_set_num_threads(int n);\n"]
     parts += [_prototype(name, signatures[original]) for original, name in c_names(signatures).items()]
     parts.append("#ifdef __cplusplus\n}\n#endif\n\n#endif\n")
     return "\n".join(parts)
 
 
+def declaration(name: str, s: Signature) -> str:
+    """The head of the function in C, without a semicolon."""
+    names = parameters(s)
+    arguments = [f"{'' if p.written else 'const '}{c_type(p.dtype)} *{names[p.name]}" if p.is_buffer else
+                 f"{scalar_type(p)} {names[p.name]}" for p in s.params]
+    arguments += [f"int64_t {names[symbol]}" for symbol in s.symbols]
+    return f"int {name}({', '.join(arguments) or 'void'})"
+
+
 def _prototype(name: str, s: Signature) -> str:
-    names = _parameters(s)
-    lines, arguments = [], []
+    names = parameters(s)
+    lines = []
     for p in s.params:
         shown = names[p.name]
         if not p.is_buffer:
-            arguments.append(f"{_scalar_type(p)} {shown}")
             lines.append(f"{shown}: {p.dtype}")
             continue
-        const = "" if p.written else "const "
-        arguments.append(f"{const}{_c_type(p.dtype)} *{shown}")
         shape = ", ".join(dim_text(_renamed(d, names)) for d in p.shape or ())
         strides = "" if p.strides is None else \
             f", strides in elements [{', '.join(dim_text(_renamed(d, names)) for d in p.strides)}]"
         use = "read" if not p.written else "written, overlaps no other argument" if p.exclusive else "read and written"
         lines.append(f"{shown}: {p.dtype}[{shape}]{strides}, {use}")
-    arguments += [f"int64_t {names[symbol]}" for symbol in s.symbols]
     comment = "\n   ".join(lines).replace("*/", "* /")
-    return f"/* {comment} */\nint {name}({', '.join(arguments) or 'void'});\n"
+    return f"/* {comment} */\n{declaration(name, s)};\n"
 
 
 def _renamed(d: Dim, names: Mapping[str, str]) -> Dim:
@@ -228,7 +237,7 @@ class _Entry:
 
     @staticmethod
     def _register(p: Param) -> str:
-        scalar = _scalar_type(p)
+        scalar = scalar_type(p)
         if scalar in ("float", "double"):
             return scalar
         return "i8" if scalar == "bool" else f"i{dl_dtype(p.dtype)[1]}"

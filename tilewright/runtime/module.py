@@ -49,12 +49,14 @@ class Module(Viewed):
                  sources: Mapping[str, Callable[[], str]] | None = None,
                  merge: Callable[[Sequence[str]], bytes] | None = None,
                  aliases: Mapping[str, str] | None = None,
-                 definitions: Mapping[str, Callable[[], Any]] | None = None) -> None:
+                 definitions: Mapping[str, Callable[[], Any]] | None = None,
+                 files: Callable[[], Mapping[str, str]] | None = None) -> None:
         self.objects, self.signatures = tuple(objects), dict(signatures)
         self.entry_name = entry_name or next(iter(self.signatures), "main")
         self.aliases = {ENTRY: self.entry_name, **(aliases or {})}
         self.triple = triple or host_triple()
         self._sources, self._merge, self._definitions = dict(sources or {}), merge, dict(definitions or {})
+        self._files = files
         self._functions: dict[str, Function] = {}
         self._entry: Function | None = None                     # the entry function, from the first call on
         self._imported: list[Module] = []
@@ -159,6 +161,23 @@ class Module(Viewed):
             raise ArgumentError(f"the module keeps no source {described(form)}; "
                                 f"it has {', '.join(self._sources) or 'none'}")
         return self._sources[form]()
+
+    def export_source(self, folder: str | Path) -> list[Path]:
+        """Write files of C that need nothing of Tilewright to a folder, and return their paths.
+
+        A header, the functions, and `main.c`, which calls each of them once. Parallel loops use OpenMP where the files
+        are compiled with -fopenmp; -DTILEWRIGHT_SCALAR makes loops of the vectors. Arguments are not checked.
+        Raises ArgumentError where the target has no source files (it has for "c") or the folder is not there,
+        CodegenError for results and for scalars of 16 bits.
+        """
+        if self._files is None:
+            raise ArgumentError(with_hint("export_source: the module has no source files", 'build it for target="c"'))
+        where = export.as_path("export_source", folder)
+        out = []
+        for name, text in self._files().items():
+            export.place(where / name, text.encode())
+            out.append(where / name)
+        return out
 
     def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
                        min_repeat_ms: float = 0, cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1, *,

@@ -33,12 +33,13 @@ def source(funcs: Sequence[PrimFunc], fma: bool = False) -> str:
         raise CodegenError(f"two functions of one module have one name: {', '.join(sorted(names))}")
     for func in funcs:
         layout = kernel_layout(func)
-        _define_kernel(unit, func, layout)
+        define_kernel(unit, func, layout)
         _define_packed(unit, layout, result_dtype(func))
     return unit.source()
 
 
-def _define_kernel(unit: Unit, func: PrimFunc, layout: KernelLayout) -> None:
+def define_kernel(unit: Unit, func: PrimFunc, layout: KernelLayout) -> None:
+    """Adds `NAME__kernel` with the arguments of layout."""
     p = Printer(unit, func.name)
     restrict = "restrict " if func.attrs.get("tir.noalias", True) else ""
     parameters = []

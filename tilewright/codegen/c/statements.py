@@ -1,6 +1,8 @@
 """Loops, conditions, allocations and sequences."""
 from __future__ import annotations
 
+import re
+
 from tilewright.codegen.bodies import constant_bytes, in_frame, may_fault, used_variables
 from tilewright.codegen.c import helpers
 from tilewright.codegen.c.expressions import index
@@ -154,15 +156,17 @@ def _define_part(p: Printer, s: For, name: str, captured: list[Var], fields: lis
         own = body.bind(v, wide=v in p.wide)
         if v in p.buffers:
             body.buffers[v] = p.buffers[v]
-        lines.append(f"    {type_.rstrip()} {own} = part->{field};".replace("* restrict", "*restrict"))
+        lines.append((own, f"    {type_}{'' if type_.endswith(' ') else ' '}{own} = part->{field};"))
     names = [n for _, n in fields]
     first = "part->first_ + " if "first_" in names else ""
     body.left = "part->left_" if "left_" in names else None
     _print_serial(body, s.replace(kind=SERIAL), f"{first}begin", f"{first}end")
+    text = "\n".join(body.lines)
+    used = [line for own, line in lines if re.search(rf"\b{own}\b", text)]       # extents are asked for in checks alone
     members = "".join(f"    {t}{'' if t.endswith(' ') else ' '}{n};\n" for t, n in fields) or "    int none;\n"
     p.unit.define(f"struct {name} {{\n{members}}};\n\n"
                   f"static void {name}(int64_t begin, int64_t end, void *environment) {{\n"
-                  f"    const struct {name} *part = environment;\n" + "\n".join([*lines, *body.lines]) + "\n}")
+                  f"    const struct {name} *part = environment;\n" + "\n".join([*used, *body.lines]) + "\n}")
 
 
 @prints(STATEMENTS, Allocate)

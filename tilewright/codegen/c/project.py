@@ -1,0 +1,143 @@
+"""Files of C that need nothing of Tilewright: a header, the kernels, a program that calls them once."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.codegen.c.functions import define_kernel
+from tilewright.codegen.c.types import memory_type, value_type
+from tilewright.codegen.c.unit import Unit
+from tilewright.codegen.layout import KernelLayout, kernel_layout
+from tilewright.runtime import c_interface
+from tilewright.runtime.signature import Dim, Signature
+from tilewright.support.errors import CodegenError, with_hint
+from tilewright.support.target import Target
+from tilewright.tir import dtype as dt
+from tilewright.tir.results import result_dtype
+from tilewright.tir.stmt import PrimFunc
+
+_SUPPORT = """\
+#include <stdlib.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+static _Thread_local const char *last_error = "";
+static int threads = 0;
+
+const char *tilewright_last_error(void) { return last_error; }
+void tilewright_set_num_threads(int n) { threads = n; }
+
+static inline void *tw_alloc(int64_t bytes) {
+    return bytes < 0 || bytes > INT64_MAX - 64 ? NULL : aligned_alloc(64, (size_t)((bytes + 64) / 64 * 64));
+}
+
+static inline void tw_free(void *memory) { free(memory); }
+
+/* The iterations of a parallel loop: in OpenMP's threads, where the file is compiled with -fopenmp. */
+static inline void tw_parallel(void (*part)(int64_t, int64_t, void *), void *environment, int64_t extent) {
+#ifdef _OPENMP
+    int most = threads > 0 ? threads : omp_get_max_threads();
+#pragma omp parallel num_threads(most)
+    {
+        int64_t n = omp_get_num_threads(), k = omp_get_thread_num();
+        int64_t begin = extent / n * k + (k < extent % n ? k : extent % n);
+        int64_t end = begin + extent / n + (k < extent % n);
+        if (begin < end) part(begin, end, environment);
+    }
+#else
+    if (extent > 0) part(0, extent, environment);
+#endif
+}
+"""
+_PSABI = """
+#pragma GCC diagnostic ignored "-Wpsabi"        /* functions that take vectors are private to this file */
+"""
+_COMMENT = """\
+/* {name}: made by Tilewright. cc -std=gnu11 -O3 -march=native -fwrapv -fno-math-errno [-fopenmp] -c {file}.c
+   Vectors are types of GCC and Clang; -DTILEWRIGHT_SCALAR makes plain loops of those that were vectorised. */
+"""
+
+
+def files(vectors: Sequence[PrimFunc], loops: Sequence[PrimFunc], target: Target) -> dict[str, str]:
+    """{name: text} of the functions, flat with vectors, and flat with loops in their place.
+
+    Raises CodegenError for what C has no form for without Tilewright: results, scalars of 16 bits.
+    """
+    layouts = [kernel_layout(f) for f in vectors]
+    for func, layout in zip(vectors, layouts):
+        small = next((v for v in layout.values if v.dtype in dt.SMALL_FLOATS), None)
+        if small is not None or result_dtype(func) is not None:
+            what = "a result" if small is None else f"the {small.dtype} {small.name}"
+            raise CodegenError(with_hint(f"{func.name} has {what}, which files of C cannot have",
+                                         "export_library(...) makes a library"))
+    signatures = {layout.name: layout.signature for layout in layouts}
+    names = c_interface.c_names(signatures)
+    file = names[layouts[0].name]
+    fma = target.has_feature("fma")
+    entries = "\n".join(_entry(names[layout.name], layout) for layout in layouts)
+    head = _COMMENT.format(name=", ".join(names.values()), file=file) + f'#include "{file}.h"\n{_PSABI}'
+    kernels = "\n".join([head, "#ifdef TILEWRIGHT_SCALAR", _kernels(loops, fma), "#else", _kernels(vectors, fma),
+                         "#endif", "", entries])
+    return {f"{file}.h": c_interface.header(signatures, f"{file}.h", "those of OpenMP, or one"), f"{file}.c": kernels,
+            "main.c": _program(file, names, signatures)}
+
+
+def _kernels(funcs: Sequence[PrimFunc], fma: bool) -> str:
+    unit = Unit(fma)
+    unit.declare("tw_parallel", _SUPPORT)
+    unit.declare("tw_alloc", "")
+    unit.declare("tw_free", "")
+    for func in funcs:
+        define_kernel(unit, func, kernel_layout(func))
+        if not unit.has_data(f"{func.name}__fault"):
+            unit.data(f"{func.name}__fault", f"static const char *{func.name}__fault;")
+    return unit.source()
+
+
+def _entry(name: str, layout: KernelLayout) -> str:
+    """The function that the header declares."""
+    parameters = c_interface.parameters(layout.signature)
+    arguments = [f"({memory_type(b.dtype)} *){parameters[p.name]}"
+                 for b, p in zip(layout.buffers, layout.signature.buffers)]
+    scalars = [*(p.name for p in layout.signature.scalars), *layout.signature.symbols]
+    arguments += [f"({value_type(v.dtype)}){parameters[s]}" for v, s in zip(layout.values, scalars)]
+    return (f"{c_interface.declaration(name, layout.signature)} {{\n"
+            f"    {layout.name}__kernel({', '.join(arguments)});\n"
+            f"    const char *fault = __atomic_exchange_n(&{layout.name}__fault, NULL, __ATOMIC_RELAXED);\n"
+            "    if (fault == NULL) return 0;\n    last_error = fault;\n    return -1;\n}\n")
+
+
+def _program(file: str, names: dict[str, str], signatures: dict[str, Signature]) -> str:
+    """A program that calls each function once: on numbers 0 to 6, with 16 for every size that is open."""
+    lines = [f'#include "{file}.h"', "#include <stdio.h>", "#include <stdlib.h>", "", "enum { SIZE = 16 };", "",
+             "int main(void) {"]
+    for original, s in signatures.items():
+        parameters, arguments = c_interface.parameters(s), []
+        lines.append("    {")
+        for p in s.params:
+            name = parameters[p.name]
+            if not p.is_buffer:
+                lines.append(f"        {c_interface.scalar_type(p)} {name} = 1;")
+                arguments.append(name)
+                continue
+            type_, count = c_interface.c_type(p.dtype), " * ".join(map(_extent, p.shape or ())) or "1"
+            lines += [f"        {type_} *{name} = calloc({count} + 1, sizeof *{name});",
+                      f"        for (int64_t k = 0; k < {count}; ++k) {name}[k] = k % 7;"]
+            arguments.append(name)
+        arguments += ["SIZE" for _ in s.symbols]
+        last = next((parameters[p.name] for p in reversed(s.params) if p.is_buffer), None)
+        shown = f'printf("{names[original]}: %g\\n", (double){last}[0])' if last else f'puts("{names[original]}")'
+        lines += [f"        if ({names[original]}({', '.join(arguments)}) != 0) {{",
+                  "            fputs(tilewright_last_error(), stderr);", "            return 1;", "        }",
+                  f"        {shown};",
+                  *(f"        free({parameters[p.name]});" for p in s.params if p.is_buffer), "    }"]
+    return "\n".join([*lines, "    return 0;", "}", ""])
+
+
+def _extent(dim: Dim) -> str:
+    if isinstance(dim, tuple):
+        signs = {"add": "+", "sub": "-", "mul": "*", "floordiv": "/", "floormod": "%"}
+        if dim[0] not in signs:
+            return "SIZE * SIZE"
+        return f"({_extent(dim[1])} {signs[dim[0]]} {_extent(dim[2])})"
+    return str(dim) if isinstance(dim, int) else "SIZE"
