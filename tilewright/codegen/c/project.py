@@ -27,11 +27,16 @@ static int threads = 0;
 const char *tilewright_last_error(void) { return last_error; }
 void tilewright_set_num_threads(int n) { threads = n; }
 
+"""
+_OWN = {"tw_alloc": """\
+
 static inline void *tw_alloc(int64_t bytes) {
     return bytes < 0 || bytes > INT64_MAX - 64 ? NULL : aligned_alloc(64, (size_t)((bytes + 64) / 64 * 64));
 }
+""", "tw_free": """\
 
 static inline void tw_free(void *memory) { free(memory); }
+""", "tw_parallel": """\
 
 /* The iterations of a parallel loop: in OpenMP's threads, where the file is compiled with -fopenmp. */
 static inline void tw_parallel(void (*part)(int64_t, int64_t, void *), void *environment, int64_t extent) {
@@ -48,7 +53,7 @@ static inline void tw_parallel(void (*part)(int64_t, int64_t, void *), void *env
     if (extent > 0) part(0, extent, environment);
 #endif
 }
-"""
+"""}
 _PSABI = """
 #pragma GCC diagnostic ignored "-Wpsabi"        /* functions that take vectors are private to this file */
 """
@@ -83,10 +88,8 @@ def files(vectors: Sequence[PrimFunc], loops: Sequence[PrimFunc], target: Target
 
 
 def _kernels(funcs: Sequence[PrimFunc], fma: bool) -> str:
-    unit = Unit(fma)
-    unit.declare("tw_parallel", _SUPPORT)
-    unit.declare("tw_alloc", "")
-    unit.declare("tw_free", "")
+    unit = Unit(fma, _OWN)
+    unit.declare("tilewright_last_error", _SUPPORT)
     for func in funcs:
         define_kernel(unit, func, kernel_layout(func))
         if not unit.has_data(f"{func.name}__fault"):

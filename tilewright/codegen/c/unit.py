@@ -1,7 +1,7 @@
 """A file of C under construction: vector types, helper functions, functions, constants."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tilewright.codegen.c.types import vector_of
 from tilewright.runtime.c_interface import is_reserved
@@ -18,8 +18,9 @@ _HEADER = """\
 class Unit:
     """The parts of a file, each once, in the order in which they are first asked for."""
 
-    def __init__(self, fma: bool = False) -> None:
-        self.fma = fma
+    def __init__(self, fma: bool = False, own: Mapping[str, str] | None = None) -> None:
+        """fma: whether the CPU has fused multiply-adds. own: functions of other files that the file defines itself."""
+        self.fma, self._own = fma, own or {}
         self._types: dict[str, None] = {}
         self._declarations: dict[str, str] = {}
         self._helpers: dict[str, str] = {}
@@ -38,7 +39,7 @@ class Unit:
 
     def declare(self, name: str, text: str) -> str:
         """A function of another file. Returns its name."""
-        self._declarations.setdefault(name, text)
+        self._declarations.setdefault(name, self._own.get(name, text))
         return name
 
     def declared(self, name: str) -> str | None:
