@@ -209,3 +209,13 @@ def test_arithmetic_on_all_pairs(dtype):
     with np.errstate(all="ignore"):
         for name, want in (("add", a + b), ("mul", a * b), ("sub", a - b)):
             assert_same(got[name], want, dtype)
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"))
+def test_a_copy_keeps_the_bits(dtype):
+    """Of NaN as well: no number is made of them."""
+    bits = dt.bits_of(dtype)
+    x = np.arange(0, 1 << bits, 1 if bits == 8 else 257, dtype=f"uint{bits}")[:240].view(dt.numpy_dtype(dtype))
+    for lanes in (1, 16):
+        got = elementwise(lambda a: a, [x], dtype, lanes)
+        np.testing.assert_array_equal(got.view(f"uint{bits}"), x.view(f"uint{bits}"))

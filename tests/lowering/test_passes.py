@@ -25,6 +25,7 @@ from tilewright.lowering.thread_loops import unify_thread_loops
 from tilewright.lowering.unroll import unroll
 from tilewright.lowering.widen_indices import may_overflow, widen_indices
 from tilewright.script import from_source
+from tilewright.script import tir as T
 from tilewright.support.errors import LowerError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir.arithmetic import all_of, ceildiv, if_then_else, intrinsic
@@ -382,3 +383,24 @@ def test_the_dump_has_one_file_per_pass(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_lowering_is_deterministic() -> None:
     assert str(lower(tiled_matmul(67, 70, 66))) == str(lower(tiled_matmul(67, 70, 66)))
+
+
+def test_guards_stay_that_keep_threads_apart_in_what_they_share():
+    """Thread t writes S[t + i] where t + i < 1; without the guard threads 0 and 1 would write S[1] at once."""
+    @T.prim_func
+    def func(A: T.Buffer((1,), "int32"), B: T.Buffer((1,), "int32")):
+        S = T.alloc_buffer((8,), "int32", scope="shared")
+        for t in T.thread_binding(4, thread="threadIdx.x"):
+            for i in range(3):
+                with T.block("S"):
+                    v = T.axis.spatial(1, t + i)
+                    T.where(t + i < 1)
+                    S[v] = 2
+                with T.block("B"):
+                    v = T.axis.spatial(1, t + i)
+                    T.where(t + i < 1)
+                    B[v] = A[v] + S[v]
+
+    b = np.zeros(1, "int32")
+    run(lower(func), np.array([10], "int32"), b)
+    assert b[0] == 12

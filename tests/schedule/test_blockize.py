@@ -326,3 +326,47 @@ def main(N: T.Buffer((3,), "int32"), A: T.Buffer((8,), "int32"), B: T.Buffer((3,
     sizes, x, got = np.array([0, 2, 4], "int32"), np.arange(8, dtype="int32"), np.zeros(3, "int32")
     interp.run(sch.func, sizes, x, got)
     assert got.tolist() == [0, 13, 22]
+
+
+def test_the_new_block_runs_only_where_its_axes_are_in_their_domains():
+    """The copy is of A[i, i - 3], which for most i is outside of A; so is the axis of the new block."""
+    @T.prim_func
+    def func(a: T.handle, c: T.handle):
+        n = T.int64()
+        A = T.match_buffer(a, (n, 1), "int32")
+        C = T.match_buffer(c, (n,), "int32")
+        for i in range(n):
+            with T.block("C"):
+                vi = T.axis.spatial(n, i)
+                C[vi] = T.if_then_else(vi - T.int64(3) >= T.int64(0) and vi - T.int64(3) < T.int64(1),
+                                       A[vi, vi - T.int64(3)], -1)
+
+    sch = Schedule(func)
+    sch.read_at(sch.get_loops("C")[0], "C", "A", "local")
+    got = np.zeros(8, "int32")
+    interp.run(sch.func, np.arange(10, 18, dtype="int32").reshape(8, 1), got)
+    np.testing.assert_array_equal(got, [13 if i == 3 else -1 for i in range(8)])
+    check_replay(sch, func)
+
+
+def test_the_start_of_a_new_block_says_what_the_block_inside_reads():
+    """The start of the blockized sum is a block in a block, which reads A at an index that is no interval."""
+    @T.prim_func
+    def func(A: T.Buffer((3,), "int32"), B: T.Buffer((4, 5), "int32"), C: T.Buffer((5,), "int32")):
+        for k, i in T.grid(4, 5):
+            with T.block("C"):
+                vk, vi = T.axis.remap("RS", [k, i])
+                with T.init():
+                    C[vi] = A[(vi + 1) % 3]
+                C[vi] = C[vi] + B[vk, vi]
+
+    sch = Schedule(func)
+    k, i = sch.get_loops("C")
+    start = sch.decompose_reduction(sch.blockize(i), k)
+    verify(sch.func)
+    assert "T.reads(A[0:3])" in str(sch.func)
+    assert sch.get(start).reads[0].buffer.name == "A"
+    a, b, got = np.array([5, 6, 7], "int32"), np.arange(20, dtype="int32").reshape(4, 5), np.zeros(5, "int32")
+    interp.run(sch.func, a, b, got)
+    np.testing.assert_array_equal(got, a[(np.arange(5) + 1) % 3] + b.sum(0))
+    check_replay(sch, func)

@@ -71,7 +71,8 @@ def _size(node: Node) -> int:
         case Call(op=op, dtype=dtype) if INTRINSICS[op].kind == "math" and not INTRINSICS[op].llvm:
             return FUNCTION * _registers(dtype)
         case Load(dtype=dtype, indices=indices):
-            return _access(indices, dtype)
+            return _access(indices, dtype) + CONVERSION * _registers(dt.with_lanes("float32", dt.lanes_of(dtype))) * (
+                dt.is_float(dtype) and dt.bits_of(dtype) == 8)
         case Binary() | Not() | Cast() | Select() | Call():
             return _registers(node.dtype)
     return 0

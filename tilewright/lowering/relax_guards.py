@@ -38,9 +38,11 @@ Key = tuple[Any, ...]              # names a guard as a condition on one element
 class _Scope:
     """The loads of one buffer: the conditions that hold at each of them, as conditions on the element.
 
-    `lane_dims` are the dimensions along which loads become vectors.
+    `lane_dims` are the dimensions along which loads become vectors. `threads` are the variables of the threads that
+    share the buffer: what a condition on them keeps apart, two threads might write at once without it.
     """
     buffer: Buffer
+    threads: set[Var]
     inner: set[Var] = field(default_factory=set)
     common: set[Key] | None = None
     lane_dims: set[int] = field(default_factory=set)
@@ -73,7 +75,7 @@ def _find_scopes(body: Stmt) -> dict[Buffer, _Scope]:
                     scope.lane_dims.update(d for d, i in enumerate(node.indices) if uses_any(i, vector_vars))
         match stmt:
             case Allocate(buffer):
-                scopes[buffer] = _Scope(buffer, set(threads) if is_shared(buffer) else set())
+                scopes[buffer] = _Scope(buffer, *((threads, set(threads)) if is_shared(buffer) else (set(), set())))
                 visit(stmt.body, guards)
                 if not scopes[buffer].common:
                     del scopes[buffer]
@@ -102,6 +104,8 @@ def _find_scopes(body: Stmt) -> dict[Buffer, _Scope]:
 def _element_conditions(cond: Expr, indices: tuple[Expr, ...], scope: _Scope) -> list[Key]:
     """cond as conditions on the element at indices, named without the loops inside the scope."""
     if not isinstance(cond, Binary) or cond.op not in ("lt", "le", "gt", "ge"):
+        return []
+    if uses_any(cond, scope.threads):
         return []
     out: list[Key] = []
     if not uses_any(cond, scope.inner):

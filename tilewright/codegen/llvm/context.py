@@ -54,6 +54,7 @@ class FunctionEmitter(FunctionBuilder):
         self.held: list[str] = []
         self.time = 0
         self.loaded: list[Load] = []
+        self.stored: dict[str, tuple[str, str]] = {}      # of an operand that was read: its dtype, its bits in memory
         self.left: str | None = None
         self.noalias = True
         self.flags = "contract " if module.contract else ""

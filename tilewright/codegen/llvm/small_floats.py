@@ -35,9 +35,12 @@ def from_memory(fn: FunctionEmitter, x: str, dtype: str) -> str:
     if element not in SMALL_FLOATS:
         return x
     if not _is_native(fn, element):
-        return inline(fn, widened(dtype), x)
-    half = with_element(type_, "half")
-    return fn.value(f"fpext {half} {fn.value(f'bitcast {memory_type(dtype)} {x} to {half}')} to {type_}")
+        value = inline(fn, widened(dtype), x)
+    else:
+        half = with_element(type_, "half")
+        value = fn.value(f"fpext {half} {fn.value(f'bitcast {memory_type(dtype)} {x} to {half}')} to {type_}")
+    fn.stored[value] = dtype, x
+    return value
 
 
 def to_memory(fn: FunctionEmitter, x: str, dtype: str) -> str:
@@ -47,6 +50,9 @@ def to_memory(fn: FunctionEmitter, x: str, dtype: str) -> str:
         return fn.value(f"zext {type_} {x} to {with_element(type_, 'i8')}")
     if element not in SMALL_FLOATS:
         return x
+    known = fn.stored.get(x)
+    if known is not None and known[0] == dtype:            # a copy
+        return known[1]
     if not _is_native(fn, element):
         return inline(fn, narrowed(dtype), x)
     half = with_element(type_, "half")

@@ -10,7 +10,7 @@ from tilewright.tir.buffer import BufferRegion, Load
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import statements, walk
-from tilewright.tir.stmt import Allocate, Block, For, LetStmt
+from tilewright.tir.stmt import Allocate, Block, BlockRealize, For, LetStmt
 
 
 def with_reads(block: Block) -> Block:
@@ -23,15 +23,20 @@ def with_reads(block: Block) -> Block:
     own = [*block.alloc_buffers, *(m.buffer for m in block.match_buffers)]
     inner: dict[Var, tuple] = {}
     local: set[Var] = set()
+    viewed: list[BufferRegion] = []                        # by the blocks inside
     for stmt in (s for part in parts for s in statements(part)):
         if isinstance(stmt, For):
             inner[stmt.loop_var] = (stmt.min, stmt.extent)
+        elif isinstance(stmt, BlockRealize):
+            inner.update((iv.var, (iv.dom.min, iv.dom.extent)) for iv in stmt.block.iter_vars if iv.dom is not None)
+            own += [*stmt.block.alloc_buffers, *(m.buffer for m in stmt.block.match_buffers)]
+            viewed += _viewed(stmt.block)
         elif isinstance(stmt, LetStmt):
             local.add(stmt.var)
         elif isinstance(stmt, Allocate):
             own.append(stmt.buffer)
         local.update(var for use in uses(stmt) for var, _ in use.lets)
-    regions = regions_read(parts, exclude=own, updated=updated)
+    regions = (*regions_read(parts, exclude=own, updated=updated), *viewed)
     if inner or local:
         regions = tuple(_outside(r, inner, local) for r in regions)
     return block.replace(reads=_with_views(block, regions))
@@ -39,14 +44,19 @@ def with_reads(block: Block) -> Block:
 
 def _with_views(block: Block, regions: tuple[BufferRegion, ...]) -> tuple[BufferRegion, ...]:
     """regions, and those that block stated of the buffers which it views; all of a buffer that is in both."""
-    viewed = [r for r in block.reads if any(r.buffer is m.source.buffer for m in block.match_buffers)]
+    viewed = _viewed(block)
     both = {r.buffer for r in regions} & {r.buffer for r in viewed}
     whole = tuple(BufferRegion(b, tuple(Range(IntImm(0, d.dtype), d) for d in b.shape)) for b in both)
     return (*(r for r in (*regions, *viewed) if r.buffer not in both), *whole)
 
 
+def _viewed(block: Block) -> list[BufferRegion]:
+    """What a block states that it reads of the buffers which it views."""
+    return [r for r in block.reads if any(r.buffer is m.source.buffer for m in block.match_buffers)]
+
+
 def _outside(region: BufferRegion, inner: dict[Var, tuple], local: set[Var]) -> BufferRegion:
-    """region in terms of what is known outside the block's own loops and lets."""
+    """region in terms of what is known outside the block's own loops, blocks and lets."""
     out = []
     for dim, r in zip(region.buffer.shape, region.region, strict=True):
         if not any(n in inner or n in local for n in walk(r)):
