@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from kernels import Cpu, elementwise_all
+from kernels import Cpu, elementwise, elementwise_all
 
 import tilewright as tw
 from tilewright.script import from_source
