@@ -224,3 +224,90 @@ def test_without_a_compiler(monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
     with pytest.raises(CodegenError, match="no C compiler"):
         elementwise(lambda x: x + 1, ["float32"], 8)
+
+
+def both(source, *arrays):
+    """What a script leaves in its arguments by C and by LLVM."""
+    out = []
+    for target in ("c", "llvm"):
+        args = [a.copy() for a in arrays]
+        tw.build(from_source("@T.prim_func\n" + source), target=target)(*args)
+        out.append(args)
+    return zip(*out)
+
+
+FLOATS, BOOLS = np.arange(8, dtype="float32"), np.array([0, 1] * 4, bool)
+
+
+@pytest.mark.parametrize("source, arrays", [
+    ("""def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in T.vectorized(8):
+        B[i] = -(-A[i]) + (-(-(-A[i]))) - T.float32(-1)
+""", (FLOATS, FLOATS)),
+    ("""def main(p: T.Buffer((1,), "int32"), B: T.Buffer((8,), "int32")):
+    for k in range(p[0]):
+        p[0] = p[0] - 1
+        B[k] = B[k] + 1
+""", (np.array([8], "int32"), np.zeros(8, "int32"))),
+    ("""def main(A: T.Buffer((8,), "bool"), B: T.Buffer((8,), "bool"), C: T.Buffer((9, 8), "bool")):
+    for i in T.vectorized(8):
+        C[0, i] = T.min(A[i], B[i])
+        C[1, i] = T.max(A[i], B[i])
+        C[2, i] = A[i] < B[i]
+        C[3, i] = A[i] <= B[i]
+        C[4, i] = A[i] > B[i]
+        C[5, i] = A[i] >= B[i]
+        C[6, i] = A[i] == B[i]
+        C[7, i] = A[i] != B[i]
+""", (BOOLS, np.array([0, 0, 1, 1] * 2, bool), np.zeros((9, 8), bool))),
+    ("""def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    B[0:8] = A.vload([T.Broadcast(3, 8)], predicate=(A[0:8] > T.Broadcast(T.float32(2), 8)))
+""", (FLOATS, FLOATS)),
+    ("""def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float64")):
+    for i in T.vectorized(8):
+        B[i] = T.float64(1) / T.cast(A[i] > T.float32(3), "float64")
+""", (FLOATS, FLOATS.astype("float64"))),
+    ("""def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        B[i] = T.cast(T.call_extern("bool", "abs", A[i]), "int32") + 10
+""", (np.arange(8, dtype="int32"), np.zeros(8, "int32"))),
+    ("""def main(load_f32x8: T.Buffer((8,), "float32"), main__part0: T.Buffer((8,), "float32"), memcpy: T.float32):
+    for end in T.parallel(8):
+        assert load_f32x8[end] >= T.float32(0), "negative"
+        main__part0[end] = T.exp(load_f32x8[end]) + memcpy
+""", None),
+])
+def test_as_llvm(source, arrays):
+    if arrays is None:
+        out = np.zeros(8, "float32")
+        tw.build(from_source("@T.prim_func\n" + source), target="c")(FLOATS, out, 1.5)
+        np.testing.assert_allclose(out, np.exp(FLOATS) + 1.5, rtol=1e-6)
+        return
+    for c, llvm in both(source, *arrays):
+        np.testing.assert_array_equal(c, llvm)
+        assert not c.dtype.kind == "f" or (np.signbit(c) == np.signbit(llvm)).all()
+
+
+@pytest.mark.parametrize("name", ["flag_", "environment", "first_", "left_", "part", "record_fault", "tw_parallel", "int",
+                                  "f32x8", "splat_f32x8", "store_f32x8", "slots", "result", "NULL", "main", "fault"])
+def test_names_that_the_file_has_already(name):
+    x = te.placeholder((te.var("n"), 8), name=name)
+    y = te.compute(x.shape, lambda i, j: x[i, j] * 2, name=f"{name}_of")
+    s = te.create_schedule(y.op)
+    s[y].parallel(y.op.axis[0])
+    s[y].vectorize(y.op.axis[1])
+    data, out = np.arange(24, dtype="float32").reshape(3, 8), np.zeros((3, 8), "float32")
+    tw.build(s, [x, y], target="c", name="f")(data, out)
+    np.testing.assert_array_equal(out, data * 2)
+
+
+def test_vectors_and_names_that_c_does_not_have():
+    with pytest.raises(CodegenError, match="a vector of 3 lanes has no type in C"):
+        tw.build(from_source("""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32")):
+    A[0:3] = A[2:5] * T.Broadcast(T.float32(2), 3)
+"""), target="c")
+    func = from_source("@T.prim_func\ndef main(A: T.Buffer((8,), \"float32\")):\n    A[0] = T.float32(1)\n")
+    with pytest.raises(CodegenError, match="'conv-1' cannot be the name of a function in C"):
+        tw.build(func.with_attr("global_symbol", "conv-1"), target="c")

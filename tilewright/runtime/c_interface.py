@@ -28,7 +28,7 @@ _KEYWORDS = frozenset("""
     typeof_unqual union unsigned using virtual void volatile while xor xor_eq
     I assert errno i386 linux stderr stdin stdout unix""".split())
 # Functions of the C library and our own: a library that defines one takes it from the whole program.
-_LIBRARY = frozenset("""
+LIBRARY = frozenset("""
     tilewright_last_error tilewright_set_num_threads
     abort abs accept access acos acosh alarm asin asinh atan atan2 atanh atexit atof atoi atol bind brk bsearch calloc
     cbrt ceil chdir chmod clock close connect copysign cos cosh ctime div dup erf erfc exec exit exp exp2 expm1 fabs
@@ -47,7 +47,7 @@ def c_names(signatures: Mapping[str, Signature]) -> dict[str, str]:
     for name in signatures:
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)
         free = plain == name and not name[0].isdigit() and not name.startswith("_") and not is_reserved(name) \
-            and name not in _LIBRARY and not any(hasattr(library, name) for library in _libraries())
+            and name not in LIBRARY and not any(hasattr(library, name) for library in _libraries())
         out[name] = _unused(plain if free else f"tilewright_{plain}", set(out.values()))
     return out
 

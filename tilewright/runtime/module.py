@@ -171,7 +171,8 @@ class Module(Viewed):
         CodegenError for results and for scalars of 16 bits.
         """
         if self._files is None:
-            raise ArgumentError(with_hint("export_source: the module has no source files", 'build it for target="c"'))
+            raise ArgumentError(with_hint("export_source: the module has no source files",
+                                          'build it for target="c" in this process'))
         where = export.as_path("export_source", folder)
         out = []
         for name, text in self._files().items():

@@ -213,7 +213,9 @@ def print_ret(p: Printer, e: Call) -> Text:
     """Leaves the value, in 64 bits, where the packed entry asks for it."""
     value = e.args[0]
     wide = "float64" if dt.is_float(value.dtype) else "int64"
-    p.line(f"{{ {value_type(wide)} result_ = {p.expr(cast(wide, value))}; memcpy(result, &result_, 8); }}")
+    own = p.fresh("returned")
+    p.line(f"{value_type(wide)} {own} = {p.expr(cast(wide, value))};")
+    p.line(f"memcpy({p.result}, &{own}, 8);")
     return Text("(void)0")
 
 
@@ -255,9 +257,11 @@ def print_extern(p: Printer, e: Call) -> Text:
     """A C function: arguments by their dtypes, floats of 16 and 8 bits are refused, the result e.dtype."""
     symbol, arguments = c_function(p.name, e)
     types, name = [value_type(a.dtype) for a in arguments], f"c_{identifier(symbol)}"
-    wanted = f"{value_type(e.dtype)} {name}({', '.join(types) or 'void'}) __asm__(\"{symbol}\");"
+    result = "uint8_t" if e.dtype == "bool" else value_type(e.dtype)
+    wanted = f"{result} {name}({', '.join(types) or 'void'}) __asm__(\"{symbol}\");"
     known = p.unit.declared(symbol)
     if known is not None and known != wanted:
         raise CodegenError(f"{p.name}: {symbol} is called as `{wanted}` and elsewhere as `{known}`")
     p.unit.declare(symbol, wanted)
-    return call(name, *[f"({t}){p.at(a, UNARY)}" for t, a in zip(types, arguments)])
+    value = call(name, *[f"({t}){p.at(a, UNARY)}" for t, a in zip(types, arguments)])
+    return Text(f"{value.text} != 0", EQUALITY) if e.dtype == "bool" else value

@@ -63,6 +63,8 @@ def _machine(target: Target) -> list[str]:
     contract = "-ffp-contract=fast" if _is_gcc(compiler) else "-ffp-contract=on"
     if config.get("STRICT_MATH"):
         contract = "-ffp-contract=off"
+    if target.triple.split("-")[0] not in ("x86_64", "amd64"):
+        return [contract]
     width = ["-mprefer-vector-width=512"] if target.has_feature("avx512f") else []
     return [contract, *width, *(f"-m{name}" for name in _SETS if target.has_feature(name))]
 

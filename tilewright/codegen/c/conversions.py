@@ -48,8 +48,14 @@ def plain(p: Printer, x: Text, source: str, target: str) -> Text:
     if dt.lanes_of(target) == 1:
         return Text(f"({type_}){within(x, UNARY)}", UNARY)
     if dt.is_bool(source):
-        return Text(f"-{within(convert_vector(p, x, value_type(source), type_), UNARY)}", UNARY)
+        return convert_vector(p, negated(x), value_type(source), type_)
     return convert_vector(p, x, value_type(source), type_)
+
+
+def negated(x: Text) -> Text:
+    """-x"""
+    operand = within(x, UNARY)
+    return Text(f"-({operand})" if operand.startswith("-") else f"-{operand}", UNARY)
 
 
 def convert_vector(p: Printer, x: Text, source: str, target: str) -> Text:

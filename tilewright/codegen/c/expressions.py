@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from tilewright.codegen.c import helpers
-from tilewright.codegen.c.conversions import condition, convert_vector, round_small
+from tilewright.codegen.c.conversions import condition, convert_vector, negated, round_small
 from tilewright.codegen.c.formulas import apply
 from tilewright.codegen.c.printer import (
     AND,
@@ -75,6 +75,8 @@ def print_binary(p: Printer, e: Binary) -> Text:
         if dt.lanes_of(dtype) == 1:
             return Text(f"{p.at(e.a, level)} {scalar} {p.at(e.b, level + 1)}", level)
         return Text(f"{p.at(e.a, vector_level)} {vector} {p.at(e.b, vector_level + 1)}", vector_level)
+    if op in _BOOLS and dt.is_bool(dtype) and dt.lanes_of(dtype) > 1:
+        return _of_conditions(p, e)
     if op in _COMPARE:
         sign, level = _COMPARE[op]
         text = Text(f"{p.at(e.a, level)} {sign} {p.at(e.b, level + 1)}", level)
@@ -105,8 +107,17 @@ def print_binary(p: Printer, e: Binary) -> Text:
 def _plain(p: Printer, e: Binary) -> Text:
     sign, level = _PLAIN[e.op]
     if e.op == "sub" and isinstance(e.a, FloatImm) and e.a.value == 0 and str(e.a.value) == "-0.0":
-        return Text(f"-{p.at(e.b, UNARY)}", UNARY)
+        return negated(p.text(e.b))
     return Text(f"{p.at(e.a, level)} {sign} {p.at(e.b, level + 1)}", level)
+
+
+_BOOLS = {"min": "{a} & {b}", "max": "{a} | {b}", "eq": "~({a} ^ {b})", "ne": "{a} ^ {b}", "lt": "~{a} & {b}",
+          "le": "~{a} | {b}", "gt": "{a} & ~{b}", "ge": "{a} | ~{b}"}
+
+
+def _of_conditions(p: Printer, e: Binary) -> Text:
+    """A comparison, minimum or maximum of conditions of several lanes, which are 0 and -1."""
+    return Text(_BOOLS[e.op].format(a=p.at(e.a, 20), b=p.at(e.b, 20)), BITOR)
 
 
 def _narrow(t: Text, dtype: str) -> Text:

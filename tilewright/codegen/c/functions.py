@@ -10,7 +10,7 @@ from tilewright.codegen.c.types import memory_type, value_type
 from tilewright.codegen.c.unit import Unit
 from tilewright.codegen.layout import KernelLayout, kernel_layout
 from tilewright.runtime.signature_table import encode
-from tilewright.support.errors import CodegenError
+from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.results import result_dtype
 from tilewright.tir.stmt import PrimFunc
@@ -31,6 +31,9 @@ def source(funcs: Sequence[PrimFunc], fma: bool = False) -> str:
     names = [f.name for f in funcs]
     if len(set(names)) != len(names):
         raise CodegenError(f"two functions of one module have one name: {', '.join(sorted(names))}")
+    strange = next((n for n in names if not (n.isascii() and n.isidentifier())), None)
+    if strange is not None:
+        raise CodegenError(with_hint(f"{strange!r} cannot be the name of a function in C", "use letters, digits and _"))
     for func in funcs:
         layout = kernel_layout(func)
         define_kernel(unit, func, layout)
@@ -41,18 +44,19 @@ def source(funcs: Sequence[PrimFunc], fma: bool = False) -> str:
 def define_kernel(unit: Unit, func: PrimFunc, layout: KernelLayout) -> None:
     """Adds `NAME__kernel` with the arguments of layout."""
     p = Printer(unit, func.name)
-    restrict = "restrict " if func.attrs.get("tir.noalias", True) else ""
+    p.restrict = "restrict " if func.attrs.get("tir.noalias", True) else ""
     parameters = []
     for buffer in layout.buffers:
         p.buffers[buffer.data] = buffer
-        parameters.append(f"{memory_type(buffer.dtype)} *{restrict}{_bind_as(p, buffer.data, buffer.name)}")
+        parameters.append(f"{memory_type(buffer.dtype)} *{p.restrict}{_bind_as(p, buffer.data, buffer.name)}")
     for x in func.params:
         if x in func.buffer_map:
             p.names[x] = p.names[func.buffer_map[x].data]
     for var in layout.values:
         parameters.append(f"{value_type(var.dtype)} {p.bind(var)}")
     if result_dtype(func) is not None:
-        parameters.append(f"void *{p.fresh('result')}")
+        p.result = p.fresh("result")
+        parameters.append(f"void *{p.result}")
     p.natural.update({v: dt.extent_limit(v.dtype) for v in layout.symbols})
     p.stmt(func.body)
     unit.define(f"static void {func.name}__kernel({', '.join(parameters) or 'void'}) {{\n" + "\n".join(p.lines) + "\n}")

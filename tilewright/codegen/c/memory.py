@@ -22,7 +22,7 @@ from tilewright.codegen.c.printer import (
 from tilewright.codegen.c.types import memory_type, stored_dtype, value_type
 from tilewright.codegen.c.unit import c_string
 from tilewright.codegen.messages import dimension_message, escaped, message
-from tilewright.codegen.queries import as_ramp, checked_dimensions, depends_on_data
+from tilewright.codegen.queries import as_ramp, checked_dimensions, compute_dtype, depends_on_data
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
@@ -78,7 +78,12 @@ def print_load(p: Printer, e: Load) -> Text:
         one = _load_scalar(p, e.buffer, ramp.value, None, some_lane(p, mask, lanes))
         stored = -1 if dt.is_bool(e.dtype) else None
         value = f"-(int32_t){within(one, UNARY)}" if stored else one.text
-        return call(helpers.splat(p.unit, value_type(e.dtype)), value)
+        every = call(helpers.splat(p.unit, value_type(e.dtype)), value)
+        if mask is None:
+            return every
+        type_, bits = value_type(e.dtype), 32 if dt.is_bool(e.dtype) else dt.bits_of(compute_dtype(e.dtype))
+        wide = convert_vector(p, Text(mask), f"i32x{lanes}", f"i{bits}x{lanes}").text
+        return call(helpers.select(p.unit, type_), wide, every.text, f"({p.unit.type(type_)}){{0}}")
     return from_memory(p, _load_vector(p, e.buffer, at, ramp, mask, lanes), e.dtype)
 
 

@@ -56,6 +56,8 @@ class Printer:
         self.mask: tuple[int, str] | None = None
         self.held: list[str] = []
         self.left: str | None = None
+        self.result = ""                          # where the value that the function returns goes
+        self.restrict = "restrict "               # of pointers to buffers
         self.parallel_depth = 0
         self.parallel_count = [0]
         self.stack_bytes = 0

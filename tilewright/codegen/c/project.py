@@ -21,11 +21,11 @@ _SUPPORT = """\
 #include <omp.h>
 #endif
 
-static _Thread_local const char *last_error = "";
-static int threads = 0;
+static _Thread_local const char *tw_last_error = "";
+static int tw_threads = 0;
 
-const char *tilewright_last_error(void) { return last_error; }
-void tilewright_set_num_threads(int n) { threads = n; }
+const char *tilewright_last_error(void) { return tw_last_error; }
+void tilewright_set_num_threads(int n) { tw_threads = n; }
 
 """
 _OWN = {"tw_alloc": """\
@@ -41,7 +41,7 @@ static inline void tw_free(void *memory) { free(memory); }
 /* The iterations of a parallel loop: in OpenMP's threads, where the file is compiled with -fopenmp. */
 static inline void tw_parallel(void (*part)(int64_t, int64_t, void *), void *environment, int64_t extent) {
 #ifdef _OPENMP
-    int most = threads > 0 ? threads : omp_get_max_threads();
+    int most = tw_threads > 0 ? tw_threads : omp_get_max_threads();
 #pragma omp parallel num_threads(most)
     {
         int64_t n = omp_get_num_threads(), k = omp_get_thread_num();
@@ -106,8 +106,8 @@ def _entry(name: str, layout: KernelLayout) -> str:
     arguments += [f"({value_type(v.dtype)}){parameters[s]}" for v, s in zip(layout.values, scalars)]
     return (f"{c_interface.declaration(name, layout.signature)} {{\n"
             f"    {layout.name}__kernel({', '.join(arguments)});\n"
-            f"    const char *fault = __atomic_exchange_n(&{layout.name}__fault, NULL, __ATOMIC_RELAXED);\n"
-            "    if (fault == NULL) return 0;\n    last_error = fault;\n    return -1;\n}\n")
+            f"    const char *tw_fault = __atomic_exchange_n(&{layout.name}__fault, NULL, __ATOMIC_RELAXED);\n"
+            "    if (tw_fault == NULL) return 0;\n    tw_last_error = tw_fault;\n    return -1;\n}\n")
 
 
 def _program(file: str, names: dict[str, str], signatures: dict[str, Signature]) -> str:
@@ -118,7 +118,7 @@ def _program(file: str, names: dict[str, str], signatures: dict[str, Signature])
         parameters, arguments = c_interface.parameters(s), []
         lines.append("    {")
         for p in s.params:
-            name = parameters[p.name]
+            name = f"arg_{parameters[p.name]}"
             if not p.is_buffer:
                 lines.append(f"        {c_interface.scalar_type(p)} {name} = 1;")
                 arguments.append(name)
@@ -128,12 +128,12 @@ def _program(file: str, names: dict[str, str], signatures: dict[str, Signature])
                       f"        for (int64_t k = 0; k < {count}; ++k) {name}[k] = k % 7;"]
             arguments.append(name)
         arguments += ["SIZE" for _ in s.symbols]
-        last = next((parameters[p.name] for p in reversed(s.params) if p.is_buffer), None)
+        last = next((f"arg_{parameters[p.name]}" for p in reversed(s.params) if p.is_buffer), None)
         shown = f'printf("{names[original]}: %g\\n", (double){last}[0])' if last else f'puts("{names[original]}")'
         lines += [f"        if ({names[original]}({', '.join(arguments)}) != 0) {{",
                   "            fputs(tilewright_last_error(), stderr);", "            return 1;", "        }",
                   f"        {shown};",
-                  *(f"        free({parameters[p.name]});" for p in s.params if p.is_buffer), "    }"]
+                  *(f"        free(arg_{parameters[p.name]});" for p in s.params if p.is_buffer), "    }"]
     return "\n".join([*lines, "    return 0;", "}", ""])
 
 

@@ -14,7 +14,7 @@ from tilewright.codegen.queries import depends_on_data
 from tilewright.codegen.ranges import greatest, range_of_loop
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, IntImm, Var
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import (
@@ -92,6 +92,10 @@ def print_for(p: Printer, s: For) -> None:
     first = index(p, s.min)
     extent = index(p, s.extent)
     end = extent.text if first.text == "0" else f"{within(first, SUM)} + {within(extent, SUM + 1)}"
+    if any(isinstance(n, (Load, Call)) for e in (s.min, s.extent) for n in walk(e)):       # it is read once
+        own = p.fresh("end")
+        p.line(f"const int64_t {own} = {end};")
+        end = own
     _print_serial(p, s, first.text, end)
 
 
@@ -119,19 +123,19 @@ def _print_parallel(p: Printer, s: For) -> None:
                    "void *environment, int64_t extent);")
     first = index(p, s.min).text
     fields = [(t, p.names[v]) for t, v in zip(types, captured)]
-    fields += [("int64_t", "first_")] if first != "0" else []
-    fields += [("int32_t *", "left_")] if fails else []
+    fields += [("int64_t", "tw_first")] if first != "0" else []
+    fields += [("int32_t *", "tw_left")] if fails else []
     _define_part(p, s, name, captured, fields)
     values = [n for _, n in fields]
     with p.block(""):
         if first != "0":
-            p.line(f"int64_t first_ = {first};")
+            p.line(f"int64_t tw_first = {first};")
         if fails:
-            p.line("int32_t flag_ = 0, *left_ = &flag_;")
-        p.line(f"struct {name} environment = {{{', '.join(values) or '0'}}};")
-        p.line(f"tw_parallel({name}, &environment, {index(p, s.extent).text});")
+            p.line("int32_t tw_flag = 0, *tw_left = &tw_flag;")
+        p.line(f"struct {name} tw_environment = {{{', '.join(values) or '0'}}};")
+        p.line(f"tw_parallel({name}, &tw_environment, {index(p, s.extent).text});")
         if fails:
-            with p.block("if (__atomic_load_n(left_, __ATOMIC_RELAXED))"):
+            with p.block("if (__atomic_load_n(tw_left, __ATOMIC_RELAXED))"):
                 if p.left is not None:
                     p.line(f"__atomic_store_n({p.left}, 1, __ATOMIC_RELAXED);")
                 for where in reversed(p.held):
@@ -141,32 +145,30 @@ def _print_parallel(p: Printer, s: For) -> None:
 
 def _type_of(p: Printer, v: Var) -> str:
     if v in p.buffers:
-        return f"{memory_type(p.buffers[v].dtype)} *restrict "
+        return f"{memory_type(p.buffers[v].dtype)} *{p.restrict}"
     return "int64_t" if v in p.wide else p.unit.type(value_type(v.dtype))
 
 
 def _define_part(p: Printer, s: For, name: str, captured: list[Var], fields: list[tuple[str, str]]) -> None:
     body = Printer(p.unit, p.name)
     body.parallel_depth, body.parallel_count = p.parallel_depth + 1, p.parallel_count
-    body.natural, body.dependent = dict(p.natural), set(p.dependent)
-    for own in ("begin", "end", "environment", "part", "first_", "left_"):
-        body.supply.fresh(own)
+    body.natural, body.dependent, body.restrict = dict(p.natural), set(p.dependent), p.restrict
     lines = []
     for v, (type_, field) in zip(captured, fields):
         own = body.bind(v, wide=v in p.wide)
         if v in p.buffers:
             body.buffers[v] = p.buffers[v]
-        lines.append((own, f"    {type_}{'' if type_.endswith(' ') else ' '}{own} = part->{field};"))
+        lines.append((own, f"    {type_}{'' if type_.endswith(' ') else ' '}{own} = tw_part->{field};"))
     names = [n for _, n in fields]
-    first = "part->first_ + " if "first_" in names else ""
-    body.left = "part->left_" if "left_" in names else None
-    _print_serial(body, s.replace(kind=SERIAL), f"{first}begin", f"{first}end")
+    first = "tw_part->tw_first + " if "tw_first" in names else ""
+    body.left = "tw_part->tw_left" if "tw_left" in names else None
+    _print_serial(body, s.replace(kind=SERIAL), f"{first}tw_begin", f"{first}tw_end")
     text = "\n".join(body.lines)
     used = [line for own, line in lines if re.search(rf"\b{own}\b", text)]       # extents are asked for in checks alone
     members = "".join(f"    {t}{'' if t.endswith(' ') else ' '}{n};\n" for t, n in fields) or "    int none;\n"
     p.unit.define(f"struct {name} {{\n{members}}};\n\n"
-                  f"static void {name}(int64_t begin, int64_t end, void *environment) {{\n"
-                  f"    const struct {name} *part = environment;\n" + "\n".join([*used, *body.lines]) + "\n}")
+                  f"static void {name}(int64_t tw_begin, int64_t tw_end, void *tw_environment) {{\n"
+                  f"    const struct {name} *tw_part = tw_environment;\n" + "\n".join([*used, *body.lines]) + "\n}")
 
 
 @prints(STATEMENTS, Allocate)

@@ -1,11 +1,17 @@
 """A file of C under construction: vector types, helper functions, functions, constants."""
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from tilewright.codegen.c.types import vector_of
-from tilewright.runtime.c_interface import is_reserved
+from tilewright.runtime.c_interface import LIBRARY, is_reserved
+from tilewright.support.errors import CodegenError, with_hint
 
+_TAKEN = {"memcpy", "snprintf", "times", "record_fault", "last_error", "threads", "NULL", "omp_get_max_threads"}
+# helpers, vector types and what begins like the names of the package
+_MADE = re.compile(r"(load|store|splat|ramp|gather|scatter|select|reverse|any|min|max|abs|popcount|clz|checked_index|"
+                   r"slot|at|each|table|c)_|[fiu]\d+x\d+$|tw_|tilewright_|TILEWRIGHT_|\w+_of_\w+_bits$")
 _HEADER = """\
 #include <math.h>
 #include <stdbool.h>
@@ -28,12 +34,16 @@ class Unit:
         self._strings: dict[str, str] = {}
 
     def legal(self, name: str) -> str:
-        """name, changed where C has it already."""
-        return f"{name}_" if is_reserved(name) else name
+        """name, changed where C, its library or a file that is made here has it already."""
+        taken = is_reserved(name) or name in LIBRARY or name in _TAKEN or _MADE.match(name) or "__" in name
+        return f"x_{name.replace('__', '_')}" if taken else name
 
     def type(self, name: str) -> str:
-        """A type, whose typedef stands in the file when it is a vector."""
-        if vector_of(name) is not None:
+        """A type, whose typedef stands in the file when it is a vector. Raises CodegenError where C has none."""
+        vector = vector_of(name)
+        if vector is not None:
+            if vector[1] & (vector[1] - 1):
+                raise CodegenError(with_hint(f"a vector of {vector[1]} lanes has no type in C", "use a power of two"))
             self._types[name] = None
         return name
 
