@@ -16,26 +16,17 @@ def programs(page):
     return re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", (DOCS / page).read_text(), re.DOTALL)
 
 
-@pytest.fixture(scope="module")
-def names():
-    """By page: what the programs before have defined."""
-    return {page: {"__name__": "page"} for page in PAGES}
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """By page: where its programs run, and find the files of those before."""
-    return {page: tmp_path_factory.mktemp("page") for page in PAGES}
-
-
-@pytest.mark.parametrize("page, number", [(page, n) for page in PAGES for n in range(len(programs(page)))])
-def test_a_program_runs(page, number, names, folders, tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(folders[page])
-    program, wanted = programs(page)[number]
-    path = tmp_path / f"program_{number}.py"
-    path.write_text(program)
-    exec(compile(program, str(path), "exec"), names[page])
-    assert capfd.readouterr().out == wanted
+@pytest.mark.parametrize("page", PAGES)
+def test_the_programs_run(page, tmp_path, monkeypatch, capfd):
+    """One test for each page: its programs use what those before define and write."""
+    (tmp_path / "page").mkdir()
+    monkeypatch.chdir(tmp_path / "page")
+    names = {"__name__": "page"}
+    for number, (program, wanted) in enumerate(programs(page)):
+        path = tmp_path / f"program_{number}.py"
+        path.write_text(program)
+        exec(compile(program, str(path), "exec"), names)
+        assert capfd.readouterr().out == wanted, f"{page}, program {number}"
 
 
 @pytest.mark.parametrize("page, least", PAGES.items())
