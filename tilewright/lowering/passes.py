@@ -113,10 +113,10 @@ CPU: tuple[Pass, ...] = (
     Pass("unroll", unroll, "flat", use=OPTIONAL),
     Pass("remove_no_ops", remove_no_ops, "flat", BOTH, OFF),
 )
-_BY_REGISTERS = Pass("split_lanes_by_registers", split_lanes_by_registers, "flat", takes_options=True)
 LISTS: dict[str, tuple[Pass, ...]] = {
     "llvm": CPU,
-    "c": tuple(_BY_REGISTERS if p.name == "split_lanes" else p for p in CPU),
+    "c": tuple(replace(p, run=split_lanes_by_registers, takes_options=True) if p.name == "split_lanes" else p
+               for p in CPU),
 }
 # Kinds that share a list. There is no code generation for them yet; their loops are lowered to be looked at.
 SHARED: dict[str, str] = {kind: "llvm" for kind in KINDS if kind not in LISTS}
