@@ -62,26 +62,28 @@ def gather(unit: Unit, vector: str, index: str) -> str:
                   "mask[k] ? p[at[k]] : 0")
 
 
-def scatter(unit: Unit, vector: str, index: str) -> str:
-    """(p, index, v, mask): lanes in order; of several lanes with one index the last one wins."""
+def _each(unit: Unit, kind: str, vector: str, parameters: str, statement: str) -> str:
+    """A function KIND_VECTOR of a pointer, a vector and the parameters that runs the statement for each lane k."""
     element, lanes = vector_of(vector) or ("", 0)
-    name, mask = f"scatter_{unit.type(vector)}_{unit.type(index)}", _mask(unit, vector)
-    return unit.helper(name, lambda: f"static inline void {name}({element} *p, {index} at, {vector} v, {mask} mask) "
-                       f"{{\n    for (int k = 0; k < {lanes}; ++k) if (mask[k]) p[at[k]] = v[k];\n}}")
+    name = f"{kind}_{unit.type(vector)}"
+    return unit.helper(name, lambda: f"static inline void {name}({element} *p, {vector} v, {parameters}) {{\n"
+                       f"    for (int k = 0; k < {lanes}; ++k) {statement}\n}}")
+
+
+def scatter(unit: Unit, vector: str, index: str) -> str:
+    """(p, v, index, mask): lanes in order; of several lanes with one index the last one wins."""
+    return _each(unit, f"scatter_{unit.type(index)}", vector, f"{index} at, {_mask(unit, vector)} mask",
+                 "if (mask[k]) p[at[k]] = v[k];")
 
 
 def store_masked(unit: Unit, vector: str) -> str:
-    element, lanes = vector_of(vector) or ("", 0)
-    name, mask = f"store_masked_{unit.type(vector)}", _mask(unit, vector)
-    return unit.helper(name, lambda: f"static inline void {name}({element} *p, {vector} v, {mask} mask) {{\n"
-                       f"    for (int k = 0; k < {lanes}; ++k) if (mask[k]) p[k] = v[k];\n}}")
+    """(p, v, mask)"""
+    return _each(unit, "store_masked", vector, f"{_mask(unit, vector)} mask", "if (mask[k]) p[k] = v[k];")
 
 
 def store_strided(unit: Unit, vector: str) -> str:
-    element, lanes = vector_of(vector) or ("", 0)
-    name = f"store_strided_{unit.type(vector)}"
-    return unit.helper(name, lambda: f"static inline void {name}({element} *p, {vector} v, int64_t stride) {{\n"
-                       f"    for (int k = 0; k < {lanes}; ++k) p[k * stride] = v[k];\n}}")
+    """(p, v, stride)"""
+    return _each(unit, "store_strided", vector, "int64_t stride", "p[k * stride] = v[k];")
 
 
 def reverse(unit: Unit, vector: str) -> str:

@@ -216,4 +216,4 @@ def _store_vector(p: Printer, buffer: Buffer, at: Expr, value: str, mask: str | 
             p.line(f"{helpers.store_strided(p.unit, type_)}({where}, {value}, {index(p, ramp.stride).text});")
             return
     lanes_at, mask = _checked_lanes(p, buffer, at, mask, lanes)
-    p.line(f"{helpers.scatter(p.unit, type_, f'i64x{lanes}')}({pointer(p, buffer)}, {lanes_at}, {value}, {mask});")
+    p.line(f"{helpers.scatter(p.unit, type_, f'i64x{lanes}')}({pointer(p, buffer)}, {value}, {lanes_at}, {mask});")
