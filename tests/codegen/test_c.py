@@ -311,3 +311,15 @@ def main(A: T.Buffer((8,), "float32")):
     func = from_source("@T.prim_func\ndef main(A: T.Buffer((8,), \"float32\")):\n    A[0] = T.float32(1)\n")
     with pytest.raises(CodegenError, match="'conv-1' cannot be the name of a function in C"):
         tw.build(func.with_attr("global_symbol", "conv-1"), target="c")
+
+
+def test_without_a_folder_for_temporary_files(monkeypatch, tmp_path):
+    monkeypatch.setattr(c_compiler.tempfile, "tempdir", str(tmp_path / "gone"))
+    monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
+    with pytest.raises(CodegenError, match="cannot compile the C code: .*No such file"):
+        elementwise(lambda x: x + 3, ["float32"], 8)
+
+
+def test_what_the_compiler_refuses():
+    with pytest.raises(CodegenError, match="refuses the C code"):
+        c_compiler.compile_text("int f( {", tw.target("c"))

@@ -38,17 +38,21 @@ def compile_functions(funcs: Sequence[PrimFunc], target: Target) -> bytes:
 
 def compile_text(text: str, target: Target) -> bytes:
     """C as an object file. Raises CodegenError where there is no compiler, or where it refuses the text."""
-    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        path, out = Path(folder) / "kernel.c", Path(folder) / "kernel.o"
-        path.write_text(text)
-        command = [*linker(target.triple), *_FLAGS, f"-O{target.opt_level}", *_machine(target), str(path), "-o",
-                   str(out)]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-        if done.returncode:
-            lines = done.stderr.strip().splitlines()
-            raise CodegenError(with_hint(f"{command[0]} refuses the C code: " + "\n".join(lines[:20]),
-                                         "get_source() shows it"))
-        return out.read_bytes()
+    command = [*linker(target.triple), *_FLAGS, f"-O{target.opt_level}", *_machine(target)]
+    try:
+        with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+            path, out = Path(folder) / "kernel.c", Path(folder) / "kernel.o"
+            path.write_text(text, encoding="utf-8")
+            done = subprocess.run([*command, str(path), "-o", str(out)], capture_output=True, text=True,
+                                  errors="replace")
+            if not done.returncode:
+                return out.read_bytes()
+    except OSError as error:
+        raise CodegenError(with_hint(f"{command[0]} cannot compile the C code: {error}",
+                                     "it needs a folder for temporary files, TMPDIR")) from None
+    lines = done.stderr.strip().splitlines()
+    raise CodegenError(with_hint(f"{command[0]} refuses the C code: " + "\n".join(lines[:20]),
+                                 "TILEWRIGHT_DUMP=folder writes it there"))
 
 
 def standalone(funcs: Sequence[PrimFunc], target: Target, others: Sequence[str]) -> bytes:
