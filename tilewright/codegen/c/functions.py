@@ -48,7 +48,7 @@ def define_kernel(unit: Unit, func: PrimFunc, layout: KernelLayout) -> None:
     parameters = []
     for buffer in layout.buffers:
         p.buffers[buffer.data] = buffer
-        parameters.append(f"{memory_type(buffer.dtype)} *{p.restrict}{_bind_as(p, buffer.data, buffer.name)}")
+        parameters.append(f"{memory_type(buffer.dtype)} *{p.restrict}{p.bind(buffer.data, name=buffer.name)}")
     for x in func.params:
         if x in func.buffer_map:
             p.names[x] = p.names[func.buffer_map[x].data]
@@ -60,12 +60,6 @@ def define_kernel(unit: Unit, func: PrimFunc, layout: KernelLayout) -> None:
     p.natural.update({v: dt.extent_limit(v.dtype) for v in layout.symbols})
     p.stmt(func.body)
     unit.define(f"static void {func.name}__kernel({', '.join(parameters) or 'void'}) {{\n" + "\n".join(p.lines) + "\n}")
-
-
-def _bind_as(p: Printer, var: object, name: str) -> str:
-    """The C name of a buffer's data: that of the buffer."""
-    p.names[var] = p.fresh(name)  # type: ignore[index]
-    return p.names[var]  # type: ignore[index]
 
 
 def _define_packed(unit: Unit, layout: KernelLayout, result: str | None) -> None:

@@ -79,9 +79,9 @@ class Printer:
         """A C name like `name` that nothing else has in this function."""
         return self.supply.fresh(self.unit.legal(identifier(name)))
 
-    def bind(self, var: Var, wide: bool = False) -> str:
-        """The C name of a variable that begins here."""
-        self.names[var] = self.fresh(var.name)
+    def bind(self, var: Var, wide: bool = False, name: str = "") -> str:
+        """The C name of a variable that begins here, like `name` if one is given."""
+        self.names[var] = self.fresh(name or var.name)
         if wide:
             self.wide.add(var)
         return self.names[var]
