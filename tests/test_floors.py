@@ -1,5 +1,6 @@
 """The floors of the package: a folder imports only from earlier rows, at the top of the file."""
 import ast
+import functools
 from pathlib import Path
 
 import tilewright
@@ -12,68 +13,47 @@ FLOORS = [
 FLOOR = {name: row for row, names in enumerate(FLOORS) for name in names.split()}
 
 
-def package_imports(path):
-    """(imported package, line, at top level) of every import of tilewright in a file."""
-    tree = ast.parse(path.read_text())
-    top = {id(node) for node in tree.body}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{a.name}" if node.module == "tilewright" else node.module
-                     for a in node.names]
-        elif isinstance(node, ast.Import):
-            names = [a.name for a in node.names]
-        else:
-            continue
-        for name in names:
-            if name and name.startswith("tilewright.") and name != "tilewright.__version__":
-                yield name.split(".")[1], node.lineno, id(node) in top
+@functools.cache
+def imports():
+    """(file, dotted name, line, at top level) of everything that a file imports: a module, or a name out of one."""
+    found = []
+    for path in ROOT.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        top = {id(node) for node in tree.body}
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                home = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+                found += [(path.relative_to(ROOT).as_posix(), home + a.name, node.lineno, id(node) in top)
+                          for a in node.names]
+    return found
 
 
-def sources():
-    return [p for p in ROOT.rglob("*.py") if p.parent != ROOT]
-
-
-def test_every_folder_has_a_floor():
-    assert {p.relative_to(ROOT).parts[0] for p in sources()} <= set(FLOOR)
-
-
-def test_imports_go_down():
-    wrong = []
-    for path in sources():
-        here = path.relative_to(ROOT).parts[0]
-        for there, line, _ in package_imports(path):
-            if there != here and FLOOR[there] >= FLOOR[here]:
-                wrong.append(f"{path.relative_to(ROOT)}:{line}: {here} imports {there}")
-    assert not wrong, "\n".join(wrong)
-
-
-def test_imports_stand_at_the_top():
-    wrong = [f"{path.relative_to(ROOT)}:{line}" for path in sources()
-             for _, line, top in package_imports(path) if not top]
-    assert not wrong, "\n".join(wrong)
-
-
-def test_ffi_stays_behind_one_module():
-    users = [p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*.py")
-             if any(isinstance(n, (ast.Import, ast.ImportFrom)) and "tvm_ffi" in ast.unparse(n)
-                    for n in ast.walk(ast.parse(p.read_text())))]
-    assert users == ["runtime/ffi.py"]
-
-
-def imported(path):
-    """The dotted names that a file imports: of a module, and of each name that is taken from one."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (a.name for a in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{a.name}" for a in node.names)
+def package_imports():
+    """(file in a folder of the package, imported folder, line, at top level)"""
+    return [(file, name.split(".")[1], line, top) for file, name, line, top in imports()
+            if "/" in file and name.startswith("tilewright.") and name != "tilewright.__version__"]
 
 
 def users(*modules):
     """The files that import one of some modules, or what is in it."""
-    found = [p for p in ROOT.rglob("*.py") if any(f"{name}.".startswith(tuple(f"{m}." for m in modules))
-                                                  for name in imported(p))]
-    return sorted(p.relative_to(ROOT).as_posix() for p in found)
+    return sorted({file for file, name, _, _ in imports() if f"{name}.".startswith(tuple(f"{m}." for m in modules))})
+
+
+def test_every_folder_has_a_floor():
+    assert {p.parent.relative_to(ROOT).parts[0] for p in ROOT.rglob("*/*.py")} <= set(FLOOR)
+
+
+def test_imports_go_down():
+    assert not [f"{file}:{line} imports {there}" for file, there, line, _ in package_imports()
+                if there != file.split("/")[0] and FLOOR[there] >= FLOOR[file.split("/")[0]]]
+
+
+def test_imports_stand_at_the_top():
+    assert not [f"{file}:{line}" for file, _, line, top in package_imports() if not top]
+
+
+def test_ffi_stays_behind_one_module():
+    assert users("tvm_ffi") == ["runtime/ffi.py"]
 
 
 def test_llvm_stays_in_its_back_end_and_behind_one_module():

@@ -20,7 +20,7 @@ _NAMES = {
                      "set_num_threads", "get_num_threads", "nd"), "tilewright.runtime"),
     **dict.fromkeys(("TilewrightError",), "tilewright.support.errors"),
     **dict.fromkeys(("arith", "cli", "codegen", "compat", "driver", "graph", "lowering", "records", "rules", "script",
-                     "runtime", "schedule", "support", "te", "tir"), ""),
+                     "runtime", "schedule", "support", "te", "tir", "topi"), ""),
 }
 __all__ = list(_NAMES)
 

@@ -1,8 +1,9 @@
-"""Compiling and calling kernels without the runtime: its four symbols are stubs in LLVM IR."""
+"""Compiling and calling kernels. Those of LLVM run without the runtime: its symbols are stubs in LLVM IR."""
 from __future__ import annotations
 
 import ctypes
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,16 @@ import llvmlite.binding as llvm
 import ml_dtypes
 import numpy as np
 
+from tilewright.codegen.c import compile_functions
 from tilewright.codegen.layout import kernel_layout
 from tilewright.codegen.llvm import compile_object, compile_text
+from tilewright.lowering import split
+from tilewright.lowering.guard_accesses import guard_accesses
+from tilewright.runtime.loader import load_objects
+from tilewright.support.target import target as resolve_target
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, decl_buffer
-from tilewright.tir.conversion import convert
+from tilewright.tir.conversion import cast, convert
 from tilewright.tir.expr import Expr, Ramp, Var
 from tilewright.tir.stmt import PrimFunc, Stmt, Store, loop, seq
 
@@ -29,6 +35,7 @@ class Cpu:
 
 
 HOST = Cpu()
+BACK_END = "llvm"                      # what makes the code: of a test by the fixture `back_end`
 STUBS = """
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
@@ -48,10 +55,7 @@ define weak void @tw_free(ptr %p) {
   call void @free(ptr %p)
   ret void
 }
-define weak void @tw_report(ptr %kind, ptr %text) {
-  ret void
-}
-define weak i32 @tw_check_args(ptr %a, i32 %n, ptr %s, ptr %slots) {
+define weak i32 @tw_run(ptr %a, i32 %n, ptr %r, ptr %s, ptr %run, ptr %f, i64 %slots, i32 %result) {
   ret i32 1
 }
 """
@@ -80,8 +84,7 @@ def run(func: PrimFunc, *args: Any, target: Cpu = HOST, extra: str = "") -> None
     """Call NAME__kernel on NumPy arrays (in place) and numbers, in the order of the parameters;
     shapes bind symbols.
     """
-    obj = compile_object([func], target, STUBS + extra)
-    _, address = keep = load(obj, f"{func.name}__kernel")
+    keep, addresses = loaded([func], target, extra)
     layout = kernel_layout(func)
     by_param = dict(zip(func.params, args, strict=True))
     values: dict[Var, Any] = {p: by_param[p] for p in layout.scalars}
@@ -96,8 +99,20 @@ def run(func: PrimFunc, *args: Any, target: Cpu = HOST, extra: str = "") -> None
     for v in layout.values:
         types.append(_ctype(v.dtype))
         pointers.append(values[v])
-    ctypes.CFUNCTYPE(None, *types)(address[f"{func.name}__kernel"])(*pointers)
+    ctypes.CFUNCTYPE(None, *types)(addresses[func.name])(*pointers)
     del keep
+
+
+def loaded(funcs: Sequence[PrimFunc], target: Cpu = HOST, extra: str = "") -> tuple[Any, dict[str, int]]:
+    """(what keeps the code alive, the addresses of NAME__kernel by NAME), by the back end of the test."""
+    symbols = {f.name: f"{f.name}__kernel" for f in funcs}
+    funcs = [part for f in funcs for part in split(f)]
+    if BACK_END == "llvm":
+        keep, addresses = load(compile_object(funcs, target, STUBS + extra), *symbols.values())
+        return keep, {name: addresses[symbol] for name, symbol in symbols.items()}
+    cpu = f" -mcpu={target.mcpu}" if target.mcpu else ""
+    library = load_objects([compile_functions(funcs, resolve_target(f"c -opt-level=1{cpu}"))])
+    return library, {name: library.address(symbol) for name, symbol in symbols.items()}
 
 
 def _ctype(dtype: str) -> Any:
@@ -110,9 +125,8 @@ def flat(
 ) -> PrimFunc:
     """A flat function of 1-D (or N-D, accessed through `view`) buffers, then scalars."""
     params = [Var(f"{b.name}_handle", "handle") for b in buffers]
-    return PrimFunc(
-        (*params, *scalars), body, dict(zip(params, buffers, strict=True)), {"global_symbol": name, **attrs}
-    )
+    attributes = {"global_symbol": name, **attrs}
+    return guard_accesses(PrimFunc((*params, *scalars), body, dict(zip(params, buffers, strict=True)), attributes))
 
 
 def view(buffer: Buffer) -> Buffer:
@@ -143,7 +157,7 @@ def call_symbol(text: str, symbol: str, *arrays: np.ndarray, target: Cpu = HOST)
 def ramp(base: Any, lanes: int, stride: Any = 1) -> Expr:
     """base, base + stride, ... as an index; the scalar base for one lane."""
     start = convert(base)
-    return start if lanes == 1 else Ramp(start, convert(stride), lanes)
+    return start if lanes == 1 else Ramp(start, cast(start.dtype, convert(stride)), lanes)
 
 
 def elementwise(

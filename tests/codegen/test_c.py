@@ -8,17 +8,19 @@ import sys
 
 import numpy as np
 import pytest
-from test_math import BOUND, FUNCTIONS, arguments, errors, exact
 
 import tilewright as tw
-from tests.fuzz.kinds.common import Case
+from tests.fuzz.kinds.common import BESIDE, Case, Wrong, run_both
 from tests.fuzz.kinds.table import MODULES
-from tilewright import te
+from tilewright import te, tir
 from tilewright.codegen.c import compile as c_compiler
 from tilewright.runtime import export
 from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.support.errors import ArgumentError, CallError, CodegenError
+from tilewright.tir import dtype as dt
+from tilewright.tir.expr import Ramp
+from tilewright.tir.llvm_intrinsics import TABLE
 
 
 def elementwise(function, dtypes, n, vectorized=True):
@@ -32,22 +34,28 @@ def elementwise(function, dtypes, n, vectorized=True):
 
 @pytest.mark.parametrize("kind", MODULES)
 @pytest.mark.parametrize("seed", range(12))
-def test_random_programs(kind, seed):
+def test_random_programs(kind, seed, monkeypatch):
+    """Beside LLVM's code for the same loops."""
+    monkeypatch.setenv(BESIDE, "1")
     module = MODULES[kind]
     module.check(module.program(seed), Case("c -opt-level=1"))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", [*FUNCTIONS, "fmod"])
-def test_elementary_functions(name, dtype):
-    xs = arguments(name, dtype, 100 if name == "erf" else 400)
-    xs = [x[:len(x) // 8 * 8] for x in xs]
-    f = elementwise(getattr(te, "power" if name == "pow" else name), [dtype] * len(xs), len(xs[0]))
-    out = np.empty_like(xs[0])
-    f(*xs, out)
-    error = errors(out, exact(name, xs))
-    worst = int(np.argmax(error))
-    assert error[worst] <= BOUND[name][dtype == "float64"], [float(x[worst]) for x in xs]
+def test_a_run_beside_llvm_tells_what_differs():
+    def leaves(value):
+        def f(a):
+            if value < 0:
+                raise CallError(f"negative: {value}")
+            a[1] = value
+        return f
+    for dtype, one, other in (("int32", 1, 2), ("float32", 1.0, 1.001), ("float32", 1.0, np.nan)):
+        run_both(leaves(one), leaves(one), np.zeros(3, dtype))
+        with pytest.raises(Wrong, match=rf"element \[1\] of argument 0 is {one}, by LLVM {other}"):
+            run_both(leaves(one), leaves(other), np.zeros(3, dtype))
+    with pytest.raises(CallError, match="negative: -1"):
+        run_both(leaves(-1), leaves(-1), np.zeros(3))
+    with pytest.raises(Wrong, match="the error 'negative: -1', by LLVM ''"):
+        run_both(leaves(-1), leaves(1), np.zeros(3))
 
 
 SOURCE = '''
@@ -64,7 +72,7 @@ def test_the_code_is_what_one_would_write():
     text = tw.build(func, target="c -mcpu=x86-64-v3").get_source()
     assert text == tw.build(func, target="c -mcpu=x86-64-v3").get_source("c")
     assert """\
-static void scale__kernel(float *restrict A, float *restrict B, float factor) {
+void scale__kernel(float *restrict A, float *restrict B, float factor) {
     for (int64_t i = 0; i < 4; ++i) {
         store_f32x8(B + i * 32, load_f32x8(A + i * 32) * splat_f32x8(factor) + splat_f32x8(0.5f));
         store_f32x8(B + (i * 32 + 8), load_f32x8(A + (i * 32 + 8)) * splat_f32x8(factor) + splat_f32x8(0.5f));
@@ -203,16 +211,14 @@ def test_files_are_of_c_and_of_functions_without_results(tmp_path):
 
     with pytest.raises(CodegenError, match="main has a result"):
         tw.build(main, target="c").export_source(tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
-
-def test_what_has_no_form_in_c():
     @T.prim_func
-    def main(A: T.Buffer((4,), "float32")):
-        T.evaluate(T.call_packed("print", A[0]))
+    def talk(A: T.Buffer((4,), "float32")):
+        T.print(A[0])
 
-    with pytest.raises(CodegenError, match="call_packed has no form in C"):
-        tw.build(main, target="c")
+    with pytest.raises(CodegenError, match='talk calls the packed function "print"'):
+        tw.build(talk, target="c").export_source(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_a_compiler(monkeypatch):
@@ -234,6 +240,25 @@ def both(source, *arrays):
         tw.build(from_source("@T.prim_func\n" + source), target=target)(*args)
         out.append(args)
     return zip(*out)
+
+
+@pytest.mark.parametrize("width", [2, 3, 4, 5])
+def test_guarded_loads_side_by_side(width, tmp_path):
+    """As written, by GCC 12 at -O3: for 3 and 5 its vectors have wrong lanes."""
+    n, at = 11 * width, [f"i * {width} + {k}" for k in range(width)]
+    lines = "\n        ".join(f"C[{k}] = T.if_then_else(B[{k}] != 0, A[{k}], 4)" for k in at)
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer(({n},), "int32"), B: T.Buffer(({n},), "int32"), C: T.Buffer(({n},), "int32")):
+    for i in range(11):
+        {lines}
+""")
+    f = tw.build(func, target="c -opt-level=3")
+    a, b, c = np.arange(100, 100 + n, dtype="int32"), np.arange(n, dtype="int32") % 5, np.zeros(n, "int32")
+    f(a, b, c)
+    np.testing.assert_array_equal(c, np.where(b != 0, a, 4))
+    _, kernels, _ = f.export_source(tmp_path)
+    assert "-fno-tree-loop-if-convert" in kernels.read_text()
 
 
 FLOATS, BOOLS = np.arange(8, dtype="float32"), np.array([0, 1] * 4, bool)
@@ -323,3 +348,73 @@ def test_without_a_folder_for_temporary_files(monkeypatch, tmp_path):
 def test_what_the_compiler_refuses():
     with pytest.raises(CodegenError, match="refuses the C code"):
         c_compiler.compile_text("int f( {", tw.target("c"))
+
+
+def intrinsic_of(name):
+    """(dtype of the result, dtypes of the arguments) of a call of an intrinsic."""
+    op, bits = name.removeprefix("llvm.").rsplit(".", 1)[0], name.rsplit(".", 1)[-1]
+    lanes = int(bits) // 32 if bits in ("128", "256", "512") else 4 if "sse" in name or "neon" in name else 8
+    if "pmadd" in name:
+        bytewise = ".ub" in name or "ubs" in name
+        lanes *= 2 if bytewise and "128" not in name and "512" not in name else 2 if bytewise else 1
+        return (f"int16x{lanes}", [f"uint8x{2 * lanes}", f"int8x{2 * lanes}"]) if bytewise else (
+            f"int32x{lanes}", [f"int16x{2 * lanes}"] * 2)
+    if "dpbf16" in name:
+        return f"float32x{lanes}", [f"float32x{lanes}"] + [f"bfloat16x{2 * lanes}"] * 2
+    if "vpdp" in name:
+        parts = ["uint8", "int8"] if "bus" in op else ["int16"] * 2
+        return f"int32x{lanes}", [f"int32x{lanes}", *(f"{t}x{(4 if 'bus' in op else 2) * lanes}" for t in parts)]
+    if "neon" in name:
+        a, b = {"sdot": ("int8", "int8"), "udot": ("uint8", "uint8"), "usdot": ("uint8", "int8")}[name.split(".")[-1]]
+        return "int32x4", ["int32x4", f"{a}x16", f"{b}x16"]
+    if "interleave" in name:
+        return "bfloat16x16", ["bfloat16x8"] * 2
+    if name in ("llvm.fma", "llvm.fabs", "llvm.sqrt"):
+        return "float32x8", ["float32x8"] * (3 if name == "llvm.fma" else 1)
+    return "int32x8", ["int32x8"] * (2 if name in ("llvm.smax", "llvm.smin") else 1)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_intrinsics_of_llvm_compute_what_the_table_says(name):
+    result, types = intrinsic_of(name)
+    buffers = [tir.decl_buffer((dt.lanes_of(t),), dt.element_of(t), f"A{k}") for k, t in enumerate([result, *types])]
+    out, *ins = buffers
+    value = te.call_llvm_pure_intrin(result, name, *(b.vload(0, t) for b, t in zip(ins, types)))
+    params = [tir.Var(f"a{k}", "handle") for k in range(len(buffers))]
+    store = tir.Store(out, value, (Ramp(tir.IntImm(0), tir.IntImm(1), dt.lanes_of(result)),))
+    func = tir.PrimFunc(tuple(params), store, dict(zip(params, buffers)), {"global_symbol": "main"})
+    f = tw.build(func, target="c -opt-level=1")
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        arrays = []
+        for b in buffers:
+            kind, n = dt.numpy_dtype(b.dtype), b.shape[0].value
+            if dt.is_float(b.dtype):
+                arrays.append(random.choice([0.0, 1.5, 1e-39, 3e38, 2.25, 7.0], n).astype(kind))
+            else:
+                low, high = dt.integer_range(b.dtype)
+                arrays.append(random.choice(np.array([low, high, low + 1, 0, 1, 17], b.dtype), n))
+        want, got = arrays[0].copy(), arrays[0].copy()
+        tir.run(func, want, *arrays[1:])
+        f(got, *arrays[1:])
+        np.testing.assert_array_equal(got, want)
+
+
+def test_what_has_no_form_in_c():
+    x = te.placeholder((4,), "int32", name="X")
+    y = te.compute((4,), lambda i: te.call_llvm_pure_intrin("int32", "llvm.bitreverse", x[i]), name="Y")
+    with pytest.raises(CodegenError, match='llvm.bitreverse has no form in C\\n\\nhint: build for "llvm"'):
+        tw.build(te.create_schedule(y.op), [x, y], target="c")
+
+
+def test_a_compiler_that_crashes_is_asked_again_for_no_vectors(monkeypatch, tmp_path):
+    script = tmp_path / "cc.py"
+    script.write_text("import sys\n"
+                      "if '-fno-tree-vectorize' not in sys.argv:\n"
+                      "    sys.exit('kernel.c:1:1: internal compiler error: Segmentation fault')\n"
+                      "open(sys.argv[-1], 'wb').write(b'object')\n")
+    monkeypatch.setattr(c_compiler, "linker", lambda triple: [sys.executable, str(script)])
+    assert c_compiler.compile_text("int f;", tw.target("c")) == b"object"
+    script.write_text("import sys\nsys.exit('kernel.c:1:1: internal compiler error: Segmentation fault')\n")
+    with pytest.raises(CodegenError, match="refuses the C code: .*internal compiler error"):
+        c_compiler.compile_text("int f;", tw.target("c"))

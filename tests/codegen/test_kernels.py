@@ -9,7 +9,7 @@ from kernels import HOST, Cpu, flat, ramp, run, vector, view
 
 import tilewright as tw
 from tilewright.codegen.llvm import assembly, compile_object, llvm_ir
-from tilewright.lowering.pipeline import lower
+from tilewright.lowering.pipeline import lower, split
 from tilewright.script import from_source
 from tilewright.support.errors import CodegenError
 from tilewright.tir.arithmetic import if_then_else, intrinsic, select
@@ -169,7 +169,7 @@ def test_parallel_captures_loop_variables_scalars_and_buffers() -> None:
     x, out = np.random.rand(40).astype("f4"), np.zeros(40, "f4")
     run(func, x, out, 10, 0.5)
     np.testing.assert_allclose(out, x * 1.5 + np.arange(40) % 4, rtol=1e-6)
-    assert "@par__par0(" in llvm_ir([func], HOST)
+    assert "@par__par0(" in llvm_ir(split(func), HOST)
 
 
 def test_nested_parallel_runs_serially_and_min_is_an_offset() -> None:
@@ -393,7 +393,7 @@ def test_other_machines_get_an_object(arch: str) -> None:
     value = intrinsic("tanh", cast("float32x4", Load(a, (at,)))) + intrinsic("sin", Load(b, (at,)))
     body = loop(i, 16, Store(b, value, (at,), lane_mask(i * 4, 61, 4)), "parallel")
     target = Cpu("generic-rv64" if "riscv" in arch else "", "+m,+f,+d,+v" if "riscv" in arch else "", triple)
-    assert compile_object([flat("cross", [a, b], body)], target)[:4] == b"\x7fELF"
+    assert compile_object(split(flat("cross", [a, b], body)), target)[:4] == b"\x7fELF"
 
 
 def test_loops_that_divide_by_a_variable_are_not_made_vector_loops():

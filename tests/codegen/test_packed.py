@@ -5,16 +5,20 @@ called from a kernel.
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
-from kernels import HOST, flat, ramp, vector, view
+from kernels import flat, ramp, vector, view
 
 from tilewright import runtime
 from tilewright.codegen.layout import kernel_layout
-from tilewright.codegen.llvm import compile_object
+from tilewright.codegen.registry import back_end
+from tilewright.lowering import split
+from tilewright.runtime.loader import Image
 from tilewright.runtime.module import Module
 from tilewright.support.errors import CallError
+from tilewright.support.target import target
 from tilewright.te.math import call_packed
 from tilewright.tir.buffer import Load, decl_buffer
 from tilewright.tir.conversion import cast
@@ -22,8 +26,17 @@ from tilewright.tir.expr import Broadcast, Call, FloatImm, IntImm, StringImm, Va
 from tilewright.tir.stmt import Evaluate, LetStmt, PrimFunc, Store, loop, seq
 
 
+@pytest.fixture(autouse=True, params=["llvm", "c"])
+def back_end_in_use(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "TARGET", target(request.param))
+
+
+TARGET = target("llvm")
+
+
 def module(func: PrimFunc) -> Module:
-    return Module([compile_object([func], HOST)], {func.name: kernel_layout(func).signature})
+    data = back_end(TARGET).image(split(func), TARGET)
+    return Module([Image("object", data, (func.name,))], {func.name: kernel_layout(func).signature})
 
 
 def test_checked_call_with_symbols_and_scalars() -> None:

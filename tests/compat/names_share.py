@@ -17,7 +17,7 @@ import click
 import pytest
 
 from tilewright.compat import namespace
-from tilewright.compat.left_out import LEFT_OUT
+from tilewright.compat.absent import LEFT_OUT
 
 from .forms import ASKED, FORMS, REFUSED, blocks, passes, refusals, scripts, stages, values
 

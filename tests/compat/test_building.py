@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from tests.compat.test_values import scaled
+from tests.compat.test_node_types import scaled
 from tilewright.support.errors import ArgumentError, IRError, TargetError
 
 

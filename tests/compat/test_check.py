@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from tilewright.cli.main import main
-from tilewright.compat.check import missing_names
+from tilewright.compat.check.names import missing_names
 from tilewright.support.errors import ArgumentError
 
 

@@ -4,7 +4,7 @@ import unittest
 import numpy as np
 import pytest
 
-from tests.compat.test_values import scaled
+from tests.compat.test_node_types import scaled
 from tilewright.support.errors import ArgumentError, ScriptError, StructuralError
 
 BROKEN = "@T.prim_func\ndef f(A: T.Buffer((16,), 'float32')):\n    A[0] = T.float32(1)\n    A[1] = nothing\n"

@@ -9,7 +9,7 @@ import pytest
 import tilewright as tw
 from tilewright.driver import peaks
 from tilewright.driver.peaks import Peaks
-from tilewright.runtime.cpus import available_cpus
+from tilewright.runtime.machine import available_cpus
 
 SMALL = Peaks("cpu", 2, 4096, {"float32": [1e11, 2e11]}, {"copy": [1e10, 2e10], "read": [3e10, 1e10]})
 

@@ -9,11 +9,10 @@ import threading
 import llvmlite.binding as llvm
 import pytest
 
-from tilewright.support import cpus
-from tilewright.support.cpus import host_cpu
 from tilewright.support.errors import TargetError
-from tilewright.support.target import Target, target
-from tilewright.support.target_kinds import KINDS
+from tilewright.support.target import Target, cpus, target
+from tilewright.support.target.cpus import host_cpu
+from tilewright.support.target.kinds import KINDS
 
 
 def test_the_default_is_this_host():

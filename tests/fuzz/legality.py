@@ -28,6 +28,7 @@ from typing import Any
 
 import click
 
+from tests.fuzz.moves import Action, Chooser
 from tilewright.schedule import Schedule
 from tilewright.support.errors import ScheduleError, TilewrightError, unchecked
 from tilewright.tir.stmt import PrimFunc
@@ -36,7 +37,7 @@ from tilewright.tir.verify import verify
 from . import generate
 from .check import interpret
 from .programs import Program
-from .schedules import Action, Chooser, perform
+from .schedules import perform
 from .steadiness import is_steady
 from .values import Reject
 

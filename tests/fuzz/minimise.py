@@ -10,13 +10,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from tests.fuzz.moves import Action
 from tilewright.schedule import Schedule
 
 from . import check, generate, schedules
 from .kinds.shrink import shrink
 from .kinds.table import MODULES
 from .programs import Program
-from .schedules import Action
 
 
 def actions_of(seed: int) -> list[Action]:

@@ -14,10 +14,11 @@ from typing import Any
 
 import click
 
-from .kinds.common import BACK_END
+from tests.fuzz.moves import FAVOURED, MOVES, in_order
+
+from .kinds.common import BACK_END, BESIDE
 from .kinds.table import SHARES, describe, kind_of
 from .pool import Drawn, check_programs
-from .schedules import FAVOURED, MOVES, PRIMITIVES
 
 
 class Summary:
@@ -66,8 +67,8 @@ class Summary:
                  ", ".join(f"{k} {len(self.of(k))}" for k in SHARES),
                  "of schedules: " + ", ".join(f"{k} {self.share(k):.0%}" for k in shares),
                  f"accepted primitives per program: median {self.median:g}",
-                 "primitive               accepted  refused"]
-        lines += [f"{p:24}{self.accepted[p]:8}{self.refused[p]:9}" for p in (*PRIMITIVES, *MOVES)]
+                 "move                    accepted  refused"]
+        lines += [f"{p:24}{self.accepted[p]:8}{self.refused[p]:9}" for p in in_order()]
         lines.append("seconds: " + ", ".join(f"{k} {v:.1f}" for k, v in self.seconds.items()))
         spent, kind, seed = self.slowest_build
         lines.append(f"slowest build: {spent:.2f} s of one core, {kind} {seed}")
@@ -101,17 +102,19 @@ def run_programs(programs: Iterable[Drawn], jobs: int, limit: float, progress: b
 @click.option("--seconds", default=math.inf, help="Begin no more programs after so many seconds.")
 @click.option("--favour", default="", help="Primitives, by commas, that half of all moves of schedules are drawn from.")
 @click.option("--back-end", default="llvm", show_default=True, help="Kind of target on which programs run.")
+@click.option("--beside", is_flag=True, help="Compare with LLVM's code for the same loops, not with the interpreter.")
 @click.option("--first", is_flag=True, help="Stop at the first failure.")
 @click.option("--details/--no-details", default=True, show_default=True,
               help="Print program and trace of each failure.")
 @click.option("--out", default="", help="File that receives the reports, one line of JSON each.")
 def main(programs: int, seed: int, kind: str | None, jobs: int, limit: float, seconds: float, favour: str,
-         back_end: str, first: bool, details: bool, out: str) -> None:
+         back_end: str, beside: bool, first: bool, details: bool, out: str) -> None:
     """Check random programs; exit status 1 when one is wrong."""
-    unknown = [name for name in filter(None, favour.split(",")) if name not in (*PRIMITIVES, *MOVES)]
+    unknown = [name for name in filter(None, favour.split(",")) if name not in MOVES]
     if unknown:
         raise click.BadParameter(f"no schedule is drawn with {', '.join(unknown)}", param_hint="--favour")
     os.environ[BACK_END] = back_end
+    os.environ[BESIDE] = "1" if beside else ""
     os.environ[FAVOURED] = favour                          # also for the processes that check programs
     start = time.time()
     seeds = range(seed, seed + programs)

@@ -79,8 +79,9 @@ class Drawn:
         self.values[v] = shape, function
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_random_programs(seed):
+@pytest.mark.parametrize("target, seed", [*(("llvm -opt-level=1", seed) for seed in range(12)),
+                                          *(("c -opt-level=1", seed) for seed in range(12, 15))])
+def test_random_programs(target, seed):
     drawn = Drawn(seed)
     rng = drawn.rng
     made = [v for v in drawn.values if v not in drawn.leaves]
@@ -96,7 +97,7 @@ def test_random_programs(seed):
         updates.append(Update(p, new))
     start = {v: a.copy() for v, a in drawn.leaves.items()}
     for fuse, schedule in ((True, "rules"), (False, "default")):
-        ex = Executor(outputs, updates, fuse=fuse, schedule=schedule, target="llvm -opt-level=1")
+        ex = Executor(outputs, updates, fuse=fuse, schedule=schedule, target=target)
         leaves = {v: a.copy() for v, a in start.items()}
         for v in leaves:
             if v.data is not None:

@@ -3,17 +3,20 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-from tilewright.lowering import PASSES
+from tilewright.lowering import PASSES, PassOptions
+from tilewright.lowering.passes import passes_for
+from tilewright.support.target import target as resolve_target
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 
 
 def test_the_passes_are_listed_in_order():
-    rows = re.findall(r"^\| (blocks|loops|flat) \| (.*) \|$", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| (blocks|loops|flat|functions) \| (.*) \|$", PAGE, re.MULTILINE)
     listed = [(form, re.findall(r"`(\w+)`", text)) for form, text in rows]
-    forms = {"block": "blocks", "loop": "loops", "flat": "flat"}
-    assert listed == [(forms[stage], [p.name for p in group]) for stage, group in groupby(PASSES, lambda p: p.stage)]
+    forms = {"block": "blocks", "loop": "loops", "flat": "flat", "module": "functions"}
+    passes = [*PASSES, *passes_for(PassOptions(), resolve_target("llvm"), module=True)]
+    assert listed == [(forms[stage], [p.name for p in group]) for stage, group in groupby(passes, lambda p: p.stage)]
 
 
 def test_files_that_are_named_are_there():

@@ -9,6 +9,7 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.codegen.llvm import llvm_ir
+from tilewright.lowering import split
 from tilewright.lowering.code_size import MAX_CODE, code_size
 from tilewright.script import from_source
 from tilewright.support.target import Target
@@ -96,7 +97,7 @@ def test_llvm_copies_no_loops_of_a_function_with_many(kind):
         func = from_source("@T.prim_func\ndef f(a: T.handle, b: T.handle):\n    m, n = T.int32(), T.int32()\n"
                            "    A = T.match_buffer(a, (m, n), \"float32\")\n"
                            "    B = T.match_buffer(b, (m, n), \"float32\")\n    for j in T.parallel(m):\n" + loops)
-        text = llvm_ir([flat(func)], Target("llvm"))
+        text = llvm_ir(split(flat(func)), Target("llvm"))
         kept = re.search(r"(!\d+) = !{!\"llvm.loop.unroll.disable\"}", text)
         marked = re.findall(rf"distinct .*{kept[1]}\b", text) if kept else []
         return len(re.findall(r"br i1 .*!llvm.loop", text)), len(marked)

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 
 from tilewright import te
-from tilewright.lowering import PASSES
-from tilewright.schedule import Schedule
-from tilewright.schedule.primitive import replay
+from tilewright.lowering import PASSES, lower, split
+from tilewright.schedule import Schedule, replay
 from tilewright.script import from_source
 from tilewright.support.errors import ScheduleError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
 from tilewright.tir.expr import Call
 from tilewright.tir.node import walk
+from tilewright.tir.stmt import IRModule
 from tilewright.tir.verify import verify
 from tilewright.tir.verify.gpu import verify_gpu
 
@@ -27,7 +27,7 @@ def rows(n=5, m=12, reducer=te.sum, dtype="float32"):
 
 def check(func, reference, *shapes, out, dtype="float32"):
     """func computes reference at every stage of the lowering, and keeps the limits of a GPU."""
-    rng = np.random.default_rng(0)
+    rng, given = np.random.default_rng(0), func
     inputs = [rng.integers(-5, 5, s).astype(dtype) for s in shapes]
     for p in [None, *PASSES]:
         if p is not None:
@@ -38,6 +38,9 @@ def check(func, reference, *shapes, out, dtype="float32"):
         interp.run(func, *inputs, result)
         np.testing.assert_array_equal(result, reference(*[x.astype("int64") for x in inputs]),
                                       err_msg=p.name if p else "block form")
+    result = np.full(out, 77, dtype)
+    interp.run(IRModule({f.name: f for f in split(lower(given, "cuda"), "cuda")}), *inputs, result)
+    np.testing.assert_array_equal(result, reference(*[x.astype("int64") for x in inputs]), err_msg="split")
     return func
 
 

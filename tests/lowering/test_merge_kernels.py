@@ -6,8 +6,8 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.lowering import PASSES, SIMPLE_PASSES
-from tilewright.tir import interp
+from tilewright.lowering import PASSES, SIMPLE_PASSES, lower, split
+from tilewright.tir import IRModule, interp
 from tilewright.tir.verify import verify
 
 
@@ -45,6 +45,10 @@ def check(sch, args, step, simple=False):
                 want[t] = step(want[t - 1]) + x[t]
             interp.run(func, x, out)
             np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-6)
+    kernels = split(lower(sch.replay(args).func, "cuda"), "cuda")
+    out = np.zeros_like(x)
+    interp.run(IRModule({f.name: f for f in kernels}), x, out)
+    np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-6)
     return str(func)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lower_programs import block, function, tiled_matmul
+from scheduled_programs import block, function, tiled_matmul
 
 from tilewright import te
 from tilewright.lowering import PASSES, SIMPLE_PASSES, lower

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from lower_programs import function
+from scheduled_programs import function
 
 import tilewright as tw
 from tilewright.lowering.vectorize import vectorize

@@ -26,7 +26,7 @@ from tests.rules.products import (
 )
 from tilewright import te
 from tilewright.codegen.llvm import assembly
-from tilewright.lowering import lower
+from tilewright.lowering import lower, split
 from tilewright.rules import apply_rules
 from tilewright.rules.dot_product import choose_dot, choose_tile, dot_product
 from tilewright.rules.facts import kernel_blocks
@@ -169,7 +169,7 @@ def test_tiles_divide_the_result():
 
 def machine_code(func, target):
     chosen_target = tw.Target(target)
-    return assembly([lower(apply_rules(func, chosen_target).func)], chosen_target)
+    return assembly(split(lower(apply_rules(func, chosen_target).func)), chosen_target)
 
 
 @pytest.mark.parametrize("types, target, mnemonic, absent", [

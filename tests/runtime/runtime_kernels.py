@@ -4,6 +4,7 @@ from __future__ import annotations
 import llvmlite.binding as llvm
 
 from tilewright.runtime.llvm import host_triple, initialize_targets
+from tilewright.runtime.loader import Image
 from tilewright.runtime.module import Module
 from tilewright.runtime.signature import Param, Signature
 from tilewright.runtime.signature_table import encode
@@ -178,7 +179,8 @@ def compile_ir(text: str) -> bytes:
 
 
 def build(signature: Signature, kernel: str, pointers: bool = True) -> Module:
-    return Module([compile_ir(kernel + wrapper(signature, pointers))], {signature.name: signature})
+    return Module([Image("object", compile_ir(kernel + wrapper(signature, pointers)), (signature.name,))],
+                  {signature.name: signature})
 
 
 def probe(*params: Param, **types: str) -> Module:

@@ -230,7 +230,7 @@ def test_modules():
         Module.of_objects({"other": kernels.scale().objects[0]}, target("llvm"))
     with pytest.raises(ArgumentError, match="keeps no source 'ptx'"):
         m.get_source("ptx")
-    foreign = Module(m.objects, m.signatures, triple="riscv64-unknown-linux-gnu")
+    foreign = Module(m.images, m.signatures, triple="riscv64-unknown-linux-gnu")
     with pytest.raises(TargetError, match="code for riscv64-unknown-linux-gnu cannot run on this machine"):
         foreign(1)
 

@@ -13,7 +13,7 @@ import pytest
 import runtime_kernels as kernels
 
 from tilewright.runtime import get_num_threads, set_num_threads
-from tilewright.runtime.cpus import available_cpus, group_cpus
+from tilewright.runtime.machine import available_cpus, group_cpus
 from tilewright.support import config
 from tilewright.support.errors import ArgumentError
 

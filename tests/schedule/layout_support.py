@@ -83,3 +83,9 @@ def pooled(x: np.ndarray, size: int, stride: int) -> np.ndarray:
 
 def pools_reference(size: int = 3, stride: int = 1) -> Callable[[np.ndarray], np.ndarray]:
     return lambda a: pooled(pooled(a, size, stride), size, stride)
+
+
+def transposed() -> Schedule:
+    """C[i, j] = A[j, i + 1] * 2"""
+    a = te.placeholder((6, 5), "int32", name="A")
+    return Schedule(create_prim_func([a, te.compute((4, 6), lambda i, j: a[j, i + 1] * 2, name="C")]))

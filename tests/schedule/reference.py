@@ -2,10 +2,14 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
+from tests.schedule.case import CASES
+from tests.wrong_uses.table import line, texts
+from tests.wrong_uses.wrong_use import WrongUse
 from tilewright.schedule import PRIMITIVES, Schedule, Trace
 
 PAGE = Path(__file__).parents[2] / "docs" / "primitives.md"
@@ -16,8 +20,9 @@ Written by `python -m tests.schedule.reference` from the docstrings of the funct
 
 `sch = tilewright.Schedule(func)` takes a function in block form; each primitive below is a method of it. It rewrites
 the function, or raises `ScheduleError` and changes nothing; the message shows the call, the numbers that clash, the
-function with the guilty lines marked, and a hint ([errors.md](errors.md) has every refusal). What was done is recorded
-in `sch.trace`, which prints as Python, is stored as JSON, and replays on another function.
+function with the guilty lines marked, and a hint. What was done is recorded in `sch.trace`, which prints as Python, is
+stored as JSON, and replays on another function. Below a primitive stand calls that it refuses, with the first line of
+the message and the hint; every row is a test.
 
 A block is given by the handle that `get_block` returned, or by its name; a loop by the handle that `get_loops`, or
 the primitive that made it, returned. In the pictures the program before stands left of, or above, the arrow `->`, and
@@ -27,26 +32,11 @@ parallel (spatial), of a reduction, ordered or opaque; the loops around it drive
 Loops are serial until they are made parallel, vectorized, unrolled or bound to GPU threads.
 """
 
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "Handles of blocks and loops": (
-        "get_block", "get_blocks", "get_loops", "get_child_blocks", "get_output_blocks", "get_producers",
-        "get_consumers"),
-    "Loops": ("split", "fuse", "reorder", "loop_partition", "merge", "add_unit_loop"),
-    "How loops run": ("parallel", "vectorize", "unroll", "bind", "prefetch", "annotate", "unannotate"),
-    "Where blocks are computed": ("compute_at", "reverse_compute_at", "compute_inline", "reverse_compute_inline"),
-    "Reductions": ("decompose_reduction", "rfactor"),
-    "Copies of buffers": (
-        "cache_read", "cache_write", "read_at", "write_at", "cache_inplace", "cache_index", "reindex",
-        "reindex_cache_read", "reindex_cache_write"),
-    "Memory of buffers": ("set_scope", "transform_layout", "storage_align", "set_axis_separator", "rolling_buffer",
-                          "unsafe_set_dtype"),
-    "Iterations of blocks": (
-        "reorder_block_iter_var", "transform_block_layout", "decompose_padding", "pad_einsum"),
-    "Tensor intrinsics": ("blockize", "tensorize"),
-    "Random choices, and the trace": (
-        "sample_categorical", "sample_perfect_tile", "sample_partitioned_tile", "sample_compute_location",
-        "enter_postproc"),
-}
+
+# The families in the order of the page; others follow. A module names its family before the colon of its docstring.
+ORDER = ("Handles of blocks and loops", "Loops", "How loops run", "Where blocks are computed", "Reductions",
+         "Copies of buffers", "Memory of buffers", "Iterations of blocks", "Tensor intrinsics",
+         "Random choices, and the trace")
 
 # What is no primitive: (heading, name in the calls, class, members).
 OTHERS = (
@@ -56,6 +46,20 @@ OTHERS = (
         "as_python", "show", "as_json", "from_json", "apply_to_schedule", "apply_json_to_schedule", "simplified",
         "with_decision", "get_decision", "insts", "decisions", "copy", "append", "pop")),
 )
+
+
+def families() -> dict[str, list[str]]:
+    """The primitives of each family, in the order of their modules."""
+    found: dict[str, list[str]] = {title: [] for title in ORDER}
+    for name, fn in sorted(PRIMITIVES.items(), key=lambda row: _place(row[1])):
+        title, colon, _ = (sys.modules[fn.__module__].__doc__ or "").partition(": ")
+        assert colon, f"the docstring of {fn.__module__} does not begin with `FAMILY: `"
+        found.setdefault(title, []).append(name)
+    return found
+
+
+def _place(fn: Any) -> tuple[str, int]:
+    return fn.__module__, inspect.unwrap(fn).__code__.co_firstlineno
 
 
 def signature(name: str, fn: Any, owner: str = "sch") -> str:
@@ -89,7 +93,15 @@ def section(name: str) -> str:
                 parts.append(f"```\n{picture}\n```")
         else:
             parts.append(paragraph)
+    if CASES[name].rows:
+        rows = map(_refusal, CASES[name].rows)
+        parts.append("\n".join(["| refused | message | hint |", "| --- | --- | --- |", *rows]))
     return "\n\n".join(parts)
+
+
+def _refusal(row: WrongUse) -> str:
+    error, message, hint = texts(row)
+    return line(row.title, message if error == "ScheduleError" else f"{error}: {message}", hint)
 
 
 def _without_indent(paragraph: str) -> str:
@@ -106,7 +118,8 @@ def first_sentence(text: str) -> str:
 def contents() -> str:
     """A line per family, with links to its primitives."""
     rows = ["| family | primitives |", "| --- | --- |"]
-    rows += [f"| {title} | {', '.join(f'[{name}](#{name})' for name in names)} |" for title, names in FAMILIES.items()]
+    for title, names in families().items():
+        rows.append(f"| {title} | {', '.join(f'[{name}](#{name})' for name in names)} |")
     return "\n".join(rows)
 
 
@@ -123,7 +136,7 @@ def others(heading: str, owner: str, kind: type, names: tuple[str, ...]) -> str:
 
 def page() -> str:
     parts = [INTRODUCTION, contents()]
-    for title, names in FAMILIES.items():
+    for title, names in families().items():
         parts.append(f"## {title}")
         parts += [section(name) for name in names]
     parts += [others(*row) for row in OTHERS]

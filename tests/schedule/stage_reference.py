@@ -10,8 +10,8 @@ from typing import Any
 
 import tilewright as tw
 from tests.schedule.reference import documentation, first_sentence, signature
-from tests.wrong_uses import primitives, scans, stages
-from tests.wrong_uses.table import _cell, _texts, raised
+from tests.wrong_uses import scans, stage_primitives, stages
+from tests.wrong_uses.table import line, texts
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.schedule.stages.stage import Stage
 
@@ -165,11 +165,11 @@ def steps(example: Example) -> Iterator[str]:
 def refusals() -> dict[str, list[tuple[str, str]]]:
     """Wrong uses by the method that refuses: (wrong use, message)."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for section in (stages.SECTION, scans.SECTION, *primitives.SECTIONS):
+    for section in (stages.SECTION, scans.SECTION, stage_primitives.SECTION):
         for row in section.rows:
             if not re.match(r"s(\\\[\w+\\\])?\\\.|.*s\\\[", row.pattern):
                 continue
-            _, message, hint = _texts(raised(row))
+            _, message, hint = texts(row)
             match = re.search(r"\bs(?:\[[\w.]+\])?\.(\w+)[(:]", message)
             if match:
                 text = re.sub(r"(?<! at) \w+\.py:LINE\)", " (FILE:LINE)", message)
@@ -190,7 +190,7 @@ def section(name: str) -> str:
     rows = refusals().get(name, [])
     if rows:
         table = ["| refused | message |", "| --- | --- |"]
-        parts.append("\n".join([*table, *(f"| {_cell(title)} | {_cell(message)} |" for title, message in rows)]))
+        parts.append("\n".join([*table, *(line(*row) for row in rows)]))
     return "\n\n".join(parts)
 
 

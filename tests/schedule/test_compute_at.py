@@ -15,7 +15,7 @@ from tests.schedule.compute_support import (
     refuses,
     stencil,
 )
-from tests.schedule.test_core_loops import refused
+from tests.schedule.test_loops import refused
 from tilewright import te
 from tilewright.schedule import Schedule
 from tilewright.script import from_source

@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.schedule.compute_support import body_text
 from tests.schedule.core_support import check, check_replay, matmul, matmul_relu
-from tests.schedule.test_core_loops import loops_of, refused
+from tests.schedule.test_loops import loops_of, refused
 from tilewright import driver, te
 from tilewright.schedule import Schedule
 from tilewright.te.prim_func import create_prim_func

@@ -7,7 +7,7 @@ import tilewright as tw
 from tilewright.schedule import Schedule
 
 from .core_support import check, matmul
-from .test_core_loops import refused
+from .test_loops import refused
 
 
 def test_prefetch():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tests.schedule import reads_random
+from tests.schedule import random_reads
 from tilewright.schedule import Schedule
 from tilewright.script import from_source
 from tilewright.support.errors import ScheduleError
@@ -323,7 +323,7 @@ def test_an_update_in_place_joins_its_producer_where_nothing_is_read_after_it_is
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
 def test_single_primitives_on_random_programs(first):
-    wrong = [text for seed in range(first, first + 10) for text in reads_random.check(seed)]
+    wrong = [text for seed in range(first, first + 10) for text in random_reads.check(seed)]
     assert not wrong, "\n\n".join(wrong)
 
 

@@ -6,14 +6,14 @@ import pytest
 
 import tilewright as tw
 from tilewright import tir
+from tilewright.compat.instructions import Instruction, InstructionKind
 from tilewright.schedule import BlockRV, ExprRV, LoopRV, Schedule, Trace
-from tilewright.schedule.instructions import Instruction, InstructionKind
 from tilewright.schedule.srefs import DepKind, ScheduleState
 from tilewright.script import tir as T
 from tilewright.support.errors import ArgumentError, ScheduleError
 from tilewright.tir import interp
 
-from .examples import chain
+from .compute_support import chain
 
 
 @T.prim_func

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.schedule.core_support import check, check_replay, matmul, matmul_relu, scale
-from tests.schedule.test_core_loops import loops_of
+from tests.schedule.test_loops import loops_of
 from tests.schedule.test_partition import chain, check_chain
 from tilewright.schedule import Schedule
 from tilewright.schedule.trace import Trace

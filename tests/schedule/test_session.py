@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.schedule.core_support import check_replay, matmul, matmul_relu, scale
-from tests.schedule.test_core_loops import loops_of, refused
+from tests.schedule.test_loops import loops_of, refused
 from tilewright.schedule import Schedule, Trace
 from tilewright.support.errors import ScheduleError
 from tilewright.tir.equal import structural_equal

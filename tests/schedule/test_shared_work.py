@@ -6,13 +6,13 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.lowering import PASSES, lower
+from tilewright.lowering import PASSES, lower, split
 from tilewright.schedule import Schedule
 from tilewright.script import from_source
 from tilewright.support.errors import ScheduleError
 from tilewright.tir import interp
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import Allocate
+from tilewright.tir.stmt import Allocate, IRModule
 from tilewright.tir.verify import verify
 from tilewright.tir.verify.gpu import verify_gpu
 
@@ -26,6 +26,7 @@ def check_every_form(func, inputs, want):
         interp.run(form, *[a.copy() for a in inputs], out)
         np.testing.assert_array_equal(out, want, what)
 
+    given = func
     run(func, "block form")
     simple = lower(func, simple_mode=True)
     run(simple, "simple mode")
@@ -34,6 +35,7 @@ def check_every_form(func, inputs, want):
         verify(func, stage=p.stage)
         run(func, p.name)
     verify_gpu(func)
+    run(IRModule({f.name: f for f in split(lower(given, "cuda"), "cuda")}), "split")
     return simple
 
 

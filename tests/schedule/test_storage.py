@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests.schedule.core_support import check_replay
-from tests.schedule.test_core_loops import refused
+from tests.schedule.test_loops import refused
 from tests.schedule.test_partition import chain, check_chain
 from tilewright import driver, te
 from tilewright.lowering.align_strides import aligned_strides

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tests.schedule import tensor_intrinsics as intrinsics
 from tilewright import te, tir
 from tilewright.lowering.pipeline import lower
 from tilewright.schedule import Schedule
@@ -16,7 +17,6 @@ from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import TensorIntrin, interp
 from tilewright.tir.verify import verify
 
-from . import tensor_intrinsics as intrinsics
 from .compute_support import body_text, refuses
 from .core_support import check_replay
 

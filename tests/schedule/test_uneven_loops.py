@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests.schedule.core_support import check_replay
-from tests.schedule.test_core_loops import refused
+from tests.schedule.test_loops import refused
 from tilewright import driver
 from tilewright.schedule import Schedule
 from tilewright.script import from_source

@@ -12,14 +12,12 @@ from collections import Counter
 
 import click
 
-from tests.fuzz import generate, moves, schedules
+from tests.fuzz import generate, schedules
 from tilewright.lowering import PASSES, SIMPLE_PASSES
 from tilewright.schedule import Schedule
 from tilewright.script import from_source
 from tilewright.support.errors import TilewrightError
 from tilewright.tir import IRModule, PrimFunc, assert_structural_equal
-
-moves.load()
 
 
 def assert_round_trip(func: PrimFunc | IRModule, check_well_formed: bool = True) -> None:

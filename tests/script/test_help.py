@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.script import tir as T
 from tilewright.script import usage
-from tilewright.script.namespace import _FORMS, NAMES
+from tilewright.script.language import _FORMS, NAMES
 
 TYPED = ["grid", "serial", "block", "axis", "Buffer", "match_buffer", "alloc_buffer", "reads", "init", "float32", "exp",
          "if_then_else", "Assert", "call_packed", "Ramp", "floordiv", "max", "Add", "bitwise_and", "hypot"]

@@ -9,7 +9,7 @@ from tilewright import te, tir
 from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.support.errors import IRError, ScheduleError, StructuralError, TensorExpressionError
-from tilewright.tir.table import text_of
+from tilewright.tir.constant_table import text_of
 
 WINDOW = np.hanning(20).astype("float32")
 

@@ -43,7 +43,7 @@ from tilewright.tir import (
     walk,
 )
 from tilewright.tir.accesses import effects, uses, uses_below
-from tilewright.tir.interp import compile as interpreter
+from tilewright.tir.interp import statements as interpreter
 from tilewright.tir.node import same, statements, sub_statements
 from tilewright.tir.printer import statements as printer
 from tilewright.tir.stmt import map_sub_statements
@@ -189,7 +189,7 @@ def test_the_verifier_needs_no_rule_and_the_others_one_each(monkeypatch):
 
 # What a new kind of statement needs besides its class. Scripts are parsed by the statements of Python: a rule in
 # script/parser.py. Passes that rewrite one kind name it, and leave others alone.
-NEEDED = {"tilewright.tir.printer.statements", "tilewright.tir.interp.compile"}
+NEEDED = {"tilewright.tir.printer.statements", "tilewright.tir.interp.statements"}
 BACK_ENDS = "tilewright.codegen."
 # Tables with rules for what more than the structure is known of; other kinds are copied, verified, not vectorised.
 SPECIAL = {"tilewright.lowering.copying", "tilewright.lowering.vector_code", "tilewright.tir.verify.function"}

@@ -4,6 +4,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.schedule.case import CASES
+from tests.schedule.primitives import parallel
 from tilewright.runtime.llvm import host_triple
 from tilewright.support.errors import TilewrightError
 
@@ -16,27 +18,32 @@ from . import (
     graphs,
     lowering,
     operations,
-    primitives,
     scans,
     scripts,
+    stage_primitives,
     stages,
     stored,
+    tensor_intrinsics,
     tools,
+    traces,
     tvm_programs,
 )
 from .wrong_use import Exit, WrongUse
 
 SECTIONS = (definitions.SECTION, operations.SECTION, scans.SECTION, scripts.SECTION, stages.SECTION,
-            block_schedules.SECTION, *primitives.SECTIONS, building.SECTION, lowering.SECTION, calls.SECTION,
+            stage_primitives.SECTION, block_schedules.SECTION, traces.SECTION, tensor_intrinsics.SECTION,
+            building.SECTION, lowering.SECTION, calls.SECTION,
             graphs.SECTION, tools.SECTION, tvm_programs.SECTION, stored.FILES, stored.SETTINGS, commands.SECTION)
-ROWS = [row for section in SECTIONS for row in section.rows]
+PRIMITIVES = tuple(CASES.values())                     # whose refusals stand in docs/primitives.md
+ROWS = [row for section in (*SECTIONS, *PRIMITIVES) for row in section.rows]
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 
 INTRODUCTION = """# Wrong uses and what they say
 
 Written by `python -m tests.wrong_uses.table` from the table in `tests/wrong_uses/`, every row of which is a test:
 the wrong use raises the error that stands here and nothing else, before anything is changed or written. All errors
-are subclasses of `tilewright.TilewrightError`; a `CallError` is also a `ValueError` or a `TypeError`. Python's own
+are subclasses of `tilewright.TilewrightError`. What a schedule primitive refuses stands with it, in
+[primitives.md](primitives.md). A `CallError` is also a `ValueError` or a `TypeError`. Python's own
 `TypeError` remains for a call that does not fit a signature, a keyword that there is not.
 
 The tables show the first line of each message and the hint at its end. Errors of schedules show the function in
@@ -67,17 +74,23 @@ def raised(row: WrongUse) -> Exception:
 
 def page() -> str:
     """The text of docs/errors.md."""
-    example = next(row for row in ROWS if row.do is block_schedules.parallel_reduction)
+    example = next(row for row in ROWS if row.do is parallel.parallel_reduction)
     parts = [INTRODUCTION.format(example=str(raised(example)))]
     for section in SECTIONS:
         parts.append(f"## {section.title}\n\n| wrong use | error | message | hint |\n| --- | --- | --- | --- |")
-        parts += [f"| {' | '.join(map(_cell, (row.title, *_texts(raised(row)))))} |" for row in section.rows]
+        parts += [line(row.title, *texts(row)) for row in section.rows]
         parts.append("")
     return "\n".join(parts)
 
 
-def _texts(error: Exception) -> tuple[str, str, str]:
-    """(class, first line of the message, hint)"""
+def line(*cells: str) -> str:
+    """A line of a table."""
+    return f"| {' | '.join(map(_cell, cells))} |"
+
+
+def texts(row: WrongUse) -> tuple[str, str, str]:
+    """What the wrong use raises: (class, first line of the message, hint)"""
+    error = raised(row)
     text = str(error)
     for pattern, replacement in _VARIES:
         text = re.sub(pattern, replacement, text)
@@ -86,7 +99,8 @@ def _texts(error: Exception) -> tuple[str, str, str]:
         message = "the usage, and what is wrong with it" if body.startswith("Usage:") else body
         return f"exit status {error.status}", " ".join(message.split()), hint
     lines = body.split("\n")
-    located = lines[0].startswith(("stages.py:", "building.py:")) and len(lines) > 1      # errors found in replay
+    in_replay = lines[0].startswith(("stages.py:", "stage_primitives.py:", "building.py:"))
+    located = in_replay and len(lines) > 1
     return type(error).__name__, lines[1] if located else lines[0], hint
 
 
@@ -97,4 +111,4 @@ def _cell(text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
-    print(f"{PAGE}: {len(ROWS)} wrong uses")
+    print(f"{PAGE}: {sum(len(section.rows) for section in SECTIONS)} wrong uses")

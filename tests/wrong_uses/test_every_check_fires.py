@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import tilewright
+from tests.wrong_uses.table import ROWS, raised
 from tilewright.schedule.stages.records import Call
-from tilewright.support.errors import Illegal, LowerError, ScriptError, TensorExpressionError
-
-from .table import ROWS, raised
+from tilewright.support.errors import Illegal, LowerError, ScriptError, TensorExpressionError, TilewrightError
 
 PACKAGE = Path(tilewright.__file__).parent
 CHECKS = ("require", "legal", "refuse", "Illegal")
@@ -77,7 +76,7 @@ def recorded() -> Iterator[set[Site]]:
     finally:
         Call.refuse = refuse                           # type: ignore[method-assign]
         for error, before in made.items():
-            if before is Exception.__init__:
+            if before is TilewrightError.__init__:
                 del error.__init__
             else:
                 error.__init__ = before                # type: ignore[method-assign]

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from .table import PAGE, ROWS, SECTIONS, page, raised
-from .wrong_use import Exit, WrongUse, changed
+from tests.wrong_uses.table import PAGE, PRIMITIVES, ROWS, SECTIONS, page, raised
+from tests.wrong_uses.wrong_use import Exit, WrongUse, changed
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
@@ -21,7 +21,7 @@ def test_it_is_refused(row: WrongUse):
 
 def test_names_and_patterns_are_there():
     assert len(ROWS) >= 300 and all(row.pattern for row in ROWS)
-    for section in SECTIONS:
+    for section in (*SECTIONS, *PRIMITIVES):
         assert len({row.title for row in section.rows}) == len({row.name for row in section.rows}) == len(section.rows)
 
 

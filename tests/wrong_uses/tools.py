@@ -5,10 +5,10 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import te, tir
-from tilewright.compat import passes
+from tilewright.compat import pass_objects
 from tilewright.compat.nodes import make_node
 from tilewright.compat.pass_context import PassContext, build_config
-from tilewright.compat.passes import prim_func_pass
+from tilewright.compat.pass_objects import prim_func_pass
 from tilewright.compat.stmt_functor import ir_transform
 from tilewright.lowering import own_pass, register_pass
 from tilewright.runtime import perf
@@ -270,18 +270,18 @@ def pass_class():
 
 @wrong("`module_pass(3)`", r"module_pass: 3 is not a function")
 def module_pass_number():
-    passes.module_pass(3)
+    pass_objects.module_pass(3)
 
 
 @wrong("`module_pass` of a class without `transform_module`",
        r"module_pass: the class object has no transform_module")
 def module_pass_class():
-    passes.module_pass(object)
+    pass_objects.module_pass(object)
 
 
 @wrong("`Sequential([3])`", r"Sequential: 3 is not a pass")
 def sequential_number():
-    passes.Sequential([3])
+    pass_objects.Sequential([3])
 
 
 @wrong("`Target.current(allow_none=False)` outside of a target", r"there is no target in force")

@@ -7,7 +7,7 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import te, tir
-from tilewright.compat import contrib
+from tilewright.compat.contrib import toolchain
 from tilewright.compat.nodes import address_of
 from tilewright.compat.transforms import TRANSFORMS
 from tilewright.schedule import Schedule
@@ -162,32 +162,32 @@ def pass_of_blocks():
 @wrong("`cc.create_shared` of an object that is not there",
        r"create_shared: there is no file nowhere\.o")
 def link_nothing():
-    contrib.create_shared("x.so", ["nowhere.o"])
+    toolchain.create_shared("x.so", ["nowhere.o"])
 
 
 @wrong("`cc.create_shared` with its options as a text",
        r"create_shared: options is '-O2', not a list")
 def link_options():
-    contrib.create_shared("x.so", [], options="-O2")
+    toolchain.create_shared("x.so", [], options="-O2")
 
 
 @wrong("`cc.create_shared` of no list of objects", r"create_shared: objects is None, not a list")
 def link_no_list():
-    contrib.create_shared("x.so", None)
+    toolchain.create_shared("x.so", None)
 
 
 @wrong("`cc.create_shared` by a command that writes nothing", r"create_shared: true wrote nothing")
 def link_by_true():
     with folder() as f:
         (f / "x.o").write_bytes(b"")
-        contrib.create_shared(f / "x.so", [f / "x.o"], cc="true")
+        toolchain.create_shared(f / "x.so", [f / "x.o"], cc="true")
 
 
 @wrong("`utils.tempdir` of a file's name", r"tempdir: .*File exists")
 def folder_of_a_file():
     with folder() as f:
         (f / "x").write_bytes(b"")
-        contrib.tempdir(str(f / "x"))
+        toolchain.tempdir(str(f / "x"))
 
 
 @wrong("`cc.create_shared` by a linker that is not there",
@@ -195,4 +195,4 @@ def folder_of_a_file():
 def link_without_linker():
     with folder() as f:
         (f / "x.o").write_bytes(b"")
-        contrib.create_shared(f / "x.so", [f / "x.o"], cc="/no/such/linker")
+        toolchain.create_shared(f / "x.so", [f / "x.o"], cc="/no/such/linker")

@@ -25,7 +25,7 @@ from tilewright.arith.forms import form_of, simplify_children, written
 from tilewright.arith.intervals import meet
 from tilewright.arith.linear import Atom, Bounds, Linear, structural_key
 from tilewright.arith.proof import positive
-from tilewright.arith.values import simplify_value
+from tilewright.arith.value_laws import simplify_value
 from tilewright.tir import dtype as dt
 from tilewright.tir.accesses import reads_memory
 from tilewright.tir.buffer import Load

@@ -14,13 +14,12 @@ from tilewright.driver import target
 from tilewright.driver.peaks import Peaks, measure, store, stored_peaks
 from tilewright.records.objects import object_cache
 from tilewright.runtime import get_num_threads, llvm
-from tilewright.runtime.cpus import group_cpus
 from tilewright.runtime.export import has_linker, linker
-from tilewright.runtime.machine import available_memory, cache_sizes
+from tilewright.runtime.machine import available_memory, cache_sizes, group_cpus
 from tilewright.support import config
-from tilewright.support.cpus import known_features, usable_cores
 from tilewright.support.errors import TilewrightError
 from tilewright.support.target import Target
+from tilewright.support.target.cpus import known_features, usable_cores
 from tilewright.support.views import counted, readable_bytes
 
 LIBRARIES = ("numpy", "llvmlite", "apache-tvm-ffi", "ml_dtypes")

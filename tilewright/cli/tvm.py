@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tilewright.compat.check import missing_names
+from tilewright.compat.check.names import missing_names
 from tilewright.compat.namespace import install
 from tilewright.support.errors import TilewrightError
 

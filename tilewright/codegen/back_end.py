@@ -1,35 +1,64 @@
-"""What a back end is: it takes flat functions of some forms and makes images that can be loaded."""
+"""What a back end is: the functions that it takes, the passes that make them, the images that it makes of them.
+
+A back end for targets of kind K is the folder `codegen/K`. It is imported when a target of that kind is first asked
+for, and its `__init__` registers it:
+
+    register(BackEnd("K", Kind("K", {}), passes=CPU, image=..., sources=..., version=...))
+
+From there on it has all that the others have: `tw.lower` and `tw.build` for `target="K"`, the cache, get_source, and
+modules with its images beside those of others. What programs mean is decided by the passes; a back end writes it down.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tilewright.lowering.options import Pass
 from tilewright.support.target import Target
+from tilewright.support.target.kinds import Kind
 from tilewright.tir.stmt import PrimFunc
 
-Text = Callable[[Sequence[PrimFunc], Target], str]
+Functions = Sequence[PrimFunc]
+Text = Callable[[Functions, Target], str]
 
 
 @dataclass(frozen=True)
 class BackEnd:
-    """A way from flat functions to code.
+    """A way from functions to code.
 
-    - version: of the libraries that decide what code it makes; compiled objects are kept for one version.
+    What it is for:
+
+    - kind, target: the kind of its targets, and what their strings may say.
+
+    What it takes, flat functions and those of their regions (`lowering/outline.py`):
+
+    - passes: the list of its passes, in order: one of `lowering/passes.py`, or one made of it.
+    - vectors: whether it takes vectors; without them loops stand in their place.
     - threads: whether it takes loops that are bound to the threads of a device.
-    - finished: `(flat, given) -> flat`, with what it takes over from the function before the lowering.
-    - image: the functions as one image, the bytes of an object file.
+
+    What it makes:
+
+    - version: of all that decides what code it makes; compiled objects are kept for one version.
+    - image: the functions as one image, and loader: which loader loads its images (`runtime/loader.py`): "object"
+      takes object files for this process. Where none is registered for it, functions can be built, not called.
+    - sources: for each format, as in `get_source("s")`, the functions as text; the first is that of `get_source()`.
+
+    What it may have as well:
+
     - image_of_text: the image of text in its own language.
-    - standalone: `(functions, target, names of others)`: an image that needs nothing of this process.
-    - files: `(functions, the same with loops in the place of vectors, target)`: {name: text} of source files that need
-      nothing of Tilewright; None where there are none.
-    - sources: for each format, as in `get_source("s")`, the functions as text.
+    - standalone: `(functions, target, texts of others)`: an object that needs nothing of this process.
+    - files: `(functions, the same without vectors, target)`: {name: text} of source files that need nothing of
+      Tilewright.
     """
-    name: str
-    version: str
-    threads: bool
-    finished: Callable[[PrimFunc, PrimFunc], PrimFunc]
-    image: Callable[[Sequence[PrimFunc], Target], bytes]
-    image_of_text: Callable[[str, Target], bytes]
-    standalone: Callable[[Sequence[PrimFunc], Target, Sequence[str]], bytes]
-    sources: Mapping[str, Text]
-    files: Callable[[Sequence[PrimFunc], Sequence[PrimFunc], Target], Mapping[str, str]] | None = None
+    kind: str
+    target: Kind
+    passes: tuple[Pass, ...]
+    version: Callable[[], str]
+    image: Callable[[Functions, Target], bytes]
+    sources: Mapping[str, Text] = field(default_factory=dict)
+    loader: str = ""
+    vectors: bool = True
+    threads: bool = False
+    image_of_text: Callable[[str, Target], bytes] | None = None
+    standalone: Callable[[Functions, Target, Sequence[str]], bytes] | None = None
+    files: Callable[[Functions, Functions, Target], Mapping[str, str]] | None = None

@@ -1,8 +1,10 @@
 """Which values a kernel receives, in which order, and the signature by which its calls are checked."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilewright.lowering.outline import REGION, regions_of
 from tilewright.runtime.signature import OPERATORS, Dim, Param, Signature
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.support.names import NameSupply
@@ -11,7 +13,7 @@ from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Var
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import PrimFunc, Store
+from tilewright.tir.stmt import PrimFunc, Store, seq
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,11 @@ class KernelLayout:
         return self.scalars + self.symbols
 
 
-def kernel_layout(func: PrimFunc) -> KernelLayout:
-    """The layout of func. Raises CodegenError for parameters that native code cannot take."""
+def kernel_layout(func: PrimFunc, regions: Sequence[PrimFunc] = ()) -> KernelLayout:
+    """The layout of func, some of whose regions may be functions. Raises CodegenError for parameters that native code
+    cannot take.
+    """
+    func = func.with_body(seq([func.body, *(r.body for r in regions)]))
     names, supply = {}, NameSupply()
     scalars = [p for p in func.params if p not in func.buffer_map]
     for p in func.params:
@@ -51,6 +56,18 @@ def kernel_layout(func: PrimFunc) -> KernelLayout:
     ordered = {names[s]: s for s in symbols}
     assert tuple(ordered) == signature.symbols, "the signature binds its symbols in another order"
     return KernelLayout(func.name, func.buffers, tuple(scalars), tuple(symbols), signature)
+
+
+def layouts(funcs: Sequence[PrimFunc]) -> dict[PrimFunc, KernelLayout]:
+    """The functions that are no regions of others, each with its layout."""
+    return {f: kernel_layout(f, regions_of(f, funcs)) for f in funcs if REGION not in f.attrs}
+
+
+def result_code(dtype: str | None) -> int:
+    """How `tw_run` (runtime/native/packed.ll) gives a result of dtype; None: there is none."""
+    if dtype is None or dt.is_float(dtype):
+        return 0 if dtype is None else 3
+    return {"bool": 2, "uint64": 4}.get(dtype, 1)
 
 
 def _shown(name: str) -> str:

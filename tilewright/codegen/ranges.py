@@ -8,6 +8,7 @@ from typing import Protocol
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Binary, Cast, Expr, IntImm, Var
 from tilewright.tir.places import is_index
+from tilewright.tir.slices import stop_of
 from tilewright.tir.stmt import For
 
 _BOUNDED: dict[str, Callable[[int, int], int]] = {
@@ -59,7 +60,7 @@ def greatest(at: Known, e: Expr, wraps: bool = False) -> int | None:
 
 def range_of_loop(at: Known, s: For) -> dict[Var, int]:
     """{variable: a number that it does not exceed}, if it is certainly >= 0."""
-    first, count = greatest(at, s.min), greatest(at, s.extent)
+    first, stop = greatest(at, s.min), greatest(at, stop_of(s.min, s.extent))
     if first is None:
         return {}
-    return {s.loop_var: dt.integer_range(s.loop_var.dtype)[1] if count is None else max(first + count - 1, first)}
+    return {s.loop_var: dt.integer_range(s.loop_var.dtype)[1] if stop is None else max(stop - 1, first)}

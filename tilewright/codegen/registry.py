@@ -1,21 +1,39 @@
-"""The back ends by the kinds of targets that they make code for."""
+"""The back ends by the kinds of targets that they make code for: the folders of `codegen`, and those of programs."""
 from __future__ import annotations
 
-from tilewright.codegen.back_end import BackEnd
-from tilewright.support.errors import TargetError, with_hint
-from tilewright.support.registry import load
-from tilewright.support.target import Target
+from pathlib import Path
 
-# kind of target -> the folder whose BACK_END makes code for it, imported with the first such code
-BACK_ENDS = {"llvm": "tilewright.codegen.llvm", "c": "tilewright.codegen.c"}
+from tilewright.codegen.back_end import BackEnd
+from tilewright.lowering.passes import use_list
+from tilewright.support.errors import TargetError, with_hint
+from tilewright.support.registry import load, register_hook
+from tilewright.support.target import Target
+from tilewright.support.target.kinds import KINDS, add_kind
+
+BACK_ENDS: dict[str, BackEnd] = {}                    # those that are loaded
+
+
+def register(end: BackEnd) -> None:
+    """Make code for targets of its kind with a back end."""
+    add_kind(end.kind, end.target)
+    use_list(end.kind, end.passes)
+    BACK_ENDS[end.kind] = end
+
+
+@register_hook("codegen.load")
+def load_back_end(kind: str) -> BackEnd | None:
+    """The back end for a kind of targets, loaded with its first use; None where there is none."""
+    if kind not in BACK_ENDS and kind in (p.parent.name for p in Path(__file__).parent.glob("*/__init__.py")):
+        load(f"{__package__}.{kind}")
+    return BACK_ENDS.get(kind)
 
 
 def back_end(target: Target) -> BackEnd:
     """The back end for a target. Raises TargetError where there is none."""
-    if target.kind not in BACK_ENDS:
+    found = load_back_end(target.kind)
+    if found is None:
         raise TargetError(with_hint(
             f"there is no code generation for {target.kind!r} yet",
-            "build for " + " or ".join(f'"{kind}"' for kind in BACK_ENDS) +
+            "build for " + " or ".join(f'"{kind}"' for kind in KINDS if load_back_end(kind)) +
             ", or look at the loops with lower(..., simple_mode=True)"))
-    found: BackEnd = load(BACK_ENDS[target.kind]).BACK_END
     return found

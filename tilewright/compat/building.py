@@ -9,7 +9,7 @@ from tilewright.driver.lower import functions
 from tilewright.runtime import Module
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
-from tilewright.support.errors import ArgumentError, IRError, described, with_hint
+from tilewright.support.errors import ArgumentError, IRError, described
 from tilewright.support.target import Target
 from tilewright.tir import IRModule, PrimFunc, Stmt
 
@@ -85,8 +85,8 @@ def merged(inputs: Sequence[Any]) -> IRModule:
     found: dict[str, PrimFunc] = {}
     for item in inputs:
         if not isinstance(item, (PrimFunc, IRModule, Schedule)):
-            raise ArgumentError(with_hint(f"build: the list has {described(item)}",
-                                          'a list holds functions and modules: build([lower(s, args, name="f")])'))
+            raise ArgumentError(f"build: the list has {described(item)}",
+                                'a list holds functions and modules: build([lower(s, args, name="f")])')
         for name, func in functions(item, None, None).items():
             if found.get(name, func) is not func:
                 raise ArgumentError(f"build: two functions of the list are called {name!r}")
@@ -108,5 +108,5 @@ def _bound(table: Mapping[Any, Any]) -> IRModule:
 
 def _check_binds(what: str, binds: Any) -> None:
     if binds:
-        raise ArgumentError(with_hint(f"{what}: binds, buffers in the place of those of tensors, are not supported",
-                                      "T.match_buffer declares strides and offsets of an argument"))
+        raise ArgumentError(f"{what}: binds, buffers in the place of those of tensors, are not supported",
+                            "T.match_buffer declares strides and offsets of an argument")

@@ -10,17 +10,16 @@ import click
 
 from tilewright import runtime, te, tir
 from tilewright.compat import namespace, tvm_names
+from tilewright.compat.absent import INSTEAD, LEFT_OUT, SHARES, WIDER
 from tilewright.compat.arith.analyzer import Analyzer
-from tilewright.compat.check import has
-from tilewright.compat.instead import INSTEAD
-from tilewright.compat.left_out import LEFT_OUT, SHARES, WIDER
+from tilewright.compat.check.names import has
 from tilewright.compat.pass_context import BUILD_CONFIG, CONFIG, DISABLED, PassContext
 from tilewright.compat.schedules import TvmSchedule
 from tilewright.compat.transforms import IDLE, PASSES
 from tilewright.driver import Target
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.schedule.stages.stage import Stage
-from tilewright.support.target_kinds import ATTRIBUTES
+from tilewright.support.target.kinds import ATTRIBUTES
 from tilewright.tir.ir_builder import IRBuilder
 
 CLASSES: dict[str, type] = {

@@ -7,7 +7,7 @@ from typing import Any
 from tilewright import te, tir
 from tilewright.compat import nodes, stmt_functor
 from tilewright.compat.arith.analyzer import Analyzer
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp
 from tilewright.te.scan import ScanOp
 from tilewright.te.tensor import Operation, TensorSlice
@@ -36,7 +36,7 @@ def get_const_tuple(shape: Iterable[Any]) -> tuple[Any, ...]:
 def simplify(e: Any) -> tir.Expr:
     """ir_pass.Simplify of an expression. Raises ArgumentError for statements: tvm.lower simplifies these."""
     if isinstance(e, tir.Stmt):
-        raise ArgumentError(with_hint("ir_pass.Simplify takes an expression", "tvm.lower simplifies statements"))
+        raise ArgumentError("ir_pass.Simplify takes an expression", "tvm.lower simplifies statements")
     return Analyzer().simplify(e)
 
 

@@ -13,7 +13,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilewright.compat.instead import INSTEAD
+from tilewright.compat.absent import INSTEAD
 from tilewright.compat.modules import ALIASES, TABLE
 from tilewright.script import ir as script_ir
 from tilewright.script import tir as script_tir

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilewright import te, tir
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 from tilewright.tir import Binary, Expr, Node, binary, convert
 from tilewright.tir.assertion import assertion
 from tilewright.tir.buffer import load
@@ -79,7 +79,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {name: _function(op) for name, op in 
 def address_of(element: Any, span: object = None) -> Expr:
     """The address of an element of a buffer."""
     if not isinstance(element, tir.Load):
-        raise ArgumentError(with_hint(f"address_of takes an element, not {described(element)}", "address_of(A[0])"))
+        raise ArgumentError(f"address_of takes an element, not {described(element)}", "address_of(A[0])")
     return tir.Call("access_ptr", (element,), "handle")
 
 
@@ -135,8 +135,8 @@ def kind_of_loop(kind: str | int) -> str:
     """The kind of a loop, by its name or by TVM's number. Raises ArgumentError."""
     numbered = isinstance(kind, int) and not isinstance(kind, bool) and 0 <= kind < len(KINDS)
     if not numbered and kind not in (*KINDS, tir.THREAD_BINDING):
-        raise ArgumentError(with_hint(f"For: the kind of the loop is {described(kind)}",
-                                      ", ".join(f"{n} {k}" for n, k in enumerate(KINDS))))
+        raise ArgumentError(f"For: the kind of the loop is {described(kind)}",
+                            ", ".join(f"{n} {k}" for n, k in enumerate(KINDS)))
     return KINDS[kind] if isinstance(kind, int) else kind
 
 
@@ -213,7 +213,7 @@ def make_node(type_key: str, **fields: Any) -> Node:
     """A node by TVM's name for its type and its fields. Raises ArgumentError for another type, or other fields."""
     make = _MADE.get(type_key)
     if make is None:
-        raise ArgumentError(with_hint(f"make_node({type_key!r}) is not known here", f"one of {', '.join(_MADE)}"))
+        raise ArgumentError(f"make_node({type_key!r}) is not known here", f"one of {', '.join(_MADE)}")
     try:
         return make(**fields)
     except TypeError as why:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.lowering.options import Instrument, OwnPass, Pass, PassOptions, PassScope, scopes
 from tilewright.lowering.passes import own_pass
-from tilewright.support.errors import ArgumentError, described, nearest, with_hint
+from tilewright.support.errors import ArgumentError, described, nearest
 from tilewright.tir.stmt import IRModule, PrimFunc
 
 METHODS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
@@ -94,15 +94,19 @@ class _Watching(Instrument):
     """Tells TVM's instruments of our passes, which rewrite a module of one function."""
     instruments: tuple[Any, ...]
 
-    def before(self, p: Pass, func: PrimFunc) -> bool:
-        what = IRModule({func.name: func}), PassInfo(0, p.name)
+    def before(self, p: Pass, func: PrimFunc | IRModule) -> bool:
+        what = _as_module(func), PassInfo(0, p.name)
         wanted = all(tell(self.instruments, "should_run", *what))
         if wanted:
             tell(self.instruments, "run_before_pass", *what)
         return wanted
 
-    def after(self, p: Pass, func: PrimFunc, seconds: float) -> None:
-        tell(self.instruments, "run_after_pass", IRModule({func.name: func}), PassInfo(0, p.name))
+    def after(self, p: Pass, func: PrimFunc | IRModule, seconds: float) -> None:
+        tell(self.instruments, "run_after_pass", _as_module(func), PassInfo(0, p.name))
+
+
+def _as_module(func: PrimFunc | IRModule) -> IRModule:
+    return func if isinstance(func, IRModule) else IRModule({func.name: func})
 
 
 @dataclass(frozen=True)
@@ -148,8 +152,8 @@ class PassContext(PassScope):
         watching = tuple(instruments or ())
         stranger = next((i for i in watching if not any(hasattr(i, name) for name in METHODS)), None)
         if stranger is not None:
-            raise ArgumentError(with_hint(f"PassContext: {described(stranger)} is no instrument",
-                                          f"an object with one of the methods {', '.join(METHODS)}"))
+            raise ArgumentError(f"PassContext: {described(stranger)} is no instrument",
+                                f"an object with one of the methods {', '.join(METHODS)}")
         if config is not None and not isinstance(config, Mapping):
             raise ArgumentError(f"PassContext: config is {described(config)}, not a dict")
         for key, names in (("required_pass", required_pass), ("disabled_pass", disabled_pass)):
@@ -209,8 +213,8 @@ def build_config(**arguments: Any) -> PassContext:
 def _known(what: str, key: Any, names: Mapping[str, Any], plain: Any = None) -> None:
     if (key if plain is None else plain) in names:
         return
-    raise ArgumentError(with_hint(f"PassContext: {what} has no {key!r} here",
-                                  nearest(str(key), names, cutoff=0.7) or f"there are {', '.join(names)}"))
+    raise ArgumentError(f"PassContext: {what} has no {key!r} here",
+                        nearest(str(key), names, cutoff=0.7) or f"there are {', '.join(names)}")
 
 
 def _options(settings: Mapping[str, Any], disabled: Sequence[str]) -> PassOptions:
@@ -237,5 +241,5 @@ def _lower_pass(item: Any) -> OwnPass:
         phase, run = item
         place = ("before check_bounds", "after simplify", "after unroll", "after unroll")[phase]
         return own_pass(place, run, run.name if isinstance(run, PrimFuncPass) else "")
-    raise ArgumentError(with_hint(f"PassContext: tir.add_lower_pass has {described(item)}, not a phase and a pass",
-                                  "[(1, p)], where p is made by @tvm.tir.transform.prim_func_pass(opt_level=0)"))
+    raise ArgumentError(f"PassContext: tir.add_lower_pass has {described(item)}, not a phase and a pass",
+                        "[(1, p)], where p is made by @tvm.tir.transform.prim_func_pass(opt_level=0)")

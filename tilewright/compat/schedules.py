@@ -8,9 +8,10 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tilewright.compat.instructions import Instruction, InstructionKind
 from tilewright.schedule import BlockRV, ExprRV, LoopRV, Schedule, Trace
 from tilewright.schedule.analysis.dataflow import is_output
-from tilewright.schedule.instructions import Instruction, InstructionKind
+from tilewright.schedule.primitives import layout
 from tilewright.schedule.srefs import BlockScope, Dependency, DepKind, ScheduleState, StmtSRef
 from tilewright.support.errors import ScheduleError, described
 from tilewright.tir import IRModule, PrimFunc, assert_structural_equal, intrinsic
@@ -20,9 +21,9 @@ class TvmSchedule(Schedule):
     """A schedule as programs of TVM take it: a new layout of an argument changes the signature."""
 
     def _transform_layout(self, *args: Any, **kwargs: Any) -> None:
-        Schedule.transform_layout(self, *args, **{"of_arguments": True, **kwargs})
+        layout.transform_layout(self, *args, **{"of_arguments": True, **kwargs})
 
-    transform_layout = functools.wraps(Schedule.transform_layout)(_transform_layout)
+    transform_layout = functools.wraps(layout.transform_layout)(_transform_layout)
 
 
 TvmSchedule.__name__ = TvmSchedule.__qualname__ = "Schedule"

@@ -7,7 +7,7 @@ from typing import Any
 from tilewright import tir
 from tilewright.compat.node_json import load_json, save_json
 from tilewright.compat.nodes import OPERATORS
-from tilewright.support.errors import ArgumentError, nearest, with_hint
+from tilewright.support.errors import ArgumentError, nearest
 from tilewright.tir import Node, PrimFunc, children, map_children
 
 TYPES: dict[str, Any] = {
@@ -84,8 +84,8 @@ def _kind(name: str) -> Any:
     for known in (name, f"tir.{name}"):
         if known in TYPES:
             return TYPES[known]
-    raise ArgumentError(with_hint(f"ir_transform: only_enable has {name!r}, which is no type of node here",
-                                  nearest(str(name), TYPES) or f"the types are {', '.join(TYPES)}"))
+    raise ArgumentError(f"ir_transform: only_enable has {name!r}, which is no type of node here",
+                        nearest(str(name), TYPES) or f"the types are {', '.join(TYPES)}")
 
 
 def _node(made: Any) -> Node:

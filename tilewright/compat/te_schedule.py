@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright import te
+from tilewright.compat import auto_inline
+from tilewright.compat.bounds import infer_bound, whole
 from tilewright.driver.lower import functions
-from tilewright.schedule.stages import auto_inline
-from tilewright.schedule.stages.bounds import infer_bound, whole
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.schedule.stages.stage import Stage
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 from tilewright.te.operation import post_order
 from tilewright.tir import Buffer, IRModule, PrimFunc, Stmt
 
@@ -35,8 +35,8 @@ def post_process(arg_list: Sequence[Any], stmt: Any, extern_buffer: Mapping[Any,
     """
     schedule = next((s for made, s in _made if made is stmt), None)
     if schedule is None:
-        raise ArgumentError(with_hint(f"SchedulePostProcToPrimFunc: the body is {described(stmt)}",
-                                      "pass what ScheduleOps returned"))
+        raise ArgumentError(f"SchedulePostProcToPrimFunc: the body is {described(stmt)}",
+                            "pass what ScheduleOps returned")
     return schedule_to_module(schedule, arg_list, "main", extern_buffer)["main"]
 
 

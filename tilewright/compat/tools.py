@@ -11,7 +11,7 @@ from typing import Any
 from tilewright import driver, runtime, tir
 from tilewright.arith.operations import operations
 from tilewright.runtime import llvm
-from tilewright.support.errors import ArgumentError, StructuralError, described, with_hint
+from tilewright.support.errors import ArgumentError, StructuralError, described
 from tilewright.support.target import Target, target
 from tilewright.tir import IRModule, PrimFunc
 from tilewright.tir.verify import verify
@@ -117,7 +117,7 @@ def main() -> None:
     try:
         pytest = importlib.import_module("pytest")
     except ImportError:
-        raise ArgumentError(with_hint("testing.main needs pytest", "pip install pytest")) from None
+        raise ArgumentError("testing.main needs pytest", "pip install pytest") from None
     sys.exit(pytest.main([sys.argv[0], *sys.argv[1:]]))
 
 

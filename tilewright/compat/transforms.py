@@ -6,8 +6,7 @@ from enum import IntFlag
 from typing import Any
 
 from tilewright.compat.pass_context import PassContext, PrimFuncPass
-from tilewright.compat.passes import ModulePass
-from tilewright.compat.ssa import convert_ssa
+from tilewright.compat.pass_objects import ModulePass
 from tilewright.lowering.link_calls import CALL, link
 from tilewright.lowering.passes import SIMPLE_PASSES, list_of
 from tilewright.lowering.serialize_loops import serial
@@ -25,10 +24,13 @@ from tilewright.tir import (
     Load,
     PrimFunc,
     Select,
+    Stmt,
     StringImm,
+    map_children,
     rewrite,
     walk,
 )
+from tilewright.tir.symbols import defined, fresh_copy
 from tilewright.tir.verify import verify
 
 Rewrite = Callable[[PrimFunc], PrimFunc]
@@ -79,6 +81,20 @@ def _flat(func: PrimFunc) -> PrimFunc:
         if p.stage != "flat":
             func = p.run(func)
     return _OURS["flatten_buffers"](func)
+
+
+def convert_ssa(func: PrimFunc) -> PrimFunc:
+    """func, in which no loop, let or allocation defines what another one, or a parameter, defines."""
+    seen: set[Any] = {*func.params, *(b.data for b in func.buffers)}
+
+    def visit(node: Any) -> Any:
+        if isinstance(node, Stmt):
+            if not seen.isdisjoint(defined(node)):
+                node = fresh_copy(node)
+            seen.update(defined(node))
+        return map_children(node, visit)
+
+    return func.with_body(visit(func.body))
 
 
 def _serial(func: PrimFunc) -> PrimFunc:

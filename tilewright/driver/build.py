@@ -15,17 +15,18 @@ from tilewright import te
 from tilewright.codegen.layout import kernel_layout
 from tilewright.codegen.registry import back_end
 from tilewright.driver.lower import Input, check_listed, check_name, check_target, common_target, functions
-from tilewright.lowering import PassOptions
+from tilewright.lowering import PassOptions, split
 from tilewright.lowering import lower as run_passes
 from tilewright.lowering.options import current_options
 from tilewright.records.objects import ObjectCache, object_cache
 from tilewright.rules import apply_rules, are_built_in
 from tilewright.runtime import Module
+from tilewright.runtime.loader import Image
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.support import config
-from tilewright.support.errors import LowerError, with_hint
+from tilewright.support.errors import CodegenError, LowerError, with_hint
 from tilewright.support.target import Target
 from tilewright.tir import THREAD_BINDING, Allocate, For, Load, PrimFunc, Store, rewrite, walk
 from tilewright.tir.printer import show
@@ -60,7 +61,7 @@ def cache_key(what: bytes | str, target: Target, options: PassOptions | None = N
     if settings is None:
         return None
     h = hashlib.sha256(compiler_digest())
-    h.update(repr((*target.code_record, back_end(target).version, config.get("STRICT_MATH"), settings)).encode())
+    h.update(repr((*target.code_record, back_end(target).version(), config.get("STRICT_MATH"), settings)).encode())
     h.update(what if isinstance(what, bytes) else what.encode())
     return h.hexdigest()
 
@@ -102,7 +103,8 @@ def generate(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = N
              options: PassOptions | None = None) -> bytes:
     """The cache entry of one function in block form: its object and signature."""
     flat = flatten(func, target, alias, options)
-    return Compiled(kernel_layout(flat).signature, back_end(target).image([flat], target)).to_bytes()
+    image = back_end(target).image(split(flat, target, options), target)
+    return Compiled(kernel_layout(flat).signature, image).to_bytes()
 
 
 def flatten(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = None,
@@ -115,7 +117,10 @@ def flatten(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = No
         raise LowerError(with_hint(
             f"{func.name}: loop {bound.loop_var.name} is bound to {bound.thread_tag}, but the target {target} has no "
             f"GPU threads\n\n{show(func, (bound,))}", "use parallel and vectorize on a CPU"))
-    return merge_parameters(end.finished(run_passes(func, target, options=options), func), alias or {})
+    options = current_options() if options is None else options
+    if not end.vectors:
+        options = replace(options, disable=(*options.disable, "vectorize"))
+    return merge_parameters(run_passes(func, target, options=options), alias or {})
 
 
 def merge_parameters(func: PrimFunc, alias: Mapping[int, int]) -> PrimFunc:
@@ -208,17 +213,19 @@ def module(parts: Sequence[Part], target: Target, aliases: Mapping[str, str] | N
     compiled = [part.compiled(target) for part in parts]
 
     def flat(*disabled: str) -> list[PrimFunc]:
-        return [flatten(part.make(), target, options=replace(part.options, disable=(*part.options.disable, *disabled)))
-                for part in parts]
+        return [f for part in parts
+                for o in [replace(part.options, disable=(*part.options.disable, *disabled))]
+                for f in split(flatten(part.make(), target, options=o), target, o)]
 
     end = back_end(target)
-    files = end.files
+    files, standalone = end.files, end.standalone
     sources: dict[str, Callable[[], str]] = {form: (lambda text=text: text(flat(), target))  # type: ignore[misc]
                                              for form, text in end.sources.items()}
     sources["tir"] = lambda: "\n\n".join(map(show, flat()))
-    return Module([c.data for c in compiled], {c.signature.name: c.signature for c in compiled},
+    return Module([Image(end.loader or end.kind, c.data, (c.signature.name,)) for c in compiled],
+                  {c.signature.name: c.signature for c in compiled},
                   compiled[0].signature.name, target.triple, sources,
-                  lambda others: end.standalone(flat(), target, others), aliases,
+                  None if standalone is None else lambda others: standalone(flat(), target, others), aliases,
                   {c.signature.name: part.definition for c, part in zip(compiled, parts)},
                   None if files is None else lambda: files(flat(), flat("vectorize"), target))
 
@@ -231,6 +238,14 @@ def compile_kernel(func: PrimFunc, target: Target, rules: bool, alias: Mapping[i
     return Compiled.from_bytes(cached(key, make)).data
 
 
+def compile_flat(func: PrimFunc, target: Target) -> bytes:
+    """The object of a function that needs no lowering."""
+    return cached(cache_key(f"flat {show(func)}", target), lambda: back_end(target).image(split(func, target), target))
+
+
 def compile_text(text: str, target: Target) -> bytes:
-    """The object of text in the language of the target's back end: LLVM IR for "llvm"."""
-    return cached(cache_key(text, target), lambda: back_end(target).image_of_text(text, target))
+    """The object of text in the language of the target's back end: LLVM IR for "llvm". Raises CodegenError."""
+    made = back_end(target).image_of_text
+    if made is None:
+        raise CodegenError(f"code for {target.kind!r} is made of functions, not of text")
+    return cached(cache_key(text, target), lambda: made(text, target))

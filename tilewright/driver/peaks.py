@@ -17,12 +17,11 @@ from tilewright import te
 from tilewright.driver.build import compile, compile_text
 from tilewright.records.objects import object_cache
 from tilewright.runtime import empty, get_num_threads, set_num_threads
-from tilewright.runtime.cpus import available_cpus
 from tilewright.runtime.loader import load_objects
-from tilewright.runtime.machine import available_memory, last_level_bytes
+from tilewright.runtime.machine import available_cpus, available_memory, last_level_bytes
 from tilewright.support import config
-from tilewright.support.cpus import host_cpu
 from tilewright.support.target import Target, target
+from tilewright.support.target.cpus import host_cpu
 from tilewright.support.views import View, Viewed, counted, readable_bytes
 
 STEPS = 1_000_000             # rounds of one run: some milliseconds

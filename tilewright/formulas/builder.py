@@ -8,7 +8,10 @@ from typing import NamedTuple
 from tilewright.support.names import NameSupply
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import if_then_else
-from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, FloatImm, IntImm, Let, Not, Select, Var
+from tilewright.tir.buffer import Buffer, Load, decl_buffer
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, FloatImm, IntImm, Let, Not, Ramp, Select, Var
+from tilewright.tir.node import substitute
+from tilewright.tir.stmt import SERIAL, Allocate, For, IfThenElse, LetStmt, Stmt, Store, While, seq
 
 
 class Cpu(NamedTuple):
@@ -19,30 +22,78 @@ class Cpu(NamedTuple):
 
 @dataclass(frozen=True)
 class Assign:
-    """A step: var is value.
-
-    bare: value is a division, a shift or the cast of a float to an integer whose operands need no guard: no division by
-    0 nor of the smallest integer by -1, no shift by the width or more, no float that the type does not have.
-    """
+    """A step: var is value."""
     var: Var
     value: Expr
-    bare: bool = False
+
+    def around(self, body: Stmt) -> Stmt:
+        """body with what the step defines."""
+        return LetStmt(self.var, self.value, body)
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A step of scalars: outs are `first`, and as long as the condition on outs holds become `following`."""
+    outs: tuple[Var, ...]
+    first: tuple[Expr, ...]
+    condition: Expr
+    following: tuple[Expr, ...]
+
+    def around(self, body: Stmt) -> Stmt:
+        """body with what the step defines."""
+        states = [decl_buffer((1,), v.dtype, v.name, scope="local") for v in self.outs]
+        now = {v: Load(b, (IntImm(0),)) for v, b in zip(self.outs, states)}
+        news = [Var(v.name, v.dtype) for v in self.outs]
+        step = seq([Store(b, v, (IntImm(0),)) for b, v in zip(states, news)])
+        for v, e in reversed(list(zip(news, self.following))):
+            step = LetStmt(v, substitute(e, now), step)
+        for v, e in reversed(list(now.items())):
+            body = LetStmt(v, e, body)
+        start = [Store(b, e, (IntImm(0),)) for b, e in zip(states, self.first)]
+        return _allocated(states, seq([*start, While(substitute(self.condition, now), step), body]))
 
 
 @dataclass(frozen=True)
 class Rare:
-    """A step: outs are `usual`, but in the lanes of mask, which are few, the results of a scalar formula of x."""
+    """A step: outs are `usual`, but in the lanes of mask, which are few, the results of a scalar formula of args."""
     outs: tuple[Var, ...]
     mask: Expr
     formula: Formula
-    x: Expr
+    args: tuple[Expr, ...]
     usual: tuple[Expr, ...]
 
     def values(self) -> list[tuple[Var, Expr]]:
         """(out, its value as an expression) for scalars."""
-        param, = self.formula.params
-        return [(out, if_then_else(self.mask, Let(param, self.x, self.formula.expr(k)), usual))
-                for k, (out, usual) in enumerate(zip(self.outs, self.usual))]
+        found = []
+        for k, (out, usual) in enumerate(zip(self.outs, self.usual)):
+            value = self.formula.expr(k)
+            for param, arg in zip(self.formula.params, self.args):
+                value = Let(param, arg, value)
+            found.append((out, if_then_else(self.mask, value, usual)))
+        return found
+
+    def lane_by_lane(self) -> tuple[tuple[Var, ...], Stmt, tuple[Expr, ...]]:
+        """(parameters for args, mask and usual, a statement with a loop over the lanes, the results after it)."""
+        lanes, k = dt.lanes_of(self.mask.dtype), Var("k")
+        params = tuple(Var(f"x{n}", e.dtype) for n, e in enumerate((*self.args, self.mask, *self.usual)))
+        rows = [decl_buffer((lanes,), dt.element_of(v.dtype), v.name, scope="local") for v in params]
+        every = Ramp(IntImm(0), IntImm(1), lanes) if lanes > 1 else IntImm(0)
+        kept = rows[len(self.args) + 1:]
+        one = seq([Store(row, e, (k,)) for row, e in zip(kept, self.formula.results)])
+        for step in reversed(self.formula.steps):
+            assert not isinstance(step, Rare)
+            one = step.around(one)
+        for param, row in reversed(list(zip(self.formula.params, rows))):
+            one = LetStmt(param, Load(row, (k,)), one)
+        loop = For(k, IntImm(0), IntImm(lanes), SERIAL, IfThenElse(Load(rows[len(self.args)], (k,)), one))
+        stores = [Store(row, v, (every,)) for row, v in zip(rows, params)]
+        return params, _allocated(rows, seq([*stores, loop])), tuple(Load(row, (every,)) for row in kept)
+
+
+def _allocated(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
+    for b in reversed(buffers):
+        body = Allocate(b, body)
+    return body
 
 
 @dataclass(frozen=True)
@@ -55,13 +106,14 @@ class Formula:
     """
     name: str
     params: tuple[Var, ...]
-    steps: tuple[Assign | Rare, ...]
+    steps: tuple[Assign | Repeat | Rare, ...]
     results: tuple[Expr, ...]
 
     def expr(self, result: int = 0) -> Expr:
-        """One of the results of a formula of scalars as an expression of the parameters."""
+        """One of the results of a formula of scalars, which repeats nothing, as an expression of the parameters."""
         out = self.results[result]
         for s in reversed(self.steps):
+            assert not isinstance(s, Repeat)
             for var, value in [(s.var, s.value)] if isinstance(s, Assign) else s.values():
                 out = Let(var, value, out)
         return out
@@ -79,7 +131,7 @@ class Builder:
 
     def __init__(self, f: str, cpu: Cpu = Cpu()) -> None:
         self.cpu = cpu
-        self.steps: list[Assign | Rare] = []
+        self.steps: list[Assign | Repeat | Rare] = []
         self.names = NameSupply()
         self._known: dict[tuple[object, ...], Expr] = {}
         self.set_type(f)
@@ -101,19 +153,26 @@ class Builder:
         """A parameter, of type f if no other is given."""
         return Var(self.names.fresh(name), dtype or self.f)
 
-    def value(self, key: tuple[object, ...], make: Callable[[], Expr], bare: bool = False) -> Expr:
-        """The variable that holds make(); the one that is there already, for this key. bare: see `Assign`."""
+    def value(self, key: tuple[object, ...], make: Callable[[], Expr]) -> Expr:
+        """The variable that holds make(); the one that is there already, for this key."""
         if key not in self._known:
             e = make()
             var = Var(self.names.fresh("v"), e.dtype)
-            self.steps.append(Assign(var, e, bare))
+            self.steps.append(Assign(var, e))
             self._known[key] = var
         return self._known[key]
 
-    def rare(self, mask: Expr, formula: Formula, x: Expr, *usual: Expr) -> tuple[Var, ...]:
-        """`usual`, but the results of the scalar formula of x in the lanes of mask, which are few."""
+    def rare(self, mask: Expr, formula: Formula, args: Sequence[Expr], *usual: Expr) -> tuple[Var, ...]:
+        """`usual`, but the results of the scalar formula of args in the lanes of mask, which are few."""
         outs = tuple(Var(self.names.fresh("v"), e.dtype) for e in usual)
-        self.steps.append(Rare(outs, mask, formula, x, usual))
+        self.steps.append(Rare(outs, mask, formula, tuple(args), usual))
+        return outs
+
+    def repeat(self, first: Sequence[Expr], condition: Callable[..., Expr],
+               following: Callable[..., Sequence[Expr]]) -> tuple[Var, ...]:
+        """`first`, and as long as the condition of the values holds, those that follow them."""
+        outs = tuple(Var(self.names.fresh("v"), e.dtype) for e in first)
+        self.steps.append(Repeat(outs, tuple(first), condition(*outs), tuple(following(*outs))))
         return outs
 
     def pick(self, single: float, double: float) -> float:
@@ -145,11 +204,11 @@ class Builder:
 
     def bare(self, op: str, a: Expr, b: Expr) -> Expr:
         """A division or shift whose operands need no guard."""
-        return self.value(("bare", op, a, b), lambda: Binary(op, a, b), bare=True)
+        return self.value(("bare", op, a, b), lambda: Call("unguarded", (Binary(op, a, b),), a.dtype))
 
     def bare_cast(self, dtype: str, a: Expr) -> Expr:
         """A float converted to an integer, which the type has."""
-        return self.value(("bare", dtype, a), lambda: Cast(dtype, a), bare=True)
+        return self.value(("bare", dtype, a), lambda: Call("unguarded", (Cast(dtype, a),), dtype))
 
     def call(self, name: str, *args: Expr, dtype: str = "") -> Expr:
         """The function `name` of the table of operators, of the type of its last argument if no other is given."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from tilewright.formulas import exponential, inverse, logarithm, power, special, trigonometric
+from tilewright.formulas import exponential, inverse, logarithm, power, remainder, special, trigonometric
 from tilewright.formulas.builder import Builder, Cpu, Formula
 from tilewright.tir.expr import Expr
 
@@ -30,6 +30,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Expr], int]] = {
     "atan2": (inverse.atan2, 2),
     "erf": (special.erf, 1),
     "pow": (power.pow, 2),
+    "fmod": (remainder.fmod, 2),
 }
 
 # Largest error in units of the last place over the tests' arguments, (float32, float64), with FMA.

@@ -52,7 +52,7 @@ def _reduce(d: Builder, x: Expr, parts: int) -> tuple[Expr, Expr, Expr]:
     finite = d.cmp("olt", magnitude, d.c(float("inf")))
     huge = d.both(d.cmp("ogt", magnitude, d.c(MEDIUM)), finite)
     usual = _reduce_medium(d, d.select(huge, d.c(0.0), x), parts)
-    n, r, tail = d.rare(huge, payne_hanek(), x, *usual)
+    n, r, tail = d.rare(huge, payne_hanek(), [x], *usual)
     return n, d.select(finite, r, d.c(float("nan"))), tail
 
 

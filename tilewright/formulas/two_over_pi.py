@@ -6,8 +6,8 @@ import functools
 import numpy as np
 
 from tilewright.formulas.builder import Builder, Formula
+from tilewright.tir.constant_table import text_of
 from tilewright.tir.expr import Call, Cast, Expr, StringImm
-from tilewright.tir.table import text_of
 
 # A zero word, then 2 / pi in 64-bit words, high first
 WORDS = (

@@ -1,38 +1,28 @@
-"""Models: graphs of operators, their gradients, and the executor that runs and trains them."""
+"""Models: graphs of operators, their gradients, and the executor that runs and trains them.
+
+Modules of `operators` and `optimizers` add their names by `@public`: `vocabulary.py`.
+"""
+from typing import Any
+
 from tilewright.graph.executor import Executor
-from tilewright.graph.functions import (
-    add,
-    broadcast_like,
-    broadcast_to,
-    cast,
-    conv2d,
-    dense,
-    divide,
-    exp,
-    log,
-    log_softmax,
-    matmul,
-    multiply,
-    negative,
-    power,
-    reduce_sum,
-    relu,
-    sigmoid,
-    softmax,
-    softmax_cross_entropy,
-    sqrt,
-    subtract,
-    tanh,
-)
 from tilewright.graph.gradients import gradients
 from tilewright.graph.memory import MemoryPlan
 from tilewright.graph.operator import Operator
-from tilewright.graph.optimizers import SGD, Adam, Momentum, Update
+from tilewright.graph.optimizers import Optimizer, Update
 from tilewright.graph.value import TensorType, Value, parameter, placeholder
+from tilewright.graph.vocabulary import NAMES
+from tilewright.support.errors import no_attribute
 
-__all__ = [
-    "SGD", "Adam", "Executor", "MemoryPlan", "Momentum", "Operator", "TensorType", "Update", "Value", "add",
-    "broadcast_like", "broadcast_to", "cast", "conv2d", "dense", "divide", "exp", "gradients", "log", "log_softmax",
-    "matmul", "multiply", "negative", "parameter", "placeholder", "power", "reduce_sum", "relu", "sigmoid", "softmax",
-    "softmax_cross_entropy", "sqrt", "subtract", "tanh",
-]
+__all__ = ["Executor", "MemoryPlan", "Operator", "Optimizer", "TensorType", "Update", "Value", "gradients",
+           "parameter", "placeholder"]
+__all__ += list(NAMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in NAMES:
+        raise no_attribute("tilewright.graph", name, __dir__())
+    return NAMES[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *NAMES})

@@ -33,6 +33,11 @@ class Kernel:
     def output(self) -> Value:
         return self.group.output
 
+    @property
+    def arguments(self) -> tuple[Value, ...]:
+        """The values whose addresses the kernel takes."""
+        return self.inputs if self.inplace is not None else (*self.inputs, self.output)
+
     @functools.cached_property
     def func(self) -> PrimFunc:
         """The group as a function of blocks: params are its inputs in order, then the output."""

@@ -1,4 +1,4 @@
-"""Plans a step: types, fusion, order, places in memory, kernels, and the native function that calls them."""
+"""Plans a step: types, fusion, order, places in memory, kernels, and the function that calls them."""
 from __future__ import annotations
 
 import ctypes
@@ -6,7 +6,6 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tilewright import driver, runtime
 from tilewright.driver import Target
@@ -20,7 +19,9 @@ from tilewright.graph.step import Step
 from tilewright.graph.value import TensorType, Value, topological
 from tilewright.runtime.loader import load_objects
 from tilewright.support.errors import GraphError
+from tilewright.tir import Buffer, Call, Evaluate, IntImm, PrimFunc, StringImm, Var, seq
 from tilewright.tir import dtype as dt
+from tilewright.tir.printer import show
 
 
 class KernelCache:
@@ -160,9 +161,9 @@ def plan_step(outputs: Sequence[Value], updates: Sequence[Update], fed: Mapping[
     for k in made:
         for v in (*k.inputs, k.output):
             slots.setdefault(v, len(slots))
-    entry_name, text = step_source(made, slots)
+    calls = step_function(made, slots)
     objects = {k.name: kernels.object_of(k) for k in made}
-    library = load_objects([*objects.values(), driver.compile_text(text, kernels.target)])
+    library = load_objects([*objects.values(), driver.compile_flat(calls, kernels.target)])
     arena = runtime.empty((max(memory.planned, 1),), "uint8")
     table = (ctypes.c_void_p * max(len(slots), 1))()
     for v, slot in slots.items():
@@ -172,26 +173,18 @@ def plan_step(outputs: Sequence[Value], updates: Sequence[Update], fed: Mapping[
             table[slot] = writes[v].data.data_ptr  # type: ignore[union-attr]
         elif v.data is not None:
             table[slot] = v.data.data_ptr
-    entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address(entry_name))
+    entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address(f"{calls.name}__kernel"))
     return Step(made, types, memory, tuple(placeholders), program.outputs, slots, library, entry, table, arena)
 
 
-def step_source(kernels: Sequence[Kernel], slots: Mapping[Value, int]) -> tuple[str, str]:
-    """(name, LLVM IR) of the function void step(ptr table) that calls the kernels in order."""
-    lines: list[str] = []
-    declared: dict[str, int] = {}
-    for n, k in enumerate(kernels):
-        values: list[Any] = list(k.inputs)
-        if k.inplace is None:
-            values.append(k.output)
-        args = []
-        for j, v in enumerate(values):
-            lines += [f"  %p{n}_{j} = getelementptr ptr, ptr %table, i64 {slots[v]}",
-                      f"  %a{n}_{j} = load ptr, ptr %p{n}_{j}, align 8"]
-            args.append(f"ptr %a{n}_{j}")
-        lines.append(f"  call void @{k.name}__kernel({', '.join(args)})")
-        declared[k.name] = len(values)
-    body = "\n".join(lines)
-    name = "step_" + hashlib.sha256(body.encode()).hexdigest()[:10]
-    heads = "\n".join(f"declare void @{k}__kernel({', '.join(['ptr'] * n)})" for k, n in declared.items())
-    return name, f"{heads}\n\ndefine void @{name}(ptr %table) {{\n{body}\n  ret void\n}}\n"
+def step_function(kernels: Sequence[Kernel], slots: Mapping[Value, int]) -> PrimFunc:
+    """The function that calls the kernels in order, on addresses from its only argument. Its name is made of its body.
+
+    The calls may write any memory, so what follows one reads the table again.
+    """
+    table = Buffer("table", (IntImm(max(len(slots), 1)),), "uint64")
+    calls = [Evaluate(Call("call_extern", (StringImm(f"{k.name}__kernel"), *(table[slots[v]] for v in k.arguments)),
+                           "int32")) for k in kernels]
+    param, body = Var("table", "handle"), seq(calls)
+    name = f"step_{hashlib.sha256(show(body).encode()).hexdigest()[:16]}"
+    return PrimFunc((param,), body, {param: table}, {"global_symbol": name, "tir.noalias": False})

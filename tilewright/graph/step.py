@@ -71,10 +71,9 @@ class Step:
                 for v in (*self.placeholders, *self.outputs) if v in self.slots}
 
         def call(kernel: Kernel) -> Callable[[], None]:
-            values = kernel.inputs if kernel.inplace is not None else (*kernel.inputs, kernel.output)
-            types = [ctypes.c_void_p] * len(values)
+            types = [ctypes.c_void_p] * len(kernel.arguments)
             function = ctypes.CFUNCTYPE(None, *types)(self.library.address(f"{kernel.name}__kernel"))
-            arguments = [held[v].data_ptr if v in held else self.table[self.slots[v]] for v in values]
+            arguments = [held[v].data_ptr if v in held else self.table[self.slots[v]] for v in kernel.arguments]
 
             def run() -> None:
                 assert held is not None                      # the closure keeps the memory alive

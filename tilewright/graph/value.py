@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.runtime import Tensor, array
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import GraphError, described, with_hint
-from tilewright.support.order import producers_first
+from tilewright.support.topological import producers_first
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@
 from tilewright.lowering.instruments import PassRecord
 from tilewright.lowering.options import Instrument, Pass, PassOptions
 from tilewright.lowering.passes import PASSES, SIMPLE_PASSES, list_of, own_pass, pass_options, register_pass
-from tilewright.lowering.pipeline import lower
+from tilewright.lowering.pipeline import lower, split
 
 __all__ = ["PASSES", "SIMPLE_PASSES", "Instrument", "Pass", "PassOptions", "PassRecord", "list_of", "lower", "own_pass",
-           "pass_options", "register_pass"]
+           "pass_options", "register_pass", "split"]

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import cast, const
-from tilewright.tir.expr import Binary, Cast, Expr, IntImm, Var
+from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, IntImm, Ramp, Var
 from tilewright.tir.places import is_index
 from tilewright.tir.stmt import For
 from tilewright.tir.symbols import uses_any
+
+SUMS = ("add", "sub", "mul")
 
 
 def split_linear(e: Expr, var: Var, exact: Callable[[Expr], bool] = is_index) -> tuple[int, Expr] | None:
@@ -38,6 +40,31 @@ def split_linear(e: Expr, var: Var, exact: Callable[[Expr], bool] = is_index) ->
         if inner is not None:
             return inner[0], cast(e.type, inner[1])
     return None
+
+
+def as_ramp(e: Expr) -> Ramp | Broadcast | None:
+    """A vector index as base + lane * stride or as a broadcast, if it is one by its form."""
+    if isinstance(e, (Ramp, Broadcast)):
+        return e
+    if not isinstance(e, Binary) or e.op not in SUMS:
+        return None
+    a, b = as_ramp(e.a), as_ramp(e.b)
+    if a is None or b is None:
+        return None
+    if isinstance(a, Broadcast) and isinstance(b, Broadcast):
+        return Broadcast(binary(e.op, a.value, b.value), a.lanes)
+    if e.op == "mul":
+        if isinstance(a, Ramp) and isinstance(b, Ramp):
+            return None
+        ramp, factor = (a, b) if isinstance(a, Ramp) else (b, a)
+        assert isinstance(ramp, Ramp) and isinstance(factor, Broadcast)
+        return Ramp(
+            binary("mul", ramp.base, factor.value), binary("mul", ramp.stride, factor.value), ramp.lanes
+        )
+    parts = [
+        (x.base, x.stride) if isinstance(x, Ramp) else (x.value, IntImm(0, x.value.dtype)) for x in (a, b)
+    ]
+    return Ramp(binary(e.op, parts[0][0], parts[1][0]), binary(e.op, parts[0][1], parts[1][1]), a.lanes)
 
 
 def is_order(e: Expr) -> bool:

@@ -7,16 +7,29 @@ from typing import NamedTuple
 from tilewright.lowering.options import Instrument, Pass
 from tilewright.support import config
 from tilewright.tir.equal import structural_equal
-from tilewright.tir.stmt import BlockRealize, PrimFunc
+from tilewright.tir.stmt import BlockRealize, IRModule, PrimFunc
 from tilewright.tir.verify import verify
 
 
 class Verify(Instrument):
-    """Raises StructuralError when the result of a pass has not the form that the pass promises."""
+    """Raises StructuralError when the result of a pass has not the form that the pass promises.
 
-    def after(self, p: Pass, func: PrimFunc, seconds: float) -> None:
+    A function that a pass gives back as it was is not looked at again in the same form.
+    """
+
+    def __init__(self) -> None:
+        self.verified: tuple[PrimFunc | None, str] = None, ""
+
+    def after(self, p: Pass, func: PrimFunc | IRModule, seconds: float) -> None:
+        if isinstance(func, IRModule):
+            for f in func.functions.values():
+                verify(f, stage="flat")
+            return
         has_blocks = isinstance(func.body, BlockRealize)          # a function of plain loops has none from the start
-        verify(func, stage="loop" if p.stage == "block" and not has_blocks else p.stage)
+        stage = "loop" if p.stage == "block" and not has_blocks else p.stage
+        if self.verified[0] is not func or self.verified[1] != stage:
+            verify(func, stage)
+            self.verified = func, stage
 
 
 class Dump(Instrument):
@@ -26,11 +39,12 @@ class Dump(Instrument):
     def __init__(self) -> None:
         self.number, self.step = next(self.numbers), -1
 
-    def before(self, p: Pass, func: PrimFunc) -> None:
+    def before(self, p: Pass, func: PrimFunc | IRModule) -> None:
         self.step += 1
 
-    def after(self, p: Pass, func: PrimFunc, seconds: float) -> None:
-        config.dump(f"{self.number:03d}_{func.name}_{self.step:02d}_{p.name}.py", f"{func}\n")
+    def after(self, p: Pass, func: PrimFunc | IRModule, seconds: float) -> None:
+        name = next(iter(func.functions)) if isinstance(func, IRModule) else func.name
+        config.dump(f"{self.number:03d}_{name}_{self.step:02d}_{p.name}.py", f"{func}\n")
 
 
 def of_settings() -> list[Instrument]:
@@ -41,8 +55,8 @@ def of_settings() -> list[Instrument]:
 class Step(NamedTuple):
     """A pass that ran, the function before and after it, and how long it took."""
     name: str
-    before: PrimFunc
-    after: PrimFunc
+    before: PrimFunc | IRModule
+    after: PrimFunc | IRModule
     seconds: float
 
     @property
@@ -59,10 +73,10 @@ class PassRecord(Instrument):
     def __init__(self) -> None:
         self.steps: list[Step] = []
 
-    def before(self, p: Pass, func: PrimFunc) -> None:
+    def before(self, p: Pass, func: PrimFunc | IRModule) -> None:
         self._given = func
 
-    def after(self, p: Pass, func: PrimFunc, seconds: float) -> None:
+    def after(self, p: Pass, func: PrimFunc | IRModule, seconds: float) -> None:
         self.steps.append(Step(p.name, self._given, func, seconds))
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilewright.lowering.copying import Copier
+from tilewright.lowering.outline import inline_regions
 from tilewright.lowering.passes import SIMPLE_PASSES
 from tilewright.support.errors import LowerError, described, with_hint
 from tilewright.support.registry import register_hook
@@ -14,7 +15,7 @@ from tilewright.tir.buffer import Buffer, Load, numel, pointer_layout
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Let, StringImm, Var
 from tilewright.tir.node import Node, map_children, rewrite, walk
-from tilewright.tir.results import is_return, result_dtype
+from tilewright.tir.returns import is_return, result_dtype
 from tilewright.tir.stmt import Allocate, Evaluate, LetStmt, PrimFunc, Seq, Stmt, Store, seq
 from tilewright.tir.symbols import expressions
 
@@ -28,7 +29,7 @@ def link(functions: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises LowerError for a function that there is not, that calls itself, or whose arguments do not fit.
     """
-    done: dict[str, Any] = {}
+    functions, done = inline_regions(functions), {}
 
     def linked(name: str, callers: tuple[str, ...]) -> Any:
         if name in callers:

@@ -4,13 +4,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tilewright.lowering.intrin_rules import RULES
 from tilewright.support import config
 from tilewright.support.errors import ArgumentError, described
 from tilewright.support.target import Target
-from tilewright.tir.stmt import PrimFunc
+from tilewright.tir.stmt import IRModule, PrimFunc
 
 FULL, SIMPLE, BOTH = "full", "simple only", "simple too"           # modes
 NEEDED, OPTIONAL, OFF = "needed", "optional", "off"               # uses
@@ -23,16 +23,16 @@ def always(options: PassOptions, target: Target) -> bool:
 
 @dataclass(frozen=True)
 class Pass:
-    """A rewrite PrimFunc -> PrimFunc, and when it runs.
+    """A rewrite PrimFunc -> PrimFunc, or IRModule -> IRModule, and when it runs.
 
-    - stage: the form of its result: "block", "loop" or "flat".
+    - stage: the form of its result: "block", "loop", "flat", or "module" for the functions that a flat one becomes.
     - mode: FULL (where code is made), SIMPLE (in simple mode) or BOTH.
     - use: NEEDED, OPTIONAL (may be disabled: the result computes the same) or OFF (runs where it is enabled).
     - when: `(options, target)`, a condition.
     - takes_options: it is called with options and target as well.
     """
     name: str
-    run: Callable[..., PrimFunc]
+    run: Callable[..., Any]
     stage: str
     mode: str = FULL
     use: str = NEEDED
@@ -58,10 +58,10 @@ class OwnPass(Pass):
 class Instrument:
     """What looks on while passes run. Subclasses have one of the methods or both."""
 
-    def before(self, p: Pass, func: PrimFunc) -> bool | None:
+    def before(self, p: Pass, func: PrimFunc | IRModule) -> bool | None:
         """p is about to rewrite func. False: it does not."""
 
-    def after(self, p: Pass, func: PrimFunc, seconds: float) -> None:
+    def after(self, p: Pass, func: PrimFunc | IRModule, seconds: float) -> None:
         """p gave func."""
 
 

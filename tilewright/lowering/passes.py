@@ -14,9 +14,11 @@ from tilewright.lowering.compact_buffers import compact_buffers
 from tilewright.lowering.cross_thread_reduction import lower_cross_thread_reductions
 from tilewright.lowering.double_buffer import lower_double_buffers
 from tilewright.lowering.flatten_buffers import flatten_buffers
+from tilewright.lowering.guard_accesses import guard_accesses
 from tilewright.lowering.hoist_guards import hoist_guards
 from tilewright.lowering.inject_prefetch import inject_prefetches
 from tilewright.lowering.intrin_rules import apply_intrin_rules, has_rules
+from tilewright.lowering.keep_imports import keep_imports
 from tilewright.lowering.lower_blocks import lower_blocks
 from tilewright.lowering.lower_match_buffer import lower_match_buffer
 from tilewright.lowering.merge_kernels import merge_kernels
@@ -36,6 +38,7 @@ from tilewright.lowering.options import (
     always,
     scoped_options,
 )
+from tilewright.lowering.outline import outline_parallel_loops, split_kernels
 from tilewright.lowering.partition_loops import partition_loops
 from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
 from tilewright.lowering.reduction_init import lower_reduction_init
@@ -55,7 +58,7 @@ from tilewright.lowering.widen_indices import widen_constant_indices, widen_indi
 from tilewright.support.errors import ArgumentError, described, nearest, with_hint
 from tilewright.support.target import Target
 from tilewright.support.target import target as resolve_target
-from tilewright.support.target_kinds import KINDS
+from tilewright.support.target.kinds import KINDS
 from tilewright.tir.empty_reductions import start_empty_reductions
 from tilewright.tir.stmt import PrimFunc
 
@@ -77,6 +80,7 @@ def loops_are_serialized(options: PassOptions, target: Target) -> bool:
 
 CPU: tuple[Pass, ...] = (
     Pass("apply_intrin_rules", apply_intrin_rules, "block", BOTH, when=has_rules, takes_options=True),
+    Pass("keep_imports", keep_imports, "block"),
     Pass("refuse_view_overruns", refuse_view_overruns, "block", when=unchecked),
     Pass("check_views", check_views, "block", when=checked),
     Pass("lower_match_buffer", lower_match_buffer, "block", BOTH),
@@ -112,23 +116,35 @@ CPU: tuple[Pass, ...] = (
     Pass("vectorize", vectorize, "flat", use=OPTIONAL),
     Pass("unroll", unroll, "flat", use=OPTIONAL),
     Pass("remove_no_ops", remove_no_ops, "flat", BOTH, OFF),
+    Pass("guard_accesses", guard_accesses, "flat"),
+    Pass("outline_parallel_loops", outline_parallel_loops, "module"),
 )
+C = tuple(replace(p, run=split_lanes_by_registers, takes_options=True) if p.name == "split_lanes" else p for p in CPU)
+GPU = (*(p for p in CPU if p.stage != "module" and p.name != "hoist_allocations"),
+       Pass("split_kernels", split_kernels, "module"), *(p for p in CPU if p.stage == "module"))
+# by kinds of targets; back ends add theirs
 LISTS: dict[str, tuple[Pass, ...]] = {
-    "llvm": CPU,
-    "c": tuple(replace(p, run=split_lanes_by_registers, takes_options=True) if p.name == "split_lanes" else p
-               for p in CPU),
-}
-# Kinds that share a list. There is no code generation for them yet; their loops are lowered to be looked at.
-SHARED: dict[str, str] = {kind: "llvm" for kind in KINDS if kind not in LISTS}
+    "llvm": CPU, "c": C, **{name: GPU for name, k in KINDS.items() if "max_num_threads" in k.attributes}}
 
 
 def list_of(kind: str) -> tuple[Pass, ...]:
-    """All passes for a kind of target, in order, those that are off by default among them."""
-    return LISTS[SHARED.get(kind, kind)]
+    """All passes for a kind of target, in order, those that are off by default among them.
+
+    What has no list is lowered to be looked at, as for "llvm".
+    """
+    return LISTS.get(kind, CPU)
 
 
-def passes_for(options: PassOptions, target: Target, simple_mode: bool = False) -> list[Pass]:
-    """The passes that run, in order: those of the list, and those of the program at their places."""
+def use_list(kind: str, rows: tuple[Pass, ...]) -> None:
+    """Let a list of passes be that of a kind of targets."""
+    LISTS[kind] = rows
+
+
+def passes_for(options: PassOptions, target: Target, simple_mode: bool = False, module: bool = False) -> list[Pass]:
+    """The passes that run, in order: those of the list, and those of the program at their places.
+
+    module: those from a flat function to the functions that code is made of, instead of those to a flat function.
+    """
     out: list[Pass] = []
     stage, own = "block", options.own
     for row in list_of(target.kind):
@@ -136,7 +152,7 @@ def passes_for(options: PassOptions, target: Target, simple_mode: bool = False) 
         stage = row.stage
         out += [row, *(replace(p, stage=stage) for p in own if p.place == f"after {row.name}")]
     return [replace(p, run=functools.partial(p.run, options=options, target=target)) if p.takes_options else p
-            for p in out if p.runs(options, target, simple_mode)]
+            for p in out if p.runs(options, target, simple_mode) and (p.stage == "module") == module]
 
 
 PASSES = tuple(passes_for(PassOptions(), resolve_target("llvm")))            # without options

@@ -9,7 +9,7 @@ from tilewright.rules.attempt import refusal
 from tilewright.rules.facts import BlockFacts, facts_of, is_unscheduled, kernel_blocks
 from tilewright.rules.table import Match, Phase, Rule, matches
 from tilewright.schedule import Entry, Schedule
-from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.support.errors import ArgumentError
 from tilewright.support.target import Target
 from tilewright.tir import PrimFunc
 
@@ -58,9 +58,8 @@ class Scheduling:
         blocks = kernel_blocks(self.schedule)
         for b in blocks:
             if not is_unscheduled(self.schedule, b.rv):
-                raise ArgumentError(with_hint(
-                    f"{func.name}: the loops of block {b.rv.name} have been scheduled already",
-                    "build(...) takes a schedule as it is; compile(...) makes one"))
+                raise ArgumentError(f"{func.name}: the loops of block {b.rv.name} have been scheduled already",
+                                    "build(...) takes a schedule as it is; compile(...) makes one")
         self._visit(blocks, "rewrite")
         self.rewrites, self.decisions = self.decisions, []
         self._visit((facts_of(self.schedule, b.rv) for b in kernel_blocks(self.schedule)), "prepare")

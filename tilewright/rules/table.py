@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from tilewright.rules.facts import BlockFacts, is_local, is_step, kernel_blocks
 from tilewright.schedule import BlockRV, Schedule
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 from tilewright.support.target import Target
 from tilewright.tir import PrimFunc
 
@@ -109,8 +109,8 @@ class Rule:
         if match is None:
             return None
         if not isinstance(match, Match) or not match.blocks or match.first is not work.first:
-            raise ArgumentError(with_hint(f"rule {self.name}: matches(work) gave {described(match)}",
-                                          "it gives work.match(count, plan) or None"))
+            raise ArgumentError(f"rule {self.name}: matches(work) gave {described(match)}",
+                                "it gives work.match(count, plan) or None")
         return match if epilogue is None else Match((work.first, epilogue), match.plan)
 
 
@@ -134,7 +134,7 @@ def rule(name: str, *, matches: Callable[[Work], Match | None], priority: int, w
 def remove(name: str) -> None:
     """Take a rule out of the table. Raises ArgumentError where there is none of the name."""
     if name not in [*RULES]:
-        raise ArgumentError(with_hint(f"there is no rule {described(name)}", f"the rules are {', '.join(RULES)}"))
+        raise ArgumentError(f"there is no rule {described(name)}", f"the rules are {', '.join(RULES)}")
     del RULES[name]
 
 

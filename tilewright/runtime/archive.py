@@ -5,7 +5,7 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 
-from tilewright.support.errors import LoadError, with_hint
+from tilewright.support.errors import LoadError
 
 MEMBER = "lib0.o"
 
@@ -32,8 +32,8 @@ def object_in(data: bytes, path: Path) -> bytes:
             members = archive.getmembers()
             if len(members) != 1 or not members[0].isfile() or not members[0].name.endswith(".o"):
                 names = ", ".join(m.name for m in members[:4]) or "nothing"
-                raise LoadError(with_hint(f"load_module: {path} holds {names}, expected one object file",
-                                          'write it with export_library("f.tar")'))
+                raise LoadError(f"load_module: {path} holds {names}, expected one object file",
+                                'write it with export_library("f.tar")')
             start, size = members[0].offset_data, members[0].size
             if members[0].issparse() or not 0 <= size <= len(data) - start:
                 raise LoadError(f"load_module: {path} is damaged: {members[0].name} is sparse, or larger than the "

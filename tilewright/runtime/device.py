@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.support.errors import TargetError, described, with_hint
+from tilewright.support.errors import TargetError, described
 
 _TYPES = {"cpu": 1, "cuda": 2, "cuda_host": 3, "opencl": 4, "vulkan": 7, "metal": 8, "rocm": 10,
           "webgpu": 15, "hexagon": 16}
@@ -47,7 +47,7 @@ def device(name: str | int | Device, index: int = 0) -> Device:
     if isinstance(name, Device):
         return name
     if not isinstance(name, (int, str)) or isinstance(name, bool):
-        raise TargetError(with_hint(f"{name!r} is not a device", 'pass a name such as "cpu" or "cuda:1"'))
+        raise TargetError(f"{name!r} is not a device", 'pass a name such as "cpu" or "cuda:1"')
     if isinstance(name, int):
         kind = _NAMES.get(name, str(name))
     else:
@@ -56,8 +56,7 @@ def device(name: str | int | Device, index: int = 0) -> Device:
         index = int(number) if number.isdigit() else index
     kind = "cpu" if kind in _SAME_AS_CPU else "cuda" if kind in _SAME_AS_CUDA else kind
     if kind not in _TYPES:
-        raise TargetError(with_hint(f"{name!r} is not a device",
-                                    f"the devices are {', '.join(_TYPES)}, e.g. cpu(0)"))
+        raise TargetError(f"{name!r} is not a device", f"the devices are {', '.join(_TYPES)}, e.g. cpu(0)")
     return _numbered(kind, index)
 
 
@@ -80,7 +79,6 @@ def cuda(index: int = 0) -> Device:
 def require_cpu(dev: Device, what: str) -> None:
     """Raises TargetError unless dev is a CPU: memory of other devices is not managed here."""
     if not isinstance(dev, Device):
-        raise TargetError(with_hint(f"{what}: {described(dev)} is not a device", "use tilewright.cpu(0)"))
+        raise TargetError(f"{what}: {described(dev)} is not a device", "use tilewright.cpu(0)")
     if dev.kind != "cpu":
-        raise TargetError(with_hint(f"{what} on {dev!r}: this build of Tilewright runs on cpu only",
-                                    "use tilewright.cpu(0)"))
+        raise TargetError(f"{what} on {dev!r}: this build of Tilewright runs on cpu only", "use tilewright.cpu(0)")

@@ -7,7 +7,7 @@ import re
 import ml_dtypes
 import numpy as np
 
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 
 INT, UINT, FLOAT, HANDLE, BFLOAT, BOOL, E4M3FN, E5M2 = 0, 1, 2, 3, 4, 6, 10, 12        # DLDataTypeCode
 _CODES = {"int": INT, "uint": UINT, "float": FLOAT, "bfloat": BFLOAT}
@@ -30,7 +30,7 @@ def dl_dtype(dtype: str) -> tuple[int, int, int]:
             return BOOL, 8, lanes
         if bits in _WIDTHS.get(kind, ()):
             return _CODES[kind], bits, lanes
-    raise ArgumentError(with_hint(f"{dtype!r} is not a dtype", "for instance float32, int64, bool, bfloat16"))
+    raise ArgumentError(f"{dtype!r} is not a dtype", "for instance float32, int64, bool, bfloat16")
 
 
 @functools.cache

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.runtime import c_interface, elf, llvm, native
+from tilewright.runtime.loader import Image
 from tilewright.runtime.seal import content_of, is_sealed, sealed
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode
@@ -30,7 +31,7 @@ from tilewright.support.errors import ArgumentError, CodegenError, LoadError, de
 LIBRARY_SUFFIXES = (".so", ".dylib")
 INFO_SYMBOL = "__tilewright_module"
 _BEGIN, _END = b"TILEWRIGHT-MODULE:", b":END-TILEWRIGHT"
-_VERSION = 2                              # of the description: 2 has a kind, and files have checksums
+_VERSION = 3                              # of the description: 3 has images for devices
 _OBJECT, _LIBRARY = "object", "library"
 _SYSTEM_COMPILERS = ("cc", "gcc", "clang")
 
@@ -48,6 +49,12 @@ class Exported:
     merge: Callable[[Sequence[str]], bytes] | None = None     # the objects' code and other LLVM IR as one object
     aliases: Mapping[str, str] = field(default_factory=dict)  # other names of functions
     kind: str = "object"
+    images: Sequence[Image] = ()              # code for devices, which the description of the functions holds
+
+    @property
+    def linked(self) -> dict[str, Signature]:
+        """The functions in the objects."""
+        return {name: s for name, s in self.signatures.items() if not any(name in i.functions for i in self.images)}
 
 
 def as_path(method: str, path: object) -> Path:
@@ -200,7 +207,8 @@ def _info_ir(exported: Exported) -> str:
     """LLVM IR with the description of the functions as its only constant."""
     tables = {name: base64.b64encode(encode(s)).decode() for name, s in exported.signatures.items()}
     text = json.dumps({"version": _VERSION, "kind": exported.kind, "entry": exported.entry_name,
-                       "triple": exported.triple, "functions": tables, "aliases": dict(exported.aliases)})
+                       "triple": exported.triple, "functions": tables, "aliases": dict(exported.aliases),
+                       "images": [(i.kind, base64.b64encode(i.data).decode(), i.functions) for i in exported.images]})
     data = _BEGIN + text.encode() + _END + b"\0"
     escaped = "".join(f"\\{b:02X}" for b in data)
     return (f'target triple = "{exported.triple}"\n'
@@ -208,14 +216,14 @@ def _info_ir(exported: Exported) -> str:
 
 
 def _entries_ir(exported: Exported) -> str:
-    return c_interface.entries(exported.signatures, exported.triple)
+    return c_interface.entries(exported.linked, exported.triple)
 
 
 def write_header(exported: Exported, path: Path) -> None:
     """The C header of the functions. Raises ArgumentError for a path that does not end in .h."""
     if path.suffix != ".h":
         raise ArgumentError(with_hint(f"export_header({str(path)!r}): unknown kind of file", "use .h"))
-    place(path, c_interface.header(exported.signatures, path.name).encode())
+    place(path, c_interface.header(exported.linked, path.name).encode())
 
 
 _AGAIN = "write it again with Module.save or export_library; strip and objcopy take the checksum away"
@@ -265,6 +273,7 @@ def _description(code: bytes, path: Path) -> Exported:
         signatures = {str(name): decode(base64.b64decode(text)) for name, text in info["functions"].items()}
         aliases = {str(name): str(symbol) for name, symbol in info["aliases"].items()}
         entry, triple, kind = (str(info[name]) for name in ("entry", "triple", "kind"))
-        return Exported((), signatures, entry, triple, aliases=aliases, kind=kind)
+        images = [Image(str(k), base64.b64decode(data), tuple(map(str, names))) for k, data, names in info["images"]]
+        return Exported((), signatures, entry, triple, aliases=aliases, kind=kind, images=images)
     except (ArgumentError, ValueError, LookupError, AttributeError, TypeError, struct.error, RecursionError):
         raise _refused(path, "is damaged: the description of its functions does not parse", _AGAIN) from None

@@ -50,7 +50,6 @@ with _without_heavy_imports():
 VERSION = tvm_ffi.__version__
 FFITensor = tvm_ffi.Tensor
 FFIFunction = tvm_ffi.Function
-FFIModule = tvm_ffi.Module
 LIBRARY: ctypes.CDLL = tvm_ffi.LIB
 # entry points that the native support code calls
 SYMBOLS = ("TVMFFIErrorSetRaisedFromCStr", "TVMFFIErrorMoveFromRaised", "TVMFFIFunctionGetGlobal",

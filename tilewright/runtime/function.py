@@ -14,7 +14,7 @@ from tilewright.runtime.errors import CallTypeError, CallValueError
 from tilewright.runtime.scalars import number, packed, unpacked
 from tilewright.runtime.signature import Param, Signature
 from tilewright.runtime.tensor import Tensor, share
-from tilewright.support.errors import ArgumentError, CallError, nearest, type_name, with_hint
+from tilewright.support.errors import ArgumentError, CallError, nearest, type_name
 
 _loaded = sys.modules
 
@@ -85,19 +85,18 @@ class Function:
         takes = f"its parameters are {', '.join(known)}" if known else "its parameters have no names: pass by position"
         for name in named:
             if name not in known:
-                raise CallTypeError(with_hint(f"{self.name}: there is no parameter {name!r}",
-                                              f"{nearest(name, known)} {takes}".lstrip()))
+                raise CallTypeError(f"{self.name}: there is no parameter {name!r}",
+                                    f"{nearest(name, known)} {takes}".lstrip())
             if known.index(name) < len(args):
-                raise CallTypeError(with_hint(f"{self.name}: argument {name} is given twice, by position and by name",
-                                              takes))
+                raise CallTypeError(f"{self.name}: argument {name} is given twice, by position and by name", takes)
         missing = [name for name in known[len(args):] if name not in named]
         if missing:
-            raise CallTypeError(with_hint(f"{self.name}: {_are_not_given(missing)}", takes))
+            raise CallTypeError(f"{self.name}: {_are_not_given(missing)}", takes)
         return *args, *(named[name] for name in known[len(args):])
 
     def __reduce__(self) -> NoReturn:
-        raise ArgumentError(with_hint(f"the function {self.name} cannot be pickled: it is loaded code",
-                                      "pickle the module that it is a function of"))
+        raise ArgumentError(f"the function {self.name} cannot be pickled: it is loaded code",
+                            "pickle the module that it is a function of")
 
     def convert(self, args: tuple[Any, ...]) -> list[Any]:
         """The arguments as tvm-ffi takes them without any further conversion. Raises CallError."""
@@ -141,9 +140,9 @@ class Function:
             raise CallTypeError(f"{self.name}: argument {p.name}: {error}") from None
 
     def _read_only(self, p: Param, what: str) -> CallValueError:
-        return CallValueError(with_hint(
-            f"{self.name}: argument {p.name} is a read-only {what}, expected one that can be written: the function "
-            f"stores its result there", "pass a writable one, e.g. numpy.empty(shape, dtype)"))
+        return CallValueError(f"{self.name}: argument {p.name} is a read-only {what}, expected one that can be "
+                              "written: the function stores its result there",
+                              "pass a writable one, e.g. numpy.empty(shape, dtype)")
 
     def _check_dtype(self, p: Param, arg: np.ndarray) -> None:
         try:
@@ -162,18 +161,17 @@ class Function:
         for p, arg in self._pairs(args):
             if p.is_buffer and not hasattr(arg, "__dlpack__") and not hasattr(arg, "__tvm_ffi_object__"):
                 got = "None" if arg is None else f"of type {type_name(arg)}"
-                raise CallTypeError(with_hint(
-                    f"{self.name}: argument {p.name} is {got}, expected a tensor of {p.dtype}"
-                    f"\n\nexpected: {self.signature}",
-                    "tilewright.nd.array(x) makes a tensor of a list or number" if arg is not None else ""))
+                raise CallTypeError(
+                    f"{self.name}: argument {p.name} is {got}, expected a tensor of {p.dtype}\n\nexpected: "
+                    f"{self.signature}",
+                    "tilewright.nd.array(x) makes a tensor of a list or number" if arg is not None else "")
 
     def _refuse_gradients(self, args: tuple[Any, ...]) -> None:
         torch = _loaded["torch"]
         for p, arg in self._pairs(args):
             if isinstance(arg, torch.Tensor) and arg.requires_grad and torch.is_grad_enabled():
-                raise CallValueError(with_hint(
-                    f"{self.name}: argument {p.name} is a torch tensor that requires grad, which the call "
-                    f"would not record", "pass x.detach(), or call under torch.no_grad()"))
+                raise CallValueError(f"{self.name}: argument {p.name} is a torch tensor that requires grad, which the "
+                                     "call would not record", "pass x.detach(), or call under torch.no_grad()")
 
 
 def _are_not_given(names: Sequence[str]) -> str:

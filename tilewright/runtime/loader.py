@@ -1,4 +1,4 @@
-"""Object files to callable code: one LLVM JIT linker per process, the native support code linked once."""
+"""Images to callable code; object files by one LLVM JIT linker per process, the native support code linked once."""
 from __future__ import annotations
 
 import atexit
@@ -8,17 +8,19 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from tilewright.runtime import elf, ffi, llvm, native, perf
-from tilewright.runtime.cpus import group_cpus
 from tilewright.runtime.llvm import host_triple
+from tilewright.runtime.machine import group_cpus
 from tilewright.support import config
-from tilewright.support.errors import CodegenError, with_hint
+from tilewright.support.errors import CodegenError, TargetError, with_hint
 from tilewright.support.locks import hold_over_fork
 
 _lock = threading.RLock()
 hold_over_fork(_lock, llvm.LOCK)
+_Loader = TypeVar("_Loader", bound=Callable[..., Any])
 _numbers = itertools.count()
 _object_cache: Callable[[str, Callable[[], bytes]], bytes] = lambda key, build: build()
 
@@ -27,6 +29,41 @@ def use_object_cache(cache: Callable[[str, Callable[[], bytes]], bytes]) -> None
     """Let cache(key, build) supply the compiled support code; without one it is compiled in every process."""
     global _object_cache
     _object_cache = cache
+
+
+class Loaded(Protocol):
+    """Code in this process, or on a device."""
+
+    def function(self, name: str) -> Any:
+        """The function of that name, by the packed calling convention."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """Code of some functions for one kind of devices. kind: what loads it; "object" is an object file."""
+    kind: str
+    data: bytes
+    functions: tuple[str, ...]
+
+
+LOADERS: dict[str, Callable[[Sequence[Image]], Loaded]] = {}
+
+
+def register_loader(kind: str) -> Callable[[_Loader], _Loader]:
+    """Decorator: the function loads the images of a kind that one module has, together."""
+    def keep(loader: _Loader) -> _Loader:
+        LOADERS[kind] = loader
+        return loader
+    return keep
+
+
+def load_images(images: Sequence[Image]) -> Loaded:
+    """Images of one kind. Raises TargetError where nothing loads them."""
+    kind = images[0].kind
+    if kind not in LOADERS:
+        raise TargetError(with_hint(f"code for {kind!r} cannot run here: nothing is registered that loads it",
+                                    "get_source() shows it, and m.images has it"))
+    return LOADERS[kind](images)
 
 
 class Library:
@@ -52,6 +89,11 @@ class Library:
     def function(self, name: str) -> Any:
         """The packed function `__tvm_ffi_<name>` as a tvm-ffi Function."""
         return ffi.function_at(self.address(f"__tvm_ffi_{name}"), self)
+
+
+@register_loader("object")
+def _load_images(images: Sequence[Image]) -> Library:
+    return load_objects([i.data for i in images])
 
 
 def load_objects(objects: Sequence[bytes]) -> Library:

@@ -13,7 +13,7 @@ from tilewright.runtime import archive, export, ffi, timing
 from tilewright.runtime.device import Device, require_cpu
 from tilewright.runtime.function import Function
 from tilewright.runtime.llvm import host_triple
-from tilewright.runtime.loader import Library, hold_threads_at_exit, load_objects, runs_here
+from tilewright.runtime.loader import Image, Loaded, hold_threads_at_exit, load_images, runs_here
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode, signatures_in
 from tilewright.runtime.timing import BenchmarkResult
@@ -37,21 +37,21 @@ class Module(Viewed):
     """Compiled functions: `m["name"]` is one of them, `m(...)` calls the entry function.
 
     A function goes by its symbol; `aliases` are other names of some: those that they had in the IRModule.
-    `objects` are object files for `triple`, each function as `__tvm_ffi_<name>`. They are linked into the
-    process when the first function is asked for, so that code for another machine can be made and saved
-    here. `sources` gives readable forms by name ("ll", "s", "tir"), made on demand; `definitions` the IR of what
-    a function computes. A pickled module carries its objects alone: like every pickle it is to be loaded only
-    from where code may come.
+    `images` are the code of the functions, each for one kind of devices: those of the kind "object" are object files
+    for `triple`, with each function as `__tvm_ffi_<name>`. All of a kind are loaded when the first of their functions
+    is asked for, so that code for another machine can be made and saved here. `sources` gives readable forms by name
+    ("ll", "s", "tir"), made on demand; `definitions` the IR of what a function computes. A pickled module carries its
+    images alone: like every pickle it is to be loaded only from where code may come.
     """
 
-    def __init__(self, objects: Sequence[bytes], signatures: Mapping[str, Signature],
+    def __init__(self, images: Sequence[Image], signatures: Mapping[str, Signature],
                  entry_name: str | None = None, triple: str | None = None,
                  sources: Mapping[str, Callable[[], str]] | None = None,
                  merge: Callable[[Sequence[str]], bytes] | None = None,
                  aliases: Mapping[str, str] | None = None,
                  definitions: Mapping[str, Callable[[], Any]] | None = None,
                  files: Callable[[], Mapping[str, str]] | None = None) -> None:
-        self.objects, self.signatures = tuple(objects), dict(signatures)
+        self.images, self.signatures = tuple(images), dict(signatures)
         self.entry_name = entry_name or next(iter(self.signatures), "main")
         self.aliases = {ENTRY: self.entry_name, **(aliases or {})}
         self.triple = triple or host_triple()
@@ -60,7 +60,7 @@ class Module(Viewed):
         self._functions: dict[str, Function] = {}
         self._entry: Function | None = None                     # the entry function, from the first call on
         self._imported: list[Module] = []
-        self._library: Any = None
+        self._loaded: dict[str, Loaded] = {}                    # by the kind of images
         self._lock = ForkSafeLock()
 
     @classmethod
@@ -73,9 +73,15 @@ class Module(Viewed):
         missing = [name for name in objects if name not in found]
         if missing:
             raise ArgumentError(f"the objects hold no signature of {', '.join(missing)}")
-        unique = list(dict.fromkeys(objects.values()))
+        unique = [Image("object", data, tuple(s.name for s in signatures_in(data)))
+                  for data in dict.fromkeys(objects.values())]
         signatures = {name: found[name] for name in (*objects, *found)}
         return cls(unique, signatures, next(iter(objects), None), target.triple)
+
+    @property
+    def objects(self) -> tuple[bytes, ...]:
+        """The object files among the images."""
+        return tuple(i.data for i in self.images if i.kind == "object")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -139,18 +145,20 @@ class Module(Viewed):
                                 f"it has {', '.join(self.names) or 'none'}")
         symbol = self._symbol(name)
         with self._lock:
-            if self._library is None:
-                self._library = self._load()
             if symbol not in self._functions:
-                self._functions[symbol] = Function(self._library.function(symbol), symbol, self.signatures[symbol],
-                                                   self._definitions.get(symbol))
+                self._functions[symbol] = Function(self._code_of(symbol).function(symbol), symbol,
+                                                   self.signatures[symbol], self._definitions.get(symbol))
             return self._functions.setdefault(name, self._functions[symbol])
 
-    def _load(self) -> Library:
-        if not runs_here(self.triple):
-            message = f"code for {self.triple} cannot run on this machine ({host_triple()})"
-            raise TargetError(with_hint(message, "save it (m.save, m.export_library) and load it there"))
-        return load_objects(self.objects)
+    def _code_of(self, symbol: str) -> Loaded:
+        """The loaded code of a function."""
+        kind = next((i.kind for i in self.images if symbol in i.functions), "object")
+        if kind not in self._loaded:
+            if kind == "object" and not runs_here(self.triple):
+                message = f"code for {self.triple} cannot run on this machine ({host_triple()})"
+                raise TargetError(with_hint(message, "save it (m.save, m.export_library) and load it there"))
+            self._loaded[kind] = load_images([i for i in self.images if i.kind == kind])
+        return self._loaded[kind]
 
     def get_source(self, form: str = "") -> str:
         """A readable form of the code: "ll" (LLVM IR), "s" (assembly), "c", "tir"; if none is named, what the target's
@@ -237,7 +245,8 @@ class Module(Viewed):
     def _exported(self) -> export.Exported:
         if self._imported:
             raise ArgumentError(with_hint("a module with imported modules cannot be saved", "save each of them"))
-        return export.Exported(self.objects, self.signatures, self.entry_name, self.triple, self._merge, self.aliases)
+        return export.Exported(self.objects, self.signatures, self.entry_name, self.triple, self._merge, self.aliases,
+                               images=tuple(i for i in self.images if i.kind != "object"))
 
     def __copy__(self) -> Module:
         return self                                    # as for Python's functions: code does not change
@@ -246,18 +255,22 @@ class Module(Viewed):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The objects and what is known of their functions, with a checksum. The sources stay behind."""
-        if not self.objects:
+        """The images and what is known of their functions, with a checksum. The sources stay behind."""
+        if not self.images:
             raise ArgumentError(with_hint(f"the module of {self.entry_name} cannot be pickled: its code is in the "
                                           "shared library that it was loaded from",
                                           "load_module(path) loads it in the other process"))
         tables = {name: encode(s) for name, s in self.signatures.items()}
-        content = (self.objects, tables, self.entry_name, self.triple, self.aliases)
+        images = tuple((i.kind, i.data, i.functions) for i in self.images)
+        content = (images, tables, self.entry_name, self.triple, self.aliases)
         return _unpickled, (content, _digest(content))
 
     def view(self) -> View:
-        size = readable_bytes(sum(map(len, self.objects))) if self.objects else "a shared library"
-        return View(f"tilewright.Module for {self.triple}, {size}",
+        sizes: dict[str, int] = {}
+        for i in self.images:
+            sizes[i.kind] = sizes.get(i.kind, 0) + len(i.data)
+        parts = [readable_bytes(n) + ("" if kind == "object" else f" for {kind}") for kind, n in sizes.items()]
+        return View(f"tilewright.Module for {self.triple}, {' and '.join(parts) or 'a shared library'}",
                     [(f"{name}({', '.join(map(str, s.params))})",) for name, s in self.signatures.items()])
 
 
@@ -275,9 +288,9 @@ def _unpickled(content: tuple[Any, ...], digest: str) -> Module:
     """The module that was pickled. Raises ArgumentError where the pickle is damaged: its code would crash."""
     if _digest(content) != digest:
         raise ArgumentError(with_hint("the pickled module is damaged: its checksum is another one", "build it again"))
-    objects, tables, entry_name, triple, aliases = content
-    return Module(objects, {name: decode(table) for name, table in tables.items()}, entry_name, triple,
-                  aliases=aliases)
+    images, tables, entry_name, triple, aliases = content
+    signatures = {name: decode(table) for name, table in tables.items()}
+    return Module([Image(*fields) for fields in images], signatures, entry_name, triple, aliases=aliases)
 
 
 class _Foreign:
@@ -306,15 +319,20 @@ def load_module(path: str | Path) -> Module:
         data = archive.object_in(data, path)
     code, info = export.read_file(data, path)
     if path.suffix not in export.LIBRARY_SUFFIXES:
-        return Module([code], info.signatures, info.entry_name, info.triple, aliases=info.aliases)
+        return _described(info, [Image("object", code, tuple(info.linked))])
     try:
         loaded = ffi.load_library(str(_fresh(path.resolve())))
     except (RuntimeError, OSError) as error:
         raise LoadError(f"load_module: {path} cannot be loaded: {error}") from None
     hold_threads_at_exit()
-    module = Module([], info.signatures, info.entry_name, info.triple, aliases=info.aliases)
-    module._library = _Foreign(loaded)
+    module = _described(info, [])
+    module._loaded["object"] = _Foreign(loaded)
     return module
+
+
+def _described(info: export.Exported, objects: Sequence[Image]) -> Module:
+    """The module of a file: images for devices, which its description holds, and what it was read for."""
+    return Module([*info.images, *objects], info.signatures, info.entry_name, info.triple, aliases=info.aliases)
 
 
 _loaded: dict[Path, tuple[int, int, int]] = {}

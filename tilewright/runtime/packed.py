@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.runtime import ffi, interrupts
 from tilewright.runtime.function import Function, wrap_result
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 
 
 def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None = None,
@@ -37,8 +37,7 @@ def register_func(name: str | Callable[..., Any], f: Callable[..., Any] | None =
                 raise
 
         if not override and ffi.get_global(name) is not None:
-            raise ArgumentError(with_hint(f"there is a global function {name!r} already",
-                                          "pass override=True to replace it"))
+            raise ArgumentError(f"there is a global function {name!r} already", "pass override=True to replace it")
         ffi.register_global(name, getattr(function, "_native", call), override)
         return function
 
@@ -64,8 +63,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> Function | None:
         return Function(found, name)
     if allow_missing:
         return None
-    raise ArgumentError(with_hint(f"there is no global function {name!r}",
-                                  f"register one: register_func({name!r}, f)"))
+    raise ArgumentError(f"there is no global function {name!r}", f"register one: register_func({name!r}, f)")
 
 
 def remove_global_func(name: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.runtime.packed import register_func
 from tilewright.runtime.tensor import Tensor
-from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.support.errors import ArgumentError
 
 PRINT = "print"
 
@@ -25,9 +25,8 @@ def print_values(*values: Any) -> None:
         try:
             text = shown[0] % tuple(shown[1:])
         except (TypeError, ValueError) as why:
-            raise ArgumentError(with_hint(
-                f"print: the format {shown[0]!r} does not fit {len(shown) - 1} value(s): {why}",
-                "write one directive for each value, %% for the sign itself")) from None
+            raise ArgumentError(f"print: the format {shown[0]!r} does not fit {len(shown) - 1} value(s): {why}",
+                                "write one directive for each value, %% for the sign itself") from None
     else:
         text = " ".join(map(str, shown))
     sys.stdout.write(text + "\n")

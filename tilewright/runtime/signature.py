@@ -4,9 +4,10 @@ The packed wrapper of a kernel NAME is
 
     @NAME__signature = constant [N x i8] <signature_table.encode(signature)>, align 8
     define i32 @__tvm_ffi_NAME(ptr %self, ptr %args, i32 %n, ptr %ret):
-        %slots = alloca [Signature.num_slots x i64]
-        call i32 @tw_check_args(ptr %args, i32 %n, ptr @NAME__signature, ptr %slots)     ; not 0: return -1
-        call void @NAME__kernel(<slots in order>)
+        call i32 @tw_run(ptr %args, i32 %n, ptr %ret, ptr @NAME__signature, ptr @NAME__run, ...)
+
+`tw_run` (native/packed.ll) lets tw_check_args compare the arguments with the signature and fill the slots, hands these
+to NAME__run(ptr %slots, ptr %result), which calls the kernel with them in order, and raises what the kernel left.
 
 A slot is an i64. Slots 0..b-1 are the data addresses of the b buffer parameters, in order (byte_offset
 added). Then come the scalar parameters, in order, then the symbols of `Signature.symbols`, in order. An

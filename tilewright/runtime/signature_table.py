@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from tilewright.runtime.dtypes import dl_dtype, dtype_name, extent_limit, item_bytes
 from tilewright.runtime.signature import OPERATORS, Dim, Param, Signature, dim_text
-from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.support.errors import ArgumentError
 
 _OPCODES = {name: 2 + i for i, name in enumerate(OPERATORS)}     # 0 pushes a constant, 1 a slot
 _CONST, _BIND, _EQUAL, _EXPRESSION = range(4)                    # kinds of a dim record
@@ -62,9 +62,8 @@ class _Encoder:
         for p, dim, place in sig.dims():
             for name in _names(dim):
                 if name not in seen or name in self.buffers:
-                    raise ArgumentError(with_hint(
-                        f"{sig.name}: {place} is {dim_text(dim)}, but no argument tells what {name} is",
-                        f"make {name} an argument, or let it be one extent of a tensor argument"))
+                    raise ArgumentError(f"{sig.name}: {place} is {dim_text(dim)}, but no argument tells what {name} is",
+                                        f"make {name} an argument, or let it be one extent of a tensor argument")
             if p.strides is not None and len(p.strides) != len(p.shape or ()):
                 raise ArgumentError(f"{sig.name}: {p.name} has {len(p.shape or ())} extents "
                                     f"and {len(p.strides)} strides")

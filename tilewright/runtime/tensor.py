@@ -13,7 +13,7 @@ from tilewright.runtime import ffi
 from tilewright.runtime.device import Device, cpu, device, require_cpu
 from tilewright.runtime.dtypes import dtype_name, dtype_string, numpy_dtype
 from tilewright.runtime.errors import ElementError
-from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.support.errors import ArgumentError
 from tilewright.support.views import View
 
 ALIGNMENT = 64                      # bytes: a cache line, and the widest vector register
@@ -237,8 +237,8 @@ def array(source: Any, device: Device | None = None, dtype: Any = None) -> Tenso
     try:
         wanted = dtype_string(values.dtype if dtype is None else dtype)
     except ArgumentError:
-        raise ArgumentError(with_hint(f"an array of {values.dtype} cannot become a tensor",
-                                      "convert it first, for instance x.astype('float32')")) from None
+        raise ArgumentError(f"an array of {values.dtype} cannot become a tensor",
+                            "convert it first, for instance x.astype('float32')") from None
     if device is not None:
         require_cpu(device, "allocating a tensor")
     memory = _aligned(values.shape, wanted)
@@ -251,7 +251,7 @@ def _fill(memory: np.ndarray, values: np.ndarray) -> None:
     if not memory.flags.writeable:
         raise ArgumentError("the tensor is read-only: it shares the memory of a read-only array")
     if values.dtype.kind == "c":
-        raise ArgumentError(with_hint(f"elements of {values.dtype} cannot become {memory.dtype}", "take x.real"))
+        raise ArgumentError(f"elements of {values.dtype} cannot become {memory.dtype}", "take x.real")
     try:
         np.copyto(memory, values, casting="unsafe")
     except (ValueError, TypeError, OverflowError) as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.runtime.loader import support_address
 from tilewright.support import config
-from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.support.errors import ArgumentError
 
 MAX_THREADS = 1024
 
@@ -19,8 +19,7 @@ def set_num_threads(count: int) -> None:
     1 runs them serially. Raises ArgumentError for a negative or huge count.
     """
     if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MAX_THREADS:
-        raise ArgumentError(with_hint(f"set_num_threads({count!r})",
-                                      f"expected an int from 0 to {MAX_THREADS}"))
+        raise ArgumentError(f"set_num_threads({count!r})", f"expected an int from 0 to {MAX_THREADS}")
     _native("tw_set_num_threads")(count)
 
 

@@ -13,7 +13,7 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import intervals_of
 from tilewright.support.errors import ArgumentError, Illegal, legal, require, with_hint
-from tilewright.tir import axis_separator
+from tilewright.tir import iter_var
 from tilewright.tir.conversion import cast, convert
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Expr, FloatImm, IntImm, Var
@@ -31,7 +31,7 @@ class IndexMap(str):
 
     AXIS_SEPARATOR among the new indices says where a new physical dimension starts; it is no index.
     """
-    AXIS_SEPARATOR = axis_separator.AXIS_SEPARATOR
+    AXIS_SEPARATOR = iter_var.AXIS_SEPARATOR
 
     def __repr__(self) -> str:
         return str(self)

@@ -1,17 +1,18 @@
 """The decorator of schedule primitives: method, trace entry, all-or-nothing, and errors that show the IR."""
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from types import MappingProxyType
+from typing import Any, ParamSpec, TypeVar, overload
 
 from tilewright.schedule.analysis.privacy import require_own_values
 from tilewright.schedule.analysis.shared_work import require_shared_work
 from tilewright.schedule.handles import RV, format_arguments, handles_in, handles_of, map_handles, plain
 from tilewright.schedule.schedule import Schedule, Snapshot
 from tilewright.schedule.state import BlockRV, ExprRV, Index, LoopRV
-from tilewright.schedule.trace import KINDS, Entry, Kind, Trace
+from tilewright.schedule.trace import KINDS, Entry, Kind
 from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, described, require, with_hint
 from tilewright.tir.node import Node, statements
 from tilewright.tir.printer import show
@@ -19,34 +20,48 @@ from tilewright.tir.stmt import BlockRealize
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Rewrite = Callable[[dict[str, Any]], None]             # of arguments, by name
 
-PRIMITIVES: dict[str, Callable[..., Any]] = {}
-_OLDER = {"blockize": {"loop": "target"}}              # names that arguments had in earlier years
+PRIMITIVES: dict[str, Callable[..., Any]] = {}         # filled by the decorators
 
 
-def primitive(fn: Callable[P, R]) -> Callable[P, R]:
+@overload
+def primitive(fn: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def primitive(*, as_text: Rewrite | None = ..., older: Mapping[str, str] = ...
+              ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def primitive(fn: Callable[..., Any] | None = None, **more: Any) -> Any:
     """Make fn(sch, ...) a method of Schedule and a row of PRIMITIVES.
 
-    A call is recorded as one entry of the trace, also when fn calls other primitives. After it, what iterations have
-    to themselves must be as require_own_values has it, and what threads share as require_shared_work has it, whatever
-    was rewritten. A failed `require` puts the schedule back as it was and is raised as a ScheduleError with the call,
-    the marked IR and the hint.
-    fn gets integers for the handles of sampled integers; the trace keeps the handles.
+    - A call is one entry of the trace, also when fn calls other primitives.
+    - A failed `require` puts the schedule back as it was. It is raised as a ScheduleError with the call, the marked IR
+      and the hint.
+    - After the call, whatever was rewritten, what iterations have to themselves must be as require_own_values has it,
+      and what threads share as require_shared_work has it.
+    - fn gets integers for the handles of sampled integers; the trace keeps the handles.
+
+    as_text: puts arguments into a form that a trace can print and store, such as a function into text. Where it
+    refuses them, fn gets them as they are, and says what is wrong, with the program.
+    older: names that arguments had in earlier years, and the names that they have now.
+
+    The docstring of fn is its section of docs/primitives.md; the docstring of its module begins with the family under
+    which it stands there.
     """
-    return _method(fn)
+    return partial(_registered, **more) if fn is None else _registered(fn, **more)
 
 
 def query(fn: Callable[P, R]) -> Callable[P, R]:
     """A primitive that changes nothing: it gives handles."""
-    return _method(fn, is_pure=True)
+    return _registered(fn, is_pure=True)
 
 
 def sample(fn: Callable[P, R]) -> Callable[P, R]:
     """A primitive that chooses at random, or takes its argument `decision`; it reports its choice to `sch.amend`."""
-    return _method(fn, is_pure=True, samples=True)
+    return _registered(fn, is_pure=True, samples=True)
 
 
-def _method(fn: Callable[P, R], is_pure: bool = False, samples: bool = False) -> Callable[P, R]:
+def _registered(fn: Callable[..., Any], is_pure: bool = False, samples: bool = False, as_text: Rewrite | None = None,
+                older: Mapping[str, str] = MappingProxyType({})) -> Any:
     signature = inspect.signature(fn)
     name, parameters = fn.__name__, signature.parameters.values()
     rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "")
@@ -55,15 +70,16 @@ def _method(fn: Callable[P, R], is_pure: bool = False, samples: bool = False) ->
     flags = frozenset(p.name for p in parameters if p.annotation == "bool")
     gives_list = str(signature.return_annotation).startswith("list")
     kind = KINDS[name] = Kind(name, rest, is_pure, samples, blocks, flags, gives_list)
-    older = _OLDER.get(name, {})
     names, needed = [p.name for p in parameters], sum(p.default is p.empty for p in parameters)
     most = len(names) if all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters) else 0
 
-    @functools.wraps(fn)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+    @wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
         for old, new in older.items():
             if old in kwargs:
                 kwargs[new] = kwargs.pop(old)
+        if as_text is not None:
+            args, kwargs = _with_text(signature, as_text, args, kwargs)
         if needed <= len(args) <= most and not kwargs:         # the usual call, for which bind gives the same
             arguments: dict[str, Any] = dict(zip(names, args))
         else:
@@ -76,15 +92,25 @@ def _method(fn: Callable[P, R], is_pure: bool = False, samples: bool = False) ->
             if k in arguments and type(arguments[k]) is type(default) and arguments[k] == default:
                 del arguments[k]
         arguments = {k: plain(v) for k, v in arguments.items()}
-        given, named = tuple(args), dict(kwargs)
         if any(isinstance(rv, ExprRV) for rv in handles_in(arguments.values())):
-            given = tuple(map_handles(a, _number) for a in args)
-            named = {k: map_handles(v, _number) for k, v in kwargs.items()}
-        return _run(sch, fn, given, named, kind, arguments)
+            args = tuple(map_handles(a, _number) for a in args)
+            kwargs = {k: map_handles(v, _number) for k, v in kwargs.items()}
+        return _run(sch, fn, args, kwargs, kind, arguments)
 
     PRIMITIVES[name] = call
     setattr(Schedule, name, call)
     return call
+
+
+def _with_text(signature: inspect.Signature, as_text: Rewrite, args: tuple[Any, ...],
+               kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call after as_text; as they are where it refuses them."""
+    try:
+        bound = signature.bind(*args, **kwargs)
+        as_text(bound.arguments)
+    except (TypeError, Illegal):
+        return args, kwargs
+    return bound.args, bound.kwargs
 
 
 def _number(rv: RV) -> Any:
@@ -130,8 +156,8 @@ def _name_of(rv: RV) -> str:
 
 def _rendered(func: Any, kind: Kind, arguments: Mapping[str, Any], why: Illegal) -> ScheduleError:
     call = f"{kind.name}({format_arguments(arguments, kind.rest, _name_of)})"
-    program = show(func, [n for n in why.at if isinstance(n, Node)])
-    return ScheduleError(with_hint(f"{call}: {why}\n\n{program}", why.hint))
+    at = [n for n in why.at if isinstance(n, Node)]
+    return ScheduleError(lambda: with_hint(f"{call}: {why}\n\n{show(func, at)}", why.hint))
 
 
 def _record(sch: Schedule, saved: Snapshot, kind: Kind, arguments: dict[str, Any], out: Any) -> None:
@@ -173,90 +199,3 @@ def _introduction(saved: Snapshot, rv: RV) -> list[Entry]:
 def _readable(signature: inspect.Signature) -> str:
     parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     return f"({', '.join(map(str, parameters[1:]))})"
-
-
-def replay(data: Sequence[Any], sch: Schedule) -> list[RV]:
-    """Run a trace stored by `sch.trace.as_json()` on another schedule; the handles that its last entry gave.
-
-    Raises ScheduleError where an entry is not legal there.
-    """
-    return Trace.from_json(data).apply_to_schedule(sch)
-
-
-# ---- queries are recorded too, so that the handles they give can be replayed
-
-@query
-def get_block(sch: Schedule, name: str, func_name: str | None = None) -> BlockRV:
-    """The block called name.
-
-    func_name: the function that it is in. Without it: the one that work_on chose, else the one scheduled last, else
-    the only one that has such a block.
-    """
-    require(isinstance(name, str), f"a block is asked for by its name, not by {name!r}")
-    if func_name is None and sch.working_on is not None:
-        func_name = sch.working_on
-    elif func_name is None:
-        owners = [f for f in sch.scheduled_functions() if name in sch.block_names(f)]
-        func_name = sch.focus if sch.focus in owners or not owners else owners[0]
-        require(len(owners) <= 1 or func_name == sch.focus,
-                f"functions {', '.join(owners)} have a block {name}", hint="pass func_name")
-    require(func_name in sch.scheduled_functions(), f"the module has no kernel {func_name!r}",
-            hint=f"its kernels are {', '.join(sch.scheduled_functions())}")
-    names = sch.block_names(func_name)
-    now = sch.current_name(BlockRV(name, func_name))
-    require(name in names, f"function {func_name} has no block {name!r}",
-            hint=f"it is called {now} now" if now != name else f"its blocks are {', '.join(names)}")
-    sch.focus = func_name
-    _amend_function(sch, func_name)
-    return BlockRV(name, func_name)
-
-
-def _amend_function(sch: Schedule, func_name: str) -> None:
-    """Record which of several functions a query is about, whatever earlier queries were about."""
-    if len(sch.scheduled_functions()) > 1:
-        sch.amend(func_name=func_name)
-
-
-@query
-def get_blocks(sch: Schedule, func_name: str | None = None) -> list[BlockRV]:
-    """All blocks of a function except the root, in program order.
-
-    func_name: the function; the one scheduled last without it.
-    """
-    name = sch.focus if func_name is None else func_name
-    require(isinstance(name, str) and name in sch.scheduled_functions(), f"the module has no kernel {name!r}",
-            hint=f"its kernels are {', '.join(sch.scheduled_functions())}")
-    _amend_function(sch, name)
-    return [BlockRV(b, name) for b in sch.block_names(name) if b != "root"]
-
-
-@query
-def get_loops(sch: Schedule, block: BlockRV | str) -> list[LoopRV]:
-    """The loops around a block, outermost first."""
-    return [sch.loop_rv(loop) for loop in sch.loops_above(sch.realize(block))]
-
-
-@query
-def get_producers(sch: Schedule, block: BlockRV | str) -> list[BlockRV]:
-    """The blocks that write a buffer that block reads, in program order, among those in the same enclosing block."""
-    return [sch.block_rv(b) for b in sch.producers(sch.realize(block).block.name)]
-
-
-@query
-def get_consumers(sch: Schedule, block: BlockRV | str) -> list[BlockRV]:
-    """The blocks that read a buffer that block writes, in program order, among those in the same enclosing block."""
-    return [sch.block_rv(b) for b in sch.consumers(sch.realize(block).block.name)]
-
-
-@primitive
-def enter_postproc(sch: Schedule) -> None:
-    """Mark the place in the trace from which on only postprocessors act; it changes no function.
-
-        sch.split(...); sch.enter_postproc(); sch.unroll(...)   ->   trace.simplified(remove_postproc=True): split
-
-    `Trace.simplified`, `with_decision`, `as_json` and `apply_to_schedule` with remove_postproc=True leave out what
-    comes after it.
-
-    Legal when the trace has no such mark yet.
-    """
-    require(all(entry.primitive != "enter_postproc" for entry in sch.trace), "the postprocessors have begun already")

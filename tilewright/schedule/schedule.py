@@ -1,7 +1,7 @@
 """The schedule: functions in block form, a trace, and the helpers with which primitives rewrite them."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -54,7 +54,8 @@ class Schedule(Viewed, Session):
         for name in self.scheduled_functions():
             admit(self._functions[name])
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """For type checkers: primitives are methods too, each set by its decorator."""
         raise no_attribute("a schedule", name, dir(self))
 
     def _start(self, functions: dict[str, Any]) -> None:

@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import Any
 
 from tilewright.schedule.handles import RV
-from tilewright.schedule.methods import Methods
 from tilewright.schedule.state import ExprRV
 from tilewright.support.errors import ArgumentError, ScheduleError, described, require, with_hint
 
@@ -26,7 +25,7 @@ class Entered:
         self._session.exit()
 
 
-class Session(Methods):
+class Session:
     """The part of Schedule that does not concern the loops."""
     focus: str                                               # the function that helpers act on
 

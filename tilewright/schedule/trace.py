@@ -287,3 +287,6 @@ def _call(sch: Any, entry: Entry, arguments: Mapping[str, Any]) -> tuple[RV, ...
         raise ScheduleError(f"{entry.primitive} gave {len(outputs)} handle(s) here, the trace has {count}: "
                             "the function has another structure than the one that was scheduled")
     return outputs
+
+
+replay = Trace.apply_json_to_schedule

@@ -4,15 +4,15 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from tilewright.script.checks import Checks
 from tilewright.script.frames import BlockFrame
+from tilewright.script.inferred_regions import infer
 from tilewright.script.operators import is_number
 from tilewright.script.own_axes import all_values, take_loops
-from tilewright.script.regions import infer
+from tilewright.script.stores import Stores
 from tilewright.support.errors import described
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.buffer import Buffer, BufferRegion, as_index
+from tilewright.tir.buffer import Buffer, BufferRegion, as_index, whole_region
 from tilewright.tir.conversion import const, convert
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, ORDERED, IterVar, Range
@@ -24,7 +24,7 @@ AXES = {"spatial": DATA_PARALLEL, "S": DATA_PARALLEL, "reduce": COMM_REDUCE, "R"
 _LETTERS = {"S": DATA_PARALLEL, "R": COMM_REDUCE}
 
 
-class Blocks(Checks):
+class Blocks(Stores):
     def with_(self, node: ast.With) -> Stmt:
         return self.context(node, 0)
 
@@ -155,7 +155,7 @@ class Blocks(Checks):
         buffer = self.value(node)
         if not isinstance(buffer, Buffer):
             self.fail(node, "a region is part of a buffer", "T.reads(A[0:8, j])")
-        return self.whole(buffer)
+        return whole_region(buffer)
 
     def region(self, node: ast.Subscript) -> BufferRegion:
         """A[low:stop, i] as a box."""
@@ -176,9 +176,6 @@ class Blocks(Checks):
         low: Any = 0 if node.lower is None else self.value(node.lower)
         stop = extent if node.upper is None else self.value(node.upper)
         return self.range(node, low, stop)
-
-    def whole(self, b: Buffer) -> BufferRegion:
-        return BufferRegion(b, tuple(Range(IntImm(0, d.dtype), d) for d in b.shape))
 
     def where(self, node: ast.Call) -> None:
         """T.where(condition): the block runs where it holds."""

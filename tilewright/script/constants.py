@@ -1,18 +1,18 @@
 """Tables of constants: T.allocate_const, and the buffer that a script then puts over one."""
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tilewright.script.values import DType, as_extents
-from tilewright.support.errors import ScriptError, described, with_hint
+from tilewright.support.errors import ScriptError, described
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer, BufferRegion, numel
+from tilewright.tir.buffer import Buffer, numel, whole_region
 from tilewright.tir.conversion import const
-from tilewright.tir.expr import Expr, IntImm
-from tilewright.tir.iter_var import Range
+from tilewright.tir.expr import IntImm
 from tilewright.tir.stmt import Block, BlockRealize, Store, seq
 
 MOST_VALUES = 1024                   # each is a statement of the function
@@ -30,16 +30,16 @@ def table(data: Any, dtype: Any, extents: Any) -> Table:
     array = np.asarray(data)
     if array.dtype.kind not in "biuf" or array.dtype == object:
         raise ScriptError(f"T.allocate_const takes numbers, not {described(data)}")
-    count = 1
-    for e in as_extents(extents, "extents"):
+    sizes = as_extents(extents, "extents")
+    for e in sizes:
         if not isinstance(e, int):
             raise ScriptError(f"T.allocate_const: the extent {e} is not a constant")
-        count *= e
+    count = math.prod(sizes)
     if array.size != count:
         raise ScriptError(f"T.allocate_const: {array.size} numbers are given for {count} elements")
     if array.size > MOST_VALUES:
-        raise ScriptError(with_hint(f"T.allocate_const: {array.size} numbers, the most are {MOST_VALUES}",
-                                    "pass a large table as an argument"))
+        raise ScriptError(f"T.allocate_const: {array.size} numbers, the most are {MOST_VALUES}",
+                          "pass a large table as an argument")
     return Table(tuple(array.ravel().tolist()), dtype.name if isinstance(dtype, DType) else dt.canonical(dtype))
 
 
@@ -50,13 +50,8 @@ def filling(given: Table, buffer: Buffer, name: str) -> BlockRealize:
         raise ScriptError(f"{buffer.name} of {size} {buffer.dtype} cannot be over {len(given.values)} constants of "
                           f"{given.dtype}")
     shape = [int(d.value) for d in buffer.shape]
-    stores = [Store(buffer, const(value, buffer.dtype), tuple(_index(i) for i in np.unravel_index(n, shape)))
+    stores = [Store(buffer, const(value, buffer.dtype), tuple(IntImm(int(i)) for i in np.unravel_index(n, shape)))
               for n, value in enumerate(given.values)]
-    whole = BufferRegion(buffer, tuple(Range(IntImm(0, d.dtype), d) for d in buffer.shape))
-    return BlockRealize((), IntImm(1, "bool"), Block(name, (), (), (whole,), seq(stores)))
-
-
-def _index(i: Any) -> Expr:
-    return IntImm(int(i))
+    return BlockRealize((), IntImm(1, "bool"), Block(name, (), (), (whole_region(buffer),), seq(stores)))
 
 

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from tilewright.script.environment import Environment, captured
-from tilewright.script.errors import TOO_DEEP, Source
 from tilewright.script.expressions import Expressions
+from tilewright.script.language import NAMES, lookup
 from tilewright.script.macros import Macro
 from tilewright.script.module_calls import ModuleNames, class_of, methods, methods_beside
-from tilewright.script.namespace import NAMES, lookup
 from tilewright.script.parser import parse_function
+from tilewright.script.source import TOO_DEEP, Source
 from tilewright.script.values import DType, Form
-from tilewright.support.errors import ScriptError, described, with_hint
+from tilewright.support.errors import ScriptError, described
 from tilewright.tir.stmt import IRModule, PrimFunc
 
 _LINE_END = re.compile(r"\r\n|\r|\n")        # what ends a line of Python; str.splitlines has more
@@ -85,8 +85,8 @@ def ir_module(cls: Any = None, *, names: Mapping[str, str] | None = None, check_
         if isinstance(member, PrimFunc):
             functions[name] = member
         elif not name.startswith("__"):
-            raise ScriptError(with_hint(f"class {cls.__name__}: {name} is {described(member)}, not a PrimFunc",
-                                        "put @T.prim_func on each function"))
+            raise ScriptError(f"class {cls.__name__}: {name} is {described(member)}, not a PrimFunc",
+                              "put @T.prim_func on each function")
     return _module(functions, names)
 
 
@@ -97,8 +97,8 @@ def _module(functions: Mapping[str, PrimFunc], names: Any) -> IRModule:
         raise ScriptError(f"names is {described(names)}, not a dict of names by the names of functions")
     wrong = next((n for n in others if n not in functions), None)
     if wrong is not None:
-        raise ScriptError(with_hint(f"names speaks of {described(wrong)}, which is no function of the module",
-                                    f"its functions are {', '.join(functions) or 'none'}"))
+        raise ScriptError(f"names speaks of {described(wrong)}, which is no function of the module",
+                          f"its functions are {', '.join(functions) or 'none'}")
     named = [others.get(name, name) for name in functions]
     if len(set(named)) < len(named):
         raise ScriptError(f"names gives two functions of the module one name: {', '.join(named)}")
@@ -110,8 +110,8 @@ def _source_of(func: types.FunctionType) -> tuple[Source, ast.FunctionDef]:
     try:
         lines, first = inspect.getsourcelines(func)
     except (OSError, TypeError):
-        raise ScriptError(with_hint(f"the source of {func.__name__} is not to be found",
-                                    "functions typed at a prompt have none: use script.from_source(text)")) from None
+        raise ScriptError(f"the source of {func.__name__} is not to be found",
+                          "functions typed at a prompt have none: use script.from_source(text)") from None
     text = "".join(lines)
     cut = textwrap.dedent(text)
     source = Source(func.__code__.co_filename, tuple(lines), first, len(lines[0]) - len(lines[0].lstrip()))
@@ -181,8 +181,8 @@ class _Text:
         for node in tree.body:
             self.statement(node)
         if len(self.found) != 1:
-            raise ScriptError(with_hint(f"the text defines {len(self.found)} functions and modules, not one",
-                                        "put several functions into a class under @I.ir_module"))
+            raise ScriptError(f"the text defines {len(self.found)} functions and modules, not one",
+                              "put several functions into a class under @I.ir_module")
         return self.found[0]
 
     def expressions(self) -> Expressions:

@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tilewright.script.environment import Environment
-from tilewright.script.errors import Source
+from tilewright.script.language import NAMES
 from tilewright.script.module_calls import ModuleFunction, pointer
-from tilewright.script.namespace import NAMES
 from tilewright.script.operators import apply, as_written, choice, inverted, is_expression, is_number, logical, negation
+from tilewright.script.source import Source
 from tilewright.script.values import BufferSyntax, DType, Form, Fresh, Function, Group, Meta
 from tilewright.support.errors import ScriptError, TilewrightError, described, nearest
 from tilewright.tir import foreign
@@ -22,7 +22,7 @@ from tilewright.tir.arithmetic import negate
 from tilewright.tir.buffer import Buffer, Load, load
 from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Expr, IntImm, Let, Ramp, Var
-from tilewright.tir.extents import extent_of
+from tilewright.tir.slices import extent_of
 
 # what our constructors raise on purpose, and Python's operators on values that do not fit them
 ERRORS = (TilewrightError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError)

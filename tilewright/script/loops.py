@@ -16,8 +16,8 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import convert, match_types
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.extents import extent_of
 from tilewright.tir.iter_var import Range
+from tilewright.tir.slices import extent_of
 from tilewright.tir.stmt import SERIAL, THREAD_BINDING, THREAD_TAGS, For, IfThenElse, LetStmt, Seq, Stmt, While
 
 _KINDS = {"range": SERIAL, "serial": SERIAL, "parallel": "parallel", "vectorized": "vectorized", "unroll": "unroll",

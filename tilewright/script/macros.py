@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tilewright.script.environment import Environment
-from tilewright.script.errors import Source
 from tilewright.script.expressions import Expressions
+from tilewright.script.source import Source
 from tilewright.script.suites import Suites
-from tilewright.support.errors import ScriptError, with_hint
+from tilewright.support.errors import ScriptError
 from tilewright.tir.stmt import Stmt
 
 _KINDS = ("posonlyargs", "args", "kwonlyargs")
@@ -37,8 +37,8 @@ class Macro:
         return f"macro {self.name}"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        raise ScriptError(with_hint(f"the macro {self.name} was called outside a script",
-                                    "it stands on a line of its own in a function under @T.prim_func"))
+        raise ScriptError(f"the macro {self.name} was called outside a script",
+                          "it stands on a line of its own in a function under @T.prim_func")
 
     def environment(self) -> Environment:
         """The names at its definition."""

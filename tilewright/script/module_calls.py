@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.support.errors import IRError, with_hint
+from tilewright.support.errors import IRError
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Call, Expr, StringImm
@@ -37,7 +37,7 @@ class ModuleNames:
             raise AttributeError(name)
         known = self._results()
         if name not in known:
-            raise IRError(with_hint(f"the module {self._name} has no function {name}", f"it has {', '.join(known)}"))
+            raise IRError(f"the module {self._name} has no function {name}", f"it has {', '.join(known)}")
         stated = known[name]
         return ModuleFunction(name, "int32" if stated is None else self._dtype_of(stated))
 

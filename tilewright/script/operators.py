@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.support.errors import IRError, ScriptError, described, with_hint
+from tilewright.support.errors import IRError, ScriptError, described
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, bitwise_not, power
 from tilewright.tir.conversion import const, convert, match_types
@@ -69,8 +69,8 @@ def _folded(op: str, python: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
         raise ScriptError("formatting a text is not part of the script language")
     result = python(a, b) if size <= _LARGEST else None
     if result is None or (isinstance(result, int) and result.bit_length() > _LARGEST):
-        raise ScriptError(with_hint("this constant is larger than any kernel needs",
-                                    f"integers have at most {_LARGEST} bits, lists and texts as many elements"))
+        raise ScriptError("this constant is larger than any kernel needs",
+                          f"integers have at most {_LARGEST} bits, lists and texts as many elements")
     return result
 
 
@@ -83,8 +83,9 @@ def truth(x: Any) -> bool:
     Python would call true whatever is in it.
     """
     if _of_kernel(x):
-        raise ScriptError(with_hint(f"{described(x)} is no condition", 'a condition is a bool: A[i] > 0; an assertion '
-                                    'has no parentheses around it and its message: assert n > 0, "message"'))
+        raise ScriptError(f"{described(x)} is no condition",
+                          'a condition is a bool: A[i] > 0; an assertion has no parentheses around it and its message: '
+                          'assert n > 0, "message"')
     return bool(x)
 
 
@@ -107,7 +108,7 @@ def negation(a: Any) -> Any:
         return not truth(a)
     e = convert(a)
     if not dt.is_bool(e.dtype):
-        raise IRError(with_hint(f"`not` needs a bool, got {e.dtype}", "compare first: x == 0"))
+        raise IRError(f"`not` needs a bool, got {e.dtype}", "compare first: x == 0")
     return Not(e)
 
 
@@ -135,7 +136,7 @@ def selection(condition: Any, a: Any, b: Any) -> Expr:
 def _parts(what: str, condition: Any, a: Any, b: Any) -> tuple[Expr, Expr, Expr]:
     c = convert(condition)
     if not dt.is_bool(c.dtype):
-        raise IRError(with_hint(f"{what}: the condition is {c.dtype}", "compare first: x != 0"))
+        raise IRError(f"{what}: the condition is {c.dtype}", "compare first: x != 0")
     return (c, *match_types(a, b))
 
 

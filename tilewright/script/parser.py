@@ -10,14 +10,14 @@ from tilewright.arith.axis_domains import departures
 from tilewright.script.blocks import AXES, Blocks
 from tilewright.script.constants import Table, filling
 from tilewright.script.environment import Environment
-from tilewright.script.errors import TOO_DEEP, Source
 from tilewright.script.frames import Around
+from tilewright.script.source import TOO_DEEP, Source
 from tilewright.script.values import BufferType, DType, Pointer
 from tilewright.support.errors import ScriptError, StructuralError
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.node import walk
-from tilewright.tir.results import always_returns, returns
+from tilewright.tir.returns import always_returns, returns
 from tilewright.tir.stmt import BlockRealize, PrimFunc, Stmt, seq
 from tilewright.tir.verify import verify
 

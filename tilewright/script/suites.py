@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright.script.environment import Environment
-from tilewright.script.errors import TOO_DEEP, Source
 from tilewright.script.expressions import ERRORS, Expressions
 from tilewright.script.frames import Around, BlockFrame
+from tilewright.script.source import TOO_DEEP, Source
 from tilewright.script.values import Form
 from tilewright.support.names import NameSupply
 from tilewright.tir.expr import Var

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.script.decorators import macro, prim_func
-from tilewright.script.namespace import NAMES, lookup
+from tilewright.script.language import NAMES, lookup
 
 __all__ = ["macro", "prim_func"]
 

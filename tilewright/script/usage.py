@@ -122,6 +122,13 @@ Call the C function `name` that gives dtype; A.access_ptr("r") passes a buffer."
 Call the function `name` of the module around: `M.name(A.data, n)` of a class M. A buffer is passed whole, A.data.""",
     "call_packed": """T.call_packed(name, *args)
 Call the packed function that `tilewright.register_func` registered; A.access_ptr("rw") passes a buffer as a tensor.""",
+    "call_parallel": """T.call_parallel(name, min, extent, *args)
+Run `name(begin, end, *args)` of the module around on threads, for ranges that make up min to min + extent. Code is made
+of such functions: each parallel loop becomes one.""",
+    "call_kernel": """T.call_kernel(name, *axes_and_extents, *args)
+Run `name(*args)` of the module around on a device, with a grid and blocks of these extents:
+`T.call_kernel("main__kernel0", "blockIdx.x", 4, "threadIdx.x", 32, A.data)`. For GPUs, code is made of such
+functions.""",
     "call_llvm_pure_intrin": """T.call_llvm_pure_intrin(dtype, name, *args)
 Call an intrinsic function of LLVM without effects: `T.call_llvm_pure_intrin("int32", "llvm.ctpop", x)`.""",
     "call_llvm_intrin": "T.call_llvm_intrin(dtype, name, *args)\nCall an intrinsic function of LLVM.",

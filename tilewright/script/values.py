@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.script import usage
-from tilewright.support.errors import ArgumentError, ScriptError, described, with_hint
+from tilewright.support.errors import ArgumentError, ScriptError, described
 from tilewright.support.target import Target
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import KINDS_OF_SCOPES, Buffer, decl_buffer, is_scope
@@ -36,8 +36,8 @@ class Form:
         return f"T.{self.name}"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        raise ScriptError(with_hint(f"T.{self.name} was called outside a script",
-                                    "it stands in the body of a function under @T.prim_func"))
+        raise ScriptError(f"T.{self.name} was called outside a script",
+                          "it stands in the body of a function under @T.prim_func")
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Pointer:
 def pointer_type(dtype: Any, storage_scope: str = "global") -> Pointer:
     """T.handle(dtype, storage_scope), T.Ptr(dtype, storage_scope). Raises ScriptError for what is no dtype or scope."""
     if not is_scope(storage_scope or "global"):
-        raise ScriptError(with_hint(f"{described(storage_scope)} is not a storage scope", KINDS_OF_SCOPES))
+        raise ScriptError(f"{described(storage_scope)} is not a storage scope", KINDS_OF_SCOPES)
     return Pointer(dtype.name if isinstance(dtype, DType) else dt.canonical(dtype), storage_scope or "global")
 
 
@@ -133,8 +133,8 @@ class DType:
             return cast(self.name, value)
         if isinstance(value, str):
             if not dt.is_float(self.name) or value.lstrip("+-") not in ("nan", "inf"):
-                raise ScriptError(with_hint(f"T.{self.name}({value!r}) is no constant",
-                                            'the texts are "nan", "inf" and "-inf", of the float types'))
+                raise ScriptError(f"T.{self.name}({value!r}) is no constant",
+                                  'the texts are "nan", "inf" and "-inf", of the float types')
             return FloatImm(float(value), self.name)
         return const(value, self.name)
 

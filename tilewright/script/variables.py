@@ -11,7 +11,7 @@ from tilewright.script.macros import Macros
 from tilewright.script.operators import is_expression, is_number
 from tilewright.script.suites import ONE_ELEMENT
 from tilewright.script.values import BufferType, DType, Fresh, Meta, Pointer, buffer_type
-from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
+from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer, whole_region
 from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.stmt import Allocate, LetStmt, Stmt
@@ -184,9 +184,8 @@ class Variables(Macros):
         source = self.region(first) if isinstance(first, ast.Subscript) else self.value(first)
         buffer = self.guard(node, self.buffer_arguments(rest)[0].named, name)
         if isinstance(source, (Buffer, BufferRegion)):
-            if isinstance(source, Buffer):
-                source = self.whole(source)
-            self.frame.matched.append(MatchBuffer(buffer, source))
+            region = whole_region(source) if isinstance(source, Buffer) else source
+            self.frame.matched.append(MatchBuffer(buffer, region))
         else:
             self.match_parameter(first, source, buffer)
         self.names.define(name, buffer)
@@ -195,7 +194,4 @@ class Variables(Macros):
         raise NotImplementedError
 
     def region(self, node: ast.Subscript) -> BufferRegion:
-        raise NotImplementedError
-
-    def whole(self, b: Buffer) -> BufferRegion:
         raise NotImplementedError

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.support.errors import ArgumentError, nearest, with_hint
+from tilewright.support.errors import ArgumentError, nearest
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,7 @@ def _parsed(name: str, raw: str) -> str | int | bool | None:
     if knob.kind is bool:
         truth = _TRUTH.get(raw.strip().lower())
         if truth is None:
-            raise ArgumentError(with_hint(f"{_PREFIX}{name}={raw!r} is neither yes nor no ({knob.doc})",
-                                          "write 1 or 0"))
+            raise ArgumentError(f"{_PREFIX}{name}={raw!r} is neither yes nor no ({knob.doc})", "write 1 or 0")
         return truth
     if knob.kind is int:
         text = raw.strip()
@@ -80,6 +79,5 @@ def dump(name: str, text: str) -> None:
 
 def _unknown(variable: str) -> ArgumentError:
     known = [_PREFIX + knob for knob in KNOBS]
-    return ArgumentError(with_hint(
-        f"{variable} is no setting of Tilewright",
-        nearest(variable, known) or f"the settings are {', '.join(known)}"))
+    return ArgumentError(f"{variable} is no setting of Tilewright",
+                         nearest(variable, known) or f"the settings are {', '.join(known)}")

@@ -3,14 +3,17 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 
 class TilewrightError(RuntimeError):
-    """Base class: `except TilewrightError` catches every user error and no internal bug.
+    """Base class: `except TilewrightError` catches every user error and no internal bug. hint: what to do about it.
 
     It is a RuntimeError since TVM's errors are: programs written for it catch that.
     """
+
+    def __init__(self, message: str = "", hint: str = "") -> None:
+        super().__init__(with_hint(message, hint))
 
 
 class IRError(TilewrightError):
@@ -33,6 +36,22 @@ class TensorExpressionError(TilewrightError):
 
 class ScheduleError(TilewrightError):
     """A schedule primitive was not legal; the message shows the call, the numbers, the marked IR and a hint."""
+
+    def __init__(self, message: str | Callable[[], str] = "", hint: str = "") -> None:
+        """message: a text, or what makes it when it is asked for: to print a program takes longer than to refuse it."""
+        super().__init__()
+        self.args = (message if callable(message) else with_hint(message, hint),)
+
+    def __str__(self) -> str:
+        if callable(self.args[0]):
+            self.args = (self.args[0](),)
+        return str(self.args[0])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return type(self), (str(self),)
 
 
 class LowerError(TilewrightError):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from tilewright.support.locks import hold_over_fork
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _HOOKS: dict[str, Callable[..., Any]] = {}
 # Where a hook is registered, for a program that has imported the lower floor only: `from tilewright import te`.
-_HOMES = {"runtime.host_cpu": "tilewright.runtime.llvm",
+_HOMES = {"runtime.host_cpu": "tilewright.runtime.llvm", "codegen.load": "tilewright.codegen.registry",
           "te.create_schedule": "tilewright.schedule.stages.facade", "tir.print": "tilewright.tir.printer",
           "tir.show": "tilewright.tir.printer.views", "tir.script": "tilewright.tir.printer.views",
           "tir.html": "tilewright.tir.printer.views", "tir.store": "tilewright.tir.stmt",
@@ -24,6 +25,12 @@ def load(name: str) -> Any:
     """The module of that name, imported with its first use."""
     with _loading:
         return importlib.import_module(name)
+
+
+def load_folder(name: str) -> None:
+    """Import every module of a package, by which each registers what it has. The package's `__init__` calls it."""
+    for module in pkgutil.iter_modules(load(name).__path__, f"{name}."):
+        load(module.name)
 
 
 def register_hook(name: str) -> Callable[[_Function], _Function]:

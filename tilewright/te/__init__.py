@@ -2,9 +2,9 @@
 from typing import Any as _Any
 
 from tilewright.support.errors import no_attribute as _no_attribute
-from tilewright.te import elementwise as _elementwise  # noqa: F401 - arithmetic of tensors
 from tilewright.te import hybrid as hybrid
 from tilewright.te import math as _math
+from tilewright.te import tensor_arithmetic as _tensor_arithmetic  # noqa: F401 - arithmetic of tensors
 from tilewright.te.constant import ConstantOp, constant
 from tilewright.te.definition import (
     compute,
@@ -15,7 +15,8 @@ from tilewright.te.definition import (
     thread_axis,
     var,
 )
-from tilewright.te.intrin_call import TensorComputeOp
+from tilewright.te.intrin.call import TensorComputeOp
+from tilewright.te.intrin.declaration import TensorIntrin, decl_tensor_intrin
 from tilewright.te.math import (
     abs,
     acos,
@@ -81,7 +82,6 @@ from tilewright.te.reduction import (
 from tilewright.te.scan import ScanOp, scan
 from tilewright.te.tag import tag_scope
 from tilewright.te.tensor import Operation, Tensor, TensorRead, TensorSlice
-from tilewright.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
 from tilewright.tir.arithmetic import (
     ceildiv,
     floordiv,
@@ -94,10 +94,9 @@ from tilewright.tir.arithmetic import (
     truncdiv,
     truncmod,
 )
-from tilewright.tir.axis_separator import AXIS_SEPARATOR
 from tilewright.tir.conversion import cast, const, max_value, min_value
 from tilewright.tir.expr import Select, Var
-from tilewright.tir.iter_var import IterVar, Range
+from tilewright.tir.iter_var import AXIS_SEPARATOR, IterVar, Range
 from tilewright.tir.llvm_intrinsics import call_llvm_intrin, call_llvm_pure_intrin
 from tilewright.tir.low_bit import pack_int4, saturate_cast, unpack_int4
 

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tilewright.support.errors import TensorExpressionError, described, with_hint
+from tilewright.support.errors import TensorExpressionError, described
 from tilewright.support.registry import hook
-from tilewright.te.bounds import checked_reads
 from tilewright.te.constant import ConstantOp, with_tables
 from tilewright.te.extents import rounding, whole
-from tilewright.te.intrin_call import IntrinCall, TensorComputeOp
+from tilewright.te.intrin.call import IntrinCall, TensorComputeOp
 from tilewright.te.limits import check_size
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp
+from tilewright.te.read_checks import checked_reads
 from tilewright.te.reduction import NOT_TOP_LEVEL, Reduce, is_reduction_var
 from tilewright.te.tag import tagged
 from tilewright.te.tensor import Tensor, shape_text
@@ -48,14 +48,14 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> IterVar:
     if isinstance(dom, str):
         dom, tag = None, dom
     if not isinstance(tag, str) or tag not in THREAD_TAGS:
-        raise TensorExpressionError(with_hint(f"thread_axis: {described(tag)} is not a thread axis",
-                                              f"one of {', '.join(THREAD_TAGS)}"))
+        raise TensorExpressionError(f"thread_axis: {described(tag)} is not a thread axis",
+                                    f"one of {', '.join(THREAD_TAGS)}")
     if dom is not None and not isinstance(dom, Range):
         low, high = (whole(x) for x in (dom if isinstance(dom, (tuple, list)) and len(dom) == 2 else (0, dom)))
         for bound in (low, high):
             if not dt.is_integer(convert(bound).dtype):
-                raise TensorExpressionError(with_hint(f"thread_axis: the bound {described(bound)} is not an integer",
-                                                      rounding(bound) or 'te.thread_axis((0, 32), "threadIdx.x")'))
+                raise TensorExpressionError(f"thread_axis: the bound {described(bound)} is not an integer",
+                                            rounding(bound) or 'te.thread_axis((0, 32), "threadIdx.x")')
         dom = Range(convert(low), convert(high) - convert(low))
     return IterVar(dom, Var(name or tag, "int32"), THREAD_INDEX, tag)
 
@@ -70,13 +70,12 @@ def to_shape(shape: Any, what: str) -> tuple[Expr, ...]:
     for position, d in enumerate(dims):
         plain = whole(d)
         if not isinstance(plain, (int, Expr, IterVar)) and not hasattr(plain, "__tilewright_expr__"):
-            raise TensorExpressionError(with_hint(f"{what}: extent {position} of shape {shape!r} is {plain!r}, "
-                                                  "not an integer", rounding(plain)))
+            raise TensorExpressionError(f"{what}: extent {position} of shape {shape!r} is {plain!r}, not an integer",
+                                        rounding(plain))
         e = size(plain)
         if dt.is_integer(e.dtype) and e.dtype not in SIZES:
-            raise TensorExpressionError(with_hint(
-                f"{what}: extent {position} of shape {shape_text(tuple(map(convert, dims)))} is {e}, "
-                f"{NO_SIZE.format(e.dtype)}", HOW_TO_SIZE))
+            raise TensorExpressionError(f"{what}: extent {position} of shape {shape_text(tuple(map(convert, dims)))} "
+                                        f"is {e}, {NO_SIZE.format(e.dtype)}", HOW_TO_SIZE)
         if not dt.is_integer(e.dtype) or (isinstance(e, IntImm) and e.value < 0):
             text = shape_text(tuple(map(convert, dims)))
             raise TensorExpressionError(
@@ -140,14 +139,13 @@ def _axis_names(fcompute: Callable[..., Any], extents: tuple[Expr, ...], what: s
                 more: Sequence[str] | None) -> list[str]:
     """One name for each axis: the parameters of fcompute, and `more`, or i0, i1, ..., for those that *rest takes."""
     if not callable(fcompute):
-        raise TensorExpressionError(with_hint(f"{what}: {fcompute!r} is not a function",
-                                              "pass a lambda of the axes"))
+        raise TensorExpressionError(f"{what}: {fcompute!r} is not a function", "pass a lambda of the axes")
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     try:
         parameters = inspect.signature(fcompute).parameters.values()
     except (TypeError, ValueError):
-        raise TensorExpressionError(with_hint(f"{what}: the parameters of {described(fcompute)} are not known",
-                                              "pass a lambda of the axes")) from None
+        raise TensorExpressionError(f"{what}: the parameters of {described(fcompute)} are not known",
+                                    "pass a lambda of the axes") from None
     names = [p.name for p in parameters if p.kind in positional]
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         rest = len(extents) - len(names)
@@ -161,15 +159,14 @@ def _axis_names(fcompute: Callable[..., Any], extents: tuple[Expr, ...], what: s
 
 
 def _arity(what: str, extents: tuple[Expr, ...], taken: int) -> TensorExpressionError:
-    return TensorExpressionError(with_hint(
-        f"{what}: the shape {shape_text(extents)} has {len(extents)} dimension(s), the function takes {taken} "
-        "argument(s)", "give it one argument for each dimension of the result"))
+    return TensorExpressionError(f"{what}: the shape {shape_text(extents)} has {len(extents)} dimension(s), the "
+                                 f"function takes {taken} argument(s)",
+                                 "give it one argument for each dimension of the result")
 
 
 def _body(value: Any, what: str) -> Expr:
     if value is None:
-        raise TensorExpressionError(with_hint(f"{what}: the function returns None",
-                                              "return the expression of one element"))
+        raise TensorExpressionError(f"{what}: the function returns None", "return the expression of one element")
     e = convert(value)
     if e.dtype == "handle" or dt.lanes_of(e.dtype) > 1:
         raise TensorExpressionError(f"{what}: the function gives a value of type {e.dtype}, not a scalar")
@@ -183,17 +180,15 @@ def _check_body(body: tuple[Expr, ...], what: str) -> None:
     for e in body:
         if isinstance(e, Reduce) != isinstance(first, Reduce) or (
                 isinstance(e, Reduce) and isinstance(first, Reduce) and e.source is not first.source):
-            raise TensorExpressionError(with_hint(
-                f"{what}: the outputs are not the components of one reduction",
-                "compute them as separate tensors"))
+            raise TensorExpressionError(f"{what}: the outputs are not the components of one reduction",
+                                        "compute them as separate tensors")
         for node in walk(e):
             if isinstance(node, Reduce) and node is not e:
                 raise TensorExpressionError(f"{what}: {NOT_TOP_LEVEL}")
         for node in walk(e):
             if isinstance(node, Var) and is_reduction_var(node) and not any(node is v for v in own):
-                raise TensorExpressionError(with_hint(
-                    f"{what}: the reduction axis {node.name} is used outside a reduction over it",
-                    f"reduce over it: te.sum(..., axis={node.name})"))
+                raise TensorExpressionError(f"{what}: the reduction axis {node.name} is used outside a reduction over "
+                                            "it", f"reduce over it: te.sum(..., axis={node.name})")
         if isinstance(e, Reduce):
             _check_start(e, own, what)
 
@@ -220,8 +215,8 @@ def extern(shape: Any, inputs: Sequence[Tensor], fcompute: Callable[..., Any], n
         if not isinstance(t, Tensor):
             raise TensorExpressionError(f"{what}: the input {described(t)} is not a tensor")
         if isinstance(t.op, ConstantOp):
-            raise TensorExpressionError(with_hint(f"{what}: the input {t.name} is a constant, which is in no memory",
-                                                  "pass a te.compute that copies it"))
+            raise TensorExpressionError(f"{what}: the input {t.name} is a constant, which is in no memory",
+                                        "pass a te.compute that copies it")
     ins = _buffers(in_buffers, [(t.shape, t.dtype, t.name) for t in tensors], what)
     several = isinstance(shape, (tuple, list)) and bool(shape) and isinstance(shape[0], (tuple, list))
     shapes = [to_shape(s, what) for s in (shape if several else [shape])]
@@ -229,8 +224,7 @@ def extern(shape: Any, inputs: Sequence[Tensor], fcompute: Callable[..., Any], n
     if dtype is None:
         kinds = {t.dtype for t in tensors}
         if len(kinds) != 1 and out_buffers is None:
-            raise TensorExpressionError(with_hint(f"{what}: the inputs have {len(kinds)} dtypes",
-                                                  "pass dtype="))
+            raise TensorExpressionError(f"{what}: the inputs have {len(kinds)} dtypes", "pass dtype=")
         given = [next(iter(kinds), "float32")] * len(shapes)
     names = [name] if len(shapes) == 1 else [f"{name}.v{n}" for n in range(len(shapes))]
     outs = _buffers(out_buffers, list(zip(shapes, map(dt.canonical, given), names)), what)

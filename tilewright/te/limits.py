@@ -4,7 +4,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from tilewright.support.errors import TensorExpressionError, with_hint
+from tilewright.support.errors import TensorExpressionError
 from tilewright.tir.node import Node, children
 
 MAX_DEPTH = 1000                # operations inside one another
@@ -39,6 +39,6 @@ def check_size(roots: Iterable[Node], what: str) -> None:
     """Raise TensorExpressionError for an expression that is deeper than MAX_DEPTH or larger than MAX_NODES."""
     depth, nodes = expression_size(roots)
     if depth > MAX_DEPTH or nodes > MAX_NODES:
-        raise TensorExpressionError(with_hint(
-            f"{what}: the expression has {nodes} operations, {depth} inside one another; it may have {MAX_NODES}, "
-            f"{MAX_DEPTH} inside one another", "keep a part of it in a tensor of its own: te.compute(...)"))
+        raise TensorExpressionError(f"{what}: the expression has {nodes} operations, {depth} inside one another; it "
+                                    f"may have {MAX_NODES}, {MAX_DEPTH} inside one another",
+                                    "keep a part of it in a tensor of its own: te.compute(...)")

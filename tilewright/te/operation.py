@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tilewright.support.errors import TensorExpressionError
-from tilewright.support.order import producers_first
+from tilewright.support.topological import producers_first
 from tilewright.te.reduction import Reduce
 from tilewright.te.tensor import Operation, Tensor, TensorRead
 from tilewright.tir.buffer import Buffer

@@ -4,23 +4,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from tilewright.support.errors import TensorExpressionError, described, with_hint
+from tilewright.support.errors import TensorExpressionError, described
 from tilewright.support.names import NameSupply
-from tilewright.te.bounds import checked_index
 from tilewright.te.constant import ConstantOp
 from tilewright.te.operation import ComputeOp, ExternOp, PlaceholderOp, post_order
+from tilewright.te.read_checks import checked_index
 from tilewright.te.reduction import Reduce
 from tilewright.te.regions import regions_read
 from tilewright.te.scan import ScanOp, check_scans, time_index
 from tilewright.te.tensor import Operation, Tensor, TensorRead
 from tilewright.tir.arithmetic import binary, if_then_else
-from tilewright.tir.buffer import Buffer, BufferRegion, Load, decl_buffer
+from tilewright.tir.buffer import Buffer, BufferRegion, Load, decl_buffer, whole_region
+from tilewright.tir.constant_table import row_major_index, table_element
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, ORDERED, IterVar, Range
 from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, LetStmt, PrimFunc, Stmt, Store, loop, seq
 from tilewright.tir.symbols import free_vars
-from tilewright.tir.table import row_major_index, table_element
 
 TRUE = IntImm(1, "bool")
 
@@ -34,9 +34,8 @@ def create_prim_func(args: Sequence[Tensor | Var], index_dtype_override: str | N
     them. Raises TensorExpressionError when a placeholder is missing from args, or a variable is bound by no argument.
     """
     if index_dtype_override not in (None, "int32", "int64"):
-        raise TensorExpressionError(with_hint(
-            f"create_prim_func: index_dtype_override is {described(index_dtype_override)}, not int32 or int64",
-            "name= gives the name of the function"))
+        raise TensorExpressionError(f"create_prim_func: index_dtype_override is {described(index_dtype_override)}, not "
+                                    "int32 or int64", "name= gives the name of the function")
     return lower_ops(args, name=name)[0]
 
 
@@ -57,9 +56,9 @@ def lower_ops(args: Sequence[Tensor | Var], outputs: Iterable[Operation] = (),
     nests = [nest for op in ops if not isinstance(op, PlaceholderOp) for nest in lowering.nests(op)]
     free = _free(lowering, nests)
     if free and not partial:
-        raise TensorExpressionError(with_hint(
-            f"the variable {free[0].name} is bound by no argument: it is neither an axis of the operation that "
-            "uses it, nor an extent of an argument's shape", f"pass {free[0].name} in the arguments as a scalar"))
+        raise TensorExpressionError(f"the variable {free[0].name} is bound by no argument: it is neither an axis of "
+                                    "the operation that uses it, nor an extent of an argument's shape",
+                                    f"pass {free[0].name} in the arguments as a scalar")
     params = [*lowering.params, *((v, None) for v in free)]
     root = Block("root", (), (), (), seq(nests), alloc_buffers=tuple(lowering.allocated))
     buffer_map = {p: b for p, b in params if b is not None}
@@ -71,12 +70,12 @@ def lower_ops(args: Sequence[Tensor | Var], outputs: Iterable[Operation] = (),
 def argument_list(args: Any) -> list[Any]:
     """The arguments of a function. Raises TensorExpressionError unless they are tensors and scalars, each once."""
     if isinstance(args, Tensor) or not isinstance(args, Iterable):
-        raise TensorExpressionError(with_hint(f"the arguments are {described(args)}, not a list", "write [A, B, C]"))
+        raise TensorExpressionError(f"the arguments are {described(args)}, not a list", "write [A, B, C]")
     args = list(args)
     for position, a in enumerate(args):
         if not isinstance(a, (Tensor, Var)):
-            raise TensorExpressionError(with_hint(f"argument {position} is {described(a)}",
-                                                  "arguments are te tensors and te.var scalars"))
+            raise TensorExpressionError(f"argument {position} is {described(a)}",
+                                        "arguments are te tensors and te.var scalars")
         if isinstance(a, Tensor) and isinstance(a.op, ConstantOp):
             raise TensorExpressionError(f"argument {position}, {a.name}, is a constant, which no caller gives")
         if any(a is other for other in args[:position]):
@@ -113,9 +112,9 @@ class _Lowering:
                     continue
                 if isinstance(op, PlaceholderOp):
                     users = [other.name for other in ops if t in other.input_tensors]
-                    raise TensorExpressionError(with_hint(
+                    raise TensorExpressionError(
                         f"placeholder {op.name} is used by {', '.join(users)} and is not among the arguments",
-                        f"add it: [{', '.join([op.name, *(a.name for a in args)])}]"))
+                        f"add it: [{', '.join([op.name, *(a.name for a in args)])}]")
                 self.buffers[t] = decl_buffer(t.shape, t.dtype, names.fresh(t.name))
                 self.allocated.append(self.buffers[t])
         self._block_supply = NameSupply(["root"])
@@ -247,8 +246,8 @@ class _Lowering:
         def lower(node: Node) -> Node | None:
             buffer = getattr(node, "buffer", None)
             return node.replace(buffer=table[buffer]) if buffer in table else None
-        reads = tuple(_whole(self.buffers[t]) for t in op.input_tensors)
-        writes = tuple(_whole(self.buffers[t]) for t in op.outputs)
+        reads = tuple(whole_region(self.buffers[t]) for t in op.input_tensors)
+        writes = tuple(whole_region(self.buffers[t]) for t in op.outputs)
         return BlockRealize((), TRUE, Block(name, (), reads, writes, rewrite(op.body, lower)))
 
 
@@ -271,10 +270,6 @@ def _with_checked_steps(body: Stmt, targets: Sequence[Buffer]) -> Stmt:
 def _iter_name(axis: str) -> str:
     """The block's name for an axis: vi for i, v_rows for rows."""
     return f"v{axis}" if len(axis) == 1 else f"v_{axis}"
-
-
-def _whole(buffer: Buffer) -> BufferRegion:
-    return BufferRegion(buffer, tuple(Range(IntImm(0, d.dtype), d) for d in buffer.shape))
 
 
 def _free(lowering: _Lowering, nests: Iterable[Stmt]) -> list[Var]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.support.errors import TensorExpressionError, described, with_hint
+from tilewright.support.errors import TensorExpressionError, described
 from tilewright.te.extents import rounding, whole
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
@@ -83,17 +83,15 @@ def reduce_axis(dom: Range | Sequence[Any], name: str = "rv", thread_tag: str = 
         low, extent = dom.min, dom.extent
     else:
         if not isinstance(dom, (tuple, list)) or len(dom) != 2:
-            raise TensorExpressionError(with_hint(f"reduce_axis: {dom!r} is not a range",
-                                                  "write te.reduce_axis((0, n))"))
+            raise TensorExpressionError(f"reduce_axis: {dom!r} is not a range", "write te.reduce_axis((0, n))")
         low, high = size(whole(dom[0])), size(whole(dom[1]))
         if not (dt.is_integer(low.dtype) and dt.is_integer(high.dtype)):
-            raise TensorExpressionError(with_hint(
-                f"reduce_axis: the range ({low}, {high}) is not made of integers", rounding(*dom)))
+            raise TensorExpressionError(f"reduce_axis: the range ({low}, {high}) is not made of integers",
+                                        rounding(*dom))
         for bound in (low, high):
             if bound.dtype not in SIZES:
-                raise TensorExpressionError(with_hint(
-                    f"reduce_axis {name}: the range ({low}, {high}) has the bound {bound}, "
-                    f"{NO_SIZE.format(bound.dtype)}", HOW_TO_SIZE))
+                raise TensorExpressionError(f"reduce_axis {name}: the range ({low}, {high}) has the bound {bound}, "
+                                            f"{NO_SIZE.format(bound.dtype)}", HOW_TO_SIZE)
         extent = binary("sub", high, low)
     if isinstance(getattr(extent, "value", None), int) and extent.value < 0:  # type: ignore[attr-defined]
         raise TensorExpressionError(f"reduce_axis: the range ({dom[0]}, {dom[1]}) ends before it begins")  # type: ignore[index]
@@ -111,15 +109,14 @@ def is_reduction_var(var: Var) -> bool:
 def _check_axes(name: str, axis: Any) -> tuple[IterVar, ...]:
     axes = tuple(axis) if isinstance(axis, (list, tuple)) else (axis,)
     if not axes:
-        raise TensorExpressionError(with_hint(f"{name}: no reduction axis given",
-                                              "pass axis=te.reduce_axis((0, n))"))
+        raise TensorExpressionError(f"{name}: no reduction axis given", "pass axis=te.reduce_axis((0, n))")
     for position, k in enumerate(axes):
         if not isinstance(k, IterVar):
-            raise TensorExpressionError(with_hint(f"{name}: axis {k!r} is not a reduction axis",
-                                                  "make one with te.reduce_axis((0, n), name='k')"))
+            raise TensorExpressionError(f"{name}: axis {k!r} is not a reduction axis",
+                                        "make one with te.reduce_axis((0, n), name='k')")
         if k.iter_type != COMM_REDUCE:
-            raise TensorExpressionError(with_hint(f"{name}: axis {k.var.name} is not a reduction axis",
-                                                  "make one with te.reduce_axis((0, n), name='k')"))
+            raise TensorExpressionError(f"{name}: axis {k.var.name} is not a reduction axis",
+                                        "make one with te.reduce_axis((0, n), name='k')")
         if any(k is other for other in axes[:position]):
             raise TensorExpressionError(f"{name}: the reduction axis {k.var.name} is given twice")
     return axes
@@ -152,8 +149,8 @@ class Reducer:
                 out = self._combine(out, other)
             return out
         if axis is None or more:
-            raise TensorExpressionError(with_hint(f"{self.name}: expected an expression and a reduction axis",
-                                                  f"write te.{self.name}(A[i, k], axis=k)"))
+            raise TensorExpressionError(f"{self.name}: expected an expression and a reduction axis",
+                                        f"write te.{self.name}(A[i, k], axis=k)")
         return self._reduce(expr, _check_axes(self.name, axis), where, init)
 
     def _reduce(self, expr: Any, axes: tuple[IterVar, ...], where: Any, init: Any) -> Any:
@@ -161,8 +158,8 @@ class Reducer:
         source = tuple(convert(e) for e in expr) if several else (convert(expr),)
         condition = None if where is None else convert(where)
         if condition is not None and not dt.is_bool(condition.dtype):
-            raise TensorExpressionError(with_hint(
-                f"{self.name}: `where` is {condition.dtype}, not a condition", "compare: where=x != 0"))
+            raise TensorExpressionError(f"{self.name}: `where` is {condition.dtype}, not a condition",
+                                        "compare: where=x != 0")
         start: tuple[Expr, ...] = ()
         if init is not None:
             given = tuple(init) if isinstance(init, (tuple, list)) else (init,)
@@ -208,9 +205,8 @@ def known_combiners(dtypes: tuple[str, ...]) -> list[CommReducer]:
 def _as_dtype(name: str, value: Any, dtype: str) -> Expr:
     e = convert(value, dtype)
     if e.dtype != dtype:
-        raise TensorExpressionError(with_hint(
-            f"{name}: the start value is {e.dtype}, the reduced value {dtype}",
-            f'cast it: x.astype("{dtype}")'))
+        raise TensorExpressionError(f"{name}: the start value is {e.dtype}, the reduced value {dtype}",
+                                    f'cast it: x.astype("{dtype}")')
     return e
 
 

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.support.errors import TensorExpressionError, described, with_hint
-from tilewright.te.bounds import guarded_reads
+from tilewright.support.errors import TensorExpressionError, described
 from tilewright.te.operation import ComputeOp, PlaceholderOp, post_order
+from tilewright.te.read_checks import guarded_reads
 from tilewright.te.tensor import Operation, Tensor, TensorRead, shape_text
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import cast
@@ -56,9 +56,8 @@ def scan(init: Any, update: Any, state_placeholder: Any, inputs: Any = None, nam
     states = _tensors(state_placeholder, "state_placeholder", what)
     inits, updates = _tensors(init, "init", what), _tensors(update, "update", what)
     if not len(inits) == len(updates) == len(states) or not states:
-        raise TensorExpressionError(with_hint(
-            f"{what}: {len(inits)} init(s), {len(updates)} update(s) and {len(states)} state placeholder(s)",
-            "give one of each for every state"))
+        raise TensorExpressionError(f"{what}: {len(inits)} init(s), {len(updates)} update(s) and {len(states)} state "
+                                    "placeholder(s)", "give one of each for every state")
     _check_states(states, updates, what)
     steps = states[0].shape[0]
     first = cast(steps.dtype, inits[0].shape[0])
@@ -98,9 +97,9 @@ def check_scans(ops: Sequence[Operation], results: Iterable[Operation] = ()) -> 
             for op in dict.fromkeys((*(t.op for t in scan_op.init), *scan_op.body, *(
                     s.op for s in scan_op.state_placeholder))):
                 if op in home:
-                    raise TensorExpressionError(with_hint(
+                    raise TensorExpressionError(
                         f"{op.name} is a part of {home[op].name} and of another scan, {scan_op.name}",
-                        "give each scan states, inits and updates of its own"))
+                        "give each scan states, inits and updates of its own")
                 home[op] = scan_op
     inside = {op for scan_op in home.values() for op in scan_op.body}
     for op in ops:
@@ -108,14 +107,13 @@ def check_scans(ops: Sequence[Operation], results: Iterable[Operation] = ()) -> 
             raise op.before_start
         for t in op.input_tensors:
             if t.op in inside and op is not home[t.op] and home.get(op) is not home[t.op]:
-                raise TensorExpressionError(with_hint(
-                    f"{op.name} reads {t.name}, which exists only in the steps of scan {home[t.op].name}",
-                    f"read an output of {home[t.op].name}"))
+                raise TensorExpressionError(f"{op.name} reads {t.name}, which exists only in the steps of scan "
+                                            f"{home[t.op].name}", f"read an output of {home[t.op].name}")
     for op in results:
         if op in home:
-            raise TensorExpressionError(with_hint(
+            raise TensorExpressionError(
                 f"{op.name} is a part of scan {home[op].name} and cannot be a result",
-                f"take an output of {home[op].name}, or a copy: te.compute({op.name}.shape, ...)"))
+                f"take an output of {home[op].name}, or a copy: te.compute({op.name}.shape, ...)")
 
 
 def _tensors(given: Any, role: str, what: str) -> tuple[Tensor, ...]:
@@ -129,8 +127,8 @@ def _tensors(given: Any, role: str, what: str) -> tuple[Tensor, ...]:
 def _check_states(states: tuple[Tensor, ...], updates: tuple[Tensor, ...], what: str) -> None:
     for n, s in enumerate(states):
         if not isinstance(s.op, PlaceholderOp):
-            raise TensorExpressionError(with_hint(f"{what}: the state {s.name} is computed, not a placeholder",
-                                                  "te.placeholder(shape) stands for the state"))
+            raise TensorExpressionError(f"{what}: the state {s.name} is computed, not a placeholder",
+                                        "te.placeholder(shape) stands for the state")
         if not s.shape:
             raise TensorExpressionError(f"{what}: the state {s.name} has no dimension for the steps")
         if s in states[:n] or updates[n] in updates[:n]:
@@ -138,8 +136,8 @@ def _check_states(states: tuple[Tensor, ...], updates: tuple[Tensor, ...], what:
             raise TensorExpressionError(f"{what}: {twice.name} is given for two states")
     for u in updates:
         if not isinstance(u.op, ComputeOp):
-            raise TensorExpressionError(with_hint(f"{what}: the update {u.name} is no te.compute",
-                                                  "te.compute(shape, lambda t, ...: ...) gives the value of a step"))
+            raise TensorExpressionError(f"{what}: the update {u.name} is no te.compute",
+                                        "te.compute(shape, lambda t, ...: ...) gives the value of a step")
 
 
 def _check_shapes(inits: tuple[Tensor, ...], updates: tuple[Tensor, ...], states: tuple[Tensor, ...], first: Expr,
@@ -156,9 +154,8 @@ def _check_shapes(inits: tuple[Tensor, ...], updates: tuple[Tensor, ...], states
             if not analyzer.equal(t.shape[0], count):
                 raise TensorExpressionError(f"{what}: {t.name} has {t.shape[0]} steps, another one has {count}")
     if isinstance(first, IntImm) and (first.value < 1 or isinstance(steps, IntImm) and steps.value < first.value):
-        raise TensorExpressionError(with_hint(
-            f"{what}: {inits[0].name} gives the first {first} steps of {steps}",
-            "the init has at least one step and no more than there are"))
+        raise TensorExpressionError(f"{what}: {inits[0].name} gives the first {first} steps of {steps}",
+                                    "the init has at least one step and no more than there are")
 
 
 def _own(inits: tuple[Tensor, ...], updates: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -178,18 +175,17 @@ def _check_step(scan_op: ScanOp, op: Operation, first: Expr, what: str) -> None:
     """The operation op of a step reads states of steps that are there, and what else a step computes in that step."""
     steps = scan_op.state_placeholder[0].shape[0]
     if not isinstance(op, ComputeOp):
-        raise TensorExpressionError(with_hint(
+        raise TensorExpressionError(
             f"{what}: {op.name}, which reads a state, is {'a scan' if isinstance(op, ScanOp) else 'no te.compute'}",
-            "a step is made of te.compute operations"))
+            "a step is made of te.compute operations")
     analyzer = Analyzer()
     domains = [iv.dom for iv in (*op.axis, *op.reduce_axis) if iv.dom is not None]
     for v in (n for e in (first, *(e for d in domains for e in (d.min, d.extent))) for n in walk(e)):
         if isinstance(v, Var):
             analyzer.assume_nonneg(v)
     if not op.axis or op.axis[0].dom is None or not analyzer.equal(op.axis[0].dom.extent, steps):
-        raise TensorExpressionError(with_hint(
-            f"{what}: {op.name} reads a state and has no axis for the steps, of extent {steps}, as its first",
-            f"te.compute(({steps}, ...), lambda t, ...: ...)"))
+        raise TensorExpressionError(f"{what}: {op.name} reads a state and has no axis for the steps, of extent "
+                                    f"{steps}, as its first", f"te.compute(({steps}, ...), lambda t, ...: ...)")
     analyzer.assume(binary("ge", first, 1))
     time = op.axis[0].var
     analyzer.bind(time, first, binary("sub", steps, first))
@@ -207,18 +203,17 @@ def _check_step(scan_op: ScanOp, op: Operation, first: Expr, what: str) -> None:
             if remembers:
                 _check_state_read(g.read, time, first, analyzer, f"{what}: {op.name}")
             elif g.read.tensor.op in scan_op.body and not analyzer.equal(time_index(g.read), time):
-                raise TensorExpressionError(with_hint(
+                raise TensorExpressionError(
                     f"{what}: {op.name} reads {g.read}, which another step computes",
-                    f"only states remember steps: read {g.read.tensor.name} at {time.name}, or make it a state"))
+                    f"only states remember steps: read {g.read.tensor.name} at {time.name}, or make it a state")
 
 
 def _check_state_read(read: TensorRead, time: Var, first: Expr, analyzer: Analyzer, who: str) -> None:
     index, state = time_index(read), read.tensor.name
     if not analyzer.prove(binary("lt", index, time)):
-        raise TensorExpressionError(with_hint(
-            f"{who} reads state {state} at step {index}, which is not before step {time.name}",
-            f"a step reads earlier ones: {state}[{time.name} - 1, ...]"))
+        raise TensorExpressionError(f"{who} reads state {state} at step {index}, which is not before step {time.name}",
+                                    f"a step reads earlier ones: {state}[{time.name} - 1, ...]")
     if not analyzer.prove(binary("ge", index, 0)):
-        raise TensorExpressionError(with_hint(
-            f"{who} reads state {state} at step {index}, and init gives no more than the first {first} step(s), so "
-            f"{time.name} starts at {first}", "give the first steps with a longer init"))
+        raise TensorExpressionError(f"{who} reads state {state} at step {index}, and init gives no more than the first "
+                                    f"{first} step(s), so {time.name} starts at {first}",
+                                    "give the first steps with a longer init")

@@ -5,7 +5,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from tilewright.support.errors import TensorExpressionError, described, with_hint
+from tilewright.support.errors import TensorExpressionError, described
 
 _state = threading.local()
 
@@ -38,6 +38,5 @@ def tagged(tag: str, what: str) -> str:
     if around is None:
         return tag
     if tag:
-        raise TensorExpressionError(with_hint(f"{what}: tag={tag!r} inside tag_scope({around!r})",
-                                              "leave one of them out"))
+        raise TensorExpressionError(f"{what}: tag={tag!r} inside tag_scope({around!r})", "leave one of them out")
     return around

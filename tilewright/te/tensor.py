@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.support.errors import TensorExpressionError, described, with_hint
+from tilewright.support.errors import TensorExpressionError, described
 from tilewright.support.registry import hook
 from tilewright.support.views import View
 from tilewright.tir import dtype as dt
@@ -64,7 +64,7 @@ class Operation:
 class Tensor(ExprOps):
     """Output `value_index` of `op`. `A[i, k]` and `A(i, k)` read an element; a zero-d tensor is its element.
 
-    `+ - * / // %` of tensors give tensors (te.elementwise).
+    `+ - * / // %` of tensors give tensors (te.tensor_arithmetic).
 
     Tensors compare by identity and work as dictionary keys.
     """
@@ -84,9 +84,8 @@ class Tensor(ExprOps):
 
     def __call__(self, *indices: Any) -> TensorRead:
         if len(indices) != len(self.shape):
-            raise TensorExpressionError(with_hint(
-                f"{self.name} has {len(self.shape)} dimension(s), {len(indices)} index(es) given",
-                f"the shape of {self.name} is {shape_text(self.shape)}"))
+            raise TensorExpressionError(f"{self.name} has {len(self.shape)} dimension(s), {len(indices)} index(es) "
+                                        "given", f"the shape of {self.name} is {shape_text(self.shape)}")
         return TensorRead(self, tuple(self._index(position, i) for position, i in enumerate(indices)))
 
     def __getitem__(self, indices: Any) -> TensorRead | TensorSlice:
@@ -97,26 +96,24 @@ class Tensor(ExprOps):
 
     def _index(self, position: int, index: Any) -> Expr:
         if isinstance(index, slice):
-            raise TensorExpressionError(with_hint(f"{self.name}: index {position} is a slice",
-                                                  "a tensor expression reads one element at a time"))
+            raise TensorExpressionError(f"{self.name}: index {position} is a slice",
+                                        "a tensor expression reads one element at a time")
         e, extent = no_text(self.name, convert(index)), self.shape[position]
         if not dt.is_integer(e.dtype):
-            raise TensorExpressionError(with_hint(
-                f"{self.name}: index {position} is {e.dtype}, not an integer", 'cast it: i.astype("int32")'))
+            raise TensorExpressionError(f"{self.name}: index {position} is {e.dtype}, not an integer",
+                                        'cast it: i.astype("int32")')
         if isinstance(e, IntImm) and (e.value < 0 or isinstance(extent, IntImm) and e.value >= extent.value):
             raise TensorExpressionError(f"{self.name}: index {e.value} of dimension {position} is outside "
                                         f"the shape {shape_text(self.shape)}")
         return as_index(e)
 
     def __iter__(self) -> Iterator[Any]:
-        raise TensorExpressionError(with_hint(f"{self.name} is not a sequence",
-                                              "index it: A[i, j] or A(i, j)"))
+        raise TensorExpressionError(f"{self.name} is not a sequence", "index it: A[i, j] or A(i, j)")
 
     def __tilewright_expr__(self) -> Expr:
         if self.shape:
-            raise TensorExpressionError(with_hint(
-                f"tensor {self.name} of shape {shape_text(self.shape)} is used as a number",
-                f"read an element: {self.name}[{', '.join('ijklmnopqrstuv'[:self.ndim])}]"))
+            raise TensorExpressionError(f"tensor {self.name} of shape {shape_text(self.shape)} is used as a number",
+                                        f"read an element: {self.name}[{', '.join('ijklmnopqrstuv'[:self.ndim])}]")
         return self()
 
     def __neg__(self) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.support.errors import IRError, with_hint
+from tilewright.support.errors import IRError
 from tilewright.support.registry import register_hook
 from tilewright.tir import dtype as dt
 from tilewright.tir.conversion import const, convert, match_all, match_types
@@ -31,15 +31,14 @@ def _checked(op: str, dtype: str, divisor: Any) -> str:
     if dtype == "handle" and op not in ("eq", "ne"):           # `in` on a tuple of parameters compares
         raise IRError(f"`{row.symbol}` on a pointer")
     if row.logical and not dt.is_bool(dtype):
-        raise IRError(with_hint(f"`{row.symbol}` needs bool operands, got {dtype}", "compare first: x != 0"))
+        raise IRError(f"`{row.symbol}` needs bool operands, got {dtype}", "compare first: x != 0")
     if op == "div" and not dt.is_float(dtype):
-        raise IRError(with_hint(f"`/` on {dtype} is ambiguous",
-                                "write // to round down, truncdiv to round to zero, "
-                                'or cast: x.astype("float32") / y'))
+        raise IRError(f"`/` on {dtype} is ambiguous",
+                      "write // to round down, truncdiv to round to zero, " 'or cast: x.astype("float32") / y')
     if op in ("truncdiv", "truncmod", "bitand", "bitor", "bitxor", "shl", "shr") and dt.is_float(dtype):
         raise IRError(f"`{row.symbol}` needs integers, got {dtype}")
     if op in _ON_NUMBERS and dt.is_bool(dtype):
-        raise IRError(with_hint(f"`{row.symbol}` on bool", 'cast first: x.astype("int32")'))
+        raise IRError(f"`{row.symbol}` on bool", 'cast first: x.astype("int32")')
     if op in _DIVIDES and isinstance(divisor, (int, np.integer)) and divisor == 0:
         raise IRError(f"`{row.symbol}` by the constant 0")
     return op
@@ -111,7 +110,7 @@ def refolded(e: Binary) -> Expr:
 def negate(e: Expr) -> Expr:
     """-e; unsigned and bool are refused."""
     if not (dt.is_float(e.dtype) or dt.is_signed(e.dtype)):
-        raise IRError(with_hint(f"negation of {e.dtype}", 'cast first: x.astype("int32")'))
+        raise IRError(f"negation of {e.dtype}", 'cast first: x.astype("int32")')
     if isinstance(e, FloatImm):
         return FloatImm(-e.value, e.type)
     zero = -0.0 if dt.is_float(e.dtype) else 0            # -0.0 - x keeps the sign of zero
@@ -122,7 +121,7 @@ def logical_not(a: Any) -> Expr:
     """True where the condition is false."""
     e = convert(a)
     if not dt.is_bool(e.dtype):
-        raise IRError(with_hint(f"`not` needs a bool, got {e.dtype}", "compare first: x == 0"))
+        raise IRError(f"`not` needs a bool, got {e.dtype}", "compare first: x == 0")
     if isinstance(e, IntImm):
         return IntImm(1 - e.value, "bool")
     return e.a if isinstance(e, Not) else Not(e)
@@ -145,7 +144,7 @@ def power(a: Any, b: Any) -> Expr:
     """a to the power of b, of floats: a ** b."""
     x, y = match_types(a, b)
     if not dt.is_float(x.dtype):
-        raise IRError(with_hint(f"`**` on {x.dtype}", 'cast first: x.astype("float32")'))
+        raise IRError(f"`**` on {x.dtype}", 'cast first: x.astype("float32")')
     return intrinsic("pow", x, y)
 
 
@@ -156,8 +155,7 @@ def intrinsic(name: str, *args: Any, dtype: str | None = None) -> Expr:
     """name(*args) for a row of INTRINSICS. Math functions of integers are refused. Raises IRError."""
     row = INTRINSICS.get(name)
     if row is None:
-        raise IRError(with_hint(f"there is no function {name!r}",
-                                f"the functions are {', '.join(sorted(INTRINSICS))}"))
+        raise IRError(f"there is no function {name!r}", f"the functions are {', '.join(sorted(INTRINSICS))}")
     if row.arity >= 0 and len(args) != row.arity:
         raise IRError(f"{name} takes {row.arity} argument(s), {len(args)} given")
     exprs = match_all(*args) if row.operands else tuple(convert(a) for a in args)
@@ -165,7 +163,7 @@ def intrinsic(name: str, *args: Any, dtype: str | None = None) -> Expr:
         return exprs[0]                                    # integers and bools are round
     types = ", ".join(e.dtype for e in exprs)
     if row.operands == "float" and not all(dt.is_float(e.dtype) for e in exprs):
-        raise IRError(with_hint(f"{name} of {types}", f'cast first: {name}(x.astype("float32"))'))
+        raise IRError(f"{name} of {types}", f'cast first: {name}(x.astype("float32"))')
     if row.operands == "integer" and not all(dt.is_integer(e.dtype) for e in exprs):
         raise IRError(f"{name} needs an integer, got {types}")
     return Call(name, exprs, dtype or result_type(name, exprs))
@@ -184,7 +182,7 @@ def if_then_else(condition: Any, a: Any, b: Any) -> Expr:
     """a where condition holds, else b; only the chosen one is evaluated."""
     c = convert(condition)
     if not dt.is_bool(c.dtype):
-        raise IRError(with_hint(f"if_then_else: the condition is {c.dtype}", "compare first: x != 0"))
+        raise IRError(f"if_then_else: the condition is {c.dtype}", "compare first: x != 0")
     x, y = match_types(a, b)
     if isinstance(c, IntImm):
         return x if c.value else y
@@ -195,7 +193,7 @@ def select(condition: Any, a: Any, b: Any) -> Expr:
     """a where condition holds, else b; both may be evaluated."""
     c = convert(condition)
     if not dt.is_bool(c.dtype):
-        raise IRError(with_hint(f"select: the condition is {c.dtype}", "compare first: x != 0"))
+        raise IRError(f"select: the condition is {c.dtype}", "compare first: x != 0")
     x, y = match_types(a, b)
     return Select(c, x, y)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.support.errors import IRError, described, with_hint
+from tilewright.support.errors import IRError, described
 from tilewright.tir import dtype as dt
 from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Call, Expr, StringImm
@@ -19,7 +19,7 @@ def assertion(condition: Any, message: Any = "") -> Evaluate:
     """The statement that condition holds; message is a text. Raises IRError for anything else."""
     c = convert(condition)
     if not dt.is_bool(c.dtype) or dt.lanes_of(c.dtype) > 1:
-        raise IRError(with_hint(f"the condition of an assertion is {c.dtype}, not a bool", "compare: x != 0"))
+        raise IRError(f"the condition of an assertion is {c.dtype}, not a bool", "compare: x != 0")
     text = message.value if isinstance(message, StringImm) else message
     if not isinstance(text, str):
         raise IRError(f"the message of an assertion is a text, not {described(message)}")

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.support.errors import IRError, described, with_hint
+from tilewright.support.errors import IRError, described
 from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.conversion import cast, convert
+from tilewright.tir.conversion import cast, convert, is_const
 from tilewright.tir.expr import Call, Expr, IntImm, Ramp, StringImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.structure import Effect, Node, structure
@@ -53,12 +53,12 @@ class Buffer(Node):
         return load(self, indices if isinstance(indices, tuple) else (indices,))
 
     def __setitem__(self, indices: Any, value: Any) -> None:
-        raise IRError(with_hint(f"an element of {self.name} is stored by Python, and not in a script",
-                                "a helper function gives a value; statements go under @T.macro. In "
-                                "te.extern, ib.buffer_ptr(B)[i] = value stores"))
+        raise IRError(f"an element of {self.name} is stored by Python, and not in a script",
+                      "a helper function gives a value; statements go under @T.macro. In te.extern, "
+                      "ib.buffer_ptr(B)[i] = value stores")
 
     def __iter__(self) -> Iterator[Any]:
-        raise IRError(with_hint(f"{self.name} is not a sequence", f"read an element: {self.name}[i]"))
+        raise IRError(f"{self.name} is not a sequence", f"read an element: {self.name}[i]")
 
     def vload(self, begin: Any, dtype: str | None = None) -> Load:
         """The vector of dtype that starts at `begin` along the last axis."""
@@ -117,6 +117,11 @@ class BufferRegion(Node):
     region: tuple[Range, ...]
 
 
+def whole_region(buffer: Buffer) -> BufferRegion:
+    """All elements of buffer."""
+    return BufferRegion(buffer, tuple(Range(IntImm(0, d.dtype), d) for d in buffer.shape))
+
+
 @structure(defines=("buffer",), sizes=("strides", "elem_offset"))
 @dataclass(slots=True, eq=False, repr=False)
 class MatchBuffer(Node):
@@ -144,10 +149,10 @@ def decl_buffer(
         for k, e in enumerate(sizes):
             if e.dtype not in SIZES:
                 place = what if what == "offset" else f"{what} {k}"
-                raise IRError(with_hint(f"buffer {name}: {place} is {e}, {NO_SIZE.format(e.dtype)}", HOW_TO_SIZE))
+                raise IRError(f"buffer {name}: {place} is {e}, {NO_SIZE.format(e.dtype)}", HOW_TO_SIZE)
     scope = scope or "global"
     if not is_scope(scope):
-        raise IRError(with_hint(f"buffer {name}: {described(scope)} is not a storage scope", KINDS_OF_SCOPES))
+        raise IRError(f"buffer {name}: {described(scope)} is not a storage scope", KINDS_OF_SCOPES)
     return Buffer(name, extents, dt.canonical(dtype), steps, offset, scope, data_alignment, offset_factor)
 
 
@@ -206,7 +211,7 @@ def as_index(e: Expr) -> Expr:
 def no_text(name: str, index: Expr) -> Expr:
     """index. Raises IRError where it is a string."""
     if isinstance(index, StringImm):
-        raise IRError(with_hint(f"{name}: an index is an integer, not the string {index.value!r}", f"{name}[i]"))
+        raise IRError(f"{name}: an index is an integer, not the string {index.value!r}", f"{name}[i]")
     return index
 
 
@@ -230,8 +235,8 @@ def pointer(buffer: Buffer) -> Expr:
 def _pointer_into(buffer: Buffer, offset: Expr, extent: Any) -> Expr:
     """The address of the element that is `offset` elements behind the first, as that of a vector of `extent`."""
     if buffer.strides:
-        raise IRError(with_hint(f"{buffer.name}.access_ptr: the memory has strides; an offset counts none",
-                                "match the part as a buffer"))
+        raise IRError(f"{buffer.name}.access_ptr: the memory has strides; an offset counts none",
+                      "match the part as a buffer")
     if not dt.is_integer(offset.dtype):
         raise IRError(f"{buffer.name}.access_ptr: offset {offset} is {offset.dtype}, not an integer")
     at = tuple(binary("floormod", binary("floordiv", offset, step), d) if k else binary("floordiv", offset, step)
@@ -269,37 +274,30 @@ def lane_room(buffer: Buffer, outer: Sequence[Expr]) -> Expr:
     Those of the row and, as long as no stride leaves a gap, of the rows behind it.
     """
     count = size = buffer.shape[-1]
-    if buffer.strides and not _equals(buffer.strides[-1], 1):
+    if buffer.strides and not is_const(buffer.strides[-1], 1):
         return count
     strides = buffer.strides or (None,) * len(buffer.shape)
     for i, extent, stride in reversed(list(zip(outer, buffer.shape, strides, strict=False))):
-        if stride is not None and not (isinstance(size, IntImm) and _equals(stride, size.value)):
+        if stride is not None and not (isinstance(size, IntImm) and is_const(stride, size.value)):
             break
         count = binary("add", count, binary("mul", binary("sub", binary("sub", extent, 1), i), size))
         size = binary("mul", size, extent)
     return count
 
 
-def _equals(e: Expr, value: int) -> bool:
-    return isinstance(e, IntImm) and e.value == value
-
-
 def numel(buffer: Buffer) -> Expr:
     """Number of elements of the buffer's shape."""
-    total: Expr = IntImm(1)
-    for d in buffer.shape:
-        total = binary("mul", total, d)
-    return total
+    count: Expr = IntImm(1)
+    for extent in buffer.shape:
+        count = binary("mul", count, extent)
+    return count
 
 
 def reach(buffer: Buffer) -> Expr:
     """Elements from the pointer to the end of the buffer."""
-    if not buffer.strides:
-        total = numel(buffer)
-    elif any(isinstance(d, IntImm) and d.value == 0 for d in buffer.shape):
-        total = IntImm(0)
-    else:
-        total = IntImm(1)
+    end: Expr = numel(buffer)
+    if buffer.strides and not is_const(end, 0):
+        end = IntImm(1)
         for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
-            total = binary("add", total, binary("mul", binary("sub", extent, 1), stride))
-    return total if buffer.elem_offset is None else binary("add", total, buffer.elem_offset)
+            end = binary("add", end, binary("mul", binary("sub", extent, 1), stride))
+    return end if buffer.elem_offset is None else binary("add", end, buffer.elem_offset)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.support.errors import IRError, described, with_hint
+from tilewright.support.errors import IRError, described
 from tilewright.support.registry import register_hook
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Broadcast, Cast, Expr, FloatImm, IntImm, StringImm
@@ -31,8 +31,7 @@ def convert(x: Any, dtype: str | None = None) -> Expr:
         return StringImm(x)
     if isinstance(x, _VALUES):
         return const(x, dtype)
-    raise IRError(with_hint(f"{described(x)} is not an expression",
-                            "expected a number, a Var, an axis or an indexed tensor"))
+    raise IRError(f"{described(x)} is not an expression", "expected a number, a Var, an axis or an indexed tensor")
 
 
 def const(value: Any, dtype: str | None = None) -> Expr:
@@ -54,8 +53,8 @@ def const(value: Any, dtype: str | None = None) -> Expr:
         return FloatImm(_float(value, element), element)
     if isinstance(value, _FLOATS):
         if not float(value).is_integer():
-            raise IRError(with_hint(f"the constant {value} is not an integer, and {element} holds nothing else",
-                                    'where it stands beside an operand, cast that first: x.astype("float32")'))
+            raise IRError(f"the constant {value} is not an integer, and {element} holds nothing else",
+                          'where it stands beside an operand, cast that first: x.astype("float32")')
         value = int(value)
     low, high = dt.integer_range(element)
     if not low <= int(value) <= high:
@@ -86,8 +85,8 @@ def _float(value: Any, dtype: str) -> float:
         return x
     if not math.isfinite(dt.nearest(x, dtype)) and (math.isfinite(x) or isinstance(value, int)):
         small, largest = dt.SMALL_FLOATS.get(dtype), dt.largest(dtype)
-        raise IRError(with_hint(f"the constant {described(value)} does not fit {dtype} ({-largest:g} to {largest:g})",
-                                'an infinity is written float("inf")' if not small or small.infinity else ""))
+        raise IRError(f"the constant {described(value)} does not fit {dtype} ({-largest:g} to {largest:g})",
+                      'an infinity is written float("inf")' if not small or small.infinity else "")
     return x
 
 
@@ -123,8 +122,8 @@ def _check_cast(source: str, target: str) -> None:
         raise IRError(f"a cast of {source} to {target}: a pointer is no number")
     lanes = dt.lanes_of(source)
     if lanes not in (1, dt.lanes_of(target)):
-        raise IRError(with_hint(f"a cast of {source} to {target}: a vector keeps its lanes",
-                                f'x.astype("{dt.with_lanes(dt.element_of(target), lanes)}")'))
+        raise IRError(f"a cast of {source} to {target}: a vector keeps its lanes",
+                      f'x.astype("{dt.with_lanes(dt.element_of(target), lanes)}")')
 
 
 def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
@@ -184,23 +183,22 @@ def _adapt(value: Any, dtype: str) -> Expr:
     if type(value) is int and dtype in ("int32", "int64") and -0x80000000 <= value < 0x80000000:
         return IntImm(value, dtype)
     if isinstance(value, _FLOATS) and not dt.is_float(dtype):
-        raise IRError(with_hint(f"the float {value} is combined with an operand of type {dtype}",
-                                'cast the operand first: x.astype("float32")'))
+        raise IRError(f"the float {value} is combined with an operand of type {dtype}",
+                      'cast the operand first: x.astype("float32")')
     if dt.is_bool(dtype) and not isinstance(value, (bool, np.bool_)):
-        raise IRError(with_hint(f"the number {value} is combined with a bool",
-                                'cast the bool first: x.astype("int32")'))
+        raise IRError(f"the number {value} is combined with a bool", 'cast the bool first: x.astype("int32")')
     return const(value, dtype)
 
 
 def min_value(dtype: str) -> Expr:
     """The smallest value of dtype; -inf for floats that have one (the identity of max)."""
-    dtype = dt.canonical(dtype)
-    limits = dt.float_limits if dt.is_float(dtype) else dt.integer_range
-    return const(limits(dtype)[0], dtype)
+    return _limit(dt.canonical(dtype), 0)
 
 
 def max_value(dtype: str) -> Expr:
     """The largest value of dtype; inf for floats that have one (the identity of min)."""
-    dtype = dt.canonical(dtype)
-    limits = dt.float_limits if dt.is_float(dtype) else dt.integer_range
-    return const(limits(dtype)[1], dtype)
+    return _limit(dt.canonical(dtype), 1)
+
+
+def _limit(dtype: str, end: int) -> Expr:
+    return const((dt.float_limits if dt.is_float(dtype) else dt.integer_range)(dtype)[end], dtype)

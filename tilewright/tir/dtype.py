@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from tilewright.runtime.dtypes import extent_limit as extent_limit
-from tilewright.support.errors import ArgumentError, IRError, described, with_hint
+from tilewright.support.errors import ArgumentError, IRError, described
 
 _BITS = {
     "bool": 1, "handle": 64,
@@ -75,9 +75,9 @@ def parse(dtype: str) -> tuple[str, int]:
     element = _ALIASES.get(element, element)
     is_count = count.isascii() and count.isdigit() and 0 < int(count[:10]) <= MAX_LANES
     if element not in _BITS or (_ and not is_count):
-        raise IRError(with_hint(f"{dtype!r} is not a dtype", _PACKED if element in ("int4", "uint4") else
-                                f"a vector has 1 to {MAX_LANES} lanes" if element in _BITS else
-                                f"the element types are {', '.join(_BITS)}"))
+        raise IRError(f"{dtype!r} is not a dtype", _PACKED if element in ("int4", "uint4") else
+                      f"a vector has 1 to {MAX_LANES} lanes" if element in _BITS else
+                      f"the element types are {', '.join(_BITS)}")
     return element, int(count or 1)
 
 
@@ -206,5 +206,5 @@ def promote(a: str, b: str) -> str:
     same_kind = any(kind(x) and kind(y) for kind in (is_float, is_signed, is_unsigned))
     if same_kind and _BITS[x] != _BITS[y]:
         return with_lanes(x if _BITS[x] > _BITS[y] else y, lanes)
-    raise IRError(with_hint(f"operands are {a} and {b}, which do not promote to a common type",
-                            f'cast one of them, e.g. x.astype("{x}")'))
+    raise IRError(f"operands are {a} and {b}, which do not promote to a common type",
+                  f'cast one of them, e.g. x.astype("{x}")')

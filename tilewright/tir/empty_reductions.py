@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from tilewright.support.names import NameSupply
 from tilewright.tir.accesses import uses_below
 from tilewright.tir.arithmetic import all_of, any_of, binary, conjuncts
-from tilewright.tir.buffer import Buffer, BufferRegion
+from tilewright.tir.buffer import Buffer, whole_region
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import IntImm, Var
-from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
+from tilewright.tir.iter_var import COMM_REDUCE, IterVar
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import (
     SERIAL,
@@ -161,7 +161,7 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], aro
                           binary("lt", value, binary("add", iv.dom.min, iv.dom.extent))]
     assert block.init is not None
     read = dict.fromkeys(use.buffer for use in uses_below(block.init) if use.buffer is not None and use.reads)
-    whole = tuple(BufferRegion(b, tuple(Range(IntImm(0, d.dtype), d) for d in b.shape)) for b in read)
+    whole = tuple(map(whole_region, read))
     name, writes = names.fresh(f"{block.name}_empty"), tuple(substitute(w, table) for w in block.writes)
     started = Block(name, tuple(iters), whole, writes, substitute(fresh_copy(block.init, names.fresh), table))
     nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for v in values), substitute(all_of(*predicate), fresh),

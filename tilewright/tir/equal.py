@@ -5,7 +5,6 @@ loop variables, block axes, let variables, buffers) is numbered in order of defi
 define stands for itself, or is numbered by first use when free variables are mapped. Block names are labels
 and do not count.
 """
-
 from __future__ import annotations
 
 import hashlib
@@ -26,9 +25,7 @@ def structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> bool:
 
 
 def structural_hash(a: Any, map_free_vars: bool = False) -> int:
-    """A 64-bit hash that structurally equal nodes share; for closed functions it is the same in every
-    process.
-    """
+    """A 64-bit hash that structurally equal nodes share; for closed functions it is the same in every process."""
     digest = hashlib.blake2b(digest_size=8)
     for token in _Tokens(map_free_vars).of(a):
         digest.update(f"{token!r};".encode())
@@ -42,15 +39,11 @@ def assert_structural_equal(a: Any, b: Any, map_free_vars: bool = False) -> None
     if x == y:
         return
     at = next((k for k, (p, q) in enumerate(zip(x, y, strict=False)) if p != q), min(len(x), len(y)))
-    texts = [
-        show(node, tokens.statement_at(at)) if isinstance(node, Node) else repr(node)
-        for node, tokens in ((a, left), (b, right))
-    ]
+    texts = [show(node, tokens.statement_at(at)) if isinstance(node, Node) else repr(node)
+             for node, tokens in ((a, left), (b, right))]
     first, second = (str(t[at]) if at < len(t) else "nothing" for t in (x, y))
-    raise StructuralError(
-        f"the two are not structurally equal: {first} against {second}\n\n{texts[0]}\n\n"
-        f"-- against --\n\n{texts[1]}"
-    )
+    raise StructuralError(f"the two are not structurally equal: {first} against {second}\n\n{texts[0]}\n\n"
+                          f"-- against --\n\n{texts[1]}")
 
 
 class _Tokens:
@@ -143,9 +136,7 @@ class _Tokens:
             self.out.append(("free", id(v)))
 
     def buffer(self, b: Buffer, defines: bool = False) -> None:
-        """A buffer is written out where it is defined, or at first use when it shares memory with a known
-        one.
-        """
+        """A buffer is written out where it is defined, or at first use when it shares memory with a known one."""
         known = self.number.get(id(b))
         if known is not None:
             self.out.append(("buffer", known))

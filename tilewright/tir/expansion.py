@@ -29,8 +29,9 @@ def expanded(e: Call) -> Expr:
     assert expansion is not None, f"{e.op} has no expansion"
     element, lanes = dt.parse(e.args[0].dtype)
     working = dt.with_lanes("float32" if element in dt.SMALL_FLOATS else element, lanes)
-    variables = [Var(f"{e.op}_{k}", working) for k in range(len(e.args))]
+    variables = [a if isinstance(a, Var) and a.dtype == working else Var(f"{e.op}_{k}", working)
+                 for k, a in enumerate(e.args)]
     out = cast(e.type, convert(expansion(FUNCTIONS, *variables)))
     for var, arg in reversed(list(zip(variables, e.args, strict=True))):
-        out = Let(var, cast(working, arg), out)
+        out = out if var is arg else Let(var, cast(working, arg), out)
     return out

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.support.errors import IRError, with_hint
+from tilewright.support.errors import IRError
 from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
 from tilewright.tir import foreign
@@ -72,11 +72,10 @@ class ExprOps:
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
-        raise IRError(with_hint(
-            "an expression has no truth value while the program is being written (`and`, `or`, `not`, `if`, "
-            "`a < b < c` ask for one)",
-            "combine conditions with te.all(a, b), te.any(a, b) or `&`, `|`; choose with "
-            "te.if_then_else(cond, a, b)"))
+        raise IRError("an expression has no truth value while the program is being written (`and`, `or`, `not`, `if`, "
+                      "`a < b < c` ask for one)",
+                      "combine conditions with te.all(a, b), te.any(a, b) or `&`, `|`; choose with "
+                      "te.if_then_else(cond, a, b)")
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """`np.float32(2) * x` is x's affair; `np.exp(x)` is refused with te's function."""
@@ -185,7 +184,7 @@ class Binary(Expr):
         if not self.type:
             row, a, b = BINARY[self.op], self.a.dtype, self.b.dtype
             if a != b:
-                raise IRError(with_hint(f"`{row.symbol}`: operands are {a} and {b}", "insert a cast"))
+                raise IRError(f"`{row.symbol}`: operands are {a} and {b}", "insert a cast")
             self.type = dt.with_lanes("bool", dt.lanes_of(a)) if row.compares else a
 
     @property

@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tilewright.support.errors import IRError, with_hint
+from tilewright.support.errors import IRError
 
 # NumPy's functions that are operators: what the first operand is asked for, what the second one
 _OPERATORS = {
@@ -52,8 +52,7 @@ def ufunc(expression: type, function: Any, method: str, inputs: tuple[Any, ...],
     else:
         hint = instead(name) or "the functions of expressions are in te"
     called = f"np.{name}" if method == "__call__" else f"np.{name}.{method}"
-    raise IRError(with_hint(f"{called} computes now, and the value of an expression is known only when the kernel "
-                            "runs", hint))
+    raise IRError(f"{called} computes now, and the value of an expression is known only when the kernel runs", hint)
 
 
 def instead(name: str) -> str:
@@ -63,4 +62,4 @@ def instead(name: str) -> str:
 
 def number(how: str, hint: str) -> NoReturn:
     """Refuse to be a Python number."""
-    raise IRError(with_hint(f"{how} of an expression: its value is known only when the kernel runs", hint))
+    raise IRError(f"{how} of an expression: its value is known only when the kernel runs", hint)

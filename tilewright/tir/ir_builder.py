@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tilewright.support.errors import IRError, described, with_hint
+from tilewright.support.errors import IRError, described
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, intrinsic
-from tilewright.tir.buffer import Buffer, Load, as_index, decl_buffer, load
+from tilewright.tir.buffer import Buffer, as_index, decl_buffer, load, pointer
 from tilewright.tir.conversion import cast, convert
-from tilewright.tir.expr import Broadcast, Call, Expr, IntImm, Var
+from tilewright.tir.expr import Broadcast, Expr, IntImm, Var
 from tilewright.tir.iter_var import IterVar
 from tilewright.tir.stmt import (
     PARALLEL,
@@ -67,14 +67,13 @@ class BufferVar:
 
     def __tilewright_expr__(self) -> Expr:
         """As an argument of a call: access_ptr(its first element, its extents...)."""
-        zeros = tuple(IntImm(0, d.dtype) for d in self.buffer.shape)
-        return Call("access_ptr", (Load(self.buffer, zeros), *self.buffer.shape), "handle")
+        return pointer(self.buffer)
 
     def _value(self, value: Any, lanes: int) -> Expr:
         e = cast(self.buffer.dtype, value) if isinstance(value, (int, float)) else convert(value)
         if dt.element_of(e.dtype) != self.buffer.dtype:
-            raise IRError(with_hint(f"ir_builder: a {e.dtype} value is stored to {self.buffer.name}, which holds "
-                                    f"{self.buffer.dtype}", f'convert it: x.astype("{self.buffer.dtype}")'))
+            raise IRError(f"ir_builder: a {e.dtype} value is stored to {self.buffer.name}, which holds "
+                          f"{self.buffer.dtype}", f'convert it: x.astype("{self.buffer.dtype}")')
         return Broadcast(e, lanes) if lanes > 1 and dt.lanes_of(e.dtype) == 1 else e
 
     def _indices(self, index: Any) -> tuple[Expr, ...]:
@@ -130,8 +129,7 @@ class IRBuilder:
         """`with ib.for_range(begin, end) as i:` a loop; kind (for_type before TVM 0.8) is one of KINDS."""
         kind = kind if for_type is None else for_type
         if not isinstance(kind, str) or kind not in KINDS:
-            raise IRError(with_hint(f"ir_builder: {described(kind)} is not a kind of loop",
-                                    f"one of {', '.join(KINDS)}"))
+            raise IRError(f"ir_builder: {described(kind)} is not a kind of loop", f"one of {', '.join(KINDS)}")
         low, high = convert(begin), convert(end)
         wide = dtype or ("int64" if "int64" in (low.dtype, high.dtype) else "int32")
         low, high = cast(wide, low), cast(wide, high)
@@ -163,8 +161,8 @@ class IRBuilder:
         """The other branch of the if_scope just before. Raises IRError where there is none."""
         before = self._scopes[-1][-1] if self._scopes[-1] else None
         if not isinstance(before, IfThenElse) or before.else_case is not None:
-            raise IRError(with_hint("ir_builder: else_scope does not follow an if_scope",
-                                    "write `with ib.if_scope(c): ...` and then `with ib.else_scope(): ...`"))
+            raise IRError("ir_builder: else_scope does not follow an if_scope",
+                          "write `with ib.if_scope(c): ...` and then `with ib.else_scope(): ...`")
         with self.collected() as body:
             yield
         self._scopes[-1][-1] = before.replace(else_case=_closed(body))
@@ -196,8 +194,8 @@ class IRBuilder:
         Raises IRError for any other attribute.
         """
         if attr_key != "thread_extent" or not isinstance(node, IterVar) or not node.thread_tag:
-            raise IRError(with_hint(f"ir_builder: scope_attr({described(node)}, {attr_key!r}) has no meaning here",
-                                    'ib.scope_attr(te.thread_axis("threadIdx.x"), "thread_extent", n)'))
+            raise IRError(f"ir_builder: scope_attr({described(node)}, {attr_key!r}) has no meaning here",
+                          'ib.scope_attr(te.thread_axis("threadIdx.x"), "thread_extent", n)')
         extent, var, tag = convert(value), node.var, node.thread_tag
         self.emit(lambda rest: For(var, IntImm(0, var.dtype), cast(var.dtype, extent), THREAD_BINDING, rest, tag))
 
@@ -223,8 +221,8 @@ class IRBuilder:
     def buffer_ptr(self, buffer: Buffer, shape: Any = None) -> BufferVar:
         """The buffer for reading and writing. Raises IRError unless it is one."""
         if not isinstance(buffer, Buffer):
-            raise IRError(with_hint(f"ir_builder: buffer_ptr takes a buffer, got {described(buffer)}",
-                                    "the elements of ins and outs in te.extern, or tvm.tir.decl_buffer(...)"))
+            raise IRError(f"ir_builder: buffer_ptr takes a buffer, got {described(buffer)}",
+                          "the elements of ins and outs in te.extern, or tvm.tir.decl_buffer(...)")
         if shape is not None and _count(shape) != _count(buffer.shape):
             raise IRError(f"ir_builder: buffer_ptr({buffer.name}): the shape {tuple(shape)} is another one")
         return BufferVar(self, buffer)

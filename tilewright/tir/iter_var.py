@@ -14,6 +14,8 @@ class Range(Node):
     extent: Expr
 
 
+#: among the new indices of an index map: `lambda i, j: (i, AXIS_SEPARATOR, j)` keeps i and j apart in memory
+AXIS_SEPARATOR = "axis_separator"
 # iter_type numbers are TVM's
 DATA_PARALLEL, THREAD_INDEX, COMM_REDUCE, ORDERED, OPAQUE = 0, 1, 2, 3, 4
 

@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilewright.support.errors import InterpreterError, IRError, described, with_hint
+from tilewright.support.errors import InterpreterError, IRError, described
 from tilewright.tir import dtype as dt
 from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Call, Expr, IntImm, StringImm
@@ -72,7 +72,7 @@ def _call(op: str, dtype: str, name: str | int, args: Sequence[Any]) -> Expr:
         name = _ids[name - 1]
     name = name.value if isinstance(name, StringImm) else name
     if not isinstance(name, str) or not re.fullmatch(r"llvm\.[A-Za-z0-9_.]+", name):
-        raise IRError(with_hint(f"{op}: {described(name)} is no LLVM intrinsic", 'e.g. "llvm.ctpop", or its id'))
+        raise IRError(f"{op}: {described(name)} is no LLVM intrinsic", 'e.g. "llvm.ctpop", or its id')
     exprs = [convert(a) for a in args]
     if exprs and isinstance(exprs[0], IntImm) and exprs[0].dtype == "uint32":
         exprs = exprs[1:]
@@ -92,8 +92,8 @@ def evaluate(name: str, dtype: str, dtypes: Sequence[str], args: Sequence[Any]) 
     """The value of a call in the interpreter: a list of lanes, or a scalar. Raises InterpreterError."""
     row = find(name)
     if row is None or row.evaluate is None:
-        raise InterpreterError(with_hint(f"the interpreter does not know what {name} computes",
-                                         f"it knows {', '.join(sorted(TABLE))}"))
+        raise InterpreterError(f"the interpreter does not know what {name} computes",
+                               f"it knows {', '.join(sorted(TABLE))}")
     arrays = [np.atleast_1d(np.array(a if dt.lanes_of(t) == 1 else list(a), dt.numpy_dtype(t)))
               for a, t in zip(args, dtypes, strict=True)]
     element, lanes = dt.parse(dtype)

@@ -3,9 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from tilewright.support.errors import IRError, described, with_hint
+from tilewright.support.errors import IRError, described
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, maximum, minimum
 from tilewright.tir.conversion import cast, const, convert
@@ -25,18 +23,12 @@ def saturate_cast(dtype: str, value: Any) -> Expr:
         return cast(dtype, e)
     if dt.is_float(source):
         wide = "float64" if "float64" in (source, target) else "float32"
-        return cast(dtype, _clamped(cast(dt.with_lanes(wide, dt.lanes_of(e.dtype)), e), *_finite_range(target)))
+        e = cast(dt.with_lanes(wide, dt.lanes_of(e.dtype)), e)
+        return cast(dtype, _clamped(e, -dt.largest(target), dt.largest(target)))
     if dt.is_float(target):
-        low, high = (int(v) for v in _finite_range(target))
-    else:
-        low, high = dt.integer_range(target)
-    return cast(dtype, _clamped(e, low, high))
-
-
-def _finite_range(dtype: str) -> tuple[float, float]:
-    small = dt.SMALL_FLOATS.get(dtype)
-    largest = float(np.finfo(dtype).max) if small is None else small.largest
-    return -largest, largest
+        high = int(dt.largest(target))
+        return cast(dtype, _clamped(e, -high, high))
+    return cast(dtype, _clamped(e, *dt.integer_range(target)))
 
 
 def _clamped(e: Expr, low: float, high: float) -> Expr:
@@ -63,8 +55,8 @@ def _byte(x: Any) -> Expr:
     """The low 8 bits of an integer, lane by lane."""
     e = convert(x)
     if not dt.is_integer(e.dtype) or dt.is_bool(e.dtype):
-        raise IRError(with_hint(f"pack_int4: {e} is {e.dtype}, not an integer",
-                                'round it first: te.saturate_cast("int8", te.round(x))'))
+        raise IRError(f"pack_int4: {e} is {e.dtype}, not an integer",
+                      'round it first: te.saturate_cast("int8", te.round(x))')
     return cast(dt.with_lanes("uint8", dt.lanes_of(e.dtype)), e)
 
 
@@ -83,7 +75,7 @@ def unpack_int4(packed: Any, *indices: Any, signed: bool = True) -> Expr:
     at = (*outer, last // 2)
     byte = convert(packed[at])
     if dt.element_of(byte.dtype) not in ("uint8", "int8"):
-        raise IRError(with_hint(f"unpack_int4: the elements are {byte.dtype}", "two 4-bit integers lie in a uint8"))
+        raise IRError(f"unpack_int4: the elements are {byte.dtype}", "two 4-bit integers lie in a uint8")
     if dt.element_of(byte.dtype) == "int8":
         byte = cast(dt.with_lanes("uint8", dt.lanes_of(byte.dtype)), byte)
     shift = cast(dt.with_lanes("uint8", dt.lanes_of(last.dtype)), last % 2 * 4)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from tilewright.tir import dtype as dt
-from tilewright.tir.gpu_instructions import GPU_INSTRUCTIONS
 
 
 @dataclass(frozen=True)
@@ -112,9 +111,9 @@ def _bits(evaluate: Callable[..., Any], *llvm: str, arity: int = 1) -> Intrinsic
     return Intrinsic(arity, "pure", evaluate, operands="integer", llvm=llvm)
 
 
-def _predicate() -> Intrinsic:
+def _predicate(expansion: Callable[..., Any]) -> Intrinsic:
     """A question about a float."""
-    return Intrinsic(1, "pure", operands="float", predicate=True)
+    return Intrinsic(1, "pure", operands="float", predicate=True, expansion=expansion)
 
 
 def _sigmoid(x: float) -> float:
@@ -153,9 +152,26 @@ def _atanh(f: Any, x: Any) -> Any:
     return f.copysign(0.5 * f.log1p(f.select(a < 0.5, 2.0 * a + far * a, far)), x)
 
 
+# Instructions of GPUs that programs name: they parse, print and are scheduled; there is no code for them on a CPU.
+# Those called as T.name(...), and as T.name(dtype, ...).
+_GPU_PLAIN = (
+    "tvm_load_matrix_sync", "tvm_store_matrix_sync", "tvm_fill_fragment", "tvm_mma_sync", "tvm_bmma_sync",
+    "ptx_commit_group", "ptx_wait_group", "ptx_cp_async_barrier", "ptx_init_barrier_thread_count",
+    "ptx_arrive_barrier", "ptx_arrive_barrier_expect_tx", "ptx_wait_barrier", "create_barriers",
+    "simdgroup_load", "simdgroup_store", "simdgroup_multiply_accumulate", "make_filled_simdgroup_matrix",
+)
+GPU_DTYPE_FIRST = (
+    "ptx_mma", "ptx_mma_sp", "ptx_ldmatrix", "ptx_cp_async", "ptx_cp_async_bulk", "mma_store", "mma_fill")
+GPU_INSTRUCTIONS = (*_GPU_PLAIN, *GPU_DTYPE_FIRST)
+
+
 def _unsigned(x: int, dtype: str) -> int:
     """The bits of an element as a number that is not negative."""
     return x & ((1 << dt.bits_of(dtype)) - 1)
+
+
+def _all_bits(f: Any, x: Any) -> Any:
+    return f.bitxor(x, -1 if dt.is_signed(x.dtype) else dt.integer_range(x.dtype)[1])
 
 
 INTRINSICS: dict[str, Intrinsic] = {
@@ -180,21 +196,36 @@ INTRINSICS: dict[str, Intrinsic] = {
     "ldexp": Intrinsic(2, "math", lambda k, x: math.ldexp(x, int(k)), lambda k, x: np.ldexp(x, int(k))),
                                                # (k, x): x * 2**k for an integer k
     "fma": _math(lambda a, b, c: a * b + c, arity=3, llvm="fma"),
-    "isnan": _predicate(), "isinf": _predicate(), "isfinite": _predicate(),
+    "isnan": _predicate(lambda f, x: f.ne(x, x)),
+    "isinf": _predicate(lambda f, x: f.eq(f.abs(x), math.inf)),
+    "isfinite": _predicate(lambda f, x: f.lt(f.abs(x), math.inf)),
     "popcount": _bits(lambda dtype, x: _unsigned(x, dtype).bit_count(), "ctpop"),
     "clz": _bits(lambda dtype, x: dt.bits_of(dtype) - _unsigned(x, dtype).bit_length(), "ctlz", "i1 false"),
     "abs": Intrinsic(1, "pure"),
-    "bitwise_not": Intrinsic(1, "pure", operands="integer"), "reinterpret": Intrinsic(1, "pure"),
+    "bitwise_not": Intrinsic(1, "pure", operands="integer", expansion=_all_bits), "reinterpret": Intrinsic(1, "pure"),
+    "unguarded": Intrinsic(1, "pure"),         # (a division, a shift or a cast of a float to an integer): its operands
+                                               # need no guard: no divisor 0, no shift by the width, nothing cut
     "likely": Intrinsic(1, "pure", predicate=True),   # the condition itself; marks a guard that mostly holds
-    "table": Intrinsic(2, "pure"),             # (StringImm data, index): an element of a constant array, see tir.table
-    "checked_index": Intrinsic(2, "pure"),     # (i, extent): i where 0 <= i < extent, else an index of no element
+    "table": Intrinsic(2, "pure"),             # (StringImm data, index): an element of a table of constants
+    "checked_index": Intrinsic(2, "pure"),     # (i, extent): i, where an access checks that 0 <= i < extent
+    "inside": Intrinsic(4, "pure"),            # (lanes, i, extent, StringImm message): lanes where 0 <= i < extent; the
+                                               # call of the kernel raises where lanes are left out
+    "no_fault": Intrinsic(0, "pure"),          # (): whether nothing was outside so far
+    "some": Intrinsic(1, "pure"),              # (lanes,): whether one of them is true
     "if_then_else": Intrinsic(3, "pure"),          # (condition, a, b): only the branch taken is evaluated
     "call_extern": Intrinsic(-1, "effect"),        # (StringImm symbol, args...): a C function
     "call_function": Intrinsic(-1, "effect"),      # (StringImm name, args...): a function of the module
     "call_packed": Intrinsic(-1, "effect"),        # (StringImm name, args...): a registered packed function
+    "call_parallel": Intrinsic(-1, "effect"),      # (StringImm name, min, extent, args...): name(begin, end, args...)
+                                                   # for ranges that make up all of min, ..., min + extent - 1
+    "call_kernel": Intrinsic(-1, "effect"),        # (StringImm name, (StringImm axis, extent)..., args...):
+                                                   # name(args...) on a device, by so many threads
     "call_llvm_pure_intrin": Intrinsic(-1, "pure"),   # (StringImm name, args...): an intrinsic function of LLVM
     "call_llvm_intrin": Intrinsic(-1, "effect"),
     "access_ptr": Intrinsic(-1, "pure"),
+    "array": Intrinsic(-1, "pure"),                # (values...): the address of a new array of them, 8 bytes each, or
+                                                   # of one value of any dtype
+    "fault": Intrinsic(0, "pure"),                 # (): where the message of an error of the function is left
     "strides": Intrinsic(-1, "pure"),              # (strides...): the last argument of access_ptr to memory that is
                                                    # not compact
     "assume": Intrinsic(1, "effect"),

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.support.errors import InterpreterError, with_hint
+from tilewright.support.errors import InterpreterError
 from tilewright.tir.arithmetic import all_of, binary, intrinsic
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.conversion import cast, is_const
@@ -80,7 +80,7 @@ def share_work(func: PrimFunc) -> PrimFunc:
     for a barrier that not all threads would reach.
     """
     def refuse(message: str, *at: Stmt, hint: str = "") -> None:
-        raise InterpreterError(with_hint(f"{func.name}: {message}", hint))
+        raise InterpreterError(f"{func.name}: {message}", hint)
 
     return func.with_body(Sharing(refuse).visit(func.body)) if _has_threads(func) else func
 

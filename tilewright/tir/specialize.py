@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright.support.errors import IRError, described, with_hint
+from tilewright.support.errors import IRError, described
 from tilewright.support.registry import register_hook
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
@@ -24,14 +24,13 @@ def specialize(func: PrimFunc, values: Mapping[Var, Any]) -> PrimFunc:
     is no parameter, and for a buffer that does not fit.
     """
     if not isinstance(values, Mapping):
-        raise IRError(with_hint(f"{func.name}: specialize takes a dict, not {described(values)}",
-                                "func.specialize({n: 128})"))
+        raise IRError(f"{func.name}: specialize takes a dict, not {described(values)}", "func.specialize({n: 128})")
     table: dict[Var, Expr] = {}
     for param, value in values.items():
         if not any(param is p for p in func.params):
             known = ", ".join(p.name for p in func.params)
-            raise IRError(with_hint(f"{func.name}: specialize takes parameters, not {described(param)}",
-                                    f"func.params are {known}"))
+            raise IRError(f"{func.name}: specialize takes parameters, not {described(param)}",
+                          f"func.params are {known}")
         if param in func.buffer_map:
             _fit_buffer(func.buffer_map[param], value, table)
         elif isinstance(value, Buffer):
@@ -46,8 +45,8 @@ def specialize(func: PrimFunc, values: Mapping[Var, Any]) -> PrimFunc:
 
 def _fit_buffer(old: Buffer, new: Any, table: dict[Var, Expr]) -> None:
     if not isinstance(new, Buffer):
-        raise IRError(with_hint(f"the parameter of {old.name} is specialised by a buffer, not by {described(new)}",
-                                f'tir.decl_buffer((128, 128), "{old.dtype}")'))
+        raise IRError(f"the parameter of {old.name} is specialised by a buffer, not by {described(new)}",
+                      f'tir.decl_buffer((128, 128), "{old.dtype}")')
     if (old.dtype, len(old.shape)) != (new.dtype, len(new.shape)):
         raise IRError(f"{old.name} is {old.dtype} of {len(old.shape)} dimension(s), the buffer given is {new.dtype} of "
                       f"{len(new.shape)}")

@@ -50,8 +50,7 @@ class For(Stmt):
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
-THREAD_TAGS = (*(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx", "vthread") for d in "xyz"),
-               "vthread", "cthread")
+THREAD_TAGS = (*(f"{kind}.{d}" for kind in ("blockIdx", "threadIdx", "vthread") for d in "xyz"), "vthread", "cthread")
 
 
 def is_thread_axis(tag: str) -> bool:
@@ -310,10 +309,8 @@ def seq(stmts: Iterable[Stmt]) -> Stmt:
 NOP = Seq(())
 
 
-def loop(
-    var: Var, extent: Any, body: Stmt, kind: str = SERIAL, thread_tag: str = "", min: Any = 0,
-    **annotations: Any,
-) -> For:
+def loop(var: Var, extent: Any, body: Stmt, kind: str = SERIAL, thread_tag: str = "", min: Any = 0,
+         **annotations: Any) -> For:
     """A For from 0 (or min); integers become constants of the variable's dtype."""
     def imm(x: Any) -> Expr:
         return x if isinstance(x, Expr) else IntImm(int(x), var.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from tilewright.support.errors import ArgumentError, IRError, with_hint
+from tilewright.support.errors import ArgumentError, IRError
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Var
@@ -57,7 +57,7 @@ class TensorIntrin:
         found = TensorIntrin._registry.get(name) if isinstance(name, str) else None
         if found is None and not allow_missing:
             known = ", ".join(sorted(TensorIntrin._registry)) or "none"
-            raise ArgumentError(with_hint(f"no tensor intrinsic {name!r} is registered", f"registered: {known}"))
+            raise ArgumentError(f"no tensor intrinsic {name!r} is registered", f"registered: {known}")
         if found is not None and not isinstance(found, TensorIntrin):
             found = TensorIntrin._registry[name] = found()
         return found
@@ -72,7 +72,7 @@ def _check_name(name: str, override: bool) -> None:
     if not isinstance(name, str) or not name:
         raise ArgumentError(f"the name {name!r} of a tensor intrinsic is not a string with characters")
     if name in TensorIntrin._registry and not override:
-        raise ArgumentError(with_hint(f"a tensor intrinsic {name!r} is registered already", "pass override=True"))
+        raise ArgumentError(f"a tensor intrinsic {name!r} is registered already", "pass override=True")
 
 
 def parameter_buffers(func: PrimFunc) -> tuple[Buffer, ...]:

@@ -6,6 +6,7 @@ asks for, beside a form of the same name that expects the error.
 import pytest
 
 from tilewright.compat import tvm
+from tilewright.script import from_source
 from tilewright.script import tir as T
 
 from . import form
@@ -52,22 +53,16 @@ def below_a_predicate(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float
             B[vi, vj] = A[vi, vj] * T.float32(2)
 
 
-@T.prim_func
-def every_fourth(A: T.Buffer((8, 32), "float32"), B: T.Buffer((8, 32), "float32")):
+def doubled(columns, axis):
+    """B = A * 2 at the columns where the second axis, of this source, is."""
+    return from_source(f'''@T.prim_func
+def doubled(A: T.Buffer((8, {columns}), "float32"), B: T.Buffer((8, {columns}), "float32")):
     for i, j in T.grid(8, 8):
         with T.block("B"):
             vi = T.axis.S(8, i)
-            vj = T.axis.S(32, j * 4)
+            vj = {axis}
             B[vi, vj] = A[vi, vj] * T.float32(2)
-
-
-@T.prim_func
-def scanned(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")):
-    for i, j in T.grid(8, 8):
-        with T.block("B"):
-            vi = T.axis.S(8, i)
-            vj = T.axis.scan(8, j)
-            B[vi, vj] = A[vi, vj] * T.float32(2)
+''')
 
 
 @T.prim_func
@@ -100,12 +95,12 @@ def reorder_below_a_predicate():
 
 @accepted
 def reorder_with_steps():
-    return reordered(every_fourth, 1, 0)
+    return reordered(doubled(32, "T.axis.S(32, j * 4)"), 1, 0)
 
 
 @accepted
 def reorder_of_a_scan():
-    return reordered(scanned, 1, 0)
+    return reordered(doubled(8, "T.axis.scan(8, j)"), 1, 0)
 
 
 @accepted

@@ -6,15 +6,23 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from tilewright.tir import interp
+import tilewright as tw
+from tilewright.codegen.llvm import compile_object
+from tilewright.lowering import Instrument, split
+from tilewright.runtime import Module
+from tilewright.support.errors import CallError
+from tilewright.tir import PrimFunc, interp
 
 TARGETS = ("llvm -opt-level=1", "llvm -opt-level=3", "llvm -opt-level=1 -mcpu=x86-64-v3", "llvm -opt-level=2",
            "llvm -opt-level=1 -mcpu=x86-64-v2")
 BACK_END = "FUZZ_BACK_END"                             # in the environment: a kind of target, else "llvm"
+BESIDE = "FUZZ_BESIDE"                                 # there too: code of LLVM runs beside, not the interpreter
 GUARD = 64                                             # bytes before and after an array that must not change
 BUILD_LIMIT = 5.0                                      # seconds of one core for a build
 
@@ -22,6 +30,11 @@ BUILD_LIMIT = 5.0                                      # seconds of one core for
 def target_of(seed: int) -> str:
     """The target on which the program of a seed is run."""
     return TARGETS[seed % len(TARGETS)].replace("llvm", os.environ.get(BACK_END) or "llvm", 1)
+
+
+def is_beside() -> bool:
+    """Whether results are compared with those of LLVM's code in the place of the interpreter's."""
+    return bool(os.environ.get(BESIDE))
 
 
 class Wrong(Exception):
@@ -35,7 +48,7 @@ class SlowBuild(Exception):
 def timed_build(build: Callable[[], Any], seconds: dict[str, float]) -> Any:
     """What build gives; seconds["build"] is the longest time so far. Raises SlowBuild beyond BUILD_LIMIT."""
     start = time.process_time()
-    module = build()
+    module = beside_llvm(build) if is_beside() else build()
     spent = time.process_time() - start
     seconds["build"] = max(spent, seconds.get("build", 0.0))
     if spent > BUILD_LIMIT:
@@ -51,11 +64,72 @@ class Case:
     accepted: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def interpreted(self) -> bool:
+        """Whether the interpreter runs programs too."""
+        return not is_beside()
+
     def interpret(self, func: Any, args: list[Any]) -> None:
         interp.run(func, *args)
 
     def build(self, build: Callable[[str], Any]) -> Any:
         return timed_build(lambda: build(self.target), self.seconds)
+
+
+class Flat(Instrument):
+    """Keeps the flat form of each function."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, PrimFunc] = {}
+
+    def after(self, p: Any, func: Any, seconds: float) -> None:
+        if isinstance(func, PrimFunc):
+            self.functions[func.name] = func
+
+
+def beside_llvm(build: Callable[[], Any]) -> dict[str, Callable[..., None]]:
+    """The functions of the module that build makes, each run beside LLVM's code for the same flat form."""
+    flat = Flat()
+    with tw.pass_options(instruments=[flat]):
+        module = build()
+    target = tw.target("llvm -opt-level=1")
+    objects = {name: compile_object(split(flat.functions[name], target), target) for name in module.signatures}
+    other = Module.of_objects(objects, target)
+    return {name: partial(run_both, module[name], other[name]) for name in objects}
+
+
+def run_both(f: Callable[..., None], g: Callable[..., None], *args: Any) -> None:
+    """f on the arguments, in place. Raises Wrong where g on copies of them leaves something else, or only one of them
+    raises an error: integers and the kind of each float are equal, numbers nearly. Of several errors of a program the
+    first one is that of an operand that is evaluated first, which is free in C.
+    """
+    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    errors, raised = [], None
+    for function, values in ((f, args), (g, copies)):
+        try:
+            function(*values)
+            errors.append("")
+        except CallError as why:
+            errors.append(str(why).splitlines()[0])
+            raised = raised or why
+    if bool(errors[0]) != bool(errors[1]):
+        raise Wrong(f"the error {errors[0]!r}, by LLVM {errors[1]!r}")
+    if raised is not None:
+        raise raised
+    for k, (a, b) in enumerate(zip(args, copies, strict=True)):
+        if isinstance(a, np.ndarray) and not equal_values(a, b):
+            at = np.argwhere(~((a == b) | (a != a) & (b != b)))[0].tolist()
+            raise Wrong(f"element {at} of argument {k} is {a[tuple(at)]}, by LLVM {b[tuple(at)]}")
+
+
+def equal_values(a: np.ndarray, b: np.ndarray) -> bool:
+    """Equal integers; floats that differ by some roundings."""
+    if a.dtype.kind in "iub":
+        return np.array_equal(a, b)
+    x, y = a.astype("float64"), b.astype("float64")
+    size = np.max(np.abs(y), where=np.isfinite(y), initial=0)
+    epsilon = float(ml_dtypes.finfo(a.dtype).eps)
+    return np.allclose(x, y, rtol=64 * epsilon, atol=64 * epsilon * size, equal_nan=True)
 
 
 def native(case: Case, build: Callable[[str], Any], args: list[Any], name: str = "main") -> None:

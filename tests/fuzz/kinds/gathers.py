@@ -277,8 +277,8 @@ def check(p: Program, case: Case) -> None:
             return                                     # it always is: refused where it is written
         raise
     built = case.build(build)
-    for who, run, error in (("interpreter", lambda args: case.interpret(func, args), InterpreterError),
-                            ("native", lambda args: call_guarded(built["main"], args), CallError)):
+    runs = [("interpreter", lambda args: case.interpret(func, args), InterpreterError)] if case.interpreted else []
+    for who, run, error in (*runs, ("native", lambda args: call_guarded(built["main"], args), CallError)):
         args = [*[a.copy() for a in p.data.values()], *[start_of(p, n) for n in p.outputs]]
         raised = ""
         try:

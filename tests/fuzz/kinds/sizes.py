@@ -236,7 +236,7 @@ def check(p: Program, case: Case) -> None:
             fresh = [known[n].copy() for n in p.inputs] + [np.full(a.shape, 77, "int32") for a in want.values()]  # noqa: B023
             return fresh + [call[v] for v in p.symbols]  # noqa: B023
         runs: list[tuple[str, Callable[[list[Any]], None]]] = [("native", lambda a: call_guarded(built["main"], a))]
-        if number < INTERPRETED:
+        if number < INTERPRETED and case.interpreted:
             runs.append(("interpreter", lambda a: case.interpret(func, a)))
         for who, run in runs:
             a, start = args(), time.process_time()

@@ -4,9 +4,11 @@ from __future__ import annotations
 from tilewright.codegen.back_end import BackEnd
 from tilewright.codegen.c.compile import c_source, compile_functions, compile_text, standalone, version
 from tilewright.codegen.c.project import files
+from tilewright.codegen.registry import register
+from tilewright.lowering.passes import C
+from tilewright.support.target.kinds import KINDS
 
-__all__ = ["BACK_END", "c_source", "compile_functions", "compile_text"]
+__all__ = ["c_source", "compile_functions", "compile_text"]
 
-
-BACK_END = BackEnd("c", version(), threads=False, finished=lambda flat, given: flat, image=compile_functions,
-                   image_of_text=compile_text, standalone=standalone, sources={"c": c_source}, files=files)
+register(BackEnd("c", KINDS["c"], C, version=version, image=compile_functions, sources={"c": c_source},
+                 loader="object", image_of_text=compile_text, standalone=standalone, files=files))

@@ -4,10 +4,10 @@ from __future__ import annotations
 import hashlib
 
 from tilewright.codegen.c import helpers
-from tilewright.codegen.c.conversions import condition, convert, from_memory, round_small, to_memory
+from tilewright.codegen.c.conversions import convert, convert_vector, from_memory, round_small, to_memory
 from tilewright.codegen.c.expressions import choose, index
 from tilewright.codegen.c.formulas import elementary
-from tilewright.codegen.c.memory import address, flat_index
+from tilewright.codegen.c.memory import address
 from tilewright.codegen.c.printer import (
     CALLS,
     EQUALITY,
@@ -21,19 +21,20 @@ from tilewright.codegen.c.printer import (
 )
 from tilewright.codegen.c.types import stored_dtype, value_type
 from tilewright.codegen.c.unit import c_string
-from tilewright.codegen.messages import readable
-from tilewright.codegen.queries import c_function, compute_dtype, loads_or_calls
+from tilewright.codegen.packed_calls import packed_call
+from tilewright.codegen.queries import c_function, compute_dtype, flat_index, loads_or_calls
 from tilewright.formulas import FUNCTIONS
+from tilewright.lowering.messages import readable
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.support.names import identifier
 from tilewright.tir import dtype as dt
 from tilewright.tir.assertion import failure
 from tilewright.tir.buffer import Load
+from tilewright.tir.constant_table import array_of
 from tilewright.tir.conversion import cast
 from tilewright.tir.expansion import expanded
 from tilewright.tir.expr import Call, Expr, StringImm
 from tilewright.tir.ops import INTRINSICS
-from tilewright.tir.table import array_of
 
 # functions of <math.h> that compute the rows, of one operand or two
 _LIBRARY = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint", "nearbyint": "rint",
@@ -78,22 +79,6 @@ def print_abs(p: Printer, e: Call) -> Text:
     return call(name, p.expr(e.args[0]))
 
 
-@prints(CALLS, "isnan", "isinf", "isfinite")
-def print_classify(p: Printer, e: Call) -> Text:
-    source, lanes = e.args[0].dtype, dt.lanes_of(e.args[0].dtype)
-    if not dt.is_float(source):
-        return Text(str(int(e.op == "isfinite")))
-    dtype = compute_dtype(source)
-    if e.op == "isnan":
-        one = p.at(e.args[0], UNARY)
-        text = Text(f"{one} != {one}", EQUALITY)
-    else:
-        infinity = f"__builtin_inf{'' if dt.element_of(dtype) == 'float64' else 'f'}()"
-        sign = "==" if e.op == "isinf" else "<"
-        text = Text(f"{_library(p, 'fabs', dtype, e.args).text} {sign} {infinity}", EQUALITY)
-    return text if lanes == 1 else condition(p, text, dtype)
-
-
 @prints(CALLS, "popcount", "clz")
 def print_bits(p: Printer, e: Call) -> Text:
     dtype = e.args[0].dtype
@@ -124,39 +109,35 @@ def print_likely(p: Printer, e: Call) -> Text:
     return p.text(e.args[0])
 
 
-@prints(CALLS, "checked_index")
-def print_checked_index(p: Printer, e: Call) -> Text:
-    """The index where it is inside, else one so far below 0 that the check of the whole address fails."""
-    dtype = e.dtype
-    type_ = p.unit.type(value_type(dtype))
-    nowhere = "INT32_MIN" if dt.bits_of(dtype) == 32 else "-(INT64_C(1) << 40)"
-    name = f"checked_index_{type_.removesuffix('_t')}"
-    if dt.lanes_of(dtype) == 1:
-        value = f"0 <= i && i < n ? i : {nowhere}"
-    else:
-        value = f"{helpers.select(p.unit, type_)}((0 <= i) & (i < n), i, {helpers.splat(p.unit, type_)}({nowhere}))"
-    p.unit.helper(name, lambda: f"static inline {type_} {name}({type_} i, {type_} n) {{\n    return {value};\n}}")
-    return call(name, *map(p.expr, e.args))
+@prints(CALLS, "inside")
+def print_inside(p: Printer, e: Call) -> Text:
+    """The lanes whose index is inside. The first that is outside leaves a message."""
+    mask, at, extent, text = e.args
+    assert isinstance(text, StringImm)
+    form, lanes = c_string(text.value), dt.lanes_of(e.type)
+    if lanes == 1:
+        return call(helpers.inside(p.unit, p.name), index(p, at).text, index(p, extent).text, form)
+    wide = convert_vector(p, p.text(at), value_type(at.dtype), f"i64x{lanes}").text
+    return call(helpers.lanes_inside(p.unit, p.name, lanes), wide, index(p, extent).text, p.expr(mask), form)
+
+
+@prints(CALLS, "no_fault")
+def print_no_fault(p: Printer, e: Call) -> Text:
+    return Text(f"__atomic_load_n(&{helpers.fault_of(p.unit, p.name)}, __ATOMIC_RELAXED) == NULL", EQUALITY)
+
+
+@prints(CALLS, "some")
+def print_some(p: Printer, e: Call) -> Text:
+    return call(helpers.any_lane(p.unit, dt.lanes_of(e.args[0].dtype)), p.expr(e.args[0]))
 
 
 @prints(CALLS, "if_then_else")
 def print_if_then_else(p: Printer, e: Call) -> Text:
-    """Only the chosen side is evaluated: by C's own choice, or by masked loads where the condition is a vector."""
+    """Only the chosen side is evaluated: C's own choice."""
     test, a, b = e.args
-    lanes = dt.lanes_of(test.dtype)
-    if lanes == 1:
-        return choose(p, test, p.text(a), p.text(b), e.dtype)
-    sides = []
-    for side in (a, b):
-        mask = p.at(test, UNARY) if side is a else f"~{p.at(test, UNARY)}"
-        if p.mask is not None:
-            mask = f"({mask} & {p.mask[1]})"
-        if loads_or_calls(side):
-            with p.masked(lanes, mask):
-                sides.append(p.text(side))
-        else:
-            sides.append(p.text(side))
-    return choose(p, test, sides[0], sides[1], e.dtype)
+    if dt.lanes_of(test.dtype) > 1 and (loads_or_calls(a) or loads_or_calls(b)):
+        raise CodegenError(f"{p.name}: a choice on vectors reads for some lanes only: {e}")
+    return choose(p, test, p.text(a), p.text(b), e.dtype)
 
 
 @prints(CALLS, "reinterpret")
@@ -225,8 +206,6 @@ def print_assert(p: Printer, e: Call) -> Text:
     text = f"{p.name}: {failure(e.args[1], readable(e.args[0]))}"
     with p.block(f"if (!{p.at(e.args[0], UNARY)})"):
         p.line(f"{helpers.record(p.unit)}(&{helpers.fault_of(p.unit, p.name)}, {c_string(text)});")
-        if p.left is not None:
-            p.line(f"__atomic_store_n({p.left}, 1, __ATOMIC_RELAXED);")
         for where in reversed(p.held):
             p.line(f"tw_free({where});")
         p.line("return;")
@@ -246,10 +225,30 @@ def print_access_ptr(p: Printer, e: Call) -> Text:
 
 def _address_of(p: Printer, outer: Call, e: Expr) -> str:
     if isinstance(e, Load) and dt.lanes_of(e.dtype) == 1:
-        return address(p, e.buffer, flat_index(p, e.buffer, e.indices))
+        return address(p, e.buffer, flat_index(p.name, e.buffer, e.indices))
     if e.dtype == "handle" and not isinstance(e, StringImm):
         return p.expr(e)
     raise CodegenError(with_hint(f"{p.name}: {outer.op} takes an element of a buffer, got {e}", "write A[i]"))
+
+
+@prints(CALLS, "call_packed")
+def print_packed(p: Printer, e: Call, used: bool = True) -> Text:
+    return p.text(packed_call(p.name, e, used, p.in_parallel))
+
+
+@prints(CALLS, "array")
+def print_array(p: Printer, e: Call) -> Text:
+    first = e.args[0].dtype
+    if len(e.args) == 1 and first not in ("handle", "int64"):
+        type_ = p.unit.type(value_type(stored_dtype(first)))
+        return Text(f"(({type_}[]){{{to_memory(p, p.text(e.args[0]), first).text}}})", UNARY)
+    words = [f"(int64_t){p.at(a, UNARY)}" if a.dtype == "handle" else p.at(a) for a in e.args]
+    return Text(f"((int64_t[]){{{', '.join(words)}}})", UNARY)
+
+
+@prints(CALLS, "fault")
+def print_fault(p: Printer, e: Call) -> Text:
+    return Text(f"&{helpers.fault_of(p.unit, p.name)}", UNARY)
 
 
 @prints(CALLS, "call_extern")

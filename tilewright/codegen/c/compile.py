@@ -3,17 +3,21 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright.codegen.c.functions import source
+from tilewright.codegen.queries import loads_or_calls
 from tilewright.runtime.export import linker
 from tilewright.support import config
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.support.target import Target
 from tilewright.support.target import target as resolve_target
+from tilewright.tir.expr import Call, Select
+from tilewright.tir.node import walk
 from tilewright.tir.stmt import PrimFunc
 
 # instruction sets that GCC, Clang and LLVM know by one name
@@ -33,20 +37,38 @@ def compile_functions(funcs: Sequence[PrimFunc], target: Target) -> bytes:
     text = c_source(funcs, target)
     if config.get("DUMP"):
         config.dump(f"{funcs[0].name}.c", text)
-    return compile_text(text, target)
+    return compile_text(text, target, flags_for(funcs))
 
 
-def compile_text(text: str, target: Target) -> bytes:
-    """C as an object file. Raises CodegenError where there is no compiler, or where it refuses the text."""
-    command = [*linker(target.triple), *_FLAGS, f"-O{target.opt_level}", *_machine(target)]
+def flags_for(funcs: Sequence[PrimFunc]) -> tuple[str, ...]:
+    """The flags of GCC that the functions need.
+
+    GCC 12 makes wrong vectors of loops that have 3 or 5 guarded loads side by side.
+    """
+    sides = [n.args[1:] if isinstance(n, Call) else (n.a, n.b) for f in funcs for n in walk(f.body)
+             if isinstance(n, Select) or isinstance(n, Call) and n.op == "if_then_else"]
+    return ("-fno-tree-loop-if-convert",) if any(loads_or_calls(e) for both in sides for e in both) else ()
+
+
+def compile_text(text: str, target: Target, flags: Sequence[str] = ()) -> bytes:
+    """C as an object file. Raises CodegenError where there is no compiler, or where it refuses the text.
+
+    GCC 12 crashes over some vectors that it makes of loops; it is asked again for none.
+    """
+    compiler = linker(target.triple)
+    command = [*compiler, *_FLAGS, f"-O{target.opt_level}", *_machine(target),
+               *(flags if _is_gcc(" ".join(compiler)) else ())]
     try:
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
             path, out = Path(folder) / "kernel.c", Path(folder) / "kernel.o"
             path.write_text(text, encoding="utf-8")
-            done = subprocess.run([*command, str(path), "-o", str(out)], capture_output=True, text=True,
-                                  errors="replace")
-            if not done.returncode:
-                return out.read_bytes()
+            for more in ((), ("-fno-tree-vectorize",)):
+                done = subprocess.run([*command, *more, str(path), "-o", str(out)], capture_output=True, text=True,
+                                      errors="replace", env={**os.environ, "LC_ALL": "C"})
+                if not done.returncode:
+                    return out.read_bytes()
+                if "internal compiler error" not in done.stderr:
+                    break
     except OSError as error:
         raise CodegenError(with_hint(f"{command[0]} cannot compile the C code: {error}",
                                      "it needs a folder for temporary files, TMPDIR")) from None

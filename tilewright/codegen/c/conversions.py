@@ -92,12 +92,14 @@ def from_memory(p: Printer, x: Text, dtype: str) -> Text:
     element = dt.element_of(dtype)
     if element == "bool":
         return not_zero(p, x, stored_dtype(dtype))
-    return apply(p, widened(dtype), x.text) if element in SMALL_FLOATS else x
+    return apply(p, widened(dtype), x.text)._replace(stored=x.text) if element in SMALL_FLOATS else x
 
 
 def to_memory(p: Printer, x: Text, dtype: str) -> Text:
-    """What lies in memory for a value of dtype."""
+    """What lies in memory for a value of dtype: of one that comes from there, the same bits, those of a NaN too."""
     element = dt.element_of(dtype)
     if element == "bool":
         return plain(p, x, dtype, stored_dtype(dtype)) if dt.lanes_of(dtype) > 1 else x
-    return apply(p, narrowed(dtype), x.text) if element in SMALL_FLOATS else x
+    if element in SMALL_FLOATS:
+        return Text(x.stored, 0) if x.stored else apply(p, narrowed(dtype), x.text)
+    return x

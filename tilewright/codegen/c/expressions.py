@@ -26,7 +26,7 @@ from tilewright.codegen.c.printer import (
 )
 from tilewright.codegen.c.types import float_literal, integer_literal, value_type
 from tilewright.codegen.c.unit import c_string
-from tilewright.codegen.queries import compute_dtype, depends_on_data
+from tilewright.codegen.queries import compute_dtype
 from tilewright.codegen.ranges import natural, natural_value
 from tilewright.formulas.integers import division, shift
 from tilewright.formulas.remainder import floor_division
@@ -168,8 +168,6 @@ def choose(p: Printer, test: Expr, a: Text, b: Text, dtype: str) -> Text:
 
 @prints(EXPRESSIONS, Let)
 def print_let(p: Printer, e: Let) -> Text:
-    if depends_on_data(e.value, p.dependent):
-        p.dependent.add(e.var)
     value = p.expr(e.value)
     name = p.bind(e.var)
     return Text(f"({{ const {p.unit.type(value_type(e.var.dtype))} {name} = {value}; {p.expr(e.body)}; }})")

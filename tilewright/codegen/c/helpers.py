@@ -7,7 +7,7 @@ from tilewright.codegen.c.unit import Unit
 FAULT_BYTES = 1024            # of a message with values, the end of the text included
 
 
-def _lanes(unit: Unit, kind: str, vector: str, parameters: str, lane: str, extra: str = "") -> str:
+def lanes_of(unit: Unit, kind: str, vector: str, parameters: str, lane: str, extra: str = "") -> str:
     """A function KIND_VECTOR of the parameters whose lane k is `lane`."""
     element, lanes = vector_of(vector) or ("", 0)
     name = f"{kind}_{unit.type(vector)}"
@@ -48,17 +48,17 @@ def store(unit: Unit, vector: str) -> str:
 
 def load_masked(unit: Unit, vector: str) -> str:
     """(p, mask): 0 in the lanes that the mask leaves out, which are not read."""
-    return _lanes(unit, "load_masked", vector, f"const {{e}} *p, {_mask(unit, vector)} mask", "mask[k] ? p[k] : 0")
+    return lanes_of(unit, "load_masked", vector, f"const {{e}} *p, {_mask(unit, vector)} mask", "mask[k] ? p[k] : 0")
 
 
 def load_strided(unit: Unit, vector: str) -> str:
-    return _lanes(unit, "load_strided", vector, "const {e} *p, int64_t stride", "p[k * stride]")
+    return lanes_of(unit, "load_strided", vector, "const {e} *p, int64_t stride", "p[k * stride]")
 
 
 def gather(unit: Unit, vector: str, index: str) -> str:
     """(p, index, mask): 0 in the lanes that the mask leaves out, which are not read."""
     unit.type(index)
-    return _lanes(unit, f"gather_{index}", vector, f"const {{e}} *p, {index} at, {_mask(unit, vector)} mask",
+    return lanes_of(unit, f"gather_{index}", vector, f"const {{e}} *p, {index} at, {_mask(unit, vector)} mask",
                   "mask[k] ? p[at[k]] : 0")
 
 
@@ -88,13 +88,13 @@ def store_strided(unit: Unit, vector: str) -> str:
 
 def reverse(unit: Unit, vector: str) -> str:
     _, lanes = vector_of(vector) or ("", 0)
-    return _lanes(unit, "reverse", vector, "{v} x", f"x[{lanes - 1} - k]")
+    return lanes_of(unit, "reverse", vector, "{v} x", f"x[{lanes - 1} - k]")
 
 
 def lanewise(unit: Unit, name: str, vector: str, count: int) -> str:
     """The scalar function `name` of `count` vectors, lane by lane."""
     parameters = ", ".join(f"{{v}} x{k}" for k in range(count))
-    return _lanes(unit, name, vector, parameters, f"{name}({', '.join(f'x{k}[k]' for k in range(count))})")
+    return lanes_of(unit, name, vector, parameters, f"{name}({', '.join(f'x{k}[k]' for k in range(count))})")
 
 
 def select(unit: Unit, vector: str) -> str:
@@ -152,4 +152,16 @@ static bool {name}(int64_t index, int64_t extent, const char *form) {{
     if (record_fault(&{fault}, {text}))
         snprintf({text}, sizeof {text}, form, (long long)index, (long long)extent);
     return false;
+}}""")
+
+
+def lanes_inside(unit: Unit, function: str, lanes: int) -> str:
+    """(index, extent, mask, form): the lanes of mask whose index is inside."""
+    one = inside(unit, function)
+    name, mask, index = f"{one}_x{lanes}", unit.type(f"i32x{lanes}"), unit.type(f"i64x{lanes}")
+    return unit.helper(name, lambda: f"""\
+static {mask} {name}({index} at, int64_t extent, {mask} mask, const char *form) {{
+    for (int k = 0; k < {lanes}; ++k)
+        if (mask[k] && !{one}(at[k], extent, form)) mask[k] = 0;
+    return mask;
 }}""")

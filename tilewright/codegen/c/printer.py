@@ -16,9 +16,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Text(NamedTuple):
-    """An expression of C and how tightly its outermost operator binds."""
+    """An expression of C and how tightly its outermost operator binds. stored: what lies in memory for a float of 16 or
+    8 bits, where the expression is only that.
+    """
     text: str
     level: int = 20
+    stored: str = ""
 
 
 PRIMARY, UNARY, PRODUCT, SUM, SHIFT, ORDER, EQUALITY, BITAND, BITXOR, BITOR, AND, OR, CHOICE = range(20, 7, -1)
@@ -38,9 +41,8 @@ def prints(table: dict[Any, Any], *keys: Any) -> Callable[[F], F]:
 class Printer:
     """Prints expressions and statements of one flat PrimFunc as one C function.
 
-    `names` holds the C name of each Var, `wide` those that are int64_t whatever their dtype: loop variables. `mask`
-    is (lanes, condition) under which vector loads happen. `held` are the addresses that tw_free gets before the
-    function returns, `left` the name of the pointer by which the body of a parallel loop says that it has left.
+    `names` holds the C name of each Var, `wide` those that are int64_t whatever their dtype: loop variables. `held`
+    are the addresses that tw_free gets before the function returns.
     """
 
     def __init__(self, unit: Unit, function: str) -> None:
@@ -52,15 +54,11 @@ class Printer:
         self.wide: set[Var] = set()
         self.buffers: dict[Var, Buffer] = {}
         self.natural: dict[Var, int] = {}
-        self.dependent: set[Var] = set()
-        self.mask: tuple[int, str] | None = None
         self.held: list[str] = []
-        self.left: str | None = None
         self.result = ""                          # where the value that the function returns goes
         self.restrict = "restrict "               # of pointers to buffers
-        self.parallel_depth = 0
-        self.parallel_count = [0]
         self.stack_bytes = 0
+        self.in_parallel = False                  # it runs on several threads at once
 
     def line(self, text: str) -> None:
         """A line of the function at the present depth."""
@@ -85,13 +83,6 @@ class Printer:
         if wide:
             self.wide.add(var)
         return self.names[var]
-
-    @contextmanager
-    def masked(self, lanes: int, mask: str) -> Iterator[None]:
-        """Vector loads inside happen only in the lanes of mask."""
-        before, self.mask = self.mask, (lanes, mask)
-        yield
-        self.mask = before
 
     def text(self, e: Expr) -> Text:
         """The expression of C for e."""

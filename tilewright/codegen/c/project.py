@@ -3,16 +3,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilewright.codegen.c.compile import flags_for
 from tilewright.codegen.c.functions import define_kernel
 from tilewright.codegen.c.types import memory_type, value_type
 from tilewright.codegen.c.unit import Unit
-from tilewright.codegen.layout import KernelLayout, kernel_layout
+from tilewright.codegen.layout import KernelLayout, layouts
 from tilewright.runtime import c_interface
 from tilewright.runtime.signature import Dim, Signature
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.support.target import Target
 from tilewright.tir import dtype as dt
-from tilewright.tir.results import result_dtype
+from tilewright.tir.expr import Call
+from tilewright.tir.node import walk
+from tilewright.tir.returns import result_dtype
 from tilewright.tir.stmt import PrimFunc
 
 _SUPPORT = """\
@@ -58,7 +61,7 @@ _PSABI = """
 #pragma GCC diagnostic ignored "-Wpsabi"        /* functions that take vectors are private to this file */
 """
 _COMMENT = """\
-/* {name}: made by Tilewright. cc -std=gnu11 -O3 -march=native -fwrapv -fno-math-errno [-fopenmp] -c {file}.c
+/* {name}: made by Tilewright. cc -std=gnu11 -O3 -march=native -fwrapv -fno-math-errno{flags} [-fopenmp] -c {file}.c
    Vectors are types of GCC and Clang; -DTILEWRIGHT_SCALAR makes plain loops of those that were vectorised. */
 """
 
@@ -66,32 +69,38 @@ _COMMENT = """\
 def files(vectors: Sequence[PrimFunc], loops: Sequence[PrimFunc], target: Target) -> dict[str, str]:
     """{name: text} of the functions, flat with vectors, and flat with loops in their place.
 
-    Raises CodegenError for what C has no form for without Tilewright: results, scalars of 16 bits.
+    Raises CodegenError for what C has no form for without Tilewright: results, scalars of 16 bits, packed functions.
     """
-    layouts = [kernel_layout(f) for f in vectors]
-    for func, layout in zip(vectors, layouts):
+    kernels = layouts(vectors)
+    packed = next((n for f in vectors for n in walk(f.body) if isinstance(n, Call) and n.op == "call_packed"), None)
+    if packed is not None:
+        raise CodegenError(with_hint(f"{vectors[0].name} calls the packed function {packed.args[0]}, which files of C "
+                                     "cannot", "call_extern a function of C"))
+    for func, layout in kernels.items():
         small = next((v for v in layout.values if v.dtype in dt.SMALL_FLOATS), None)
         if small is not None or result_dtype(func) is not None:
             what = "a result" if small is None else f"the {small.dtype} {small.name}"
             raise CodegenError(with_hint(f"{func.name} has {what}, which files of C cannot have",
                                          "export_library(...) makes a library"))
-    signatures = {layout.name: layout.signature for layout in layouts}
+    signatures = {layout.name: layout.signature for layout in kernels.values()}
     names = c_interface.c_names(signatures)
-    file = names[layouts[0].name]
+    file = names[next(iter(signatures))]
     fma = target.has_feature("fma")
-    entries = "\n".join(_entry(names[layout.name], layout) for layout in layouts)
-    head = _COMMENT.format(name=", ".join(names.values()), file=file) + f'#include "{file}.h"\n{_PSABI}'
-    kernels = "\n".join([head, "#ifdef TILEWRIGHT_SCALAR", _kernels(loops, fma), "#else", _kernels(vectors, fma),
+    entries = "\n".join(_entry(names[layout.name], layout) for layout in kernels.values())
+    flags = "".join(f" {flag}" for flag in flags_for(loops))
+    head = _COMMENT.format(name=", ".join(names.values()), file=file, flags=flags) + f'#include "{file}.h"\n{_PSABI}'
+    text = "\n".join([head, "#ifdef TILEWRIGHT_SCALAR", _kernels(loops, fma), "#else", _kernels(vectors, fma),
                          "#endif", "", entries])
-    return {f"{file}.h": c_interface.header(signatures, f"{file}.h", "those of OpenMP, or one"), f"{file}.c": kernels,
+    return {f"{file}.h": c_interface.header(signatures, f"{file}.h", "those of OpenMP, or one"), f"{file}.c": text,
             "main.c": _program(file, names, signatures)}
 
 
 def _kernels(funcs: Sequence[PrimFunc], fma: bool) -> str:
     unit = Unit(fma, _OWN)
     unit.declare("tilewright_last_error", _SUPPORT)
-    for func in funcs:
-        define_kernel(unit, func, kernel_layout(func))
+    unit.functions = {f.name: f for f in funcs}
+    for func, layout in layouts(funcs).items():
+        define_kernel(unit, func, layout, "static ")
         if not unit.has_data(f"{func.name}__fault"):
             unit.data(f"{func.name}__fault", f"static const char *{func.name}__fault;")
     return unit.source()

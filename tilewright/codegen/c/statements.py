@@ -3,30 +3,30 @@ from __future__ import annotations
 
 import re
 
-from tilewright.codegen.bodies import constant_bytes, in_frame, may_fault, used_variables
+from tilewright.codegen.bodies import constant_bytes, in_frame
 from tilewright.codegen.c import helpers
+from tilewright.codegen.c.calls import print_packed
 from tilewright.codegen.c.expressions import index
-from tilewright.codegen.c.printer import STATEMENTS, SUM, Printer, prints, within
+from tilewright.codegen.c.printer import CALLS, STATEMENTS, Printer, Text, prints
 from tilewright.codegen.c.types import memory_type, value_type
 from tilewright.codegen.c.unit import c_string
-from tilewright.codegen.messages import extents_text
-from tilewright.codegen.queries import depends_on_data
+from tilewright.codegen.queries import require_serial
 from tilewright.codegen.ranges import greatest, range_of_loop
-from tilewright.support.errors import CodegenError, with_hint
+from tilewright.lowering.messages import extents_text
+from tilewright.lowering.outline import PARALLEL_CALL, captured_by
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, IntImm, Var
 from tilewright.tir.node import walk
+from tilewright.tir.slices import stop_of
 from tilewright.tir.stmt import (
-    PARALLEL,
-    SERIAL,
-    THREAD_BINDING,
     UNROLLED,
     Allocate,
     Evaluate,
     For,
     IfThenElse,
     LetStmt,
+    PrimFunc,
     Seq,
     While,
 )
@@ -41,7 +41,8 @@ def print_seq(p: Printer, s: Seq) -> None:
 @prints(STATEMENTS, Evaluate)
 def print_evaluate(p: Printer, s: Evaluate) -> None:
     if not isinstance(s.value, IntImm):
-        text = p.expr(s.value)
+        e = s.value
+        text = print_packed(p, e, False).text if isinstance(e, Call) and e.op == "call_packed" else p.expr(e)
         if text != "(void)0":
             p.line(f"{text};")
 
@@ -51,8 +52,6 @@ def print_let_stmt(p: Printer, s: LetStmt) -> None:
     bound = greatest(p, s.value, wraps=True) if dt.is_integer(s.var.dtype) else None
     if bound is not None:
         p.natural[s.var] = bound
-    if depends_on_data(s.value, p.dependent):
-        p.dependent.add(s.var)
     value = p.expr(s.value)
     p.line(f"{p.unit.type(value_type(s.var.dtype))} {p.bind(s.var)} = {value};")
     p.stmt(s.body)
@@ -71,35 +70,20 @@ def print_if(p: Printer, s: IfThenElse) -> None:
 
 @prints(STATEMENTS, While)
 def print_while(p: Printer, s: While) -> None:
-    """A loop that ends too once a fault is recorded: what a faulty access gives may never satisfy the condition."""
-    test = p.at(s.condition, 10)
-    if may_fault(s, p.dependent):
-        test += f" && __atomic_load_n(&{helpers.fault_of(p.unit, p.name)}, __ATOMIC_RELAXED) == NULL"
-    with p.block(f"while ({test})"):
+    with p.block(f"while ({p.expr(s.condition)})"):
         p.stmt(s.body)
 
 
 @prints(STATEMENTS, For)
 def print_for(p: Printer, s: For) -> None:
-    if s.kind == THREAD_BINDING:
-        raise CodegenError(with_hint(f"{p.name}: loop {s.loop_var.name} is bound to {s.thread_tag}, which a CPU does "
-                                     "not have", "use parallel instead of bind, or build for a GPU target"))
+    require_serial(p.name, s)
     if isinstance(s.extent, IntImm) and s.extent.value <= 0:
         return
-    if s.kind == PARALLEL and p.parallel_depth == 0 and not (isinstance(s.extent, IntImm) and s.extent.value == 1):
-        _print_parallel(p, s)
-        return
-    first = index(p, s.min)
-    extent = index(p, s.extent)
-    end = extent.text if first.text == "0" else f"{within(first, SUM)} + {within(extent, SUM + 1)}"
+    first, end = index(p, s.min).text, index(p, stop_of(s.min, s.extent)).text
     if any(isinstance(n, (Load, Call)) for e in (s.min, s.extent) for n in walk(e)):       # it is read once
         own = p.fresh("end")
         p.line(f"const int64_t {own} = {end};")
         end = own
-    _print_serial(p, s, first.text, end)
-
-
-def _print_serial(p: Printer, s: For, first: str, end: str) -> None:
     p.natural.update(range_of_loop(p, s))
     name = p.bind(s.loop_var, wide=True)
     if s.kind == UNROLLED and isinstance(s.extent, IntImm) and s.extent.value <= 64:
@@ -108,67 +92,58 @@ def _print_serial(p: Printer, s: For, first: str, end: str) -> None:
         p.stmt(s.body)
 
 
-def _print_parallel(p: Printer, s: For) -> None:
-    """`tw_parallel(body, environment, extent)`, with the values that the body uses in the environment.
-
-    Where the body may fail an assertion, it has the address of a flag too: a part that leaves sets it, and so the
-    function around leaves behind the loop.
-    """
-    captured = [v for v in dict.fromkeys(used_variables(s.body)) if v in p.names]
-    types = [_type_of(p, v) for v in captured]
-    name = f"{p.name}__part{p.parallel_count[0]}"
-    p.parallel_count[0] += 1
-    fails = any(isinstance(n, Call) and n.op == "Assert" for n in walk(s.body))
+@prints(CALLS, PARALLEL_CALL)
+def print_parallel(p: Printer, e: Call) -> Text:
+    """`tw_parallel(part, environment, extent)`, with what the region captures in the environment."""
+    name, low, extent, *_ = e.args
+    region = p.unit.functions[name.value]                                       # type: ignore[attr-defined]
+    captured = captured_by(region)
+    fields = [(f"{_type_of(p, v)}{p.names[v]}", p.names[v]) for v in captured]
+    first = index(p, low).text
+    fields += [("int64_t tw_first", first)] if first != "0" else []
     p.unit.declare("tw_parallel", "void tw_parallel(void (*part)(int64_t begin, int64_t end, void *environment), "
                    "void *environment, int64_t extent);")
-    first = index(p, s.min).text
-    fields = [(t, p.names[v]) for t, v in zip(types, captured)]
-    fields += [("int64_t", "tw_first")] if first != "0" else []
-    fields += [("int32_t *", "tw_left")] if fails else []
-    _define_part(p, s, name, captured, fields)
-    values = [n for _, n in fields]
+    _define_region(p, region, e)
+    _define_part(p, region.name, [f for f, _ in fields], first != "0")
     with p.block(""):
-        if first != "0":
-            p.line(f"int64_t tw_first = {first};")
-        if fails:
-            p.line("int32_t tw_flag = 0, *tw_left = &tw_flag;")
-        p.line(f"struct {name} tw_environment = {{{', '.join(values) or '0'}}};")
-        p.line(f"tw_parallel({name}, &tw_environment, {index(p, s.extent).text});")
-        if fails:
-            with p.block("if (__atomic_load_n(tw_left, __ATOMIC_RELAXED))"):
-                if p.left is not None:
-                    p.line(f"__atomic_store_n({p.left}, 1, __ATOMIC_RELAXED);")
-                for where in reversed(p.held):
-                    p.line(f"tw_free({where});")
-                p.line("return;")
+        values = ", ".join(v for _, v in fields) or "0"
+        p.line(f"struct {region.name} tw_environment = {{{values}}};")
+        p.line(f"tw_parallel({region.name}_part, &tw_environment, {index(p, extent).text});")
+    return Text("(void)0")
 
 
 def _type_of(p: Printer, v: Var) -> str:
+    """The type of a variable, with what stands between it and the name."""
     if v in p.buffers:
         return f"{memory_type(p.buffers[v].dtype)} *{p.restrict}"
-    return "int64_t" if v in p.wide else p.unit.type(value_type(v.dtype))
+    return "int64_t " if v in p.wide else f"{p.unit.type(value_type(v.dtype))} "
 
 
-def _define_part(p: Printer, s: For, name: str, captured: list[Var], fields: list[tuple[str, str]]) -> None:
+def _define_region(p: Printer, region: PrimFunc, call: Call) -> None:
+    """The function of a region, printed with what is known of its arguments."""
     body = Printer(p.unit, p.name)
-    body.parallel_depth, body.parallel_count = p.parallel_depth + 1, p.parallel_count
-    body.natural, body.dependent, body.restrict = dict(p.natural), set(p.dependent), p.restrict
-    lines = []
-    for v, (type_, field) in zip(captured, fields):
-        own = body.bind(v, wide=v in p.wide)
-        if v in p.buffers:
-            body.buffers[v] = p.buffers[v]
-        lines.append((own, f"    {type_}{'' if type_.endswith(' ') else ' '}{own} = tw_part->{field};"))
-    names = [n for _, n in fields]
-    first = "tw_part->tw_first + " if "tw_first" in names else ""
-    body.left = "tw_part->tw_left" if "tw_left" in names else None
-    _print_serial(body, s.replace(kind=SERIAL), f"{first}tw_begin", f"{first}tw_end")
-    text = "\n".join(body.lines)
-    used = [line for own, line in lines if re.search(rf"\b{own}\b", text)]       # extents are asked for in checks alone
-    members = "".join(f"    {t}{'' if t.endswith(' ') else ' '}{n};\n" for t, n in fields) or "    int none;\n"
+    body.natural, body.restrict, body.in_parallel = dict(p.natural), p.restrict, True
+    begin, end, captured = *region.params[:2], captured_by(region)
+    body.buffers = {b.data: b for b in region.buffer_map.values()}
+    if greatest(p, call.args[1]) is not None:
+        stop = greatest(p, stop_of(call.args[1], call.args[2]))
+        most = dt.integer_range(end.dtype)[1] if stop is None else stop
+        body.natural |= {begin: most - 1, end: most}
+    parameters = [f"int64_t {body.bind(v, wide=True)}" for v in (begin, end)]
+    parameters += [f"{_type_of(p, v)}{body.bind(v, wide=v in p.wide, name=p.names[v])}" for v in captured]
+    body.stmt(region.body)
+    p.unit.define(f"static void {region.name}({', '.join(parameters)}) {{\n" + "\n".join(body.lines) + "\n}")
+
+
+def _define_part(p: Printer, name: str, fields: list[str], shifted: bool) -> None:
+    """The function that the pool calls: it hands what the environment has to the region."""
+    members = "".join(f"    {f};\n" for f in fields) or "    int none;\n"
+    names = [re.split(r"[ *]", f)[-1] for f in fields]
+    ends = [f"at->tw_first + {x}" if shifted else x for x in ("begin", "end")]
+    given = ", ".join([*ends, *(f"at->{n}" for n in names if n != "tw_first")])
     p.unit.define(f"struct {name} {{\n{members}}};\n\n"
-                  f"static void {name}(int64_t tw_begin, int64_t tw_end, void *tw_environment) {{\n"
-                  f"    const struct {name} *tw_part = tw_environment;\n" + "\n".join([*used, *body.lines]) + "\n}")
+                  f"static void {name}_part(int64_t begin, int64_t end, void *environment) {{\n"
+                  f"    const struct {name} *at = environment;\n    {name}({given});\n}}")
 
 
 @prints(STATEMENTS, Allocate)

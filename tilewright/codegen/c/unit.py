@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping
 from tilewright.codegen.c.types import vector_of
 from tilewright.runtime.c_interface import LIBRARY, is_reserved
 from tilewright.support.errors import CodegenError, with_hint
+from tilewright.tir.stmt import PrimFunc
 
-_TAKEN = {"memcpy", "snprintf", "times", "record_fault", "last_error", "threads", "NULL", "omp_get_max_threads"}
+_TAKEN = {"memcpy", "snprintf", "times", "record_fault", "last_error", "threads", "NULL", "omp_get_max_threads",
+          "flushed"}
 # helpers, vector types and what begins like the names of the package
 _MADE = re.compile(r"(load|store|splat|ramp|gather|scatter|select|reverse|any|min|max|abs|popcount|clz|checked_index|"
-                   r"slot|at|each|table|c)_|[fiu]\d+x\d+$|tw_|tilewright_|TILEWRIGHT_|\w+_of_\w+_bits$")
+                   r"slot|at|each|table|dot\d|dpbf16ps|interleave|c)_|"
+                   r"[fiu]\d+x\d+$|tw_|tilewright_|TILEWRIGHT_|\w+_of_\w+_bits$")
 _HEADER = """\
 #include <math.h>
 #include <stdbool.h>
@@ -27,6 +30,7 @@ class Unit:
     def __init__(self, fma: bool = False, own: Mapping[str, str] | None = None) -> None:
         """fma: whether the CPU has fused multiply-adds. own: functions of other files that the file defines itself."""
         self.fma, self._own = fma, own or {}
+        self.functions: dict[str, PrimFunc] = {}             # the regions, which calls define
         self._types: dict[str, None] = {}
         self._declarations: dict[str, str] = {}
         self._helpers: dict[str, str] = {}

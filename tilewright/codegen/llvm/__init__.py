@@ -13,11 +13,12 @@ from tilewright.codegen.llvm.compile import (
     standalone_object,
 )
 from tilewright.codegen.llvm.emit import emit_module
-from tilewright.codegen.llvm.imports import with_imports
 from tilewright.codegen.llvm.target import CpuTarget, feature_set, target_machine
+from tilewright.codegen.registry import register
+from tilewright.lowering.passes import CPU
+from tilewright.support.target.kinds import KINDS
 
 __all__ = [
-    "BACK_END",
     "CpuTarget",
     "assembly",
     "compile_object",
@@ -28,9 +29,8 @@ __all__ = [
     "optimized_ir",
     "standalone_object",
     "target_machine",
-    "with_imports",
 ]
 
-BACK_END = BackEnd("llvm", llvmlite.__version__, threads=False, finished=with_imports, image=compile_object,
-                   image_of_text=compile_text, standalone=standalone_object,
-                   sources={"ll": llvm_ir, "s": assembly})
+register(BackEnd("llvm", KINDS["llvm"], CPU, version=lambda: llvmlite.__version__, image=compile_object,
+                 sources={"ll": llvm_ir, "s": assembly}, loader="object", image_of_text=compile_text,
+                 standalone=standalone_object))

@@ -6,7 +6,7 @@ from tilewright.codegen.llvm.formulas import inline
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.small_floats import round_small
 from tilewright.codegen.llvm.types import register_type
-from tilewright.codegen.queries import compute_dtype, depends_on_data, is_pure_index, loads_or_calls
+from tilewright.codegen.queries import compute_dtype, is_pure_index, loads_or_calls
 from tilewright.codegen.ranges import natural_value
 from tilewright.formulas.integers import division, shift
 from tilewright.formulas.remainder import floor_division
@@ -121,8 +121,6 @@ def emit_select(fn: FunctionEmitter, e: Select) -> str:
 
 @emits(EXPRESSIONS, Let)
 def emit_let(fn: FunctionEmitter, e: Let) -> str:
-    if depends_on_data(e.value, fn.dependent):
-        fn.dependent.add(e.var)
     with fn.bound(e.var, fn.expr(e.value)):
         return fn.expr(e.body)
 

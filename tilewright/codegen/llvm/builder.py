@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tilewright.codegen.llvm.types import suffix
+from tilewright.tir.stmt import PrimFunc
 
 CHOSEN = "chosen"              # label of the block after an if_then_else
 LIKELY = '!{!"branch_weights", i32 2000, i32 1}'
@@ -17,6 +18,7 @@ class ModuleBuilder:
     def __init__(self, contract: bool = True, features: frozenset[str] = frozenset()) -> None:
         self.contract = contract
         self.features = features
+        self.functions: dict[str, PrimFunc] = {}          # the regions, which calls define
         self.long = False              # its functions have so much code that LLVM is to make no copies of loops
         self._declarations: dict[str, str] = {}
         self._globals: dict[str, str] = {}

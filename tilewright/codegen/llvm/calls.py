@@ -3,18 +3,20 @@ from __future__ import annotations
 
 from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.casts import convert
-from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, constant_of, emits
-from tilewright.codegen.llvm.faults import leave_unless
+from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter, emits
+from tilewright.codegen.llvm.faults import fault_global, leave_unless
 from tilewright.codegen.llvm.formulas import elementary
 from tilewright.codegen.llvm.index import index
-from tilewright.codegen.llvm.memory import address, flat_index
-from tilewright.codegen.llvm.small_floats import round_small
-from tilewright.codegen.llvm.types import register_type, with_element
-from tilewright.codegen.messages import readable
-from tilewright.codegen.queries import c_function, loads_or_calls
+from tilewright.codegen.llvm.memory import address
+from tilewright.codegen.llvm.small_floats import round_small, to_memory
+from tilewright.codegen.llvm.types import memory_type, register_type, with_element
+from tilewright.codegen.packed_calls import packed_call
+from tilewright.codegen.queries import c_function, flat_index, loads_or_calls
 from tilewright.formulas import FUNCTIONS
+from tilewright.lowering.messages import readable
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import conjuncts
 from tilewright.tir.assertion import failure
 from tilewright.tir.buffer import Load
 from tilewright.tir.conversion import cast
@@ -71,35 +73,6 @@ def emit_abs(fn: FunctionEmitter, e: Call) -> str:
     return fn.call("abs", type_, ((type_, x), ("i1", "false")))
 
 
-@emits(CALLS, "isnan", "isinf", "isfinite")
-def emit_classify(fn: FunctionEmitter, e: Call) -> str:
-    dtype, x = e.args[0].dtype, fn.expr(e.args[0])
-    type_ = register_type(dtype)
-    if not dt.is_float(dtype):
-        return constant_of(e.dtype, int(e.op == "isfinite"))
-    if e.op == "isnan":
-        return fn.value(f"fcmp uno {type_} {x}, {x}")
-    magnitude = fn.call("fabs", type_, ((type_, x),))
-    infinity = constant_of(
-        dt.with_lanes("float64" if "double" in type_ else "float32", dt.lanes_of(dtype)), float("inf")
-    )
-    return fn.value(f"fcmp {'oeq' if e.op == 'isinf' else 'olt'} {type_} {magnitude}, {infinity}")
-
-
-@emits(CALLS, "checked_index")
-def emit_checked_index(fn: FunctionEmitter, e: Call) -> str:
-    """The index where it is inside, else one so far below 0 that the check of the whole address fails."""
-    type_, (i, extent) = register_type(e.dtype), map(fn.expr, e.args)
-    inside = fn.value(f"icmp ult {type_} {i}, {extent}")
-    nowhere = constant_of(e.dtype, -(1 << 31) if dt.bits_of(e.dtype) == 32 else -(1 << 40))
-    return fn.select(inside, register_type(dt.with_lanes("bool", dt.lanes_of(e.dtype))), i, nowhere, type_)
-
-
-@emits(CALLS, "bitwise_not")
-def emit_bitwise_not(fn: FunctionEmitter, e: Call) -> str:
-    return fn.value(f"xor {register_type(e.dtype)} {fn.expr(e.args[0])}, {constant_of(e.dtype, -1)}")
-
-
 @emits(CALLS, "likely")
 def emit_likely(fn: FunctionEmitter, e: Call) -> str:
     outer, fn.in_guard = fn.in_guard, True
@@ -111,15 +84,15 @@ def emit_likely(fn: FunctionEmitter, e: Call) -> str:
 
 @emits(CALLS, "if_then_else")
 def emit_if_then_else(fn: FunctionEmitter, e: Call) -> str:
-    """Only the chosen side is evaluated: a branch, or masked loads where the condition is a vector."""
+    """Only the chosen side is evaluated, by a branch where that matters."""
     condition, a, b = e.args
-    type_ = register_type(e.dtype)
-    test = fn.expr(condition)
-    if dt.lanes_of(condition.dtype) > 1:
-        return _if_vector(fn, test, dt.lanes_of(condition.dtype), a, b, type_)
+    type_, test = register_type(e.dtype), fn.expr(condition)
     if not loads_or_calls(a) and not loads_or_calls(b):
-        return fn.select(test, "i1", fn.expr(a), fn.expr(b), type_)
-    then, otherwise, done = fn.new_label("then"), fn.new_label("else"), fn.new_label(CHOSEN)
+        return fn.select(test, register_type(condition.dtype), fn.expr(a), fn.expr(b), type_)
+    if dt.lanes_of(condition.dtype) > 1:
+        raise CodegenError(f"{fn.name}: a choice on vectors reads for some lanes only: {e}")
+    exists = any(isinstance(c, Call) and c.op == "inside" for c in conjuncts(condition))
+    then, otherwise, done = fn.new_label("then"), fn.new_label("else"), fn.new_label("read" if exists else CHOSEN)
     fn.branch(test, then, otherwise)
     incoming = []
     for label, side in ((then, a), (otherwise, b)):
@@ -130,22 +103,6 @@ def emit_if_then_else(fn: FunctionEmitter, e: Call) -> str:
         fn.jump(done)
     fn.start(done)
     return fn.effect(f"phi {type_} {', '.join(incoming)}")
-
-
-def _if_vector(fn: FunctionEmitter, test: str, lanes: int, a: Expr, b: Expr, type_: str) -> str:
-    mask_type = f"<{lanes} x i1>"
-    around = None if fn.mask is None else fn.mask.split("> ", 1)[1]
-    sides = []
-    for side in (a, b):
-        if not loads_or_calls(side):
-            sides.append(fn.expr(side))
-            continue
-        mask = test if side is a else fn.value(f"xor {mask_type} {test}, splat (i1 true)")
-        if around is not None:
-            mask = fn.value(f"and {mask_type} {mask}, {around}")
-        with fn.masked(f"{mask_type} {mask}"):
-            sides.append(fn.expr(side))
-    return fn.select(test, mask_type, sides[0], sides[1], type_)
 
 
 @emits(CALLS, "assume")
@@ -187,7 +144,7 @@ def emit_access_ptr(fn: FunctionEmitter, e: Call) -> str:
 
 def _address_of(fn: FunctionEmitter, call: Call, e: Expr) -> str:
     if isinstance(e, Load) and dt.lanes_of(e.dtype) == 1:
-        return address(fn, e.buffer, index(fn, flat_index(fn, e.buffer, e.indices)), inbounds=False)
+        return address(fn, e.buffer, index(fn, flat_index(fn.name, e.buffer, e.indices)), inbounds=False)
     if e.dtype == "handle" and not isinstance(e, StringImm):
         return fn.expr(e)
     raise CodegenError(with_hint(f"{fn.name}: {call.op} takes an element of a buffer, got {e}", "write A[i]"))
@@ -222,6 +179,26 @@ def _c_type(dtype: str) -> str:
 def _to_c(fn: FunctionEmitter, e: Expr) -> str:
     x = fn.expr(e)
     return fn.value(f"zext i1 {x} to i8") if e.dtype == "bool" else x
+
+
+@emits(CALLS, "call_packed")
+def emit_packed(fn: FunctionEmitter, e: Call, used: bool = True) -> str:
+    return fn.expr(packed_call(fn.name, e, used, fn.in_parallel))
+
+
+@emits(CALLS, "array")
+def emit_array(fn: FunctionEmitter, e: Call) -> str:
+    type_ = memory_type(e.args[0].dtype) if len(e.args) == 1 else f"[{len(e.args)} x i64]"
+    where = fn.alloca(f"{type_}, align 8", "array")
+    for k, a in enumerate(e.args):
+        slot = fn.value(f"getelementptr inbounds i64, ptr {where}, i64 {k}") if k else where
+        fn.do(f"store {memory_type(a.dtype)} {to_memory(fn, fn.expr(a), a.dtype)}, ptr {slot}, align 8")
+    return where
+
+
+@emits(CALLS, "fault")
+def emit_fault(fn: FunctionEmitter, e: Call) -> str:
+    return fault_global(fn)
 
 
 @emits(CALLS, "sync")

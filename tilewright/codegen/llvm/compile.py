@@ -8,10 +8,11 @@ import llvmlite.binding as llvm
 
 from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.emit import emit_module
-from tilewright.codegen.llvm.imports import ANNOTATION, imports_of, link
+from tilewright.codegen.llvm.imports import imports_of, link
 from tilewright.codegen.llvm.masked_stores import has_narrow_masked_stores, with_opaque_masks
 from tilewright.codegen.llvm.target import CpuTarget, PlainTarget, described, feature_set, target_machine
 from tilewright.codegen.llvm.trial import require_compilable
+from tilewright.lowering.keep_imports import ANNOTATION
 from tilewright.support import config
 from tilewright.support.errors import CodegenError
 from tilewright.tir.stmt import PrimFunc

@@ -30,11 +30,9 @@ def emits(table: dict[Any, Any], *keys: Any) -> Callable[[F], F]:
 class FunctionEmitter(FunctionBuilder):
     """Emits expressions and statements of one flat PrimFunc into one LLVM function.
 
-    `values` holds the operand of each scalar Var, `wide` its 64-bit form where one exists, `pointers`
-    the address of each buffer by its data Var. `mask` is the predicate under which vector loads happen (inside a
-    branch of a vector if_then_else), as an <N x i1> operand. `held` are the addresses that tw_free gets before the
-    function returns, `left` the address of the i32 by which the body of a parallel loop says that it has left. `time`
-    goes on where memory may change: at each statement and call of unknown code.
+    `values` holds the operand of each scalar Var, `wide` its 64-bit form where one exists, `pointers` the address of
+    each buffer by its data Var. `held` are the addresses that tw_free gets before the function returns. `time` goes on
+    where memory may change: at each statement and call of unknown code.
     """
 
     def __init__(self, module: ModuleBuilder, name: str) -> None:
@@ -46,16 +44,12 @@ class FunctionEmitter(FunctionBuilder):
         self.buffers: dict[Var, Buffer] = {}
         self.natural: dict[Var, int] = {}         # variables known to be >= 0, with a number that they do not exceed
         self.in_guard = False                     # within `likely`: comparisons of indices, which do not wrap
-        self.dependent: set[Var] = set()          # variables whose value comes from data
-        self.mask: str | None = None
-        self.parallel_depth = 0
-        self.parallel_count = [0]
+        self.in_parallel = False                  # it runs on several threads at once
         self.stack_bytes = 0
         self.held: list[str] = []
         self.time = 0
         self.loaded: list[Load] = []
         self.stored: dict[str, tuple[str, str]] = {}      # of an operand that was read: its dtype, its bits in memory
-        self.left: str | None = None
         self.noalias = True
         self.flags = "contract " if module.contract else ""
 
@@ -64,7 +58,7 @@ class FunctionEmitter(FunctionBuilder):
         emit = EXPRESSIONS.get(type(e))
         if type(e) is Load and emit is not None:         # no store lies between two uses of it in a statement
             self.loaded.append(e)                        # so that its id stays its own
-            return self.once(f"{id(e)} {self.mask} {self.time}", lambda: emit(self, e))
+            return self.once(f"{id(e)} {self.time}", lambda: emit(self, e))
         if emit is None:
             raise CodegenError(
                 f"{self.name}: an expression of type {type(e).__name__} has no machine code: {e}"
@@ -96,6 +90,11 @@ class FunctionEmitter(FunctionBuilder):
         one = self.value(f"insertelement {vector} poison, {scalar_type} {operand}, i64 0")
         return self.value(f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer")
 
+    def any_of(self, mask: str) -> str:
+        """True when a lane of the mask (`type operand`) is."""
+        lanes = mask.split(" ")[0][1:]
+        return self.value(f"icmp ne i{lanes} {self.value(f'bitcast {mask} to i{lanes}')}, 0")
+
     def select(self, condition: str, condition_type: str, a: str, b: str, type_: str) -> str:
         return a if a == b else self.value(f"select {condition_type} {condition}, {type_} {a}, {type_} {b}")
 
@@ -108,13 +107,6 @@ class FunctionEmitter(FunctionBuilder):
         yield
         del self.values[var]
         self.wide.pop(var, None)
-
-    @contextmanager
-    def masked(self, mask: str) -> Iterator[None]:
-        """Vector loads inside happen only in the lanes of mask."""
-        before, self.mask = self.mask, mask
-        yield
-        self.mask = before
 
     def call(
         self,

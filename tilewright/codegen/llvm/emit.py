@@ -3,15 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.codegen.layout import KernelLayout, kernel_layout
+from tilewright.codegen.layout import KernelLayout, layouts
 from tilewright.codegen.llvm import (  # noqa: F401  (they fill the tables)
     arithmetic,
     calls,
     casts,
     intrinsics,
     loads,
-    packed_calls,
-    remainder,
+    parallel,
     statements,
     stores,
     tables,
@@ -24,13 +23,14 @@ from tilewright.codegen.llvm.types import register_type
 from tilewright.lowering.code_size import MAX_CODE, code_size
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
-from tilewright.tir.results import result_dtype
+from tilewright.tir.returns import result_dtype
 from tilewright.tir.stmt import PrimFunc
 
 
 def emit_module(funcs: Sequence[PrimFunc], features: frozenset[str] = frozenset(), contract: bool = True,
                 extra: str = "") -> str:
-    """LLVM IR of the functions: for each NAME its `NAME__kernel` and its packed entry `__tvm_ffi_NAME`.
+    """LLVM IR of the functions: for each NAME that is no region its `NAME__kernel` and its packed entry
+    `__tvm_ffi_NAME`.
 
     features: what the CPU has ("avx512f", ...). contract: a * b + c may become one FMA. extra: IR
     appended as it is.
@@ -41,19 +41,20 @@ def emit_module(funcs: Sequence[PrimFunc], features: frozenset[str] = frozenset(
     names = [f.name for f in funcs]
     if len(set(names)) != len(names):
         raise CodegenError(f"two functions of one module have one name: {', '.join(sorted(names))}")
-    for func in funcs:
-        layout = kernel_layout(func)
+    module.functions = {f.name: f for f in funcs}
+    for func, layout in layouts(funcs).items():
         define_kernel(module, func, layout)
-        fault = f"{func.name}__fault"
-        define_packed(module, layout, f"@{fault}" if module.has_global(fault) else None, result_dtype(func))
+        define_packed(module, layout, result_dtype(func))
     return module.text(extra) + attribute_groups(features)
 
 
 def attribute_groups(features: frozenset[str]) -> str:
-    """#0 functions, #1 those not to be inlined, #2 elementary functions, #3 their rare parts."""
+    """#0 functions, #1 those not to be inlined, #2 elementary functions, #3 their rare parts, #4 what
+    happens at most once.
+    """
     width = ' "prefer-vector-width"="512"' if "avx512f" in features else ""
     pure = "nounwind willreturn memory(none)"
-    groups = ("nounwind", "nounwind noinline", pure, f"{pure} noinline cold")
+    groups = ("nounwind", "nounwind noinline", pure, f"{pure} noinline cold", "nounwind noinline cold")
     return "".join(f"attributes #{k} = {{ {group}{width} }}\n" for k, group in enumerate(groups))
 
 

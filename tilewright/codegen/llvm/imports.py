@@ -1,4 +1,4 @@
-"""LLVM IR of the user that is linked into a kernel: the annotation `pragma_import_llvm` of a loop."""
+"""LLVM IR of the user that is linked into a kernel."""
 from __future__ import annotations
 
 import re
@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import llvmlite.binding as llvm
 
+from tilewright.lowering.keep_imports import ANNOTATION, ATTRIBUTE
 from tilewright.runtime import native
-from tilewright.support.errors import CodegenError, described, with_hint
-from tilewright.tir.node import walk
-from tilewright.tir.stmt import For, PrimFunc
+from tilewright.support.errors import CodegenError, with_hint
+from tilewright.tir.stmt import PrimFunc
 
 # of a module, or called: in the text as LLVM prints it
 _ASSEMBLY = re.compile(r"""^(?:module asm "|\s+(?:%\S+ = )?(?:\w+ )*?(?:call|invoke|callbr) [^"\n]*\basm [^"\n]*")""",
@@ -20,19 +20,6 @@ _OURS = re.compile(rf"^(?:define [^\n]*?)?@({'|'.join(native.EXPORTS)}|TVMFFI\w+
 _ALIGNED = re.compile(r"^@[^\n]*, align (\d+)", re.MULTILINE)
 MOST_ALIGNMENT = 1 << 16                  # bytes, the largest page: an object file is filled up to it
 MOST_DATA = 1 << 30                       # bytes of the variables of a text: code reaches 2 GiB
-ANNOTATION = "pragma_import_llvm"
-ATTRIBUTE = "tilewright.import_llvm"      # of a flat function: its loops need not have survived
-
-
-def with_imports(flat: PrimFunc, source: PrimFunc) -> PrimFunc:
-    """flat with the texts that the loops of `source`, which it was lowered from, import."""
-    texts = [n.annotations[ANNOTATION] for n in walk(source.body) if isinstance(n, For) and ANNOTATION in n.annotations]
-    if not texts:
-        return flat
-    for text in texts:
-        if not isinstance(text, str):
-            raise CodegenError(f"{flat.name}: {ANNOTATION} is {described(text)}, expected LLVM IR as text")
-    return flat.replace(attrs={**flat.attrs, ATTRIBUTE: list(dict.fromkeys(texts))})
 
 
 def imports_of(funcs: Iterable[PrimFunc]) -> list[str]:

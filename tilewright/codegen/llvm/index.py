@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 from tilewright.codegen.llvm.context import FunctionEmitter
+from tilewright.codegen.llvm.formulas import inline
 from tilewright.codegen.ranges import natural, natural_value
+from tilewright.formulas.integers import division
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Binary, Cast, Expr, IntImm, Select, Var
 from tilewright.tir.places import is_index
@@ -67,13 +69,4 @@ def _divide(fn: FunctionEmitter, op: str, a: str, divisor: int, is_natural: bool
         return fn.value(f"ashr i64 {a}, {divisor.bit_length() - 1}")
     if power and op == "floormod":
         return fn.value(f"and i64 {a}, {divisor - 1}")
-    if op.startswith("trunc"):
-        return fn.value(f"{'sdiv' if op == 'truncdiv' else 'srem'} i64 {a}, {divisor}")
-    rest = fn.value(f"srem i64 {a}, {divisor}")
-    negative = fn.value(f"icmp slt i64 {rest}, 0")
-    if op == "floormod":
-        up = fn.value(f"add nsw i64 {rest}, {divisor}")
-        return fn.value(f"select i1 {negative}, i64 {up}, i64 {rest}")
-    quotient = fn.value(f"sdiv i64 {a}, {divisor}")
-    borrow = fn.value(f"sext i1 {negative} to i64")
-    return fn.value(f"add nsw i64 {quotient}, {borrow}")
+    return inline(fn, division(op, "int64", True, False), a, str(divisor))

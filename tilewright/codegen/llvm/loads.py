@@ -1,15 +1,13 @@
 """Loads and gathers, with predicates."""
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tilewright.codegen.llvm import memory
 from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, emits
-from tilewright.codegen.llvm.faults import any_of, checked_lanes, inside
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.small_floats import from_memory
 from tilewright.codegen.llvm.types import memory_type, register_type, suffix, with_zero
-from tilewright.codegen.queries import as_ramp, depends_on_data
+from tilewright.codegen.queries import flat_index
+from tilewright.lowering.affine import as_ramp
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Broadcast, Expr, Ramp
@@ -18,85 +16,43 @@ from tilewright.tir.expr import Broadcast, Expr, Ramp
 @emits(EXPRESSIONS, Load)
 def emit_load(fn: FunctionEmitter, e: Load) -> str:
     """A scalar or vector load; lanes whose predicate is false give 0 and are not read."""
-    at, dtype = memory.flat_index(fn, e.buffer, e.indices), e.dtype
-    lanes = dt.lanes_of(dtype)
-    if lanes == 1:
-        return _load_scalar(fn, e.buffer, at, e.predicate)
-    mask = memory.predicate_of(fn, e.predicate, lanes)
-    ramp = as_ramp(at)
+    at, dtype = flat_index(fn.name, e.buffer, e.indices), e.dtype
+    if dt.lanes_of(dtype) == 1:
+        return _load_element(fn, e.buffer, at)
+    mask, ramp = None if e.predicate is None else fn.expr(e.predicate), as_ramp(at)
     if isinstance(ramp, Broadcast):
         return _load_broadcast(fn, e.buffer, ramp, mask)
-    if isinstance(ramp, Ramp) and not (mask is not None and depends_on_data(at, fn.dependent)):
-        ok = None
-        if depends_on_data(at, fn.dependent):
-            ok = inside(fn, e.buffer, at, memory.lane_index(fn, ramp, 0), memory.lane_index(fn, ramp, lanes - 1))
-        if ok is not None:
-            return _choose(fn, dtype, ok, lambda: _load_ramp(fn, e.buffer, ramp, at, None, dtype))
-        return _load_ramp(fn, e.buffer, ramp, at, mask, dtype)
-    return from_memory(
-        fn, _gather(fn, e.buffer, at, checked_lanes(fn, e.buffer, at, mask, lanes), lanes), dtype
-    )
+    if isinstance(ramp, Ramp) and memory.is_contiguous(ramp):
+        loaded = _load_contiguous(fn, e.buffer, ramp, mask)
+    elif isinstance(ramp, Ramp) and mask is None:
+        loaded = _load_strided(fn, e.buffer, ramp)
+    else:
+        loaded = _gather(fn, e.buffer, at, mask, dt.lanes_of(dtype))
+    return from_memory(fn, loaded, dtype)
 
 
-def _load_ramp(
-    fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, at: Expr, mask: str | None, dtype: str
-) -> str:
-    if memory.is_contiguous(ramp):
-        return from_memory(fn, _load_contiguous(fn, buffer, ramp, mask), dtype)
-    if mask is None:
-        return from_memory(fn, _load_strided(fn, buffer, ramp), dtype)
-    return from_memory(fn, _gather(fn, buffer, at, mask, ramp.lanes), dtype)
-
-
-def _load_scalar(fn: FunctionEmitter, buffer: Buffer, at: Expr, predicate: Expr | None) -> str:
-    """A scalar load, behind a branch when a predicate or the mask of a vector branch guards it."""
-    condition = None if predicate is None else fn.expr(predicate)
-    if fn.mask is not None:
-        any_lane = any_of(fn, fn.mask)
-        condition = any_lane if condition is None else fn.value(f"and i1 {condition}, {any_lane}")
-    return guarded_load(fn, buffer, at, condition)
-
-
-def guarded_load(fn: FunctionEmitter, buffer: Buffer, at: Expr, condition: str | None) -> str:
-    """buffer[at] if condition holds, else 0. An index from data is checked."""
-    if condition is not None:
-        return _choose(fn, buffer.dtype, condition, lambda: guarded_load(fn, buffer, at, None))
-    where = index(fn, at)
-    ok = inside(fn, buffer, at, where)
-    if ok is not None:
-        return _choose(fn, buffer.dtype, ok, lambda: _load_element(fn, buffer, where))
-    return _load_element(fn, buffer, where)
-
-
-def _load_element(fn: FunctionEmitter, buffer: Buffer, where: str) -> str:
-    loaded = fn.effect(
-        f"load {memory_type(buffer.dtype)}, ptr {memory.address(fn, buffer, where)}, align {memory.alignment(buffer)}"
-    )
+def _load_element(fn: FunctionEmitter, buffer: Buffer, at: Expr) -> str:
+    where = memory.address(fn, buffer, index(fn, at))
+    loaded = fn.effect(f"load {memory_type(buffer.dtype)}, ptr {where}, align {memory.alignment(buffer)}")
     return from_memory(fn, loaded, buffer.dtype)
-
-
-def _choose(fn: FunctionEmitter, dtype: str, condition: str, make: Callable[[], str]) -> str:
-    """make() where condition holds, else 0 (of dtype, which may be a vector)."""
-    type_ = register_type(dtype)
-    read, done, before = fn.new_label("read"), fn.new_label("done"), fn.label
-    fn.branch(condition, read, done)
-    fn.start(read)
-    with fn.region():
-        value = make()
-    after = fn.label
-    fn.jump(done)
-    fn.start(done)
-    zero = "false" if type_ == "i1" else with_zero(type_)
-    return fn.effect(f"phi {type_} [ {zero}, %{before} ], [ {value}, %{after} ]")
 
 
 def _load_broadcast(fn: FunctionEmitter, buffer: Buffer, at: Broadcast, mask: str | None) -> str:
     type_ = register_type(buffer.dtype)
-    condition = None if mask is None else any_of(fn, f"<{at.lanes} x i1> {mask}")
-    value = fn.broadcast(guarded_load(fn, buffer, at.value, condition), type_, at.lanes)
     if mask is None:
-        return value
-    return fn.select(mask, f"<{at.lanes} x i1>", value, "zeroinitializer", f"<{at.lanes} x {type_}>")
+        return fn.broadcast(_load_element(fn, buffer, at.value), type_, at.lanes)
+    read, done, before = fn.new_label("read"), fn.new_label("done"), fn.label
+    fn.branch(fn.any_of(f"<{at.lanes} x i1> {mask}"), read, done)
+    fn.start(read)
+    with fn.region():
+        value = _load_element(fn, buffer, at.value)
+    after = fn.label
+    fn.jump(done)
+    fn.start(done)
+    value = fn.effect(f"phi {type_} [ {'false' if type_ == 'i1' else with_zero(type_)}, %{before} ], "
+                      f"[ {value}, %{after} ]")
+    return fn.select(mask, f"<{at.lanes} x i1>", fn.broadcast(value, type_, at.lanes), "zeroinitializer",
+                     f"<{at.lanes} x {type_}>")
 
 
 def _load_contiguous(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, mask: str | None) -> str:

@@ -4,7 +4,13 @@ from __future__ import annotations
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.vectorizable import vectorizable
 from tilewright.codegen.ranges import range_of_loop
-from tilewright.tir.stmt import UNROLLED, For
+from tilewright.tir import dtype as dt
+from tilewright.tir.expr import IntImm
+from tilewright.tir.node import walk
+from tilewright.tir.stmt import UNROLLED, For, Store
+
+SHORT = 16                  # iterations of a loop that LLVM would write out
+TILE = 4                    # vector statements of its body that keep what they work on in registers
 
 
 def emit_serial(fn: FunctionEmitter, s: For, first: str, end: str, guard: bool) -> None:
@@ -32,12 +38,20 @@ def emit_serial(fn: FunctionEmitter, s: For, first: str, end: str, guard: bool) 
     fn.start(done)
 
 
+def _keeps_a_tile(s: For) -> bool:
+    """True for a short loop around many vector statements, which copies for each iteration would not keep in registers.
+    """
+    if not isinstance(s.extent, IntImm) or s.extent.value > SHORT:
+        return False
+    return sum(isinstance(n, Store) and dt.lanes_of(n.value.dtype) > 1 for n in walk(s.body)) >= TILE
+
+
 def _loop_metadata(fn: FunctionEmitter, s: For) -> str:
     """What LLVM is told of the loop: in a function of much code, that it makes no copies of its body."""
     hints = []
     if s.kind == UNROLLED:
         hints.append(fn.module.metadata('!{!"llvm.loop.unroll.full"}'))
-    elif fn.module.long:
+    elif fn.module.long or _keeps_a_tile(s):
         hints.append(fn.module.metadata('!{!"llvm.loop.unroll.disable"}'))
     if fn.module.long or not vectorizable(s):
         hints.append(fn.module.metadata('!{!"llvm.loop.vectorize.enable", i1 false}'))

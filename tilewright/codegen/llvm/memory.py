@@ -13,20 +13,6 @@ from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, IntImm, Ramp
 
 
-def flat_index(fn: FunctionEmitter, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
-    """The one index of a flat access. Raises CodegenError for an access that was not flattened."""
-    if len(indices) == 1:
-        return indices[0]
-    if not indices:
-        return IntImm(0)
-    raise CodegenError(
-        with_hint(
-            f"{fn.name}: {buffer.name} is accessed with {len(indices)} indices; machine code needs one",
-            "lower the function first: tilewright.lowering.lower(func)",
-        )
-    )
-
-
 def pointer(fn: FunctionEmitter, buffer: Buffer) -> str:
     """The address of the buffer's data."""
     found = fn.pointers.get(buffer.data)
@@ -52,17 +38,6 @@ def address(fn: FunctionEmitter, buffer: Buffer, at: str, inbounds: bool = True)
 def alignment(buffer: Buffer) -> int:
     """Alignment in bytes that every element has."""
     return dt.bytes_of(buffer.dtype)
-
-
-def predicate_of(fn: FunctionEmitter, predicate: Expr | None, lanes: int) -> str | None:
-    """The mask under which an access of `lanes` lanes happens; None: always."""
-    mask = None if predicate is None else fn.expr(predicate)
-    if predicate is not None and dt.lanes_of(predicate.dtype) == 1 and lanes > 1:
-        mask = fn.broadcast(mask or "true", "i1", lanes)
-    if fn.mask is None or f"<{lanes} x" not in fn.mask:
-        return mask
-    around = fn.mask.split("> ", 1)[1]
-    return around if mask is None else fn.value(f"and <{lanes} x i1> {mask}, {around}")
 
 
 def first_of(ramp: Ramp) -> Expr:

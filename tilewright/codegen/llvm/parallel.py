@@ -1,19 +1,16 @@
-"""Parallel loops: the body becomes a function that the thread pool calls with ranges of iterations."""
+"""The parts of parallel loops: a call of the thread pool, which runs a function on ranges of iterations."""
 from __future__ import annotations
 
-from tilewright.codegen.bodies import used_variables
-from tilewright.codegen.llvm.builder import LIKELY
-from tilewright.codegen.llvm.context import FunctionEmitter
-from tilewright.codegen.llvm.faults import leave
+from tilewright.codegen.llvm.context import CALLS, FunctionEmitter, emits
 from tilewright.codegen.llvm.index import index
-from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.types import register_type
-from tilewright.codegen.ranges import range_of_loop
+from tilewright.codegen.ranges import greatest
+from tilewright.lowering.outline import PARALLEL_CALL, captured_by
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import Call, IntImm, Var
-from tilewright.tir.node import walk
-from tilewright.tir.stmt import SERIAL, For
+from tilewright.tir.expr import Call, IntImm
+from tilewright.tir.slices import stop_of
+from tilewright.tir.stmt import PrimFunc
 
 
 def pointer_attributes(buffer: Buffer | None, noalias: bool) -> str:
@@ -32,92 +29,68 @@ def pointer_attributes(buffer: Buffer | None, noalias: bool) -> str:
     return " ".join(parts)
 
 
-def emit_parallel(fn: FunctionEmitter, s: For) -> None:
-    """`tw_parallel(body, env, extent)`, with the values that the body uses stored in env.
-
-    Where the body may fail an assertion, env has the address of a flag too: a part that leaves sets it, and so the
-    function around leaves behind the loop.
-    """
-    captured = [v for v in dict.fromkeys(used_variables(s.body))
-                if v in fn.pointers or v in fn.wide or v in fn.values]
-    types = [
-        "ptr" if v in fn.pointers else ("i64" if v in fn.wide else register_type(v.dtype)) for v in captured
-    ]
-    operands = [fn.pointers.get(v) or fn.wide.get(v) or fn.values[v] for v in captured]
-    first, extent = index(fn, s.min), index(fn, s.extent)
-    types, operands = [*types, "i64"], [*operands, first]
-    left = fn.alloca("i32", "left") if any(isinstance(n, Call) and n.op == "Assert" for n in walk(s.body)) else None
-    if left is not None:
-        fn.do(f"store i32 0, ptr {left}")
-        types, operands = [*types, "ptr"], [*operands, left]
-    env_type = "{ " + ", ".join(types) + " }"
+@emits(CALLS, PARALLEL_CALL)
+def emit_parallel(fn: FunctionEmitter, e: Call) -> str:
+    """`tw_parallel(part, env, extent)`, with what the region captures stored in env."""
+    name, low, extent, *_ = e.args
+    region = fn.module.functions[name.value]                                    # type: ignore[attr-defined]
+    captured = captured_by(region)
+    values = ["ptr" if v in fn.pointers else "i64" if v in fn.wide else register_type(v.dtype) for v in captured]
+    fields = [(t, fn.pointers.get(v) or fn.wide.get(v) or fn.values[v]) for t, v in zip(values, captured)]
+    first, count = index(fn, low), index(fn, extent)
+    shifted = f"%a{len(fields)}" if first != "0" else ""
+    fields += [("i64", first)] if shifted else []
+    env_type = "{ " + ", ".join(t for t, _ in fields) + " }"
     env = fn.alloca(env_type, "env")
-    for k, (type_, operand) in enumerate(zip(types, operands, strict=True)):
+    for k, (type_, operand) in enumerate(fields):
         slot = fn.value(f"getelementptr inbounds {env_type}, ptr {env}, i64 0, i32 {k}")
         fn.do(f"store {type_} {operand}, ptr {slot}")
-    name = f"{fn.name}__par{fn.parallel_count[0]}"
-    fn.parallel_count[0] += 1
     parallel = fn.module.declare("tw_parallel", "void", "ptr, ptr, i64")
-    fn.do(f"call void {parallel}(ptr @{name}, ptr {env}, i64 {extent})")
-    _define_entry(fn, name, env_type, types)
-    _define_body(fn, s, name, captured, types)
-    if left is not None:
-        _leave_after(fn, left)
+    fn.do(f"call void {parallel}(ptr @{region.name}, ptr {env}, i64 {count})")
+    _define_part(fn, region.name, env_type, [t for t, _ in fields], shifted)
+    _define_body(fn, region, e, values)
+    return "0"
 
 
-def _leave_after(fn: FunctionEmitter, left: str) -> None:
-    """Leave where a part of the parallel loop has left."""
-    failed, goes_on = fn.new_label("failed"), fn.new_label("parallel")
-    clean = fn.effect(f"icmp eq i32 {fn.effect(f'load atomic i32, ptr {left} monotonic, align 4')}, 0")
-    fn.branch(clean, goes_on, failed, f", !prof {fn.module.metadata(LIKELY)}")
-    fn.start(failed)
-    leave(fn)
-    fn.start(goes_on)
-
-
-def _define_entry(fn: FunctionEmitter, name: str, env_type: str, types: list[str]) -> None:
-    """The function the pool calls: unpacks env and calls the body, whose pointers are parameters
-    so that they can be noalias.
+def _define_part(fn: FunctionEmitter, name: str, env_type: str, types: list[str], shifted: str) -> None:
+    """The function that the pool calls: unpacks env and calls the region, whose pointers are parameters so that they
+    can be noalias. shifted: the field of the first iteration, if any.
     """
-    lines = []
+    lines, given = [], [f"{t} %a{k}" for k, t in enumerate(types)]
     for k, type_ in enumerate(types):
         lines.append(f"  %p{k} = getelementptr inbounds {env_type}, ptr %env, i64 0, i32 {k}")
         lines.append(f"  %a{k} = load {type_}, ptr %p{k}")
-    arguments = ", ".join(["i64 %begin", "i64 %end", *(f"{t} %a{k}" for k, t in enumerate(types))])
-    fn.module.define(
-        name,
-        f"define internal void @{name}(i64 %begin, i64 %end, ptr noalias readonly %env) #0 {{\n"
-        + "\n".join(lines)
-        + f"\n  call void @{name}_body({arguments})\n  ret void\n}}",
-    )
+    ends = ["i64 %begin", "i64 %end"]
+    if shifted:
+        given.remove(f"i64 {shifted}")
+        lines += [f"  {end[4:]}.at = add nsw {end}, {shifted}" for end in ends]
+        ends = [f"{end}.at" for end in ends]
+    text = "\n".join([*lines, f"  call void @{name}_body({', '.join([*ends, *given])})"])
+    fn.module.define(name, f"define internal void @{name}(i64 %begin, i64 %end, ptr noalias readonly %env) #0 {{\n"
+                           f"{text}\n  ret void\n}}")
 
 
-def _define_body(fn: FunctionEmitter, s: For, name: str, captured: list[Var], types: list[str]) -> None:
+def _define_body(fn: FunctionEmitter, region: PrimFunc, call: Call, types: list[str]) -> None:
+    """The region, compiled with what is known of its arguments."""
     body = FunctionEmitter(fn.module, fn.name)
-    body.parallel_depth, body.parallel_count = fn.parallel_depth + 1, fn.parallel_count
-    body.natural, body.dependent = dict(fn.natural), set(fn.dependent)
-    body.flags, body.noalias = fn.flags, fn.noalias
+    body.in_parallel, body.flags, body.noalias = True, fn.flags, fn.noalias
+    body.natural = dict(fn.natural)
+    begin, end, *params = region.params
+    stop = greatest(fn, stop_of(call.args[1], call.args[2]))
+    if greatest(fn, call.args[1]) is not None:
+        most = dt.integer_range(end.dtype)[1] if stop is None else stop
+        body.natural |= {begin: most - 1, end: most}
+    body.wide |= {begin: "%begin", end: "%end"}
     parameters = ["i64 %begin", "i64 %end"]
-    for k, (var, type_) in enumerate(zip(captured, types, strict=False)):
-        operand = f"%a{k}"
-        if var in fn.pointers:
-            body.pointers[var] = operand
-            body.buffers[var] = fn.buffers[var]
-            parameters.append(f"{pointer_attributes(fn.buffers.get(var), fn.noalias)} {operand}")
+    for k, (var, param, type_) in enumerate(zip(captured_by(region), params, types)):
+        if type_ == "ptr":
+            buffer = region.buffer_map.get(param)
+            body.pointers[var] = f"%a{k}"
+            body.buffers |= {} if buffer is None else {var: buffer}
+            type_ = pointer_attributes(buffer, fn.noalias)
         else:
-            (body.wide if var in fn.wide else body.values)[var] = operand
-            parameters.append(f"{type_} {operand}")
-    parameters.append("i64 %first")
-    if len(types) > len(captured) + 1:
-        body.left = "%left"
-        parameters.append("ptr %left")
-    body.natural.update(range_of_loop(fn, s))
-    if isinstance(s.min, IntImm) and s.min.value == 0:
-        first, last = "%begin", "%end"
-    else:
-        first, last = (body.value(f"add nsw i64 {x}, %first") for x in ("%begin", "%end"))
-    emit_serial(body, s.replace(kind=SERIAL), first, last, guard=True)
-    fn.module.define(
-        f"{name}_body",
-        f"define internal void @{name}_body({', '.join(parameters)}) #1 {{\n{body.body()}\n  ret void\n}}",
-    )
+            (body.wide if var in fn.wide else body.values)[var] = f"%a{k}"
+        parameters.append(f"{type_} %a{k}")
+    body.stmt(region.body)
+    fn.module.define(f"{region.name}_body", f"define internal void @{region.name}_body({', '.join(parameters)}) #1 {{\n"
+                                            f"{body.body()}\n  ret void\n}}")

@@ -1,25 +1,24 @@
 """Loops, conditions, allocations and sequences."""
 from __future__ import annotations
 
-from tilewright.codegen.bodies import constant_bytes, in_frame, may_fault
+from tilewright.codegen.bodies import constant_bytes, in_frame
 from tilewright.codegen.llvm.builder import LIKELY
+from tilewright.codegen.llvm.calls import emit_packed
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, annotation_flag, emits
-from tilewright.codegen.llvm.faults import free_memory, no_fault, record_fault
+from tilewright.codegen.llvm.faults import free_memory, record_fault
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.loops import emit_serial
-from tilewright.codegen.llvm.packed_calls import emit_call_packed
-from tilewright.codegen.llvm.parallel import emit_parallel
 from tilewright.codegen.llvm.types import memory_type
-from tilewright.codegen.messages import extents_text
-from tilewright.codegen.queries import depends_on_data
+from tilewright.codegen.queries import require_serial
 from tilewright.codegen.ranges import greatest, range_of_loop
-from tilewright.support.errors import CodegenError, with_hint
+from tilewright.lowering.conditions import is_likely
+from tilewright.lowering.messages import extents_text
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import conjuncts
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import Binary, Call, Expr, IntImm
+from tilewright.tir.expr import Call, IntImm
+from tilewright.tir.slices import stop_of
 from tilewright.tir.stmt import (
-    PARALLEL,
-    THREAD_BINDING,
     Allocate,
     Evaluate,
     For,
@@ -39,7 +38,7 @@ def emit_seq(fn: FunctionEmitter, s: Seq) -> None:
 @emits(STATEMENTS, Evaluate)
 def emit_evaluate(fn: FunctionEmitter, s: Evaluate) -> None:
     if isinstance(s.value, Call) and s.value.op == "call_packed":
-        emit_call_packed(fn, s.value, used=False)
+        emit_packed(fn, s.value, used=False)
     else:
         fn.expr(s.value)
 
@@ -49,8 +48,6 @@ def emit_let_stmt(fn: FunctionEmitter, s: LetStmt) -> None:
     bound = greatest(fn, s.value, wraps=True) if dt.is_integer(s.var.dtype) else None
     if bound is not None:
         fn.natural[s.var] = bound
-    if depends_on_data(s.value, fn.dependent):
-        fn.dependent.add(s.var)
     if s.var.dtype == "handle":
         fn.pointers[s.var] = fn.expr(s.value)
         fn.stmt(s.body)
@@ -65,7 +62,7 @@ def emit_if(fn: FunctionEmitter, s: IfThenElse) -> None:
     condition = fn.expr(s.condition)
     then, done = fn.new_label("then"), fn.new_label("endif")
     otherwise = fn.new_label("else") if s.else_case is not None else done
-    weights = f", !prof {fn.module.metadata(LIKELY)}" if _is_likely(s.condition) else ""
+    weights = f", !prof {fn.module.metadata(LIKELY)}" if all(map(is_likely, conjuncts(s.condition))) else ""
     fn.branch(condition, then, otherwise, weights)
     fn.start(then)
     with fn.region():
@@ -79,28 +76,13 @@ def emit_if(fn: FunctionEmitter, s: IfThenElse) -> None:
     fn.start(done)
 
 
-def _is_likely(condition: Expr) -> bool:
-    if isinstance(condition, Call):
-        return condition.op == "likely"
-    return (
-        isinstance(condition, Binary)
-        and condition.op == "and"
-        and _is_likely(condition.a)
-        and _is_likely(condition.b)
-    )
-
-
 @emits(STATEMENTS, While)
 def emit_while(fn: FunctionEmitter, s: While) -> None:
-    """A loop that ends too once a fault is recorded: what a faulty access gives may never satisfy the condition."""
     test, body, done = fn.new_label("while"), fn.new_label("body"), fn.new_label("endwhile")
     fn.jump(test)
     fn.start(test)
     with fn.region():
-        goes_on = fn.expr(s.condition)
-        if may_fault(s, fn.dependent):
-            goes_on = fn.value(f"and i1 {goes_on}, {no_fault(fn)}")
-        fn.branch(goes_on, body, done)
+        fn.branch(fn.expr(s.condition), body, done)
         fn.start(body)
         fn.stmt(s.body)
     fn.jump(test)
@@ -110,13 +92,7 @@ def emit_while(fn: FunctionEmitter, s: While) -> None:
 @emits(STATEMENTS, For)
 def emit_for(fn: FunctionEmitter, s: For) -> None:
     """A loop. An extent of 1 or less needs none."""
-    if s.kind == THREAD_BINDING:
-        raise CodegenError(
-            with_hint(
-                f"{fn.name}: loop {s.loop_var.name} is bound to {s.thread_tag}, which a CPU does not have",
-                "use parallel instead of bind, or build for a GPU target",
-            )
-        )
+    require_serial(fn.name, s)
     if isinstance(s.extent, IntImm) and s.extent.value <= 0:
         return
     before = fn.flags
@@ -124,12 +100,9 @@ def emit_for(fn: FunctionEmitter, s: For) -> None:
         fn.flags = "reassoc nsz " + fn.flags.replace("reassoc nsz ", "")
     if isinstance(s.extent, IntImm) and s.extent.value == 1:
         _emit_once(fn, s)
-    elif s.kind == PARALLEL and fn.parallel_depth == 0:
-        emit_parallel(fn, s)
     else:
-        first = index(fn, s.min)
-        extent = index(fn, s.extent)
-        emit_serial(fn, s, first, _sum(fn, first, extent), guard=not isinstance(s.extent, IntImm))
+        first, stop = index(fn, s.min), index(fn, stop_of(s.min, s.extent))
+        emit_serial(fn, s, first, stop, guard=not isinstance(s.extent, IntImm))
     fn.flags = before
 
 
@@ -138,14 +111,6 @@ def _emit_once(fn: FunctionEmitter, s: For) -> None:
     fn.wide[s.loop_var] = index(fn, s.min)
     fn.stmt(s.body)
     del fn.wide[s.loop_var]
-
-
-def _sum(fn: FunctionEmitter, first: str, extent: str) -> str:
-    if first == "0":
-        return extent
-    if first.lstrip("-").isdigit() and extent.lstrip("-").isdigit():
-        return str(int(first) + int(extent))
-    return fn.value(f"add nsw i64 {first}, {extent}")
 
 
 @emits(STATEMENTS, Allocate)

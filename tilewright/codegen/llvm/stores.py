@@ -1,15 +1,13 @@
 """Stores and scatters, with predicates."""
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tilewright.codegen.llvm import memory
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, emits
-from tilewright.codegen.llvm.faults import checked_lanes, inside
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.small_floats import to_memory
 from tilewright.codegen.llvm.types import memory_type, register_type, suffix
-from tilewright.codegen.queries import as_ramp, depends_on_data
+from tilewright.codegen.queries import flat_index
+from tilewright.lowering.affine import as_ramp
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
@@ -20,57 +18,28 @@ from tilewright.tir.stmt import Store
 @emits(STATEMENTS, Store)
 def emit_store(fn: FunctionEmitter, s: Store) -> None:
     """A scalar or vector store; lanes whose predicate is false keep their value."""
-    at = memory.flat_index(fn, s.buffer, s.indices)
+    at = flat_index(fn.name, s.buffer, s.indices)
     lanes = dt.lanes_of(at.dtype)
     dtype = dt.with_lanes(s.buffer.dtype, lanes)
     if dt.element_of(s.value.dtype) != s.buffer.dtype:
         raise CodegenError(
             f"{fn.name}: a {s.value.dtype} value is stored to {s.buffer.name}, which holds {s.buffer.dtype}"
         )
-    if lanes == 1:
-        _store_scalar(fn, s, at)
-        return
     value = fn.expr(s.value)
+    if lanes == 1:
+        value, where = to_memory(fn, value, dtype), memory.address(fn, s.buffer, index(fn, at))
+        fn.do(f"store {memory_type(dtype)} {value}, ptr {where}, align {memory.alignment(s.buffer)}")
+        return
     if dt.lanes_of(s.value.dtype) == 1:
         value = fn.broadcast(value, register_type(s.buffer.dtype), lanes)
     value = to_memory(fn, value, dtype)
-    mask = memory.predicate_of(fn, s.predicate, lanes)
-    ramp = as_ramp(at)
-    if depends_on_data(at, fn.dependent):
-        mask = checked_lanes(fn, s.buffer, at, mask, lanes)
+    mask, ramp = None if s.predicate is None else fn.expr(s.predicate), as_ramp(at)
     if isinstance(ramp, Ramp) and memory.is_contiguous(ramp):
         _store_contiguous(fn, s.buffer, ramp, value, mask)
     elif isinstance(ramp, Ramp) and mask is None:
         _store_strided(fn, s.buffer, ramp, value)
     else:
         _scatter(fn, s.buffer, at, value, mask, lanes)
-
-
-def _store_scalar(fn: FunctionEmitter, s: Store, at: Expr) -> None:
-    condition = None if s.predicate is None else fn.expr(s.predicate)
-    _only_if(fn, condition, lambda: _store_element(fn, s, at))
-
-
-def _store_element(fn: FunctionEmitter, s: Store, at: Expr) -> None:
-    value, element = to_memory(fn, fn.expr(s.value), s.buffer.dtype), memory_type(s.buffer.dtype)
-    where = index(fn, at)
-
-    def put() -> None:
-        fn.do(f"store {element} {value}, ptr {memory.address(fn, s.buffer, where)}, align {memory.alignment(s.buffer)}")
-    _only_if(fn, inside(fn, s.buffer, at, where), put)
-
-
-def _only_if(fn: FunctionEmitter, condition: str | None, emit: Callable[[], None]) -> None:
-    if condition is None:
-        emit()
-        return
-    write, done = fn.new_label("write"), fn.new_label("done")
-    fn.branch(condition, write, done)
-    fn.start(write)
-    with fn.region():
-        emit()
-    fn.jump(done)
-    fn.start(done)
 
 
 def _store_contiguous(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, value: str, mask: str | None) -> None:

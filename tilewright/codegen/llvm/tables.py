@@ -8,8 +8,8 @@ from tilewright.codegen.llvm.context import CALLS, FunctionEmitter, constant_of,
 from tilewright.codegen.llvm.index import index as wide_index
 from tilewright.codegen.llvm.types import memory_type, register_type
 from tilewright.tir import dtype as dt
+from tilewright.tir.constant_table import array_of
 from tilewright.tir.expr import Call, Expr, IntImm, Ramp, StringImm
-from tilewright.tir.table import array_of
 
 _MARGIN = 64                    # elements before the first and behind the last, for vectors that are partly outside
 

@@ -8,8 +8,8 @@ from typing import Protocol
 import llvmlite.binding as llvm
 
 from tilewright.runtime.llvm import initialize_targets
-from tilewright.support import cpus
 from tilewright.support.errors import TargetError, with_hint
+from tilewright.support.target import cpus
 
 
 class CpuTarget(Protocol):

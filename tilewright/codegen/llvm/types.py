@@ -2,10 +2,8 @@
 from __future__ import annotations
 
 import functools
-import math
 import struct
 
-from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.dtype import SMALL_FLOATS
 
@@ -67,19 +65,9 @@ def lanes_of_type(llvm_type: str) -> int:
     return int(llvm_type[1:].split(" ")[0]) if llvm_type.startswith("<") else 1
 
 
-def _to_single(value: float) -> float:
-    try:
-        return struct.unpack("<f", struct.pack("<f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
 def float_literal(value: float, element: str) -> str:
     """The constant in LLVM's hexadecimal form, rounded to the element type first."""
-    if element in SMALL_FLOATS:
-        value = SMALL_FLOATS[element].nearest(value)
-    elif element != "float64":
-        value = _to_single(value)
+    value = dt.nearest(value, element)
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
@@ -105,9 +93,3 @@ def splat(llvm_type: str, constant: str) -> str:
     if not llvm_type.startswith("<"):
         return constant
     return f"splat ({llvm_type[1:-1].split(' x ')[1]} {constant})"
-
-
-def check_supported(dtype: str, what: str) -> None:
-    """Raises CodegenError for vectors of handles."""
-    if dt.element_of(dtype) == "handle" and dt.lanes_of(dtype) > 1:
-        raise CodegenError(with_hint(f"{what} is {dtype}", "vectors of pointers have no machine code"))

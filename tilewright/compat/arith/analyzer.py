@@ -8,7 +8,7 @@ from typing import Any
 from tilewright import arith
 from tilewright.arith.modular import ANY, ModularSet, modular_set, residues_said
 from tilewright.compat.arith.int_set import IntervalSet, interval_of
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 from tilewright.tir import Expr, IntImm, Range, Var, binary, convert, rewrite
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Binary
@@ -93,8 +93,8 @@ class Analyzer:
             if info.max_value < ConstIntBound.POS_INF:
                 self._tell(var, lambda a: a.assume(binary("le", var, info.max_value)))
         else:
-            raise ArgumentError(with_hint(f"Analyzer.update: {described(info)} is no knowledge of a variable",
-                                          "tvm.arith.ConstIntBound(low, high) or tvm.arith.ModularSet(coeff, base)"))
+            raise ArgumentError(f"Analyzer.update: {described(info)} is no knowledge of a variable",
+                                "tvm.arith.ConstIntBound(low, high) or tvm.arith.ModularSet(coeff, base)")
 
     def constraint_scope(self, constraint: Any) -> ConstraintScope:
         """`with analyzer.constraint_scope(c):` c holds inside."""

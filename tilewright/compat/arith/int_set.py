@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tilewright import arith
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 from tilewright.tir import (
     Broadcast,
     Buffer,
@@ -116,8 +116,8 @@ def as_ends(dom: Any) -> tuple[Expr | None, Expr | None]:
     if isinstance(dom, IntervalSet):
         return (None if dom.min_value is _NEG_INF else dom.min_value,
                 None if dom.max_value is _POS_INF else dom.max_value)
-    raise ArgumentError(with_hint(f"{described(dom)} is no set of integers",
-                                  "tvm.arith.IntervalSet(low, high) or tvm.ir.Range(begin, end)"))
+    raise ArgumentError(f"{described(dom)} is no set of integers",
+                        "tvm.arith.IntervalSet(low, high) or tvm.ir.Range(begin, end)")
 
 
 def domains(dom_map: Mapping[Any, Any]) -> tuple[dict[Var, tuple[Expr, Expr]], dict[Var, tuple[Any, Any]]]:

@@ -9,7 +9,7 @@ from typing import Any
 from tilewright import arith
 from tilewright.arith.iterators import IterMap, Mark
 from tilewright.arith.itermap import detect_iter_map as understood
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 from tilewright.tir import Expr, IntImm, Range, Var, binary, convert, is_const
 
 
@@ -48,8 +48,8 @@ class IterMapLevel(IntEnum):
         if name is None:
             return IterMapLevel.Surjective
         if str(name).lower() not in levels:
-            raise ArgumentError(with_hint(f"check_level={described(name)} is no level of an iterator map",
-                                          f"one of {', '.join(levels)}"))
+            raise ArgumentError(f"check_level={described(name)} is no level of an iterator map",
+                                f"one of {', '.join(levels)}")
         return levels[str(name).lower()]
 
 

@@ -8,6 +8,8 @@ from tilewright import te
 from tilewright.graph.operator import INJECTIVE, REDUCTION, Operator
 from tilewright.graph.operators.accumulate import extents, narrow, widen
 from tilewright.graph.value import TensorType, Value
+from tilewright.graph.vocabulary import public
+from tilewright.support.errors import GraphError, described
 
 
 def broadcastable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
@@ -157,3 +159,23 @@ class ReduceSumGrad(Operator):
 
     def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
         return ReduceSum(self.axis, self.keepdims)(dy), None
+
+
+@public
+def reduce_sum(x: Value, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Value:
+    """Sum of x over axis (None: all); a full sum has shape (1,)."""
+    return ReduceSum(tuple(axis) if isinstance(axis, (list, tuple)) else axis, keepdims)(x)
+
+
+@public
+def broadcast_to(x: Value, shape: tuple[int, ...]) -> Value:
+    """x repeated to shape by NumPy's rules."""
+    if not isinstance(shape, (list, tuple)):
+        raise GraphError(f"broadcast_to: the shape is {described(shape)}, not a tuple")
+    return BroadcastTo(tuple(shape))(x)
+
+
+@public
+def broadcast_like(x: Value, like: Value) -> Value:
+    """x repeated to the shape of `like`."""
+    return BroadcastLike()(x, like)

@@ -8,6 +8,7 @@ from tilewright import te
 from tilewright.graph.operator import CONTRACTION, Operator
 from tilewright.graph.operators.accumulate import extents, narrow, wide_dtype
 from tilewright.graph.value import TensorType, Value
+from tilewright.graph.vocabulary import public
 
 
 def padded(x: te.Tensor, p: int, name: str) -> te.Tensor:
@@ -132,3 +133,9 @@ class Conv2dWeightGrad(_Conv):
         return self.total(
             w.shape, lambda m, c, r, s: (dy[rn, m, ri, rj], data[rn, c, ri * t + r, rj * t + s]), [rn, ri, rj],
             dy.dtype, "conv2d_weight_grad")
+
+
+@public
+def conv2d(x: Value, w: Value, stride: int = 1, padding: int = 0) -> Value:
+    """The convolution of x[n, c, h, w] with w[m, c, r, s]."""
+    return Conv2d(stride, padding)(x, w)

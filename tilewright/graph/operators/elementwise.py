@@ -1,12 +1,17 @@
 """Operators on equal shapes, element by element."""
 from __future__ import annotations
 
+import math
+import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewright import te
 from tilewright.graph.operator import INJECTIVE, Operator
 from tilewright.graph.value import TensorType, Value
+from tilewright.graph.vocabulary import method, public
+from tilewright.support.errors import GraphError, described, with_hint
 from tilewright.tir import dtype as dt
 
 
@@ -224,3 +229,87 @@ class CastLike(Elementwise):
 
     def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
         return CastLike()(dy, y.inputs[0]), None
+
+
+# ---- functions
+
+def _number(operator: str, x: Any) -> float:
+    """A number of Python or NumPy as a float. Raises GraphError for anything else."""
+    if not isinstance(x, numbers.Real) or isinstance(x, bool):
+        raise GraphError(with_hint(f"{operator}: {described(x)} is neither a graph value nor a number",
+                                   "wrap an array with graph.parameter(name, array)"))
+    return float(x)
+
+
+def _binary(op: Elementwise, scalar: Callable[[float], Elementwise], a: Value, b: Value | float) -> Value:
+    return op(a, b) if isinstance(b, Value) else scalar(_number(type(op).__name__, b))(a)
+
+
+@public
+@method("__add__", "__radd__")
+def add(a: Value, b: Value | float) -> Value:
+    """a + b, elementwise on equal shapes; b may be a number."""
+    return _binary(Add(), AddConst, a, b)
+
+
+@public
+@method("__sub__")
+def subtract(a: Value, b: Value | float) -> Value:
+    """a - b, elementwise on equal shapes; b may be a number."""
+    return _binary(Sub(), lambda c: AddConst(-c), a, b)
+
+
+@method("__rsub__")
+def _subtract_from(b: Value, a: float) -> Value: return add(negative(b), a)
+
+
+@public
+@method("__mul__", "__rmul__")
+def multiply(a: Value, b: Value | float) -> Value:
+    """a * b, elementwise on equal shapes; b may be a number."""
+    return _binary(Mul(), MulConst, a, b)
+
+
+@public
+@method("__truediv__")
+def divide(a: Value, b: Value | float) -> Value:
+    """a / b, elementwise on equal shapes; b may be a number other than 0."""
+    if not isinstance(b, Value) and _number("Div", b) == 0:
+        raise GraphError("divide: division by the number 0")
+    return _binary(Div(), _division, a, b)
+
+
+def _division(c: float) -> Elementwise:
+    """x / c; a product where 1 / c is exact, which is faster."""
+    exact = abs(math.frexp(c)[0]) == 0.5 and 2.0 ** -100 < abs(c) < 2.0 ** 100
+    return MulConst(1.0 / c) if exact else DivConst(c)
+
+
+@method("__rtruediv__")
+def _divide_number(b: Value, a: float) -> Value: return Reciprocal(_number("Div", a))(b)
+
+
+@public
+@method("__pow__")
+def power(x: Value, exponent: float) -> Value:
+    """x to the power of a number, elementwise; NaN where x < 0 and the exponent is no integer."""
+    return PowConst(_number("Pow", exponent))(x)
+
+
+@public
+@method("__neg__")
+def negative(x: Value) -> Value: return Neg()(x)
+@public
+def exp(x: Value) -> Value: return Exp()(x)
+@public
+def log(x: Value) -> Value: return Log()(x)
+@public
+def sqrt(x: Value) -> Value: return Sqrt()(x)
+@public
+def tanh(x: Value) -> Value: return Tanh()(x)
+@public
+def sigmoid(x: Value) -> Value: return Sigmoid()(x)
+@public
+def relu(x: Value) -> Value: return Relu()(x)
+@public
+def cast(x: Value, dtype: str) -> Value: return Cast(dt.canonical(dtype))(x)

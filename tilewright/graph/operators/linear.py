@@ -7,7 +7,10 @@ from typing import Any
 from tilewright import te
 from tilewright.graph.operator import CONTRACTION, Operator
 from tilewright.graph.operators.accumulate import narrow, wide_dtype
+from tilewright.graph.operators.broadcast import broadcast_like
+from tilewright.graph.operators.elementwise import add
 from tilewright.graph.value import TensorType, Value
+from tilewright.graph.vocabulary import method, public
 
 
 @dataclass(frozen=True)
@@ -44,3 +47,21 @@ class MatMul(Operator):
         da = MatMul(self.tb, True)(b, dy) if self.ta else MatMul(False, not self.tb)(dy, b)
         db = MatMul(True, self.ta)(dy, a) if self.tb else MatMul(not self.ta, False)(a, dy)
         return da, db
+
+
+@public
+@method("__matmul__")
+def matmul(a: Value, b: Value, ta: bool = False, tb: bool = False) -> Value:
+    """a @ b for rank-2 values; ta, tb read a or b transposed."""
+    return MatMul(ta, tb)(a, b)
+
+
+@method("__rmatmul__")
+def _reversed_matmul(b: Value, a: Value) -> Value: return matmul(a, b)
+
+
+@public
+def dense(x: Value, w: Value, b: Value | None = None) -> Value:
+    """x @ w + b; x: [rows, k], w: [k, n], b: [n]."""
+    y = matmul(x, w)
+    return y if b is None else add(y, broadcast_like(b, y))

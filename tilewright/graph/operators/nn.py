@@ -16,6 +16,7 @@ from tilewright.graph.operators.accumulate import extents, narrow, row_reduce, r
 from tilewright.graph.operators.broadcast import BroadcastLike, ReduceSum
 from tilewright.graph.operators.elementwise import Mul, Neg, Sub
 from tilewright.graph.value import TensorType, Value
+from tilewright.graph.vocabulary import public
 from tilewright.support.errors import GraphError, described
 from tilewright.tir import Expr
 from tilewright.tir.arithmetic import maximum
@@ -140,11 +141,11 @@ class SoftmaxCrossEntropy(RowWise):
     def _label_grad(self, x: Value) -> Value:
         """d loss / d p = -log softmax(x)."""
         log = LogSoftmax()(x)
-        return Neg()(log) if self.reduction == "sum" else _PerRow()(Neg()(log))
+        return Neg()(log) if self.reduction == "sum" else PerRow()(Neg()(log))
 
 
 @dataclass(frozen=True)
-class _PerRow(RowWise):
+class PerRow(RowWise):
     """y = x / number of rows."""
 
     def infer(self, *inputs: TensorType) -> TensorType:
@@ -189,3 +190,21 @@ class SoftmaxCrossEntropyGrad(RowWise):
         def part(i: Expr, j: Expr) -> Expr:
             return (e[i, j] / s[i] * mass[i].astype(x.dtype) - p[i, j]) * scale
         return te.compute(x.shape, part, name="logit_grad")
+
+
+@public
+def softmax(x: Value) -> Value:
+    """softmax over the last axis of x: [rows, columns]."""
+    return Softmax()(x)
+
+
+@public
+def log_softmax(x: Value) -> Value:
+    """log softmax over the last axis of x: [rows, columns]."""
+    return LogSoftmax()(x)
+
+
+@public
+def softmax_cross_entropy(logits: Value, labels: Value, reduction: str = "mean") -> Value:
+    """The cross-entropy of softmax(logits) and the label distributions, shape (1,); both are [rows, classes]."""
+    return SoftmaxCrossEntropy(reduction)(logits, labels)

@@ -7,16 +7,16 @@ import re
 from pathlib import Path
 
 from tilewright.runtime import llvm
-from tilewright.support.errors import TargetError, with_hint
+from tilewright.support.errors import TargetError
 
 EXPORTS = ("tw_check_args", "tw_parallel", "tw_set_num_threads", "tw_num_threads", "tw_alloc", "tw_free",
-           "tw_report")
-HELPERS = ("__tvm_ffi_tw_time",)                 # packed functions for Tilewright itself, in no exported library
-VARIABLES = ("tw_own_errors", "tw_quota", "tw_refused")   # set or read by Tilewright once the code is loaded
-_FILES = ("check.ll", "overlap.ll", "scalar.ll", "refuse.ll", "pool.ll", "registry.ll", "alloc.ll")
+           "tw_report", "tw_run", "tw_call_packed", "tw_call_packed_pointer")
+_FILES = ("check.ll", "overlap.ll", "scalar.ll", "refuse.ll", "pool.ll", "registry.ll", "alloc.ll", "packed.ll")
 _OWN_FILES = ("timing.ll", "ending.ll", "report.ll")      # not of exported libraries
 _EXPORTED_FILES = ("standalone.ll",)                       # of these alone
 _LITERAL = re.compile(r'\$"((?:[^"\\]|\\.)*)"')
+_FIELD = re.compile(r"(?m)^  (%[\w.]+) = field (\w+), (%\w+) (%[\w.]+), (\d+)")
+_ALIGNMENTS = {"i8": 1, "i32": 4, "i64": 8, "ptr": 8}
 _PAUSES = {
     "x86": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
     "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
@@ -46,7 +46,7 @@ def support_ir(triple: str, exported: bool = False) -> str:
     text = "\n".join([f'target triple = "{triple}"', *texts, declaration])
     for name, value in values.items():
         text = text.replace(f"${name}", value)
-    return _literals(text)
+    return _literals(_FIELD.sub(_load_field, text))
 
 
 def support_key(triple: str, exported: bool = False) -> str:
@@ -67,13 +67,12 @@ def _read(name: str) -> str:
 
 def _system(triple: str) -> str:
     if not re.search("64", triple.split("-")[0]):
-        raise TargetError(with_hint(f"the runtime has no 32-bit form, which {triple} needs",
-                                    "64-bit targets are supported"))
+        raise TargetError(f"the runtime has no 32-bit form, which {triple} needs", "64-bit targets are supported")
     if "linux" in triple:
         return "linux"
     if "darwin" in triple or "macos" in triple:
         return "darwin"
-    raise TargetError(with_hint(f"compiled code cannot run on {triple}", "Linux and macOS are supported"))
+    raise TargetError(f"compiled code cannot run on {triple}", "Linux and macOS are supported")
 
 
 def _machine(triple: str) -> str:
@@ -81,6 +80,13 @@ def _machine(triple: str) -> str:
     if re.fullmatch(r"x86_64|i[3-6]86", name):
         return "x86"
     return "aarch64" if name in ("aarch64", "arm64") else name
+
+
+def _load_field(match: re.Match[str]) -> str:
+    """The two instructions of `%name = field i64, %struct %pointer, 2`: the address of the field, and its load."""
+    name, dtype, struct, pointer, index = match.groups()
+    return (f"  {name}.at = getelementptr {struct}, ptr {pointer}, i64 0, i32 {index}\n"
+            f"  {name} = load {dtype}, ptr {name}.at, align {_ALIGNMENTS[dtype]}")
 
 
 def _literals(text: str) -> str:

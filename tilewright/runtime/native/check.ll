@@ -15,8 +15,7 @@
 
 define $LINKAGE i32 @tw_check_args(ptr %args, i32 %n, ptr %table, ptr %slots) nounwind "frame-pointer"="none" {
 entry:
-  %params.at = getelementptr %header, ptr %table, i64 0, i32 2
-  %params = load i32, ptr %params.at, align 4
+  %params = field i32, %header %table, 2
   %right = icmp eq i32 %n, %params
   br i1 %right, label %counted, label %count.bad
 count.bad:
@@ -24,8 +23,7 @@ count.bad:
   ret i32 -1
 counted:
   %first = getelementptr i8, ptr %table, i64 40
-  %scalars.at = getelementptr %header, ptr %table, i64 0, i32 4
-  %scalars = load i32, ptr %scalars.at, align 4
+  %scalars = field i32, %header %table, 4
   %has.scalars = icmp ne i32 %scalars, 0
   br i1 %has.scalars, label %scalar.loop, label %buffers
 
@@ -72,8 +70,7 @@ buffer.step:
 
 ; extents that are expressions last: all symbols are bound by now
 last:
-  %expr.at = getelementptr %header, ptr %table, i64 0, i32 9
-  %exprs = load i32, ptr %expr.at, align 4
+  %exprs = field i32, %header %table, 9
   %has.exprs = icmp ne i32 %exprs, 0
   br i1 %has.exprs, label %expr.all, label %ok
 expr.all:
@@ -90,8 +87,7 @@ fail:
 ; The DLTensor of an argument, or null: a DLTensor* (type 7) or a Tensor object (type 70, DLTensor at +24).
 define internal ptr @tw_tensor_of(ptr %a) alwaysinline nounwind {
   %type = load i32, ptr %a, align 8
-  %value.at = getelementptr %any, ptr %a, i64 0, i32 2
-  %value = load ptr, ptr %value.at, align 8
+  %value = field ptr, %any %a, 2
   %inside = getelementptr i8, ptr %value, i64 24
   %is.object = icmp eq i32 %type, 70
   %is.pointer = icmp eq i32 %type, 7
@@ -109,18 +105,12 @@ bad.type:
   %r1 = call i32 @tw_refuse_type(ptr %a, ptr %p, ptr %table)
   ret i32 -1
 rank:
-  %ndim.at = getelementptr %tensor, ptr %t, i64 0, i32 3
-  %ndim = load i32, ptr %ndim.at, align 4
-  %want.ndim.at = getelementptr %param, ptr %p, i64 0, i32 4
-  %want.ndim = load i32, ptr %want.ndim.at, align 4
-  %dtype.at = getelementptr %tensor, ptr %t, i64 0, i32 4
-  %dtype = load i32, ptr %dtype.at, align 4
-  %want.dtype.at = getelementptr %param, ptr %p, i64 0, i32 3
-  %want.dtype = load i32, ptr %want.dtype.at, align 4
-  %dev.at = getelementptr %tensor, ptr %t, i64 0, i32 1
-  %dev = load i32, ptr %dev.at, align 4
-  %want.dev.at = getelementptr %param, ptr %p, i64 0, i32 8
-  %want.dev = load i32, ptr %want.dev.at, align 4
+  %ndim = field i32, %tensor %t, 3
+  %want.ndim = field i32, %param %p, 4
+  %dtype = field i32, %tensor %t, 4
+  %want.dtype = field i32, %param %p, 3
+  %dev = field i32, %tensor %t, 1
+  %want.dev = field i32, %param %p, 8
   %d0 = xor i32 %ndim, %want.ndim
   %d1 = xor i32 %dtype, %want.dtype
   %d2 = xor i32 %dev, %want.dev
@@ -133,10 +123,8 @@ bad.kind:
   ret i32 -1
 
 extents:
-  %shape.at = getelementptr %tensor, ptr %t, i64 0, i32 5
-  %shape = load ptr, ptr %shape.at, align 8
-  %records.at = getelementptr %param, ptr %p, i64 0, i32 5
-  %records.off = load i32, ptr %records.at, align 4
+  %shape = field ptr, %tensor %t, 5
+  %records.off = field i32, %param %p, 5
   %records.offx = zext i32 %records.off to i64
   %records = getelementptr i8, ptr %table, i64 %records.offx
   %n = zext i32 %ndim to i64
@@ -161,10 +149,8 @@ bad.extent:
   ret i32 -1
 
 strides:
-  %strides.at = getelementptr %tensor, ptr %t, i64 0, i32 6
-  %given = load ptr, ptr %strides.at, align 8
-  %srecords.at = getelementptr %param, ptr %p, i64 0, i32 6
-  %srecords.off = load i32, ptr %srecords.at, align 4
+  %given = field ptr, %tensor %t, 6
+  %srecords.off = field i32, %param %p, 6
   %symbolic = icmp ne i32 %srecords.off, 0
   br i1 %symbolic, label %stride.all, label %compact
 compact:
@@ -204,12 +190,10 @@ stride.bad:
 
 address:
   %data = load ptr, ptr %t, align 8
-  %offset.at = getelementptr %tensor, ptr %t, i64 0, i32 7
-  %offset = load i64, ptr %offset.at, align 8
+  %offset = field i64, %tensor %t, 7
   %base = ptrtoint ptr %data to i64
   %start = add i64 %base, %offset
-  %align.at = getelementptr %param, ptr %p, i64 0, i32 7
-  %align = load i32, ptr %align.at, align 4
+  %align = field i32, %param %p, 7
   %alignx = zext i32 %align to i64
   %mask = sub i64 %alignx, 1
   %rest = and i64 %start, %mask
@@ -225,8 +209,7 @@ refuse.address:
   %r5 = call i32 @tw_refuse_address(ptr %t, ptr %p, ptr %table, i64 %start)
   ret i32 -1
 store:
-  %slot.at = getelementptr %param, ptr %p, i64 0, i32 1
-  %slot = load i32, ptr %slot.at, align 4
+  %slot = field i32, %param %p, 1
   %slotx = zext i32 %slot to i64
   %out = getelementptr i64, ptr %slots, i64 %slotx
   store i64 %start, ptr %out, align 8
@@ -237,8 +220,7 @@ store:
 define internal i32 @tw_check_dim(i64 %got, ptr %rec, ptr %slots) alwaysinline nounwind {
 entry:
   %kind = load i32, ptr %rec, align 8
-  %value.at = getelementptr %dim, ptr %rec, i64 0, i32 2
-  %value = load i64, ptr %value.at, align 8
+  %value = field i64, %dim %rec, 2
   switch i32 %kind, label %ok [ i32 0, label %const
                                 i32 1, label %bind
                                 i32 2, label %equal ]
@@ -247,8 +229,7 @@ const:
   %rc = zext i1 %c to i32
   ret i32 %rc
 bind:
-  %limit.at = getelementptr %dim, ptr %rec, i64 0, i32 3
-  %limit = load i64, ptr %limit.at, align 8
+  %limit = field i64, %dim %rec, 3
   %slot = getelementptr i64, ptr %slots, i64 %value
   store i64 %got, ptr %slot, align 8
   %big = icmp sgt i64 %got, %limit
@@ -267,11 +248,9 @@ ok:
 ; True when an extent is 0.
 define internal i1 @tw_is_empty(ptr %t) cold noinline optnone nounwind {
 entry:
-  %ndim.at = getelementptr %tensor, ptr %t, i64 0, i32 3
-  %ndim = load i32, ptr %ndim.at, align 4
+  %ndim = field i32, %tensor %t, 3
   %n = zext i32 %ndim to i64
-  %shape.at = getelementptr %tensor, ptr %t, i64 0, i32 5
-  %shape = load ptr, ptr %shape.at, align 8
+  %shape = field ptr, %tensor %t, 5
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
@@ -292,8 +271,7 @@ no:
 ; Stride i in elements; a tensor without strides is compact.
 define internal i64 @tw_stride_of(ptr %t, i64 %i) noinline nounwind {
 entry:
-  %strides.at = getelementptr %tensor, ptr %t, i64 0, i32 6
-  %given = load ptr, ptr %strides.at, align 8
+  %given = field ptr, %tensor %t, 6
   %implicit = icmp eq ptr %given, null
   br i1 %implicit, label %product, label %direct
 direct:
@@ -301,11 +279,9 @@ direct:
   %s = load i64, ptr %s.at, align 8
   ret i64 %s
 product:
-  %ndim.at = getelementptr %tensor, ptr %t, i64 0, i32 3
-  %ndim = load i32, ptr %ndim.at, align 4
+  %ndim = field i32, %tensor %t, 3
   %n = zext i32 %ndim to i64
-  %shape.at = getelementptr %tensor, ptr %t, i64 0, i32 5
-  %shape = load ptr, ptr %shape.at, align 8
+  %shape = field ptr, %tensor %t, 5
   br label %loop
 loop:
   %k = phi i64 [ %n, %product ], [ %k.next, %next ]
@@ -324,10 +300,8 @@ done:
 
 define internal i32 @tw_check_strides(ptr %t, ptr %p, ptr %table, ptr %slots) nounwind {
 entry:
-  %ndim.at = getelementptr %tensor, ptr %t, i64 0, i32 3
-  %ndim = load i32, ptr %ndim.at, align 4
-  %records.at = getelementptr %param, ptr %p, i64 0, i32 6
-  %records.off = load i32, ptr %records.at, align 4
+  %ndim = field i32, %tensor %t, 3
+  %records.off = field i32, %param %p, 6
   %offx = zext i32 %records.off to i64
   %records = getelementptr i8, ptr %table, i64 %offx
   br label %loop

@@ -13,8 +13,7 @@ outer:
   br i1 %jmore, label %outer.kind, label %fine
 outer.kind:
   %p = getelementptr %param, ptr %first, i64 %j
-  %flags.at = getelementptr %param, ptr %p, i64 0, i32 9
-  %flags = load i32, ptr %flags.at, align 4
+  %flags = field i32, %param %p, 9
   %bit = and i32 %flags, 2
   %written = icmp ne i32 %bit, 0                         ; exclusive
   %jcompact = call i1 @tw_is_compact_buffer(ptr %p)
@@ -52,8 +51,7 @@ inner.range:
   %clash = and i1 %meet, %some
   br i1 %clash, label %inner.same, label %inner.step
 inner.same:
-  %qflags.at = getelementptr %param, ptr %q, i64 0, i32 9
-  %qflags = load i32, ptr %qflags.at, align 4
+  %qflags = field i32, %param %q, 9
   %qbit = and i32 %qflags, 4
   %pointwise = icmp ne i32 %qbit, 0
   %same.low = icmp eq i64 %ilow, %jlow
@@ -77,8 +75,7 @@ fine:
 ; True for a tensor parameter without declared strides.
 define internal i1 @tw_is_compact_buffer(ptr %p) alwaysinline nounwind {
   %kind = load i32, ptr %p, align 4
-  %strides.at = getelementptr %param, ptr %p, i64 0, i32 6
-  %strides = load i32, ptr %strides.at, align 4
+  %strides = field i32, %param %p, 6
   %both = or i32 %kind, %strides
   %r = icmp eq i32 %both, 0
   ret i1 %r
@@ -86,8 +83,7 @@ define internal i1 @tw_is_compact_buffer(ptr %p) alwaysinline nounwind {
 
 ; The address that the checks have put into the parameter's slot.
 define internal i64 @tw_start_of(ptr %p, ptr %slots) alwaysinline nounwind {
-  %slot.at = getelementptr %param, ptr %p, i64 0, i32 1
-  %slot = load i32, ptr %slot.at, align 4
+  %slot = field i32, %param %p, 1
   %slotx = zext i32 %slot to i64
   %at = getelementptr i64, ptr %slots, i64 %slotx
   %r = load i64, ptr %at, align 8
@@ -97,8 +93,7 @@ define internal i64 @tw_start_of(ptr %p, ptr %slots) alwaysinline nounwind {
 ; Bytes of a compact tensor.
 define internal i64 @tw_bytes_of(ptr %t) nounwind {
 entry:
-  %dtype.at = getelementptr %tensor, ptr %t, i64 0, i32 4
-  %dtype = load i32, ptr %dtype.at, align 4
+  %dtype = field i32, %tensor %t, 4
   %shifted = lshr i32 %dtype, 8
   %bits = and i32 %shifted, 255
   %lanes = lshr i32 %dtype, 16
@@ -106,11 +101,9 @@ entry:
   %up = add i32 %all, 7
   %item = lshr i32 %up, 3
   %itemx = zext i32 %item to i64
-  %ndim.at = getelementptr %tensor, ptr %t, i64 0, i32 3
-  %ndim = load i32, ptr %ndim.at, align 4
+  %ndim = field i32, %tensor %t, 3
   %n = zext i32 %ndim to i64
-  %shape.at = getelementptr %tensor, ptr %t, i64 0, i32 5
-  %shape = load ptr, ptr %shape.at, align 8
+  %shape = field ptr, %tensor %t, 5
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %i.next, %next ]

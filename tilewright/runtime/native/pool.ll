@@ -27,12 +27,9 @@
 ; fn(begin, end, env) for the chunks that are left, those of part `me` first.
 define internal void @tw_chunks(ptr %pool, i32 %me) nounwind {
 entry:
-  %fn.at = getelementptr %pool, ptr %pool, i64 0, i32 5
-  %fn = load ptr, ptr %fn.at, align 8
-  %env.at = getelementptr %pool, ptr %pool, i64 0, i32 6
-  %env = load ptr, ptr %env.at, align 8
-  %chunk.at = getelementptr %pool, ptr %pool, i64 0, i32 7
-  %chunk = load i64, ptr %chunk.at, align 8
+  %fn = field ptr, %pool %pool, 5
+  %env = field ptr, %pool %pool, 6
+  %chunk = field i64, %pool %pool, 7
   %parts.at = getelementptr %pool, ptr %pool, i64 0, i32 8
   %parts = load atomic i32, ptr %parts.at monotonic, align 8
   br label %part
@@ -108,8 +105,7 @@ claim:
   %mine = extractvalue { i32, i1 } %pair, 1
   br i1 %mine, label %staff, label %serial
 staff:
-  %workers.at = getelementptr %pool, ptr %pool, i64 0, i32 12
-  %workers = load i32, ptr %workers.at, align 4
+  %workers = field i32, %pool %pool, 12
   %wanted = sub i32 %threads, 1
   %enough = icmp sge i32 %workers, %wanted
   br i1 %enough, label %publish, label %hire
@@ -317,10 +313,8 @@ entry:
   %none = icmp eq ptr %pool, null
   br i1 %none, label %make, label %check
 check:
-  %process.at = getelementptr %pool, ptr %pool, i64 0, i32 14
-  %process = load i32, ptr %process.at, align 4
-  %alive.at = getelementptr %pool, ptr %pool, i64 0, i32 15
-  %alive = load ptr, ptr %alive.at, align 8
+  %process = field i32, %pool %pool, 14
+  %alive = field ptr, %pool %pool, 15
   %marked = icmp ne ptr %alive, null
   br i1 %marked, label %page, label %ask
 page:
@@ -366,8 +360,7 @@ default:
   %available = call i32 @tw_default_threads()
   br label %publish
 inherit:
-  %old.at = getelementptr %pool, ptr %old, i64 0, i32 11
-  %inherited = load i32, ptr %old.at, align 4
+  %inherited = field i32, %pool %old, 11
   br label %publish
 publish:
   %threads = phi i32 [ %available, %default ], [ %inherited, %inherit ]

@@ -115,13 +115,11 @@ done:
 ; "2000, 500": the extents (which = 0), the strides (1) or the strides of a compact tensor of this shape (2)
 define internal void @tw_say_numbers(ptr %m, ptr %t, i32 %which) cold noinline optnone nounwind {
 entry:
-  %ndim.at = getelementptr %tensor, ptr %t, i64 0, i32 3
-  %ndim = load i32, ptr %ndim.at, align 4
+  %ndim = field i32, %tensor %t, 3
   %garbage = icmp ugt i32 %ndim, 64                      ; nothing is known to lie behind the address of the shape
   %shown = select i1 %garbage, i32 0, i32 %ndim
   %n = zext i32 %shown to i64
-  %shape.at = getelementptr %tensor, ptr %t, i64 0, i32 5
-  %shape = load ptr, ptr %shape.at, align 8
+  %shape = field ptr, %tensor %t, 5
   %compact = alloca %tensor, align 8
   %copy = load %tensor, ptr %t, align 8
   %bare = insertvalue %tensor %copy, ptr null, 6
@@ -189,8 +187,7 @@ tensor:
   %name.at = getelementptr %param, ptr %p, i64 0, i32 2
   %name = call ptr @tw_text(ptr %table, ptr %name.at)
   call void @tw_say(ptr %m, ptr $"\ngot: %s: ", ptr %name)
-  %dtype.at = getelementptr %tensor, ptr %t, i64 0, i32 4
-  %dtype = load i32, ptr %dtype.at, align 4
+  %dtype = field i32, %tensor %t, 4
   call void @tw_say_dtype(ptr %m, i32 %dtype)
   call void @tw_say(ptr %m, ptr $"[", ptr null)
   call void @tw_say_numbers(ptr %m, ptr %t, i32 0)
@@ -214,8 +211,7 @@ define internal i32 @tw_raise(ptr %m, i1 %is.type) cold noinline optnone nounwin
 define internal i32 @tw_refuse_count(ptr %table, i32 %n) cold noinline optnone nounwind {
   %m = alloca %message, align 8
   call void @tw_begin(ptr %m, ptr %table)
-  %want.at = getelementptr %header, ptr %table, i64 0, i32 2
-  %want = load i32, ptr %want.at, align 4
+  %want = field i32, %header %table, 2
   %wantx = zext i32 %want to i64
   %nx = zext i32 %n to i64
   call void @tw_count(ptr %m, ptr $"num_args is %ld, expected %ld", i64 %nx, i64 %wantx)
@@ -287,14 +283,10 @@ define internal i32 @tw_refuse_kind(ptr %t, ptr %p, ptr %table) cold noinline op
 entry:
   %m = alloca %message, align 8
   call void @tw_begin_argument(ptr %m, ptr %p, ptr %table)
-  %ndim.at = getelementptr %tensor, ptr %t, i64 0, i32 3
-  %ndim = load i32, ptr %ndim.at, align 4
-  %want.at = getelementptr %param, ptr %p, i64 0, i32 4
-  %want = load i32, ptr %want.at, align 4
-  %dtype.at = getelementptr %tensor, ptr %t, i64 0, i32 4
-  %dtype = load i32, ptr %dtype.at, align 4
-  %wdtype.at = getelementptr %param, ptr %p, i64 0, i32 3
-  %wdtype = load i32, ptr %wdtype.at, align 4
+  %ndim = field i32, %tensor %t, 3
+  %want = field i32, %param %p, 4
+  %dtype = field i32, %tensor %t, 4
+  %wdtype = field i32, %param %p, 3
   %by.rank = icmp ne i32 %ndim, %want
   br i1 %by.rank, label %rank, label %not.rank
 rank:
@@ -312,12 +304,9 @@ dtypes:
   call void @tw_say_dtype(ptr %m, i32 %wdtype)
   br label %finish
 device:
-  %dev.at = getelementptr %tensor, ptr %t, i64 0, i32 1
-  %dev = load i32, ptr %dev.at, align 4
-  %id.at = getelementptr %tensor, ptr %t, i64 0, i32 2
-  %id = load i32, ptr %id.at, align 4
-  %wdev.at = getelementptr %param, ptr %p, i64 0, i32 8
-  %wdev = load i32, ptr %wdev.at, align 4
+  %dev = field i32, %tensor %t, 1
+  %id = field i32, %tensor %t, 2
+  %wdev = field i32, %param %p, 8
   call void @tw_say(ptr %m, ptr $".device is ", ptr null)
   call void @tw_say_device(ptr %m, i32 %dev, i32 %id)
   call void @tw_say(ptr %m, ptr $", expected ", ptr null)
@@ -340,15 +329,13 @@ entry:
   %format = select i1 %is.stride, ptr $".strides[%ld] is %ld, ", ptr $".shape[%ld] is %ld, "
   %indexx = zext i32 %index to i64
   call void @tw_count(ptr %m, ptr %format, i64 %indexx, i64 %got)
-  %value.at = getelementptr %dim, ptr %rec, i64 0, i32 2
-  %value = load i64, ptr %value.at, align 8
+  %value = field i64, %dim %rec, 2
   %kind = load i32, ptr %rec, align 8
   switch i32 %kind, label %fixed [ i32 1, label %limit
                                    i32 2, label %equal
                                    i32 3, label %expression ]
 limit:
-  %limit.at = getelementptr %dim, ptr %rec, i64 0, i32 3
-  %limit.value = load i64, ptr %limit.at, align 8
+  %limit.value = field i64, %dim %rec, 3
   call void @tw_count(ptr %m, ptr $"expected at most %ld", i64 %limit.value, i64 0)
   br label %constraint
 equal:
@@ -391,8 +378,7 @@ define internal i32 @tw_refuse_address(ptr %t, ptr %p, ptr %table, i64 %address)
 entry:
   %m = alloca %message, align 8
   call void @tw_begin_argument(ptr %m, ptr %p, ptr %table)
-  %align.at = getelementptr %param, ptr %p, i64 0, i32 7
-  %align = load i32, ptr %align.at, align 4
+  %align = field i32, %param %p, 7
   %alignx = zext i32 %align to i64
   %data = load ptr, ptr %t, align 8
   %null = icmp eq ptr %data, null

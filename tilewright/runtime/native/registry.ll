@@ -84,8 +84,7 @@ ask:
   store %any zeroinitializer, ptr %result, align 8
   %call = call i32 @TVMFFIFunctionCall(ptr %published, ptr null, i32 0, ptr %result)
   %d2 = call i32 @TVMFFIObjectDecRef(ptr %published)
-  %value.at = getelementptr %any, ptr %result, i64 0, i32 2
-  %value = load ptr, ptr %value.at, align 8
+  %value = field ptr, %any %result, 2
   %bad = icmp ne i32 %call, 0
   br i1 %bad, label %keep.ours, label %keep
 keep.ours:

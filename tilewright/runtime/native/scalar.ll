@@ -6,16 +6,13 @@
 define internal i32 @tw_check_scalar(ptr %a, ptr %p, ptr %table, ptr %slots) nounwind {
 entry:
   %type = load i32, ptr %a, align 8
-  %value.at = getelementptr %any, ptr %a, i64 0, i32 2
-  %value = load i64, ptr %value.at, align 8
-  %dtype.at = getelementptr %param, ptr %p, i64 0, i32 3
-  %dtype = load i32, ptr %dtype.at, align 4
+  %value = field i64, %any %a, 2
+  %dtype = field i32, %param %p, 3
   %code = and i32 %dtype, 255
   %bits.high = lshr i32 %dtype, 8
   %bits = and i32 %bits.high, 255
   %bitsx = zext i32 %bits to i64
-  %slot.at = getelementptr %param, ptr %p, i64 0, i32 1
-  %slot = load i32, ptr %slot.at, align 4
+  %slot = field i32, %param %p, 1
   %slotx = zext i32 %slot to i64
   %out = getelementptr i64, ptr %slots, i64 %slotx
   %is.float = icmp eq i32 %type, 3
@@ -295,14 +292,10 @@ fail:
 define internal i32 @tw_check_expressions_of(ptr %a, ptr %p, ptr %table, ptr %slots) nounwind {
 entry:
   %t = call ptr @tw_tensor_of(ptr %a)
-  %ndim.at = getelementptr %param, ptr %p, i64 0, i32 4
-  %ndim = load i32, ptr %ndim.at, align 4
-  %shape.at = getelementptr %tensor, ptr %t, i64 0, i32 5
-  %shape = load ptr, ptr %shape.at, align 8
-  %r.at = getelementptr %param, ptr %p, i64 0, i32 5
-  %r.off = load i32, ptr %r.at, align 4
-  %s.at = getelementptr %param, ptr %p, i64 0, i32 6
-  %s.off = load i32, ptr %s.at, align 4
+  %ndim = field i32, %param %p, 4
+  %shape = field ptr, %tensor %t, 5
+  %r.off = field i32, %param %p, 5
+  %s.off = field i32, %param %p, 6
   %strided = icmp ne i32 %s.off, 0
   %twice = shl i32 %ndim, 1
   %total = select i1 %strided, i32 %twice, i32 %ndim     ; the extents, then the strides
@@ -324,8 +317,7 @@ one:
   %is.expr = icmp eq i32 %kind, 3
   br i1 %is.expr, label %compare, label %next
 compare:
-  %value.at = getelementptr %dim, ptr %rec, i64 0, i32 2
-  %value = load i64, ptr %value.at, align 8
+  %value = field i64, %dim %rec, 2
   %program = getelementptr i8, ptr %table, i64 %value
   %want = call i64 @tw_evaluate(ptr %program, ptr %slots)
   br i1 %is.stride, label %stride, label %extent

@@ -6,8 +6,7 @@ entry:
   %before = alloca { i64, i64 }, align 8
   %after = alloca { i64, i64 }, align 8
   %result = alloca %any, align 8
-  %function.at = getelementptr %any, ptr %args, i64 0, i32 2
-  %function = load ptr, ptr %function.at, align 8
+  %function = field ptr, %any %args, 2
   %number.at = getelementptr %any, ptr %args, i64 1, i32 2
   %number = load i64, ptr %number.at, align 8
   %rest = getelementptr %any, ptr %args, i64 2
@@ -29,8 +28,7 @@ run:
   %object = icmp sge i32 %type, 64
   br i1 %object, label %drop, label %loop.back
 drop:
-  %object.at = getelementptr %any, ptr %result, i64 0, i32 2
-  %held = load ptr, ptr %object.at, align 8
+  %held = field ptr, %any %result, 2
   %d = call i32 @TVMFFIObjectDecRef(ptr %held)
   br label %loop.back
 loop.back:

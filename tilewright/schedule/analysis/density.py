@@ -10,7 +10,7 @@ from tilewright.arith.linear import linear
 from tilewright.arith.regions import intervals_of, union
 from tilewright.schedule.analysis.accesses import Collector, Touch
 from tilewright.schedule.analysis.domains import Domains, Interval, axis_domains, bind_axes, domain_bounds
-from tilewright.schedule.analysis.mixed_radix import bindings, digits_of, reach
+from tilewright.schedule.analysis.mixed_radix import bindings, coefficients_of, reach
 from tilewright.schedule.analysis.required import Place, inside, usable
 from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import all_of, binary
@@ -130,7 +130,7 @@ def _independent(exprs: Sequence[Expr], ranges: Domains, place: Place) -> bool:
     """True when the values of exprs fill a box while the variables run over their ranges, none of which is empty."""
     if any(isinstance(extent, IntImm) and extent.value <= 0 for _, extent in ranges.values()):
         return False
-    if digits_of(exprs, ranges) is not None:
+    if coefficients_of(exprs, ranges) is not None:
         return True
     occurring = {n for e in exprs for n in walk(e)}
     domains = {v: d for v, d in ranges.items() if v in occurring}

@@ -15,7 +15,7 @@ from tilewright.schedule.analysis.domains import (
     domain_bounds,
     domains_of,
 )
-from tilewright.schedule.analysis.mixed_radix import digits_of, reach
+from tilewright.schedule.analysis.mixed_radix import coefficients_of, reach
 from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
@@ -160,7 +160,7 @@ def runs_once(pairs: Sequence[tuple[IterVar, Expr]], loops: Sequence[For], predi
     """
     used = {n for _, value in pairs for n in walk(value)}
     domains = {v: d for v, d in domains_of(loops).items() if v in used}
-    numbers = digits_of([value for _, value in pairs], domains)
+    numbers = coefficients_of([value for _, value in pairs], domains)
     if numbers is not None:
         return all(_reaches(iv, value, digits, domains, analyzer)
                    for (iv, value), digits in zip(pairs, numbers, strict=True))

@@ -8,7 +8,7 @@ from tilewright.schedule.analysis.accesses import Collector, Instance, Touch
 from tilewright.schedule.analysis.privacy import is_private, shared_between
 from tilewright.schedule.analysis.region import Clash, Region, first_sign
 from tilewright.schedule.analysis.shared_reductions import loops_around, shared_reduction
-from tilewright.schedule.analysis.threads import divided
+from tilewright.schedule.analysis.threads import filled_together
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal
 from tilewright.tir.accesses import uses
@@ -147,7 +147,7 @@ def require_independent(sch: Schedule, loop: For, primitive: str, thread_tag: st
         steps = ", a scan: its steps run in order" if kind == "ordered" else why
         legal(False, f"cannot {primitive} loop {name}: it carries the {kind} axis of block {block}{steps}", loop,
               hint=f"{primitive} a loop of the output")
-    clash = carried_dependence(region, thread_tag, shared, divided(sch, loop, thread_tag))
+    clash = carried_dependence(region, thread_tag, shared, filled_together(sch, loop, thread_tag))
     if clash is not None:
         legal(False, f"cannot {primitive} loop {name}: two of its iterations may touch the same element of "
               f"{clash.a.buffer.name}, which is written ({clash.who})", loop, *clash.at,

@@ -33,7 +33,7 @@ from tilewright.schedule.analysis.parts import (
 )
 from tilewright.schedule.analysis.privacy import shared_between
 from tilewright.schedule.analysis.required import Place, box_of
-from tilewright.schedule.analysis.threads import divided
+from tilewright.schedule.analysis.threads import filled_together
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index
@@ -176,7 +176,7 @@ def require_no_race(sch: Schedule, name: str) -> None:
 def _require_apart(sch: Schedule, here: BlockRealize, loops: Sequence[For]) -> None:
     """Iterations of the last of loops do not conflict through the block here."""
     index, loop = sch.index, loops[-1]
-    together = divided(sch, loop, loop.thread_tag)
+    together = filled_together(sch, loop, loop.thread_tag)
     touched = [*inputs_of(sch, here), *(r.buffer for r in here.block.writes)]
     partners = {id(r): r for b in touched for r in (*writers_of(sch, b), *readers_of(sch, b))}
     for partner in partners.values():

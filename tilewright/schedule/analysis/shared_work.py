@@ -7,7 +7,7 @@ from tilewright.schedule.analysis.dataflow import inputs_of
 from tilewright.schedule.analysis.privacy import private_to_iterations
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import loops_around, reduces_over, shared_reduction, shares_steps
-from tilewright.schedule.analysis.threads import divided
+from tilewright.schedule.analysis.threads import filled_together
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal
@@ -168,7 +168,7 @@ def _require_same_for_all(sch: Schedule, work: SharedWork, loop: For) -> None:
 
 def _require_own(sch: Schedule, work: SharedWork, loop: For, filled: set[Buffer]) -> None:
     """Each iteration of loop reads of the memory only what it would have written itself."""
-    together, region = divided(sch, loop, loop.thread_tag), Region(sch, [loop])
+    together, region = filled_together(sch, loop, loop.thread_tag), Region(sch, [loop])
     for buffer in filled:
         legal(buffer in together, f"the threads of loop {loop.loop_var.name} would fill {buffer.name} together, and "
               "also each thread by itself, with no barrier between", work.stmt, loop, hint=_ALONE)

@@ -9,7 +9,7 @@ from tilewright.tir.shared_work import is_shared, shared_work_of
 from tilewright.tir.stmt import THREAD_BINDING, For, Store, is_thread_axis
 
 
-def divided(sch: Schedule, loop: For, thread_tag: str) -> set[Buffer]:
+def filled_together(sch: Schedule, loop: For, thread_tag: str) -> set[Buffer]:
     """The shared buffers that nothing below loop, which is (to be) bound to thread_tag, writes but what its threads do
     together, between barriers."""
     if not is_thread_axis(thread_tag) or not any(

@@ -1,4 +1,4 @@
-"""Primitives that say how the iterations of a loop run, and annotate and unannotate."""
+"""How loops run: parallel, vectorize, unroll, bind; annotate and unannotate."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -68,12 +68,15 @@ def bind(sch: Schedule, loop: LoopRV, thread_axis: str) -> None:
     barrier before and after it: the first thread does it, or each does a part, where a loop of it is bound to the same
     threadIdx axis as one around. They may share the steps of a reduction too: the lowering combines their parts.
 
-    Legal when parallel would be, and every other loop of the kernel that is bound to this axis has the same extent
-    and is not nested with this one. In shared memory no two iterations of a loop that is bound to threadIdx may meet in
-    an element, but in what threads compute together: where that is the same for all of them and written to shared
-    memory only, where a thread reads only what it would have written alone, where parts do not meet and are no more
-    than threads, and where all threads come alike. Threads may share the steps of a reduction where the loop drives no
-    output axis, the reduction is whole and by a known combiner, and the other loops that drive it are inside.
+    Threads may share the steps of a reduction where the loop drives no output axis, the reduction is whole and by a
+    known combiner, and the other loops that drive it are inside.
+
+    Legal when
+    - parallel would be;
+    - every other loop of the kernel that is bound to this axis has the same extent, and is not nested with this one;
+    - for threadIdx, no two iterations meet in an element of shared memory, but in what threads compute together: it is
+      the same for all of them and written to shared memory only, a thread reads only what it would have written alone,
+      parts do not meet and are no more than threads, and all threads come alike.
     """
     tag = getattr(thread_axis, "thread_tag", thread_axis)
     old = _serial(sch, loop, THREAD_BINDING)

@@ -1,4 +1,4 @@
-"""The primitive that gives a block other iteration variables, and loops to match: transform_block_layout."""
+"""Iterations of blocks: their order, and other iteration variables."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +13,9 @@ from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.index_map import IndexMap, require_counted
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.nest import axis_name
-from tilewright.schedule.recording import recorded_as_text
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, bind_loop, simpler
-from tilewright.support.errors import legal, require
+from tilewright.support.errors import described, legal, require
 from tilewright.tir.buffer import Load
 from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Expr, IntImm, Var
@@ -25,14 +24,36 @@ from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.stmt import SERIAL, Block, BlockRealize, For, Stmt, Store
 
 
-def _as_text(given: dict[str, Any]) -> None:
-    """index_map as text."""
-    rank = len(given["sch"].realize(given["block"]).block.iter_vars)
-    given["index_map"] = IndexMap.of(given["index_map"], rank)
-
-
-@recorded_as_text(_as_text)
 @primitive
+def reorder_block_iter_var(sch: Schedule, block: BlockRV | str, new_order: Sequence[int]) -> None:
+    """List the iter vars of a block in another order.
+
+        with block("C"):                             with block("C"):
+            vi = axis.spatial(n, i)         ->           vk = axis.reduce(m, k)        # new_order: [1, 0]
+            vk = axis.reduce(m, k)                       vi = axis.spatial(n, i)
+
+    new_order: the old places, in the new order. The order decides in which order compute_at, reverse_compute_at and
+    cache_* make the loops of a block that they move or copy.
+
+    Legal when new_order has each place once; the iterations run as before.
+    """
+    realize = sch.realize(block)
+    old, count = realize.block, len(realize.block.iter_vars)
+    fine = isinstance(new_order, (list, tuple)) and all(type(k) is int for k in new_order)
+    require(fine and sorted(new_order) == list(range(count)),
+            f"new_order is {described(new_order)}, not a permutation of the {count} iter vars of block {old.name}",
+            realize, hint=f"the places are 0 to {count - 1}")
+    new = old.replace(iter_vars=tuple(old.iter_vars[k] for k in new_order))
+    sch.replace(realize, realize.replace(iter_values=tuple(realize.iter_values[k] for k in new_order), block=new))
+
+
+def map_as_text(arguments: dict[str, Any]) -> None:
+    """index_map as text."""
+    rank = len(arguments["sch"].realize(arguments["block"]).block.iter_vars)
+    arguments["index_map"] = IndexMap.of(arguments["index_map"], rank)
+
+
+@primitive(as_text=map_as_text)
 def transform_block_layout(sch: Schedule, block: BlockRV, index_map: Callable[..., Any] | str) -> None:
     """Run a block over other iteration variables, which an index map gives, in loops of its own for each of them.
 
@@ -44,10 +65,11 @@ def transform_block_layout(sch: Schedule, block: BlockRV, index_map: Callable[..
     and % by constants. A new variable that is an old one keeps its name; the others are v0, v1, ... The loops are
     new; buffers stay as they are.
 
-    Legal when each loop around the block, up to the first that it does not use, drives exactly one of its iteration
-    variables, is serial and holds nothing else; when index_map takes the block's domain one to one onto a box, from
-    0 on, and mixes no reduction with other variables; and when no iteration depends on another, except through a
-    reduction.
+    Legal when
+    - each loop around the block, up to the first that it does not use, drives exactly one of its iteration variables,
+      is serial and holds nothing else;
+    - index_map takes the block's domain one to one onto a box, from 0 on, and mixes no reduction with other variables;
+    - no iteration depends on another, except through a reduction.
     """
     realize = sch.realize(block)
     require_leaf(sch, realize)

@@ -1,4 +1,4 @@
-"""blockize: a subtree of the loops becomes one block, whose body is what it was."""
+"""Tensor intrinsics: a subtree of the loops becomes one block, whose body is what it was."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from tilewright.tir.symbols import expressions
 TRUE = IntImm(1, "bool")
 
 
-@primitive
+@primitive(older={"loop": "target"})
 def blockize(sch: Schedule, target: LoopRV | Sequence[BlockRV], preserve_unit_iters: bool = True) -> BlockRV:
     """Make a loop and all below it, or some neighbouring blocks with their loops, the body of one new block.
 
@@ -42,10 +42,13 @@ def blockize(sch: Schedule, target: LoopRV | Sequence[BlockRV], preserve_unit_it
     value. A reduction whose steps run in several instances of the new block is started by the new block. Returns
     the new block, NAME_o.
 
-    Legal when one block is below the loop, and each of its axes is `outer*c + inner`, where inner runs through
-    0, 1, ..., c-1 in the loops below and outer stays the same; of blocks, when no other block is among them. Blocks
-    in a parallel, vectorized or bound loop whose iterations have a buffer each take it into the new block, and must be
-    all that use it.
+    Blocks in a parallel, vectorized or bound loop whose iterations have a buffer each take it into the new block, and
+    must be all that use it.
+
+    Legal when
+    - of a loop: one block is below it, and each of its axes is `outer*c + inner`, where inner runs through 0, 1, ...,
+      c-1 in the loops below and outer stays the same;
+    - of blocks: no other block is among them.
     """
     if isinstance(target, LoopRV):
         return sch.block_rv(blockize_loop(sch, sch.loop(target), preserve_unit_iters))

@@ -1,4 +1,4 @@
-"""Primitives that stage a buffer through another one: cache_read, cache_write."""
+"""Copies of buffers: a buffer is staged through another one."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from tilewright.schedule.primitives.caching import (
     same_scope,
     single_store,
 )
-from tilewright.schedule.primitives.scopes import allocate, require_scope
+from tilewright.schedule.primitives.storage import allocate, require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.scoped import in_scope
 from tilewright.schedule.state import BlockRV
@@ -107,9 +107,11 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | l
     the copy is returned, named like the first new buffer: the old one's name, `_`, scope. consumer_blocks: readers of
     the buffers that read the new ones instead.
 
-    Legal when the block stores to the buffer at one place, in every iteration, and reads it only as its own partial
-    sum, and no block that writes the buffer comes between two steps of a reduction; and when the block has written all
-    that the consumer_blocks read of its buffers, by then and for each iteration of the loops around both.
+    Legal when
+    - the block stores to the buffer at one place, in every iteration, and reads it only as its own partial sum;
+    - no block that writes the buffer comes between two steps of a reduction;
+    - the block has written all that the consumer_blocks read of its buffers by then, for each iteration of the loops
+      around both.
     """
     realize = sch.realize(block)
     require_stage(sch, realize, alone=False)

@@ -1,4 +1,4 @@
-"""The primitive that computes indices ahead: cache_index."""
+"""Copies of buffers: indices are computed ahead."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from tilewright.schedule.analysis.dataflow import block_statements, loads_of, re
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.caching import axes_in, from_zero
 from tilewright.schedule.primitives.nest import nest
-from tilewright.schedule.primitives.scopes import require_scope
+from tilewright.schedule.primitives.storage import require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import require

@@ -1,4 +1,4 @@
-"""The primitive that stages a buffer which a block updates: cache_inplace."""
+"""Copies of buffers: a buffer that a block updates is staged through another one."""
 from __future__ import annotations
 
 import functools
@@ -21,7 +21,7 @@ from tilewright.schedule.analysis.required import Place, hull, relaxed
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.cache_place import apart, insert
 from tilewright.schedule.primitives.caching import boxes_used, cache_name, chosen, copy_box, inner_loops
-from tilewright.schedule.primitives.scopes import require_scope
+from tilewright.schedule.primitives.storage import require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require

@@ -1,4 +1,4 @@
-"""Primitives that move a computation into a loop: compute_at, reverse_compute_at."""
+"""Where blocks are computed: a computation moves into a loop."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -59,15 +59,23 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     place that is no loop, the block stays, or is inlined. In "shared" memory the block computes what all threads of a
     block need, and they do it together: one of them, or each a part where its new loops are bound to their axes.
 
-    Legal when the block computes each element from its inputs alone, whole reductions; when all its producers come
-    before the place; when its consumers read what it has written by then, and are below loop, or come after all of what
-    the iterations of loop need and that is the whole domain of the block; when it goes on to compute all of an output;
-    when no block that it would pass writes what it reads or writes; when it stays under the conditions that it is
-    under; and when each iteration of a loop whose iterations run at once writes what it reads of a buffer that is used
-    nowhere else then. A block whose domain is empty may go anywhere.
+    A block whose domain is empty may go anywhere.
+
+    Legal when
+    - the block computes each element from its inputs alone, whole reductions;
+    - all its producers come before the place;
+    - its consumers read what it has written by then, and are below loop, or come after all of what the iterations of
+      loop need and that is the whole domain of the block;
+    - it goes on to compute all of an output;
+    - no block that it would pass writes what it reads or writes;
+    - it stays under the conditions that it is under;
+    - each iteration of a loop whose iterations run at once writes what it reads of a buffer that is used nowhere else
+      then.
     """
     if _is_no_loop(loop):
-        return sch.compute_inline(block) if loop.place == "inlined" else None
+        if loop.place == "inlined":
+            sch.compute_inline(block)
+        return
     target, realize = sch.loop(loop), sch.realize(block)
     _require_one_function(block, loop)
     _require_movable(sch, realize, target)
@@ -130,15 +138,21 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
 
     The new loops, preserve_unit_loops, index and places that are no loop are as in compute_at.
 
-    Legal when every producer is below loop or finished before it, and has written what the block reads of it; when
-    what the block reads of those below is complete at the place, each time that the block runs there; when the parts of
-    the block make up its domain, with steps of a reduction once each or all again from the first; when no block that it
-    would pass touches what it writes or writes what it reads; when it stays under the conditions that it is under; and
-    when each iteration of a loop whose iterations run at once writes what it reads of a buffer that is used nowhere
-    else then. A block whose domain is empty may go anywhere.
+    A block whose domain is empty may go anywhere.
+
+    Legal when
+    - every producer is below loop or finished before it, and has written what the block reads of it;
+    - what the block reads of those below is complete at the place, each time that the block runs there;
+    - the parts of the block make up its domain, with steps of a reduction once each, or all again from the first;
+    - no block that it would pass touches what it writes or writes what it reads;
+    - it stays under the conditions that it is under;
+    - each iteration of a loop whose iterations run at once writes what it reads of a buffer that is used nowhere else
+      then.
     """
     if _is_no_loop(loop):
-        return sch.reverse_compute_inline(block) if loop.place == "inlined" else None
+        if loop.place == "inlined":
+            sch.reverse_compute_inline(block)
+        return
     target, realize = sch.loop(loop), sch.realize(block)
     _require_one_function(block, loop)
     _require_movable(sch, realize, target)

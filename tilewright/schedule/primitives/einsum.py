@@ -1,4 +1,4 @@
-"""The primitive that pads the iterations of an einsum: pad_einsum."""
+"""Iterations of blocks: an einsum runs over padded operands."""
 from __future__ import annotations
 
 import math
@@ -42,9 +42,12 @@ def pad_einsum(sch: Schedule, block: BlockRV, padding: Sequence[int]) -> None:
     A buffer that no padded variable indexes is used as it is. Padding of the inputs is the identity of the reduction:
     0 for a sum, the least value for a maximum. The copies are blocks NAME_pad right before and after the block's loops.
 
-    Legal when all indices of the block are constants or single iteration variables, each loop drives one of these over
-    its domain, the block starts the values that it writes, and a step of the reduction on padding changes nothing; and
-    when all of what the copies of the inputs read is written by then.
+    Legal when
+    - all indices of the block are constants or single iteration variables;
+    - each loop drives one of these over its domain;
+    - the block starts the values that it writes;
+    - a step of the reduction on padding changes nothing;
+    - all of what the copies of the inputs read is written by then.
     """
     realize = sch.realize(block)
     require_leaf(sch, realize)

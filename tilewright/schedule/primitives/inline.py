@@ -1,4 +1,4 @@
-"""The primitive that dissolves a block into its consumers: compute_inline."""
+"""Where blocks are computed: a block is dissolved into its consumers."""
 from __future__ import annotations
 
 import functools
@@ -42,10 +42,12 @@ def compute_inline(sch: Schedule, block: BlockRV) -> None:
         for i in range(n): B[i] = A[i] * 2
         for i in range(n): C[i] = B[i + 1] + 1     ->     for i in range(n): C[i] = A[i + 1]*2 + 1
 
-    Legal when the block stores one value per iteration, no reduction, to one buffer that is not an output and that
-    no other block writes, its indices determine its iter vars (distinct iter vars, or an invertible affine map), and
-    nothing writes what it reads between it and its consumers. An index that a consumer makes of the value does not wrap
-    around: made of axes alone, it would not.
+    Legal when
+    - the block stores one value per iteration, no reduction, to one buffer that is not an output and that no other
+      block writes;
+    - its indices determine its iter vars (distinct iter vars, or an invertible affine map);
+    - nothing writes what it reads between it and its consumers;
+    - an index that a consumer makes of the value does not wrap around (made of axes alone, it would not).
     """
     realize = sch.realize(block)
     store = only_store(sch, realize)

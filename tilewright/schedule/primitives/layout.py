@@ -1,4 +1,4 @@
-"""The primitive that changes how a buffer lies in memory: transform_layout."""
+"""Memory of buffers: other dimensions, or another order of them."""
 from __future__ import annotations
 
 import math
@@ -11,7 +11,6 @@ from tilewright.arith.regions import intervals_of
 from tilewright.schedule.index_map import IndexMap, PadValue, new_shape
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.layout_padding import Change, give_padding
-from tilewright.schedule.recording import recorded_as_text
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
@@ -22,21 +21,20 @@ from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import Block, PrimFunc, Store
 
 
-def _as_text(given: dict[str, Any]) -> None:
+def _as_text(arguments: dict[str, Any]) -> None:
     """index_map and pad_value as texts, buffer as a position: a function in a trace could not be printed or stored."""
-    block = given["sch"].realize(given["block"]).block
-    old = chosen_buffer(block, given["buffer"])
-    if isinstance(given["buffer"], Buffer):
-        given["buffer"] = next((kind, n) for kind, regions in (("write", block.writes), ("read", block.reads))
+    block = arguments["sch"].realize(arguments["block"]).block
+    old = chosen_buffer(block, arguments["buffer"])
+    if isinstance(arguments["buffer"], Buffer):
+        arguments["buffer"] = next((kind, n) for kind, regions in (("write", block.writes), ("read", block.reads))
                                for n, r in enumerate(regions) if r.buffer is old)
-    mapped = given["index_map"] = IndexMap.of(given["index_map"], len(old.shape))
-    pad = given.get("pad_value")
+    mapped = arguments["index_map"] = IndexMap.of(arguments["index_map"], len(old.shape))
+    pad = arguments.get("pad_value")
     if callable(pad) or isinstance(pad, float) and not math.isfinite(pad):
-        given["pad_value"] = PadValue.of(pad, mapped.rank)
+        arguments["pad_value"] = PadValue.of(pad, mapped.rank)
 
 
-@recorded_as_text(_as_text)
-@primitive
+@primitive(as_text=_as_text)
 def transform_layout(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | str | Buffer,
                      index_map: Callable[..., Any] | str, pad_value: Any = None, *,
                      assume_injective_transform: bool = False, of_arguments: bool = False) -> None:
@@ -56,9 +54,12 @@ def transform_layout(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | st
     signature changes, as it always does in TVM. Padding of an argument that is only read belongs to the caller: a
     block NAME_pad assumes that pad_value is in it.
 
-    Legal when the function allocates the buffer, or, with of_arguments, when the arguments tell all variables of its
-    extents afterwards; when only loads and stores of elements use it, what a block is said to write of it is an exact
-    box in the new layout as well, and index_map gives no two elements the same place.
+    Legal when
+    - the function allocates the buffer, or of_arguments is given and the arguments tell all variables of its extents
+      afterwards;
+    - only loads and stores of elements use it;
+    - what a block is said to write of it is an exact box in the new layout as well;
+    - index_map gives no two elements the same place.
     """
     realize = sch.realize(block)
     old = chosen_buffer(realize.block, buffer)

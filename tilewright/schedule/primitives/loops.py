@@ -1,4 +1,4 @@
-"""Primitives that reshape loop nests: split, fuse, reorder."""
+"""Loops: split, fuse, reorder, add_unit_loop."""
 from __future__ import annotations
 
 import functools
@@ -11,7 +11,7 @@ from tilewright.schedule.analysis.iteration import sums_nothing
 from tilewright.schedule.analysis.legality import check_annotated_loops, require_fixed_bounds, reversed_dependence
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.state import LoopRV, bind_loop, simpler, substitute_loops
+from tilewright.schedule.state import BlockRV, LoopRV, bind_loop, simpler, substitute_loops
 from tilewright.support.errors import Illegal, described, legal, require
 from tilewright.support.names import combined
 from tilewright.tir.arithmetic import binary, ceildiv
@@ -42,7 +42,7 @@ def split(sch: Schedule, loop: LoopRV, factors: Sequence[int | None], preserve_u
     disable_predication where they are shown to do so exactly.
     """
     old = sch.loop(loop)
-    require_plain(old, "split")
+    require_plain(old, "split", "split")
     sizes = integers(old, factors)
     require(names is None or isinstance(names, (list, tuple)) and all(isinstance(n, str) for n in names),
             f"names are a list of texts, not {described(names)}", old)
@@ -106,18 +106,14 @@ def _extents(sch: Schedule, loop: For, sizes: Sequence[int | None]) -> tuple[lis
     return [IntImm(int(f or 0), dtype) for f in sizes], analyzer.prove(binary("eq", total, extent))
 
 
-def require_plain(loop: For, verb: str) -> None:
-    """Refuse, in the words of the primitive verb, a loop that is not serial or has annotations."""
+def require_plain(loop: For, primitive: str, participle: str) -> None:
+    """Refuse, in the words of a primitive, a loop that is not serial or has annotations."""
     name = loop.loop_var.name
     kind = f"bound to {loop.thread_tag}" if loop.thread_tag else loop.kind
-    done = _PARTICIPLE[verb]
-    require(loop.kind == SERIAL, f"loop {name} is {kind}; only a serial loop can be {done}", loop,
-            hint=f"call {verb} before the loop is made {kind}")
+    require(loop.kind == SERIAL, f"loop {name} is {kind}; only a serial loop can be {participle}", loop,
+            hint=f"call {primitive} before the loop is made {kind}")
     require(not loop.annotations, f"loop {name} is annotated with {', '.join(loop.annotations)}", loop,
-            hint=f"call {verb} before annotate, or unannotate first")
-
-
-_PARTICIPLE = {"split": "split", "fuse": "fused", "merge": "merged", "loop_partition": "partitioned"}
+            hint=f"call {primitive} before annotate, or unannotate first")
 
 
 @primitive
@@ -132,15 +128,18 @@ def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: 
     name: of the new loop, instead of i_j_fused. Returns the new loop. A loop of one iteration is 0 in the
     bindings of blocks, whatever preserve_unit_iters says (an argument for TVM's scripts).
 
-    Legal when every loop is the whole body of the one before, all are serial without annotations, and no
-    extent depends on the variable of another; and, where a loop without iterations reduces nothing, when it is not
-    fused with one of several loops that drive an output axis together.
+    Legal when
+    - every loop is the whole body of the one before;
+    - all are serial, without annotations;
+    - no extent depends on the variable of another;
+    - a loop without iterations that reduces nothing is not fused with one of several loops that drive an output axis
+      together.
     """
     require(len(loops) > 0, "there is no loop to fuse")
     require(name is None or isinstance(name, str), f"the name of a loop is a text, not {described(name)}")
     nest = [sch.loop(rv) for rv in loops]
     for loop in nest:
-        require_plain(loop, "fuse")
+        require_plain(loop, "fuse", "fused")
     for outer, inner in zip(nest, nest[1:], strict=False):
         require(outer.body is inner,
                 f"loop {inner.loop_var.name} is not the whole body of loop {outer.loop_var.name}",
@@ -210,10 +209,13 @@ def reorder(sch: Schedule, *ordered_loops: LoopRV) -> None:
         for i in range(n):                 for j in range(m):
             for j in range(m): body   ->       for i in range(n): body         # reorder(j, i)
 
-    Legal when the loops from the outermost named to the innermost named are perfectly nested, no bound of one
-    depends on another, and every dependence still points forwards. The updates of one reduction may change
-    order as long as the one that starts it comes first; so may uses of buffers that live in one iteration
-    only.
+    The updates of one reduction may change order as long as the one that starts it comes first; so may uses of buffers
+    that live in one iteration only.
+
+    Legal when
+    - the loops from the outermost named to the innermost named are perfectly nested;
+    - no bound of one depends on another;
+    - every dependence still points forwards.
     """
     require(len(ordered_loops) > 0, "there is no loop to reorder")
     named = [sch.loop(rv) for rv in ordered_loops]
@@ -254,3 +256,21 @@ def _chain(sch: Schedule, named: Sequence[For]) -> list[For]:
                           (nest[-1], inner), "reorder before compute_at and decompose_reduction put statements there")
         nest.append(stmt)
     return nest
+
+
+@primitive
+def add_unit_loop(sch: Schedule, block_or_loop: BlockRV | LoopRV) -> LoopRV:
+    """Put a loop of one iteration around a block or loop.
+
+        with block("C"): ...        ->      for u in range(1):
+                                                with block("C"): ...
+
+    Returns the new loop, which can be bound, or be the place of a compute_at.
+
+    Legal when the block is not the root block.
+    """
+    old: Stmt = sch.loop(block_or_loop) if isinstance(block_or_loop, LoopRV) else sch.realize(block_or_loop)
+    require(old is not sch.root, "the root block has no loops", hint="name a block inside it")
+    var = Var("u", "int32")
+    sch.replace(old, For(var, IntImm(0), IntImm(1), SERIAL, old))
+    return LoopRV(var, sch.focus)

@@ -1,4 +1,4 @@
-"""The primitive that takes a block of padded elements apart: decompose_padding."""
+"""Iterations of blocks: a block of padded elements is taken apart."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -38,9 +38,10 @@ def decompose_padding(sch: Schedule, block: BlockRV, loop: LoopRV) -> BlockRV:
     to the block. Variables of the block that a loop of their own drives run over the part in bounds only; the rest of
     the condition becomes the block's predicate. Returns the filling block, called NAME_pad_const.
 
-    Legal when the block does nothing but choose between a value and one that reads no memory, by a condition that reads
-    none; when it alone gives its buffer values, each depending on nothing else; and when all that read the buffer come
-    after the block.
+    Legal when
+    - the block does nothing but choose between a value and one that reads no memory, by a condition that reads none;
+    - it alone gives its buffer values, each depending on nothing else;
+    - all that read the buffer come after the block.
     """
     target, realize = sch.loop(loop), sch.realize(block)
     require(isinstance(block, str) or block.func == loop.func, f"{block} and {loop} are in different functions")

@@ -1,4 +1,4 @@
-"""Primitives that cut a loop into consecutive ones, and join consecutive loops: loop_partition, merge."""
+"""Loops: one is cut into consecutive ones, consecutive ones are joined."""
 from __future__ import annotations
 
 import functools
@@ -42,7 +42,7 @@ def loop_partition(sch: Schedule, loop: LoopRV, factors: Sequence[int | None],
     parallel loop below is the only one that uses a buffer, of which its iterations have one each.
     """
     old = sch.loop(loop)
-    require_plain(old, "loop_partition")
+    require_plain(old, "loop_partition", "partitioned")
     require_fixed_bounds([old])
     extents, sure = _parts(sch, old, integers(old, factors))
     analyzer = sch.analyzer_at(old, keep_units=True)
@@ -130,7 +130,7 @@ def merge(sch: Schedule, *loops: LoopRV) -> LoopRV:
         bounds.append((low, extent))
         bind_loop(analyzer, var, low, extent)
         for other in (nest[k] for nest in nests):
-            require_plain(other, "merge")
+            require_plain(other, "merge", "merged")
             its, size = substitute(other.min, table), substitute(other.extent, table)
             require(analyzer.equal(size, extent),
                     f"loop {loop.loop_var.name} has extent {loop.extent}, and loop {other.loop_var.name} has "

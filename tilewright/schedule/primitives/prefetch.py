@@ -1,4 +1,4 @@
-"""The primitive that asks for memory before it is needed."""
+"""How loops run: memory is asked for before it is needed."""
 from __future__ import annotations
 
 from tilewright.schedule.primitive import primitive

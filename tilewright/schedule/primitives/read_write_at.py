@@ -1,4 +1,4 @@
-"""Primitives that stage what the iterations of a loop touch of a buffer: read_at, write_at."""
+"""Copies of buffers: what the iterations of a loop touch is staged through another one."""
 from __future__ import annotations
 
 from tilewright.schedule.primitive import primitive

@@ -1,4 +1,4 @@
-"""Primitives on reduction blocks: decompose_reduction."""
+"""Reductions: the init becomes a block of its own."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -38,11 +38,14 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     The loops from `loop` inwards that drive output axes are copied around the new block and keep their kinds;
     the block itself is called NAME_update from then on (handles to it stay valid). Returns the init block.
 
-    Legal when the block is a reduction with an init below the loop, no loop outside of it drives a reduction
-    axis, each copied loop drives output axes only, the loops from `loop` inwards run each step of the
-    reduction once, the first step among them, which no condition keeps from running, nothing below the loop touches
-    the output before the block starts it, and the loops that run at once still may where the output is no longer used
-    inside one iteration of them only.
+    Legal when
+    - the block is a reduction with an init, below the loop;
+    - no loop outside of it drives a reduction axis;
+    - each copied loop drives output axes only;
+    - the loops from `loop` inwards run each step of the reduction once, and no condition keeps the first one from
+      running;
+    - nothing below the loop touches the output before the block starts it;
+    - loops whose iterations run at once still may, where the output was used inside of one iteration of them only.
     """
     realize, outer = sch.realize(block), sch.loop(loop)
     old = realize.block

@@ -1,4 +1,4 @@
-"""Primitives that stage a buffer through one with other indices: reindex, reindex_cache_read, reindex_cache_write."""
+"""Copies of buffers: a buffer is staged through one with other indices."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -13,6 +13,7 @@ from tilewright.schedule.analysis.parts import Part
 from tilewright.schedule.analysis.required import touched
 from tilewright.schedule.index_map import IndexMap, new_shape
 from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives.block_layout import map_as_text
 from tilewright.schedule.primitives.cache_place import after_writer, before_consumers, insert
 from tilewright.schedule.primitives.caching import (
     axes_in,
@@ -28,8 +29,7 @@ from tilewright.schedule.primitives.caching import (
     single_store,
 )
 from tilewright.schedule.primitives.layout import chosen_buffer
-from tilewright.schedule.primitives.scopes import allocate, require_scope
-from tilewright.schedule.recording import recorded_as_text
+from tilewright.schedule.primitives.storage import allocate, require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
@@ -41,22 +41,16 @@ from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import BlockRealize, Store
 
 
-def _map_as_text(given: dict[str, Any]) -> None:
-    """index_map as text."""
-    given["index_map"] = IndexMap.of(given["index_map"], len(given["sch"].realize(given["block"]).block.iter_vars))
-
-
-def _buffer_as_position(given: dict[str, Any]) -> None:
+def _buffer_as_position(arguments: dict[str, Any]) -> None:
     """A buffer as its position among the regions of the block."""
-    if isinstance(given["buffer"], Buffer):
-        block = given["sch"].realize(given["block"]).block
+    if isinstance(arguments["buffer"], Buffer):
+        block = arguments["sch"].realize(arguments["block"]).block
         found = [(kind, n) for kind, regions in (("read", block.reads), ("write", block.writes))
-                 for n, r in enumerate(regions) if r.buffer is given["buffer"]]
-        given["buffer"] = found[0] if found else given["buffer"].name
+                 for n, r in enumerate(regions) if r.buffer is arguments["buffer"]]
+        arguments["buffer"] = found[0] if found else arguments["buffer"].name
 
 
-@recorded_as_text(_map_as_text)
-@primitive
+@primitive(as_text=map_as_text)
 def reindex_cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, storage_scope: str,
                        index_map: Callable[..., Any] | str) -> BlockRV:
     """Copy the elements that a block reads of a buffer into a new buffer, at indices of the caller's choice, and let it
@@ -72,9 +66,10 @@ def reindex_cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | s
     readers go on reading the old buffer. Returns the copying block, named like the new buffer: the old one's name, `_`,
     scope. It runs over the iteration variables that the element or its new place depends on.
 
-    Legal when the block reads one element of the buffer in each iteration and does not write the buffer; when
-    index_map gives different elements different places; and when all writers have finished before the copy or start
-    after the block.
+    Legal when
+    - the block reads one element of the buffer in each iteration and does not write the buffer;
+    - index_map gives different elements different places;
+    - all writers have finished before the copy, or start after the block.
     """
     realize = sch.realize(block)
     require_leaf(sch, realize)
@@ -83,8 +78,7 @@ def reindex_cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | s
     return _read(sch, realize, source, cache_name(source, storage_scope), storage_scope, _mapped(realize, index_map))
 
 
-@recorded_as_text(_map_as_text)
-@primitive
+@primitive(as_text=map_as_text)
 def reindex_cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str, storage_scope: str,
                         index_map: Callable[..., Any] | str) -> BlockRV:
     """Let a block, with its reduction, write a new buffer, at indices of the caller's choice, and copy the elements to
@@ -100,9 +94,10 @@ def reindex_cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int |
     variables of the block and gives the indices in the new buffer, whose extents are the least that hold them. `block`
     goes on to name the computation; the copy is returned, named like the new buffer: the old one's name, `_`, scope.
 
-    Legal when the block stores to the buffer at one place, in every iteration, and reads it only as its own partial
-    sum, no block that writes the buffer comes between two steps of a reduction, and index_map gives different elements
-    different places, which no reduction changes.
+    Legal when
+    - the block stores to the buffer at one place, in every iteration, and reads it only as its own partial sum;
+    - no block that writes the buffer comes between two steps of a reduction;
+    - index_map gives different elements different places, which no reduction changes.
     """
     realize = sch.realize(block)
     require_stage(sch, realize, alone=False)
@@ -111,8 +106,7 @@ def reindex_cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int |
     return _write(sch, realize, source, cache_name(source, storage_scope), storage_scope, _mapped(realize, index_map))
 
 
-@recorded_as_text(_buffer_as_position)
-@primitive
+@primitive(as_text=_buffer_as_position)
 def reindex(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | str | Buffer) -> BlockRV:
     """Stage a buffer that a block uses through one whose indices are the block's iteration variables.
 

@@ -1,4 +1,4 @@
-"""The primitive that dissolves a block into its producer: reverse_compute_inline."""
+"""Where blocks are computed: a block is dissolved into its producer."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -54,10 +54,11 @@ def reverse_compute_inline(sch: Schedule, block: BlockRV) -> None:
 
     The producer runs under a predicate where the consumer uses only a part of what it makes.
 
-    Legal when the block stores one value per iteration, no reduction; reads, of one buffer that nothing else reads,
-    one element that determines its iter vars; that buffer is not an output and is written by one block that stores
-    one value per iteration, no reduction; and no block between the two touches what the block writes or writes what
-    it reads.
+    Legal when
+    - the block stores one value per iteration, no reduction;
+    - it reads one element, which determines its iter vars, of one buffer that nothing else reads;
+    - that buffer is not an output, and one block writes it that stores one value per iteration, no reduction;
+    - no block between the two touches what the block writes or writes what it reads.
     """
     realize = sch.realize(block)
     store = only_store(sch, realize)

@@ -1,4 +1,4 @@
-"""Primitives that split a reduction in parts which are reduced on their own: rfactor."""
+"""Reductions: parts are reduced on their own."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of, stores
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.primitive import primitive
-from tilewright.schedule.primitives.scopes import allocate, require_scope
+from tilewright.schedule.primitives.storage import allocate, require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, simpler
 from tilewright.support.errors import legal, require
@@ -41,12 +41,15 @@ def rfactor(sch: Schedule, loop: LoopRV, factor_axis: int, mem_scope: str = "glo
     handles to the other loops of the reduction go to the new block, which is returned: NAME_rf. A condition on the
     loops of the reduction (a split that does not divide) becomes part of the terms: the identity where it fails.
 
-    Legal when the reduction is associative and commutative (sums, products, minima, maxima, bitwise operators, several
-    of these at once, argmax, argmin, and combiners that te.comm_reducer was told to be so; of equal values, where the
-    program says nothing of their indices, an argmax may find another one), no loop drives output and reduction axes
-    at once, only the block stands below the loops of the reduction, and these run each step of it once, beginning with
-    the first, which no condition keeps from running. The conditions are those of Suriana, Adams and Kamil (Parallel
-    associative reductions in Halide, CGO 2017).
+    Of equal values, where the program says nothing of their indices, an argmax may find another one. The conditions
+    are those of Suriana, Adams and Kamil (Parallel associative reductions in Halide, CGO 2017).
+
+    Legal when
+    - the reduction is associative and commutative: sums, products, minima, maxima, bitwise operators, several of these
+      at once, argmax, argmin, and combiners that te.comm_reducer was told to be so;
+    - no loop drives output and reduction axes at once;
+    - only the block stands below the loops of the reduction;
+    - these run each step of it once, beginning with the first, which no condition keeps from running.
     """
     outer = sch.loop(loop)
     below = [s for s in statements(outer.body) if isinstance(s, BlockRealize)]

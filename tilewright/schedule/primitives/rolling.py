@@ -1,4 +1,4 @@
-"""The primitive that keeps what neighbouring iterations share: rolling_buffer.
+"""Memory of buffers: what neighbouring iterations share is kept.
 
 A sliding window with a circular buffer, as in Halide's sliding window optimisation and storage folding (Ragan-Kelley
 et al., PLDI 2013); the primitive and its predicate are TVM's.
@@ -72,9 +72,12 @@ def rolling_buffer(sch: Schedule, block: BlockRV, write_buffer_index: int) -> No
     along dimensions that move with a loop further inside, nothing is computed twice either. The iteration variables
     that move are opaque from now on: their iterations must stay in order.
 
-    Legal when the block alone gives its buffers values, each depending on nothing else, and the function allocates the
-    buffer; when each iteration of the loops around the block and all readers computes all that they read there, a box
-    that moves with one loop for each dimension; and when the loops from the circular one inwards run in order.
+    Legal when
+    - the function allocates the buffer;
+    - the block alone gives its buffers values, each depending on nothing else;
+    - each iteration of the loops around the block and all readers computes all that they read there, a box that moves
+      with one loop for each dimension;
+    - the loops from the circular one inwards run in order.
     """
     realize = sch.realize(block)
     require_stage(sch, realize)

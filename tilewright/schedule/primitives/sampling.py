@@ -1,4 +1,4 @@
-"""Primitives that choose at random: categories, tile sizes, the place of a computation. The trace keeps the choice.
+"""Random choices, and the trace: categories, tile sizes, the place of a computation.
 
 Tile sizes are drawn uniformly from all factorisations that are allowed. A factorisation into n factors gives each
 prime power p^e of the extent one of C(e + n - 1, n - 1) ways to split e into n exponents (stars and bars), and the
@@ -13,7 +13,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from tilewright.schedule.analysis.dataflow import is_below, is_output, readers_of
-from tilewright.schedule.primitive import sample
+from tilewright.schedule.primitive import primitive, sample
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, ExprRV, LoopRV
 from tilewright.support.errors import Illegal, described, require
@@ -235,3 +235,17 @@ def _divisors(x: int) -> list[int]:
     for p, e in _prime_powers(x):
         out = [d * p ** k for d in out for k in range(e + 1)]
     return sorted(out)
+
+
+@primitive
+def enter_postproc(sch: Schedule) -> None:
+    """Mark the place in the trace from which on only postprocessors act; it changes no function.
+
+        sch.split(...); sch.enter_postproc(); sch.unroll(...)   ->   trace.simplified(remove_postproc=True): split
+
+    `Trace.simplified`, `with_decision`, `as_json` and `apply_to_schedule` with remove_postproc=True leave out what
+    comes after it.
+
+    Legal when the trace has no such mark yet.
+    """
+    require(all(entry.primitive != "enter_postproc" for entry in sch.trace), "the postprocessors have begun already")

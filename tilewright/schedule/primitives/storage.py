@@ -1,15 +1,85 @@
-"""Primitives on how a buffer lies in memory without a change of its indices: storage_align, set_axis_separator."""
+"""Memory of buffers: scope, dtype, alignment and physical dimensions."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilewright.schedule.analysis.dataflow import is_allocated, takes_address
+from tilewright.schedule.analysis.legality import require_apart
 from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives.caching import chosen
 from tilewright.schedule.primitives.layout import chosen_buffer
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
-from tilewright.support.errors import described, require
-from tilewright.tir.buffer import DIM_ALIGN
+from tilewright.support.errors import IRError, described, require
+from tilewright.tir import dtype as dt
+from tilewright.tir.buffer import DIM_ALIGN, KINDS_OF_SCOPES, Buffer, Load, is_scope
+from tilewright.tir.conversion import cast
+from tilewright.tir.node import Node, rewrite, walk
+from tilewright.tir.stmt import Block, Store
 from tilewright.tir.symbols import replace_buffers
+
+
+@primitive
+def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, storage_scope: str) -> None:
+    """Keep a buffer that a block writes in another memory.
+
+        B = T.alloc_buffer((16, 16))    ->    B = T.alloc_buffer((16, 16), scope="local")
+
+    buffer_index: the position among the buffers that block writes, or a name. storage_scope: "global", "local",
+    "shared", "warp", "wmma.matrix_a" and the like, with or without a tag as in "shared.dyn"; code for a CPU treats
+    all alike.
+
+    Legal when
+    - the function allocates the buffer (an argument stays where the caller put it);
+    - no two threads of a block would meet in an element of it, when it becomes shared memory;
+    - each thread writes what it reads, when it no longer is shared memory.
+    """
+    realize = sch.realize(block)
+    written = [w.buffer for w in realize.block.writes]
+    if isinstance(buffer_index, str):
+        found = [b for b in written if b.name == buffer_index]
+    else:
+        inside = isinstance(buffer_index, int) and 0 <= buffer_index < len(written)
+        found = [written[int(buffer_index)]] if inside else []
+    require(bool(found), f"block {realize.block.name} writes no buffer {buffer_index!r}", realize,
+            hint=f"it writes {', '.join(b.name for b in written)}")
+    old = found[0]
+    require_scope(storage_scope, realize)
+    require(not any(old is b for b in sch.func.buffer_map.values()),
+            f"{old.name} is an argument of the function", realize,
+            hint="cache_read or cache_write makes a copy in the scope you want")
+    new = old.replace(scope=storage_scope, data=None)
+    sch.set_body(replace_buffers(sch.func.body, {old: new}))
+    require_apart(sch, new)
+
+
+@primitive
+def unsafe_set_dtype(sch: Schedule, block: BlockRV, buffer_index: int | str, dtype: str) -> None:
+    """Keep a buffer that a block writes in another dtype: what is stored is cast to it, what is read is cast back.
+
+        B[i] = A[i] * 2.0;  C[i] = B[i] + 1.0
+    ->
+        B[i] = T.Cast("float16", A[i] * 2.0);  C[i] = T.Cast("float32", B[i]) + 1.0
+
+    The one primitive after which a function may compute something else: values are rounded, or wrap, where the dtype
+    does not hold them. buffer_index: the position among the buffers that block writes, or a name.
+
+    Legal when the function allocates the buffer, and all its uses are loads and stores of elements.
+    """
+    realize = sch.realize(block)
+    old = chosen(realize, realize.block.writes, buffer_index, "writes").buffer
+    require(is_allocated(sch, old), f"{old.name} is no memory of the function's own", realize,
+            hint="cache_read or cache_write makes a copy whose dtype may change")
+    try:
+        name = dt.canonical(dtype)
+    except IRError as why:
+        require(False, str(why), realize)
+    require(name != "handle" and dt.lanes_of(name) == 1, f"{described(dtype)} is no dtype of elements", realize)
+    body = sch.func.body
+    require(not any(_hides(n, old) for n in walk(body)), f"the function uses {old.name} other than by its elements",
+            realize)
+    new = old.replace(dtype=name, data=None)
+    sch.set_body(replace_buffers(rewrite(body, lambda n: _cast(n, old, new)), {old: new}))
 
 
 @primitive
@@ -73,3 +143,30 @@ def set_axis_separator(sch: Schedule, block: BlockRV | str, buffer: tuple[str, i
     func = sch.func
     arguments = {var: table.get(b, b) for var, b in func.buffer_map.items()}
     sch.set_function(func.replace(buffer_map=arguments, body=replace_buffers(func.body, table)))
+
+
+def require_scope(scope: object, at: Node) -> None:
+    """Refuse what names no kind of memory."""
+    require(is_scope(scope), f"{scope!r} is not a storage scope", at, hint=KINDS_OF_SCOPES)
+
+
+def allocate(sch: Schedule, *buffers: Buffer) -> None:
+    """Allocate buffers that the function uses by now; refuse where threads would meet in an element of one."""
+    sch.add_alloc(*buffers)
+    require_apart(sch, *buffers)
+
+
+def _hides(n: Node, buffer: Buffer) -> bool:
+    """True where n uses the memory of buffer as it lies there: its address, or a view."""
+    if isinstance(n, Block):
+        return any(m.source.buffer is buffer for m in n.match_buffers)
+    return n is buffer.data or takes_address(n, buffer)
+
+
+def _cast(n: Node, old: Buffer, new: Buffer) -> Node | None:
+    """An access of the old buffer as one of the new one."""
+    if isinstance(n, Load) and n.buffer is old:
+        return cast(n.dtype, n.replace(buffer=new))
+    if isinstance(n, Store) and n.buffer is old:
+        return n.replace(buffer=new, value=cast(dt.with_lanes(new.dtype, dt.lanes_of(n.value.dtype)), n.value))
+    return None

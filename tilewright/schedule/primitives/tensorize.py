@@ -1,4 +1,4 @@
-"""tensorize: a block is computed by a tensor intrinsic."""
+"""Tensor intrinsics: a block is computed by one."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -7,19 +7,21 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.density import is_dense
 from tilewright.schedule.analysis.domains import domains_of
 from tilewright.schedule.analysis.required import Place
+from tilewright.schedule.matching.leaves import Leaf, leaves, runs_whole_domain, unproven
+from tilewright.schedule.matching.match import Operand, match
+from tilewright.schedule.matching.view import TensorView, pointers_of, vectors_of, viewed_again
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.blockize_loop import blockize_loop
-from tilewright.schedule.primitives.tensor_body import Instantiation
-from tilewright.schedule.primitives.tensor_leaves import Leaf, leaves, runs_whole_domain, unproven
-from tilewright.schedule.primitives.tensor_match import Operand, match
-from tilewright.schedule.primitives.tensor_view import TensorView, pointers_of, vectors_of, viewed_again
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
-from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
-from tilewright.tir.expr import IntImm
-from tilewright.tir.node import statements, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Stmt
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer, strided_pointer
+from tilewright.tir.expr import Call, Expr, IntImm, Var
+from tilewright.tir.iter_var import Range
+from tilewright.tir.node import Node, rewrite, statements, substitute, walk
+from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store
+from tilewright.tir.symbols import fresh_copy
 from tilewright.tir.tensor_intrin import TensorIntrin, parameter_buffers, root_block, scalar_parameters
 
 
@@ -40,10 +42,11 @@ def tensorize(sch: Schedule, block_or_loop: BlockRV | LoopRV | str, tensor_intri
     views of the parts of the program's buffers that the description's stand for. Where the description has no init
     and the block has one, that stays as it is. Returns nothing.
 
-    Legal when the block computes what the description says, on boxes of the program's buffers: with the same
-    extents, dtypes, scopes and operators, up to the order of axes and of operands that commute; the boxes lie inside
-    the buffers and have the strides and offsets that the implementation asks for; and no buffer that is written
-    stands for two of the description's.
+    Legal when
+    - the block computes what the description says, on boxes of the program's buffers: with the same extents, dtypes,
+      scopes and operators, up to the order of axes and of operands that commute;
+    - the boxes lie inside the buffers, and have the strides and offsets that the implementation asks for;
+    - no buffer that is written stands for two of the description's.
     """
     intrin = tensor_intrin if isinstance(tensor_intrin, TensorIntrin) else _registered(tensor_intrin)
     desc, impl = intrin.desc, intrin.impl
@@ -175,3 +178,64 @@ def _touched(kind: str, described: Sequence[Leaf], region: Mapping[Buffer, Buffe
     buffers = dict.fromkeys(r.buffer for leaf in described
                             for r in getattr(leaf.realize.block, kind))
     return [region[b] for b in buffers if b in region]
+
+
+class Instantiation:
+    """A copy of the implementation's body with its own loops and blocks, on views."""
+
+    def __init__(self, sch: Schedule, views: Sequence[TensorView], scalars: Mapping[Var, Expr]) -> None:
+        self.sch, self.views = sch, {v.param: v for v in views}
+        self.table: dict[Var, Expr] = dict(scalars)
+        for v in views:
+            self.table[v.param.data] = v.buffer.data
+            if isinstance(v.param.elem_offset, Var):
+                self.table[v.param.elem_offset] = v.buffer.elem_offset
+            for k, stride in enumerate(v.param.strides):
+                if isinstance(stride, Var) and v.operand.axes[k] is not None:
+                    self.table.setdefault(stride, v.stride(k))
+        self.taken: set[str] = set()
+
+    def run(self, root: Block) -> Block:
+        """The root block of the implementation, on the views."""
+        own = fresh_copy(root, self.name)
+        assert isinstance(own, Block)
+        return rewrite(substitute(own, self.table), self.step)
+
+    def name(self, old: str) -> str:
+        """A name for a block that neither the function nor the copy has."""
+        k, name = 0, self.sch.fresh_block(old)
+        while name in self.taken:
+            k += 1
+            name = self.sch.fresh_block(f"{old}_{k}")
+        self.taken.add(name)
+        return name
+
+    def step(self, n: Node) -> Node | None:
+        if isinstance(n, (Load, Store)) and n.buffer in self.views:
+            view = self.views[n.buffer]
+            return n.replace(buffer=view.buffer, indices=view.place(n.indices))
+        if isinstance(n, Call) and n.op == "access_ptr":
+            return self.pointer(n)
+        if isinstance(n, BufferRegion) and n.buffer in self.views:
+            return self.region(n)
+        return None
+
+    def region(self, n: BufferRegion) -> BufferRegion:
+        view = self.views[n.buffer]
+        lows = view.place([r.min for r in n.region])
+        sizes: list[Expr] = [IntImm(1, d.dtype) for d in view.buffer.shape]
+        for r, axis, step in zip(n.region, view.operand.axes, view.operand.steps, strict=True):
+            if axis is not None:
+                sizes[axis - view.first] = binary("add", binary("mul", binary("sub", r.extent, 1), step), 1)
+        return BufferRegion(view.buffer, tuple(Range(a, b) for a, b in zip(lows, sizes, strict=True)))
+
+    def pointer(self, n: Call) -> Expr | None:
+        """A pointer into a view carries the strides of the parameter that it was a pointer into."""
+        first = n.args[0]
+        if not isinstance(first, Load):
+            return None
+        view = next((v for v in self.views.values() if v.buffer is first.buffer), None)
+        if view is None or len(n.args) != 1 + len(view.operand.axes):
+            return None
+        strides = [view.stride(k) for k in range(len(view.operand.axes))]
+        return strided_pointer(first, n.args[1:], strides)

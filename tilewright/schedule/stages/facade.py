@@ -23,12 +23,12 @@ from tilewright.schedule.stages.rfactor import factor
 from tilewright.schedule.stages.scan import Scans, kind_of
 from tilewright.schedule.stages.stage import Stage, require_scope_of
 from tilewright.support.errors import ScheduleError, TensorExpressionError, with_hint
-from tilewright.support.order import producers_first
 from tilewright.support.registry import register_hook
+from tilewright.support.topological import producers_first
 from tilewright.support.views import View, Viewed
 from tilewright.te.constant import ConstantOp
 from tilewright.te.fingerprint import graph_text
-from tilewright.te.intrin_call import TensorComputeOp
+from tilewright.te.intrin.call import TensorComputeOp
 from tilewright.te.operation import ComputeOp, post_order
 from tilewright.te.scan import check_scans
 from tilewright.te.tensor import Operation, Tensor

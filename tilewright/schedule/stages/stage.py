@@ -2,17 +2,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tilewright.schedule.stages.axes import axis_name
 from tilewright.schedule.stages.groups import Placed, require_place
 from tilewright.schedule.stages.layouts import LayoutCalls
-from tilewright.schedule.stages.pragmas import llvm_text
 from tilewright.schedule.stages.records import Attachment, Call, Mark, Relation
 from tilewright.schedule.stages.scan import loop_axes
 from tilewright.schedule.stages.tensorize import Tensorization, tensorization
 from tilewright.support.errors import described, no_attribute
-from tilewright.te.intrin_call import TensorComputeOp
+from tilewright.te.intrin.call import TensorComputeOp
 from tilewright.te.operation import ComputeOp, PlaceholderOp
 from tilewright.te.tensor import Operation
 from tilewright.tir.buffer import KINDS_OF_SCOPES, is_scope
@@ -264,3 +264,21 @@ def require_scope_of(call: Call, scope: object) -> None:
     """Refuse what names no kind of memory."""
     if not is_scope(scope):
         call.refuse(f"{described(scope)} is not a storage scope", KINDS_OF_SCOPES)
+
+
+def llvm_text(call: Call, source: Any) -> str:
+    """LLVM IR as text, or as the path of a .ll file, which is read now."""
+    if isinstance(source, Path) or isinstance(source, str) and source.endswith((".ll", ".bc")):
+        path = Path(source)
+        if path.suffix != ".ll":
+            call.refuse(f"{path} is no text of LLVM IR", "clang -S -emit-llvm writes a .ll file, llvm-dis makes it of "
+                        "a .bc file")
+        try:
+            return path.read_text()
+        except (OSError, ValueError) as error:
+            why = str(error)
+        call.refuse(f"{path} cannot be read: {why}")
+    if not isinstance(source, str) or "define" not in source:
+        call.refuse(f"{described(source)} is no LLVM IR that defines a function",
+                    "the text that clang -S -emit-llvm writes, or the path of a .ll file")
+    return source

@@ -8,7 +8,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.stages.records import Call
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import described
-from tilewright.te.tensor_intrin import TensorIntrin
+from tilewright.te.intrin.declaration import TensorIntrin
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar
 from tilewright.tir.tensor_intrin import TensorIntrin as Intrinsic
 

@@ -35,6 +35,8 @@ class EffectCompiler(MemoryCompiler):
             c = self.keep(self.emit(e.args[0]))
             self.line(f"if not {c.text}: assertion({self.site()}, {failure(e.args[1], e.args[0])!r})")
             return V("0")
+        if e.op == "inside":
+            return self.is_inside(e)
         if e.op == "ret":
             self.line(f"{self.constant(self.results, ('results', ''))}.append({self.emit(e.args[0]).text})")
             return V("0")
@@ -45,6 +47,15 @@ class EffectCompiler(MemoryCompiler):
         if e.op == "sync":
             return self.barrier(e)
         raise InterpreterError(f"{self.func.name}: the interpreter has no rule for {e}")
+
+    def is_inside(self, e: Call) -> V:
+        """The lanes that are asked about, all of which are inside."""
+        lanes, (index, extent), text = self.keep(self.emit(e.args[0])), map(self.index, e.args[1:3]), e.args[3]
+        assert isinstance(text, StringImm), "the last argument of inside is a message"
+        at, many = self.keep(index).text, dt.lanes_of(e.type) > 1
+        of = (at, extent.text, lanes.text) if many else (f"[{at}]", extent.text, f"[{lanes.text}]")
+        self.line(f"if lanes_outside({', '.join(of)}): not_inside({self.site()}, {text.value!r}, {', '.join(of)})")
+        return lanes
 
     def barrier(self, e: Call) -> V:
         scope = e.args[0]
@@ -80,10 +91,8 @@ class EffectCompiler(MemoryCompiler):
         printing = e.op == "call_packed" and symbol.value == PRINT
         function = self.externs.get(symbol.value, print_values if printing else None)
         if function is None:
-            raise InterpreterError(
-                f"{self.func.name}: the external function {symbol.value!r} was not given to the "
-                f"interpreter; pass externs={{{symbol.value!r}: function}}"
-            )
+            raise InterpreterError(f"{self.func.name}: the external function {symbol.value!r} was not given to the "
+                                   f"interpreter; pass externs={{{symbol.value!r}: function}}")
         name = self.name("k")
         self.globals[name] = function
         args = "".join(f", {self.emit(a).text}" for a in e.args[1:])

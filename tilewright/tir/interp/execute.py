@@ -4,9 +4,9 @@ Stricter than hardware. It raises InterpreterError when an access is out of boun
 nothing has written, when two iterations of a parallel, vectorized or thread-bound loop touch one element and
 one of them writes it, when two lanes of a store meet, and when a block axis leaves its domain.
 """
-
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,15 +15,15 @@ import numpy as np
 
 from tilewright.runtime.scalars import number
 from tilewright.runtime.tensor import as_numpy
-from tilewright.support.errors import ArgumentError, InterpreterError, described, with_hint
+from tilewright.support.errors import ArgumentError, InterpreterError, described
 from tilewright.support.registry import hook
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.empty_reductions import start_empty_reductions
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.interp.compile import Compiler
 from tilewright.tir.interp.memory import MemoryCompiler
 from tilewright.tir.interp.scalars import V, literal
+from tilewright.tir.interp.statements import Compiler
 from tilewright.tir.interp.support import FLOATS
 from tilewright.tir.shared_work import share_work
 from tilewright.tir.stmt import IRModule, PrimFunc
@@ -32,9 +32,8 @@ _CACHE_SIZE = 256
 _PROGRAMS: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()  # holds the IR too, so that ids stay unique
 
 
-def run(
-    func: PrimFunc | IRModule, *args: Any, check: bool = True, externs: Mapping[str, Callable[..., Any]] | None = None
-) -> Any:
+def run(func: PrimFunc | IRModule, *args: Any, check: bool = True,
+        externs: Mapping[str, Callable[..., Any]] | None = None) -> Any:
     """Execute func in place: args[k] is the array (or number) for func.params[k]. Gives what it returns, or None.
 
     `check=False` leaves out the search for races. `externs` gives the functions behind call_extern and
@@ -112,14 +111,8 @@ def _program(c: MemoryCompiler, params: list[str], last: str) -> Callable[..., A
     return program
 
 
-def _compile(
-    func: PrimFunc,
-    arrays: Mapping[Var, np.ndarray],
-    scalars: Mapping[Var, Any],
-    symbols: Mapping[Var, int],
-    check: bool,
-    externs: Mapping[str, Callable[..., Any]],
-) -> tuple[Callable[..., Any], set[int]]:
+def _compile(func: PrimFunc, arrays: Mapping[Var, np.ndarray], scalars: Mapping[Var, Any], symbols: Mapping[Var, int],
+             check: bool, externs: Mapping[str, Callable[..., Any]]) -> tuple[Callable[..., Any], set[int]]:
     """(program over the lists of arrays and then scalars, the data Vars that it writes)."""
     func = share_work(start_empty_reductions(func))
     c = Compiler(func, check, externs)
@@ -132,14 +125,7 @@ def _compile(
     for p, name in zip(arrays, names, strict=True):
         b = func.buffer_map[p]
         shape, strides, offset = _layout(b, arrays[p].shape, symbols)
-        c.add_memory(
-            b,
-            name,
-            [literal(n) for n in shape],
-            [literal(n) for n in strides],
-            literal(offset),
-            not b.strides,
-        )
+        c.add_memory(b, name, list(map(literal, shape)), list(map(literal, strides)), literal(offset), not b.strides)
         c.env[id(p)] = c.env[id(b.data)] = V(name)
     c.stmt(func.body)
     program = _program(c, names + [f"s{k}" for k in range(len(scalars))], " return None")
@@ -148,15 +134,11 @@ def _compile(
 
 
 # arguments --------------------------------------------------------------------------------------------
-def _bind(
-    func: PrimFunc, args: tuple[Any, ...]
-) -> tuple[dict[Var, np.ndarray], dict[Var, Any], dict[Var, int]]:
-    """(array of each buffer parameter, value of each float parameter, value of each integer and shape
-    variable).
-    """
+def _bind(func: PrimFunc, args: tuple[Any, ...]) -> tuple[dict[Var, np.ndarray], dict[Var, Any], dict[Var, int]]:
+    """(array of each buffer parameter, value of each float parameter, value of each integer and shape variable)."""
     if not isinstance(func, PrimFunc):
-        raise InterpreterError(with_hint(f"run takes a PrimFunc, not {described(func)}",
-                                         'sch.mod["main"] is the function of a schedule, mod["name"] one of a module'))
+        raise InterpreterError(f"run takes a PrimFunc, not {described(func)}",
+                               'sch.mod["main"] is the function of a schedule, mod["name"] one of a module')
     if len(args) != len(func.params):
         raise InterpreterError(f"{func.name} takes {len(func.params)} argument(s), {len(args)} given")
     arrays: dict[Var, np.ndarray] = {}
@@ -169,21 +151,15 @@ def _bind(
             symbols[p] = _scalar(x, p.dtype, f"{func.name}: argument {p.name}")
         else:
             scalars[p] = _scalar(x, p.dtype, f"{func.name}: argument {p.name}")
-    pairs = [
-        (func.buffer_map[p], e, n)
-        for p, a in arrays.items()
-        for e, n in zip(func.buffer_map[p].shape, a.shape)
-    ]
+    pairs = [(func.buffer_map[p], e, n) for p, a in arrays.items() for e, n in zip(func.buffer_map[p].shape, a.shape)]
     for _, e, n in pairs:
         if isinstance(e, Var):
             symbols.setdefault(e, n)
     for b, e, n in pairs:
         expected = _known(e, symbols)
         if expected != n:
-            raise InterpreterError(
-                f"{func.name}: an extent of argument {b.name} is {n}, expected "
-                f"{expected if isinstance(e, IntImm) else f'{e} = {expected}'}"
-            )
+            raise InterpreterError(f"{func.name}: an extent of argument {b.name} is {n}, expected "
+                                   f"{expected if isinstance(e, IntImm) else f'{e} = {expected}'}")
     for p, a in arrays.items():
         b, strides = func.buffer_map[p], _compact(a.shape)
         for e, n in [*zip(b.strides, strides), (b.elem_offset, 0)]:
@@ -200,9 +176,7 @@ def _array(func: PrimFunc, b: Buffer, x: Any) -> np.ndarray:
     except ArgumentError as why:
         raise InterpreterError(f"{func.name}: argument {b.name}: {why}") from None
     if a.ndim != len(b.shape):
-        raise InterpreterError(
-            f"{func.name}: argument {b.name} has {a.ndim} dimension(s), expected {len(b.shape)}"
-        )
+        raise InterpreterError(f"{func.name}: argument {b.name} has {a.ndim} dimension(s), expected {len(b.shape)}")
     if a.dtype != dt.numpy_dtype(b.dtype):
         raise InterpreterError(f"{func.name}: argument {b.name} is {a.dtype}, expected {b.dtype}")
     return a
@@ -230,9 +204,7 @@ def _compact(shape: tuple[int, ...]) -> list[int]:
     return strides[::-1]
 
 
-def _layout(
-    b: Buffer, shape: tuple[int, ...], symbols: Mapping[Var, int]
-) -> tuple[tuple[int, ...], list[int], int]:
+def _layout(b: Buffer, shape: tuple[int, ...], symbols: Mapping[Var, int]) -> tuple[tuple[int, ...], list[int], int]:
     """(shape, strides, offset) in elements."""
     strides = [_known(e, symbols) for e in b.strides] or _compact(shape)
     return shape, strides, 0 if b.elem_offset is None else _known(b.elem_offset, symbols)
@@ -266,15 +238,8 @@ def _write_back(b: Buffer, a: np.ndarray, memory: list[Any], symbols: Mapping[Va
 
 
 def _refuse_aliases(func: PrimFunc, arrays: Mapping[Var, np.ndarray], stored: set[int]) -> None:
-    items = list(arrays.items())
-    for k, (p, a) in enumerate(items):
-        for q, b in items[k + 1 :]:
-            x, y = func.buffer_map[p], func.buffer_map[q]
-            if (
-                (id(x.data) in stored or id(y.data) in stored)
-                and np.may_share_memory(a, b)
-                and np.shares_memory(a, b)
-            ):
-                raise InterpreterError(
-                    f"{func.name}: arguments {x.name} and {y.name} overlap and one is written"
-                )
+    for (p, a), (q, b) in itertools.combinations(arrays.items(), 2):
+        x, y = func.buffer_map[p], func.buffer_map[q]
+        written = id(x.data) in stored or id(y.data) in stored
+        if written and np.may_share_memory(a, b) and np.shares_memory(a, b):
+            raise InterpreterError(f"{func.name}: arguments {x.name} and {y.name} overlap and one is written")

@@ -1,7 +1,4 @@
-"""Expressions of the interpreter: IR to Python source. Scalars as in `scalars`; vectors are sequences
-of lanes.
-"""
-
+"""Expressions of the interpreter: IR to Python source. Scalars as in `scalars`; vectors are sequences of lanes."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,6 +8,7 @@ import numpy as np
 
 from tilewright.support.errors import InterpreterError
 from tilewright.tir import dtype as dt
+from tilewright.tir.constant_table import array_of
 from tilewright.tir.expr import (
     Binary,
     Broadcast,
@@ -31,7 +29,6 @@ from tilewright.tir.interp.scalars import V, literal, logical, scalar_binary, sc
 from tilewright.tir.llvm_intrinsics import LLVM_CALLS, evaluate
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.places import INDEXED, is_index
-from tilewright.tir.table import array_of
 
 LONG = 160  # longer text goes into a variable of its own: Python limits nested parentheses
 
@@ -44,32 +41,7 @@ class ExprCompiler:
         self.indent = ""
         self.env: dict[int, V] = {}  # id(Var) -> its value
         self.globals: dict[str, Any] = {
-            **rt.FLOATS,
-            "llvm_intrinsic": evaluate,
-            "infinity": np.inf,
-            **{
-                f.__name__: f
-                for f in (
-                    rt.to_int,
-                    rt.wide_int_to_float,
-                    rt.reinterpret,
-                    rt.regroup,
-                    rt.minimum,
-                    rt.maximum,
-                    rt.floor_div,
-                    rt.floor_mod,
-                    rt.trunc_div,
-                    rt.trunc_mod,
-                    rt.shift_left,
-                    rt.shift_right,
-                    rt.gather,
-                    rt.scatter,
-                    rt.lanes_outside,
-                    rt.Pointer,
-                    rt.call_external,
-                )
-            },
-        }
+            **rt.FLOATS, **rt.FUNCTIONS, "llvm_intrinsic": evaluate, "infinity": np.inf}
         self.constants: dict[tuple[str, str], str] = {}
         self.count = 0
         self.kept: dict[str, str] = {}  # integer arithmetic that a visible variable already holds
@@ -159,9 +131,7 @@ class ExprCompiler:
         a = self.emit(e.a)
         lines, b = self.captured(e.b)
         if not lines or a.text in ("True", "False"):
-            self.lines += (
-                [line[1:] for line in lines] if a.text == ("True" if e.op == "and" else "False") else []
-            )
+            self.lines += [line[1:] for line in lines] if a.text == ("True" if e.op == "and" else "False") else []
             return logical(e.op, a, b)
         name = self.name("t")
         self.line(f"{name} = {a.text}")
@@ -238,22 +208,23 @@ class ExprCompiler:
             return self.llvm_intrinsic(e)
         if e.op == "reinterpret" and dt.lanes_of(e.args[0].dtype) != dt.lanes_of(e.type):
             return self.regroup(e)
-        if INTRINSICS[e.op].kind == "effect" or e.op == "access_ptr":
+        if INTRINSICS[e.op].kind == "effect" or e.op in ("access_ptr", "inside"):
             return self.effect(e)
         if e.op == "table":
             return self.table(e)
+        if e.op == "unguarded":
+            return self.emit(e.args[0])
+        if e.op in ("some", "no_fault"):
+            return V(f"any({self.emit(e.args[0]).text})" if e.args else "True")
         args = [self.index(a, e.op in INDEXED) for a in e.args]
         (source, lanes), (target, _) = dt.parse(e.args[-1].dtype), dt.parse(e.type)
         if INTRINSICS[e.op].evaluate is not None:
             self.globals[f"{e.op}_{source}"] = rt.row_function(e.op, source)
         if lanes == 1:
-            return scalar_call(
-                e.op, [self.keep(a) for a in args] if e.op in ("isnan", "checked_index") else args, source, target
-            )
-        letters = "xyz"[: len(args)]
-        out = scalar_call(
-            e.op, [V(n, a.low, a.high) for n, a in zip(letters, args, strict=True)], source, target
-        )
+            kept = [self.keep(a) for a in args] if e.op in ("isnan", "checked_index") else args
+            return scalar_call(e.op, kept, source, target)
+        letters = "xyz"[:len(args)]
+        out = scalar_call(e.op, [V(n, a.low, a.high) for n, a in zip(letters, args, strict=True)], source, target)
         lists = args[0].text if len(args) == 1 else f"zip({', '.join(a.text for a in args)})"
         return V(f"[{out.text} for {', '.join(letters)} in {lists}]", out.low, out.high)
 
@@ -274,8 +245,7 @@ class ExprCompiler:
         name, dtypes = e.args[0], tuple(a.dtype for a in e.args[1:])
         assert isinstance(name, StringImm), "the first argument is the name"
         args = "".join(f"{self.emit(a).text}, " for a in e.args[1:])
-        v = self.ranged(f"llvm_intrinsic({name.value!r}, {e.type!r}, {dtypes}, ({args}))", e.type)
-        return v
+        return self.ranged(f"llvm_intrinsic({name.value!r}, {e.type!r}, {dtypes}, ({args}))", e.type)
 
     def regroup(self, e: Call) -> V:
         """reinterpret as another number of lanes."""
@@ -305,12 +275,8 @@ _RULES: dict[type, Callable[[Any, Any], V]] = {
 
 
 def expression_rule(cls: type) -> Callable[[Callable[[Any, Any], V]], Callable[[Any, Any], V]]:
-    """Decorator: the rule for an expression class whose meaning needs more than values (Load needs
-    memory).
-    """
-
+    """Decorator: the rule for an expression class whose meaning needs more than values (Load needs memory)."""
     def keep(fn: Callable[[Any, Any], V]) -> Callable[[Any, Any], V]:
         _RULES[cls] = fn
         return fn
-
     return keep

@@ -1,5 +1,4 @@
 """What the interpreter says when something fails at run time."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,17 +18,9 @@ class FailureCompiler(ExprCompiler):
         self.title, self.root = name, root
         self.sites: list[Node] = []
         self.here = root
-        self.globals |= {
-            "outside": self.outside,
-            "outgrown": self.outgrown,
-            "undeclared": self.undeclared,
-            "unwritten": self.unwritten,
-            "race": self.race,
-            "two_lanes": self.two_lanes,
-            "off_axis": self.off_axis,
-            "assumption": self.assumption,
-            "assertion": self.assertion,
-        }
+        self.globals |= {f.__name__: f for f in (
+            self.outside, self.outgrown, self.undeclared, self.unwritten, self.race, self.two_lanes, self.off_axis,
+            self.assumption, self.assertion, self.not_inside)}
 
     def site(self) -> int:
         """The number of the statement being compiled."""
@@ -41,12 +32,8 @@ class FailureCompiler(ExprCompiler):
         raise InterpreterError(f"{self.title}: {message}\n\n{show(self.root, (self.sites[site],))}")
 
     def outside(self, site: int, name: str, index: Sequence[Any], shape: Sequence[int]) -> NoReturn:
-        at, extents = (
-            ", ".join(str(list(x) if isinstance(x, range) else x) for x in xs) for xs in (index, shape)
-        )
-        self.fail(
-            site, f"{name}[{at}] is out of bounds: the shape is ({extents}{',' if len(shape) == 1 else ''})"
-        )
+        at, extents = (", ".join(str(list(x) if isinstance(x, range) else x) for x in xs) for xs in (index, shape))
+        self.fail(site, f"{name}[{at}] is out of bounds: the shape is ({extents}{',' if len(shape) == 1 else ''})")
 
     def outgrown(self, site: int, name: str, at: Sequence[int], label: str, size: int) -> NoReturn:
         least, most = min(at), max(at)
@@ -71,17 +58,16 @@ class FailureCompiler(ExprCompiler):
     def assertion(self, site: int, message: str) -> NoReturn:
         self.fail(site, message)
 
+    def not_inside(self, site: int, form: str, index: Sequence[int], extent: int, lanes: Sequence[bool]) -> None:
+        at = next(i for i, on in zip(index, lanes) if on and not 0 <= i < extent)
+        self.fail(site, form.replace("%1$lld", str(at)).replace("%2$lld", str(extent)).replace("%%", "%"))
+
     def race(self, site: int, loop: str, kind: str, name: str, sets: Sequence[set[int]]) -> NoReturn:
         written, read, earlier_written, earlier_read = sets
-        for mine, theirs, what in (
-            (written, earlier_written, "both write"),
-            (read, earlier_written, "one reads, one writes"),
-            (written, earlier_read, "one reads, one writes"),
-        ):
+        for mine, theirs, what in ((written, earlier_written, "both write"),
+                                   (read, earlier_written, "one reads, one writes"),
+                                   (written, earlier_read, "one reads, one writes")):
             if mine & theirs:
-                self.fail(
-                    site,
-                    f"two iterations of the {kind} loop {loop} touch element {min(mine & theirs)} of {name} "
-                    f"({what})",
-                )
+                self.fail(site, f"two iterations of the {kind} loop {loop} touch element {min(mine & theirs)} of "
+                                f"{name} ({what})")
         raise AssertionError("no race after all")

@@ -1,11 +1,8 @@
-"""Memory in the interpreter: where buffers are, and accesses with their checks (bounds, unwritten elements,
-races).
-"""
-
+"""Memory in the interpreter: where buffers are, and accesses with their checks (bounds, unwritten elements, races)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 
 from tilewright.support.errors import InterpreterError
@@ -25,7 +22,6 @@ class Memory:
 
     Element (i, j, ...) of a view is whole[starts + (0, ..., i, j, ...)].
     """
-
     name: str
     label: str  # the name of the buffer that owns the memory
     data: int  # id of the data Var behind it, through views
@@ -57,12 +53,9 @@ class MemoryCompiler(FailureCompiler):
         self.globals["compress"] = compress
 
     # memory ------------------------------------------------------------------------------------------------
-    def add_memory(
-        self, b: Buffer, name: str, shape: list[V], strides: list[V], offset: V, initialised: bool
-    ) -> Memory:
+    def add_memory(self, b: Buffer, name: str, shape: list[V], strides: list[V], offset: V, initialised: bool) -> None:
         m = Memory(name, b.name, id(b.data), b.dtype, shape, strides, offset, initialised)
         self.memory[id(b)] = self.owner[id(b.data)] = m
-        return m
 
     def row_major(self, shape: list[V]) -> tuple[list[V], V]:
         """(strides, size) of a compact array."""
@@ -83,9 +76,7 @@ class MemoryCompiler(FailureCompiler):
             strides = [self.keep(self.index(s)) for s in b.strides]
             size = literal(1)
             for extent, stride in zip(shape, strides, strict=True):
-                reach = scalar_binary(
-                    "mul", scalar_binary("sub", extent, literal(1), "int64"), stride, "int64"
-                )
+                reach = scalar_binary("mul", scalar_binary("sub", extent, literal(1), "int64"), stride, "int64")
                 size = scalar_binary("add", size, reach, "int64")
         if b.elem_offset is not None:
             offset = self.keep(self.index(b.elem_offset))
@@ -102,7 +93,7 @@ class MemoryCompiler(FailureCompiler):
         for low, stride in zip(starts, source.strides, strict=True):
             offset = scalar_binary("add", offset, scalar_binary("mul", low, stride, "int64"), "int64")
         offset = self.keep(offset)
-        strides = source.strides[len(source.strides) - len(m.buffer.shape) :]
+        strides = source.strides[len(source.strides) - len(m.buffer.shape):]
         for e, v in [*zip(m.buffer.strides, strides), (m.buffer.elem_offset, offset)]:
             if isinstance(e, IntImm):
                 if v.low == v.high != e.value and e is not m.buffer.elem_offset:
@@ -111,10 +102,9 @@ class MemoryCompiler(FailureCompiler):
             elif e is not None and id(e) not in self.env:
                 self.env[id(e)] = v
         shape = [self.keep(self.index(d)) for d in m.buffer.shape]
-        self.memory[id(m.buffer)] = Memory(
-            source.name, source.label, source.data, source.dtype, shape, strides, offset, source.initialised,
-            source.whole or source, tuple(source.in_whole(starts) if source.whole else starts)
-        )
+        whole, first = source.whole or source, tuple(source.in_whole(starts) if source.whole else starts)
+        self.memory[id(m.buffer)] = replace(
+            source, shape=shape, strides=strides, offset=offset, whole=whole, starts=first, outgrows=False)
 
     def find(self, b: Buffer) -> Memory:
         """Where b is. A buffer that shares the data of a known one sees the same memory in its own shape."""
@@ -161,17 +151,12 @@ class MemoryCompiler(FailureCompiler):
 
     def inside(self, m: Memory, name: str, at: list[V]) -> list[V]:
         """The indices, kept where a check of them is made: each is inside of its extent."""
-        doubtful = [
-            k for k, (i, n) in enumerate(zip(at, m.shape, strict=True)) if i.low < 0 or i.high >= n.low
-        ]
+        doubtful = [k for k, (i, n) in enumerate(zip(at, m.shape, strict=True)) if i.low < 0 or i.high >= n.low]
         if doubtful:
             at = [self.keep(i) for i in at]
             inside = " and ".join(f"0 <= {at[k].text} < {m.shape[k].text}" for k in doubtful)
-            self.line(
-                f"if not ({inside}): "
-                f"outside({self.site()}, {name!r}, ({' '.join(i.text + ',' for i in at)}), "
-                f"({' '.join(n.text + ',' for n in m.shape)}))"
-            )
+            self.line(f"if not ({inside}): outside({self.site()}, {name!r}, ({' '.join(i.text + ',' for i in at)}), "
+                      f"({' '.join(n.text + ',' for n in m.shape)}))")
         return at
 
     def place_lanes(self, b: Buffer, indices: tuple[Expr, ...], mask: str) -> tuple[Memory, V]:
@@ -257,15 +242,10 @@ class MemoryCompiler(FailureCompiler):
             self.line(f"{sets[1]}.update({at.text if mask == 'None' else f'compress({at.text}, {mask})'})")
         if m.initialised and mask == "None":
             return V(f"[{m.name}[x] for x in {at.text}]", low, high)
-        zero = (
-            self.constant(dt.numpy_dtype(e.buffer.dtype).type(0), (e.buffer.dtype, "zero"))
-            if dt.is_float(e.buffer.dtype)
-            else "False"
-            if dt.is_bool(e.buffer.dtype)
-            else "0"
-        )
-        site = self.site()
-        fail = self.name("k")
+        dtype = e.buffer.dtype
+        zero = "False" if dt.is_bool(dtype) else "0" if not dt.is_float(dtype) else \
+            self.constant(dt.numpy_dtype(dtype).type(0), (dtype, "zero"))
+        site, fail = self.site(), self.name("k")
         self.globals[fail] = lambda at, site=site, name=e.buffer.name: self.unwritten(site, name, at)
         return V(f"gather({m.name}, {at.text}, {mask}, {zero}, {fail})", low, high)
 

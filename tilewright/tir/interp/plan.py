@@ -1,7 +1,4 @@
-"""Where the interpreter allocates block buffers, and which memory each concurrent loop must be checked
-for.
-"""
-
+"""Where the interpreter allocates block buffers, and which memory each concurrent loop must be checked for."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -28,7 +25,6 @@ class Plan:
     them; `barriers`: whether there are any; `reduced[id(loop)]`: data Vars that the iterations of a loop over threads
     reduce into together, which is no race (the lowering combines the parts of the threads).
     """
-
     at: dict[int, list[Buffer]] = field(default_factory=dict)
     written: dict[int, set[int]] = field(default_factory=dict)
     stored: set[int] = field(default_factory=set)
@@ -77,10 +73,10 @@ class _Planner:
             if threads:
                 out.shared.setdefault(id(threads[0]), []).append(buffer)
                 out.placed.add(id(buffer))
-                self.born[data] = self.born[data][: self.born[data].index(threads[0])]
+                self.born[data] = self.born[data][:self.born[data].index(threads[0])]
                 self.buffers.pop(data, None)
         for data, buffer in self.buffers.items():
-            common = self.paths.get(data, ())[len(self.born[data]) :]
+            common = self.paths.get(data, ())[len(self.born[data]):]
             if buffer.scope.startswith("shared"):
                 common = tuple(takewhile(lambda f: not is_thread_loop(f), common))
             common = self.undivided(data, common)
@@ -88,7 +84,7 @@ class _Planner:
                 out.at.setdefault(id(common[-1]), []).append(buffer)
                 out.placed.add(id(buffer))
                 loops = self.paths[data]
-                self.born[data] = loops[: loops.index(common[-1]) + 1]
+                self.born[data] = loops[:loops.index(common[-1]) + 1]
         for key, written in self.writes.items():
             inside = {d for d in written if any(f is self.loops[key] for f in self.born.get(d, ()))}
             out.written[key] = written - inside

@@ -1,5 +1,4 @@
 """Whether a block touches more than it declares: the check of its accesses against its regions, in the interpreter."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -15,7 +14,6 @@ from tilewright.tir.stmt import Block, BlockRealize
 @dataclass(frozen=True)
 class Declared:
     """The regions of a block that holds no other block; what a block writes it may read as well."""
-
     block: str
     reads: tuple[BufferRegion, ...]
     writes: tuple[BufferRegion, ...]

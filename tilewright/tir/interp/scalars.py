@@ -3,7 +3,6 @@
 A value is Python text. Integers are Python ints that wrap where the bounds say they may leave their dtype,
 floats are NumPy scalars of their dtype (so every operation rounds), bools are bools.
 """
-
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -16,19 +15,13 @@ from tilewright.tir.ops import BINARY, INTRINSICS
 
 class V(NamedTuple):
     """Python text of a value; low and high bound an integer (every lane of a vector)."""
-
     text: str
     low: int = 0
     high: int = 0
 
 
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_DIVISIONS = {
-    "floordiv": rt.floor_div,
-    "floormod": rt.floor_mod,
-    "truncdiv": rt.trunc_div,
-    "truncmod": rt.trunc_mod,
-}
+_DIVISIONS = {"floordiv": rt.floor_div, "floormod": rt.floor_mod, "truncdiv": rt.trunc_div, "truncmod": rt.trunc_mod}
 
 
 def literal(value: int) -> V:
@@ -47,16 +40,12 @@ def wrap(text: str, low: int, high: int, dtype: str) -> V:
 
 
 def integer_binary(op: str, a: V, b: V, dtype: str) -> V:
-    """a op b on integers of one dtype; division by zero gives 0, shifts by the width or more shift everything
-    out.
-    """
+    """a op b on integers of one dtype; division by zero gives 0, shifts by the width or more shift everything out."""
     if op in ("add", "sub"):
         if op == "add":
             text = b.text if a.text == "0" else a.text if b.text == "0" else f"({a.text} + {b.text})"
             return wrap(text, a.low + b.low, a.high + b.high, dtype)
-        return wrap(
-            a.text if b.text == "0" else f"({a.text} - {b.text})", a.low - b.high, a.high - b.low, dtype
-        )
+        return wrap(a.text if b.text == "0" else f"({a.text} - {b.text})", a.low - b.high, a.high - b.low, dtype)
     if op == "mul":
         corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
         text = b.text if a.text == "1" else a.text if b.text == "1" else f"({a.text} * {b.text})"
@@ -166,9 +155,7 @@ def scalar_cast(x: V, source: str, target: str) -> V:
 
 
 def scalar_call(op: str, args: list[V], source: str, target: str) -> V:
-    """One lane of a pure intrinsic whose (last) operand has dtype source and whose result has dtype
-    target.
-    """
+    """One lane of a pure intrinsic whose (last) operand has dtype source and whose result has dtype target."""
     text = ", ".join(a.text for a in args)
     low, high = (0, 0) if not dt.is_integer(target) else dt.integer_range(target)
     if INTRINSICS[op].evaluate is not None:
@@ -186,11 +173,8 @@ def scalar_call(op: str, args: list[V], source: str, target: str) -> V:
         case "isfinite":
             return V(f"(abs({x.text}) < infinity)")
         case "bitwise_not":
-            return (
-                V(f"(~{x.text})", ~x.high, ~x.low)
-                if dt.is_signed(source)
-                else V(f"({hex(high)} - {x.text})", low, high)
-            )
+            signed = dt.is_signed(source)
+            return V(f"(~{x.text})", ~x.high, ~x.low) if signed else V(f"({hex(high)} - {x.text})", low, high)
         case "reinterpret":
             return V(f'reinterpret({x.text}, "{source}", "{target}")', low, high)
         case "likely":

@@ -1,7 +1,4 @@
-"""What a program compiled by the interpreter calls at run time: conversions, math on one element, lanes,
-checks.
-"""
-
+"""What a program compiled by the interpreter calls at run time: conversions, math on one element, lanes, checks."""
 from __future__ import annotations
 
 import functools
@@ -13,7 +10,7 @@ import numpy as np
 
 from tilewright.support.errors import InterpreterError
 from tilewright.tir import dtype as dt
-from tilewright.tir.ops import INTRINSICS
+from tilewright.tir.ops import BINARY, INTRINSICS
 
 FAILURES = (ValueError, OverflowError, ZeroDivisionError)  # math.* on infinities and outside its domain
 
@@ -61,14 +58,6 @@ def regroup(x: Any, source: str, target: str) -> Any:
     return values if dt.lanes_of(target) > 1 else values[0]
 
 
-def minimum(a: Any, b: Any) -> Any:
-    return a if a != a or a < b else b  # NaN propagates
-
-
-def maximum(a: Any, b: Any) -> Any:
-    return a if a != a or a > b else b
-
-
 def floor_div(a: int, b: int) -> int:
     return a // b if b else 0
 
@@ -78,14 +67,11 @@ def floor_mod(a: int, b: int) -> int:
 
 
 def trunc_div(a: int, b: int) -> int:
-    if not b:
-        return 0
-    q = abs(a) // abs(b)
-    return q if (a < 0) == (b < 0) else -q
+    return BINARY["truncdiv"].fold(a, b) if b else 0
 
 
 def trunc_mod(a: int, b: int) -> int:
-    return a - b * trunc_div(a, b) if b else 0
+    return BINARY["truncmod"].fold(a, b) if b else 0
 
 
 def shift_left(a: int, b: int, bits: int) -> int:
@@ -123,16 +109,9 @@ def row_function(name: str, dtype: str) -> Callable[..., Any]:
     return apply_one if row.arity == 1 else apply
 
 
-def gather(
-    memory: list[Any],
-    index: Iterable[int],
-    mask: Sequence[bool] | None,
-    zero: Any,
-    fail: Callable[[int], None],
-) -> list[Any]:
-    """memory[index] lane by lane; zero where mask is false; fail(element) on an element that nothing
-    wrote.
-    """
+def gather(memory: list[Any], index: Iterable[int], mask: Sequence[bool] | None, zero: Any,
+           fail: Callable[[int], None]) -> list[Any]:
+    """memory[index] lane by lane; zero where mask is false; fail(element) on an element that nothing wrote."""
     out = []
     for k, at in enumerate(index):
         if mask is not None and not mask[k]:
@@ -145,16 +124,9 @@ def gather(
     return out
 
 
-def scatter(
-    memory: list[Any],
-    index: Sequence[int],
-    values: Sequence[Any],
-    mask: Sequence[bool] | None,
-    fail: Callable[[int], None],
-) -> list[int]:
-    """memory[index] = values where mask holds; gives the elements written; fail(element) when two lanes
-    meet.
-    """
+def scatter(memory: list[Any], index: Sequence[int], values: Sequence[Any], mask: Sequence[bool] | None,
+            fail: Callable[[int], None]) -> list[int]:
+    """memory[index] = values where mask holds; gives the elements written; fail(element) when two lanes meet."""
     if mask is None:
         written = list(index)
         for at, value in zip(index, values, strict=True):
@@ -194,9 +166,7 @@ class Pointer:
         self.array = np.array(filled, dt.numpy_dtype(dtype)).reshape(shape)
 
     def write_back(self) -> None:
-        """Store what the function changed. Elements that it left alone stay as they were, unwritten ones
-        too.
-        """
+        """Store what the function changed. Elements that it left alone stay as they were, unwritten ones too."""
         flat = self.array.ravel()
         values = flat.tolist() if flat.dtype.kind in "iub" else list(flat)
         before = [0 if v is None else v for v in self.initial]
@@ -211,3 +181,9 @@ def call_external(function: Callable[..., Any], *args: Any) -> Any:
         if isinstance(a, Pointer):
             a.write_back()
     return 0 if result is None else result
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "minimum": BINARY["min"].fold, "maximum": BINARY["max"].fold, **{f.__name__: f for f in (
+        to_int, wide_int_to_float, reinterpret, regroup, floor_div, floor_mod, trunc_div, trunc_mod, shift_left,
+        shift_right, gather, scatter, lanes_outside, Pointer, call_external)}}

@@ -1,5 +1,4 @@
 """Threads of a block that meet at barriers, in the interpreter: each thread is a generator that yields at a barrier."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +9,7 @@ from tilewright.tir.node import Node, walk
 from tilewright.tir.stmt import THREAD_BINDING, For, is_thread_axis
 
 Sets = tuple[set[int], set[int]]  # the elements of one memory that were (written, read)
+Report = Callable[[tuple[set[int], set[int], set[int], set[int]]], None]         # of (written, read, those before)
 
 
 def is_thread_loop(s: For) -> bool:
@@ -22,13 +22,8 @@ def has_barrier(s: Node) -> bool:
     return any(isinstance(n, Call) and n.op == "sync" for n in walk(s))
 
 
-def lockstep(
-    threads: Sequence[Iterator[None]],
-    touched: Sequence[Sequence[Sets]],
-    outer: Sequence[Sets | None],
-    races: Sequence[Callable[[tuple[set[int], set[int], set[int], set[int]]], None]],
-    diverged: Callable[[int, int], None],
-) -> Iterator[None]:
+def lockstep(threads: Sequence[Iterator[None]], touched: Sequence[Sequence[Sets]], outer: Sequence[Sets | None],
+             races: Sequence[Report], diverged: Callable[[int, int], None]) -> Iterator[None]:
     """Run the threads from barrier to barrier and yield at each, so that groups of threads nest.
 
     touched[t][m] are the sets that thread t fills for memory m. Between two barriers no element may be
@@ -47,11 +42,7 @@ def lockstep(
         yield
 
 
-def _compare(
-    threads: Sequence[Sets],
-    outer: Sets | None,
-    report: Callable[[tuple[set[int], set[int], set[int], set[int]]], None],
-) -> None:
+def _compare(threads: Sequence[Sets], outer: Sets | None, report: Report) -> None:
     written: set[int] = set()
     read: set[int] = set()
     for w, r in threads:

@@ -2,7 +2,6 @@
 
 Names are unique among those visible at one place: a sibling scope may use a name again, as in Python.
 """
-
 from __future__ import annotations
 
 import math
@@ -31,11 +30,10 @@ from tilewright.tir.expr import (
     StringImm,
     Var,
 )
-from tilewright.tir.extents import stop_of
-from tilewright.tir.gpu_instructions import GPU_DTYPE_FIRST
 from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.node import Node
-from tilewright.tir.ops import BINARY, INTRINSICS, NOT_PRECEDENCE
+from tilewright.tir.ops import BINARY, GPU_DTYPE_FIRST, INTRINSICS, NOT_PRECEDENCE
+from tilewright.tir.slices import stop_of
 
 NEGATION = 11  # precedence of -x: above those of binary operators
 ATOM = 100  # precedence of names, literals and calls
@@ -122,10 +120,8 @@ class ExprPrinter:
             stride = i.stride if isinstance(i, Ramp) and i.lanes > 1 else None
             if isinstance(i, Ramp) and isinstance(stride, IntImm) and stride.value > 0:
                 stop = stop_of(i.base, IntImm(i.lanes * stride.value, stride.type))
-                parts.append(
-                    f"{self.expr(i.base)}:{self.expr(stop)}"
-                    + (f":{stride.value}" if stride.value != 1 else "")
-                )
+                step = f":{stride.value}" if stride.value != 1 else ""
+                parts.append(f"{self.expr(i.base)}:{self.expr(stop)}{step}")
             else:
                 parts.append(self.expr(i))
         return ", ".join(parts) or "()"
@@ -140,9 +136,7 @@ class ExprPrinter:
         return f"{self.names.of(r.buffer)}[{', '.join(parts) or '()'}]"
 
     def buffer_args(self, b: Buffer, *, always_dtype: bool = False, scope: bool = True) -> str:
-        """The arguments of T.Buffer, T.alloc_buffer, ...: shape, dtype, then what differs from the
-        default.
-        """
+        """The arguments of T.Buffer, T.alloc_buffer, ...: shape, dtype, then what differs from the default."""
         parts = [self.shape(b.shape)]
         if always_dtype or b.dtype != "float32":
             parts.append(f'"{b.dtype}"')

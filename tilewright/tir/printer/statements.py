@@ -1,17 +1,17 @@
 """Statements and blocks as TVMScript text."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
 from tilewright.tir.buffer import Buffer
+from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Call, Expr, IntImm, Var
-from tilewright.tir.extents import stop_of
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, ORDERED, IterVar
 from tilewright.tir.node import Node, children, walk
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.printer.expressions import ExprPrinter, quote, symbols, type_text
+from tilewright.tir.slices import stop_of
 from tilewright.tir.stmt import (
     SERIAL,
     THREAD_BINDING,
@@ -56,9 +56,7 @@ class StmtPrinter(ExprPrinter):
             return False
         if isinstance(node, (Expr, IterVar)):
             return any(id(n) in self.mark for n in walk(node))
-        return id(node) in self.mark or any(
-            self.is_marked(c) for c in children(node) if not isinstance(c, (Stmt, Block))
-        )
+        return id(node) in self.mark or any(self.is_marked(c) for c in children(node) if not isinstance(c, Stmt))
 
     def body(self, s: Node, owner: Node | None = None) -> None:
         """s, one level deeper, in a scope of its own, below the views of the buffer `owner`."""
@@ -91,14 +89,11 @@ class StmtPrinter(ExprPrinter):
         if s.predicate is None:
             self.line(f"{name}[{self.index(s.indices)}] = {self.expr(s.value)}", s)
         else:
-            self.line(
-                f"{name}.vstore([{self.items(s.indices)}], {self.expr(s.value)}, "
-                f"predicate={self.expr(s.predicate)})",
-                s,
-            )
+            self.line(f"{name}.vstore([{self.items(s.indices)}], {self.expr(s.value)}, "
+                      f"predicate={self.expr(s.predicate)})", s)
 
     def loop(self, s: For) -> None:
-        if self.flat and s.kind == THREAD_BINDING and is_zero(s.min) and not s.annotations:
+        if self.flat and s.kind == THREAD_BINDING and is_const(s.min, 0) and not s.annotations:
             extent = self.expr(s.extent)
             self.names.push()
             name = self.names.define(s.loop_var, s.thread_tag)
@@ -131,7 +126,7 @@ class StmtPrinter(ExprPrinter):
         s = nest[0]
         if len(nest) > 1:
             return f"T.grid({self.items(f.extent for f in nest)})"
-        bounds = self.items([s.extent] if is_zero(s.min) else [s.min, stop_of(s.min, s.extent)])
+        bounds = self.items([s.extent] if is_const(s.min, 0) else [s.min, stop_of(s.min, s.extent)])
         extra = f", annotations={self.value(s.annotations)}" if s.annotations else ""
         if s.kind == THREAD_BINDING:
             return f'T.thread_binding({bounds}, thread="{s.thread_tag}"{extra})'
@@ -190,7 +185,7 @@ class StmtPrinter(ExprPrinter):
         self.line(f"with T.block({quote(block.name)}):", s, block)
         outer, self.indent = self.indent, self.indent + "    "
         self.axes(block.iter_vars, s.iter_values)
-        if not (isinstance(s.predicate, IntImm) and s.predicate.value == 1):
+        if not (is_const(s.predicate, 1)):
             self.line(f"T.where({self.expr(s.predicate)})")
         self.block_body(block)
         self.indent = outer
@@ -207,11 +202,8 @@ class StmtPrinter(ExprPrinter):
         def flush() -> None:
             if len(run) > 1:
                 kinds = "".join(_REMAP[iter_vars[k].iter_type] for k in run)
-                self.line(
-                    f'{", ".join(names[k] for k in run)} = '
-                    f'T.axis.remap("{kinds}", [{", ".join(texts[k] for k in run)}])',
-                    *[iter_vars[k] for k in run],
-                )
+                defined, bound = (", ".join(parts[k] for k in run) for parts in (names, texts))
+                self.line(f'{defined} = T.axis.remap("{kinds}", [{bound}])', *[iter_vars[k] for k in run])
             elif run:
                 single(run[0])
             run.clear()
@@ -220,7 +212,7 @@ class StmtPrinter(ExprPrinter):
             iv = iter_vars[k]
             assert iv.dom is not None, f"block axis {iv.var.name} has no domain"
             low, size = iv.dom.min, iv.dom.extent
-            dom = self.expr(size) if is_zero(low) else f"({self.expr(low)}, {self.expr(stop_of(low, size))})"
+            dom = self.expr(size) if is_const(low, 0) else f"({self.expr(low)}, {self.expr(stop_of(low, size))})"
             args = f"{dom}, {texts[k]}" if texts[k] else dom
             self.line(f"{names[k]} = T.axis.{_AXIS.get(iv.iter_type, 'opaque')}({args})", iv)
 
@@ -255,9 +247,7 @@ class StmtPrinter(ExprPrinter):
             for v in [v for x in (*m.buffer.strides, m.buffer.elem_offset) for v in symbols(x)]:
                 if not self.names.knows(v):
                     self.line(f"{self.names.define(v, v.name)} = {type_text(v.type)}()")
-            self.line(
-                f"{self.names.of(m.buffer)} = T.match_buffer({source}, {self.buffer_args(m.buffer)})", m
-            )
+            self.line(f"{self.names.of(m.buffer)} = T.match_buffer({source}, {self.buffer_args(m.buffer)})", m)
             self.views(m.buffer)
         if block.init is not None:
             self.line("with T.init():")
@@ -266,11 +256,7 @@ class StmtPrinter(ExprPrinter):
 
 
 def _plain(s: For) -> bool:
-    return s.kind == SERIAL and not s.annotations and is_zero(s.min)
-
-
-def is_zero(e: Expr) -> bool:
-    return isinstance(e, IntImm) and e.value == 0
+    return s.kind == SERIAL and not s.annotations and is_const(s.min, 0)
 
 
 _STMT: dict[type, Callable[[StmtPrinter, Any], None]] = {

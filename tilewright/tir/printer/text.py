@@ -1,5 +1,4 @@
 """IR as TVMScript text: valid Python, one line a statement, so that a statement can be marked."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.node import Node, walk
 from tilewright.tir.printer.expressions import is_expression, symbols, type_text
 from tilewright.tir.printer.statements import StmtPrinter
-from tilewright.tir.results import result_dtype
+from tilewright.tir.returns import result_dtype
 from tilewright.tir.stmt import BlockRealize, IRModule, PrimFunc, Stmt
 
 
@@ -105,10 +104,8 @@ class _Printer(StmtPrinter):
                 if not self.names.knows(v):
                     self.line(f"{self.names.define(v, v.name)} = {type_text(v.type)}()")
         for p, b in matched:
-            self.line(
-                f"{self.names.of(b)} = T.match_buffer({self.names.of(p)}, "
-                f"{self.buffer_args(b, always_dtype=True)})"
-            )
+            arguments = self.buffer_args(b, always_dtype=True)
+            self.line(f"{self.names.of(b)} = T.match_buffer({self.names.of(p)}, {arguments})")
 
     def collect_views(self, func: PrimFunc) -> None:
         """Note the buffers of the body by their memory (the flat form has one view of each argument)."""

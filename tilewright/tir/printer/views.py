@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 from tilewright.support.registry import register_hook
 from tilewright.support.views import LIGHT, code_html
 from tilewright.tir.node import Node
@@ -32,8 +32,8 @@ def script(node: Node, name: str | None, options: Mapping[str, Any]) -> str:
         elif key in _FIXED and value == _FIXED[key]:
             continue
         elif key not in _OF_ONE_FORM:
-            raise ArgumentError(with_hint(f"script has no option {key}={described(value)}",
-                                          f"name, indent_spaces; without effect: {', '.join(_OF_ONE_FORM)}"))
+            raise ArgumentError(f"script has no option {key}={described(value)}",
+                                f"name, indent_spaces; without effect: {', '.join(_OF_ONE_FORM)}")
     if name is not None and not (isinstance(name, str) and name.isidentifier()):
         raise ArgumentError(f"name={described(name)} cannot name a function or a class")
     return "\n".join(_indented(line, indent) for line in show(node, name=name).split("\n"))

@@ -12,7 +12,7 @@ from tilewright.tir.expr import Call, Expr, IntImm, Let, Var
 from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.node import Node, children
 from tilewright.tir.printer import show
-from tilewright.tir.results import RET
+from tilewright.tir.returns import RET
 from tilewright.tir.stmt import PrimFunc
 from tilewright.tir.verify.types import type_mismatch
 
@@ -65,10 +65,8 @@ class ExpressionVerifier:
                 self.fail(f"{b.name}: the extent {e} is {e.dtype}")
         if b.elem_offset is not None:
             self.expr(b.elem_offset)
-        self.check(
-            len(b.strides) in (0, len(b.shape)),
-            f"{b.name} has {len(b.shape)} extents and {len(b.strides)} strides",
-        )
+        self.check(len(b.strides) in (0, len(b.shape)),
+                   f"{b.name} has {len(b.shape)} extents and {len(b.strides)} strides")
 
     def access(self, b: Buffer, indices: tuple[Expr, ...], predicate: Expr | None, at: Node) -> int:
         """The number of lanes of an access, after all its checks."""
@@ -89,10 +87,8 @@ class ExpressionVerifier:
         lanes = dt.lanes_of(indices[-1].dtype) if indices else 1
         if predicate is not None:
             self.expr(predicate)
-            self.check(
-                lanes > 1 and predicate.dtype == f"boolx{lanes}",
-                f"{b.name}: the predicate is {predicate.dtype} for an access of {lanes} lane(s)",
-            )
+            self.check(lanes > 1 and predicate.dtype == f"boolx{lanes}",
+                       f"{b.name}: the predicate is {predicate.dtype} for an access of {lanes} lane(s)")
         return lanes
 
     def known(self, b: Buffer) -> None:
@@ -145,11 +141,7 @@ class ExpressionVerifier:
     def var(self, e: Var) -> None:
         if id(e) in self.visible:
             return
-        hint = (
-            " (a block's body uses the block's axes, not the loops around it)"
-            if id(e) in self.defined
-            else ""
-        )
+        hint = " (a block's body uses the block's axes, not the loops around it)" if id(e) in self.defined else ""
         self.fail(f"{e.name} is used, but nothing defines it here{hint}")
 
     def call(self, e: Call) -> None:

@@ -1,5 +1,4 @@
 """The verifier: what every function must obey at a stage, checked after each pass in tests."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -10,7 +9,7 @@ from tilewright.tir.accesses import Use, uses
 from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.expr import Expr, Var
 from tilewright.tir.node import Node, sub_statements
-from tilewright.tir.results import wrong_return
+from tilewright.tir.returns import wrong_return
 from tilewright.tir.stmt import (
     FOR_KINDS,
     THREAD_BINDING,
@@ -56,10 +55,7 @@ class _Verifier(ExpressionVerifier):
         f = self.func
         for p in f.params:
             self.define(p, "parameter")
-            self.check(
-                (p in f.buffer_map) <= (p.type == "handle"),
-                f"parameter {p.name} has a buffer but is {p.type}",
-            )
+            self.check((p in f.buffer_map) <= (p.type == "handle"), f"parameter {p.name} has a buffer but is {p.type}")
         self.check(set(f.buffer_map) <= set(f.params), "buffer_map has a key that is no parameter")
         for b in f.buffers:
             self.define(b, "argument")
@@ -70,9 +66,7 @@ class _Verifier(ExpressionVerifier):
         for b in f.buffers:
             self.buffer(b)
         if self.stage == "block":
-            self.check(
-                isinstance(f.body, BlockRealize) and not f.body.iter_values, "the body is not a root block"
-            )
+            self.check(isinstance(f.body, BlockRealize) and not f.body.iter_values, "the body is not a root block")
         self.stmt(f.body)
         wrong = wrong_return(f, self.returns)
         if wrong is not None:

@@ -1,12 +1,12 @@
 """Limits of a GPU that a kernel must keep: threads, shared and local memory, vector width."""
-
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, NoReturn
 
-from tilewright.support.errors import IRError, StructuralError, described, with_hint
+from tilewright.support.errors import IRError, StructuralError, described
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load, scope_kind
 from tilewright.tir.expr import IntImm
@@ -22,7 +22,6 @@ class GPULimits:
 
     Memory in bytes: shared per block of threads, local per thread.
     """
-
     max_threads_per_block: int = 1024
     max_thread_x: int = 1024
     max_thread_y: int = 1024
@@ -41,15 +40,14 @@ def verify_gpu(func: PrimFunc, limits: GPULimits | None = None) -> None:
     axis or an allocation whose size is no constant. Raises IRError for limits that are no GPULimits.
     """
     if limits is not None and not isinstance(limits, GPULimits):
-        raise IRError(with_hint(f"verify_gpu: the limits are {described(limits)}, not GPULimits",
-                                "limits_from(a dict) makes them"))
+        raise IRError(f"verify_gpu: the limits are {described(limits)}, not GPULimits",
+                      "limits_from(a dict) makes them")
     _Limits(func, limits or GPULimits()).statement(func.body, None)
 
 
 @dataclass
 class _Kernel:
     """What the kernel that is being looked at uses so far."""
-
     threads: dict[str, int]
     shared: int = 0
     local: int = 0
@@ -60,7 +58,7 @@ class _Limits:
         self.func, self.limits = func, limits
 
     def fail(self, message: str, at: Node, hint: str = "") -> NoReturn:
-        raise StructuralError(with_hint(f"{self.func.name}: {message}\n\n{show(self.func, (at,))}", hint))
+        raise StructuralError(f"{self.func.name}: {message}\n\n{show(self.func, (at,))}", hint)
 
     def at_most(self, limit: str, value: int, what: str, at: Node, unit: str = "") -> None:
         allowed = getattr(self.limits, limit)
@@ -99,10 +97,7 @@ class _Limits:
             return
         self.at_most(f"max_thread_{axis}", extent, f"the extent of {s.thread_tag}", s)
         kernel.threads[axis] = max(extent, kernel.threads.get(axis, 1))
-        total = 1
-        for n in kernel.threads.values():
-            total *= n
-        self.at_most("max_threads_per_block", total, "the number of threads of a block", s)
+        self.at_most("max_threads_per_block", math.prod(kernel.threads.values()), "the number of threads of a block", s)
 
     def memory(self, b: Buffer, kernel: _Kernel | None, at: Node) -> None:
         kind = scope_kind(b.scope)
@@ -136,5 +131,5 @@ def limits_from(constraints: dict[str, int]) -> GPULimits:
     known = [f.name for f in fields(GPULimits)]
     for name in constraints:
         if name not in known:
-            raise StructuralError(with_hint(f"{name!r} is not a limit of a GPU", f"the limits are {', '.join(known)}"))
+            raise StructuralError(f"{name!r} is not a limit of a GPU", f"the limits are {', '.join(known)}")
     return GPULimits(**constraints)

@@ -1,14 +1,13 @@
 """The dtype rules of expressions, one case per class."""
-
 from __future__ import annotations
 
 from tilewright.tir import dtype as dt
+from tilewright.tir.constant_table import mismatch as table_mismatch
 from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, FloatImm, IntImm, Not, Ramp, Select, StringImm
 from tilewright.tir.iter_var import Range
 from tilewright.tir.llvm_intrinsics import LLVM_CALLS
 from tilewright.tir.node import Node
 from tilewright.tir.ops import BINARY, INTRINSICS
-from tilewright.tir.table import mismatch as table_mismatch
 
 
 def type_mismatch(e: Node) -> str:
@@ -20,11 +19,8 @@ def type_mismatch(e: Node) -> str:
             low, high = dt.integer_range(type_)
             return "" if low <= value <= high else f"{value} does not fit {type_}"
         case Range(min_, extent):
-            return (
-                ""
-                if dt.is_integer(min_.dtype) and min_.dtype == extent.dtype
-                else (f"min is {min_.dtype}, extent is {extent.dtype}")
-            )
+            fits = dt.is_integer(min_.dtype) and min_.dtype == extent.dtype
+            return "" if fits else f"min is {min_.dtype}, extent is {extent.dtype}"
         case Binary(op, a, b):
             row = BINARY.get(op)
             if row is None:
@@ -63,11 +59,8 @@ def _choice(condition: Expr, a: Expr, b: Expr) -> str:
     if a.dtype != b.dtype:
         return f"the branches are {a.dtype} and {b.dtype}"
     lanes = dt.lanes_of(condition.dtype)
-    return (
-        ""
-        if lanes in (1, dt.lanes_of(a.dtype))
-        else f"the condition has {lanes} lanes, the branches are {a.dtype}"
-    )
+    return "" if lanes in (1, dt.lanes_of(a.dtype)) else \
+        f"the condition has {lanes} lanes, the branches are {a.dtype}"
 
 
 def reinterpret_mismatch(source: str, target: str) -> str:

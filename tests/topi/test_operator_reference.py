@@ -1,0 +1,29 @@
+"""docs/topi.md is what its generator writes, and every operator is documented."""
+from __future__ import annotations
+
+import inspect
+
+from tests.topi.operator_reference import PAGE, page
+from tilewright import topi
+
+
+def test_the_page_is_up_to_date():
+    assert PAGE.read_text() == page(), "run python -m tests.topi.operator_reference"
+
+
+def test_every_operator_has_a_docstring_of_its_own():
+    for name in topi.__all__:
+        text = inspect.getdoc(getattr(topi, name)) or ""
+        assert len(text) > 20, name
+
+
+def test_attributes_are_keywords():
+    """Tensors may be positional, and what says which result is wanted: a shape, a size, bounds."""
+    positional = {"x", "a", "b", "c", "weight", "bias", "mean", "var", "offset", "mask", "condition", "query", "key",
+                  "value", "in_weight", "in_bias", "out_weight", "out_bias", "tensors",
+                  "kernel", "size", "equation", "shape", "axes", "min", "max", "dtype", "start", "stop", "step", "num",
+                  "rows", "columns", "sections", "shift", "pad_width", "repetitions", "repeats"}
+    for name in topi.__all__:
+        for p in inspect.signature(getattr(topi, name)).parameters.values():
+            if p.kind is p.POSITIONAL_OR_KEYWORD:
+                assert p.name in positional, f"{name}({p.name})"

@@ -1,0 +1,30 @@
+"""Operators of networks as tensor expressions: what each element is. None of them has a schedule."""
+from tilewright.topi import (
+    activations,
+    attention,
+    convolution,
+    creation,
+    elementwise,
+    normalization,
+    pooling,
+    products,
+    reductions,
+    shaping,
+)
+from tilewright.topi.activations import *  # noqa: F403
+from tilewright.topi.attention import *  # noqa: F403
+from tilewright.topi.convolution import *  # noqa: F403
+from tilewright.topi.creation import *  # noqa: F403
+from tilewright.topi.elementwise import *  # noqa: F403
+from tilewright.topi.normalization import *  # noqa: F403
+from tilewright.topi.pooling import *  # noqa: F403
+from tilewright.topi.products import *  # noqa: F403
+from tilewright.topi.reductions import *  # noqa: F403
+from tilewright.topi.shaping import *  # noqa: F403
+
+FAMILIES = {
+    "Elements": elementwise, "Activations": activations, "Products": products, "Convolutions": convolution,
+    "Pooling": pooling, "Softmax and norms": normalization, "Reductions": reductions, "Shapes": shaping,
+    "Creation": creation, "Attention": attention,
+}
+__all__ = [name for module in FAMILIES.values() for name in module.__all__]

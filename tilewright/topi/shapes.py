@@ -1,0 +1,209 @@
+"""Shapes and axes of operators: checks of arguments, extents, NumPy's broadcasting, reads that broadcast."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.support.errors import TensorExpressionError, described, with_hint
+from tilewright.te.definition import to_shape
+from tilewright.te.operation import ComputeOp
+from tilewright.te.tensor import Tensor, shape_text
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.conversion import convert
+from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.node import walk
+
+Shape = tuple[Expr, ...]
+
+
+def check(condition: bool, op: str, problem: str, hint: str = "") -> None:
+    """Raise TensorExpressionError, with the operator's name in front, unless condition holds."""
+    if not condition:
+        raise TensorExpressionError(with_hint(f"{op}: {problem}", hint))
+
+
+def check_tensors(op: str, **tensors: Any) -> None:
+    """Each is a te tensor."""
+    for name, x in tensors.items():
+        check(isinstance(x, Tensor), op, f"{name} is {described(x)}, not a tensor",
+              "te.placeholder(shape, dtype) and te.compute give tensors, te.constant makes one of an array")
+
+
+def check_rank(op: str, name: str, x: Tensor, least: int, most: int | None = None) -> None:
+    """x has from `least` to `most` dimensions; exactly `least` without the latter where most is None."""
+    most = least if most is None else most
+    wanted = str(least) if most == least else f"at least {least}" if most > 99 else f"{least} to {most}"
+    check(least <= x.ndim <= most, op, f"{name} has the shape {shape_text(x.shape)}, {wanted} dimension(s) are needed")
+
+
+def check_choice(op: str, name: str, value: Any, choices: Iterable[Any]) -> None:
+    """value is one of the choices."""
+    known = list(choices)
+    check(value in known, op, f"{name} is {described(value)}", f"one of {', '.join(map(repr, known))}")
+
+
+# extents
+
+
+def constant(extent: Any) -> int | None:
+    """The number that an extent is; None where it is symbolic."""
+    if isinstance(extent, IntImm):
+        return extent.value
+    return int(extent) if isinstance(extent, (int, np.integer)) else None
+
+
+def is_one(extent: Any) -> bool:
+    return constant(extent) == 1
+
+
+def same_extent(a: Any, b: Any) -> bool:
+    """True where two extents are equal for every value of their variables."""
+    x, y = constant(a), constant(b)
+    if x is not None or y is not None:
+        return x == y
+    return a is b or Analyzer().equal(a, b)
+
+
+def same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    return len(a) == len(b) and all(map(same_extent, a, b))
+
+
+def check_extent(op: str, what: str, found: Any, wanted: Any, hint: str = "") -> None:
+    """`found`, the extent that `what` names, is `wanted`."""
+    check(same_extent(found, wanted), op, f"{what} is {found}, not {wanted}", hint)
+
+
+def simplified(extent: Any) -> Expr:
+    """An extent in the simplest form; its variables are natural numbers."""
+    e = convert(extent)
+    if isinstance(e, (IntImm, Var)):
+        return e
+    analyzer = Analyzer()
+    for v in dict.fromkeys(n for n in walk(e) if isinstance(n, Var)):
+        analyzer.assume_nonneg(v)
+    return analyzer.simplify(e)
+
+
+def product(extents: Iterable[Any]) -> Expr:
+    """The number of elements of a shape."""
+    out: Expr = IntImm(1)
+    for e in extents:
+        out = binary("mul", out, e)
+    return out
+
+
+def quotient(op: str, what: str, extent: Any, divisor: Any) -> Expr:
+    """extent / divisor. Raises where constants say that it leaves a remainder."""
+    n, d = constant(extent), constant(divisor)
+    check(d is None or d > 0, op, f"{what} is divided by {divisor}")
+    check(n is None or d is None or n % d == 0, op, f"{what} is {extent}, no multiple of {divisor}")
+    return simplified(binary("floordiv", extent, divisor))
+
+
+def as_shape(op: str, shape: Any) -> Shape:
+    """A shape that the caller gives: a number, or several numbers and variables."""
+    return to_shape(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), op)
+
+
+def number(extent: Any, dtype: str) -> Any:
+    """An extent as a scalar of dtype."""
+    return convert(extent).astype(dtype)
+
+
+# axes
+
+
+def axis_index(op: str, axis: Any, rank: int, name: str = "axis") -> int:
+    """The position of an axis, which counts from the end where it is negative."""
+    check(isinstance(axis, (int, np.integer)) and not isinstance(axis, bool), op, f"{name} is {described(axis)}, "
+          "not an integer")
+    at: int = int(axis)
+    check(-rank <= at < rank, op, f"{name} is {at}, and there are {rank} dimension(s)",
+          f"from {-rank} to {rank - 1}" if rank else "")
+    return at % rank
+
+
+def axis_indices(op: str, axis: Any, rank: int, name: str = "axis") -> tuple[int, ...]:
+    """The positions of axes, in the order that is given; all of them for None. Raises where one comes twice."""
+    if axis is None:
+        return tuple(range(rank))
+    given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    out = tuple(axis_index(op, a, rank, name) for a in given)
+    check(len(set(out)) == len(out), op, f"{name} is {described(axis)}, which has an axis twice")
+    return out
+
+
+def per_axis(op: str, name: str, value: Any, count: int, least: int = 0) -> tuple[int, ...]:
+    """One integer for each of `count` axes: a number stands for all. Raises below `least`."""
+    given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
+    check(len(given) == count, op, f"{name} is {described(value)}, {count} number(s) are needed")
+    for v in given:
+        check(isinstance(v, (int, np.integer)) and not isinstance(v, bool) and int(v) >= least, op,
+              f"{name} is {described(value)}, not made of integers of at least {least}")
+    return tuple(map(int, given))
+
+
+# broadcasting
+
+
+def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
+    """The shape that NumPy's rules give; a symbolic extent fits itself and the constant 1."""
+    rank = max((len(s) for s in shapes), default=0)
+    out = []
+    for k in range(-rank, 0):
+        dims = [s[k] for s in shapes if len(s) >= -k]
+        widest = next((d for d in dims if not is_one(d)), dims[0])
+        for d in dims:
+            check(is_one(d) or same_extent(d, widest), op,
+                  f"the shapes {', '.join(map(shape_text, shapes))} do not fit: {widest} and {d} in dimension {k}",
+                  "" if constant(d) is not None and constant(widest) is not None else
+                  "a symbolic extent fits the same variable and the constant 1")
+        out.append(widest)
+    return tuple(out)
+
+
+def element(x: Tensor, indices: Sequence[Any]) -> Expr:
+    """The element of x at the last of `indices`; dimensions of extent 1 repeat."""
+    own = indices[len(indices) - x.ndim:]
+    return x(*(0 if is_one(extent) else i for i, extent in zip(own, x.shape)))
+
+
+def row_major(indices: Sequence[Any], shape: Sequence[Any]) -> Expr:
+    """The number of an element, counted row by row."""
+    flat: Expr = IntImm(0)
+    for i, extent in zip(indices, shape):
+        flat = binary("add", binary("mul", flat, extent), i)
+    return flat
+
+
+def digits(flat: Any, shape: Sequence[Any]) -> tuple[Expr, ...]:
+    """The indices of element number `flat`, counted row by row."""
+    out: list[Expr] = []
+    for extent in reversed(shape[1:]):
+        out.append(binary("floormod", flat, extent))
+        flat = binary("floordiv", flat, extent)
+    return (convert(flat), *reversed(out)) if shape else ()
+
+
+def is_computed(x: Tensor) -> bool:
+    return isinstance(x.op, ComputeOp)
+
+
+def count(shape: Sequence[Any]) -> int | None:
+    """The number of elements of a shape of constants."""
+    sizes = [constant(d) for d in shape]
+    return None if None in sizes else math.prod(s for s in sizes if s is not None)
+
+
+def replaced(values: Sequence[Any], position: int, value: Any) -> tuple[Any, ...]:
+    """values with another one at a position."""
+    return (*values[:position], value, *values[position + 1:])
+
+
+def pairs(names: Sequence[str], tensors: Sequence[Any]) -> Iterator[tuple[str, Tensor]]:
+    """(name, tensor) of those that are given."""
+    return ((n, t) for n, t in zip(names, tensors) if t is not None)

@@ -1,0 +1,537 @@
+"""Other shapes and orders of the same elements: reshape, transpose, join, split, slice, pad, repeat, blocks."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.support.errors import described
+from tilewright.te.definition import compute
+from tilewright.te.tensor import Tensor, shape_text
+from tilewright.tir.arithmetic import absolute, all_of, binary, ceildiv, if_then_else, maximum, minimum
+from tilewright.tir.conversion import cast, const, convert
+from tilewright.tir.expr import Expr
+from tilewright.topi.sampling import clamped
+from tilewright.topi.shapes import (
+    as_shape,
+    axis_index,
+    axis_indices,
+    check,
+    check_choice,
+    check_extent,
+    check_rank,
+    check_tensors,
+    constant,
+    count,
+    digits,
+    element,
+    is_one,
+    per_axis,
+    product,
+    quotient,
+    replaced,
+    row_major,
+    same_extent,
+    simplified,
+)
+from tilewright.topi.types import common_type
+from tilewright.topi.windows import padded
+
+
+def reshape(x: Tensor, shape: Any) -> Tensor:
+    """The elements of x, row by row, in another shape; an extent of -1 follows from the others.
+
+    Dimensions are regrouped where their products agree, so that splitting one and keeping one is affine.
+    Raises TensorExpressionError where the numbers of elements are known to differ.
+    """
+    op = "reshape"
+    check_tensors(op, x=x)
+    given = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    free = [n for n, d in enumerate(given) if constant(d) == -1]
+    check(len(free) <= 1, op, f"the shape {described(shape)} has several extents of -1")
+    if free:
+        rest = product(d for d in given if constant(d) != -1)
+        check(constant(rest) != 0, op, f"the shape {described(shape)} has an extent of 0 beside -1")
+        given[free[0]] = quotient(op, f"the number of elements of the shape {shape_text(x.shape)}",
+                                  simplified(product(x.shape)), rest)
+    out = as_shape(op, given)
+    before, after = simplified(product(x.shape)), simplified(product(out))
+    known = constant(before) is not None and constant(after) is not None
+    check(not known or same_extent(before, after), op, f"the shape {shape_text(x.shape)} has {before} elements, "
+          f"{shape_text(out)} has {after}")
+    return _reshaped(x, out)
+
+
+def _reshaped(x: Tensor, out: tuple[Expr, ...], name: str = "reshape") -> Tensor:
+    if count(x.shape) == 0:
+        return compute(out, lambda *i: const(0, x.dtype), name=name)
+    sources = [n for n, d in enumerate(x.shape) if not is_one(d)]
+    targets = [n for n, d in enumerate(out) if not is_one(d)]
+
+    def at(*i: Any) -> Expr:
+        place: list[Any] = [0] * x.ndim
+        for old, new in _groups([x.shape[n] for n in sources], [out[n] for n in targets]):
+            flat = row_major([i[targets[n]] for n in new], [out[targets[n]] for n in new])
+            for n, v in zip(old, digits(flat, [x.shape[sources[n]] for n in old])):
+                place[sources[n]] = v
+        return x(*place)
+    return compute(out, at, name=name)
+
+
+def _groups(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[range, range]]:
+    """Runs of dimensions of both shapes with equal products, as short as constants and variables tell."""
+    groups = []
+    tail = 0                                          # dimensions at the end that are the same in both
+    while tail < min(len(old), len(new)) and same_extent(old[-1 - tail], new[-1 - tail]):
+        tail += 1
+    i = j = 0
+    m, n = len(old) - tail, len(new) - tail
+    while i < m and j < n:
+        a, b, end, stop = old[i], new[j], i + 1, j + 1
+        while not same_extent(a, b):
+            x, y = constant(a), constant(b)
+            if x is None or y is None or end == m and stop == n:
+                end, stop = m, n                      # symbolic: all that is left
+                break
+            if x < y and end < m or stop == n:
+                a, end = simplified(binary("mul", a, old[end])), end + 1
+            else:
+                b, stop = simplified(binary("mul", b, new[stop])), stop + 1
+        groups.append((range(i, end), range(j, stop)))
+        i, j = end, stop
+    if i < m or j < n:                                # what is left has a product of 1
+        groups.append((range(i, m), range(j, n)))
+    return groups + [(range(m + k, m + k + 1), range(n + k, n + k + 1)) for k in range(tail)]
+
+
+def flatten(x: Tensor, *, start: int = 0, end: int = -1) -> Tensor:
+    """x with its dimensions start to end as one."""
+    check_tensors("flatten", x=x)
+    if x.ndim == 0:
+        return reshape(x, (1,))
+    low, high = axis_index("flatten", start, x.ndim, "start"), axis_index("flatten", end, x.ndim, "end")
+    check(low <= high, "flatten", f"start is {start}, behind end {end}")
+    return _reshaped(x, (*x.shape[:low], simplified(product(x.shape[low:high + 1])), *x.shape[high + 1:]), "flatten")
+
+
+def squeeze(x: Tensor, *, axis: Any = None) -> Tensor:
+    """x without dimensions of extent 1: those of axis, or all whose extent is the constant 1.
+
+    Raises TensorExpressionError where an extent is not the constant 1.
+    """
+    check_tensors("squeeze", x=x)
+    gone = [a for a in range(x.ndim) if is_one(x.shape[a])] if axis is None else axis_indices("squeeze", axis, x.ndim)
+    for a in gone:
+        check_extent("squeeze", f"extent {a} of the shape {shape_text(x.shape)}", x.shape[a], 1)
+    kept = [a for a in range(x.ndim) if a not in gone]
+    return compute([x.shape[a] for a in kept], lambda *i: x(*_scattered(kept, i, x.ndim)), name="squeeze")
+
+
+def _scattered(places: Sequence[int], values: Sequence[Any], rank: int) -> list[Any]:
+    """`rank` indices: the values at their places, 0 elsewhere."""
+    at = dict(zip(places, values))
+    return [at.get(n, 0) for n in range(rank)]
+
+
+def expand_dims(x: Tensor, *, axis: Any) -> Tensor:
+    """x with new dimensions of extent 1, at positions in the result."""
+    op = "expand_dims"
+    check_tensors(op, x=x)
+    new = axis_indices(op, axis, x.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1))
+    old, rank = iter(x.shape), x.ndim + len(new)
+    shape = [1 if n in new else next(old) for n in range(rank)]
+    return compute(shape, lambda *i: x(*(v for n, v in enumerate(i) if n not in new)), name=op)
+
+
+def transpose(x: Tensor, axes: Any = None) -> Tensor:
+    """y[i[axes[0]], i[axes[1]], ...] = x[i]: the dimensions in another order, by default the reverse."""
+    op = "transpose"
+    check_tensors(op, x=x)
+    order = tuple(reversed(range(x.ndim))) if axes is None else axis_indices(op, axes, x.ndim, "axes")
+    check(len(order) == x.ndim, op, f"axes is {described(axes)}, x has {x.ndim} dimension(s)")
+    return compute([x.shape[a] for a in order], lambda *i: x(*(i[order.index(a)] for a in range(x.ndim))), name=op)
+
+
+def swapaxes(x: Tensor, *, axis1: int, axis2: int) -> Tensor:
+    """x with two dimensions in each other's place."""
+    check_tensors("swapaxes", x=x)
+    a, b = (axis_index("swapaxes", v, x.ndim) for v in (axis1, axis2))
+    order = list(range(x.ndim))
+    order[a], order[b] = b, a
+    return transpose(x, order)
+
+
+def moveaxis(x: Tensor, *, source: Any, destination: Any) -> Tensor:
+    """x with dimensions moved to other positions; the others stay in order."""
+    op = "moveaxis"
+    check_tensors(op, x=x)
+    old, new = axis_indices(op, source, x.ndim, "source"), axis_indices(op, destination, x.ndim, "destination")
+    check(len(old) == len(new), op, f"source names {len(old)} axes, destination {len(new)}")
+    order = [n for n in range(x.ndim) if n not in old]
+    for to, from_ in sorted(zip(new, old)):
+        order.insert(to, from_)
+    return transpose(x, order)
+
+
+def broadcast_to(x: Tensor, shape: Any) -> Tensor:
+    """x repeated to a shape, by NumPy's rules. Raises TensorExpressionError where it does not fit."""
+    op = "broadcast_to"
+    check_tensors(op, x=x)
+    out = as_shape(op, shape)
+    check(len(out) >= x.ndim, op, f"the shape {shape_text(out)} has fewer dimensions than {shape_text(x.shape)}")
+    for n, (own, wanted) in enumerate(zip(x.shape, out[len(out) - x.ndim:])):
+        check(is_one(own) or same_extent(own, wanted), op, f"extent {n} of {shape_text(x.shape)} does not fit "
+              f"{shape_text(out)}")
+    return compute(out, lambda *i: element(x, i), name=op)
+
+
+# joining and splitting
+
+
+def concatenate(tensors: Sequence[Tensor], *, axis: int = 0) -> Tensor:
+    """Tensors one behind the other along an axis; the other extents are the same.
+
+    Raises TensorExpressionError where they differ.
+    """
+    op = "concatenate"
+    given = _several(op, tensors)
+    rank = given[0].ndim
+    at, dtype = axis_index(op, axis, rank), common_type(op, *given)
+    for n, x in enumerate(given):
+        check_rank(op, f"tensor {n}", x, rank)
+        for k in range(rank):
+            if k != at:
+                check_extent(op, f"extent {k} of tensor {n} of shape {shape_text(x.shape)}", x.shape[k],
+                             given[0].shape[k])
+    ends = [convert(0)]
+    for x in given:
+        ends.append(simplified(binary("add", ends[-1], x.shape[at])))
+
+    def join(*i: Any) -> Expr:
+        out: Expr | None = None
+        for x, start, end in reversed(list(zip(given, ends, ends[1:]))):
+            part = cast(dtype, x(*replaced(i, at, binary("sub", i[at], start))))
+            out = part if out is None else if_then_else(binary("lt", i[at], end), part, out)
+        assert out is not None
+        return out
+    return compute(replaced(given[0].shape, at, ends[-1]), join, name=op)
+
+
+def _several(op: str, tensors: Any) -> list[Tensor]:
+    check(isinstance(tensors, (tuple, list)) and len(tensors) > 0, op, f"{described(tensors)} is not a list of tensors")
+    check_tensors(op, **{f"tensor {n}": x for n, x in enumerate(tensors)})
+    return list(tensors)
+
+
+def stack(tensors: Sequence[Tensor], *, axis: int = 0) -> Tensor:
+    """Tensors of one shape along a new axis."""
+    given = _several("stack", tensors)
+    at = axis_index("stack", axis, given[0].ndim + 1)
+    return concatenate([expand_dims(x, axis=at) for x in given], axis=at)
+
+
+def split(x: Tensor, sections: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """x in parts along an axis: `sections` equal ones, or parts of these sizes.
+
+    Raises TensorExpressionError where the parts are known not to make up the extent.
+    """
+    op = "split"
+    check_tensors(op, x=x)
+    at = axis_index(op, axis, x.ndim)
+    extent = x.shape[at]
+    if isinstance(sections, (tuple, list)):
+        sizes = list(as_shape(op, sections))
+        total = simplified(sum(sizes, convert(0)))
+        check_extent(op, "the sum of the sizes", total, extent, f"x has the shape {shape_text(x.shape)}")
+    else:
+        check(isinstance(sections, (int, np.integer)) and int(sections) >= 1, op, f"sections is {described(sections)}")
+        sizes = [quotient(op, f"extent {at} of the shape {shape_text(x.shape)}", extent, int(sections))] * int(sections)
+    out, start = [], convert(0)
+    for size in sizes:
+        def part(*i: Any, start: Expr = start) -> Expr:
+            return x(*replaced(i, at, binary("add", i[at], start)))
+        out.append(compute(replaced(x.shape, at, size), part, name=op))
+        start = simplified(binary("add", start, size))
+    return tuple(out)
+
+
+def unstack(x: Tensor, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The parts of x along an axis of constant extent, without that axis."""
+    op = "unstack"
+    check_tensors(op, x=x)
+    at = axis_index(op, axis, x.ndim)
+    extent = constant(x.shape[at])
+    check(extent is not None, op, f"extent {at} of the shape {shape_text(x.shape)} is symbolic")
+    shape = x.shape[:at] + x.shape[at + 1:]
+    return tuple(compute(shape, lambda *i, n=n: x(*i[:at], n, *i[at:]), name=op) for n in range(extent or 0))
+
+
+# slices
+
+
+def _clip(e: Any, low: Any, high: Any) -> Expr:
+    return simplified(maximum(minimum(e, high), low))
+
+
+def _slice(extent: Expr, begin: Any, end: Any, step: int) -> tuple[Expr, Expr]:
+    """(start, number of elements) of begin:end:step, as Python counts it."""
+    last = extent - 1
+    low, high = (convert(0), extent) if step > 0 else (convert(-1), last)
+
+    def place(v: Any, default: Expr) -> Expr:
+        if v is None:
+            return default
+        n = constant(v)
+        return _clip(binary("add", extent, v) if n is not None and n < 0 else convert(v), low, high)
+    start, stop = (place(begin, low), place(end, high)) if step > 0 else (place(begin, high), place(end, low))
+    span = binary("sub", stop, start) if step > 0 else binary("sub", start, stop)
+    return start, simplified(maximum(ceildiv(span, abs(step)), 0))
+
+
+def strided_slice(x: Tensor, *, begin: Any, end: Any, strides: Any = None, axes: Any = None) -> Tensor:
+    """x[begin:end:stride] along axes (default: the first ones), as Python slices: negative numbers count from the end.
+
+    begin, end: sequences of integers, variables, or None for the ends; a step may be negative. A symbolic begin or end
+    counts from the front. Raises TensorExpressionError for a step of 0 and sequences of different lengths.
+    """
+    op = "strided_slice"
+    check_tensors(op, x=x)
+    begins, stops = (list(v) if isinstance(v, (tuple, list)) else [v] for v in (begin, end))
+    chosen = tuple(range(len(begins))) if axes is None else axis_indices(op, axes, x.ndim, "axes")
+    steps = [1] * len(begins) if strides is None else list(strides) if isinstance(strides, (tuple, list)) else [strides]
+    check(len(begins) == len(stops) == len(steps) == len(chosen) <= x.ndim, op, f"begin, end, strides and axes have "
+          f"{len(begins)}, {len(stops)}, {len(steps)} and {len(chosen)} elements; x has {x.ndim} dimension(s)")
+    shape, starts, strides = list(x.shape), [convert(0)] * x.ndim, [1] * x.ndim
+    for a, b, e, s in zip(chosen, begins, stops, steps):
+        check(isinstance(s, (int, np.integer)) and s != 0, op, f"the step {described(s)} is no integer or 0")
+        starts[a], shape[a] = _slice(x.shape[a], b, e, int(s))
+        strides[a] = int(s)
+    return compute(shape, lambda *i: x(*(binary("add", binary("mul", v, s), b)
+                                         for v, b, s in zip(i, starts, strides))), name=op)
+
+
+def flip(x: Tensor, *, axis: Any = None) -> Tensor:
+    """x in reverse order along axes, by default all."""
+    check_tensors("flip", x=x)
+    axes = axis_indices("flip", axis, x.ndim)
+    return compute(x.shape, lambda *i: x(*(binary("sub", n - 1, v) if a in axes else v
+                                           for a, (v, n) in enumerate(zip(i, x.shape)))), name="flip")
+
+
+def roll(x: Tensor, shift: Any, *, axis: Any = None) -> Tensor:
+    """x moved along axes by shift; what leaves at one end comes back at the other. Without axes as if flat."""
+    op = "roll"
+    check_tensors(op, x=x)
+    if axis is None:
+        if x.ndim == 0:
+            return compute((), lambda: x(), name=op)
+        return _reshaped(roll(flatten(x), shift, axis=0), x.shape, op)
+    axes = axis_indices(op, axis, x.ndim)
+    shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift] * len(axes)
+    check(len(shifts) == len(axes), op, f"shift has {len(shifts)} element(s), axis {len(axes)}")
+    if count(x.shape) == 0:
+        return compute(x.shape, lambda *i: const(0, x.dtype), name=op)
+    by = dict(zip(axes, shifts))
+    return compute(x.shape, lambda *i: x(*(binary("floormod", binary("sub", v, by[a]), n) if a in by else v
+                                           for a, (v, n) in enumerate(zip(i, x.shape)))), name=op)
+
+
+def pad(x: Tensor, pad_width: Any, *, mode: str = "constant", value: float = 0.0) -> Tensor:
+    """x with borders: pad_width is a number, a pair, or a pair (before, after) for each dimension.
+
+    mode: "constant" (of value; negative amounts cut), "edge" (the outermost element), "reflect" (mirrored at the
+    outermost element), "symmetric" (mirrored behind it), "circular" (the other end). Names of torch and NumPy
+    ("replicate", "wrap") are taken too. Raises TensorExpressionError where x is too small to be mirrored.
+    """
+    op = "pad"
+    check_tensors(op, x=x)
+    mode = {"replicate": "edge", "wrap": "circular"}.get(mode, mode)
+    check_choice(op, "mode", mode, ("constant", "edge", "reflect", "symmetric", "circular"))
+    widths = _widths(op, pad_width, x.ndim)
+    if mode == "constant":
+        y = padded(x, widths, const(value if x.dtype != "bool" else bool(value), x.dtype))
+        return y if y is not x else compute(x.shape, lambda *i: x(*i), name=op)
+    for n, (extent, pair) in enumerate(zip(x.shape, widths)):
+        known, most = constant(extent), max(pair)
+        check(min(pair) >= 0, op, f"a negative amount with mode {mode!r}")
+        check(known is None or most == 0 or known > 0 and (mode in ("edge", "circular") or most < known + (
+            mode == "symmetric")), op, f"extent {n} is {extent}, too small for a {mode} border of {most}")
+    if count(x.shape) == 0:
+        shape = [simplified(n + (b + a)) for n, (b, a) in zip(x.shape, widths)]
+        return compute(shape, lambda *i: const(0, x.dtype), name=op)
+
+    def source(v: Any, n: Expr, pair: tuple[int, int]) -> Expr:
+        at, last = binary("sub", v, pair[0]), n - 1
+        if pair == (0, 0):
+            return convert(v)
+        if mode == "edge":
+            return clamped(at, n)
+        if mode == "circular":
+            return binary("floormod", at, n)
+        if mode == "reflect":
+            return binary("sub", last, absolute(binary("sub", last, absolute(at))))
+        below = maximum(at, binary("sub", -1, at))
+        return minimum(below, binary("sub", n + last, below))
+    shape = [simplified(n + (b + a)) for n, (b, a) in zip(x.shape, widths)]
+    return compute(shape, lambda *i: x(*(source(v, n, w) for v, n, w in zip(i, x.shape, widths))), name=op)
+
+
+def _widths(op: str, given: Any, rank: int) -> list[tuple[int, int]]:
+    """A pair (before, after) for each dimension."""
+    low = -(1 << 31)
+    if isinstance(given, (tuple, list)) and given and isinstance(given[0], (tuple, list)):
+        check(len(given) in (1, rank), op, f"pad_width is {described(given)}, x has {rank} dimension(s)")
+        rows = [per_axis(op, "pad_width", p, 2, low) for p in (given if len(given) == rank else list(given) * rank)]
+    else:
+        rows = [per_axis(op, "pad_width", given, 2, low)] * rank
+    return [(r[0], r[1]) for r in rows]
+
+
+def tile(x: Tensor, repetitions: Any) -> Tensor:
+    """x side by side with itself: repetitions of each dimension, the last ones first counted (as in NumPy)."""
+    op = "tile"
+    check_tensors(op, x=x)
+    times = tuple(repetitions) if isinstance(repetitions, (tuple, list)) else (repetitions,)
+    rank = max(len(times), x.ndim)
+    times = per_axis(op, "repetitions", (1,) * (rank - len(times)) + times, rank)
+    own = (convert(1),) * (rank - x.ndim) + x.shape
+    if count(x.shape) == 0:
+        return compute([simplified(n * t) for n, t in zip(own, times)], lambda *i: const(0, x.dtype), name=op)
+    return compute([simplified(n * t) for n, t in zip(own, times)], lambda *i: x(*(
+        v if t == 1 else binary("floormod", v, n) for v, n, t in list(zip(i, own, times))[rank - x.ndim:])), name=op)
+
+
+def repeat(x: Tensor, repeats: int, *, axis: int | None = None) -> Tensor:
+    """Every element of x along an axis `repeats` times in a row; of all elements for None."""
+    op = "repeat"
+    check_tensors(op, x=x)
+    if axis is None:
+        return repeat(flatten(x), repeats, axis=0)
+    at = axis_index(op, axis, x.ndim)
+    times, = per_axis(op, "repeats", repeats, 1)
+    return compute(replaced(x.shape, at, simplified(x.shape[at] * times)),
+                   lambda *i: x(*replaced(i, at, binary("floordiv", i[at], times or 1))), name=op)
+
+
+# blocks of images
+
+
+def depth_to_space(x: Tensor, *, block: int, mode: str = "DCR") -> Tensor:
+    """y[b, c, h * block + i, w * block + j] = x[b, k, h, w]: channels as blocks of pixels.
+
+    x: T[b, block * block * c, h, w]; k is (i * block + j) * c' + c of c' channels of y ("DCR"), or c * block * block +
+    i * block + j ("CRD", torch's pixel_shuffle). Raises TensorExpressionError where the channels do not divide.
+    """
+    op = "depth_to_space"
+    check_tensors(op, x=x)
+    check_rank(op, "x", x, 4)
+    check_choice(op, "mode", mode, ("DCR", "CRD"))
+    size, = per_axis(op, "block", block, 1, 1)
+    depth = quotient(op, "the number of channels", x.shape[1], size * size)
+
+    def at(b: Any, c: Any, h: Any, w: Any) -> Expr:
+        inner = (h % size) * size + w % size
+        k = inner * depth + c if mode == "DCR" else c * (size * size) + inner
+        return x(b, k, h // size, w // size)
+    return compute((x.shape[0], depth, simplified(x.shape[2] * size), simplified(x.shape[3] * size)), at, name=op)
+
+
+def space_to_depth(x: Tensor, *, block: int, mode: str = "DCR") -> Tensor:
+    """y[b, k, h, w] = x[b, c, h * block + i, w * block + j], the inverse of `depth_to_space`.
+
+    Raises TensorExpressionError where the block does not divide height and width.
+    """
+    op = "space_to_depth"
+    check_tensors(op, x=x)
+    check_rank(op, "x", x, 4)
+    check_choice(op, "mode", mode, ("DCR", "CRD"))
+    size, = per_axis(op, "block", block, 1, 1)
+    depth = x.shape[1]
+    shape = (x.shape[0], simplified(depth * (size * size)), quotient(op, "the height", x.shape[2], size),
+             quotient(op, "the width", x.shape[3], size))
+    if count(x.shape) == 0:
+        return compute(shape, lambda *i: const(0, x.dtype), name=op)
+
+    def at(b: Any, k: Any, h: Any, w: Any) -> Expr:
+        inner, c = (k // depth, k % depth) if mode == "DCR" else (k % (size * size), k // (size * size))
+        return x(b, c, h * size + inner // size, w * size + inner % size)
+    return compute(shape, at, name=op)
+
+
+def pixel_shuffle(x: Tensor, *, factor: int) -> Tensor:
+    """y[b, c, h * factor + i, w * factor + j] = x[b, c * factor ** 2 + i * factor + j, h, w]."""
+    return depth_to_space(x, block=factor, mode="CRD")
+
+
+def pixel_unshuffle(x: Tensor, *, factor: int) -> Tensor:
+    """y[b, c * factor ** 2 + i * factor + j, h, w] = x[b, c, h * factor + i, w * factor + j]."""
+    return space_to_depth(x, block=factor, mode="CRD")
+
+
+# diagonals
+
+
+def _triangle(op: str, x: Tensor, k: int, lower: bool) -> Tensor:
+    check_tensors(op, x=x)
+    check_rank(op, "x", x, 2, 100)
+    zero = const(0, x.dtype)
+    return compute(x.shape, lambda *i: if_then_else(binary("le" if lower else "ge", i[-1], binary("add", i[-2], k)),
+                                                    x(*i), zero), name=op)
+
+
+def tril(x: Tensor, *, k: int = 0) -> Tensor:
+    """y[..., i, j] = x[..., i, j] where j <= i + k, else 0."""
+    return _triangle("tril", x, k, True)
+
+
+def triu(x: Tensor, *, k: int = 0) -> Tensor:
+    """y[..., i, j] = x[..., i, j] where j >= i + k, else 0."""
+    return _triangle("triu", x, k, False)
+
+
+def diagonal(x: Tensor, *, offset: int = 0) -> Tensor:
+    """y[..., i] = x[..., i, i + offset], or x[..., i - offset, i] for a negative offset; as many as there are."""
+    op = "diagonal"
+    check_tensors(op, x=x)
+    check_rank(op, "x", x, 2, 100)
+    rows, columns = x.shape[-2] + min(offset, 0), x.shape[-1] - max(offset, 0)
+    extent = simplified(maximum(minimum(rows, columns), 0))
+    return compute((*x.shape[:-2], extent), lambda *i: x(*i[:-1], i[-1] + max(-offset, 0), i[-1] + max(offset, 0)),
+                   name=op)
+
+
+def diag_embed(x: Tensor, *, offset: int = 0) -> Tensor:
+    """y[..., i, i + offset] = x[..., i] (y[..., i - offset, i] for a negative offset), 0 elsewhere."""
+    op = "diag_embed"
+    check_tensors(op, x=x)
+    check_rank(op, "x", x, 1, 100)
+    size = simplified(x.shape[-1] + abs(offset))
+    zero = const(0, x.dtype)
+
+    def at(*i: Any) -> Expr:
+        row, column = i[-2], i[-1]
+        own = row if offset >= 0 else column
+        there = all_of(binary("eq", binary("add", row, offset), column), binary("lt", own, x.shape[-1]))
+        return if_then_else(there, x(*i[:-2], own), zero)
+    return compute((*x.shape[:-1], size, size), at, name=op)
+
+
+def meshgrid(*vectors: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """The coordinates of the points of a grid: y_k[i_0, i_1, ...] = vectors[k][i_k]; the first two swapped for "xy"."""
+    op = "meshgrid"
+    given = _several(op, list(vectors))
+    check_choice(op, "indexing", indexing, ("xy", "ij"))
+    for n, v in enumerate(given):
+        check_rank(op, f"vector {n}", v, 1)
+    order = list(range(len(given)))
+    if indexing == "xy" and len(given) > 1:
+        order[:2] = 1, 0
+    shape = [given[n].shape[0] for n in order]
+    return tuple(compute(shape, lambda *i, n=n: given[n](i[order.index(n)]), name=op) for n in range(len(given)))
+
+
+__all__ = ["broadcast_to", "concatenate", "depth_to_space", "diag_embed", "diagonal", "expand_dims", "flatten", "flip",
+           "meshgrid", "moveaxis", "pad", "pixel_shuffle", "pixel_unshuffle", "repeat", "reshape", "roll",
+           "space_to_depth", "split", "squeeze", "stack", "strided_slice", "swapaxes", "tile", "transpose", "tril",
+           "triu", "unstack"]
