@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -73,9 +72,8 @@ def test_copies_of_a_condition_are_left_alone(extent):
     y = te.compute((16, extent), lambda i, j: te.sum(
         te.if_then_else(at(i, k) < extent, t[te.min(at(i, k), extent - 1), te.floormod(j, 8)], 0), axis=k), name="Y")
     s = te.create_schedule(y.op)
-    start = time.process_time()
     f = tw.build(s, [a, y])
-    assert time.process_time() - start < 5
+    assert HINT in f.get_source("ll")
     x, out = np.arange(3, 7, dtype="int32"), np.empty((16, extent), "int32")
     f(x, out)
     i, k = np.ogrid[:16, :extent]

@@ -80,8 +80,8 @@ def test_workers_sleep_and_wake(cover, who):
     who(np.zeros(64, "int64"), 1000)
     time.sleep(0.05)
     before = time.process_time()
-    time.sleep(0.1)
-    assert time.process_time() - before < 0.05             # idle workers take no processor time
+    time.sleep(1)
+    assert time.process_time() - before < 0.5              # a worker that spins takes 1 s
 
 
 def test_many_python_threads_call_at_once(cover):
