@@ -293,7 +293,8 @@ def test_dumps(monkeypatch, tmp_path):
     right(tw.build(*staged(), name="f"))
     names = sorted(p.name for p in folder.iterdir())
     assert [n.split("_", 1)[1] for n in names if n.endswith(".py")] == [
-        *(f"f_{step:02d}_{p.name}.py" for step, p in enumerate(PASSES)), "f_00_outline_parallel_loops.py"]
+        *(f"f_{step:02d}_{p.name}.py" for step, p in enumerate(PASSES)), "f_00_outline_parallel_loops.py",
+        "f_01_widen_small_floats.py"]
     assert {n for n in names if not n.endswith(".py")} == {"f.ll", "f.opt.ll", "f.s"}
     for name in names:
         text = (folder / name).read_text()

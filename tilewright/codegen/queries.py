@@ -31,12 +31,6 @@ def is_pure_index(e: Expr) -> bool:
     return False
 
 
-def compute_dtype(dtype: str) -> str:
-    """The dtype in which values of dtype are held in registers: float32 for those of 16 and 8 bits."""
-    element, lanes = dt.parse(dtype)
-    return dt.with_lanes("float32", lanes) if element in SMALL_FLOATS else dtype
-
-
 def flat_index(function: str, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
     """The one index of a flat access. Raises CodegenError for an access that was not flattened."""
     if len(indices) > 1:

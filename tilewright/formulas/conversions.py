@@ -4,8 +4,53 @@ from __future__ import annotations
 import functools
 
 from tilewright.formulas.builder import Builder, Formula
+from tilewright.formulas.small_floats import narrowed, rounded, widened
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Expr
+from tilewright.tir.dtype import SMALL_FLOATS
+from tilewright.tir.expr import Cast, Expr
+
+Step = Formula | str                     # what computes a value from another; a dtype to which machines convert it
+
+
+def conversions(e: Cast, native: tuple[str, ...] = ()) -> tuple[Expr, list[Step]]:
+    """(a value, how e is made of it, step by step); floats of 16 and 8 bits are held as their bits.
+
+    native: those of them that the machine converts from and to float32. To one and on is a rounding.
+    """
+    inner = e.value
+    if not isinstance(inner, Cast) or inner.value.dtype == inner.type or not _by_formula(inner.type, native):
+        return inner, _steps(inner.dtype, e.type, native)
+    *rounding, _ = _steps(inner.value.dtype, inner.type, native)
+    return inner.value, [*rounding, *_steps(_like("float32", e.type), e.type, native)]
+
+
+def _steps(source: str, target: str, native: tuple[str, ...]) -> list[Step]:
+    if source == target:
+        return []
+    if dt.element_of(source) in SMALL_FLOATS:
+        single = _like("float32", source)
+        return [widened(source) if _by_formula(source, native) else single, *_steps(single, target, native)]
+    if dt.element_of(target) in SMALL_FLOATS:
+        end: list[Step] = [rounded(target), narrowed(target)] if _by_formula(target, native) else [target]
+        if dt.element_of(source) == "float32":
+            return end
+        double = _like("float64", source)
+        if source == double:
+            return [double_to_odd(dt.lanes_of(source)), *end]
+        if dt.bits_of(source) <= 16:
+            return [_like("float32", source), *end]
+        return [integer_to_double(source) if dt.bits_of(source) == 64 else double, *_steps(double, target, native)]
+    if dt.is_float(source) and dt.is_integer(target):
+        return [saturating(source, target)]
+    return [target]
+
+
+def _by_formula(dtype: str, native: tuple[str, ...]) -> bool:
+    return dt.element_of(dtype) in SMALL_FLOATS and dt.element_of(dtype) not in native
+
+
+def _like(element: str, dtype: str) -> str:
+    return dt.with_lanes(element, dt.lanes_of(dtype))
 
 
 @functools.lru_cache(256)

@@ -55,6 +55,7 @@ from tilewright.lowering.unroll import unroll
 from tilewright.lowering.vectorize import vectorize
 from tilewright.lowering.virtual_threads import lower_virtual_threads
 from tilewright.lowering.widen_indices import widen_constant_indices, widen_indices
+from tilewright.lowering.widen_small_floats import widen_small_floats
 from tilewright.support.errors import ArgumentError, described, nearest, with_hint
 from tilewright.support.target import Target
 from tilewright.support.target import target as resolve_target
@@ -118,6 +119,7 @@ CPU: tuple[Pass, ...] = (
     Pass("remove_no_ops", remove_no_ops, "flat", BOTH, OFF),
     Pass("guard_accesses", guard_accesses, "flat"),
     Pass("outline_parallel_loops", outline_parallel_loops, "module"),
+    Pass("widen_small_floats", widen_small_floats, "module"),
 )
 C = tuple(replace(p, run=split_lanes_by_registers, takes_options=True) if p.name == "split_lanes" else p for p in CPU)
 GPU = (*(p for p in CPU if p.stage != "module" and p.name != "hoist_allocations"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 import hashlib
 
 from tilewright.codegen.c import helpers
-from tilewright.codegen.c.conversions import convert, convert_vector, from_memory, round_small, to_memory
+from tilewright.codegen.c.conversions import convert, convert_vector, to_memory
 from tilewright.codegen.c.expressions import choose, index
 from tilewright.codegen.c.formulas import elementary
 from tilewright.codegen.c.memory import address
@@ -22,7 +22,7 @@ from tilewright.codegen.c.printer import (
 from tilewright.codegen.c.types import stored_dtype, value_type
 from tilewright.codegen.c.unit import c_string
 from tilewright.codegen.packed_calls import packed_call
-from tilewright.codegen.queries import c_function, compute_dtype, flat_index, loads_or_calls
+from tilewright.codegen.queries import c_function, flat_index, loads_or_calls
 from tilewright.formulas import FUNCTIONS
 from tilewright.lowering.messages import readable
 from tilewright.support.errors import CodegenError, with_hint
@@ -47,11 +47,10 @@ def print_call(p: Printer, e: Call) -> Text:
     rule = CALLS.get(e.op)
     if rule is not None:
         return rule(p, e)
-    working = compute_dtype(e.dtype)
     if e.op in _LIBRARY:
-        return round_small(p, _library(p, _LIBRARY[e.op], working, e.args), e.dtype)
+        return _library(p, _LIBRARY[e.op], e.dtype, e.args)
     if e.op in FUNCTIONS:
-        return round_small(p, elementary(p, e.op, working, *map(p.expr, e.args)), e.dtype)
+        return elementary(p, e.op, e.dtype, *map(p.expr, e.args))
     if INTRINSICS[e.op].expansion is not None:
         return p.text(expanded(e))
     raise CodegenError(with_hint(f"{p.name}: the function {e.op} has no form in C", 'build for "llvm"'))
@@ -66,7 +65,7 @@ def _library(p: Printer, name: str, dtype: str, args: tuple[Expr, ...]) -> Text:
 
 @prints(CALLS, "abs")
 def print_abs(p: Printer, e: Call) -> Text:
-    dtype = compute_dtype(e.dtype)
+    dtype = e.dtype
     if dt.is_float(dtype):
         return _library(p, "fabs", dtype, e.args)
     if not dt.is_signed(dtype):
@@ -144,13 +143,12 @@ def print_if_then_else(p: Printer, e: Call) -> Text:
 def print_reinterpret(p: Printer, e: Call) -> Text:
     """The bits of the operand as a type of the same size, also of another number of lanes."""
     source, target = e.args[0].dtype, e.type
-    stored = to_memory(p, p.text(e.args[0]), source)
-    from_, to = (p.unit.type(value_type(stored_dtype(t))) for t in (source, target))
+    x, from_, to = p.text(e.args[0]), p.unit.type(value_type(source)), p.unit.type(value_type(target))
     if from_ == to:
-        return from_memory(p, stored, target)
+        return x
     if dt.lanes_of(source) > 1 and dt.lanes_of(target) > 1:
-        return from_memory(p, Text(f"({to}){within(stored, UNARY)}", UNARY), target)
-    return from_memory(p, call(helpers.reinterpret(p.unit, to, from_), stored.text), target)
+        return Text(f"({to}){within(x, UNARY)}", UNARY)
+    return call(helpers.reinterpret(p.unit, to, from_), x.text)
 
 
 @prints(CALLS, "table")

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from tilewright.codegen.c import helpers
-from tilewright.codegen.c.conversions import condition, convert_vector, negated, round_small
+from tilewright.codegen.c.conversions import condition, convert_vector, negated
 from tilewright.codegen.c.formulas import apply
 from tilewright.codegen.c.printer import (
     AND,
@@ -26,7 +26,6 @@ from tilewright.codegen.c.printer import (
 )
 from tilewright.codegen.c.types import float_literal, integer_literal, value_type
 from tilewright.codegen.c.unit import c_string
-from tilewright.codegen.queries import compute_dtype
 from tilewright.codegen.ranges import natural, natural_value
 from tilewright.formulas.integers import division, shift
 from tilewright.formulas.remainder import floor_division
@@ -85,8 +84,8 @@ def print_binary(p: Printer, e: Binary) -> Text:
         return _extreme(p, op, p.expr(e.a), p.expr(e.b), dtype)
     if dt.is_float(dtype):
         if op in _DIVISIONS:
-            return round_small(p, apply(p, floor_division(op, compute_dtype(dtype)), p.expr(e.a), p.expr(e.b)), dtype)
-        return round_small(p, _plain(p, e), dtype)
+            return apply(p, floor_division(op, dtype), p.expr(e.a), p.expr(e.b))
+        return _plain(p, e)
     if op in _PLAIN:
         return _narrow(_plain(p, e), dtype)
     constant = _constant(e.b)
@@ -161,7 +160,7 @@ def choose(p: Printer, test: Expr, a: Text, b: Text, dtype: str) -> Text:
     lanes = dt.lanes_of(dtype)
     if dt.lanes_of(test.dtype) == 1:
         return Text(f"{p.at(test, CHOICE + 1)} ? {within(a, CHOICE + 1)} : {within(b, CHOICE)}", CHOICE)
-    type_, bits = p.unit.type(value_type(dtype)), 32 if dt.is_bool(dtype) else dt.bits_of(compute_dtype(dtype))
+    type_, bits = p.unit.type(value_type(dtype)), 32 if dt.is_bool(dtype) else dt.bits_of(dtype)
     mask = convert_vector(p, p.text(test), f"i32x{lanes}", f"i{bits}x{lanes}")
     return call(helpers.select(p.unit, type_), mask.text, a.text, b.text)
 

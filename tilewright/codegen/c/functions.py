@@ -11,8 +11,7 @@ from tilewright.codegen.c import (  # noqa: F401  (they fill the tables)
     memory,
     statements,
 )
-from tilewright.codegen.c.conversions import from_memory
-from tilewright.codegen.c.printer import Printer, Text
+from tilewright.codegen.c.printer import Printer
 from tilewright.codegen.c.types import memory_type, value_type
 from tilewright.codegen.c.unit import Unit
 from tilewright.codegen.layout import KernelLayout, layouts, result_code
@@ -94,7 +93,7 @@ def _scalar(p: Printer, dtype: str, slot: int) -> str:
     """The value of dtype in a slot: integers are in its low bits, floats are bits of their own dtype."""
     if not dt.is_float(dtype):
         return f"slots[{slot}] != 0" if dtype == "bool" else f"({value_type(dtype)})slots[{slot}]"
-    stored = memory_type(dtype)
-    name = p.unit.helper(f"slot_{stored}", lambda: f"static inline {stored} slot_{stored}(const int64_t *slot) {{\n"
-                         f"    {stored} x;\n    memcpy(&x, slot, sizeof x);\n    return x;\n}}")
-    return from_memory(p, Text(f"{name}(&slots[{slot}])"), dtype).text
+    type_ = value_type(dtype)
+    name = p.unit.helper(f"slot_{type_}", lambda: f"static inline {type_} slot_{type_}(const int64_t *slot) {{\n"
+                         f"    {type_} x;\n    memcpy(&x, slot, sizeof x);\n    return x;\n}}")
+    return f"{name}(&slots[{slot}])"

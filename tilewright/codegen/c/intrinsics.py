@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tilewright.codegen.c import helpers
-from tilewright.codegen.c.conversions import from_memory, to_memory
+from tilewright.codegen.c.conversions import to_memory
 from tilewright.codegen.c.printer import CALLS, Printer, Text, call, prints
 from tilewright.codegen.c.types import stored_dtype, value_type
 from tilewright.support.errors import CodegenError, with_hint
@@ -57,7 +57,7 @@ def print_llvm_intrinsic(p: Printer, e: Call) -> Text:
     if known == "llvm.vector.interleave2":
         function = helpers.lanes_of(p.unit, f"interleave_{types[1]}", types[0], f"{types[1]} a, {types[1]} b",
                                     "k % 2 ? b[k / 2] : a[k / 2]")
-        return from_memory(p, call(function, *stored), e.type)
+        return call(function, *stored)
     if known == "llvm.bswap":
         swap = f"__builtin_bswap{dt.bits_of(e.type)}"
         return call(swap if dt.lanes_of(e.type) == 1 else helpers.lanewise(p.unit, swap, types[0], 1), *stored)

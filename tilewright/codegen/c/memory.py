@@ -17,7 +17,7 @@ from tilewright.codegen.c.printer import (
     within,
 )
 from tilewright.codegen.c.types import memory_type, stored_dtype, value_type
-from tilewright.codegen.queries import compute_dtype, flat_index
+from tilewright.codegen.queries import flat_index
 from tilewright.lowering.affine import as_ramp
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
@@ -61,7 +61,7 @@ def print_load(p: Printer, e: Load) -> Text:
         every = call(helpers.splat(p.unit, value_type(e.dtype)), value)
         if mask is None:
             return every
-        type_, bits = value_type(e.dtype), 32 if dt.is_bool(e.dtype) else dt.bits_of(compute_dtype(e.dtype))
+        type_, bits = value_type(e.dtype), 32 if dt.is_bool(e.dtype) else dt.bits_of(e.dtype)
         wide = convert_vector(p, Text(mask), f"i32x{lanes}", f"i{bits}x{lanes}").text
         return call(helpers.select(p.unit, type_), wide, every.text, f"({p.unit.type(type_)}){{0}}")
     return from_memory(p, _load_vector(p, e.buffer, at, ramp, mask, lanes), e.dtype)

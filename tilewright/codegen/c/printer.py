@@ -16,12 +16,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Text(NamedTuple):
-    """An expression of C and how tightly its outermost operator binds. stored: what lies in memory for a float of 16 or
-    8 bits, where the expression is only that.
-    """
+    """An expression of C and how tightly its outermost operator binds."""
     text: str
     level: int = 20
-    stored: str = ""
 
 
 PRIMARY, UNARY, PRODUCT, SUM, SHIFT, ORDER, EQUALITY, BITAND, BITXOR, BITOR, AND, OR, CHOICE = range(20, 7, -1)

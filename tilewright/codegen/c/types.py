@@ -4,7 +4,6 @@ from __future__ import annotations
 import functools
 import math
 
-from tilewright.codegen.queries import compute_dtype
 from tilewright.tir import dtype as dt
 from tilewright.tir.dtype import SMALL_FLOATS
 
@@ -14,8 +13,13 @@ _LETTERS = {"float32": "f32", "float64": "f64", "bool": "i32"}
 
 @functools.cache
 def value_type(dtype: str) -> str:
-    """The C type of a variable: `float`, `int32_t`, `f32x16`. Conditions of several lanes are 0 and -1 in `i32xN`."""
-    element, lanes = dt.parse(compute_dtype(dtype))
+    """The C type of a variable: `float`, `int32_t`, `f32x16`; of floats of 16 and 8 bits that of their bits.
+
+    Conditions of several lanes are 0 and -1 in `i32xN`.
+    """
+    element, lanes = dt.parse(dtype)
+    if element in SMALL_FLOATS:
+        element = f"uint{dt.bits_of(element)}"
     if lanes == 1:
         return _SCALARS.get(element, f"{element}_t")
     return f"{_LETTERS.get(element) or element.replace('uint', 'u').replace('int', 'i')}x{lanes}"
@@ -23,17 +27,14 @@ def value_type(dtype: str) -> str:
 
 @functools.cache
 def memory_type(dtype: str) -> str:
-    """The C type of an element in memory: bytes for bool, unsigned integers for the floats of 16 and 8 bits."""
+    """The C type of an element in memory: bytes for bool."""
     return value_type(stored_dtype(dt.element_of(dtype)))
 
 
 @functools.cache
 def stored_dtype(dtype: str) -> str:
     """The dtype whose values lie in memory for dtype."""
-    element, lanes = dt.parse(dtype)
-    if element == "bool":
-        return dt.with_lanes("uint8", lanes)
-    return dt.with_lanes(f"uint{dt.bits_of(element)}", lanes) if element in SMALL_FLOATS else dtype
+    return dt.with_lanes("uint8", dt.lanes_of(dtype)) if dt.is_bool(dtype) else dtype
 
 
 def vector_of(name: str) -> tuple[str, int] | None:
@@ -61,8 +62,6 @@ def integer_literal(value: int, dtype: str) -> str:
 
 def float_literal(value: float, dtype: str) -> str:
     """A constant of a float type, exactly: in decimal where that is short, else in hexadecimal."""
-    if dtype in SMALL_FLOATS:
-        value = SMALL_FLOATS[dtype].nearest(value)
     suffix = "" if dtype == "float64" else "f"
     if math.isnan(value):
         return f"__builtin_nan{suffix}(\"\")"

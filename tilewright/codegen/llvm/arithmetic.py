@@ -4,9 +4,8 @@ from __future__ import annotations
 from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, constant_of, emits
 from tilewright.codegen.llvm.formulas import inline
 from tilewright.codegen.llvm.index import index
-from tilewright.codegen.llvm.small_floats import round_small
 from tilewright.codegen.llvm.types import register_type
-from tilewright.codegen.queries import compute_dtype, is_pure_index, loads_or_calls
+from tilewright.codegen.queries import is_pure_index, loads_or_calls
 from tilewright.codegen.ranges import natural_value
 from tilewright.formulas.integers import division, shift
 from tilewright.formulas.remainder import floor_division
@@ -30,7 +29,7 @@ def emit_binary(fn: FunctionEmitter, e: Binary) -> str:
     if op in _INTEGER_COMPARE:
         return _compare(fn, e)
     if dt.is_float(dtype):
-        return round_small(fn, _float(fn, op, fn.expr(e.a), fn.expr(e.b), dtype), dtype)
+        return _float(fn, op, fn.expr(e.a), fn.expr(e.b), dtype)
     a, b = fn.expr(e.a), fn.expr(e.b)
     type_ = register_type(dtype)
     if op in _INTEGER:
@@ -55,7 +54,7 @@ def _float(fn: FunctionEmitter, op: str, a: str, b: str, dtype: str) -> str:
         name = "minimum" if op == "min" else "maximum"
         return fn.call(name, type_, ((type_, b), (type_, a)), flags="nsz ")
     if op in ("floordiv", "floormod"):
-        return inline(fn, floor_division(op, compute_dtype(dtype)), a, b)
+        return inline(fn, floor_division(op, dtype), a, b)
     raise CodegenError(f"{fn.name}: the operator {op} has no machine code on {dtype}")
 
 

@@ -7,8 +7,7 @@ from tilewright.codegen.llvm.context import CALLS, EXPRESSIONS, FunctionEmitter,
 from tilewright.codegen.llvm.faults import fault_global, leave_unless
 from tilewright.codegen.llvm.formulas import elementary
 from tilewright.codegen.llvm.index import index
-from tilewright.codegen.llvm.memory import address
-from tilewright.codegen.llvm.small_floats import round_small, to_memory
+from tilewright.codegen.llvm.memory import address, to_memory
 from tilewright.codegen.llvm.types import memory_type, register_type, with_element
 from tilewright.codegen.packed_calls import packed_call
 from tilewright.codegen.queries import c_function, flat_index, loads_or_calls
@@ -36,7 +35,7 @@ def emit_call(fn: FunctionEmitter, e: Call) -> str:
     if INTRINSICS[e.op].llvm:
         return _native(fn, e, *INTRINSICS[e.op].llvm)
     if e.op in FUNCTIONS:
-        return round_small(fn, elementary(fn, e.op, register_type(e.dtype), [fn.expr(a) for a in e.args]), e.dtype)
+        return elementary(fn, e.op, register_type(e.dtype), [fn.expr(a) for a in e.args])
     if INTRINSICS[e.op].expansion is not None:
         return fn.expr(expanded(e))
     raise CodegenError(f"{fn.name}: the function {e.op} has no machine code for a CPU")
@@ -48,8 +47,6 @@ def _native(fn: FunctionEmitter, e: Call, name: str, *constants: str) -> str:
     type_ = register_type(source)
     operands = [(type_, fn.expr(a)) for a in e.args]
     value = fn.call(name, type_, (*operands, *((c.split()[0], c.split()[1]) for c in constants)))
-    if dt.is_float(source):
-        return round_small(fn, value, e.dtype)
     return value if source == e.dtype else convert(fn, value, source, e.dtype)
 
 

@@ -49,7 +49,6 @@ class FunctionEmitter(FunctionBuilder):
         self.held: list[str] = []
         self.time = 0
         self.loaded: list[Load] = []
-        self.stored: dict[str, tuple[str, str]] = {}      # of an operand that was read: its dtype, its bits in memory
         self.noalias = True
         self.flags = "contract " if module.contract else ""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 from tilewright.codegen.llvm import memory
 from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, emits
 from tilewright.codegen.llvm.index import index
-from tilewright.codegen.llvm.small_floats import from_memory
 from tilewright.codegen.llvm.types import memory_type, register_type, suffix, with_zero
 from tilewright.codegen.queries import flat_index
 from tilewright.lowering.affine import as_ramp
@@ -28,13 +27,13 @@ def emit_load(fn: FunctionEmitter, e: Load) -> str:
         loaded = _load_strided(fn, e.buffer, ramp)
     else:
         loaded = _gather(fn, e.buffer, at, mask, dt.lanes_of(dtype))
-    return from_memory(fn, loaded, dtype)
+    return memory.from_memory(fn, loaded, dtype)
 
 
 def _load_element(fn: FunctionEmitter, buffer: Buffer, at: Expr) -> str:
     where = memory.address(fn, buffer, index(fn, at))
     loaded = fn.effect(f"load {memory_type(buffer.dtype)}, ptr {where}, align {memory.alignment(buffer)}")
-    return from_memory(fn, loaded, buffer.dtype)
+    return memory.from_memory(fn, loaded, buffer.dtype)
 
 
 def _load_broadcast(fn: FunctionEmitter, buffer: Buffer, at: Broadcast, mask: str | None) -> str:

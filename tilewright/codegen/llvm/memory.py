@@ -5,12 +5,23 @@ from collections.abc import Iterator
 
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.index import index
-from tilewright.codegen.llvm.types import memory_type, register_type
+from tilewright.codegen.llvm.types import memory_type, register_type, with_zero
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, IntImm, Ramp
+
+
+def from_memory(fn: FunctionEmitter, x: str, dtype: str) -> str:
+    """The register form of a value just loaded: bool from a byte."""
+    type_ = memory_type(dtype)
+    return fn.value(f"icmp ne {type_} {x}, {with_zero(type_)}") if dt.is_bool(dtype) else x
+
+
+def to_memory(fn: FunctionEmitter, x: str, dtype: str) -> str:
+    """The memory form of a register value."""
+    return fn.value(f"zext {register_type(dtype)} {x} to {memory_type(dtype)}") if dt.is_bool(dtype) else x
 
 
 def pointer(fn: FunctionEmitter, buffer: Buffer) -> str:

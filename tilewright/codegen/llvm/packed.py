@@ -4,8 +4,7 @@ from __future__ import annotations
 from tilewright.codegen.layout import KernelLayout, result_code
 from tilewright.codegen.llvm.builder import ModuleBuilder, bytes_literal
 from tilewright.codegen.llvm.context import FunctionEmitter
-from tilewright.codegen.llvm.small_floats import from_memory
-from tilewright.codegen.llvm.types import memory_type, register_type
+from tilewright.codegen.llvm.types import register_type
 from tilewright.runtime.signature_table import encode
 
 
@@ -41,4 +40,4 @@ def _scalar(fn: FunctionEmitter, dtype: str, slot: str) -> str:
     """The value of dtype in a slot: integers are in its low bits, floats are bits of their own dtype."""
     if dtype == "bool":
         return fn.value(f"icmp ne i64 {fn.effect(f'load i64, ptr {slot}, align 8')}, 0")
-    return from_memory(fn, fn.effect(f"load {memory_type(dtype)}, ptr {slot}, align 8"), dtype)
+    return fn.effect(f"load {register_type(dtype)}, ptr {slot}, align 8")

@@ -4,7 +4,6 @@ from __future__ import annotations
 from tilewright.codegen.llvm import memory
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, emits
 from tilewright.codegen.llvm.index import index
-from tilewright.codegen.llvm.small_floats import to_memory
 from tilewright.codegen.llvm.types import memory_type, register_type, suffix
 from tilewright.codegen.queries import flat_index
 from tilewright.lowering.affine import as_ramp
@@ -27,12 +26,12 @@ def emit_store(fn: FunctionEmitter, s: Store) -> None:
         )
     value = fn.expr(s.value)
     if lanes == 1:
-        value, where = to_memory(fn, value, dtype), memory.address(fn, s.buffer, index(fn, at))
+        value, where = memory.to_memory(fn, value, dtype), memory.address(fn, s.buffer, index(fn, at))
         fn.do(f"store {memory_type(dtype)} {value}, ptr {where}, align {memory.alignment(s.buffer)}")
         return
     if dt.lanes_of(s.value.dtype) == 1:
         value = fn.broadcast(value, register_type(s.buffer.dtype), lanes)
-    value = to_memory(fn, value, dtype)
+    value = memory.to_memory(fn, value, dtype)
     mask, ramp = None if s.predicate is None else fn.expr(s.predicate), as_ramp(at)
     if isinstance(ramp, Ramp) and memory.is_contiguous(ramp):
         _store_contiguous(fn, s.buffer, ramp, value, mask)

@@ -5,42 +5,23 @@ import functools
 import struct
 
 from tilewright.tir import dtype as dt
-from tilewright.tir.dtype import SMALL_FLOATS
 
-# Floats of 16 and 8 bits are computed in float32, rounded after every operation.
-_REGISTER = {
-    "bool": "i1",
-    **dict.fromkeys(SMALL_FLOATS, "float"),
-    "float32": "float",
-    "float64": "double",
-    "handle": "ptr",
-}
-_MEMORY = {
-    "bool": "i8",
-    **{name: f"i{dt.bits_of(name)}" for name in SMALL_FLOATS},
-    "float32": "float",
-    "float64": "double",
-    "handle": "ptr",
-}
+_ELEMENTS = {"bool": "i1", "float32": "float", "float64": "double", "handle": "ptr"}
 _SUFFIX = {"float": "f32", "double": "f64", "half": "f16", "ptr": "p0"}
-
-
-def _vector(element: str, lanes: int) -> str:
-    return element if lanes == 1 else f"<{lanes} x {element}>"
 
 
 @functools.cache
 def register_type(dtype: str) -> str:
-    """LLVM type of a value of dtype in a register: i1 for bool, float for the floats of 16 and 8 bits."""
+    """LLVM type of a value of dtype in a register: i1 for bool, an integer for the floats of 16 and 8 bits."""
     element, lanes = dt.parse(dtype)
-    return _vector(_REGISTER.get(element) or f"i{dt.bits_of(element)}", lanes)
+    type_ = _ELEMENTS.get(element) or f"i{dt.bits_of(element)}"
+    return type_ if lanes == 1 else f"<{lanes} x {type_}>"
 
 
 @functools.cache
 def memory_type(dtype: str) -> str:
-    """LLVM type of dtype in memory: i8 for bool, an integer for the floats of 16 and 8 bits."""
-    element, lanes = dt.parse(dtype)
-    return _vector(_MEMORY.get(element) or f"i{dt.bits_of(element)}", lanes)
+    """LLVM type of dtype in memory: a byte for bool."""
+    return with_element(register_type(dtype), "i8") if dt.is_bool(dtype) else register_type(dtype)
 
 
 @functools.cache
