@@ -4,7 +4,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -17,6 +16,7 @@ from tilewright.codegen.llvm import compile_object, compile_text
 from tilewright.lowering import split
 from tilewright.lowering.guard_accesses import guard_accesses
 from tilewright.runtime.loader import load_objects
+from tilewright.support.target import Target
 from tilewright.support.target import target as resolve_target
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, decl_buffer
@@ -25,13 +25,12 @@ from tilewright.tir.expr import Expr, Ramp, Var
 from tilewright.tir.stmt import PrimFunc, Stmt, Store, loop, seq
 
 
-@dataclass(frozen=True)
-class Cpu:
+class Cpu(Target):
     """This host, or another CPU."""
-    mcpu: str = ""
-    features: str = ""
-    triple: str | None = None
-    opt_level: int = 3
+
+    def __init__(self, mcpu: str = "", features: str = "", triple: str | None = None, opt_level: int = 3) -> None:
+        given = {"mcpu": mcpu, "mattr": features, "mtriple": triple}
+        super().__init__(" ".join([f"llvm -opt-level={opt_level}", *(f"-{k}={v}" for k, v in given.items() if v)]))
 
 
 HOST = Cpu()
@@ -110,7 +109,7 @@ def loaded(funcs: Sequence[PrimFunc], target: Cpu = HOST, extra: str = "") -> tu
     if BACK_END == "llvm":
         keep, addresses = load(compile_object(funcs, target, STUBS + extra), *symbols.values())
         return keep, {name: addresses[symbol] for name, symbol in symbols.items()}
-    cpu = f" -mcpu={target.mcpu}" if target.mcpu else ""
+    cpu = f" -mcpu={target.mcpu}" if "mcpu" in target.attributes else ""
     library = load_objects([compile_functions(funcs, resolve_target(f"c -opt-level=1{cpu}"))])
     return library, {name: library.address(symbol) for name, symbol in symbols.items()}
 

@@ -13,18 +13,16 @@ from tilewright.codegen.llvm.compile import (
     standalone_object,
 )
 from tilewright.codegen.llvm.emit import emit_module
-from tilewright.codegen.llvm.target import CpuTarget, feature_set, target_machine
+from tilewright.codegen.llvm.target import target_machine
 from tilewright.codegen.registry import register
 from tilewright.lowering.passes import CPU
 from tilewright.support.target.kinds import KINDS
 
 __all__ = [
-    "CpuTarget",
     "assembly",
     "compile_object",
     "compile_text",
     "emit_module",
-    "feature_set",
     "llvm_ir",
     "optimized_ir",
     "standalone_object",

@@ -10,15 +10,16 @@ from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.emit import emit_module
 from tilewright.codegen.llvm.imports import imports_of, link
 from tilewright.codegen.llvm.masked_stores import has_narrow_masked_stores, with_opaque_masks
-from tilewright.codegen.llvm.target import CpuTarget, PlainTarget, described, feature_set, target_machine
+from tilewright.codegen.llvm.target import target_machine
 from tilewright.codegen.llvm.trial import require_compilable
 from tilewright.lowering.keep_imports import ANNOTATION
 from tilewright.support import config
 from tilewright.support.errors import CodegenError
+from tilewright.support.target import Target
 from tilewright.tir.stmt import PrimFunc
 
 
-def compile_object(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = "") -> bytes:
+def compile_object(funcs: Sequence[PrimFunc], target: Target, extra: str = "") -> bytes:
     """The functions as one relocatable object file for the target.
 
     TILEWRIGHT_DUMP=folder writes NAME.ll, NAME.opt.ll and NAME.s there. Raises CodegenError and TargetError.
@@ -30,19 +31,18 @@ def compile_object(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = ""
     return target_machine(target).emit_object(module)
 
 
-def _dump(name: str, text: str, module: llvm.ModuleRef, target: CpuTarget) -> None:
+def _dump(name: str, text: str, module: llvm.ModuleRef, target: Target) -> None:
     config.dump(f"{name}.ll", text)
     config.dump(f"{name}.opt.ll", str(module))
     config.dump(f"{name}.s", target_machine(target).emit_assembly(module))
 
 
-def llvm_ir(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = "") -> str:
+def llvm_ir(funcs: Sequence[PrimFunc], target: Target, extra: str = "") -> str:
     """The LLVM IR before optimisation."""
-    contract = not (config.get("STRICT_MATH") or getattr(target, "strict_math", False))
-    return emit_module(funcs, feature_set(target), contract, extra)
+    return emit_module(funcs, target.feature_set, not config.get("STRICT_MATH"), extra)
 
 
-def optimize(text: str, target: CpuTarget, imports: Sequence[str] = ()) -> llvm.ModuleRef:
+def optimize(text: str, target: Target, imports: Sequence[str] = ()) -> llvm.ModuleRef:
     """The module, linked with its imports, after the optimisation pipeline of the target's opt_level.
 
     LLVM 22 can leave a shuffle before its operands when VectorCombine meets what the loop vectoriser made; emitting
@@ -50,28 +50,27 @@ def optimize(text: str, target: CpuTarget, imports: Sequence[str] = ()) -> llvm.
     What the user wrote is compiled in another process first. Raises CodegenError.
     """
     if imports:
-        require_compilable(ANNOTATION, text, tuple(imports), *described(target), int(target.opt_level))
+        require_compilable(ANNOTATION, text, tuple(imports), str(target))
     return _optimized(text, target, imports)
 
 
-def compile_linked(text: str, imports: Sequence[str], triple: str, mcpu: str, features: str, level: int) -> bytes:
+def compile_linked(text: str, imports: Sequence[str], target: str) -> bytes:
     """text with the imports as an object file. Raises CodegenError, or ends the process."""
-    target = PlainTarget(triple, mcpu, features, level)
-    return target_machine(target).emit_object(_optimized(text, target, imports))
+    return target_machine(Target(target)).emit_object(_optimized(text, Target(target), imports))
 
 
-def _optimized(text: str, target: CpuTarget, imports: Sequence[str]) -> llvm.ModuleRef:
+def _optimized(text: str, target: Target, imports: Sequence[str]) -> llvm.ModuleRef:
     module = _through_passes(text, target, imports)
-    if "avx512f" in feature_set(target) and has_narrow_masked_stores(module):
+    if "avx512f" in target.feature_set and has_narrow_masked_stores(module):
         return _parse(with_opaque_masks(str(module)), target)
     return module
 
 
-def _through_passes(text: str, target: CpuTarget, imports: Sequence[str]) -> llvm.ModuleRef:
+def _through_passes(text: str, target: Target, imports: Sequence[str]) -> llvm.ModuleRef:
     module = _parse(text, target, imports)
     if config.get("VERIFY"):
         _verify(module)
-    level = int(target.opt_level)
+    level = target.opt_level
     if level == 0:
         return module
     options = llvm.create_pipeline_tuning_options(speed_level=level)
@@ -89,7 +88,7 @@ def _through_passes(text: str, target: CpuTarget, imports: Sequence[str]) -> llv
     return module
 
 
-def _parse(text: str, target: CpuTarget, imports: Sequence[str] = ()) -> llvm.ModuleRef:
+def _parse(text: str, target: Target, imports: Sequence[str] = ()) -> llvm.ModuleRef:
     machine = target_machine(target)
     try:
         module = llvm.parse_assembly(text)
@@ -127,27 +126,27 @@ def _converts_unsigned(text: str) -> bool:
     return re.search(r" = uitofp i(?:16|32|64) ", text) is not None
 
 
-def _run_passes(module: llvm.ModuleRef, target: CpuTarget, options: llvm.PipelineTuningOptions) -> None:
+def _run_passes(module: llvm.ModuleRef, target: Target, options: llvm.PipelineTuningOptions) -> None:
     builder = llvm.create_pass_builder(target_machine(target), options)
     builder.getModulePassManager().run(module, builder)
 
 
-def compile_text(text: str, target: CpuTarget) -> bytes:
+def compile_text(text: str, target: Target) -> bytes:
     """LLVM IR as an object file."""
     return target_machine(target).emit_object(optimize(text, target))
 
 
-def assembly(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = "") -> str:
+def assembly(funcs: Sequence[PrimFunc], target: Target, extra: str = "") -> str:
     """The machine code of the functions as assembly text."""
     return target_machine(target).emit_assembly(optimize(llvm_ir(funcs, target, extra), target, imports_of(funcs)))
 
 
-def optimized_ir(funcs: Sequence[PrimFunc], target: CpuTarget, extra: str = "") -> str:
+def optimized_ir(funcs: Sequence[PrimFunc], target: Target, extra: str = "") -> str:
     """The LLVM IR after optimisation."""
     return str(optimize(llvm_ir(funcs, target, extra), target, imports_of(funcs)))
 
 
-def standalone_object(funcs: Sequence[PrimFunc], target: CpuTarget, others: Sequence[str]) -> bytes:
+def standalone_object(funcs: Sequence[PrimFunc], target: Target, others: Sequence[str]) -> bytes:
     """The functions and other LLVM IR modules (the runtime's support code) as one object, merged without a linker."""
     module = optimize(llvm_ir(funcs, target), target, imports_of(funcs))
     for text in others:

@@ -23,8 +23,9 @@ sys.path[:] = job["path"]
 from tilewright.codegen.llvm.compile import compile_linked
 from tilewright.runtime.loader import try_loading
 from tilewright.support.errors import CodegenError
+from tilewright.support.target import Target
 try:
-    try_loading(compile_linked(*job["arguments"]), job["arguments"][2])
+    try_loading(compile_linked(*job["arguments"]), Target(job["arguments"][2]).triple)
 except CodegenError as error:
     print(error, file=sys.stderr, flush=True)
     os._exit(%d)
@@ -34,12 +35,11 @@ _WHERE = re.compile(r"\n(PLEASE submit|Stack dump|Program arguments|#\d|Tracebac
 
 
 @functools.lru_cache(64)
-def require_compilable(what: str, text: str, imports: tuple[str, ...], triple: str, mcpu: str, features: str,
-                       level: int) -> None:
+def require_compilable(what: str, text: str, imports: tuple[str, ...], target: str) -> None:
     """Raise CodegenError unless LLVM compiles text with the imports for a target, and links it where that is here."""
     if not sys.executable:
         raise CodegenError(f"{what}: there is no Python interpreter to try the text in")
-    job = {"path": sys.path, "arguments": (text, imports, triple, mcpu, features, level)}
+    job = {"path": sys.path, "arguments": (text, imports, target)}
     try:
         done = subprocess.run([sys.executable, "-I", "-c", _CHILD % _REFUSED], input=json.dumps(job), text=True,
                               capture_output=True, errors="replace", timeout=LIMIT_SECONDS, check=False)
@@ -52,5 +52,5 @@ def require_compilable(what: str, text: str, imports: tuple[str, ...], triple: s
     if done.returncode != 0:
         said = _WHERE.split("\n" + done.stderr)[0].strip() or f"it ends with status {done.returncode}"
         raise CodegenError(with_hint(f"{what}: LLVM cannot compile or link the text: {said}",
-                                     f"the target is {triple}, CPU {mcpu or 'generic'}"))
+                                     f"the target is {target}"))
 
