@@ -23,7 +23,7 @@ from tilewright.lowering.simplify import simplify
 from tilewright.lowering.storage import hoist_allocations
 from tilewright.lowering.thread_loops import unify_thread_loops
 from tilewright.lowering.unroll import unroll
-from tilewright.lowering.widen_indices import may_overflow, widen_indices
+from tilewright.lowering.widen_indices import widen_indices
 from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.support.errors import LowerError
@@ -315,7 +315,7 @@ def test_indices_beyond_32_bits_are_64_bits_wide() -> None:
     func = function("f", (A,), loop(i, big, loop(j, big, block("A", [big, big], [i, j],
                                                               lambda a, b: Store(A, convert(1.0), (a, b))))))
     flat = flatten_buffers(lower_blocks(func))
-    assert may_overflow(flat)
+    assert widen_indices(flat) is not flat
     wide = lower(func)
     verify(wide, stage="flat")
     assert "A_1[i * T.int64(65536) + j]" in str(wide)

@@ -59,7 +59,10 @@ def kernel_layout(func: PrimFunc, regions: Sequence[PrimFunc] = ()) -> KernelLay
 
 
 def layouts(funcs: Sequence[PrimFunc]) -> dict[PrimFunc, KernelLayout]:
-    """The functions that are no regions of others, each with its layout."""
+    """The functions that are no regions of others, each with its layout. Raises CodegenError for two of one name."""
+    names = [f.name for f in funcs]
+    if len(set(names)) != len(names):
+        raise CodegenError(f"two functions of one module have one name: {', '.join(sorted(names))}")
     return {f: kernel_layout(f, regions_of(f, funcs)) for f in funcs if REGION not in f.attrs}
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 
+from tilewright.lowering.code_size import DIVISIONS
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
@@ -12,7 +13,6 @@ from tilewright.tir.node import walk
 from tilewright.tir.stmt import PARALLEL, THREAD_BINDING, For
 
 _SUMS = ("add", "sub", "mul")
-_DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 _NOTHING = (IntImm, FloatImm)
 
 
@@ -26,7 +26,7 @@ def is_pure_index(e: Expr) -> bool:
     if isinstance(e, (IntImm, Var)):
         return True
     if isinstance(e, Binary):
-        return (e.op in _SUMS or e.op in _DIVISIONS and isinstance(e.b, IntImm) or e.op in ("min", "max")) \
+        return (e.op in _SUMS or e.op in DIVISIONS and isinstance(e.b, IntImm) or e.op in ("min", "max")) \
             and is_pure_index(e.a) and is_pure_index(e.b)
     return False
 

@@ -32,11 +32,6 @@ def add_rule(name: str, target: str, function: RuleFunction, level: int = 10) ->
     RULES[name] = sorted([*rules, Rule(function, target, level)], key=lambda r: -r.level)
 
 
-def remove_rules(name: str) -> None:
-    """Forget the rules for name."""
-    RULES.pop(name, None)
-
-
 def has_rules(options: object, target: Target) -> bool:
     """A program has rules."""
     return bool(RULES)

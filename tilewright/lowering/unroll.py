@@ -19,7 +19,8 @@ AUTO_UNROLL = "pragma_auto_unroll_max_step"
 
 
 def unroll(func: PrimFunc) -> PrimFunc:
-    """No unrolled loops are left: their iterations follow each other, the loop variable a constant in each.
+    """No unrolled loops are left: their iterations follow each other, the loop variable a constant in each. Nor are
+    serial loops of one iteration.
 
     The same happens to short serial loops of vector statements that address a small private buffer: its
     indices become constants, so that it can live in registers. A loop of symbolic extent, of too many
@@ -43,7 +44,8 @@ class _Unrolling:
         new = map_stmts(stmt, lambda s: self.visit(s, tiles, max_step))
         if not isinstance(new, For):
             return new
-        if new.kind == UNROLLED:
+        once = isinstance(new.extent, IntImm) and new.extent.value <= 1 and not new.annotations
+        if new.kind == UNROLLED or new.kind == SERIAL and once:
             return self._written_out(new, MAX_STATEMENTS)
         if new.kind == SERIAL and max_step:
             return self._written_out(new, max_step)

@@ -40,11 +40,6 @@ def widen_constant_indices(func: PrimFunc) -> PrimFunc:
     return func if shape_vars(func) else widen_indices(func)
 
 
-def may_overflow(func: PrimFunc) -> bool:
-    """True when some index expression of 32 bits might leave the range of int32."""
-    return _checked(func).overflows
-
-
 def _checked(func: PrimFunc) -> _Ranges:
     """The ranges of the index arithmetic of func."""
     check = _Ranges({v: (0, size_limit(func, v)) for v in shape_vars(func) if v.type == "int32"})

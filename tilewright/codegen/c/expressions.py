@@ -26,20 +26,21 @@ from tilewright.codegen.c.printer import (
 )
 from tilewright.codegen.c.types import float_literal, integer_literal, value_type
 from tilewright.codegen.c.unit import c_string
-from tilewright.codegen.ranges import natural, natural_value
-from tilewright.formulas.integers import division, shift
-from tilewright.formulas.remainder import floor_division
+from tilewright.codegen.ranges import formula_of, natural
+from tilewright.formulas.integers import division
+from tilewright.lowering.code_size import DIVISIONS
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, FloatImm, IntImm, Let, Not, Ramp, Select, StringImm, Var
 from tilewright.tir.places import is_index
 
 _PLAIN = {"add": ("+", SUM), "sub": ("-", SUM), "mul": ("*", PRODUCT), "div": ("/", PRODUCT), "bitand": ("&", BITAND),
-          "bitor": ("|", BITOR), "bitxor": ("^", BITXOR)}
+          "bitor": ("|", BITOR), "bitxor": ("^", BITXOR), "shl": ("<<", SHIFT), "shr": (">>", SHIFT),
+          **dict.fromkeys(("floordiv", "truncdiv"), ("/", PRODUCT)),
+          **dict.fromkeys(("floormod", "truncmod"), ("%", PRODUCT))}
 _COMPARE = {"eq": ("==", EQUALITY), "ne": ("!=", EQUALITY), "lt": ("<", ORDER), "le": ("<=", ORDER),
             "gt": (">", ORDER), "ge": (">=", ORDER)}
 _LOGICAL = {"and": ("&&", AND, "&", BITAND), "or": ("||", OR, "|", BITOR)}
-_DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 
 @prints(EXPRESSIONS, Var)
@@ -82,32 +83,18 @@ def print_binary(p: Printer, e: Binary) -> Text:
         return text if dt.lanes_of(dtype) == 1 else condition(p, text, dtype)
     if op in ("min", "max"):
         return _extreme(p, op, p.expr(e.a), p.expr(e.b), dtype)
-    if dt.is_float(dtype):
-        if op in _DIVISIONS:
-            return apply(p, floor_division(op, dtype), p.expr(e.a), p.expr(e.b))
-        return _plain(p, e)
-    if op in _PLAIN:
-        return _narrow(_plain(p, e), dtype)
-    constant = _constant(e.b)
-    if op in ("shl", "shr"):
-        if constant is not None and 0 <= constant < dt.bits_of(dtype):
-            sign = "<<" if op == "shl" else ">>"
-            amount = str(constant) if dt.lanes_of(dtype) == 1 else p.at(e.b, SHIFT + 1)
-            return _narrow(Text(f"{p.at(e.a, SHIFT)} {sign} {amount}", SHIFT), dtype)
-        return apply(p, shift(op, dtype), p.expr(e.a), p.expr(e.b))
-    both = natural_value(p, e.a) and natural_value(p, e.b)
-    safe = constant not in (None, 0, -1)
-    if safe and (both or dt.is_unsigned(dtype)) and dt.lanes_of(dtype) == 1:
-        return _narrow(Text(f"{p.at(e.a, PRODUCT)} {'/' if op.endswith('div') else '%'} {p.at(e.b, PRODUCT + 1)}",
-                            PRODUCT), dtype)
-    return apply(p, division(op, dtype, safe, both), p.expr(e.a), p.expr(e.b))
+    formula = formula_of(p, e)
+    if formula is not None:
+        return apply(p, formula, p.expr(e.a), p.expr(e.b))
+    return _plain(p, e) if dt.is_float(dtype) else _narrow(_plain(p, e), dtype)
 
 
 def _plain(p: Printer, e: Binary) -> Text:
     sign, level = _PLAIN[e.op]
     if e.op == "sub" and isinstance(e.a, FloatImm) and e.a.value == 0 and str(e.a.value) == "-0.0":
         return negated(p.text(e.b))
-    return Text(f"{p.at(e.a, level)} {sign} {p.at(e.b, level + 1)}", level)
+    right = str(e.b.value) if level == SHIFT and isinstance(e.b, IntImm) else p.at(e.b, level + 1)
+    return Text(f"{p.at(e.a, level)} {sign} {right}", level)
 
 
 _BOOLS = {"min": "{a} & {b}", "max": "{a} | {b}", "eq": "~({a} ^ {b})", "ne": "{a} ^ {b}", "lt": "~{a} & {b}",
@@ -124,11 +111,6 @@ def _narrow(t: Text, dtype: str) -> Text:
     if dt.lanes_of(dtype) > 1 or dt.bits_of(dtype) >= 32:
         return t
     return Text(f"({value_type(dtype)}){within(t, UNARY)}", UNARY)
-
-
-def _constant(e: Expr) -> int | None:
-    one = e.value if isinstance(e, Broadcast) else e
-    return one.value if isinstance(one, IntImm) else None
 
 
 def _extreme(p: Printer, op: str, a: str, b: str, dtype: str) -> Text:
@@ -201,7 +183,7 @@ def index(p: Printer, e: Expr) -> Text:
         if e.op in ("add", "sub", "mul"):
             sign, level = _PLAIN[e.op]
             return Text(f"{within(index(p, e.a), level)} {sign} {within(index(p, e.b), level + 1)}", level)
-        if e.op in _DIVISIONS and isinstance(e.b, IntImm) and e.b.value > 0:
+        if e.op in DIVISIONS and isinstance(e.b, IntImm) and e.b.value > 0:
             if natural(p, e.a) or e.op.startswith("trunc"):
                 sign = "/" if e.op.endswith("div") else "%"
                 return Text(f"{within(index(p, e.a), PRODUCT)} {sign} {within(index(p, e.b), UNARY)}", PRODUCT)

@@ -11,7 +11,7 @@ from tilewright.codegen.c.printer import CALLS, STATEMENTS, Printer, Text, print
 from tilewright.codegen.c.types import memory_type, value_type
 from tilewright.codegen.c.unit import c_string
 from tilewright.codegen.queries import require_serial
-from tilewright.codegen.ranges import greatest, range_of_loop
+from tilewright.codegen.ranges import greatest, range_of_loop, ranges_in_region
 from tilewright.lowering.messages import extents_text
 from tilewright.lowering.outline import PARALLEL_CALL, captured_by
 from tilewright.tir import dtype as dt
@@ -77,8 +77,6 @@ def print_while(p: Printer, s: While) -> None:
 @prints(STATEMENTS, For)
 def print_for(p: Printer, s: For) -> None:
     require_serial(p.name, s)
-    if isinstance(s.extent, IntImm) and s.extent.value <= 0:
-        return
     first, end = index(p, s.min).text, index(p, stop_of(s.min, s.extent)).text
     if any(isinstance(n, (Load, Call)) for e in (s.min, s.extent) for n in walk(e)):       # it is read once
         own = p.fresh("end")
@@ -122,13 +120,9 @@ def _type_of(p: Printer, v: Var) -> str:
 def _define_region(p: Printer, region: PrimFunc, call: Call) -> None:
     """The function of a region, printed with what is known of its arguments."""
     body = Printer(p.unit, p.name)
-    body.natural, body.restrict, body.in_parallel = dict(p.natural), p.restrict, True
+    body.natural, body.restrict, body.in_parallel = ranges_in_region(p, region, call), p.restrict, True
     begin, end, captured = *region.params[:2], captured_by(region)
     body.buffers = {b.data: b for b in region.buffer_map.values()}
-    if greatest(p, call.args[1]) is not None:
-        stop = greatest(p, stop_of(call.args[1], call.args[2]))
-        most = dt.integer_range(end.dtype)[1] if stop is None else stop
-        body.natural |= {begin: most - 1, end: most}
     parameters = [f"int64_t {body.bind(v, wide=True)}" for v in (begin, end)]
     parameters += [f"{_type_of(p, v)}{body.bind(v, wide=v in p.wide, name=p.names[v])}" for v in captured]
     body.stmt(region.body)

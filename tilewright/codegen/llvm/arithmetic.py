@@ -6,18 +6,16 @@ from tilewright.codegen.llvm.formulas import inline
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.types import register_type
 from tilewright.codegen.queries import is_pure_index, loads_or_calls
-from tilewright.codegen.ranges import natural_value
-from tilewright.formulas.integers import division, shift
-from tilewright.formulas.remainder import floor_division
+from tilewright.codegen.ranges import formula_of
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Binary, Broadcast, Expr, IntImm, Let, Not, Ramp, Select
+from tilewright.tir.expr import Binary, Broadcast, IntImm, Let, Not, Ramp, Select
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-_INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "bitand": "and", "bitor": "or", "bitxor": "xor"}
+_INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "bitand": "and", "bitor": "or", "bitxor": "xor", "shl": "shl",
+            "shr": "lshr", "floordiv": "udiv", "truncdiv": "udiv", "floormod": "urem", "truncmod": "urem"}
 _FLOAT_COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _INTEGER_COMPARE = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
-_DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 
 @emits(EXPRESSIONS, Binary)
@@ -28,18 +26,15 @@ def emit_binary(fn: FunctionEmitter, e: Binary) -> str:
         return _logical(fn, e)
     if op in _INTEGER_COMPARE:
         return _compare(fn, e)
+    a, b, type_, formula = fn.expr(e.a), fn.expr(e.b), register_type(dtype), formula_of(fn, e)
+    if formula is not None:
+        return inline(fn, formula, a, b)
     if dt.is_float(dtype):
-        return _float(fn, op, fn.expr(e.a), fn.expr(e.b), dtype)
-    a, b = fn.expr(e.a), fn.expr(e.b)
-    type_ = register_type(dtype)
-    if op in _INTEGER:
-        return fn.value(f"{_INTEGER[op]} {type_} {a}, {b}")
+        return _float(fn, op, a, b, dtype)
+    signed = dt.is_signed(dtype)
     if op in ("min", "max"):
-        sign = "s" if dt.is_signed(dtype) else "u"
-        return fn.call(f"{sign}{op}", type_, ((type_, a), (type_, b)))
-    if op in ("shl", "shr"):
-        return _shift(fn, e, a, b)
-    return _divide(fn, e, a, b)
+        return fn.call(f"{'s' if signed else 'u'}{op}", type_, ((type_, a), (type_, b)))
+    return fn.value(f"{'ashr' if op == 'shr' and signed else _INTEGER[op]} {type_} {a}, {b}")
 
 
 def _float(fn: FunctionEmitter, op: str, a: str, b: str, dtype: str) -> str:
@@ -53,8 +48,6 @@ def _float(fn: FunctionEmitter, op: str, a: str, b: str, dtype: str) -> str:
         # reduction max(total, x) does not wait for it.
         name = "minimum" if op == "min" else "maximum"
         return fn.call(name, type_, ((type_, b), (type_, a)), flags="nsz ")
-    if op in ("floordiv", "floormod"):
-        return inline(fn, floor_division(op, dtype), a, b)
     raise CodegenError(f"{fn.name}: the operator {op} has no machine code on {dtype}")
 
 
@@ -86,24 +79,6 @@ def _logical(fn: FunctionEmitter, e: Binary) -> str:
     fn.start(done)
     short = "false" if e.op == "and" else "true"
     return fn.effect(f"phi i1 [ {short}, %{left} ], [ {b}, %{after} ]")
-
-
-def _shift(fn: FunctionEmitter, e: Binary, a: str, b: str) -> str:
-    amount, signed = _constant(e.b), dt.is_signed(e.dtype)
-    if amount is None or not 0 <= amount < dt.bits_of(e.dtype):
-        return inline(fn, shift(e.op, e.dtype), a, b)
-    return fn.value(f"{'shl' if e.op == 'shl' else 'ashr' if signed else 'lshr'} {register_type(e.dtype)} {a}, {b}")
-
-
-def _divide(fn: FunctionEmitter, e: Binary, a: str, b: str) -> str:
-    natural = natural_value(fn, e.a) and natural_value(fn, e.b)
-    return inline(fn, division(e.op, e.dtype, _constant(e.b) not in (None, 0, -1), natural), a, b)
-
-
-def _constant(e: Expr) -> int | None:
-    """The value of a constant, or of all lanes of one."""
-    one = e.value if isinstance(e, Broadcast) else e
-    return one.value if isinstance(one, IntImm) else None
 
 
 @emits(EXPRESSIONS, Not)

@@ -1,7 +1,7 @@
 """The state of emitting one function, and the tables through which the families of emitters are found."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -149,10 +149,3 @@ def constant_of(dtype: str, value: float) -> str:
     element, _ = dt.parse(dtype)
     text = float_literal(value, element) if dt.is_float(element) else int_literal(int(value), element)
     return splat(register_type(dtype), text)
-
-
-def annotation_flag(annotations: Mapping[str, Any], key: str) -> bool:
-    """True when the annotation is present and not 0 (its value may be an IntImm)."""
-    value = annotations.get(key, 0)
-    return bool(value.value if isinstance(value, IntImm) else value)
-

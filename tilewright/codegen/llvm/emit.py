@@ -21,7 +21,6 @@ from tilewright.codegen.llvm.packed import define_packed
 from tilewright.codegen.llvm.parallel import pointer_attributes
 from tilewright.codegen.llvm.types import register_type
 from tilewright.lowering.code_size import MAX_CODE, code_size
-from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
 from tilewright.tir.returns import result_dtype
 from tilewright.tir.stmt import PrimFunc
@@ -38,9 +37,6 @@ def emit_module(funcs: Sequence[PrimFunc], features: frozenset[str] = frozenset(
     """
     module = ModuleBuilder(contract, features)
     module.long = sum(code_size(f.body) for f in funcs) > MAX_CODE
-    names = [f.name for f in funcs]
-    if len(set(names)) != len(names):
-        raise CodegenError(f"two functions of one module have one name: {', '.join(sorted(names))}")
     module.functions = {f.name: f for f in funcs}
     for func, layout in layouts(funcs).items():
         define_kernel(module, func, layout)

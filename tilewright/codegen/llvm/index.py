@@ -5,12 +5,12 @@ from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.formulas import inline
 from tilewright.codegen.ranges import natural, natural_value
 from tilewright.formulas.integers import division
+from tilewright.lowering.code_size import DIVISIONS
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Binary, Cast, Expr, IntImm, Select, Var
 from tilewright.tir.places import is_index
 
 _SUMS = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}
-_DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 _PURE = (Var, IntImm, Binary, Cast)
 
 
@@ -33,7 +33,7 @@ def index(fn: FunctionEmitter, e: Expr) -> str:
                 return a
             code = _SUMS[e.op] if is_index(e) else e.op
             return fn.value(f"{code} i64 {a}, {b}")
-        if e.op in _DIVISIONS and isinstance(e.b, IntImm) and e.b.value > 0:
+        if e.op in DIVISIONS and isinstance(e.b, IntImm) and e.b.value > 0:
             return _divide(fn, e.op, index(fn, e.a), e.b.value, natural(fn, e.a))
         if e.op in ("min", "max") and not dt.is_unsigned(e.dtype):
             return fn.call(f"s{e.op}", "i64", (("i64", index(fn, e.a)), ("i64", index(fn, e.b))))

@@ -2,22 +2,25 @@
 from __future__ import annotations
 
 from tilewright.codegen.llvm.context import FunctionEmitter
+from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.vectorizable import vectorizable
 from tilewright.codegen.ranges import range_of_loop
 from tilewright.tir import dtype as dt
 from tilewright.tir.expr import IntImm
 from tilewright.tir.node import walk
+from tilewright.tir.slices import stop_of
 from tilewright.tir.stmt import UNROLLED, For, Store
 
 SHORT = 16                  # iterations of a loop that LLVM would write out
 TILE = 4                    # vector statements of its body that keep what they work on in registers
 
 
-def emit_serial(fn: FunctionEmitter, s: For, first: str, end: str, guard: bool) -> None:
-    """The loop over first..end in rotated form: LLVM need not do that again."""
+def emit_serial(fn: FunctionEmitter, s: For) -> None:
+    """The loop in rotated form: LLVM need not do that again."""
+    first, end = index(fn, s.min), index(fn, stop_of(s.min, s.extent))
     header, done = fn.new_label("loop"), fn.new_label("endloop")
     fn.natural.update(range_of_loop(fn, s))
-    if guard:
+    if not isinstance(s.extent, IntImm) or s.extent.value <= 0:
         start = fn.new_label("enter")
         fn.branch(fn.value(f"icmp slt i64 {first}, {end}"), start, done)
         fn.start(start)

@@ -1,15 +1,17 @@
 """Masked stores in optimised modules: a fault of LLVM's code generator for AVX-512, and the way around it."""
 from __future__ import annotations
 
+import itertools
 import re
 
 import llvmlite.binding as llvm
 
 _NARROW = re.compile(r"llvm\.masked\.store\.v\d+i(8|16|32)\.")
-_DEFINE = re.compile(r"define .*\{$")
-_LABEL = re.compile(r'("[^"]*"|[\w.$-]+):')
+_FUNCTION = re.compile(r"^define .*?^}", re.MULTILINE | re.DOTALL)
+_START = re.compile(r'define .*\n(?:(?:"[^"]*"|[\w.$-]+):.*\n)?')
 _STORE = re.compile(
-    r"(\s*(?:\w+ )?call void @llvm\.masked\.store\.v(\d+)i(?:8|16|32)\.p0\(.*, <\d+ x i1> )(.+)(\)[^)]*)$")
+    r"^(\s*(?:\w+ )?call void @llvm\.masked\.store\.v(\d+)i(?:8|16|32)\.p0\(.*, <\d+ x i1> )(.+)(\)[^)\n]*)$",
+    re.MULTILINE)
 
 
 def has_narrow_masked_stores(module: llvm.ModuleRef) -> bool:
@@ -25,33 +27,23 @@ def with_opaque_masks(text: str) -> str:
     the elements behind it. Such masks are found in our own vectors and in those that LLVM makes of loops. This comes
     after LLVM's optimisations, so that they have seen which masks hold for all lanes.
     """
-    out: list[str] = []
-    start = 0                                            # where the entry block of the function begins in out
-    stores = 0                                           # of this function
-    entered = True                                       # past the label of its entry block
-    for line in text.splitlines():
-        if _DEFINE.match(line):
-            entered, stores = False, 0
-        elif not entered:
-            entered, start = True, len(out) + bool(_LABEL.match(line))
-        found = _STORE.match(line)
-        if found is None:
-            out.append(line)
-            continue
-        head, lanes, mask, tail = found[1], int(found[2]), found[3], found[4]
-        if stores == 0:
-            out.insert(start, '  %tw.ones = call i64 asm "", "=r,0"(i64 -1)')
-        out += _hidden(mask, lanes, f"%tw.mask{stores}")
-        out.append(f"{head}%tw.mask{stores}{tail}")
-        stores += 1
-    return "\n".join(out) + "\n"
+    return _FUNCTION.sub(_opaque, text)
 
 
-def _hidden(mask: str, lanes: int, name: str) -> list[str]:
-    """Instructions for `name`, the mask and'ed with ones that LLVM knows nothing of."""
+def _opaque(function: re.Match[str]) -> str:
+    masks = itertools.count()
+    text, stores = _STORE.subn(lambda found: _hidden(found, f"%tw.mask{next(masks)}"), function[0])
+    ones = '  %tw.ones = call i64 asm "", "=r,0"(i64 -1)\n' if stores else ""
+    return _START.sub(lambda start: start[0] + ones, text, count=1)
+
+
+def _hidden(store: re.Match[str], name: str) -> str:
+    """The store under `name`, its mask and'ed with ones that LLVM knows nothing of."""
+    head, lanes, mask, tail = store.groups()
     bits, lines = "%tw.ones", []
-    if lanes != 64:
+    if lanes != "64":
         bits = f"{name}.bits"
-        lines.append(f"  {bits} = {'trunc' if lanes < 64 else 'sext'} i64 %tw.ones to i{lanes}")
-    return [*lines, f"  {name}.ones = bitcast i{lanes} {bits} to <{lanes} x i1>",
-            f"  {name} = and <{lanes} x i1> {mask}, {name}.ones"]
+        lines.append(f"  {bits} = {'trunc' if int(lanes) < 64 else 'sext'} i64 %tw.ones to i{lanes}")
+    lines += [f"  {name}.ones = bitcast i{lanes} {bits} to <{lanes} x i1>",
+              f"  {name} = and <{lanes} x i1> {mask}, {name}.ones", f"{head}{name}{tail}"]
+    return "\n".join(lines)

@@ -4,12 +4,11 @@ from __future__ import annotations
 from tilewright.codegen.llvm.context import CALLS, FunctionEmitter, emits
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.types import register_type
-from tilewright.codegen.ranges import greatest
+from tilewright.codegen.ranges import ranges_in_region
 from tilewright.lowering.outline import PARALLEL_CALL, captured_by
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Call, IntImm
-from tilewright.tir.slices import stop_of
 from tilewright.tir.stmt import PrimFunc
 
 
@@ -74,12 +73,8 @@ def _define_body(fn: FunctionEmitter, region: PrimFunc, call: Call, types: list[
     """The region, compiled with what is known of its arguments."""
     body = FunctionEmitter(fn.module, fn.name)
     body.in_parallel, body.flags, body.noalias = True, fn.flags, fn.noalias
-    body.natural = dict(fn.natural)
+    body.natural = ranges_in_region(fn, region, call)
     begin, end, *params = region.params
-    stop = greatest(fn, stop_of(call.args[1], call.args[2]))
-    if greatest(fn, call.args[1]) is not None:
-        most = dt.integer_range(end.dtype)[1] if stop is None else stop
-        body.natural |= {begin: most - 1, end: most}
     body.wide |= {begin: "%begin", end: "%end"}
     parameters = ["i64 %begin", "i64 %end"]
     for k, (var, param, type_) in enumerate(zip(captured_by(region), params, types)):

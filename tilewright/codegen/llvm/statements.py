@@ -4,20 +4,19 @@ from __future__ import annotations
 from tilewright.codegen.bodies import constant_bytes, in_frame
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.calls import emit_packed
-from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, annotation_flag, emits
+from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, emits
 from tilewright.codegen.llvm.faults import free_memory, record_fault
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.loops import emit_serial
 from tilewright.codegen.llvm.types import memory_type
 from tilewright.codegen.queries import require_serial
-from tilewright.codegen.ranges import greatest, range_of_loop
+from tilewright.codegen.ranges import greatest
 from tilewright.lowering.conditions import is_likely
 from tilewright.lowering.messages import extents_text
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import conjuncts
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Call, IntImm
-from tilewright.tir.slices import stop_of
 from tilewright.tir.stmt import (
     Allocate,
     Evaluate,
@@ -91,26 +90,13 @@ def emit_while(fn: FunctionEmitter, s: While) -> None:
 
 @emits(STATEMENTS, For)
 def emit_for(fn: FunctionEmitter, s: For) -> None:
-    """A loop. An extent of 1 or less needs none."""
     require_serial(fn.name, s)
-    if isinstance(s.extent, IntImm) and s.extent.value <= 0:
-        return
     before = fn.flags
-    if annotation_flag(s.annotations, "reassociate"):
+    value = s.annotations.get("reassociate", 0)
+    if value.value if isinstance(value, IntImm) else value:
         fn.flags = "reassoc nsz " + fn.flags.replace("reassoc nsz ", "")
-    if isinstance(s.extent, IntImm) and s.extent.value == 1:
-        _emit_once(fn, s)
-    else:
-        first, stop = index(fn, s.min), index(fn, stop_of(s.min, s.extent))
-        emit_serial(fn, s, first, stop, guard=not isinstance(s.extent, IntImm))
+    emit_serial(fn, s)
     fn.flags = before
-
-
-def _emit_once(fn: FunctionEmitter, s: For) -> None:
-    fn.natural.update(range_of_loop(fn, s))
-    fn.wide[s.loop_var] = index(fn, s.min)
-    fn.stmt(s.body)
-    del fn.wide[s.loop_var]
 
 
 @emits(STATEMENTS, Allocate)

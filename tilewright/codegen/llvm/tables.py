@@ -9,7 +9,7 @@ from tilewright.codegen.llvm.index import index as wide_index
 from tilewright.codegen.llvm.types import memory_type, register_type
 from tilewright.tir import dtype as dt
 from tilewright.tir.constant_table import array_of
-from tilewright.tir.expr import Call, Expr, IntImm, Ramp, StringImm
+from tilewright.tir.expr import Call, IntImm, Ramp, StringImm
 
 _MARGIN = 64                    # elements before the first and behind the last, for vectors that are partly outside
 
@@ -34,24 +34,15 @@ def emit_table(fn: FunctionEmitter, e: Call) -> str:
     if lanes == 1:
         at = fn.call("umin", "i64", (("i64", wide_index(fn, index)), ("i64", str(len(values) - 1))))
         return _load(fn, base, element, element, at)
-    at = _cut(fn, index, len(values) - 1)
+    type_, one = register_type(index.dtype), register_type(dt.element_of(index.dtype))      # cut as unsigned numbers
+    last = constant_of(index.dtype, min(len(values) - 1, (1 << dt.bits_of(index.dtype)) - 1))
+    at = fn.call("umin", type_, ((type_, fn.expr(index)), (type_, last)))
     out, vector = "poison", register_type(e.type)
     for k in range(lanes):
-        lane = fn.value(f"extractelement {register_type(index.dtype)} {at}, i32 {k}")
-        x = _load(fn, base, element, element, _wide(fn, index, lane))
+        lane = fn.value(f"extractelement {type_} {at}, i32 {k}")
+        x = _load(fn, base, element, element, lane if one == "i64" else fn.value(f"zext {one} {lane} to i64"))
         out = fn.value(f"insertelement {vector} {out}, {register_type(element)} {x}, i32 {k}")
     return out
-
-
-def _cut(fn: FunctionEmitter, index: Expr, last: int) -> str:
-    """The indices in the lanes, or the last one of the table where they are beyond (as unsigned numbers)."""
-    type_, last = register_type(index.dtype), min(last, (1 << dt.bits_of(index.dtype)) - 1)
-    return fn.call("umin", type_, ((type_, fn.expr(index)), (type_, constant_of(index.dtype, last))))
-
-
-def _wide(fn: FunctionEmitter, index: Expr, at: str) -> str:
-    type_ = register_type(dt.element_of(index.dtype))
-    return at if type_ == "i64" else fn.value(f"zext {type_} {at} to i64")
 
 
 def _load(fn: FunctionEmitter, base: str, element: str, dtype: str, at: str) -> str:

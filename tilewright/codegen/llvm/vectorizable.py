@@ -11,12 +11,12 @@ import math
 
 from tilewright.codegen.queries import loads_or_calls
 from tilewright.lowering.affine import split_linear
+from tilewright.lowering.code_size import DIVISIONS
 from tilewright.tir.buffer import Load
 from tilewright.tir.expr import Binary, Broadcast, Call, IntImm, Select
 from tilewright.tir.node import Node, walk
 from tilewright.tir.stmt import For, IfThenElse, Store, While
 
-DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 MAX_CHOICES = 16            # conditions in a loop that is vectorised, with those of the iterations inside of it
 MAX_WINDOW = 32             # iterations of the loops inside of one that is vectorised, together
 MAX_STRIDE = 4              # elements from one iteration of such a loop to the next
