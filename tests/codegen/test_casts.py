@@ -2,6 +2,7 @@
 from wider types against exact arithmetic on fractions."""
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left
 from fractions import Fraction
 
@@ -79,22 +80,21 @@ def test_the_interpreter_agrees(source):
 
 # ---- wide sources: the nearest value, found among all values of the format
 
+@functools.cache
 def table_of(dtype):
     """The non-negative finite values of a small float in order, as fractions; the index tells which are even."""
     bits = dt.bits_of(dtype)
     values = np.arange(1 << bits - 1).astype(f"uint{bits}").view(dt.numpy_dtype(dtype)).astype("float64")
-    return [Fraction(float(v)) for v in values if np.isfinite(v)]
+    return tuple(Fraction(float(v)) for v in values if np.isfinite(v))
 
 
 def nearest(value, table, dtype):
     """The value of the format nearest to a number: ties to even, beyond the end as if one more step followed."""
     magnitude = abs(Fraction(value))
-    steps = [*table, 2 * table[-1] - table[-2]]
-    at = bisect_left(steps, magnitude)
-    if at == len(steps):
-        at = len(steps) - 1
-    elif at and magnitude != steps[at]:
-        below, above = magnitude - steps[at - 1], steps[at] - magnitude
+    at = bisect_left(table, magnitude)
+    step = table[at] if at < len(table) else 2 * table[-1] - table[-2]
+    if at and magnitude < step:
+        below, above = magnitude - table[at - 1], step - magnitude
         at = at - 1 if below < above or (below == above and at % 2 == 1) else at
     if at == len(table):
         end = np.nan if dt.SMALL_FLOATS[dtype].infinity is None else np.inf
@@ -104,11 +104,11 @@ def nearest(value, table, dtype):
 
 def hard_values(source, dtype, table, random):
     """Values of the source around the values of the format and the middles between them."""
-    picks = [table[k] for k in random.integers(0, len(table) - 1, 150)] + table[:4] + table[-4:]
-    nexts = dict(zip(table, [*table[1:], 2 * table[-1] - table[-2]]))
+    steps = (*table, 2 * table[-1] - table[-2])
     out = []
-    for low in picks:
-        middle = (low + nexts[low]) / 2
+    for pick in (*random.integers(0, len(table) - 1, 150), *range(4), *range(len(table) - 4, len(table))):
+        low = steps[pick]
+        middle = (low + steps[pick + 1]) / 2
         for centre in (low, middle):
             for sign in (1, -1):
                 near = float(centre) * sign

@@ -191,6 +191,12 @@ def exact(name: str, xs: list[np.ndarray]) -> np.ndarray:
     return getattr(np, NUMPY.get(name, name))(*wide)
 
 
+@functools.cache
+def expected(name: str, dtype: str) -> tuple[list[np.ndarray], np.ndarray]:
+    xs = arguments(name, dtype, 300 if name == "erf" else 3000)
+    return xs, exact(name, xs)
+
+
 def errors(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     """Distance in ulp of the rounded exact value; infinity where a NaN, an infinity or the sign of
     a zero is wrong.
@@ -214,8 +220,8 @@ def test_error_bounds(target: str, dtype: str) -> None:
     cpu, lanes, slack = TARGETS[target]
     functions = compiled(dtype, max(1, lanes // (2 if dtype == "float64" else 1)), cpu)
     for name, function in functions.items():
-        xs = arguments(name, dtype, 300 if name == "erf" else 3000)
-        got, want = function(*xs), exact(name, xs)
+        xs, want = expected(name, dtype)
+        got = function(*xs)
         error = errors(got, want)
         worst = int(np.argmax(error))
         bound = BOUND[name][dtype == "float64"]

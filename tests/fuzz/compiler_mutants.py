@@ -7,6 +7,7 @@ What survives is printed with its diff. Results are lines of JSON in FILE; mutan
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import multiprocessing
 import os
@@ -39,11 +40,7 @@ SLACK = 40.0                                           # seconds that a run may 
 
 def drawn(count: int, seed: int, root: Path = ROOT) -> list[Mutation]:
     """`count` mutations: first an operator, then a place, so that rare operators take part."""
-    every: dict[str, list[Mutation]] = {}
-    for path in modules(root):
-        name = str(path.relative_to(root))
-        for m in mutations(name, path.read_text()):
-            every.setdefault(m.operator, []).append(m)
+    every = {operator: list(places) for operator, places in _by_operator(root).items()}
     rng = random.Random(seed)
     for places in every.values():
         rng.shuffle(places)
@@ -51,6 +48,15 @@ def drawn(count: int, seed: int, root: Path = ROOT) -> list[Mutation]:
     while len(out) < count and any(every.values()):
         operator = rng.choice([o for o, places in sorted(every.items()) if places])
         out.append(every[operator].pop())
+    return out
+
+
+@functools.cache
+def _by_operator(root: Path) -> dict[str, list[Mutation]]:
+    out: dict[str, list[Mutation]] = {}
+    for path in modules(root):
+        for m in mutations(str(path.relative_to(root)), path.read_text()):
+            out.setdefault(m.operator, []).append(m)
     return out
 
 

@@ -153,11 +153,11 @@ def run_mutants(wanted: int, seed: int, jobs: int) -> list[Mutant]:
 
     with ProcessPoolExecutor(jobs) as pool:
         while not enough():
-            for found in pool.map(mutants_of, range(seed, seed + 16)):
+            for found in pool.map(mutants_of, range(seed, seed + 2 * jobs)):
                 for m in found:
                     if not enough():
                         out.append(m)
-            seed += 16
+            seed += 2 * jobs
     return out
 
 

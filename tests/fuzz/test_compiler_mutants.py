@@ -59,8 +59,8 @@ def test_what_cannot_change_a_result_is_left_out():
 
 
 def test_every_mutant_of_the_compiler_compiles():
-    chosen = drawn(300, 7)
-    assert len({m.operator for m in chosen}) >= 9 and len({(m.path, m.start, m.new) for m in chosen}) == 300
+    chosen = drawn(100, 7)
+    assert len({m.operator for m in chosen}) >= 9 and len({(m.path, m.start, m.new) for m in chosen}) == 100
     for m in chosen:
         source = (ROOT / m.path).read_text()
         assert m.apply(source) != source

@@ -15,7 +15,7 @@ from .kinds.shrink import outcome, outcome_apart, shrink
 from .kinds.table import SHARES, check_seed, describe, kind_of
 from .run import run_programs
 
-COUNTS = {"integers": 750, "blocks": 600, "gathers": 250, "sizes": 300}
+COUNTS = {"integers": 1100, "blocks": 200, "gathers": 500, "sizes": 100}
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,8 @@ def steps(n: T.Buffer((2,), "int32"), C: T.Buffer((8,), "int32"), D: T.Buffer((2
     {loop}
         {body}
 """))
-    for first, end in ((0, 8), (3, 5), (5, 5), (7, 2), (0, 9), (-1, 3), (8, 2**31 - 1), (-2**31, 3 - 2**31)):
+    far = (2**31 - 9, 2**31 - 1), (-2**31, 3 - 2**31)
+    for first, end in ((0, 8), (3, 5), (5, 5), (7, 2), (0, 9), (-1, 3), (8, 20), *far):
         room = np.zeros(24, "int32")
         c, d = room[8:16], np.zeros((2, 4), "int32")
         run = functools.partial(f, np.array([first, end], "int32"), c, d)
