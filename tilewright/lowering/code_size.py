@@ -14,7 +14,8 @@ from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.stmt import PARALLEL, SERIAL, For, Stmt, Store, While
 from tilewright.tir.symbols import expressions
 
-MAX_CODE = 12288            # instructions that copies of statements and of loops may make of a function
+MAX_CODE = 12288            # instructions that copies of unrolled loops may make of a function
+LONG = 16384                # instructions from which on LLVM is to make no copies of loops itself
 REGISTER_BITS = 512
 DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 FUNCTION = 40               # instructions of an elementary function

@@ -20,7 +20,7 @@ from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.packed import define_packed
 from tilewright.codegen.llvm.parallel import pointer_attributes
 from tilewright.codegen.llvm.types import register_type
-from tilewright.lowering.code_size import MAX_CODE, code_size
+from tilewright.lowering.code_size import LONG, code_size
 from tilewright.tir import dtype as dt
 from tilewright.tir.returns import result_dtype
 from tilewright.tir.stmt import PrimFunc
@@ -36,7 +36,7 @@ def emit_module(funcs: Sequence[PrimFunc], features: frozenset[str] = frozenset(
     Raises CodegenError for what has no machine code.
     """
     module = ModuleBuilder(contract, features)
-    module.long = sum(code_size(f.body) for f in funcs) > MAX_CODE
+    module.long = sum(code_size(f.body) for f in funcs) > LONG
     module.functions = {f.name: f for f in funcs}
     for func, layout in layouts(funcs).items():
         define_kernel(module, func, layout)
