@@ -79,8 +79,7 @@ def _blocks(stmt: Stmt, around: tuple[Step, ...]) -> Iterator[tuple[BlockRealize
 
 def _leaving(realize: BlockRealize, around: Sequence[Step], analyzer: Analyzer) -> Iterator[Departure]:
     loops = {s.loop_var: s for s in around if isinstance(s, For)}
-    for iv, given in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        assert iv.dom is not None
+    for iv, given in realize.bound:
         if _is_whole(iv, given, loops.get(given) if isinstance(given, Var) else None) or _is_data(given):
             continue
         for high in _corners(given):
@@ -89,7 +88,7 @@ def _leaving(realize: BlockRealize, around: Sequence[Step], analyzer: Analyzer) 
                 if table is None or not analyzer.prove(substitute(realize.predicate, table)):
                     continue
                 value, low, extent = (analyzer.simplify(substitute(e, table))
-                                      for e in (given, iv.dom.min, iv.dom.extent))
+                                      for e in (given, iv.domain.min, iv.domain.extent))
                 last = analyzer.simplify(binary("sub", binary("add", low, extent), 1))
                 below = analyzer.prove(binary("lt", value, low))
                 if below or analyzer.prove(binary("gt", value, last)):
@@ -99,9 +98,8 @@ def _leaving(realize: BlockRealize, around: Sequence[Step], analyzer: Analyzer) 
 
 def _is_whole(iv: IterVar, given: Expr, loop: For | None) -> bool:
     """True for the common case: the variable of a loop over the domain."""
-    assert iv.dom is not None
     return loop is not None and all(a is b or isinstance(a, IntImm) and isinstance(b, IntImm) and a.value == b.value
-                                    for a, b in ((loop.min, iv.dom.min), (loop.extent, iv.dom.extent)))
+                                    for a, b in ((loop.min, iv.domain.min), (loop.extent, iv.domain.extent)))
 
 
 def _is_data(e: Expr) -> bool:
@@ -137,7 +135,7 @@ def _iteration(around: Sequence[Step], high: Callable[[Var], bool], analyzer: An
         elif isinstance(step, BlockRealize):
             if not analyzer.prove(substitute(step.predicate, table)):
                 return None
-            pairs = zip(step.block.iter_vars, step.iter_values, strict=True)
+            pairs = step.bound
             table |= {iv.var: substitute(v, table) for iv, v in pairs if not _is_data(v)}
         elif not analyzer.prove(substitute(step, table)):
             return None

@@ -109,5 +109,4 @@ class _Counter:
 
 
 def _extent(iv: IterVar) -> Expr:
-    assert iv.dom is not None
-    return iv.dom.extent
+    return iv.domain.extent

@@ -49,9 +49,8 @@ class _Bounded(Replay):
         realize, own = self._sch.realize(block), {self._for(iv).loop_var: IntImm(0) for iv in axes}
         analyzer = self._sch.analyzer_at(None)
         for iv, value in zip(reversed(axes), reversed(realize.iter_values)):
-            assert iv.dom is not None
             start = IntImm(0) if iv.iter_type == ORDERED else substitute(value, {**self._axis_of, **own})
-            self.ranges[iv] = Range(analyzer.simplify(binary("add", start, iv.dom.min)), self.ranges[iv].extent)
+            self.ranges[iv] = Range(analyzer.simplify(binary("add", start, iv.domain.min)), self.ranges[iv].extent)
 
     def _let(self, iv: IterVar, loop: LoopRV) -> None:
         super()._let(iv, loop)

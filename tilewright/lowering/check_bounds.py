@@ -92,8 +92,7 @@ class _Checking:
     def block(self, b: Block) -> Block:
         with ExitStack() as scope:
             for iv in b.iter_vars:
-                assert iv.dom is not None
-                scope.enter_context(loop_scope(self.analyzer, iv.var, iv.dom.min, iv.dom.extent))
+                scope.enter_context(loop_scope(self.analyzer, iv.var, iv.domain.min, iv.domain.extent))
             return b.replace(init=None if b.init is None else self.stmt(b.init), body=self.stmt(b.body))
 
     def expr(self, e: Expr) -> Expr:

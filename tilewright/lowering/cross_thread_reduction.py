@@ -93,7 +93,7 @@ def _written_out(stmt: Stmt, shared: SharedReduction, above: tuple[For, ...], ma
     """stmt, which runs one thread's steps, between the start of its part and the tree over all parts."""
     r, block = shared.reduction, shared.realize.block
     assert block.init is not None
-    values = dict(zip([iv.var for iv in block.iter_vars], shared.realize.iter_values, strict=True))
+    values = {iv.var: v for iv, v in shared.realize.bound}
     terms = tuple(substitute(t, values) for t in r.terms)
     point = tuple(substitute(i, values) for i in r.point)
     threads = [loop for loop in above if is_block_thread(loop) or _is_virtual(loop)]

@@ -19,7 +19,7 @@ def _visit(node: Node) -> Node:
     new = map_children(node, _visit)
     if not isinstance(new, Block) or new.init is None:
         return new
-    first = all_of(*[binary("eq", axis.var, axis.dom.min if axis.dom is not None else 0)
+    first = all_of(*[binary("eq", axis.var, axis.domain.min)
                      for axis in new.iter_vars if axis.iter_type == COMM_REDUCE])
     init = new.init if isinstance(first, IntImm) else IfThenElse(first, new.init)
     return new.replace(init=None, body=seq([init, new.body]))

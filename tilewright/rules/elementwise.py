@@ -94,7 +94,7 @@ def parallelize(sch: Schedule, loops: list[LoopRV], points: int, target: Target)
 def same_layout(facts: BlockFacts) -> bool:
     """True when every access is a whole compact buffer of the block's shape, indexed by its axes in order."""
     axes = facts.spatial_axes
-    shape = [v.dom.extent for v in facts.block.iter_vars if v.dom is not None]
+    shape = [v.domain.extent for v in facts.block.iter_vars]
     accesses = [(facts.written, [r.min for r in facts.block.writes[0].region]),
                 *((x.buffer, list(x.indices)) for x in facts.loads)]
     for buffer, indices in accesses:

@@ -97,8 +97,7 @@ def facts_of(sch: Schedule, rv: BlockRV) -> BlockFacts:
     assert isinstance(block, Block)
     extents: dict[bool, list[int | None]] = {False: [], True: []}
     for v in block.iter_vars:
-        assert v.dom is not None
-        extent = v.dom.extent
+        extent = v.domain.extent
         extents[v.iter_type == COMM_REDUCE].append(extent.value if isinstance(extent, IntImm) else None)
     loads = tuple(n for n in walk(block.body) if isinstance(n, Load))
     return BlockFacts(rv, block, tuple(extents[False]), tuple(extents[True]), loads)

@@ -103,7 +103,7 @@ def _survey(index: Index) -> Outside:
         own = [r for use in uses(realize) if (r := _read(use, realize, out.lets, analyzer)) is not None]
         before = [use for use in uses(block) if use.field not in _OF_BODY]
         if before:
-            pairs = zip(block.iter_vars, realize.iter_values, strict=True)
+            pairs = realize.bound
             table = {**out.lets, **{iv.var: substitute(v, out.lets) for iv, v in pairs}}
             own += [r for use in before if (r := _read(use, realize, table, analyzer)) is not None]
         out.reads[block.name] = (*above, *own)

@@ -374,13 +374,11 @@ class Schedule(Viewed, Session):
             analyzer.assume_nonneg(var)
         bind = bind_loop if keep_units else Analyzer.bind
         for iv in (iv for _, axes in self._around for iv in axes):
-            assert iv.dom is not None
-            bind(analyzer, iv.var, iv.dom.min, iv.dom.extent)
+            bind(analyzer, iv.var, iv.domain.min, iv.domain.extent)
         for above in self.path_to(stmt)[:-1] if stmt is not None else ():
             if isinstance(above, For):
                 bind(analyzer, above.loop_var, above.min, above.extent)
             elif isinstance(above, Block):
                 for iv in above.iter_vars:
-                    assert iv.dom is not None
-                    bind(analyzer, iv.var, iv.dom.min, iv.dom.extent)
+                    bind(analyzer, iv.var, iv.domain.min, iv.domain.extent)
         return analyzer

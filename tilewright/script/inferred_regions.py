@@ -77,7 +77,7 @@ class _Accesses:
         """An inner block touches its regions, at the values of its axes."""
         for v in (*s.iter_values, s.predicate):
             self.visit(v, domains, values)
-        inner = {iv.var: substitute(v, values) for iv, v in zip(s.block.iter_vars, s.iter_values, strict=True)}
+        inner = {iv.var: substitute(v, values) for iv, v in s.bound}
         for table, regions in ((self.reads, s.block.reads), (self.writes, s.block.writes)):
             for r in regions:
                 self.add(table, r.buffer, r.region, domains, {**values, **inner})

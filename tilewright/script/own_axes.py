@@ -33,8 +33,7 @@ def take_loops(frame: BlockFrame, body: Stmt, domains: Mapping[Var, Range]) -> t
     if not used:
         return body, []
     bound = {value: iv.var for iv, value in zip(frame.iter_vars, frame.values, strict=True) if isinstance(value, Var)}
-    inner = {iv.var: value for n in nodes if isinstance(n, BlockRealize)
-             for iv, value in zip(n.block.iter_vars, n.iter_values, strict=True)}
+    inner = {iv.var: value for n in nodes if isinstance(n, BlockRealize) for iv, value in n.bound}
     stores = [[_through(i, inner) for i in n.indices] for n in nodes if isinstance(n, Store)]
     added = []
     for v in used:

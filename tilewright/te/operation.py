@@ -38,7 +38,7 @@ class ComputeOp(Operation):
         self.axis, self.body = axis, body
         first = body[0]
         self.reduce_axis = first.axis if isinstance(first, Reduce) else ()
-        shape = tuple(iv.dom.extent for iv in axis if iv.dom is not None)
+        shape = tuple(iv.domain.extent for iv in axis)
         self._outputs = tuple(Tensor(self, shape, e.dtype, n) for n, e in enumerate(body))
         self._inputs = tensors_read(body)
 

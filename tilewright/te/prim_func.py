@@ -171,12 +171,11 @@ class _Lowering:
             table[op.axis[0].var] = step.var
             del axes[0]
         for iv, kind in axes:
-            assert iv.dom is not None
             inner = Var(_iter_name(iv.var.name), iv.var.dtype)
-            iter_vars.append(IterVar(Range(IntImm(0, inner.dtype), iv.dom.extent), inner, kind))
-            loops.append((Var(iv.var.name, inner.dtype), iv.dom.extent))
+            iter_vars.append(IterVar(Range(IntImm(0, inner.dtype), iv.domain.extent), inner, kind))
+            loops.append((Var(iv.var.name, inner.dtype), iv.domain.extent))
             values.append(loops[-1][0])
-            table[iv.var] = binary("add", inner, iv.dom.min)
+            table[iv.var] = binary("add", inner, iv.domain.min)
         point = tuple(iv.var for iv in iter_vars[:len(op.axis)])
         targets = [self.buffers[t] for t in op.outputs]
         init, body = self._statements(op, targets, point, table)

@@ -45,7 +45,7 @@ def checked_reads(body: tuple[Expr, ...], axes: Sequence[IterVar],
     One such error comes back as the second part, since it is none in a scan, which gives the first steps otherwise: an
     index that follows the first axis and is too small at its beginning only.
     """
-    if any(iv.dom is not None and isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value == 0 for iv in axes):
+    if any(isinstance(iv.domain.extent, IntImm) and iv.domain.extent.value == 0 for iv in axes):
         return body, None
     found = [g for e in body for g in guarded_reads(e)]
     if not found:
@@ -98,14 +98,12 @@ class _Check:
         self.what, self.analyzer = what, Analyzer()
         self.domains: dict[Var, tuple[Expr, Expr]] = {}
         for iv in axes:
-            assert iv.dom is not None
-            for v in (n for d in (iv.dom.min, iv.dom.extent) for n in walk(d)):
+            for v in (n for d in (iv.domain.min, iv.domain.extent) for n in walk(d)):
                 if isinstance(v, Var) and v not in self.domains:
                     self.analyzer.assume_nonneg(v)
         for iv in axes:
-            assert iv.dom is not None
-            self.analyzer.bind(iv.var, iv.dom.min, iv.dom.extent)
-            self.domains[iv.var] = iv.dom.min, iv.dom.extent
+            self.analyzer.bind(iv.var, iv.domain.min, iv.domain.extent)
+            self.domains[iv.var] = iv.domain.min, iv.domain.extent
         self.open: dict[int, set[int]] = {}
         self.lazy: dict[int, Select] = {}
         self.kept: list[TensorRead] = []             # keeps the ids above valid

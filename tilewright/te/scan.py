@@ -179,7 +179,7 @@ def _check_step(scan_op: ScanOp, op: Operation, first: Expr, what: str) -> None:
             f"{what}: {op.name}, which reads a state, is {'a scan' if isinstance(op, ScanOp) else 'no te.compute'}",
             "a step is made of te.compute operations")
     analyzer = Analyzer()
-    domains = [iv.dom for iv in (*op.axis, *op.reduce_axis) if iv.dom is not None]
+    domains = [iv.domain for iv in (*op.axis, *op.reduce_axis)]
     for v in (n for e in (first, *(e for d in domains for e in (d.min, d.extent))) for n in walk(e)):
         if isinstance(v, Var):
             analyzer.assume_nonneg(v)
@@ -190,8 +190,7 @@ def _check_step(scan_op: ScanOp, op: Operation, first: Expr, what: str) -> None:
     time = op.axis[0].var
     analyzer.bind(time, first, binary("sub", steps, first))
     for iv in (*op.axis[1:], *op.reduce_axis):
-        assert iv.dom is not None
-        analyzer.bind(iv.var, iv.dom.min, iv.dom.extent)
+        analyzer.bind(iv.var, iv.domain.min, iv.domain.extent)
     for g in (g for e in op.body for g in guarded_reads(e)):
         with ExitStack() as stack:
             for guard in g.guards:

@@ -98,13 +98,11 @@ def _never_runs(loop: For) -> bool:
 
 def _is_whole(loop: For, iv: IterVar) -> bool:
     """True for a loop over the domain of an axis. Others keep to it by a condition, or by loops that are not kept."""
-    assert iv.dom is not None
-    return structural_equal(loop.min, iv.dom.min) and structural_equal(loop.extent, iv.dom.extent)
+    return structural_equal(loop.min, iv.domain.min) and structural_equal(loop.extent, iv.domain.extent)
 
 
 def _drives_reduction(var: Var, realize: BlockRealize) -> bool:
-    return any(iv.iter_type == COMM_REDUCE and any(n is var for n in walk(value))
-               for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
+    return any(iv.iter_type == COMM_REDUCE and any(n is var for n in walk(value)) for iv, value in realize.bound)
 
 
 def _start(realize: BlockRealize, between: Sequence[For], loop_vars: set[Var], names: NameSupply) -> list[Stmt]:
@@ -113,7 +111,7 @@ def _start(realize: BlockRealize, between: Sequence[For], loop_vars: set[Var], n
     [] where loops decide whether it is empty.
     """
     block = realize.block
-    sizes = [iv.dom.extent for iv in _reductions(block) if iv.dom is not None]
+    sizes = [iv.domain.extent for iv in _reductions(block)]
     if any(n in loop_vars for e in sizes for n in walk(e)):
         return []
     empty = any_of(*[binary("le", e, 0) for e in sizes])
@@ -134,31 +132,28 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], aro
     in terms of these tells which outputs there are: fuse gives loops that never run any value.
     """
     block = realize.block
-    lost = {iv.var for iv, value in zip(block.iter_vars, realize.iter_values, strict=True)
-            if around is not None and not any(n in around for n in walk(value))}
+    lost = {iv.var for iv, value in realize.bound if around is not None and not any(n in around for n in walk(value))}
     if around is not None:
-        needed = {n for iv, value in zip(block.iter_vars, realize.iter_values, strict=True) if iv.var not in lost
-                  for n in walk(value)}
+        needed = {n for iv, value in realize.bound if iv.var not in lost for n in walk(value)}
         kept = [loop for loop in kept if loop.loop_var in needed or loop.kind == THREAD_BINDING]
     fresh = {loop.loop_var: Var(loop.loop_var.name, loop.loop_var.dtype) for loop in kept}
     dropped = inside - set(fresh)
     iters, values, own, table = [], [], [], {}
     predicate = [c for c in conjuncts(realize.predicate) if not any(n in dropped for n in walk(c))]
-    for iv, value in zip(block.iter_vars, realize.iter_values, strict=True):
+    for iv, value in realize.bound:
         if iv.iter_type == COMM_REDUCE:
             continue
-        assert iv.dom is not None
         table[iv.var] = Var(iv.var.name, iv.var.dtype)
-        iters.append(IterVar(iv.dom, table[iv.var], iv.iter_type))
+        iters.append(IterVar(iv.domain, table[iv.var], iv.iter_type))
         if iv.var in lost or any(n in dropped for n in walk(value)):
             var = Var(iv.var.name, iv.var.dtype)
-            own.append((var, iv.dom.extent))
-            values.append(binary("add", iv.dom.min, var))
+            own.append((var, iv.domain.extent))
+            values.append(binary("add", iv.domain.min, var))
             continue
         values.append(value)
         if not any(value is loop.loop_var and _is_whole(loop, iv) for loop in kept):
-            predicate += [binary("ge", value, iv.dom.min),
-                          binary("lt", value, binary("add", iv.dom.min, iv.dom.extent))]
+            predicate += [binary("ge", value, iv.domain.min),
+                          binary("lt", value, binary("add", iv.domain.min, iv.domain.extent))]
     assert block.init is not None
     read = dict.fromkeys(use.buffer for use in uses_below(block.init) if use.buffer is not None and use.reads)
     whole = tuple(map(whole_region, read))

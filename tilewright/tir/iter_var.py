@@ -30,6 +30,12 @@ class IterVar(Node, ExprOps):
     thread_tag: str = ""
 
     @property
+    def domain(self) -> Range:
+        """What var runs over, of an axis that has a dom, as those of blocks and operations have."""
+        assert self.dom is not None, f"axis {self.var.name} has no domain"
+        return self.dom
+
+    @property
     def dtype(self) -> str:
         return self.var.dtype
 

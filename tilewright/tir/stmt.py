@@ -147,6 +147,11 @@ class BlockRealize(Stmt):
     predicate: Expr
     block: Block
 
+    @property
+    def bound(self) -> list[tuple[IterVar, Expr]]:
+        """Each axis of the block with the value that it is bound to."""
+        return list(zip(self.block.iter_vars, self.iter_values, strict=True))
+
 
 def map_sub_statements(stmt: Stmt, fn: Callable[[Any], Stmt]) -> Stmt:
     """stmt with fn applied to the statements directly below it; stmt itself when nothing changed."""

@@ -104,7 +104,7 @@ class Collector:
 
     def _block(self, realize: BlockRealize, at: _Place) -> None:
         block = realize.block
-        pairs = zip(block.iter_vars, realize.iter_values, strict=True)
+        pairs = realize.bound
         values = {iv.var: substitute(v, at.table) for iv, v in pairs}
         guard = all_of(at.guard, substitute(realize.predicate, at.table))
         instance = Instance(realize, values, guard, at.free)

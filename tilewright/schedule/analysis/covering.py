@@ -68,7 +68,7 @@ def outer_regions(stmt: Stmt, kind: str, analyzer: Analyzer) -> list[BufferRegio
         if isinstance(here, LetStmt):
             ranges = {**ranges, here.var: (here.value, IntImm(1, here.value.dtype))}
         if isinstance(here, BlockRealize):
-            values = {iv.var: v for iv, v in zip(here.block.iter_vars, here.iter_values, strict=True)}
+            values = {iv.var: v for iv, v in here.bound}
             regions = [substitute(r, values) for r in getattr(here.block, kind)]
             out.extend(covering(regions, ranges, analyzer))
             return

@@ -212,7 +212,7 @@ def _require_own_elements(realize: BlockRealize) -> None:
     for iv in spatial(block):
         if iv.var in written:
             continue
-        single = iv.dom is not None and isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value <= 1
+        single = isinstance(iv.domain.extent, IntImm) and iv.domain.extent.value <= 1
         legal(single, f"iteration {iv.var.name} of block {block.name} does not determine what is written, so where the "
               "block runs decides its value", realize)
 

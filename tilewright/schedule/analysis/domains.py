@@ -20,8 +20,7 @@ def domains_of(loops: Iterable[For]) -> dict[Var, Interval]:
 
 def domain_of(iv: IterVar) -> Interval:
     """The domain of an iteration variable of a block, which has one."""
-    assert iv.dom is not None
-    return iv.dom.min, iv.dom.extent
+    return iv.domain.min, iv.domain.extent
 
 
 def axis_domains(axes: Iterable[IterVar]) -> dict[Var, Interval]:

@@ -19,8 +19,7 @@ def shared_element(block: Block, analyzer: Callable[[], Analyzer]) -> Buffer | N
 
     analyzer gives one that knows the shapes; it is asked where the regions alone do not tell.
     """
-    own = [iv for iv in block.iter_vars if iv.iter_type != COMM_REDUCE
-           and not (iv.dom is not None and is_const(iv.dom.extent, 1))]
+    own = [iv for iv in block.iter_vars if iv.iter_type != COMM_REDUCE and not is_const(iv.domain.extent, 1)]
     for region in block.writes:
         plain = [r.min for r in region.region]
         if all(any(iv.var is e for e in plain) for iv in own) and all(is_const(r.extent, 1) for r in region.region):

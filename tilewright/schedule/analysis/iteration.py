@@ -32,7 +32,7 @@ from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, Stmt, Whil
 
 def domain_conditions(realize: BlockRealize) -> Iterator[Expr]:
     """Each iter var's value lies in its domain."""
-    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+    for iv, value in realize.bound:
         yield from domain_bounds(iv, value)
 
 
@@ -51,8 +51,7 @@ def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer
 
     A step that does not run starts nothing: then the reduction goes on from what was there.
     """
-    reductions = [(iv, value) for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
-                  if iv.iter_type == COMM_REDUCE]
+    reductions = [(iv, value) for iv, value in realize.bound if iv.iter_type == COMM_REDUCE]
     steps = {n for _, value in reductions for n in walk(value)}
     driving = [loop for loop in loops if loop.loop_var in steps]
 
@@ -62,9 +61,8 @@ def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer
         return e
 
     for iv, value in reductions:
-        assert iv.dom is not None
-        if not analyzer.equal(at_first(value), iv.dom.min):
-            return f"its loops begin at {iv.var.name} = {value}, which need not be {iv.dom.min} there"
+        if not analyzer.equal(at_first(value), iv.domain.min):
+            return f"its loops begin at {iv.var.name} = {value}, which need not be {iv.domain.min} there"
     outer = Analyzer()
     variables = {loop.loop_var for loop in loops}
     varying = [loop for loop in driving if any(isinstance(n, Load) or n in variables for n in walk(loop.extent))]
@@ -82,10 +80,9 @@ def _about_quotient(part: Expr, realize: BlockRealize) -> bool:
     """True for `x < c*n` where some iter var of domain [0, n) has the value x // c: the same condition."""
     if not isinstance(part, Binary) or part.op != "lt":
         return False
-    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        assert iv.dom is not None
+    for iv, value in realize.bound:
         if isinstance(value, Binary) and value.op == "floordiv" and bool(binary("eq", value.a, part.a)):
-            limit = binary("mul", iv.dom.extent, value.b)
+            limit = binary("mul", iv.domain.extent, value.b)
             gap, rest = linear(binary("sub", limit, part.b))
             if not gap and rest == 0:
                 return True
@@ -113,7 +110,7 @@ def require_whole_iteration(sch: Schedule, realize: BlockRealize, beside: Stmt |
     block, loops = realize.block, sch.index.loops_above(realize)
     require_no_branch(sch, realize, beside)
     lets = outside_of(sch.index).lets
-    pairs = list(zip(block.iter_vars, realize.iter_values, strict=True))
+    pairs = realize.bound
     unknown = next(((iv, v) for iv, v in pairs if any(isinstance(n, Load) or n in lets for n in walk(v))), None)
     legal(unknown is None, "" if unknown is None else f"axis {unknown[0].var.name} of block {block.name} is "
           f"{unknown[1]}, which depends on data or a let", realize)
@@ -139,7 +136,7 @@ def runs_all(sch: Schedule, realize: BlockRealize) -> bool:
     They do not where two axes follow one loop: a copy of a diagonal has the domain of the square.
     """
     loops = sch.index.loops_above(realize)
-    pairs = list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
+    pairs = realize.bound
     used = [{n for n in walk(value) if isinstance(n, Var)} for _, value in pairs]
     apart = all(not (a & b) for k, a in enumerate(used) for b in used[:k])
     return apart or runs_once(pairs, loops, realize.predicate, sch.analyzer_at(realize))
@@ -147,8 +144,7 @@ def runs_all(sch: Schedule, realize: BlockRealize) -> bool:
 
 def _plain(iv: IterVar, value: Expr, loops: Sequence[For]) -> bool:
     """True when value is the variable of a loop over exactly the domain of iv."""
-    assert iv.dom is not None
-    return any(value is loop.loop_var and same(loop.extent, iv.dom.extent) and same(loop.min, iv.dom.min)
+    return any(value is loop.loop_var and same(loop.extent, iv.domain.extent) and same(loop.min, iv.domain.min)
                for loop in loops)
 
 
@@ -168,7 +164,7 @@ def runs_once(pairs: Sequence[tuple[IterVar, Expr]], loops: Sequence[For], predi
     parts = [p for p in conjuncts(predicate) if all(n in domains for n in walk(p) if n in around)]
     mapping = detect_iter_map([value for _, value in pairs], domains, all_of(*parts), analyzer)
     if mapping is not None and mapping.is_bijective and all(
-            iv.dom is not None and analyzer.equal(low, iv.dom.min) and analyzer.equal(size, iv.dom.extent)
+            analyzer.equal(low, iv.domain.min) and analyzer.equal(size, iv.domain.extent)
             for (iv, _), (low, size) in zip(pairs, mapping.outputs, strict=True)):
         return True
     # Without the predicate the loops fill a box, out of which the predicate leaves the domain.
@@ -179,16 +175,14 @@ def runs_once(pairs: Sequence[tuple[IterVar, Expr]], loops: Sequence[For], predi
 
 def _holds(low: Expr, size: Expr, iv: IterVar, analyzer: Analyzer) -> bool:
     """True when the interval (low, size) holds the domain of iv; a reduction begins where the interval does."""
-    assert iv.dom is not None
-    starts = analyzer.equal(low, iv.dom.min) if iv.iter_type != DATA_PARALLEL else analyzer.prove(
-        binary("le", low, iv.dom.min))
+    starts = analyzer.equal(low, iv.domain.min) if iv.iter_type != DATA_PARALLEL else analyzer.prove(
+        binary("le", low, iv.domain.min))
     return starts and analyzer.prove(
-        binary("ge", binary("add", low, size), binary("add", iv.dom.min, iv.dom.extent)))
+        binary("ge", binary("add", low, size), binary("add", iv.domain.min, iv.domain.extent)))
 
 
 def _reaches(iv: IterVar, value: Expr, digits: Mapping[Expr, int], domains: Domains, analyzer: Analyzer) -> bool:
     """True when value, a number with these digits, goes through the domain of iv."""
-    assert iv.dom is not None
     first: Expr = value
     last: Expr = value
     for v in digits:
@@ -222,7 +216,7 @@ def narrowed(sch: Schedule, realize: BlockRealize, to_move: bool = True) -> Bloc
     variables = {loop.loop_var for loop in loops}
     unbound = sums_nothing(realize.block) and any(is_const(loop.extent, 0) for loop in loops)
     iter_vars = []
-    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+    for iv, value in realize.bound:
         # Fusing with a loop that never runs binds axes to constants: they say nothing of the elements to start.
         whole = _plain(iv, value, loops) or unbound and isinstance(value, IntImm)
         if iv.iter_type == DATA_PARALLEL and not whole:
@@ -242,8 +236,7 @@ def never_runs(sch: Schedule, block: Block) -> bool:
 
     Then the block is the same program wherever it stands, below conditions that keep to its domain.
     """
-    extents = [iv.dom.extent for iv in block.iter_vars
-               if iv.dom is not None and (block.init is None or iv.iter_type != COMM_REDUCE)]
+    extents = [iv.domain.extent for iv in block.iter_vars if block.init is None or iv.iter_type != COMM_REDUCE]
     if all(isinstance(e, IntImm) for e in extents):                       # most blocks: nothing is to be proved
         return any(isinstance(e, IntImm) and e.value <= 0 for e in extents)
     prove = sch.analyzer_at(None).prove
@@ -255,19 +248,18 @@ def sums_nothing(block: Block) -> bool:
 
     Of other blocks below a loop that never runs, bound to constants by fuse, the init must not run either.
     """
-    empty = {iv.iter_type == COMM_REDUCE for iv in block.iter_vars if iv.dom is not None and is_const(iv.dom.extent, 0)}
+    empty = {iv.iter_type == COMM_REDUCE for iv in block.iter_vars if is_const(iv.domain.extent, 0)}
     return empty == {True}
 
 
 def _reaches_ends(iv: IterVar, hull: Interval, analyzer: Analyzer) -> bool:
     """True when the interval hull is shown to hold the domain of iv."""
-    assert iv.dom is not None
-    extent = iv.dom.extent
+    extent = iv.domain.extent
     if isinstance(extent, Binary) and extent.op == "max" and is_const(extent.b, 0):
         extent = extent.a                                           # of an empty domain nothing is needed
-    end, last = binary("add", iv.dom.min, extent), binary("add", *hull)
+    end, last = binary("add", iv.domain.min, extent), binary("add", *hull)
     with analyzer.constraint(binary("gt", extent, 0)):
-        return analyzer.prove(binary("le", hull[0], iv.dom.min)) and analyzer.prove(binary("ge", last, end))
+        return analyzer.prove(binary("le", hull[0], iv.domain.min)) and analyzer.prove(binary("ge", last, end))
 
 
 def _limits(predicate: Expr, value: Expr) -> Iterator[tuple[str, Expr]]:
@@ -281,8 +273,7 @@ def _limits(predicate: Expr, value: Expr) -> Iterator[tuple[str, Expr]]:
 
 def cut(iv: IterVar, limits: Iterable[tuple[str, Expr]], loop_vars: Container[Var], analyzer: Analyzer) -> IterVar:
     """iv with its domain cut by the limits (("ge" or "lt", e)) that are fixed and known to be tighter."""
-    assert iv.dom is not None
-    low, end = iv.dom.min, analyzer.simplify(binary("add", iv.dom.min, iv.dom.extent))
+    low, end = iv.domain.min, analyzer.simplify(binary("add", iv.domain.min, iv.domain.extent))
     first, last = low, end
     for op, limit in limits:
         e = analyzer.simplify(cast(iv.var.dtype, limit))

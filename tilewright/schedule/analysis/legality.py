@@ -66,8 +66,7 @@ def _init_comes_late(region: Region, t: Touch, places: Sequence[int]) -> bool:
     if not any(v in driving[0] and v in driving[1] for v in region.vars):
         return False
     point = tuple(values[iv.var] for iv in axes if iv.iter_type != COMM_REDUCE)
-    starts = [binary("eq", values[iv.var], iv.dom.min) for iv in axes
-              if iv.iter_type == COMM_REDUCE and iv.dom is not None]
+    starts = [binary("eq", values[iv.var], iv.domain.min) for iv in axes if iv.iter_type == COMM_REDUCE]
     first = Access(point, all_of(instance.guard, *starts), instance.free)
     step = Access(point, instance.guard, instance.free)
     return any(first_sign(v) > 0 > first_sign([v[p] for p in places]) for v in region.directions(first, step))

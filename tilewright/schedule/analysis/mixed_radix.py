@@ -17,8 +17,7 @@ NO_LETS: Mapping[Var, Expr] = {}
 
 def bindings(realize: BlockRealize, lets: Mapping[Var, Expr] = NO_LETS) -> dict[Var, Expr]:
     """The value of each iter var of the block, in loop variables: `lets` are the values of what lets around bind."""
-    return {iv.var: substitute(value, lets)
-            for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)}
+    return {iv.var: substitute(value, lets) for iv, value in realize.bound}
 
 
 def reach(realize: BlockRealize, inner: Domains,

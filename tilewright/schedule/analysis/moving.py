@@ -46,7 +46,7 @@ def goes_on(realize: BlockRealize) -> bool:
 
 def moved_runs_all(sch: Schedule, moved: BlockRealize) -> bool:
     """True when the loops around the moved block run all of its domain."""
-    pairs = list(zip(moved.block.iter_vars, moved.iter_values, strict=True))
+    pairs = moved.bound
     return _idle(sch, moved) is None and runs_once(pairs, sch.index.loops_above(moved), moved.predicate,
                                                    sch.analyzer_at(None))
 
@@ -58,7 +58,7 @@ def _idle(sch: Schedule, moved: BlockRealize) -> For | None:
     """
     analyzer = sch.analyzer_at(None)
     used = {n for value in moved.iter_values for n in walk(value)}
-    sizes = [iv.dom.extent for iv in moved.block.iter_vars if iv.dom is not None and iv.iter_type != COMM_REDUCE]
+    sizes = [iv.domain.extent for iv in moved.block.iter_vars if iv.iter_type != COMM_REDUCE]
     with analyzer.constraint(all_of(*[binary("gt", size, 0) for size in sizes])):
         return next((loop for loop in sch.index.loops_above(moved) if loop.loop_var not in used
                      and not analyzer.prove(binary("gt", loop.extent, 0))), None)
@@ -72,7 +72,7 @@ def require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, tar
     idle = _idle(sch, moved)
     legal(idle is None, f"block {name} would not run where loop {idle.loop_var.name if idle else ''} has no iterations",
           target, old, hint="choose a loop that is known to run")
-    pairs = list(zip(moved.block.iter_vars, moved.iter_values, strict=True))
+    pairs = moved.bound
     reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
     steps = {n for _, value in reductions for n in walk(value)}
     again = not goes_on(moved)                      # running it again changes nothing
@@ -86,10 +86,9 @@ def require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, tar
           f"the parts of block {name} that the iterations of loop {target.loop_var.name} would run overlap or leave "
           "something out", old, target, hint="choose an outer loop")
     for iv, value in reductions:
-        assert iv.dom is not None
         begins = moved.block.init is None or analyzer.equal(
-            substitute(value, {loop.loop_var: loop.min for loop in loops}), iv.dom.min)
-        legal(begins, f"the reduction over {iv.var.name} would not begin at its first step {iv.dom.min}, where "
+            substitute(value, {loop.loop_var: loop.min for loop in loops}), iv.domain.min)
+        legal(begins, f"the reduction over {iv.var.name} would not begin at its first step {iv.domain.min}, where "
               f"block {name} initialises", old, target)
     for loop in loops:
         reduces = any(n is loop.loop_var for _, value in reductions for n in walk(value))

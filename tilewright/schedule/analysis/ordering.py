@@ -100,7 +100,7 @@ def feeds(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize) -> bool
     outer = frozenset(loop.loop_var for loop in shared)
     if meeting(parts_written(b), [*parts_read(index, a), *parts_written(a)]):
         return False
-    for iv, value in zip(a.block.iter_vars, a.iter_values, strict=True):
+    for iv, value in a.bound:
         if iv.iter_type == COMM_REDUCE and any(n in outer for n in walk(value)):
             return False
     if is_reduction(a.block) and a.block.init is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import interval_of
 from tilewright.schedule.analysis.dataflow import block_statements, stores_of
+from tilewright.schedule.analysis.domains import axis_domains
 from tilewright.te.regions import regions_read
 from tilewright.tir.accesses import uses
 from tilewright.tir.buffer import BufferRegion, Load
@@ -28,7 +29,7 @@ def with_reads(block: Block) -> Block:
         if isinstance(stmt, For):
             inner[stmt.loop_var] = (stmt.min, stmt.extent)
         elif isinstance(stmt, BlockRealize):
-            inner.update((iv.var, (iv.dom.min, iv.dom.extent)) for iv in stmt.block.iter_vars if iv.dom is not None)
+            inner.update(axis_domains(stmt.block.iter_vars))
             own += [*stmt.block.alloc_buffers, *(m.buffer for m in stmt.block.match_buffers)]
             viewed += _viewed(stmt.block)
         elif isinstance(stmt, LetStmt):

@@ -50,8 +50,7 @@ def shares_steps(loop: For, bound: For | None = None) -> bool:
 
 def reduces_over(realize: BlockRealize, var: Var) -> bool:
     """True when a loop variable drives a reduction axis of the block."""
-    return any(iv.iter_type == COMM_REDUCE and any(n is var for n in walk(value))
-               for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
+    return any(iv.iter_type == COMM_REDUCE and any(n is var for n in walk(value)) for iv, value in realize.bound)
 
 
 def shared_reduction(realize: BlockRealize, above: Sequence[For], bound: For | None = None) -> SharedReduction | str:
@@ -107,13 +106,12 @@ def _at_most_once(loop: For) -> bool:
 
 
 def _drives_output(realize: BlockRealize, var: Var) -> bool:
-    return any(iv.iter_type != COMM_REDUCE and any(n is var for n in walk(value))
-               for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
+    return any(iv.iter_type != COMM_REDUCE and any(n is var for n in walk(value)) for iv, value in realize.bound)
 
 
 def _of_outputs(realize: BlockRealize, steps: set[Var]) -> tuple[Expr, ...] | str:
     """The conditions of the predicate that do not speak of the loops `steps`."""
-    outputs = {n for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+    outputs = {n for iv, value in realize.bound
                if iv.iter_type != COMM_REDUCE for n in walk(value) if isinstance(n, Var)}
     kept = []
     for c in conjuncts(realize.predicate):

@@ -30,9 +30,8 @@ def leaves(body: Stmt) -> list[Leaf]:
         block = realize.block
         if any(isinstance(s, BlockRealize) for part in (block.init, block.body) if part for s in statements(part)):
             continue
-        fixed = {iv.var: iv.dom.min if iv.dom is not None and extent_of(iv) == 1 else value
-                 for iv, value in zip(block.iter_vars, realize.iter_values, strict=True)
-                 if extent_of(iv) == 1 or not any(n in inside for n in walk(value))}
+        fixed = {iv.var: iv.domain.min if extent_of(iv) == 1 else value
+                 for iv, value in realize.bound if extent_of(iv) == 1 or not any(n in inside for n in walk(value))}
         axes = [iv for iv in block.iter_vars if iv.var not in fixed]
         init = None if block.init is None else substitute(block.init, fixed)
         out.append(Leaf(realize, axes, init, substitute(block.body, fixed)))
@@ -40,8 +39,7 @@ def leaves(body: Stmt) -> list[Leaf]:
 
 
 def extent_of(iv: IterVar) -> int | None:
-    assert iv.dom is not None
-    return iv.dom.extent.value if isinstance(iv.dom.extent, IntImm) else None
+    return iv.domain.extent.value if isinstance(iv.domain.extent, IntImm) else None
 
 
 def unproven(body: Stmt, leaf: Leaf, analyzer: Analyzer) -> Expr | None:
@@ -56,8 +54,7 @@ def runs_whole_domain(body: Stmt, leaf: Leaf, analyzer: Analyzer) -> bool:
     """True when the loops of body run each point of the block's domain exactly once."""
     realize = leaf.realize
     loops = _loops_to(body, realize)
-    values = [(iv, v) for iv, v in zip(realize.block.iter_vars, realize.iter_values, strict=True)
-              if any(iv is a for a in leaf.axes)]
+    values = [(iv, v) for iv, v in realize.bound if any(iv is a for a in leaf.axes)]
     used = {n for _, v in values for n in walk(v)}
     idle = [loop for loop in loops if loop.loop_var not in used
             and not (isinstance(loop.extent, IntImm) and loop.extent.value == 1)]

@@ -81,8 +81,7 @@ class _Matcher:
             self.var_of = {a.var: b.var for a, b in zip(d.axes, order, strict=True)}
             self.mine = {b.var for b in order}
             for b in order:
-                assert b.dom is not None
-                self.analyzer.bind(b.var, b.dom.min, b.dom.extent)
+                self.analyzer.bind(b.var, b.domain.min, b.domain.extent)
             try:
                 self.starts(d, p)
                 self.node(d.body, p.body)

@@ -110,11 +110,10 @@ def own_loops(sch: Schedule, realize: BlockRealize) -> list[For]:
             f"a loop of block {name} is not serial, or is annotated", *loops,
             hint="call this before loops are annotated")
     order = {loop.loop_var: loop for loop in loops}
-    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        assert iv.dom is not None
+    for iv, value in realize.bound:
         loop = order.get(value) if isinstance(value, Var) else None
-        whole = loop is not None and is_const(loop.min, 0) and is_const(iv.dom.min, 0)
-        require(loop is not None and whole and bool(loop.extent.equal(iv.dom.extent)),
+        whole = loop is not None and is_const(loop.min, 0) and is_const(iv.domain.min, 0)
+        require(loop is not None and whole and bool(loop.extent.equal(iv.domain.extent)),
                 f"{iv.var.name} of block {name} is {value}: no loop runs exactly its domain", realize,
                 hint="call this before loops are split, fused or moved")
     require(len(realize.iter_values) == len(loops), f"a loop drives two variables of block {name}", realize)
@@ -153,8 +152,7 @@ def _in_loops(block: Block) -> Stmt:
     loops = [Var(axis_name(iv), iv.var.dtype) for iv in block.iter_vars]
     out: Stmt = BlockRealize(tuple(loops), IntImm(1, "bool"), block)
     for var, iv in reversed(list(zip(loops, block.iter_vars, strict=True))):
-        assert iv.dom is not None
-        out = For(var, iv.dom.min, iv.dom.extent, SERIAL, out)
+        out = For(var, iv.domain.min, iv.domain.extent, SERIAL, out)
     return out
 
 
@@ -163,8 +161,7 @@ def with_iter_vars(old: Block, iter_vars: tuple[IterVar, ...], values: Mapping[V
     """old over other iteration variables, in which the values of its own are given; indices are simplified."""
     with analyzer.scope():
         for iv in iter_vars:
-            assert iv.dom is not None
-            bind_loop(analyzer, iv.var, iv.dom.min, iv.dom.extent)
+            bind_loop(analyzer, iv.var, iv.domain.min, iv.domain.extent)
 
         def tidy(n: Node) -> Node | None:
             if isinstance(n, (Load, Store)):

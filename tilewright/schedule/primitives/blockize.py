@@ -68,8 +68,7 @@ def _is_started_outside(sch: Schedule, realize: BlockRealize) -> bool:
 
 
 def _reduces_over(realize: BlockRealize, loops: set[Var]) -> bool:
-    return any(iv.iter_type == COMM_REDUCE and any(n in loops for n in walk(value))
-               for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True))
+    return any(iv.iter_type == COMM_REDUCE and any(n in loops for n in walk(value)) for iv, value in realize.bound)
 
 
 def _blockize_blocks(sch: Schedule, wanted: Sequence[BlockRealize]) -> str:
@@ -194,8 +193,7 @@ def _loop_kinds(around: Sequence[For], found: Sequence[BlockRealize]) -> dict[Va
     for a in around:
         kinds = []
         for r in found:
-            mine = {iv.iter_type for iv, v in zip(r.block.iter_vars, r.iter_values, strict=True)
-                    if any(n is a.loop_var for n in walk(v))}
+            mine = {iv.iter_type for iv, v in r.bound if any(n is a.loop_var for n in walk(v))}
             kinds.append(mine)
         whole = all(k == {DATA_PARALLEL} for k in kinds)
         out[a.loop_var] = DATA_PARALLEL if whole and len(found) == 1 else OPAQUE

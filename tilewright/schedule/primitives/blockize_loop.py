@@ -21,7 +21,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.arithmetic import all_of, binary, conjuncts
 from tilewright.tir.buffer import BufferRegion
-from tilewright.tir.conversion import cast
+from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.dtype import is_integer
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
@@ -63,8 +63,7 @@ def blockize_loop(sch: Schedule, top: For | BlockRealize, preserve_unit_iters: b
     inside = loops[loops.index(top):] if isinstance(top, For) else []
     around = [loop for loop in loops if loop not in inside]
     analyzer = sch.analyzer_at(realize)
-    parts = [_divide(iv, value, around, inside, analyzer)
-             for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)]
+    parts = [_divide(iv, value, around, inside, analyzer) for iv, value in realize.bound]
     _require_in_domain(sch, top, realize, parts, inside)
     return _Blockized(sch, top, realize, parts, around, inside, preserve_unit_iters, start_outside).build()
 
@@ -77,8 +76,8 @@ def _require_in_domain(sch: Schedule, top: Stmt, realize: BlockRealize, parts: S
     outer = [c for c in conjuncts(realize.predicate) if not any(n in inner for n in walk(c))]
     with analyzer.constraint(all_of(*outer)):
         for part in parts:
-            dom = part.axis.dom
-            if part.outside and dom is not None:
+            dom = part.axis.domain
+            if part.outside:
                 end = binary("add", dom.min, dom.extent)
                 legal(analyzer.prove(binary("ge", part.outer, dom.min)) and analyzer.prove(binary(
                     "lt", part.outer, end)), f"axis {part.axis.var.name} of block {realize.block.name} is {part.outer} "
@@ -97,17 +96,16 @@ def _divide(iv: IterVar, value: Expr, around: Sequence[For], inside: Sequence[Fo
     """The parts of an axis that the loops around and inside drive."""
     outer_vars, inner = {a.loop_var for a in around}, domains_of(inside)
     zero, one = IntImm(0, iv.var.dtype), IntImm(1, iv.var.dtype)
-    assert iv.dom is not None
     if not any(n in inner for n in walk(value)):
         return _Part(iv, value, zero, 1, 0, one, outside=True)
     if not any(n in outer_vars for n in walk(value)):
         hull = interval_of(value, inner, analyzer)
-        low = hull[0] if hull is not None else iv.dom.min
+        low = hull[0] if hull is not None else iv.domain.min
         if hull is None or _holds_domain(iv, hull, analyzer):
-            low, hull = iv.dom.min, (iv.dom.min, iv.dom.extent)
+            low, hull = iv.domain.min, (iv.domain.min, iv.domain.extent)
         if isinstance(low, IntImm) and not any(n in inner or n in outer_vars for n in walk(hull[1])):
             return _Part(iv, zero, analyzer.simplify(binary("sub", value, low)), 1, low.value, hull[1])
-        return _Part(iv, zero, value, 1, 0, binary("add", iv.dom.min, iv.dom.extent))
+        return _Part(iv, zero, value, 1, 0, binary("add", iv.domain.min, iv.domain.extent))
     terms, offset = linear(value)
     low_terms = {v: k for v, k in terms.items() if any(n in inner for n in walk(v))}
     rest = {v: k for v, k in terms.items() if v not in low_terms}
@@ -129,9 +127,8 @@ def _divide(iv: IterVar, value: Expr, around: Sequence[For], inside: Sequence[Fo
 
 
 def _holds_domain(iv: IterVar, hull: Interval, analyzer: Analyzer) -> bool:
-    assert iv.dom is not None
-    end, last = binary("add", iv.dom.min, iv.dom.extent), binary("add", *hull)
-    return analyzer.prove(binary("le", hull[0], iv.dom.min)) and analyzer.prove(binary("ge", last, end))
+    end, last = binary("add", iv.domain.min, iv.domain.extent), binary("add", *hull)
+    return analyzer.prove(binary("le", hull[0], iv.domain.min)) and analyzer.prove(binary("ge", last, end))
 
 
 def _sum(terms: Mapping[Expr, int], dtype: str) -> Expr:
@@ -184,8 +181,7 @@ class _Blockized:
         total = binary("add", binary("add", binary("mul", outer_value, part.scale), inner_value), part.offset)
         self.value[iv.var] = total
         for axis, _ in (*self.outer_axes[-1:], *self.inner_axes[-1:]):
-            assert axis.dom is not None
-            self.analyzer.bind(axis.var, axis.dom.min, axis.dom.extent)
+            self.analyzer.bind(axis.var, axis.domain.min, axis.domain.extent)
 
     def _require_start(self, part: _Part) -> None:
         """A reduction over no elements starts where its axes say that there are none: so must the new ones.
@@ -193,19 +189,18 @@ class _Blockized:
         The axes inside the new block do where it runs at all: no loop around may stand still that drives nothing.
         """
         iv, analyzer = part.axis, self.analyzer
-        assert iv.dom is not None
-        if analyzer.prove(binary("gt", iv.dom.extent, 0)):
+        if analyzer.prove(binary("gt", iv.domain.extent, 0)):
             return
         extents = [part.inner_extent]
         runs = True
         if not isinstance(part.outer, IntImm):
-            extents = [axis.dom.extent for axis, _ in self.outer_axes[-1:] if axis.dom is not None]
+            extents = [axis.domain.extent for axis, _ in self.outer_axes[-1:]]
         else:
             driving = {n for p in self.parts for n in walk(p.outer)}
             runs = all(a.loop_var in driving or analyzer.prove(binary("gt", a.extent, 0)) for a in self.around)
-        with analyzer.constraint(binary("le", iv.dom.extent, 0)):
+        with analyzer.constraint(binary("le", iv.domain.extent, 0)):
             tells = any(analyzer.prove(binary("le", extent, 0)) for extent in extents)
-        legal(runs and tells, f"axis {iv.var.name} of block {self.realize.block.name} has {iv.dom.extent} elements; "
+        legal(runs and tells, f"axis {iv.var.name} of block {self.realize.block.name} has {iv.domain.extent} elements; "
               "where these are none, the new block's axes would not tell, and the reduction not start", self.top,
               self.realize, hint="blockize before the loops are split or fused")
 
@@ -221,19 +216,18 @@ class _Blockized:
     def _outer_domain(self, part: _Part) -> Range:
         """The values that the outer part takes."""
         iv = part.axis
-        assert iv.dom is not None
         if part.outside:
-            never = isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value == 0
-            return Range(part.outer, IntImm(1, iv.var.dtype)) if never and isinstance(part.outer, IntImm) else iv.dom
+            never = is_const(iv.domain.extent, 0) and isinstance(part.outer, IntImm)
+            return Range(part.outer, IntImm(1, iv.var.dtype)) if never else iv.domain
         if isinstance(part.outer, IntImm):
             return Range(IntImm(0, iv.var.dtype), IntImm(1, iv.var.dtype))
         hull = interval_of(part.outer, domains_of(self.around), self.sch.analyzer_at(None))
         variables = {a.loop_var for a in self.around}
         known = hull is not None and not any(n in variables for e in hull for n in walk(e))
         if not known:
-            first = binary("sub", iv.dom.min, part.offset)
+            first = binary("sub", iv.domain.min, part.offset)
             low = self.analyzer.simplify(binary("floordiv", first, part.scale))
-            end = binary("floordiv", binary("add", binary("add", first, iv.dom.extent), part.scale - 1), part.scale)
+            end = binary("floordiv", binary("add", binary("add", first, iv.domain.extent), part.scale - 1), part.scale)
             return Range(low, self.analyzer.simplify(binary("sub", end, low)))
         assert hull is not None
         return Range(*(cast(iv.var.dtype, e) for e in hull))
@@ -298,8 +292,7 @@ class _Blockized:
         the axis that it is a part of, and the old block did not run."""
         left, around = [], self.sch.analyzer_at(self.top)
         for iv, value in self.outer_axes:
-            assert iv.dom is not None
-            low, extent = iv.dom.min, iv.dom.extent
+            low, extent = iv.domain.min, iv.domain.extent
             left += [c for c in (binary("ge", value, low), binary("lt", value, binary("add", low, extent)))
                      if not around.prove(c)]
         return left
@@ -353,4 +346,4 @@ class _Blockized:
 
 
 def _unit(iv: IterVar) -> bool:
-    return iv.dom is not None and isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value == 1
+    return is_const(iv.domain.extent, 1)

@@ -127,7 +127,7 @@ class _IndexBlock:
         self.name = sch.fresh_block(f"index_{number}")
         fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in axes}
         point = tuple(from_zero(iv) for iv in axes)
-        buffer = Buffer(f"index_var_{number}", tuple(iv.dom.extent for iv in axes if iv.dom), expr.dtype, scope=scope)
+        buffer = Buffer(f"index_var_{number}", tuple(iv.domain.extent for iv in axes), expr.dtype, scope=scope)
         self.element = Load(buffer, point)
         place = tuple(substitute(i, fresh) for i in point)
         written = BufferRegion(buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in place))

@@ -70,7 +70,7 @@ def after_writer(sch: Schedule, realize: BlockRealize, buffer: Buffer) -> tuple[
     """
     loops, children, here = apart(sch, realize, buffer)
     writers = [w for w in writers_of(sch, buffer) if w is not realize]
-    split = {n for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+    split = {n for iv, value in realize.bound
              if iv.iter_type == COMM_REDUCE for n in walk(value)} & {loop.loop_var for loop in loops}
     legal(not writers or not split, f"{buffer.name} is written by block {realize.block.name} and by block "
           f"{', '.join(w.block.name for w in writers)}, which may come between two steps of its reduction",

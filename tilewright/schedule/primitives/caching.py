@@ -158,8 +158,7 @@ def axes_in(realize: BlockRealize, indices: Iterable[Expr], among: Iterable[Iter
 
 def from_zero(iv: IterVar) -> Expr:
     """The place of the value of iv in its domain."""
-    assert iv.dom is not None
-    return iv.var if is_const(iv.dom.min, 0) else binary("sub", iv.var, iv.dom.min)
+    return iv.var if is_const(iv.domain.min, 0) else binary("sub", iv.var, iv.domain.min)
 
 
 def copy_points(sch: Schedule, name: str, realize: BlockRealize, axes: Sequence[IterVar], read: Element, write: Element,
@@ -182,7 +181,7 @@ def copy_points(sch: Schedule, name: str, realize: BlockRealize, axes: Sequence[
 def _within_buffers(stmt: Stmt, elements: Sequence[Load], analyzer: Analyzer) -> Stmt:
     """stmt, loops around one block, with the block running only where the elements are inside their buffers."""
     realize = next(s for s in statements(stmt) if isinstance(s, BlockRealize))
-    table = dict(zip([iv.var for iv in realize.block.iter_vars], realize.iter_values, strict=True))
+    table = {iv.var: v for iv, v in realize.bound}
     bounds = [substitute(c, table) for e in elements for i, dim in zip(e.indices, e.buffer.shape, strict=True)
               for c in (binary("ge", i, 0), binary("lt", i, dim))]
     with analyzer.constraint(realize.predicate):

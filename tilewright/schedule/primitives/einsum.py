@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.dataflow import block_statements, loads_of, require_leaf, same_indices
-from tilewright.schedule.analysis.domains import Interval
+from tilewright.schedule.analysis.domains import Interval, domain_of
 from tilewright.schedule.analysis.ordering import place_in
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.block_layout import own_loops
@@ -59,10 +59,9 @@ def pad_einsum(sch: Schedule, block: BlockRV, padding: Sequence[int]) -> None:
     analyzer = sch.analyzer_at(None)
     extents: dict[Var, Expr] = {}
     for iv, f in zip(old.iter_vars, factors, strict=True):
-        assert iv.dom is not None
-        extents[iv.var] = analyzer.simplify(binary("mul", ceildiv(iv.dom.extent, f), f)) if f > 1 else iv.dom.extent
-    grown = {iv.var: iv for iv in old.iter_vars
-             if iv.dom is not None and not analyzer.equal(extents[iv.var], iv.dom.extent)}
+        size = iv.domain.extent
+        extents[iv.var] = analyzer.simplify(binary("mul", ceildiv(size, f), f)) if f > 1 else size
+    grown = {iv.var: iv for iv in old.iter_vars if not analyzer.equal(extents[iv.var], iv.domain.extent)}
     _require_own_values(realize, store, grown)
     _require_harmless(realize, store, grown.values())
     copies: dict[Buffer, Buffer] = {}
@@ -95,8 +94,7 @@ def _require_inside(realize: BlockRealize, buffer: Buffer, indices: Sequence[Exp
 
 def _range(index: Expr, block: Block) -> Interval:
     """The values of an index, a constant or a variable of the block."""
-    found = [iv.dom for iv in block.iter_vars if iv.var is index and iv.dom is not None]
-    return (found[0].min, found[0].extent) if found else (index, IntImm(1, index.dtype))
+    return next((domain_of(iv) for iv in block.iter_vars if iv.var is index), (index, IntImm(1, index.dtype)))
 
 
 def _factors(realize: BlockRealize, padding: Sequence[int]) -> list[int]:
@@ -245,9 +243,9 @@ def _pad(buffer: Buffer, padded: Buffer, indices: Sequence[Expr], block: Block, 
     size = dict(zip(indices, buffer.shape, strict=True))
     conditions = []
     for iv in block.iter_vars:
-        if iv.var not in fresh or iv.dom is None:
+        if iv.var not in fresh:
             continue
-        end = iv.dom.extent
+        end = iv.domain.extent
         if not analyzer.prove(binary("le", end, size[iv.var])):          # the block reads under a condition of its own
             end = minimum(end, size[iv.var])
         if not analyzer.equal(end, extents[iv.var]):
@@ -259,7 +257,7 @@ def _pad(buffer: Buffer, padded: Buffer, indices: Sequence[Expr], block: Block, 
 
 def _slice(padded: Buffer, buffer: Buffer, indices: Sequence[Expr], block: Block, analyzer: Analyzer) -> Stmt:
     """buffer[i, ...] = padded[i, ...] over the block's domain."""
-    extents = {iv.var: iv.dom.extent for iv in block.iter_vars if iv.dom is not None}
+    extents = {iv.var: iv.domain.extent for iv in block.iter_vars}
     iter_vars, fresh = _axes(indices, extents)
     at = tuple(substitute(i, fresh) for i in indices)
     return _copy(padded.name, iter_vars, padded, buffer, at, Load(padded, at), analyzer)
@@ -294,7 +292,7 @@ def _on_copies(block: Block, copies: Mapping[Buffer, Buffer], extents: Mapping[V
 
 def _with_extents(loops: Sequence[For], realize: BlockRealize, block: Block, extents: Mapping[Var, Expr]) -> Stmt:
     """The loops of the block, each over the new extent of the variable that it drives."""
-    drives = {value: extents[iv.var] for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)}
+    drives = {value: extents[iv.var] for iv, value in realize.bound}
     out: Stmt = realize.replace(block=block)
     for loop in reversed(loops):
         out = loop.replace(extent=drives[loop.loop_var], body=out)

@@ -93,7 +93,7 @@ def _own_loops(before: Index, realize: BlockRealize, buffer: Buffer) -> list[For
     if any(r.buffer is buffer for r in block.reads) or block.match_buffers or block.alloc_buffers:
         return None
     exact = [v for v, iv, d in zip(block.body.indices, block.iter_vars, buffer.shape) if v is iv.var
-             and iv.dom is not None and bool(iv.dom.extent.equal(d)) and bool(iv.dom.min.equal(0))]
+             and bool(iv.domain.extent.equal(d)) and bool(iv.domain.min.equal(0))]
     bound = [n for n, (loop, value) in enumerate(zip(own, realize.iter_values, strict=True)) if value is loop.loop_var
              and bool(loop.min.equal(0)) and bool(loop.extent.equal(buffer.shape[n]))
              and loop.kind == SERIAL and not loop.annotations] if len(exact) == buffer.ndim == len(own) else []
@@ -154,7 +154,7 @@ def _fill(sch: Schedule, change: Change, iter_vars: tuple[IterVar, ...], padding
 def _guarded(filling: Stmt, condition: Expr) -> Stmt:
     """The nest with its block run only under a condition on its iter vars."""
     realize = next(s for s in statements(filling) if isinstance(s, BlockRealize))
-    values = dict(zip([iv.var for iv in realize.block.iter_vars], realize.iter_values, strict=True))
+    values = {iv.var: v for iv, v in realize.bound}
     loops = [s for s in statements(filling) if isinstance(s, For)]
     out: Stmt = realize.replace(predicate=substitute(condition, values))
     for loop in reversed(loops):

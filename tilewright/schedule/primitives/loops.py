@@ -157,7 +157,7 @@ def _require_known_outputs(nest: Sequence[For]) -> None:
     for realize in statements(nest[-1].body):
         if not isinstance(realize, BlockRealize) or not sums_nothing(realize.block):
             continue
-        for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        for iv, value in realize.bound:
             used = {n for n in walk(value) if isinstance(n, Var)}
             legal(iv.iter_type == COMM_REDUCE or not used & fused or used <= fused,
                   f"a loop without iterations would be fused with one that drives a part of axis {iv.var.name} of "

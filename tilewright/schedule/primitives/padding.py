@@ -133,7 +133,7 @@ def _copying(sch: Schedule, realize: BlockRealize, loops: Sequence[For], conditi
     own = _own(realize, loops)
     cut = {iv.var: own[iv.var] for iv in old.iter_vars if iv.var in box and iv.var in own}
     iter_vars, table, values, extents = [], {}, [], {}
-    for iv, bound in zip(old.iter_vars, realize.iter_values, strict=True):
+    for iv, bound in realize.bound:
         if iv.var not in cut:
             iter_vars.append(iv)
             values.append(bound)
@@ -160,11 +160,11 @@ def _own(realize: BlockRealize, loops: Sequence[For]) -> dict[Var, For]:
     bounds = [e for loop in loops for e in (loop.min, loop.extent)]
     uses = [n for e in (*realize.iter_values, realize.predicate, *bounds) for n in walk(e)]
     out = {}
-    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+    for iv, value in realize.bound:
         loop = next((x for x in loops if x.loop_var is value), None)
-        if loop is None or iv.dom is None or iv.iter_type == COMM_REDUCE or sum(n is value for n in uses) != 1:
+        if loop is None or iv.iter_type == COMM_REDUCE or sum(n is value for n in uses) != 1:
             continue
-        whole = bool(loop.min.equal(0)) and bool(iv.dom.min.equal(0)) and bool(loop.extent.equal(iv.dom.extent))
+        whole = bool(loop.min.equal(0)) and bool(iv.domain.min.equal(0)) and bool(loop.extent.equal(iv.domain.extent))
         alone = sum(isinstance(s, BlockRealize) for s in statements(loop)) == 1
         if whole and alone:
             out[iv.var] = loop
@@ -173,7 +173,7 @@ def _own(realize: BlockRealize, loops: Sequence[For]) -> dict[Var, For]:
 
 def _in_bounds(block: Block, condition: Expr, analyzer: Analyzer) -> tuple[Box, list[Expr]]:
     """(the box of iter vars to which parts of condition limit them, the other parts)."""
-    domains = {iv.var: iv.dom for iv in block.iter_vars if iv.dom is not None}
+    domains = {iv.var: iv.domain for iv in block.iter_vars}
     with analyzer.scope():
         for v, dom in domains.items():
             analyzer.bind(v, dom.min, dom.extent)

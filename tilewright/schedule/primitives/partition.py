@@ -95,8 +95,8 @@ def _drop_dead_inits(sch: Schedule, loop: For) -> None:
     """Take the init from the reductions below loop that never run their first step there."""
     for realize in [s for s in statements(loop) if isinstance(s, BlockRealize) and s.block.init is not None]:
         analyzer, block = sch.analyzer_at(realize), realize.block
-        if any(iv.iter_type == COMM_REDUCE and iv.dom is not None and analyzer.prove(binary("gt", value, iv.dom.min))
-               for iv, value in zip(block.iter_vars, realize.iter_values, strict=True)):
+        if any(iv.iter_type == COMM_REDUCE and analyzer.prove(binary("gt", value, iv.domain.min))
+               for iv, value in realize.bound):
             sch.replace(block, block.replace(init=None, reads=reads_with_output(block)))
 
 

@@ -108,7 +108,7 @@ def require_start_apart(block: Block, written: Iterable[Buffer], at: Stmt) -> No
 def _loops_to_copy(sch: Schedule, realize: BlockRealize, above: list[For], outer: For) -> list[For]:
     """The loops from outer inwards that drive output axes of the block, or never run."""
     drives: dict[Var, set[int]] = {a.loop_var: set() for a in above}
-    for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+    for iv, value in realize.bound:
         for node in walk(value):
             if isinstance(node, Var) and node in drives:
                 drives[node].add(iv.iter_type)
@@ -136,8 +136,7 @@ def _loops_to_copy(sch: Schedule, realize: BlockRealize, above: list[For], outer
 
 def _drive_all_outputs(sch: Schedule, realize: BlockRealize, loops: Sequence[For]) -> bool:
     """True when the loops are shown to take the output axes through all of their domains."""
-    outputs = [(iv, value) for iv, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
-               if iv.iter_type != COMM_REDUCE]
+    outputs = [(iv, value) for iv, value in realize.bound if iv.iter_type != COMM_REDUCE]
     return runs_once(outputs, loops, realize.predicate, sch.analyzer_at(realize))
 
 
@@ -145,7 +144,7 @@ def _check_own_elements(realize: BlockRealize, loops: Sequence[For]) -> None:
     """Refuse when loops run several reductions into one element, one after the other."""
     block, varying = realize.block, {loop.loop_var for loop in loops if not is_const(loop.extent, 1)}
     written = {n for w in block.writes for r in w.region for n in walk(r)}
-    for iv, value in zip(block.iter_vars, realize.iter_values, strict=True):
+    for iv, value in realize.bound:
         legal(iv.iter_type == COMM_REDUCE or iv.var in written or not any(n in varying for n in walk(value)),
               f"iteration {iv.var.name} of block {block.name} does not determine what is written: each starts the "
               "reduction again", realize, hint="decompose at an inner loop")
@@ -181,7 +180,7 @@ def _init_nest(sch: Schedule, realize: BlockRealize, copied: list[For], outside:
     assert old.init is not None
     fresh = {a.loop_var: sch.fresh_var(f"{a.loop_var.name}_init", a.loop_var.dtype) for a in copied}
     iters, values, table = [], [], {}
-    for iv, value in zip(old.iter_vars, realize.iter_values, strict=True):
+    for iv, value in realize.bound:
         if iv.iter_type != COMM_REDUCE:
             table[iv.var] = Var(f"{iv.var.name}_init", iv.var.dtype)
             iters.append(IterVar(iv.dom, table[iv.var], iv.iter_type))

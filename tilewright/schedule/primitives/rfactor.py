@@ -111,7 +111,7 @@ def _reduction_loops(realize: BlockRealize, above: Sequence[For], loops: Sequenc
     block = realize.block
     own, around = ({loop.loop_var for loop in group} for group in (loops, above))
     drives: dict[Var, set[bool]] = {}
-    for iv, value in zip(block.iter_vars, realize.iter_values, strict=True):
+    for iv, value in realize.bound:
         for n in walk(value):
             if isinstance(n, Var):
                 drives.setdefault(n, set()).add(iv.iter_type == COMM_REDUCE)
@@ -163,8 +163,7 @@ class _Factoring:
         others = {loop.loop_var: loop for loop in self.others}
         chosen, changed = {self.outer.loop_var}, True
         axes: list[IterVar] = []
-        pairs = [(iv, v) for iv, v in zip(self.realize.block.iter_vars, self.realize.iter_values, strict=True)
-                 if iv.iter_type == COMM_REDUCE]
+        pairs = [(iv, v) for iv, v in self.realize.bound if iv.iter_type == COMM_REDUCE]
         groups: list[tuple[set[Var], IterVar | None]] = [
             ({n for n in walk(v) if isinstance(n, Var)}, iv) for iv, v in pairs]
         groups += [({n for n in walk(part) if isinstance(n, Var)}, None) for part in conjuncts(self.realize.predicate)]
@@ -219,7 +218,7 @@ class _Factoring:
         """The axes of the partial block and their values: output axes, the factored one among them, then the rest."""
         spatial: list[tuple[IterVar, Expr]] = []
         reduced: list[tuple[IterVar, Expr]] = []
-        for iv, value in zip(self.realize.block.iter_vars, self.realize.iter_values, strict=True):
+        for iv, value in self.realize.bound:
             if iv.iter_type == DATA_PARALLEL:
                 spatial.append((iv.replace(var=renamed[iv.var]), substitute(value, fresh)))
             elif not _holds(self.split_vars, iv):
@@ -238,7 +237,7 @@ class _Factoring:
         loops: dict[Var, Expr] = {v: iv.var for v, iv in self.inner.items()}
         loops[self.outer.loop_var] = self._simpler(binary("add", self.factor.var, self.outer.min))
         table: dict[Var, Node] = dict(renamed)
-        for iv, value in zip(self.realize.block.iter_vars, self.realize.iter_values, strict=True):
+        for iv, value in self.realize.bound:
             if _holds(self.split_vars, iv):
                 table[iv.var] = self._simpler(cast(iv.var.dtype, substitute(value, loops)))
         terms = tuple(substitute(t, table) for t in self.found.terms)
@@ -253,8 +252,7 @@ class _Factoring:
         block = self.realize.block
         dropped = {loop.loop_var for loop in self.others}
         step = IterVar(self.factor.dom, Var(self.factor.var.name, self.factor.var.dtype), COMM_REDUCE)
-        pairs = [(iv, v) for iv, v in zip(block.iter_vars, self.realize.iter_values, strict=True)
-                 if iv.iter_type == DATA_PARALLEL]
+        pairs = [(iv, v) for iv, v in self.realize.bound if iv.iter_type == DATA_PARALLEL]
         pairs.append((step, self._simpler(binary("sub", self.outer.loop_var, self.outer.min))))
         point = _inserted(self.found.point, self.axis, step.var)
         body = self.found.step(self.found.targets, self.found.point,

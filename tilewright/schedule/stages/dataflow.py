@@ -89,7 +89,7 @@ def cached_compute(op: ComputeOp, name: str, layout: Layout | None = None) -> tu
     layout, where there is one.
     """
     if layout is None:
-        axis = tuple(_axis(f"{iv.var.name}.c", iv.dom.extent) for iv in op.axis if iv.dom is not None)
+        axis = tuple(_axis(f"{iv.var.name}.c", iv.domain.extent) for iv in op.axis)
         table: dict[Var, Expr] = {old.var: new.var for old, new in zip(op.axis, axis)}
     else:
         axis, table = layout.results, layout.inverse(op.axis)

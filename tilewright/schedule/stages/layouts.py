@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import IterMap, detect_iter_map
+from tilewright.schedule.analysis.domains import domain_of
 from tilewright.schedule.index_map import IndexMap
 from tilewright.schedule.stages.loops import LoopCalls
 from tilewright.schedule.stages.records import Call
@@ -108,7 +109,7 @@ def new_axes(call: Call, mapped: IndexMap, old: Sequence[IterVar], names: Sequen
     """The axes that a map makes of old ones. Refuses a map that is not one to one onto a box."""
     found = _analysed(mapped, old)
     if found is None or not found.is_bijective:
-        extents = ", ".join(str(iv.dom.extent) for iv in old if iv.dom is not None)
+        extents = ", ".join(str(iv.domain.extent) for iv in old)
         call.refuse(f"{mapped} is not one to one from the extents ({extents}) onto a box",
                     "choose divisors that divide the extents; pad the tensor in its expression")
     out = []
@@ -122,9 +123,8 @@ def _analysed(mapped: IndexMap, axes: Sequence[IterVar]) -> IterMap | None:
     analyzer = Analyzer()
     domains: dict[Var, tuple[Expr, Expr]] = {}
     for iv in axes:
-        assert iv.dom is not None
-        domains[iv.var] = iv.dom.min, iv.dom.extent
-        for n in walk(iv.dom.extent):
+        domains[iv.var] = domain_of(iv)
+        for n in walk(iv.domain.extent):
             if isinstance(n, Var):
                 analyzer.assume_nonneg(n)
     return detect_iter_map(mapped.apply([iv.var for iv in axes]), domains, None, analyzer)
@@ -143,7 +143,7 @@ def of_loops(call: Call, stage: LayoutCalls) -> Layout | None:
 def _of_leaves(call: Call, stage: LayoutCalls, point: Sequence[Expr], loops: Sequence[IterVar]) -> list[Expr]:
     """The indices of loops at a point of the operation's axes."""
     at: dict[int, Expr] = {id(iv): v for iv, v in zip(stage.op.axis, point, strict=True)}
-    sizes: dict[int, int | None] = {id(iv): _constant(iv.dom.extent) for iv in stage.op.axis if iv.dom is not None}
+    sizes: dict[int, int | None] = {id(iv): _constant(iv.domain.extent) for iv in stage.op.axis}
 
     def size(iv: IterVar) -> int:
         found = sizes[id(iv)]
@@ -155,7 +155,7 @@ def _of_leaves(call: Call, stage: LayoutCalls, point: Sequence[Expr], loops: Seq
     current = stage.op.axis
     for layout in (x for x in stage.layouts if x.results):
         at.update((id(iv), v) for iv, v in zip(layout.results, layout.map.apply([at[id(iv)] for iv in current])))
-        sizes.update((id(iv), _constant(iv.dom.extent)) for iv in layout.results if iv.dom is not None)
+        sizes.update((id(iv), _constant(iv.domain.extent)) for iv in layout.results)
         current = layout.results
     for r in (r for r in stage.relations if all(id(iv) in at for iv in r.axes)):
         if r.kind == "split":

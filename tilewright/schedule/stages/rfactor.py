@@ -100,7 +100,7 @@ class _Split:
         assert isinstance(reduce, Reduce)
         self.reduce = reduce
         self.analyzer = Analyzer()
-        self.extents: dict[int, Expr] = {id(k): k.dom.extent for k in op.reduce_axis if k.dom is not None}
+        self.extents: dict[int, Expr] = {id(k): k.domain.extent for k in op.reduce_axis}
         self.touched = self._touched(stage)
         for r in stage.relations:
             self._extend(r)
@@ -170,8 +170,7 @@ class _Split:
         axis = [iv.replace(var=Var(iv.var.name, iv.var.dtype)) for iv in op.axis]
         table: dict[Var, Node] = {old.var: new.var for old, new in zip(op.axis, axis)}
         for k in op.reduce_axis:
-            assert k.dom is not None
-            table[k.var] = self.analyzer.simplify(binary("add", self.values[id(k)], k.dom.min))
+            table[k.var] = self.analyzer.simplify(binary("add", self.values[id(k)], k.domain.min))
         axis.insert(place, self.factor)
         source = tuple(substitute(e, table) for e in reduce.source)
         condition = all_of(*self.guards, *([] if reduce.condition is None else [substitute(reduce.condition, table)]))
@@ -189,8 +188,7 @@ class _Split:
     def final(self, parts: ComputeOp, place: int) -> ComputeOp:
         """The operation that reduces the parts."""
         op, reduce = self.op, self.reduce
-        assert self.factor.dom is not None
-        step = reduce_axis((0, self.factor.dom.extent), name=f"{self.axis.var.name}.v")
+        step = reduce_axis((0, self.factor.domain.extent), name=f"{self.axis.var.name}.v")
         point = [iv.var for iv in op.axis]
         point.insert(place, step.var)
         source = tuple(TensorRead(t, tuple(point)) for t in parts.outputs)

@@ -46,8 +46,7 @@ def plan(func: PrimFunc) -> Plan:
 
 def _reduces_over(s: BlockRealize, loop: For) -> bool:
     """True when the loop drives a reduction axis of the block."""
-    return any(iv.iter_type == COMM_REDUCE and any(n is loop.loop_var for n in walk(value))
-               for iv, value in zip(s.block.iter_vars, s.iter_values, strict=True))
+    return any(iv.iter_type == COMM_REDUCE and any(n is loop.loop_var for n in walk(value)) for iv, value in s.bound)
 
 
 class _Planner:

@@ -210,8 +210,7 @@ class StmtPrinter(ExprPrinter):
 
         def single(k: int) -> None:
             iv = iter_vars[k]
-            assert iv.dom is not None, f"block axis {iv.var.name} has no domain"
-            low, size = iv.dom.min, iv.dom.extent
+            low, size = iv.domain.min, iv.domain.extent
             dom = self.expr(size) if is_const(low, 0) else f"({self.expr(low)}, {self.expr(stop_of(low, size))})"
             args = f"{dom}, {texts[k]}" if texts[k] else dom
             self.line(f"{names[k]} = T.axis.{_AXIS.get(iv.iter_type, 'opaque')}({args})", iv)

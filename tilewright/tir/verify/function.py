@@ -154,7 +154,7 @@ class _Verifier(ExpressionVerifier):
             self.fail(f"block {block.name} is left over")
         if len(s.iter_values) != len(block.iter_vars):
             self.fail(f"block {block.name} has {len(block.iter_vars)} axes, {len(s.iter_values)} values given")
-        for iv, value in zip(block.iter_vars, s.iter_values, strict=True):
+        for iv, value in s.bound:
             self.expr(value)
             if value.dtype != iv.var.type:
                 self.fail(f"axis {iv.var.name} is {iv.var.type}, its value {value} is {value.dtype}")
