@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.schedule.handles import RV, plain
 from tilewright.schedule.trace import KINDS, Entry
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 
 # TVM's instruction -> the primitive, the parameters among its inputs (the last with * takes the rest), its attributes
 _FORMS: dict[str, tuple[str, str, str]] = {
@@ -56,7 +56,7 @@ class InstructionKind:
     def get(name: str) -> InstructionKind:
         """The kind of that name. Raises ArgumentError where there is none."""
         if name not in _FORMS or _FORMS[name][0] not in KINDS:
-            raise ArgumentError(with_hint(f"{described(name)} is no kind of instruction", ", ".join(_FORMS)))
+            raise ArgumentError(f"{described(name)} is no kind of instruction", ", ".join(_FORMS))
         return InstructionKind(name)
 
     @property

@@ -26,7 +26,7 @@ from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.support import config
-from tilewright.support.errors import CodegenError, LowerError, with_hint
+from tilewright.support.errors import CodegenError, LowerError
 from tilewright.support.target import Target
 from tilewright.tir import THREAD_BINDING, Allocate, For, Load, PrimFunc, Store, rewrite, walk
 from tilewright.tir.printer import show
@@ -114,9 +114,9 @@ def flatten(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = No
     bound = next((n for n in walk(func.body) if isinstance(n, For) and n.kind == THREAD_BINDING
                   and not n.thread_tag.startswith("vthread")), None)
     if bound is not None and not end.threads:
-        raise LowerError(with_hint(
+        raise LowerError(
             f"{func.name}: loop {bound.loop_var.name} is bound to {bound.thread_tag}, but the target {target} has no "
-            f"GPU threads\n\n{show(func, (bound,))}", "use parallel and vectorize on a CPU"))
+            f"GPU threads\n\n{show(func, (bound,))}", "use parallel and vectorize on a CPU")
     options = current_options() if options is None else options
     if not end.vectors:
         options = replace(options, disable=(*options.disable, "vectorize"))

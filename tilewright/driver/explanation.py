@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tilewright.driver.lower import Input, check_target, common_target, functions
 from tilewright.rules import Decision, Scheduling
 from tilewright.schedule import Schedule
-from tilewright.support.errors import ArgumentError, with_hint
+from tilewright.support.errors import ArgumentError
 from tilewright.support.target import Target
 from tilewright.support.views import View, Viewed
 from tilewright.tir import PrimFunc
@@ -81,8 +81,8 @@ def explain(inputs: Input, target: str | Target | None = None, name: str | None 
     given = functions(inputs, None, name)
     resolved = common_target(given, check_target(target))
     if len(given) != 1:
-        raise ArgumentError(with_hint(f"explain: the module has {len(given)} functions",
-                                      f"explain one of them: {', '.join(given)}"))
+        raise ArgumentError(f"explain: the module has {len(given)} functions",
+                            f"explain one of them: {', '.join(given)}")
     func, = given.values()
     done = Scheduling(func, resolved).finish()
     return Explanation(done.func, resolved, tuple(done.rewrites), tuple(done.decisions), done.schedule)

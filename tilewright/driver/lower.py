@@ -12,7 +12,7 @@ from tilewright.lowering.link_calls import link
 from tilewright.runtime import Module
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
-from tilewright.support.errors import ArgumentError, TargetError, described, with_hint
+from tilewright.support.errors import ArgumentError, TargetError, described
 from tilewright.support.target import Target
 from tilewright.support.target import target as resolve_target
 from tilewright.tir import Expr, IRModule, PrimFunc
@@ -48,13 +48,13 @@ def functions(inputs: Any, args: Sequence[Any] | None, name: str | None, *,
     name = check_name(name)
     if isinstance(inputs, StageSchedule):
         if args is None:
-            raise ArgumentError(with_hint("a schedule of stages needs the argument list",
-                                          "lower(s, [A, B, C]), build(s, [A, B, C], target)"))
+            raise ArgumentError("a schedule of stages needs the argument list",
+                                "lower(s, [A, B, C]), build(s, [A, B, C], target)")
         name = name or "default_function"
         return {name: inputs.replay(args, name, partial).func}
     if args is not None:
-        raise ArgumentError(with_hint(f"args are given with a {type(inputs).__name__}, which has its own parameters",
-                                      "args belong to a schedule of stages (te.create_schedule)"))
+        raise ArgumentError(f"args are given with a {type(inputs).__name__}, which has its own parameters",
+                            "args belong to a schedule of stages (te.create_schedule)")
     if isinstance(inputs, Schedule):
         return functions(inputs.mod, None, name)
     if isinstance(inputs, PrimFunc):
@@ -66,24 +66,24 @@ def functions(inputs: Any, args: Sequence[Any] | None, name: str | None, *,
     if isinstance(inputs, (list, tuple)) and any(isinstance(x, te.Tensor) for x in inputs):
         return functions(te.create_prim_func(inputs, name=name or "main"), None, name)
     if isinstance(inputs, Module):
-        raise ArgumentError(with_hint(f"the module of {inputs.entry_name} is compiled already",
-                                      "pass what it was made from: a schedule, a PrimFunc or the tensors [A, B, C]"))
+        raise ArgumentError(f"the module of {inputs.entry_name} is compiled already",
+                            "pass what it was made from: a schedule, a PrimFunc or the tensors [A, B, C]")
     array = next((x for x in inputs if hasattr(x, "__dlpack__")), None) if isinstance(inputs, (list, tuple)) else None
     if array is not None:
-        raise ArgumentError(with_hint(
+        raise ArgumentError(
             f"the list holds {described(array)}, which has values: a function is made from tensors of te or a PrimFunc",
-            "pass [A, B, C] of te.placeholder and te.compute; arrays are the arguments of the compiled function"))
-    raise ArgumentError(with_hint(
+            "pass [A, B, C] of te.placeholder and te.compute; arrays are the arguments of the compiled function")
+    raise ArgumentError(
         f"cannot lower a {type(inputs).__name__}",
-        "pass a schedule (te.create_schedule, tilewright.Schedule), a PrimFunc, an IRModule or the tensors [A, B, C]"))
+        "pass a schedule (te.create_schedule, tilewright.Schedule), a PrimFunc, an IRModule or the tensors [A, B, C]")
 
 
 def _parameters(output: te.Tensor | te.Operation) -> list[te.Tensor]:
     """The placeholders that the output needs, in order of first use, and then the output, all of it."""
     op = output.op if isinstance(output, te.Tensor) else output
     if isinstance(op, te.PlaceholderOp):
-        raise ArgumentError(with_hint(f"{op.name} is a placeholder: there is nothing to compute",
-                                      "pass a tensor that te.compute returned, or the tensors [A, B, C]"))
+        raise ArgumentError(f"{op.name} is a placeholder: there is nothing to compute",
+                            "pass a tensor that te.compute returned, or the tensors [A, B, C]")
     placeholders = [t for x in te.post_order([op]) if isinstance(x, te.PlaceholderOp)
                     and not isinstance(x, te.ConstantOp) for t in x.outputs]
     return list(dict.fromkeys([*placeholders, *op.outputs]))
@@ -93,8 +93,8 @@ def _of_module(module: IRModule, name: str | None) -> dict[str, PrimFunc]:
     if not module.functions:
         raise ArgumentError("the module has no functions")
     if name is not None and len(module.functions) > 1:
-        raise ArgumentError(with_hint(f"name={name!r} is given with a module of {len(module.functions)} functions",
-                                      f"they keep their names: {', '.join(module.functions)}"))
+        raise ArgumentError(f"name={name!r} is given with a module of {len(module.functions)} functions",
+                            f"they keep their names: {', '.join(module.functions)}")
     found = {key: _named(f, name or f.attrs.get("global_symbol", key)) for key, f in module.functions.items()}
     found = link(found)
     symbols = [f.name for f in found.values()]
@@ -106,8 +106,8 @@ def _of_module(module: IRModule, name: str | None) -> dict[str, PrimFunc]:
 
 def _named(func: PrimFunc, name: Any) -> PrimFunc:
     if not isinstance(name, str) or not _SYMBOL.fullmatch(name):
-        raise ArgumentError(with_hint(f"the global symbol {described(name)} cannot name compiled code",
-                                      "use letters, digits and _"))
+        raise ArgumentError(f"the global symbol {described(name)} cannot name compiled code",
+                            "use letters, digits and _")
     return func if func.attrs.get("global_symbol") == name else func.with_attr("global_symbol", name)
 
 
@@ -116,15 +116,15 @@ def check_listed(args: Any) -> None:
     follow stand in the place of other parameters.
     """
     if isinstance(args, (te.Tensor, Expr)):
-        raise ArgumentError(with_hint(f"the arguments are {described(args)}, not a list",
-                                      "the arguments of the function go in a list: lower(s, [A, B, C])"))
+        raise ArgumentError(f"the arguments are {described(args)}, not a list",
+                            "the arguments of the function go in a list: lower(s, [A, B, C])")
 
 
 def check_name(name: Any) -> str | None:
     """name, when it can be a function's. Raises ArgumentError."""
 
     if name is not None and not (isinstance(name, str) and name.isascii() and name.isidentifier()):
-        raise ArgumentError(with_hint(f"name={name!r} cannot name a function", "use letters, digits and _"))
+        raise ArgumentError(f"name={name!r} cannot name a function", "use letters, digits and _")
     return name
 
 
@@ -134,8 +134,8 @@ def common_target(given: Mapping[str, PrimFunc], default: Target) -> Target:
     (first, one), *others = said.items()
     for name, other in others:
         if other != one:
-            raise TargetError(with_hint(f"function {first} is for {one}, function {name} for {other}",
-                                        "build a module for each target"))
+            raise TargetError(f"function {first} is for {one}, function {name} for {other}",
+                              "build a module for each target")
     return one
 
 

@@ -12,7 +12,7 @@ from tilewright.runtime import BenchmarkResult, Function, Module, get_num_thread
 from tilewright.runtime.dtypes import item_bytes
 from tilewright.runtime.machine import last_level_bytes
 from tilewright.runtime.timing import readable_seconds, time_evaluator
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 from tilewright.support.views import View, Viewed, counted, readable_bytes
 from tilewright.tir import PrimFunc, Var
 
@@ -97,8 +97,8 @@ def profile(f: Module | Function, /, *args: Any, **named: Any) -> Profile:
     """
     function = f[f.entry_name] if isinstance(f, Module) else f
     if not isinstance(function, Function) or function.signature is None:
-        raise ArgumentError(with_hint(f"profile: {described(f)} is no compiled function",
-                                      "profile(f, a, b, c) with what tw.build or tw.compile returned"))
+        raise ArgumentError(f"profile: {described(f)} is no compiled function",
+                            "profile(f, a, b, c) with what tw.build or tw.compile returned")
     arguments = function.ordered(args, named) if named else args
     times = time_evaluator(function, number=1, repeat=REPEAT, min_repeat_ms=LEAST_MS)(*arguments)
     tensors = [(p, a) for p, a in zip(function.signature.params, arguments) if p.is_buffer]

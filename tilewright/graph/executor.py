@@ -17,7 +17,7 @@ from tilewright.graph.views import executor_view
 from tilewright.runtime import Tensor
 from tilewright.runtime.dtypes import dtype_string
 from tilewright.runtime.tensor import as_numpy
-from tilewright.support.errors import ArgumentError, GraphError, described, with_hint
+from tilewright.support.errors import ArgumentError, GraphError, described
 from tilewright.support.locks import ForkSafeLock
 from tilewright.support.views import View, Viewed
 
@@ -37,8 +37,8 @@ class Executor(Viewed):
         self.fuse = fuse
         for u in self.updates:
             if not isinstance(u, Update):
-                raise GraphError(with_hint(f"Executor: {described(u)} is not an update",
-                                           "updates come from an optimizer: SGD(0.1).minimize(loss, params)"))
+                raise GraphError(f"Executor: {described(u)} is not an update",
+                                 "updates come from an optimizer: SGD(0.1).minimize(loss, params)")
         for v in [*self.outputs, *(u.value for u in self.updates), *(u.target for u in self.updates)]:
             if not isinstance(v, Value):
                 raise GraphError(f"Executor: {described(v)} is not a graph value")
@@ -112,15 +112,15 @@ class Executor(Viewed):
     def memory(self) -> MemoryPlan[Value]:
         """The memory plan of the last run: bytes planned, without reuse, and the lower bound."""
         if self.step is None:
-            raise GraphError(with_hint("the executor has not run yet", "memory is planned for the shapes that are fed"))
+            raise GraphError("the executor has not run yet", "memory is planned for the shapes that are fed")
         return self.step.memory
 
     def _arrays(self, feeds: dict[Value, Any]) -> list[Tensor]:
         arrays = []
         for v in self.placeholders:
             if v not in feeds:
-                raise GraphError(with_hint(f"run: placeholder {v.name} is not fed", "feed " + ", ".join(
-                    x.name for x in self.placeholders)))
+                raise GraphError(f"run: placeholder {v.name} is not fed", "feed " + ", ".join(
+                    x.name for x in self.placeholders))
             fed = _as_tensor(v, feeds.pop(v))
             if self._written:
                 first, end = _span(fed)
@@ -151,35 +151,33 @@ def _require_apart(targets: Sequence[Value], parameters: Sequence[Value]) -> lis
         first, end = _span(p.data)
         for t, (a, b) in written.items():
             if t is not p and first < b and a < end:
-                raise GraphError(with_hint(
-                    f"Executor: parameter {p.name} shares memory with {t.name}, which is updated",
-                    "make one parameter and use it twice"))
+                raise GraphError(f"Executor: parameter {p.name} shares memory with {t.name}, which is updated",
+                                 "make one parameter and use it twice")
     return list(written.values())
 
 
 def _items(name: str, given: Any) -> tuple[Any, ...]:
     if not isinstance(given, (list, tuple)):
-        raise GraphError(with_hint(f"Executor: {name} is {described(given)}, not a list",
-                                   f"write Executor([loss], ...): {name} are given in a list"))
+        raise GraphError(f"Executor: {name} is {described(given)}, not a list",
+                         f"write Executor([loss], ...): {name} are given in a list")
     return tuple(given)
 
 
 def _table(method: str, feeds: Any) -> dict[Any, Any]:
     if not isinstance(feeds, Mapping):
-        raise GraphError(with_hint(f"{method}: the feeds are {described(feeds)}, not a mapping",
-                                   "write {x: array} with the placeholder x as the key"))
+        raise GraphError(f"{method}: the feeds are {described(feeds)}, not a mapping",
+                         "write {x: array} with the placeholder x as the key")
     for key in feeds:
         if not isinstance(key, Value):
-            raise GraphError(with_hint(f"{method}: the key {described(key)} of the feeds is not a value of the graph",
-                                       "keys are placeholders, not their names: {x: array} for "
-                                       'x = graph.placeholder("x")'))
+            raise GraphError(f"{method}: the key {described(key)} of the feeds is not a value of the graph",
+                             "keys are placeholders, not their names: {x: array} for "
+                                 'x = graph.placeholder("x")')
     return dict(feeds)
 
 
 def _check_type(v: Value, t: Any) -> None:
     if not isinstance(t, TensorType):
-        raise GraphError(with_hint(f"compile: the type of {v.name} is {described(t)}",
-                                   'write graph.TensorType(shape, "float32")'))
+        raise GraphError(f"compile: the type of {v.name} is {described(t)}", 'write graph.TensorType(shape, "float32")')
     if not all(isinstance(n, int) and n >= 0 for n in t.shape):
         raise GraphError(f"compile: the shape {t.shape} of {v.name} is not made of natural numbers")
     dtype_string(t.dtype)
@@ -195,16 +193,16 @@ def _resolve(spec: str | Target | None) -> Target:
 def _as_tensor(v: Value, x: Any) -> Tensor:
     """A feed as a tensor over the same memory. Raises GraphError where that memory is not compact and aligned."""
     if not isinstance(x, (Tensor, np.ndarray)) and not hasattr(x, "__dlpack__"):
-        raise GraphError(with_hint(f"run: {v.name} is fed a {type(x).__name__}",
-                                   "feed a Tensor, a NumPy array or a DLPack object"))
+        raise GraphError(f"run: {v.name} is fed a {type(x).__name__}",
+                         "feed a Tensor, a NumPy array or a DLPack object")
     values = as_numpy(x)
     if not values.flags.c_contiguous:
         strides = tuple(s // values.itemsize for s in values.strides)
-        raise GraphError(with_hint(f"run: {v.name} is not contiguous: shape {values.shape}, strides {strides}",
-                                   "feed np.ascontiguousarray(x)"))
+        raise GraphError(f"run: {v.name} is not contiguous: shape {values.shape}, strides {strides}",
+                         "feed np.ascontiguousarray(x)")
     if not values.flags.aligned:
-        raise GraphError(with_hint(f"run: {v.name} starts at an address that is no multiple of {values.itemsize}, the "
-                                   f"size of a {values.dtype}", "feed a copy: x.copy()"))
+        raise GraphError(f"run: {v.name} starts at an address that is no multiple of {values.itemsize}, the "
+                         f"size of a {values.dtype}", "feed a copy: x.copy()")
     if isinstance(x, Tensor):
         return x
     try:

@@ -8,7 +8,7 @@ from tilewright import te
 from tilewright.graph.operator import INJECTIVE, Operator
 from tilewright.graph.operators.elementwise import Add
 from tilewright.graph.value import TensorType, Value, topological
-from tilewright.support.errors import GraphError, described, with_hint
+from tilewright.support.errors import GraphError, described
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ def gradients(loss: Value, wrt: Sequence[Value]) -> list[Value]:
     used = set(order)
     missing = [x.name for x in wrt if x not in used]
     if missing:
-        raise GraphError(with_hint(f"gradients: {loss.name} does not depend on {', '.join(missing)}",
-                                   "leave them out of the list"))
+        raise GraphError(f"gradients: {loss.name} does not depend on {', '.join(missing)}",
+                         "leave them out of the list")
     total: dict[Value, Value] = {loss: OnesLike()(loss)}
     for v in reversed(order):
         if v.op is None or v not in total or v not in reaches:

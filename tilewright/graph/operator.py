@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from tilewright import te
 from tilewright.graph.value import TensorType, Value
-from tilewright.support.errors import GraphError, described, with_hint
+from tilewright.support.errors import GraphError, described
 
 # How a kernel of the operator reads its inputs, which decides what may be fused with it.
 INJECTIVE, REDUCTION, CONTRACTION, OPAQUE = "injective", "reduction", "contraction", "opaque"
@@ -30,21 +30,20 @@ class Operator:
         raise NotImplementedError
 
     def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
-        raise GraphError(with_hint(f"{type(self).__name__} has no gradient",
-                                   "it cannot stand between the loss and a parameter"))
+        raise GraphError(f"{type(self).__name__} has no gradient", "it cannot stand between the loss and a parameter")
 
     def __call__(self, *inputs: Value) -> Value:
         for k, v in enumerate(inputs):
             if not isinstance(v, Value):
-                raise GraphError(with_hint(f"{self}: input {k} is {described(v)}, not a graph value",
-                                           "wrap an array with graph.parameter(name, array), or feed a placeholder"))
+                raise GraphError(f"{self}: input {k} is {described(v)}, not a graph value",
+                                 "wrap an array with graph.parameter(name, array), or feed a placeholder")
         return Value(self, inputs, type(self).__name__.lower())
 
     def require(self, condition: bool, message: str, *inputs: TensorType, hint: str = "") -> None:
         """Raise GraphError naming the operator and its inputs unless condition holds."""
         if not condition:
             types = ", ".join(map(str, inputs))
-            raise GraphError(with_hint(f"{self}: {message}" + (f"; the inputs are {types}" if inputs else ""), hint))
+            raise GraphError(f"{self}: {message}" + (f"; the inputs are {types}" if inputs else ""), hint)
 
     def same_float(self, *inputs: TensorType) -> str:
         """The common dtype of the inputs, which must be one floating-point type."""

@@ -14,7 +14,7 @@ from tilewright.graph.memory import MemoryPlan
 from tilewright.graph.value import TensorType, Value
 from tilewright.runtime import Tensor
 from tilewright.runtime.loader import Library, support_address
-from tilewright.support.errors import GraphError, with_hint
+from tilewright.support.errors import GraphError
 from tilewright.tir import dtype as dt
 
 
@@ -37,8 +37,8 @@ class Step:
     arena: Tensor               # keeps the memory of the plan alive
 
     def __reduce__(self) -> NoReturn:
-        raise GraphError(with_hint("a step cannot be pickled: it is code and memory of this process",
-                                   "pickle the Executor, which plans its steps again"))
+        raise GraphError("a step cannot be pickled: it is code and memory of this process",
+                         "pickle the Executor, which plans its steps again")
 
     def run(self, arrays: Sequence[Tensor]) -> list[Tensor]:
         """Execute on the feeds, given in the order of `placeholders`; the outputs are new tensors.

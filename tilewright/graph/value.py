@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.runtime import Tensor, array
 from tilewright.runtime.tensor import as_numpy
-from tilewright.support.errors import GraphError, described, with_hint
+from tilewright.support.errors import GraphError, described
 from tilewright.support.topological import producers_first
 
 
@@ -40,7 +40,7 @@ class Value:
 
     @data.setter
     def data(self, value: object) -> None:
-        raise GraphError(with_hint(f"{self!r}: data cannot be replaced", f"fill it: {self.name}.data.copyfrom(array)"))
+        raise GraphError(f"{self!r}: data cannot be replaced", f"fill it: {self.name}.data.copyfrom(array)")
 
     def __repr__(self) -> str:
         if self.op is None:
@@ -48,8 +48,8 @@ class Value:
         return f"{self.name} = {self.op}({', '.join(v.name for v in self.inputs)})"
 
     def __bool__(self) -> bool:
-        raise GraphError(with_hint(f"{self!r} has no truth value: it is computed when the graph runs",
-                                   "run it with an Executor and look at the result"))
+        raise GraphError(f"{self!r} has no truth value: it is computed when the graph runs",
+                         "run it with an Executor and look at the result")
 
 
 def placeholder(name: str) -> Value:
@@ -62,15 +62,15 @@ def parameter(name: str, data: Any) -> Value:
     held = data if isinstance(data, Tensor) else array(data)
     values = as_numpy(held)
     if not (values.flags.c_contiguous and values.flags.aligned):
-        raise GraphError(with_hint(f"parameter {name}: the tensor is not compact and row-major",
-                                   "pass a copy: tilewright.nd.array(x)"))
+        raise GraphError(f"parameter {name}: the tensor is not compact and row-major",
+                         "pass a copy: tilewright.nd.array(x)")
     return Value(None, (), _checked_name(name), held)
 
 
 def _checked_name(name: object) -> str:
     if not isinstance(name, str):
-        raise GraphError(with_hint(f"the name {described(name)} is not a string",
-                                   'write graph.placeholder("x") or graph.parameter("w", array)'))
+        raise GraphError(f"the name {described(name)} is not a string",
+                         'write graph.placeholder("x") or graph.parameter("w", array)')
     return name
 
 
@@ -79,8 +79,8 @@ def require_distinct_names(where: str, parameters: Iterable[Value]) -> None:
     named: dict[str, Value] = {}
     for p in parameters:
         if named.setdefault(p.name, p) is not p:
-            raise GraphError(with_hint(f"{where}: two different parameters are named {p.name!r}",
-                                       "give each a name of its own: a saved training is kept by these names"))
+            raise GraphError(f"{where}: two different parameters are named {p.name!r}",
+                             "give each a name of its own: a saved training is kept by these names")
 
 
 def topological(outputs: Iterable[Value]) -> list[Value]:

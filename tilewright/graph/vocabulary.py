@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tilewright.graph.value import Value
-from tilewright.support.errors import GraphError, with_hint
+from tilewright.support.errors import GraphError
 
 NAMES: dict[str, Any] = {}
 _Named = TypeVar("_Named", bound=Callable[..., Any])
@@ -15,8 +15,7 @@ def public(thing: _Named) -> _Named:
     """Decorator: the function or class is `tilewright.graph.NAME`. Raises GraphError for a name of another module."""
     name, other = thing.__name__, NAMES.get(thing.__name__)
     if other is not None and other.__module__ != thing.__module__:
-        raise GraphError(with_hint(f"graph.{name} is a name of {other.__module__} already",
-                                   "give the new one another name"))
+        raise GraphError(f"graph.{name} is a name of {other.__module__} already", "give the new one another name")
     NAMES[name] = thing
     return thing
 

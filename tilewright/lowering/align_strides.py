@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.lowering.copying import Copier
-from tilewright.support.errors import LowerError, with_hint
+from tilewright.support.errors import LowerError
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import DIM_ALIGN, Buffer, Load
 from tilewright.tir.expr import Call, Expr, IntImm
@@ -45,13 +45,13 @@ class _Alignment(Copier):
         if rows is None:
             return super().allocate(s)
         if s.buffer.strides:
-            raise LowerError(with_hint(
+            raise LowerError(
                 f"{s.buffer.name} is aligned by storage_align, and its strides are fixed by a view that names them or "
-                "an address that is passed on", "align a copy that only loads and stores use"))
+                "an address that is passed on", "align a copy that only loads and stores use")
         for call in (n for n in walk(s.body) if isinstance(n, Call) and n.op == "access_ptr"):
             if any(n is s.buffer.data or isinstance(n, Load) and n.buffer is s.buffer for n in walk(call)):
-                raise LowerError(with_hint(f"{s.buffer.name} is aligned by storage_align, and its address is passed on",
-                                           "align a copy that only loads and stores use"))
+                raise LowerError(f"{s.buffer.name} is aligned by storage_align, and its address is passed on",
+                                 "align a copy that only loads and stores use")
         buffer = s.buffer.replace(strides=aligned_strides(s.buffer.shape, {r[0]: (r[1], r[2]) for r in rows}))
         self.buffers[s.buffer] = buffer
         rest = {k: v for k, v in s.annotations.items() if k != DIM_ALIGN}

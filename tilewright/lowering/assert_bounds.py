@@ -9,7 +9,7 @@ from tilewright.arith.linear import linear
 from tilewright.lowering.refuse_overruns import Access, accesses_made, edges_of
 from tilewright.lowering.scopes import analyzer_for, shape_vars
 from tilewright.lowering.walking import map_stmts
-from tilewright.support.errors import LowerError, with_hint
+from tilewright.support.errors import LowerError
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, logical_not
 from tilewright.tir.assertion import assertion
@@ -102,8 +102,8 @@ class _Sizes:
     def ask(self, stmt: Stmt, access: Access, runs: str, condition: Expr, outside: bool, loops: Sequence[For]) -> None:
         at = f"{access.buffer.name}[{', '.join(map(str, access.indices))}]"
         if outside:
-            raise LowerError(with_hint(f"{self.func.name}: {at} is out of bounds: {runs}\n\n{show(self.func, (stmt,))}",
-                                       "shorten the loop, or guard the access with `if` or T.where"))
+            raise LowerError(f"{self.func.name}: {at} is out of bounds: {runs}\n\n{show(self.func, (stmt,))}",
+                             "shorten the loop, or guard the access with `if` or T.where")
         if self.given:
             with ExitStack() as scope:
                 for given in self.given:

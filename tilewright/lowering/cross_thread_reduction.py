@@ -13,7 +13,7 @@ from tilewright.schedule.analysis.shared_reductions import (
     shared_reduction,
     shares_steps,
 )
-from tilewright.support.errors import LowerError, with_hint
+from tilewright.support.errors import LowerError
 from tilewright.tir.arithmetic import binary, intrinsic
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.expr import Expr, IntImm
@@ -84,8 +84,8 @@ def _shared_below(stmt: Stmt, above: tuple[For, ...]) -> Iterator[SharedReductio
             shares_steps(loop) and reduces_over(stmt, loop.loop_var) for loop in above):
         found = shared_reduction(stmt, above)
         if isinstance(found, str):
-            raise LowerError(with_hint(f"threads cannot share the reduction of block {stmt.block.name}: {found}",
-                                       "rfactor makes a block of each thread's part"))
+            raise LowerError(f"threads cannot share the reduction of block {stmt.block.name}: {found}",
+                             "rfactor makes a block of each thread's part")
         yield found
 
 

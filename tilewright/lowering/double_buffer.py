@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.lowering.software_pipeline import STAGE, annotated_steps
-from tilewright.support.errors import LowerError, with_hint
+from tilewright.support.errors import LowerError
 from tilewright.tir.node import map_children, walk
 from tilewright.tir.stmt import Allocate, Block, For, PrimFunc, Seq, Stmt
 
@@ -23,9 +23,9 @@ def lower_double_buffers(func: PrimFunc) -> PrimFunc:
     body = _visit(func.body)
     for n in walk(body):
         if isinstance(n, Block) and DOUBLE_BUFFER in n.annotations:
-            raise LowerError(with_hint(
+            raise LowerError(
                 f"block {n.name} is annotated with {DOUBLE_BUFFER}, and no loop runs it beside another statement",
-                "compute it at the loop that should load ahead"))
+                "compute it at the loop that should load ahead")
     return func.with_body(body)
 
 

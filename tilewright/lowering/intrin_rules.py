@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 from tilewright.support.target import Target
 from tilewright.tir.expr import Call, Expr
 from tilewright.tir.node import Node, rewrite
@@ -56,7 +56,7 @@ def _replaced(node: Node, target: str, open_rules: tuple[str, ...]) -> Expr | No
             continue
         if not isinstance(out, Expr) or out.dtype != node.dtype:
             got = f"{out}, a {out.dtype}" if isinstance(out, Expr) else described(out)
-            raise ArgumentError(with_hint(f"the rule for {name} gives {got}", f"an expression of {node.dtype}"))
+            raise ArgumentError(f"the rule for {name} gives {got}", f"an expression of {node.dtype}")
         if isinstance(out, Call) and out.op == node.op:
             return out
         if name in open_rules:

@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.outline import inline_regions
 from tilewright.lowering.passes import SIMPLE_PASSES
-from tilewright.support.errors import LowerError, described, with_hint
+from tilewright.support.errors import LowerError, described
 from tilewright.support.registry import register_hook
 from tilewright.tir.accesses import uses_below
 from tilewright.tir.buffer import Buffer, Load, numel, pointer_layout
@@ -65,8 +65,8 @@ class _Linker:
             return self.statement(s)
         own = [c for c in expressions(s) if _calls(c)]
         if own:
-            raise LowerError(with_hint(f"{self.name}: a function is called in {own[0]}, a bound or condition",
-                                       "assign its result to a variable before"))
+            raise LowerError(f"{self.name}: a function is called in {own[0]}, a bound or condition",
+                             "assign its result to a variable before")
         return map_children(s, lambda child: self.stmt(child) if isinstance(child, Stmt) else child)
 
     def statement(self, s: Evaluate | Store | LetStmt) -> Stmt:
@@ -82,8 +82,8 @@ class _Linker:
         read = next((n for v in new if not _is_pointer(v) for n in walk(v)
                      if isinstance(n, Load) and n.buffer.data in self.written), None)
         if read is not None:
-            raise LowerError(with_hint(f"{self.name}: a statement reads {read}, and calls a function that writes "
-                                       f"{read.buffer.name}", "assign the result to a variable before"))
+            raise LowerError(f"{self.name}: a statement reads {read}, and calls a function that writes "
+                             f"{read.buffer.name}", "assign the result to a variable before")
         if called is not None:
             done = self.call(called.replace(args=tuple(new)), None)
         elif isinstance(s, Store):
@@ -105,8 +105,7 @@ class _Linker:
         if not _calls(e):
             return e
         if any(map(_calls, _not_always(e))):
-            raise LowerError(with_hint(f"{self.name}: a function is called within {e}",
-                                       "assign its result to a variable before"))
+            raise LowerError(f"{self.name}: a function is called within {e}", "assign its result to a variable before")
         new: Expr = map_children(e, lambda child: self.value(child, cells))     # type: ignore[arg-type]
         if not isinstance(new, Call) or new.op != CALL:
             return new
@@ -153,8 +152,8 @@ class _Linker:
         """The function that e calls, in the form of loops."""
         name = _name(e)
         if not isinstance(self.functions.get(name), PrimFunc):
-            raise LowerError(with_hint(f"{self.name} calls {name or described(e)}, which the module does not have",
-                                       f"its functions are {', '.join(self.functions)}"))
+            raise LowerError(f"{self.name} calls {name or described(e)}, which the module does not have",
+                             f"its functions are {', '.join(self.functions)}")
         func = self.linked(name)
         if len(func.params) != len(e.args) - 1:
             raise LowerError(f"{self.name} calls {name} with {len(e.args) - 1} arguments, it takes {len(func.params)}")
@@ -164,8 +163,8 @@ class _Linker:
         free = next((n for b in func.buffers for d in (*b.shape, *b.strides, b.elem_offset) if d is not None
                      for n in walk(d) if isinstance(n, Var) and n not in known), None)
         if free is not None:
-            raise LowerError(with_hint(f"{self.name} calls {name}, which takes {free.name} from the shape of an "
-                                       "argument", "make it a parameter"))
+            raise LowerError(f"{self.name} calls {name}, which takes {free.name} from the shape of an "
+                             "argument", "make it a parameter")
         return func
 
     def memory(self, e: Call, wanted: Buffer, x: Expr) -> Buffer:
@@ -173,8 +172,8 @@ class _Linker:
         first = x.args[0] if _is_pointer(x) else None                   # type: ignore[attr-defined]
         starts = first is not None and all(isinstance(i, IntImm) and i.value == 0 for i in first.indices)
         if first is None or not starts or pointer_layout(x)[1] is not None or wanted.strides:     # type: ignore[arg-type]
-            raise LowerError(with_hint(f"{self.name}: {_name(e)} takes the memory of {wanted.name}, {x} is given",
-                                       "pass a buffer as a whole: A.data"))
+            raise LowerError(f"{self.name}: {_name(e)} takes the memory of {wanted.name}, {x} is given",
+                             "pass a buffer as a whole: A.data")
         have, need = numel(first.buffer), numel(wanted)
         if isinstance(have, IntImm) and isinstance(need, IntImm) and have.value < need.value:
             raise LowerError(f"{self.name}: {_name(e)} takes {wanted.name} of {need} elements, {first.buffer.name} "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.support.errors import LowerError, with_hint
+from tilewright.support.errors import LowerError
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer, pointer_layout, row_major, strided_pointer
 from tilewright.tir.expr import Call, Expr, IntImm, Ramp, Var
@@ -123,8 +123,8 @@ class _Lowering:
         if isinstance(want, Var) and want not in self.variables:
             self.variables[want] = have
         elif not self.analyzer.equal(self(want), have):
-            raise LowerError(with_hint(f"match_buffer {m.buffer.name}: the {what} is {have}, declared as {want}",
-                                       "declare it as a variable"))
+            raise LowerError(f"match_buffer {m.buffer.name}: the {what} is {have}, declared as {want}",
+                             "declare it as a variable")
 
     def offset(self, m: MatchBuffer, have: Expr) -> None:
         want, factor = m.buffer.elem_offset, m.buffer.offset_factor
@@ -155,10 +155,10 @@ class _Lowering:
         strides = given or strides
         if strides is not None and len(extents) == len(strides) and not self.is_compact(extents, strides):
             if view is not None and not view.declared:
-                raise LowerError(with_hint(
+                raise LowerError(
                     f"the address of {first.buffer.name} is taken, which has no strides and so is compact, but the "
                     f"region of {source.name} that it is has the strides ({', '.join(map(str, strides))})",
-                    "declare strides for the match_buffer"))
+                    "declare strides for the match_buffer")
             return strided_pointer(Load(source, indices), extents, strides)
         return Call("access_ptr", (Load(source, indices), *extents), e.dtype)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.serialize_loops import serial
-from tilewright.support.errors import LowerError, with_hint
+from tilewright.support.errors import LowerError
 from tilewright.tir.accesses import uses_below
 from tilewright.tir.arithmetic import binary, maximum
 from tilewright.tir.assertion import assertion
@@ -146,8 +146,8 @@ class _Outliner:
         for b in mine:
             first = next(use for use in uses_below(body) if use.buffer is not None and use.buffer.data is b.data)
             if not first.writes:
-                raise LowerError(with_hint(f"{name}: {b.name}, in scope {b.scope}, is read before the kernel writes it",
-                                           "what one kernel leaves for another is in memory of scope global"))
+                raise LowerError(f"{name}: {b.name}, in scope {b.scope}, is read before the kernel writes it",
+                                 "what one kernel leaves for another is in memory of scope global")
             body = Allocate(b, body)
         return body
 
@@ -225,8 +225,7 @@ def inline_regions(functions: Mapping[str, Any]) -> dict[str, Any]:
         else:
             del given[:2 * sum(isinstance(x, StringImm) for x in given)]
         if func is None or len(func.params) != len(given):
-            raise LowerError(with_hint(f"{node.value} fits no function of the module",
-                                       f"its regions are {', '.join(regions)}"))
+            raise LowerError(f"{node.value} fits no function of the module", f"its regions are {', '.join(regions)}")
         body = rewrite(_body(func, given), inlined)
         return body if op == KERNEL_CALL else For(i, low, extent, PARALLEL, body)
 

@@ -56,7 +56,7 @@ from tilewright.lowering.vectorize import vectorize
 from tilewright.lowering.virtual_threads import lower_virtual_threads
 from tilewright.lowering.widen_indices import widen_constant_indices, widen_indices
 from tilewright.lowering.widen_small_floats import widen_small_floats
-from tilewright.support.errors import ArgumentError, described, nearest, with_hint
+from tilewright.support.errors import ArgumentError, described, nearest
 from tilewright.support.target import Target
 from tilewright.support.target import target as resolve_target
 from tilewright.support.target.kinds import KINDS
@@ -181,8 +181,8 @@ def pass_options(*, checked: bool | None = None, disable: Sequence[str] = (), en
                for what, names in (("disable", disable), ("enable", enable)))
     needed = next((name for name in sorted(off) if rows[name].use == NEEDED), None)
     if needed is not None:
-        raise ArgumentError(with_hint(f"pass_options: {needed} cannot be disabled: others rely on it",
-                                      f"these can: {', '.join(n for n, p in rows.items() if p.use == OPTIONAL)}"))
+        raise ArgumentError(f"pass_options: {needed} cannot be disabled: others rely on it",
+                            f"these can: {', '.join(n for n, p in rows.items() if p.use == OPTIONAL)}")
     return PassScope(replace(around, disable=tuple(sorted({*around.disable, *off} - on)), passes=own,
                              enable=tuple(sorted({*around.enable, *on} - off)),
                              instruments=(*around.instruments, *instruments)))
@@ -218,12 +218,12 @@ def _rows() -> list[Pass]:
 
 def _known(what: str, name: str, names: Iterable[str]) -> str:
     if name not in names:
-        raise ArgumentError(with_hint(f"there is no {what} {name!r} in the lists of passes",
-                                      nearest(str(name), names) or "`tilewright passes` shows them"))
+        raise ArgumentError(f"there is no {what} {name!r} in the lists of passes",
+                            nearest(str(name), names) or "`tilewright passes` shows them")
     return name
 
 
 def _items(what: str, given: Any, kind: type, wanted: str) -> tuple[Any, ...]:
     if not isinstance(given, (list, tuple)) or not all(isinstance(item, kind) for item in given):
-        raise ArgumentError(with_hint(f"pass_options: {what} is {described(given)}", f"a list, each item {wanted}"))
+        raise ArgumentError(f"pass_options: {what} is {described(given)}", f"a list, each item {wanted}")
     return tuple(given)

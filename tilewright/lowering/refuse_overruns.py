@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.arith.linear import linear
 from tilewright.lowering.walking import map_stmts
-from tilewright.support.errors import LowerError, with_hint
+from tilewright.support.errors import LowerError
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load, lane_room
@@ -101,9 +101,9 @@ def _require_inside(func: PrimFunc, stmt: Stmt, access: Access, indices: tuple[E
         behind = low >= 0 and d == last > 0 and isinstance(index, Ramp)
         limit = f"{max(past) + 1} element(s) behind the end of {buffer.name}" if behind else f"the extent is {extent}"
         at = ", ".join(map(str, access.indices))
-        raise LowerError(with_hint(
+        raise LowerError(
             f"{func.name}: {buffer.name}[{at}] is out of bounds: index {d} {runs}, {limit}\n\n{show(func, (stmt,))}",
-            "shorten the loop, or guard the access with `if` or T.where"))
+            "shorten the loop, or guard the access with `if` or T.where")
 
 
 def edges_of(index: Expr) -> tuple[Expr, ...]:

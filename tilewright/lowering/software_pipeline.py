@@ -10,7 +10,7 @@ from tilewright.lowering.conditions import guard
 from tilewright.lowering.copying import renamed, specialize
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import map_stmts
-from tilewright.support.errors import LowerError, with_hint
+from tilewright.support.errors import LowerError
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, Expr, IntImm, Var
@@ -77,8 +77,8 @@ def _steps(loop: For, stmts: Sequence[Stmt]) -> list[_Step]:
         if not isinstance(values, (list, tuple)) or not all(isinstance(v, int) and v >= 0 for v in values):
             raise LowerError(f"loop {name}: {key} is {values!r}, not a list of natural numbers")
         if len(values) != len(stmts):
-            raise LowerError(with_hint(f"loop {name}: {key} has {len(values)} entries, the body has {len(stmts)} "
-                                       "statements", "one entry per block or loop directly below"))
+            raise LowerError(f"loop {name}: {key} has {len(values)} entries, the body has {len(stmts)} "
+                             "statements", "one entry per block or loop directly below")
     if sorted(orders) != list(range(len(orders))):
         raise LowerError(f"loop {name}: {ORDER} is {list(orders)}, not a permutation of 0 to {len(orders) - 1}")
     if loop.kind != SERIAL:
@@ -121,9 +121,9 @@ def _check_order(loop: For, steps: Sequence[_Step], own: set[Buffer]) -> None:
             outliving = [b for b in shared.values() if b not in own]
             late = then.stage > first.stage + 1 or then.stage == first.stage + 1 and then.order > first.order
             if outliving and late:
-                raise LowerError(with_hint(
+                raise LowerError(
                     f"loop {loop.loop_var.name}: statement {m} of the next iteration would run before statement {n}, "
-                    f"and both use {outliving[0].name}", "only memory that is allocated inside the loop gets versions"))
+                    f"and both use {outliving[0].name}", "only memory that is allocated inside the loop gets versions")
 
 
 def _versions(buffer: Buffer, steps: Sequence[_Step]) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tilewright.lowering.scopes import analyzer_for
 from tilewright.lowering.walking import map_stmts
-from tilewright.support.errors import LowerError, with_hint
+from tilewright.support.errors import LowerError
 from tilewright.tir.expr import Var
 from tilewright.tir.node import statements
 from tilewright.tir.shared_work import Sharing, is_shared
@@ -25,7 +25,7 @@ def unify_thread_loops(func: PrimFunc) -> PrimFunc:
         return func
 
     def refuse(message: str, *at: Stmt, hint: str = "") -> None:
-        raise LowerError(with_hint(message, hint))
+        raise LowerError(message, hint)
 
     return func.with_body(_outside(Sharing(refuse, analyzer_for(func).equal).visit(func.body)))
 

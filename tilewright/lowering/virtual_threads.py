@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tilewright.lowering.copying import renamed, specialize
 from tilewright.lowering.walking import map_stmts
-from tilewright.support.errors import LowerError, with_hint
+from tilewright.support.errors import LowerError
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, Expr, IntImm, Var
@@ -125,9 +125,9 @@ class _Interleaving:
         if old not in self.tainted:
             return map_stmts(stmt, self.push)
         if old.strides or old.elem_offset is not None or any(uses_any(d, {self.var}) for d in old.shape):
-            raise LowerError(with_hint(
+            raise LowerError(
                 f"the allocation {old.name} has strides, an offset or a shape that depends on {self.axis.thread_tag}",
-                "allocate it outside of the virtual threads"))
+                "allocate it outside of the virtual threads")
         new = renamed(old, shape=(self.axis.extent, *old.shape))
         self.copies[old] = new
         return stmt.replace(buffer=new, body=self.push(stmt.body))
@@ -135,9 +135,9 @@ class _Interleaving:
     def _copies(self, stmt: Stmt) -> Stmt:
         """One copy of stmt per virtual thread, one after the other."""
         if any(_is_barrier(n) for n in walk(stmt)):
-            raise LowerError(with_hint(
+            raise LowerError(
                 f"a barrier stands under a condition that depends on {self.axis.thread_tag} ({self.var.name})",
-                "all virtual threads of a thread must reach it"))
+                "all virtual threads of a thread must reach it")
         index = Var(self.var.name, self.var.dtype)
         body = self._redirected(specialize(stmt, {self.var: index}, fresh=True), index)
         count = self.axis.extent
@@ -157,8 +157,8 @@ class _Interleaving:
 
         moved = {old.data: new for old, new in self.copies.items()}
         if any(n in moved for n in walk(stmt) if isinstance(n, Var)):
-            raise LowerError(with_hint(f"a pointer to memory of {self.axis.thread_tag} is handed to a call",
-                                       "bind the loop to a thread instead"))
+            raise LowerError(f"a pointer to memory of {self.axis.thread_tag} is handed to a call",
+                             "bind the loop to a thread instead")
         return specialize(rewrite(stmt, put), {})
 
 

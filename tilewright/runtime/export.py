@@ -26,7 +26,7 @@ from tilewright.runtime.loader import Image
 from tilewright.runtime.seal import content_of, is_sealed, sealed
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode
-from tilewright.support.errors import ArgumentError, CodegenError, LoadError, described, with_hint
+from tilewright.support.errors import ArgumentError, CodegenError, LoadError, described
 
 LIBRARY_SUFFIXES = (".so", ".dylib")
 INFO_SYMBOL = "__tilewright_module"
@@ -74,7 +74,7 @@ def write_object(exported: Exported, path: str | Path, cc: str | None = None) ->
     On a machine without a linker the support code is merged with the kernels before they become an object.
     """
     if Path(path).suffix not in (".o", ".obj"):
-        raise ArgumentError(with_hint(f"save({str(path)!r}): unknown kind of file", "use .o or .so"))
+        raise ArgumentError(f"save({str(path)!r}): unknown kind of file", "use .o or .so")
     if exported.merge is not None and cc is None and not has_linker(exported.triple):
         support = native.support_ir(exported.triple, exported=True)
         place(Path(path), sealed(exported.merge([support, _info_ir(exported), _entries_ir(exported)])))
@@ -114,15 +114,15 @@ def workplace() -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
             yield folder
     except OSError as error:
-        raise ArgumentError(with_hint(f"cannot write temporary files to {tempfile.gettempdir()}: {error.strerror}",
-                                      "TMPDIR names another folder")) from None
+        raise ArgumentError(f"cannot write temporary files to {tempfile.gettempdir()}: {error.strerror}",
+                            "TMPDIR names another folder") from None
 
 
 def write_library(exported: Exported, path: str | Path, cc: str | None = None) -> None:
     """A shared library. Raises ArgumentError for a path that does not end in .so or .dylib."""
     if Path(path).suffix not in LIBRARY_SUFFIXES:
-        raise ArgumentError(with_hint(f"export_library({str(path)!r}): unknown kind of file",
-                                      "use .so (or .dylib), or .tar for an archive of the object"))
+        raise ArgumentError(f"export_library({str(path)!r}): unknown kind of file",
+                            "use .so (or .dylib), or .tar for an archive of the object")
     _link(replace(exported, kind=_LIBRARY), Path(path), shared_flags(exported.triple), cc)
 
 
@@ -179,7 +179,7 @@ def linker(triple: str, cc: str | None = None) -> list[str]:
     """
     if cc is not None:
         if not isinstance(cc, str) or not cc.split():
-            raise ArgumentError(with_hint(f"cc is {cc!r}, not a command", 'name a linker, e.g. cc="gcc"'))
+            raise ArgumentError(f"cc is {cc!r}, not a command", 'name a linker, e.g. cc="gcc"')
         return cc.split()
     here = _platform(triple) == _platform(llvm.host_triple())
     machine, system, library = _platform(triple)
@@ -190,9 +190,8 @@ def linker(triple: str, cc: str | None = None) -> list[str]:
             return [found]
     if importlib.util.find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc", "-target", "-".join(filter(None, _platform(triple)))]
-    raise CodegenError(with_hint(f"there is no C compiler to link for {triple}",
-                                 "pip install 'tilewright[export]' brings one, or name yours: "
-                                 "export_library(path, cc=...)"))
+    raise CodegenError(f"there is no C compiler to link for {triple}",
+                       "pip install 'tilewright[export]' brings one, or name yours: export_library(path, cc=...)")
 
 
 def _platform(triple: str) -> tuple[str, str, str]:
@@ -222,7 +221,7 @@ def _entries_ir(exported: Exported) -> str:
 def write_header(exported: Exported, path: Path) -> None:
     """The C header of the functions. Raises ArgumentError for a path that does not end in .h."""
     if path.suffix != ".h":
-        raise ArgumentError(with_hint(f"export_header({str(path)!r}): unknown kind of file", "use .h"))
+        raise ArgumentError(f"export_header({str(path)!r}): unknown kind of file", "use .h")
     place(path, c_interface.header(exported.linked, path.name).encode())
 
 
@@ -257,7 +256,7 @@ def read_file(data: bytes, path: Path) -> tuple[bytes, Exported]:
 
 
 def _refused(path: Path, what: str, hint: str) -> LoadError:
-    return LoadError(with_hint(f"load_module: {path} {what}", hint))
+    return LoadError(f"load_module: {path} {what}", hint)
 
 
 def _description(code: bytes, path: Path) -> Exported:

@@ -61,8 +61,8 @@ def load_images(images: Sequence[Image]) -> Loaded:
     """Images of one kind. Raises TargetError where nothing loads them."""
     kind = images[0].kind
     if kind not in LOADERS:
-        raise TargetError(with_hint(f"code for {kind!r} cannot run here: nothing is registered that loads it",
-                                    "get_source() shows it, and m.images has it"))
+        raise TargetError(f"code for {kind!r} cannot run here: nothing is registered that loads it",
+                          "get_source() shows it, and m.images has it")
     return LOADERS[kind](images)
 
 

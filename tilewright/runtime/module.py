@@ -156,7 +156,7 @@ class Module(Viewed):
         if kind not in self._loaded:
             if kind == "object" and not runs_here(self.triple):
                 message = f"code for {self.triple} cannot run on this machine ({host_triple()})"
-                raise TargetError(with_hint(message, "save it (m.save, m.export_library) and load it there"))
+                raise TargetError(message, "save it (m.save, m.export_library) and load it there")
             self._loaded[kind] = load_images([i for i in self.images if i.kind == kind])
         return self._loaded[kind]
 
@@ -179,8 +179,8 @@ class Module(Viewed):
         CodegenError for results and for scalars of 16 bits.
         """
         if self._files is None:
-            raise ArgumentError(with_hint("export_source: the module has no source files",
-                                          'build it for target="c" in this process'))
+            raise ArgumentError("export_source: the module has no source files",
+                                'build it for target="c" in this process')
         where = export.as_path("export_source", folder)
         out = []
         for name, text in self._files().items():
@@ -231,8 +231,8 @@ class Module(Viewed):
             made = export.as_path("export_library", path)
             link(str(made), [str(objects)])
             if not made.is_file():
-                raise CodegenError(with_hint(f"export_library: the given linker has made no file {made}",
-                                             "fcompile(path, objects) writes the library to path"))
+                raise CodegenError(f"export_library: the given linker has made no file {made}",
+                                   "fcompile(path, objects) writes the library to path")
 
     def export_header(self, path: str | Path) -> None:
         """Write a C header (.h) with a prototype of each function: `int NAME(const float *A, float *B, int64_t n);`.
@@ -244,7 +244,7 @@ class Module(Viewed):
 
     def _exported(self) -> export.Exported:
         if self._imported:
-            raise ArgumentError(with_hint("a module with imported modules cannot be saved", "save each of them"))
+            raise ArgumentError("a module with imported modules cannot be saved", "save each of them")
         return export.Exported(self.objects, self.signatures, self.entry_name, self.triple, self._merge, self.aliases,
                                images=tuple(i for i in self.images if i.kind != "object"))
 
@@ -257,9 +257,9 @@ class Module(Viewed):
     def __reduce__(self) -> tuple[Any, ...]:
         """The images and what is known of their functions, with a checksum. The sources stay behind."""
         if not self.images:
-            raise ArgumentError(with_hint(f"the module of {self.entry_name} cannot be pickled: its code is in the "
-                                          "shared library that it was loaded from",
-                                          "load_module(path) loads it in the other process"))
+            raise ArgumentError(f"the module of {self.entry_name} cannot be pickled: its code is in the "
+                                "shared library that it was loaded from",
+                                "load_module(path) loads it in the other process")
         tables = {name: encode(s) for name, s in self.signatures.items()}
         images = tuple((i.kind, i.data, i.functions) for i in self.images)
         content = (images, tables, self.entry_name, self.triple, self.aliases)
@@ -287,7 +287,7 @@ def _digest(content: tuple[Any, ...]) -> str:
 def _unpickled(content: tuple[Any, ...], digest: str) -> Module:
     """The module that was pickled. Raises ArgumentError where the pickle is damaged: its code would crash."""
     if _digest(content) != digest:
-        raise ArgumentError(with_hint("the pickled module is damaged: its checksum is another one", "build it again"))
+        raise ArgumentError("the pickled module is damaged: its checksum is another one", "build it again")
     images, tables, entry_name, triple, aliases = content
     signatures = {name: decode(table) for name, table in tables.items()}
     return Module([Image(*fields) for fields in images], signatures, entry_name, triple, aliases=aliases)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tilewright.arith.axis_domains import departures
 from tilewright.schedule.state import block_root
-from tilewright.support.errors import ScheduleError, with_hint
+from tilewright.support.errors import ScheduleError
 from tilewright.tir.accesses import Use, uses, uses_below
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.node import Node, statements
@@ -22,17 +22,17 @@ def admit(func: PrimFunc) -> None:
     """
     block_root(func)
     for left in departures(func):
-        raise ScheduleError(with_hint(f"{func.name}: {left}\n\n{show(func, [left.realize.block])}", left.hint))
+        raise ScheduleError(f"{func.name}: {left}\n\n{show(func, [left.realize.block])}", left.hint)
     for block, several in _shared_views(func):
         names = " and ".join(b.name for b in several)
-        raise ScheduleError(with_hint(f"{func.name}: in block {block.name} {names} are the same memory, which is "
-                                      f"written\n\n{show(func, [block])}", "use one name for it: the view alone"))
+        raise ScheduleError(f"{func.name}: in block {block.name} {names} are the same memory, which is "
+                            f"written\n\n{show(func, [block])}", "use one name for it: the view alone")
     said = list(_said(func))
     written = {use.buffer for use in uses_below(func.body) if use.writes} if said else set()
     for use, stmt, what in said:
         if use.buffer is not None and use.buffer in written:
-            raise ScheduleError(with_hint(f"{func.name}: {what} reads {use.buffer.name}, which the function writes"
-                                          f"\n\n{show(func, [stmt])}", "read what no statement writes there"))
+            raise ScheduleError(f"{func.name}: {what} reads {use.buffer.name}, which the function writes"
+                                f"\n\n{show(func, [stmt])}", "read what no statement writes there")
 
 
 def _shared_views(func: PrimFunc) -> Iterator[tuple[Block, list[Buffer]]]:

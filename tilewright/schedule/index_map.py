@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.regions import intervals_of
-from tilewright.support.errors import ArgumentError, Illegal, legal, require, with_hint
+from tilewright.support.errors import ArgumentError, Illegal, legal, require
 from tilewright.tir import iter_var
 from tilewright.tir.conversion import cast, convert
 from tilewright.tir.equal import structural_equal
@@ -96,7 +96,7 @@ class IndexMap(str):
         if ndim is None:
             kinds = [p.kind for p in inspect.signature(mapping_function).parameters.values()]
             if inspect.Parameter.VAR_POSITIONAL in kinds:
-                raise ArgumentError(with_hint("the function takes any number of indices", "pass ndim"))
+                raise ArgumentError("the function takes any number of indices", "pass ndim")
             ndim = len(kinds)
         rank = ndim
         return _raising(lambda: IndexMap.of(mapping_function, rank))
@@ -210,7 +210,7 @@ def _raising(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except Illegal as why:
-        raise ArgumentError(with_hint(str(why), why.hint)) from None
+        raise ArgumentError(str(why), why.hint) from None
 
 
 def _renamed(e: Expr, points: Sequence[Var], at: Sequence[Any]) -> Expr:

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tilewright.support.errors import ScheduleError, described, with_hint
+from tilewright.support.errors import ScheduleError, described
 from tilewright.tir.expr import IntImm
 
 OPERATORS: dict[str, Callable[[int, int], int]] = {
@@ -53,9 +53,9 @@ class Sampled:
         return _known(Derived("%", other, self))
 
     def _refuse(self, *_: object) -> NoReturn:
-        raise ScheduleError(with_hint(f"{self!r} may be another integer when the trace is replayed: it takes "
-                                      f"{', '.join(OPERATORS)} with integers, and nothing else of a number",
-                                      "sch.get(v) is the integer that was chosen, as a Python int"))
+        raise ScheduleError(f"{self!r} may be another integer when the trace is replayed: it takes "
+                            f"{', '.join(OPERATORS)} with integers, and nothing else of a number",
+                            "sch.get(v) is the integer that was chosen, as a Python int")
 
     __lt__ = __le__ = __gt__ = __ge__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _refuse
     __neg__ = __abs__ = __int__ = __float__ = __index__ = _refuse
@@ -122,5 +122,5 @@ def _operand(x: Any) -> Sampled | int:
         x = x.value
     if isinstance(x, Sampled) or type(x) is int:
         return x
-    raise ScheduleError(with_hint(f"{described(x)} stands beside a sampled integer and is no integer",
-                                  "sch.get(v) is the integer that was chosen, as a Python int"))
+    raise ScheduleError(f"{described(x)} stands beside a sampled integer and is no integer",
+                        "sch.get(v) is the integer that was chosen, as a Python int")

@@ -23,7 +23,7 @@ from tilewright.schedule.state import (
     replaced,
 )
 from tilewright.schedule.trace import Trace
-from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, no_attribute, require, with_hint
+from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, no_attribute, require
 from tilewright.support.names import NameSupply
 from tilewright.support.views import View, Viewed, counted
 from tilewright.tir.buffer import Buffer
@@ -97,7 +97,7 @@ class Schedule(Viewed, Session):
                 return rv.value
             return self.loop(rv) if isinstance(rv, LoopRV) else self.realize(rv).block
         except Illegal as why:
-            raise ScheduleError(with_hint(str(why), why.hint)) from None
+            raise ScheduleError(str(why), why.hint) from None
 
     def get_sref(self, rv_or_stmt: RV | Stmt) -> StmtSRef:
         """TVM's reference to a loop or block: `get_sref(block).stmt` is what `get(block)` gives."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.schedule.handles import RV
 from tilewright.schedule.state import ExprRV
-from tilewright.support.errors import ArgumentError, ScheduleError, described, require, with_hint
+from tilewright.support.errors import ArgumentError, ScheduleError, described, require
 
 
 class Entered:
@@ -111,8 +111,7 @@ class Session:
         """
         kernels = self.scheduled_functions()
         if func_name not in kernels:
-            raise ScheduleError(with_hint(f"the module has no kernel {func_name!r}",
-                                          f"its kernels are {', '.join(kernels)}"))
+            raise ScheduleError(f"the module has no kernel {func_name!r}", f"its kernels are {', '.join(kernels)}")
         self._working[-1] = self.focus = func_name
 
     def enter(self, func_name: str) -> Entered:

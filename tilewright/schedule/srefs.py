@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.schedule.state import Index, block_root, replaced
-from tilewright.support.errors import ArgumentError, described, with_hint
+from tilewright.support.errors import ArgumentError, described
 from tilewright.tir.buffer import BufferRegion
 from tilewright.tir.stmt import Block, BlockRealize, For, IRModule, PrimFunc, Stmt
 
@@ -96,8 +96,8 @@ class ScheduleState:
                     index = Index(block_root(func))
                     if id(stmt) in index.parent or stmt is index.root:
                         return name, index
-        raise ArgumentError(with_hint(f"{type(stmt).__name__} is no loop or block of the module as it stands",
-                                      "statements are new after each step: take them from `mod`"))
+        raise ArgumentError(f"{type(stmt).__name__} is no loop or block of the module as it stands",
+                            "statements are new after each step: take them from `mod`")
 
     def replace(self, src_sref: StmtSRef, tgt_stmt: Stmt, block_sref_reuse: Mapping[Any, Any] | None = None) -> None:
         """Put a loop, block or realization in the place of what src_sref refers to.

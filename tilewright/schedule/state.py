@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.sampled import ExprRV as ExprRV
-from tilewright.support.errors import ScheduleError, with_hint
+from tilewright.support.errors import ScheduleError
 from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import all_of
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
@@ -179,9 +179,9 @@ def removed(index: Index, stmt: Stmt) -> Stmt:
 def block_root(func: PrimFunc) -> BlockRealize:
     """The root block's realization. Raises ScheduleError where func is not in block form."""
     if type(func.body) is not BlockRealize:
-        raise ScheduleError(with_hint(
+        raise ScheduleError(
             f"function {func.name} is not in block form: no block holds its statements",
-            'in a script put them into `with T.block("name"):`; a function that was lowered is scheduled before'))
+            'in a script put them into `with T.block("name"):`; a function that was lowered is scheduled before')
     return func.body
 
 

@@ -18,7 +18,7 @@ from tilewright.schedule.handles import (
     symbol,
 )
 from tilewright.schedule.session import Session
-from tilewright.support.errors import ArgumentError, ScheduleError, described, with_hint
+from tilewright.support.errors import ArgumentError, ScheduleError, described
 
 FORMAT = 2                                    # of as_json
 POSTPROC = "enter_postproc"
@@ -250,8 +250,7 @@ class Trace:
         it was, random state included. Raises ArgumentError where sch is no Schedule.
         """
         if not isinstance(sch, Session):
-            raise ArgumentError(with_hint(f"a trace is applied to a Schedule, not to {described(sch)}",
-                                          "pass tw.Schedule(func)"))
+            raise ArgumentError(f"a trace is applied to a Schedule, not to {described(sch)}", "pass tw.Schedule(func)")
         entries = list(self.before_postproc() if remove_postproc else self)
         saved, random_state = sch.snapshot(), sch.rng.getstate()
         try:

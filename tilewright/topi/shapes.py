@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.support.errors import TensorExpressionError, described, with_hint
+from tilewright.support.errors import TensorExpressionError, described
 from tilewright.te.definition import to_shape
 from tilewright.te.operation import ComputeOp
 from tilewright.te.tensor import Tensor, shape_text
@@ -23,7 +23,7 @@ Shape = tuple[Expr, ...]
 def check(condition: bool, op: str, problem: str, hint: str = "") -> None:
     """Raise TensorExpressionError, with the operator's name in front, unless condition holds."""
     if not condition:
-        raise TensorExpressionError(with_hint(f"{op}: {problem}", hint))
+        raise TensorExpressionError(f"{op}: {problem}", hint)
 
 
 def check_tensors(op: str, **tensors: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.support.errors import TensorExpressionError, described, with_hint
+from tilewright.support.errors import TensorExpressionError, described
 from tilewright.te.definition import compute
 from tilewright.te.tensor import Tensor
 from tilewright.tir import dtype as dt
@@ -37,8 +37,8 @@ def promoted(op: str, a: str, b: str) -> str:
     if dt.is_signed(a) == dt.is_signed(b) or dt.is_signed(wide) and dt.bits_of(wide) > dt.bits_of(narrow):
         return wide
     if dt.bits_of(wide) == 64:
-        raise TensorExpressionError(with_hint(f"{op}: the operands are {a} and {b}, which no integer type holds both",
-                                              f'convert one: x.astype("{narrow}")'))
+        raise TensorExpressionError(f"{op}: the operands are {a} and {b}, which no integer type holds both",
+                                    f'convert one: x.astype("{narrow}")')
     return f"int{2 * dt.bits_of(wide)}"
 
 
@@ -48,8 +48,8 @@ def common_type(op: str, *operands: Any) -> str:
     numbers = [x for x in operands if not isinstance(x, (Tensor, Expr, np.generic, np.ndarray))]
     for x in numbers:
         if not isinstance(x, (bool, int, float)):
-            raise TensorExpressionError(with_hint(f"{op}: the operand {described(x)} is no tensor and no number",
-                                                  "te.constant makes a tensor of nested lists"))
+            raise TensorExpressionError(f"{op}: the operand {described(x)} is no tensor and no number",
+                                        "te.constant makes a tensor of nested lists")
     start = "float32" if any(isinstance(x, float) for x in numbers) else "int64" if any(
         not isinstance(x, bool) for x in numbers) else "bool"
     if not typed:
@@ -94,7 +94,7 @@ def is_kind(dtype: str, kind: str) -> bool:
 def check_kind(op: str, name: str, dtype: str, kind: str, hint: str = "") -> None:
     """Raise TensorExpressionError unless dtype is one of a kind."""
     if not is_kind(dtype, kind):
-        raise TensorExpressionError(with_hint(f"{op}: {name} is {dtype}, {_KINDS[kind]} are needed", hint))
+        raise TensorExpressionError(f"{op}: {name} is {dtype}, {_KINDS[kind]} are needed", hint)
 
 
 def dtype_name(dtype: Any) -> str:

@@ -11,7 +11,7 @@ from tilewright import te
 from tilewright.graph.operator import INJECTIVE, Operator
 from tilewright.graph.value import TensorType, Value
 from tilewright.graph.vocabulary import method, public
-from tilewright.support.errors import GraphError, described, with_hint
+from tilewright.support.errors import GraphError, described
 from tilewright.tir import dtype as dt
 
 
@@ -236,8 +236,8 @@ class CastLike(Elementwise):
 def _number(operator: str, x: Any) -> float:
     """A number of Python or NumPy as a float. Raises GraphError for anything else."""
     if not isinstance(x, numbers.Real) or isinstance(x, bool):
-        raise GraphError(with_hint(f"{operator}: {described(x)} is neither a graph value nor a number",
-                                   "wrap an array with graph.parameter(name, array)"))
+        raise GraphError(f"{operator}: {described(x)} is neither a graph value nor a number",
+                         "wrap an array with graph.parameter(name, array)")
     return float(x)
 
 

@@ -13,7 +13,7 @@ from tilewright.graph.gradients import gradients
 from tilewright.graph.operator import INJECTIVE, Operator
 from tilewright.graph.operators.elementwise import Elementwise
 from tilewright.graph.value import TensorType, Value, parameter, require_distinct_names
-from tilewright.support.errors import GraphError, described, with_hint
+from tilewright.support.errors import GraphError, described
 from tilewright.tir import dtype as dt
 
 
@@ -92,8 +92,8 @@ class Optimizer:
     def minimize(self, loss: Value, params: Sequence[Value]) -> list[Update]:
         """Updates that lower `loss` (its sum, where it has several elements). Raises GraphError for a non-parameter."""
         if isinstance(params, Value):
-            raise GraphError(with_hint(f"{type(self).__name__}.minimize: the parameters are one value, {params!r}",
-                                       "pass a list: minimize(loss, [w])"))
+            raise GraphError(f"{type(self).__name__}.minimize: the parameters are one value, {params!r}",
+                             "pass a list: minimize(loss, [w])")
         if not isinstance(params, (list, tuple)):
             raise GraphError(f"{type(self).__name__}.minimize: the parameters are {described(params)}, not a list")
         for p in params:

@@ -22,7 +22,7 @@ from tilewright.schedule.stages.replay import Replay
 from tilewright.schedule.stages.rfactor import factor
 from tilewright.schedule.stages.scan import Scans, kind_of
 from tilewright.schedule.stages.stage import Stage, require_scope_of
-from tilewright.support.errors import ScheduleError, TensorExpressionError, with_hint
+from tilewright.support.errors import ScheduleError, TensorExpressionError
 from tilewright.support.registry import register_hook
 from tilewright.support.topological import producers_first
 from tilewright.support.views import View, Viewed
@@ -47,8 +47,7 @@ def create_schedule(ops: Any) -> StageSchedule:
     for x in given:
         op = x.op if isinstance(x, Tensor) else x
         if not isinstance(op, Operation):
-            raise TensorExpressionError(with_hint(f"create_schedule: {x!r} is not an operation",
-                                                  "pass C.op of a tensor C"))
+            raise TensorExpressionError(f"create_schedule: {x!r} is not an operation", "pass C.op of a tensor C")
         if not any(op is other for other in outputs):
             outputs.append(op)
     if not outputs:
@@ -81,8 +80,8 @@ class StageSchedule(Viewed):
         stage = self._stage_of.get(op) if isinstance(op, Operation) else None
         if stage is None:
             name = op.name if isinstance(op, Operation) else repr(key)
-            raise ScheduleError(with_hint(f"s[{name}]: {name} is not in this schedule",
-                                          f"its stages are {', '.join(s.op.name for s in self.stages)}"))
+            raise ScheduleError(f"s[{name}]: {name} is not in this schedule",
+                                f"its stages are {', '.join(s.op.name for s in self.stages)}")
         return stage
 
     def __contains__(self, key: object) -> bool:
@@ -230,8 +229,7 @@ class StageSchedule(Viewed):
 
     def _tensor_stage(self, method: str, tensor: Any) -> Stage:
         if not isinstance(tensor, Tensor):
-            raise ScheduleError(with_hint(f"s.{method}: {tensor!r} is not a tensor",
-                                          "pass what te.compute returned"))
+            raise ScheduleError(f"s.{method}: {tensor!r} is not a tensor", "pass what te.compute returned")
         return self[tensor]
 
     def _insert(self, op: Operation, key: str, scope: str, after: Stage | None = None,

@@ -9,7 +9,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.stages.axes import StageAxes
 from tilewright.schedule.stages.records import Call
 from tilewright.schedule.state import BlockRV, LoopRV
-from tilewright.support.errors import ScheduleError, described, with_hint
+from tilewright.support.errors import ScheduleError, described
 from tilewright.te.tensor import Operation, Tensor
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.conversion import convert
@@ -133,8 +133,8 @@ def require_bound(stages: Iterable[Any]) -> None:
     for stage in every:
         for tag, call in stage.launched:
             if tag not in bound:
-                raise ScheduleError(with_hint(f"{call.site}: {call.text}: no loop is bound to {tag}", "bind loops to "
-                                              "it; it is launched around all stages that are computed there"))
+                raise ScheduleError(f"{call.site}: {call.text}: no loop is bound to {tag}", "bind loops to "
+                                    "it; it is launched around all stages that are computed there")
 
 
 def request_line(stage: Any, r: Request) -> str:

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from tilewright.support.errors import ScheduleError, with_hint
+from tilewright.support.errors import ScheduleError
 from tilewright.tir.expr import Expr
 from tilewright.tir.iter_var import IterVar
 
@@ -28,7 +28,7 @@ class Call:
     site: str
 
     def refuse(self, message: str, hint: str = "") -> NoReturn:
-        raise ScheduleError(with_hint(f"{self.text}: {message}", hint))
+        raise ScheduleError(f"{self.text}: {message}", hint)
 
 
 @dataclass(frozen=True, eq=False)

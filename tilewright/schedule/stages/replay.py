@@ -14,7 +14,7 @@ from tilewright.schedule.stages.stage import Stage
 from tilewright.schedule.stages.tensorize import is_whole
 from tilewright.schedule.stages.tensorize import run as run_tensorization
 from tilewright.schedule.state import BlockRV, LoopRV
-from tilewright.support.errors import ScheduleError, TilewrightError, with_hint
+from tilewright.support.errors import ScheduleError, TilewrightError
 from tilewright.te.operation import ExternOp, PlaceholderOp
 from tilewright.te.prim_func import argument_list, lower_ops
 from tilewright.te.scan import ScanOp
@@ -34,8 +34,8 @@ class Replay:
         self._args = argument_list(args)
         for a in self._args:
             if isinstance(a, Tensor) and a not in stages and not isinstance(a.op, PlaceholderOp):
-                raise ScheduleError(with_hint(f"argument {a.name} is not in this schedule",
-                                              "pass it to create_schedule as well, or leave it out"))
+                raise ScheduleError(f"argument {a.name} is not in this schedule",
+                                    "pass it to create_schedule as well, or leave it out")
         inlined = {a.op for a in self._args if isinstance(a, Tensor) and a in stages and stages[a].is_inlined}
         if not partial:
             self._require_result(inlined)
@@ -55,9 +55,8 @@ class Replay:
         if not seen and not any(isinstance(stage.op, ExternOp) for stage in self._stages.stages):
             given = ", ".join(a.name for a in self._args) or "none"
             outputs = ", ".join(op.name for op in self._stages.outputs)
-            raise ScheduleError(with_hint(f"the function would have no result: none of its arguments ({given}) is "
-                                          f"computed, and {outputs} is an output of the schedule",
-                                          "add it to the arguments"))
+            raise ScheduleError(f"the function would have no result: none of its arguments ({given}) is "
+                                f"computed, and {outputs} is an output of the schedule", "add it to the arguments")
 
     def run(self) -> Schedule:
         """The schedule with everything recorded done to it."""
@@ -151,10 +150,9 @@ class Replay:
         if at is not None and at.stage is not None and at.axis is not None and (
                 scan_op is None or at.stage.op is not scan_op):
             if id(at.axis) not in self._loops:
-                raise ScheduleError(with_hint(
+                raise ScheduleError(
                     f"{at.call.site}: {at.call.text}: {at.stage.op.name} has no loop {at.axis.var.name}, "
-                    "because it is inlined",
-                    f"compute {stage.op.name} at a stage that reads {at.stage.op.name}"))
+                    "because it is inlined", f"compute {stage.op.name} at a stage that reads {at.stage.op.name}")
             self._do(at.call, self._sch.compute_at, rv, self._loops[id(at.axis)], preserve_unit_loops=True)
         axes, loops = stage.root_axes[scan_op is not None:], self._sch.get_loops(rv)
         if isinstance(stage.op, ScanOp):
@@ -183,10 +181,9 @@ class Replay:
         loop = self._sch.get(rv)
         assert isinstance(loop, For)
         if mark.thread_extent is not None and not bool(binary("eq", loop.extent, mark.thread_extent)):
-            raise ScheduleError(with_hint(
+            raise ScheduleError(
                 f"{mark.call.site}: {mark.call.text}: the loop has extent {loop.extent}, the thread axis "
-                f"{mark.thread_extent}",
-                f"split by {mark.thread_extent}, or leave the extent out of thread_axis"))
+                f"{mark.thread_extent}", f"split by {mark.thread_extent}, or leave the extent out of thread_axis")
         self._do(mark.call, self._sch.bind, rv, mark.thread_tag)
 
     def _enter(self, block: BlockRV, axes: Sequence[IterVar], loops: Sequence[LoopRV]) -> None:
