@@ -15,9 +15,8 @@ from tilewright.schedule.analysis.shared_reductions import (
 )
 from tilewright.support.errors import LowerError
 from tilewright.tir.arithmetic import binary, intrinsic
-from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.buffer import Buffer, Load, whole_region
 from tilewright.tir.expr import Expr, IntImm
-from tilewright.tir.iter_var import Range
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import (
     THREAD_BINDING,
@@ -50,7 +49,7 @@ def lower_cross_thread_reductions(func: PrimFunc) -> PrimFunc:
     if body is func.body:
         return func
     assert isinstance(body, BlockRealize)
-    whole = tuple(BufferRegion(b, tuple(Range(IntImm(0, d.dtype), d) for d in b.shape)) for b in func.buffers)
+    whole = tuple(map(whole_region, func.buffers))
     return func.with_body(body.replace(block=body.block.replace(reads=whole, writes=whole)))
 
 

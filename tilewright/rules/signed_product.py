@@ -25,7 +25,6 @@ from tilewright.tir import (
     Block,
     BlockRealize,
     Buffer,
-    BufferRegion,
     Call,
     Expr,
     IntImm,
@@ -44,6 +43,7 @@ from tilewright.tir import (
     seq,
     walk,
 )
+from tilewright.tir.buffer import element_region
 
 _TYPES = ("int8", "int8", "int32")
 
@@ -134,16 +134,12 @@ def _nest(name: str, extents: Sequence[int], reduces: bool, body: Callable[..., 
     axes = [IterVar(Range(IntImm(0), IntImm(n)), Var(f"i{p}" if p < spatial else "r"),
                     DATA_PARALLEL if p < spatial else COMM_REDUCE) for p, n in enumerate(extents)]
     store = body(*(x.var for x in axes))
-    reads = tuple(_element(x.buffer, x.indices) for x in walk(store.value)
+    reads = tuple(element_region(x.buffer, x.indices) for x in walk(store.value)
                   if isinstance(x, Load) and x.buffer is not store.buffer)
     init = Store(store.buffer, const(0, store.buffer.dtype), store.indices) if reduces else None
-    block = Block(name, tuple(axes), reads, (_element(store.buffer, store.indices),), store, init)
+    block = Block(name, tuple(axes), reads, (element_region(store.buffer, store.indices),), store, init)
     loops = [Var(f"{x.var.name}_{name}") for x in axes]
     stmt: Stmt = BlockRealize(tuple(loops), const(1, "bool"), block)
     for var, extent in reversed(list(zip(loops, extents, strict=True))):
         stmt = loop(var, extent, stmt)
     return stmt
-
-
-def _element(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
-    return BufferRegion(buffer, tuple(Range(e, IntImm(1)) for e in indices))

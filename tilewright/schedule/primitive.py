@@ -20,7 +20,7 @@ from tilewright.tir.stmt import BlockRealize
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Rewrite = Callable[[dict[str, Any]], None]             # of arguments, by name
+Rewrite = Callable[[dict[str, Any]], object]           # of arguments, by name
 
 PRIMITIVES: dict[str, Callable[..., Any]] = {}         # filled by the decorators
 

@@ -14,7 +14,7 @@ from tilewright.te.regions import regions_read
 from tilewright.te.scan import ScanOp, check_scans, time_index
 from tilewright.te.tensor import Operation, Tensor, TensorRead
 from tilewright.tir.arithmetic import binary, if_then_else
-from tilewright.tir.buffer import Buffer, BufferRegion, Load, decl_buffer, whole_region
+from tilewright.tir.buffer import Buffer, Load, decl_buffer, element_region, whole_region
 from tilewright.tir.constant_table import row_major_index, table_element
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, ORDERED, IterVar, Range
@@ -180,7 +180,7 @@ class _Lowering:
         targets = [self.buffers[t] for t in op.outputs]
         init, body = self._statements(op, targets, point, table)
         reads = regions_read(_values_read([s for s in (init, body) if s is not None], targets, point))
-        writes = tuple(BufferRegion(b, tuple(Range(v, IntImm(1, v.dtype)) for v in point)) for b in targets)
+        writes = tuple(element_region(b, point) for b in targets)
         if op in self.short:
             body = _with_checked_steps(body, targets)
         block = Block(name, tuple(iter_vars), reads, writes, body, init)

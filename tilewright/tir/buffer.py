@@ -1,7 +1,7 @@
 """Buffers and the accesses to them."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,6 +115,11 @@ class BufferRegion(Node):
     """The box buffer[region[0].min : +extent, ...]."""
     buffer: Buffer
     region: tuple[Range, ...]
+
+
+def element_region(buffer: Buffer, indices: Iterable[Expr]) -> BufferRegion:
+    """One element of buffer."""
+    return BufferRegion(buffer, tuple([Range(i, IntImm(1, i.dtype)) for i in indices]))
 
 
 def whole_region(buffer: Buffer) -> BufferRegion:

@@ -8,7 +8,7 @@ from tilewright.arith.regions import interval_of
 from tilewright.schedule.analysis.domains import Interval
 from tilewright.tir.accesses import Use, uses
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.buffer import Buffer, BufferRegion, Load, element_region, whole_region
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import sub_statements, substitute, walk
@@ -83,5 +83,5 @@ def _region(use: Use) -> BufferRegion:
     """The element that is used; the whole buffer where it is not known, or a let in the expression tells it."""
     assert use.buffer is not None
     if use.indices is None or use.lets:
-        return BufferRegion(use.buffer, tuple(Range(IntImm(0, dim.dtype), dim) for dim in use.buffer.shape))
-    return BufferRegion(use.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in use.indices))
+        return whole_region(use.buffer)
+    return element_region(use.buffer, use.indices)

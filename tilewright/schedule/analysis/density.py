@@ -14,10 +14,10 @@ from tilewright.schedule.analysis.mixed_radix import bindings, coefficients_of, 
 from tilewright.schedule.analysis.required import Place, inside, usable
 from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import all_of, binary
-from tilewright.tir.buffer import BufferRegion
+from tilewright.tir.buffer import BufferRegion, element_region
 from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.iter_var import IterVar, Range
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, Stmt, Store, While
 
@@ -85,8 +85,7 @@ def _is_whole(touch: Touch, block: Block, region: BufferRegion, place: Place) ->
     analyzer = place.analyzer
     with analyzer.scope():
         bind_axes(analyzer, block.iter_vars)
-        box = _whole(intervals_of(indices, ranges, analyzer, widen=False), BufferRegion(
-            region.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in indices)))
+        box = _whole(intervals_of(indices, ranges, analyzer, widen=False), element_region(region.buffer, indices))
         wanted = [(r.min, r.extent) for r in region.region]
         if box is None or not inside(wanted, box, region.buffer, place) or not _independent(indices, ranges, place):
             return False

@@ -18,7 +18,7 @@ from tilewright.schedule.analysis.dataflow import (
     writers_of,
 )
 from tilewright.schedule.analysis.density import fills
-from tilewright.schedule.analysis.domains import Interval, domains_of
+from tilewright.schedule.analysis.domains import domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
 from tilewright.schedule.analysis.parts import (
     Pair,
@@ -26,12 +26,14 @@ from tilewright.schedule.analysis.parts import (
     comes_first,
     common_loops,
     conflicts,
+    loops_within,
     meeting,
     parts_read,
     parts_written,
     precedes,
 )
 from tilewright.schedule.analysis.privacy import shared_between
+from tilewright.schedule.analysis.region import first_sign
 from tilewright.schedule.analysis.required import Place, box_of
 from tilewright.schedule.analysis.threads import filled_together
 from tilewright.schedule.outside import outside_of
@@ -39,7 +41,6 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index
 from tilewright.support.errors import legal
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.expr import Var
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For
@@ -68,14 +69,10 @@ def order_of(sch: Schedule, index: Index, pairs: Iterable[Pair]) -> set[int]:
     out: set[int] = set()
     for x, y in pairs:
         shared = common_loops(index, x.place, y.place)
-        signs = {_sign(v) for v in vectors(sch, index, shared, [(x, y)])}
+        signs = {first_sign(v) for v in vectors(sch, index, shared, [(x, y)])}
         here = BEFORE if comes_first(index, x, y) else AFTER
         out |= {{1: BEFORE, -1: AFTER, 0: here}[s] for s in signs}
     return out
-
-
-def _sign(vector: Sequence[int]) -> int:
-    return next((x for x in vector if x), 0)
 
 
 def vectors(sch: Schedule, index: Index, shared: Sequence[For], pairs: Iterable[Pair]) -> set[tuple[int, ...]]:
@@ -119,8 +116,8 @@ def feeds(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize) -> bool
             return False
         if any(w.block.name != a.block.name for w in writers_of(sch, write.buffer)):
             return False
-        inner = _between(index, a, outer)
-        if not all(fills(a, write, inner, place, box_of(p, _between(index, b, outer), place)) for p in wanted):
+        inner = loops_within(index, a, outer)
+        if not all(fills(a, write, inner, place, box_of(p, loops_within(index, b, outer), place)) for p in wanted):
             return False
     return True
 
@@ -131,11 +128,6 @@ def place_in(sch: Schedule, loops: Sequence[For]) -> Place:
     for loop in loops:
         analyzer.bind(loop.loop_var, loop.min, loop.extent)
     return Place(analyzer, frozenset(loop.loop_var for loop in loops), outside_of(sch.index).lets)
-
-
-def _between(index: Index, realize: BlockRealize, outer: frozenset[Var]) -> dict[Var, Interval]:
-    """The loops around realize that are inside the loops `outer`."""
-    return {v: d for v, d in domains_of(index.loops_above(realize)).items() if v not in outer}
 
 
 def require_same_order(sch: Schedule, old: Index, name: str, partners: Iterable[BlockRealize],

@@ -1,7 +1,7 @@
 """The parts of buffers that blocks touch, in their bodies and on the way to them, and where that happens."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.dependence import Access
@@ -31,8 +31,12 @@ Pair = tuple[Part, Part]
 
 def parts_read(index: Index, realize: BlockRealize) -> list[Part]:
     """What a block reads, and what is read on the way to it."""
-    body = [Part(r, realize, realize) for r in realize.block.reads]
-    return body + [Part(r.region, realize, r.place, outside=True) for r in outside_of(index).of(realize)]
+    return body_reads(realize) + [Part(r.region, realize, r.place, outside=True) for r in outside_of(index).of(realize)]
+
+
+def body_reads(realize: BlockRealize) -> list[Part]:
+    """What a block reads in its body."""
+    return [Part(r, realize, realize) for r in realize.block.reads]
 
 
 def parts_written(realize: BlockRealize) -> list[Part]:
@@ -55,6 +59,11 @@ def meeting(a: Sequence[Part], b: Sequence[Part]) -> list[Pair]:
 def common_loops(index: Index, a: Stmt, b: Stmt) -> list[For]:
     """The loops around both statements, outermost first."""
     return [x for x, y in zip(index.loops_above(a), index.loops_above(b)) if x is y]
+
+
+def loops_within(index: Index, stmt: Stmt, outer: Container[Var]) -> dict[Var, Interval]:
+    """The ranges of the loops around a statement that are inside of the loops `outer`."""
+    return {v: d for v, d in domains_of(index.loops_above(stmt)).items() if v not in outer}
 
 
 def precedes(index: Index, a: BlockRealize, b: BlockRealize) -> bool:
@@ -80,7 +89,7 @@ def access_of(index: Index, part: Part, shared: Sequence[Var]) -> Access:
     """The part as an access: a box becomes one index per dimension with a free variable for its extent."""
     lets = outside_of(index).lets
     values = {} if part.outside else bindings(part.realize, lets)
-    free: dict[Var, Interval] = {v: d for v, d in domains_of(index.loops_above(part.place)).items() if v not in shared}
+    free = loops_within(index, part.place, shared)
     indices: list[Expr] = []
     for r in part.region.region:
         low = substitute(r.min, values)

@@ -8,17 +8,16 @@ from tilewright.arith.regions import Interval, intervals_of
 from tilewright.schedule.analysis.accesses import Instance, Touch
 from tilewright.schedule.analysis.dataflow import is_allocated
 from tilewright.schedule.analysis.density import box_where, domain_box, fills, is_dense
-from tilewright.schedule.analysis.domains import domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
-from tilewright.schedule.analysis.parts import common_loops
+from tilewright.schedule.analysis.parts import common_loops, loops_within
 from tilewright.schedule.analysis.region import Region, first_sign
 from tilewright.schedule.analysis.required import Place, inside
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal
-from tilewright.tir.buffer import Buffer, BufferRegion
-from tilewright.tir.expr import IntImm, Var
-from tilewright.tir.iter_var import DATA_PARALLEL, Range
+from tilewright.tir.buffer import Buffer, element_region
+from tilewright.tir.expr import Var
+from tilewright.tir.iter_var import DATA_PARALLEL
 from tilewright.tir.node import statements, walk
 from tilewright.tir.shared_work import is_shared
 from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, is_thread_axis
@@ -150,11 +149,11 @@ def _covers(sch: Schedule, write: Touch, read: Touch) -> bool:
     if needed is None:
         return False
     if writer is not write.instance.realize:
-        inner = {v: d for v, d in domains_of(sch.index.loops_above(writer)).items() if v not in fixed}
+        inner = loops_within(sch.index, writer, fixed)
         return not cuts and any(w.buffer is write.buffer and fills(writer, w, inner, place, needed)
                                 for w in writer.block.writes)
     given = {v: d for v, d in write.access.domains.items() if v not in fixed}
-    points = BufferRegion(write.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in write.local))
+    points = element_region(write.buffer, write.local)
     if cuts:
         written = box_where(writer, points, given, place, cuts)
     else:

@@ -7,7 +7,7 @@ from tilewright.schedule.analysis.dataflow import block_statements, stores_of
 from tilewright.schedule.analysis.domains import axis_domains
 from tilewright.te.regions import regions_read
 from tilewright.tir.accesses import uses
-from tilewright.tir.buffer import BufferRegion, Load
+from tilewright.tir.buffer import BufferRegion, Load, whole_region
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import statements, walk
@@ -47,7 +47,7 @@ def _with_views(block: Block, regions: tuple[BufferRegion, ...]) -> tuple[Buffer
     """regions, and those that block stated of the buffers which it views; all of a buffer that is in both."""
     viewed = _viewed(block)
     both = {r.buffer for r in regions} & {r.buffer for r in viewed}
-    whole = tuple(BufferRegion(b, tuple(Range(IntImm(0, d.dtype), d) for d in b.shape)) for b in both)
+    whole = tuple(map(whole_region, both))
     return (*(r for r in (*regions, *viewed) if r.buffer not in both), *whole)
 
 

@@ -1,7 +1,7 @@
 """Required regions: what the blocks below a loop touch of a buffer, and the iterations of a block that it takes."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.arith.analyzer import Analyzer
@@ -10,7 +10,8 @@ from tilewright.arith.linear import linear
 from tilewright.arith.regions import interval_of, intervals_of, union
 from tilewright.schedule.analysis.domains import Domains, Interval, axis_domains
 from tilewright.schedule.analysis.mixed_radix import reach
-from tilewright.schedule.analysis.parts import Part
+from tilewright.schedule.analysis.parts import Part, loops_within
+from tilewright.schedule.state import Index
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.conversion import cast
@@ -68,12 +69,12 @@ def usable(least: Expr, extent: Expr, inner: Domains, place: Place) -> bool:
     return place.fixed(extent) and not any(isinstance(n, Load) or n in inner for e in (least, extent) for n in walk(e))
 
 
-def touched(parts: Iterable[Part], inner_of: Callable[[BlockRealize], Domains],
-            place: Place) -> dict[Buffer, list[Interval]]:
-    """The hull of the parts, per buffer; inner_of gives the loops to relax over."""
+def touched(index: Index, parts: Iterable[Part], place: Place) -> dict[Buffer, list[Interval]]:
+    """The hull of the parts, per buffer, while the loops inside of the place run."""
     boxes: dict[Buffer, list[Interval]] = {}
     for part in parts:
-        buffer, box = part.region.buffer, box_of(part, inner_of(part.realize), place)
+        inner = loops_within(index, part.realize, place.loop_vars)
+        buffer, box = part.region.buffer, box_of(part, inner, place)
         old = boxes.get(buffer)
         boxes[buffer] = box if old is None else hull(old, box, buffer, place)
     return boxes

@@ -4,11 +4,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.buffer import Buffer, BufferRegion, Load, element_region, whole_region
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
+from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import Block, BlockRealize, PrimFunc, Stmt, Store, loop
+from tilewright.tir.stmt import Block, BlockRealize, PrimFunc, Stmt, Store, loop, range_of
 
 
 def operand(name: str, shape: Sequence[int], dtype: str, strided: bool = False) -> Buffer:
@@ -27,11 +27,11 @@ def described(name: str, shape: Sequence[int], dtype: str) -> Buffer:
 def description(name: str, buffers: Sequence[Buffer], extents: Sequence[int], reduced: Sequence[bool],
                 body: Callable[..., Store]) -> PrimFunc:
     """A nest over one block whose body is body(axes...); an axis is a reduction where `reduced` says so."""
-    axes = [IterVar(_upto(n), Var(f"v{k}"), COMM_REDUCE if r else DATA_PARALLEL)
+    axes = [IterVar(range_of(0, n), Var(f"v{k}"), COMM_REDUCE if r else DATA_PARALLEL)
             for k, (n, r) in enumerate(zip(extents, reduced, strict=True))]
     store = body(*(a.var for a in axes))
-    reads = tuple(_element(x) for x in walk(store.value) if isinstance(x, Load))
-    block = Block(name, tuple(axes), reads, (_element(store),), store)
+    reads = tuple(element_region(x.buffer, x.indices) for x in walk(store.value) if isinstance(x, Load))
+    block = Block(name, tuple(axes), reads, (element_region(store.buffer, store.indices),), store)
     loops = [Var(f"i{k}") for k in range(len(axes))]
     stmt: Stmt = BlockRealize(tuple(loops), IntImm(1, "bool"), block)
     for var, extent in reversed(list(zip(loops, extents, strict=True))):
@@ -41,8 +41,8 @@ def description(name: str, buffers: Sequence[Buffer], extents: Sequence[int], re
 
 def implementation(name: str, buffers: Sequence[Buffer], written: Buffer, also_read: bool, body: Stmt) -> PrimFunc:
     """`body` as the root block, reading all buffers (the one written only if also_read)."""
-    reads = tuple(_whole(b) for b in buffers if b is not written or also_read)
-    return _function(f"{name}_impl", buffers, body, reads, (_whole(written),))
+    reads = tuple(whole_region(b) for b in buffers if b is not written or also_read)
+    return _function(f"{name}_impl", buffers, body, reads, (whole_region(written),))
 
 
 def _function(name: str, buffers: Sequence[Buffer], body: Stmt, reads: tuple[BufferRegion, ...] = (),
@@ -50,15 +50,3 @@ def _function(name: str, buffers: Sequence[Buffer], body: Stmt, reads: tuple[Buf
     params = tuple(Var(b.name.lower(), "handle") for b in buffers)
     root = BlockRealize((), IntImm(1, "bool"), Block("root", (), reads, writes, body))
     return PrimFunc(params, root, dict(zip(params, buffers, strict=True)), {"global_symbol": name})
-
-
-def _upto(extent: int) -> Range:
-    return Range(IntImm(0), IntImm(extent))
-
-
-def _whole(b: Buffer) -> BufferRegion:
-    return BufferRegion(b, tuple(Range(IntImm(0), d) for d in b.shape))
-
-
-def _element(x: Load | Store) -> BufferRegion:
-    return BufferRegion(x.buffer, tuple(Range(i, IntImm(1)) for i in x.indices))

@@ -13,14 +13,12 @@ from tilewright.schedule.analysis.domains import Interval, axis_domains, domains
 from tilewright.schedule.analysis.iteration import unsure_start
 from tilewright.schedule.analysis.legality import require_fixed_bounds
 from tilewright.schedule.analysis.mixed_radix import is_number
-from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.outside import outside_of
-from tilewright.schedule.primitives.reduction import reads_with_output, require_start_apart
+from tilewright.schedule.primitives.reduction import reads_with_output, require_start_apart, start_nest
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.arithmetic import all_of, binary, conjuncts
-from tilewright.tir.buffer import BufferRegion
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.dtype import is_integer
 from tilewright.tir.equal import structural_equal
@@ -149,7 +147,6 @@ class _Blockized:
         self.outer_axes: list[tuple[IterVar, Expr]] = []
         self.inner_axes: list[tuple[IterVar, Expr]] = []
         self.value: dict[Var, Expr] = {}                     # axis of the old block -> in the new axes
-        self.in_outer: list[tuple[Expr, Expr]] = []          # (value of an old axis in loops, the same in new axes)
         for part in parts:
             self._axis(part)
             if realize.block.init is not None and part.axis.iter_type == COMM_REDUCE:
@@ -237,14 +234,11 @@ class _Blockized:
         old, sch = self.realize.block, self.sch
         outer_guard, inner_guard, start_guard = self._guards()
         table = {v: self.analyzer.simplify(e) for v, e in self.value.items()}
-        inner_block = old.replace(
-            iter_vars=tuple(iv for iv, _ in self.inner_axes), reads=self._regions(old.reads, table),
-            writes=self._regions(old.writes, table), init=None if self.starts or old.init is None
-            else self._put(old.init, table), body=self._put(old.body, table),
-            match_buffers=tuple(m.replace(source=self._regions((m.source,), table)[0]) for m in old.match_buffers))
-        init = self._init_nest(table, start_guard) if self.starts else None
+        inner_block = substitute(old.replace(iter_vars=()), table).replace(
+            iter_vars=tuple(iv for iv, _ in self.inner_axes))
+        init = self._start(inner_block, start_guard) if self.starts else None
         if self.starts:
-            inner_block = inner_block.replace(reads=reads_with_output(inner_block))
+            inner_block = inner_block.replace(init=None, reads=reads_with_output(inner_block))
         inner = BlockRealize(tuple(v for _, v in self.inner_axes), inner_guard, inner_block)
         body: Stmt = inner
         for loop in reversed(self.inside):
@@ -257,12 +251,6 @@ class _Blockized:
                       covering(inner_block.writes, ranges, self.analyzer), body, init)
         sch.replace(self.top, BlockRealize(tuple(v for _, v in self.outer_axes), outer_guard, outer))
         return name
-
-    def _put(self, stmt: Stmt, table: Mapping[Var, Expr]) -> Stmt:
-        return substitute(stmt, table)
-
-    def _regions(self, regions: Sequence[BufferRegion], table: Mapping[Var, Expr]) -> tuple[BufferRegion, ...]:
-        return tuple(substitute(r, table) for r in regions)
 
     def _guards(self) -> tuple[Expr, Expr, Expr]:
         """The predicate in three: of the new block, of the old one, and what of the latter concerns no reduction."""
@@ -324,25 +312,11 @@ class _Blockized:
         return any(part.axis.iter_type == COMM_REDUCE and used & {n for e in (part.outer, part.inner) for n in walk(e)}
                    for part in self.parts)
 
-    def _init_nest(self, table: Mapping[Var, Expr], guard: Expr) -> Stmt:
+    def _start(self, block: Block, guard: Expr) -> Stmt:
         """The start of the reduction, in loops of its own over the axes that it uses."""
-        old = self.realize.block
-        assert old.init is not None
         kept = [(iv, v) for iv, v in self.inner_axes if iv.iter_type != COMM_REDUCE]
         used = {n for e in (*(v for _, v in kept), guard) for n in walk(e)}
-        fresh = {a.loop_var: self.sch.fresh_var(f"{a.loop_var.name}_init", a.loop_var.dtype)
-                 for a in self.inside if a.loop_var in used}
-        axes = {iv.var: Var(f"{iv.var.name}_init", iv.var.dtype) for iv, _ in kept}
-        iters = tuple(IterVar(iv.dom, axes[iv.var], iv.iter_type) for iv, _ in kept)
-        body = substitute(substitute(old.init, table), axes)
-        writes = tuple(substitute(w, axes) for w in self._regions(old.writes, table))
-        block = with_reads(Block(self.sch.fresh_block(f"{old.name}_init"), iters, (), writes, body))
-        nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for _, v in kept), substitute(guard, fresh), block)
-        for a in reversed(self.inside):
-            if a.loop_var in fresh:
-                nest = a.replace(loop_var=fresh[a.loop_var], min=substitute(a.min, fresh),
-                                 extent=substitute(a.extent, fresh), body=nest)
-        return nest
+        return start_nest(self.sch, block, kept, guard, [a for a in self.inside if a.loop_var in used])
 
 
 def _unit(iv: IterVar) -> bool:

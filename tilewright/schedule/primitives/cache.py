@@ -15,7 +15,7 @@ from tilewright.schedule.analysis.dataflow import (
 )
 from tilewright.schedule.analysis.iteration import require_whole_iteration
 from tilewright.schedule.analysis.ordering import feeds, place_in
-from tilewright.schedule.analysis.parts import Part, precedes
+from tilewright.schedule.analysis.parts import body_reads, precedes
 from tilewright.schedule.analysis.required import touched
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.cache_place import after_writer, before_consumers, insert
@@ -27,7 +27,6 @@ from tilewright.schedule.primitives.caching import (
     chosen,
     copy_box,
     copy_points,
-    inner_loops,
     redirect,
     require_fresh,
     require_visible,
@@ -77,7 +76,7 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
         require_visible(c, source)
     loops, children, at = before_consumers(sch, source, consumers)
     place = place_in(sch, loops)
-    box = touched([Part(r, c, c) for c in consumers for r in c.block.reads], inner_loops(sch, place), place)[source]
+    box = touched(sch.index, [part for c in consumers for part in body_reads(c)], place)[source]
     require_written(sch, source, box, consumers, place, children[at])
     name = sch.fresh_block(cache_name(source, storage_scope))
     copy = Buffer(name, source.shape, source.dtype, scope=storage_scope)
@@ -85,7 +84,7 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
     new = copy_box(name, source, copy, box, boxes_used(sch, consumers, source), place)
     insert(sch, loops, children, at, new)
     for c in consumers:
-        redirect(sch, c, source, copy)
+        redirect(sch, c, {source: copy})
     allocate(sch, copy)
     require_fresh(sch, old, name, source, consumers)
     return sch.block_rv(name)
@@ -144,7 +143,6 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | l
     new = copy_points(sch, names[0], realize, axes, (copies[0], point), (source, point), place)
     insert(sch, loops, children, at, also_copied(new, list(zip(copies[1:], sources[1:], strict=True))))
     for user in (realize, *consumers):
-        for source, copy in zip(sources, copies, strict=True):
-            redirect(sch, user, source, copy)
+        redirect(sch, user, dict(zip(sources, copies, strict=True)))
     allocate(sch, *copies)
     return sch.block_rv(names[0])

@@ -12,11 +12,11 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import require
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.buffer import Buffer, Load, element_region
 from tilewright.tir.dtype import is_integer
 from tilewright.tir.equal import structural_equal
 from tilewright.tir.expr import Binary, Cast, Expr, IntImm, Select, Var
-from tilewright.tir.iter_var import DATA_PARALLEL, Range
+from tilewright.tir.iter_var import DATA_PARALLEL
 from tilewright.tir.node import Node, children, rewrite, rewrite_top_down, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, Stmt, Store, seq
 
@@ -48,8 +48,7 @@ def cache_index(sch: Schedule, block: BlockRV, storage_scope: str, cse_thresh: i
     made = [_IndexBlock(sch, realize, e, n, storage_scope) for n, e in enumerate(indices.chosen())]
     if not made:
         return []
-    used = tuple(BufferRegion(m.element.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in m.element.indices))
-                 for m in made)
+    used = tuple(element_region(m.element.buffer, m.element.indices) for m in made)
     block_now = indices.replaced(made)
     now = realize.replace(block=block_now.replace(reads=block_now.reads + used))
     sch.replace(realize, now)
@@ -130,8 +129,8 @@ class _IndexBlock:
         buffer = Buffer(f"index_var_{number}", tuple(iv.domain.extent for iv in axes), expr.dtype, scope=scope)
         self.element = Load(buffer, point)
         place = tuple(substitute(i, fresh) for i in point)
-        written = BufferRegion(buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in place))
         iter_vars = tuple(iv.replace(var=fresh[iv.var], iter_type=DATA_PARALLEL) for iv in axes)
-        block = Block(self.name, iter_vars, (), (written,), Store(buffer, substitute(expr, fresh), place))
+        block = Block(self.name, iter_vars, (), (element_region(buffer, place),),
+                      Store(buffer, substitute(expr, fresh), place))
         self.nest = nest(block, {}, sch.analyzer_at(None), True)
 

@@ -1,7 +1,6 @@
 """Copies of buffers: a buffer that a block updates is staged through another one."""
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from tilewright.schedule.analysis.dataflow import (
@@ -16,18 +15,17 @@ from tilewright.schedule.analysis.domains import Interval
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
 from tilewright.schedule.analysis.legality import check_annotated_loops
 from tilewright.schedule.analysis.ordering import place_in
-from tilewright.schedule.analysis.parts import precedes
-from tilewright.schedule.analysis.required import Place, hull, relaxed
+from tilewright.schedule.analysis.parts import body_reads, loops_within, parts_written, precedes
+from tilewright.schedule.analysis.required import Place, touched
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.cache_place import apart, insert
-from tilewright.schedule.primitives.caching import boxes_used, cache_name, chosen, copy_box, inner_loops
+from tilewright.schedule.primitives.caching import boxes_used, cache_name, chosen, copy_box, redirect
 from tilewright.schedule.primitives.storage import require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.stmt import BlockRealize, seq
-from tilewright.tir.symbols import replace_buffers
 
 
 @primitive
@@ -58,7 +56,7 @@ def cache_inplace(sch: Schedule, block: BlockRV, read_buffer_index: int | str, s
     require(not source.strides, f"{source.name} has strides of its own", realize)
     loops, children, at = apart(sch, realize, source)
     place = place_in(sch, loops)
-    box = _box(sch, realize, source, place)
+    box = touched(sch.index, [*body_reads(realize), *parts_written(realize)], place)[source]
     legal(is_output(sch, source) or _is_written(sch, realize, source, box, place),
           f"the copy would read elements of {source.name} that may not be written by then", realize)
     names = [sch.fresh_block(cache_name(source, storage_scope))]
@@ -68,19 +66,10 @@ def cache_inplace(sch: Schedule, block: BlockRV, read_buffer_index: int | str, s
     before = copy_box(names[0], source, copy, box, used, place)
     after = copy_box(names[1], copy, source, box, used, place_in(sch, loops))
     insert(sch, loops, [*children[:at], *children[at + 1:]], at, seq([before, children[at], after]))
-    now = sch.realize(realize.block.name)
-    sch.replace(now, now.replace(block=replace_buffers(now.block, {source: copy})))
+    redirect(sch, realize, {source: copy})
     sch.add_alloc(copy)
     check_annotated_loops(sch, [loop.loop_var for loop in loops])
     return [sch.block_rv(name) for name in names]
-
-
-def _box(sch: Schedule, realize: BlockRealize, buffer: Buffer, place: Place) -> list[Interval]:
-    """The hull of what the block reads and writes of buffer inside the place."""
-    inner = inner_loops(sch, place)(realize)
-    regions = [r for r in (*realize.block.reads, *realize.block.writes) if r.buffer is buffer]
-    boxes = [relaxed(realize, r, inner, place) for r in regions]
-    return functools.reduce(lambda a, b: hull(a, b, buffer, place), boxes)
 
 
 def _is_written(sch: Schedule, realize: BlockRealize, buffer: Buffer, box: Sequence[Interval], place: Place) -> bool:
@@ -89,7 +78,7 @@ def _is_written(sch: Schedule, realize: BlockRealize, buffer: Buffer, box: Seque
         if writer is realize or not precedes(sch.index, writer, realize) or beyond_domain(writer, place.analyzer) \
                 or branches_of_its_own(sch.index, writer, realize):
             continue
-        inner = inner_loops(sch, place)(writer)
+        inner = loops_within(sch.index, writer, place.loop_vars)
         for region in writer.block.writes:
             if region.buffer is buffer and fills(writer, region, inner, place, box):
                 return True

@@ -1,7 +1,7 @@
 """What primitives that stage a buffer through another share: the block of a copy, and what it relies on."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import union
@@ -13,11 +13,11 @@ from tilewright.schedule.analysis.dataflow import (
     writers_of,
 )
 from tilewright.schedule.analysis.density import fills, ranges_of
-from tilewright.schedule.analysis.domains import Domains, Interval, domains_of
+from tilewright.schedule.analysis.domains import Domains, Interval
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own, cut, reading_domain
-from tilewright.schedule.analysis.mixed_radix import reach
+from tilewright.schedule.analysis.mixed_radix import bindings, reach
 from tilewright.schedule.analysis.ordering import order
-from tilewright.schedule.analysis.parts import precedes
+from tilewright.schedule.analysis.parts import loops_within, precedes
 from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule
@@ -25,12 +25,13 @@ from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import legal, require
 from tilewright.support.names import identifier
 from tilewright.tir.arithmetic import all_of, binary
-from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.buffer import Buffer, BufferRegion, Load, element_region
 from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Call, Expr, IntImm, Let, Select, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
-from tilewright.tir.node import Node, rewrite, rewrite_top_down, statements, substitute, walk
+from tilewright.tir.node import rewrite_top_down, statements, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Seq, Stmt, Store, While, seq
+from tilewright.tir.symbols import replace_buffers
 
 Element = tuple[Buffer, tuple[Expr, ...]]                 # one of a buffer, by its indices
 
@@ -116,14 +117,6 @@ def _single(realize: BlockRealize, accesses: Sequence[Load | Store], verb: str) 
     return accesses[0].indices
 
 
-# ---- where the copy stands
-
-def inner_loops(sch: Schedule, place: Place) -> Callable[[BlockRealize], dict[Var, Interval]]:
-    def inner_of(realize: BlockRealize) -> dict[Var, Interval]:
-        return {v: d for v, d in domains_of(sch.index.loops_above(realize)).items() if v not in place.loop_vars}
-    return inner_of
-
-
 # ---- the copy
 
 def copy_box(name: str, source: Buffer, copy: Buffer, box: Sequence[Interval],
@@ -167,7 +160,7 @@ def copy_points(sch: Schedule, name: str, realize: BlockRealize, axes: Sequence[
 
     Points for which `read` or `write` is not inside its buffer are left out.
     """
-    box = ranges_of(realize, [iv.var for iv in axes], inner_loops(sch, place)(realize), place)
+    box = ranges_of(realize, [iv.var for iv in axes], loops_within(sch.index, realize, place.loop_vars), place)
     require(box is not None, f"the points at which block {realize.block.name} uses {read[0].name} or {write[0].name} "
             "there are no box", realize, hint="do this before the loops are split or the block is moved")
     fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in axes}
@@ -181,8 +174,8 @@ def copy_points(sch: Schedule, name: str, realize: BlockRealize, axes: Sequence[
 def _within_buffers(stmt: Stmt, elements: Sequence[Load], analyzer: Analyzer) -> Stmt:
     """stmt, loops around one block, with the block running only where the elements are inside their buffers."""
     realize = next(s for s in statements(stmt) if isinstance(s, BlockRealize))
-    table = {iv.var: v for iv, v in realize.bound}
-    bounds = [substitute(c, table) for e in elements for i, dim in zip(e.indices, e.buffer.shape, strict=True)
+    values = bindings(realize)
+    bounds = [substitute(c, values) for e in elements for i, dim in zip(e.indices, e.buffer.shape, strict=True)
               for c in (binary("ge", i, 0), binary("lt", i, dim))]
     with analyzer.constraint(realize.predicate):
         needed = [c for c in bounds if not analyzer.prove(c)]
@@ -194,8 +187,7 @@ def _within_buffers(stmt: Stmt, elements: Sequence[Load], analyzer: Analyzer) ->
 
 def copy_block(name: str, iter_vars: tuple[IterVar, ...], source: Load, target: Load) -> Block:
     """target = source"""
-    read, write = (BufferRegion(e.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in e.indices))
-                   for e in (source, target))
+    read, write = (element_region(e.buffer, e.indices) for e in (source, target))
     return Block(name, iter_vars, (read,), (write,), Store(target.buffer, source, target.indices))
 
 
@@ -212,13 +204,10 @@ def also_copied(stmt: Stmt, more: Sequence[tuple[Buffer, Buffer]]) -> Stmt:
     return rewrite_top_down(stmt, lambda n: whole if n is block else None) if more else stmt
 
 
-def redirect(sch: Schedule, realize: BlockRealize, old: Buffer, new: Buffer) -> None:
-    """Let the block use new wherever it uses old."""
-    def swap(node: Node) -> Node | None:
-        uses = isinstance(node, (Load, Store, BufferRegion)) and node.buffer is old
-        return node.replace(buffer=new) if uses else None
+def redirect(sch: Schedule, realize: BlockRealize, table: Mapping[Buffer, Buffer]) -> None:
+    """Let the block use the values of table wherever it uses their keys."""
     now = sch.realize(realize.block.name)
-    sch.replace(now, now.replace(block=rewrite(now.block, swap)))
+    sch.replace(now, now.replace(block=replace_buffers(now.block, table)))
 
 
 # ---- what the copy may rely on
@@ -228,19 +217,19 @@ def require_written(sch: Schedule, buffer: Buffer, box: Sequence[Interval], cons
     """The copy, before the statement `after`, reads no element of an intermediate buffer that nothing has written."""
     if any(b is buffer for b in sch.arguments):
         return
-    inner_of = inner_loops(sch, place)
     for writer in writers_of(sch, buffer):
         for region in writer.block.writes:
-            inner = inner_of(writer)
+            inner = loops_within(sch.index, writer, place.loop_vars)
             if region.buffer is buffer and fills(writer, region, inner, place, box) and not beyond_domain(
                     writer, place.analyzer) and all(
                         precedes(sch.index, writer, c) for c in consumers) and _runs(
                         sch, writer, writer.iter_values, place, after):
                 return
     for c in consumers:
-        values = reach(c, inner_of(c), place.lets)[0]
+        inner = loops_within(sch.index, c, place.loop_vars)
+        values = reach(c, inner, place.lets)[0]
         read = [substitute(r.min, values) for region in c.block.reads if region.buffer is buffer for r in region.region]
-        if _reads_all(c, buffer, box, inner_of(c), place) and _runs(sch, c, read, place, after):
+        if _reads_all(c, buffer, box, inner, place) and _runs(sch, c, read, place, after):
             return
     legal(False, f"the copy would read elements of {buffer.name} that may not be written by then", *consumers)
 

@@ -1,7 +1,7 @@
 """Where blocks are computed: a computation moves into a loop."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from tilewright.schedule.analysis.dataflow import (
     blocks_of,
@@ -16,7 +16,6 @@ from tilewright.schedule.analysis.dataflow import (
     require_stage,
     writers_of,
 )
-from tilewright.schedule.analysis.domains import Domains, domains_of
 from tilewright.schedule.analysis.iteration import narrowed, never_runs, require_whole_iteration, runs_all
 from tilewright.schedule.analysis.moving import (
     goes_on,
@@ -234,21 +233,13 @@ def _place(children: Sequence[Stmt], producers: Sequence[BlockRealize], consumer
     return index
 
 
-def _scope(sch: Schedule, target: For,
-           of_all_threads: bool = False) -> tuple[Place, Callable[[BlockRealize], Domains]]:
-    """What is known inside target, and for a block below it the loops between.
-
-    of_all_threads: whichever thread of a block it is; the loops over them count as if they were between.
-    """
+def _scope(sch: Schedule, target: For, of_all_threads: bool) -> Place:
+    """What is known inside target; of_all_threads: whichever thread of a block it is, as if the loops over them were
+    inside."""
     above = [*sch.index.loops_above(target), target]
     if of_all_threads:
         above = [loop for loop in above if not is_thread_axis(loop.thread_tag)]
-    place = Place(sch.analyzer_at(target.body), frozenset(loop.loop_var for loop in above),
-                  outside_of(sch.index).lets)
-
-    def inner_of(realize: BlockRealize) -> Domains:
-        return domains_of(loop for loop in sch.index.loops_above(realize) if loop.loop_var not in place.loop_vars)
-    return place, inner_of
+    return Place(sch.analyzer_at(target.body), frozenset(loop.loop_var for loop in above), outside_of(sch.index).lets)
 
 
 def _move(sch: Schedule, realize: BlockRealize, target: For, at: int, below: Sequence[BlockRealize], kind: str,
@@ -258,9 +249,9 @@ def _move(sch: Schedule, realize: BlockRealize, target: For, at: int, below: Seq
     kind "writes": the part that writes what these read; "reads": the part that reads no more than these write.
     """
     filled = kind == "writes" and all(is_shared(r.buffer) for r in realize.block.writes)
-    place, inner_of = _scope(sch, target, of_all_threads=filled)
+    place = _scope(sch, target, of_all_threads=filled)
     parts = [p for r in below for p in (parts_read(sch.index, r) if kind == "writes" else parts_written(r))]
-    boxes = touched(parts, inner_of, place)
+    boxes = touched(sch.index, parts, place)
     block = narrowed(sch, realize, to_move=not never_runs(sch, realize.block))
     domains = solve(block, getattr(block, kind), boxes, place, within=kind == "reads")
     new = nest(block, domains, place.analyzer, preserve_unit_loops)

@@ -9,6 +9,7 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.dataflow import block_statements, loads_of, require_leaf, same_indices
 from tilewright.schedule.analysis.domains import Interval, domain_of
 from tilewright.schedule.analysis.ordering import place_in
+from tilewright.schedule.analysis.reducers import OPERATORS
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.block_layout import own_loops
 from tilewright.schedule.primitives.caching import require_written
@@ -17,14 +18,15 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.arithmetic import all_of, binary, ceildiv, if_then_else, minimum
-from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.conversion import cast, const, is_const, max_value, min_value
+from tilewright.tir.buffer import Buffer, Load, element_region
+from tilewright.tir.conversion import cast, const, is_const
 from tilewright.tir.dtype import is_integer
 from tilewright.tir.expr import Binary, Call, Cast, Expr, FloatImm, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, rewrite, substitute, walk
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store, seq
+from tilewright.tir.symbols import replace_buffers
 
 
 @primitive
@@ -75,7 +77,7 @@ def pad_einsum(sch: Schedule, block: BlockRV, padding: Sequence[int]) -> None:
             _require_inside(realize, buffer, points[buffer], analyzer)
             require_written(sch, buffer, [_range(i, old) for i in points[buffer]], [realize], place, whole)
     op = _combiner(store)[0]
-    parts = [_pad(buffer, copies[buffer], points[buffer], old, extents, _identity(op, buffer.dtype), analyzer)
+    parts = [_pad(buffer, copies[buffer], points[buffer], old, extents, OPERATORS[op](buffer.dtype), analyzer)
              for buffer in copies if buffer is not store.buffer]
     parts.append(_with_extents(loops, realize, _on_copies(old, copies, extents), extents))
     if store.buffer in copies:
@@ -151,23 +153,13 @@ def _require_own_values(realize: BlockRealize, store: Store, grown: Mapping[Var,
           realize, hint="call pad_einsum before decompose_reduction")
 
 
-_REDUCTIONS = ("add", "mul", "max", "min", "bitor", "bitand", "bitxor")
 _IDEMPOTENT = ("max", "min", "bitor", "bitand")
 
 
-def _identity(op: str, dtype: str) -> Expr:
-    """What op leaves the other operand as it is with."""
-    if op in ("max", "min"):
-        return min_value(dtype) if op == "max" else max_value(dtype)
-    if op == "bitand":
-        return const(-1, dtype) if dtype.startswith("int") else max_value(dtype)
-    return const(1 if op == "mul" else 0, dtype)
-
-
 def _combiner(store: Store) -> tuple[str, Expr | None]:
-    """(op, e) of a block that stores own op e, op one of _REDUCTIONS; ("add", None) of others."""
+    """(op, e) of a block that stores own op e, op one of OPERATORS; ("add", None) of others."""
     value = store.value
-    if isinstance(value, Binary) and value.op in _REDUCTIONS:
+    if isinstance(value, Binary) and value.op in OPERATORS:
         own = [isinstance(e, Load) and e.buffer is store.buffer for e in (value.a, value.b)]
         if own[0] != own[1]:
             return value.op, value.b if own[0] else value.a
@@ -192,14 +184,14 @@ def _is_neutral(op: str, step: Expr, var: Var) -> bool:
     if op in _IDEMPOTENT and not any(n is var for n in walk(step)):
         return True
     padded = _on_padding(step, var, op)
-    return isinstance(padded, (IntImm, FloatImm)) and bool(padded.equal(_identity(op, padded.dtype)))
+    return isinstance(padded, (IntImm, FloatImm)) and bool(padded.equal(OPERATORS[op](padded.dtype)))
 
 
 def _on_padding(e: Expr, var: Var, op: str) -> Expr:
     """e where the loads that var indexes give the identity of op, folded."""
     def step(n: Node) -> Node | None:
         if isinstance(n, Load):
-            return _identity(op, n.dtype) if any(i is var for i in n.indices) else None
+            return OPERATORS[op](n.dtype) if any(i is var for i in n.indices) else None
         if isinstance(n, Cast) and isinstance(n.value, (IntImm, FloatImm)):
             return cast(n.type, n.value)
         if not isinstance(n, Binary) or n.op not in _FOLDS:
@@ -274,8 +266,7 @@ def _axes(indices: Sequence[Expr], extents: Mapping[Var, Expr]) -> tuple[
 
 def _copy(name: str, iter_vars: tuple[IterVar, ...], source: Buffer, target: Buffer, at: tuple[Expr, ...],
           value: Expr, analyzer: Analyzer) -> Stmt:
-    point = tuple(Range(i, IntImm(1, i.dtype)) for i in at)
-    block = Block(name, iter_vars, (BufferRegion(source, point),), (BufferRegion(target, point),),
+    block = Block(name, iter_vars, (element_region(source, at),), (element_region(target, at),),
                   Store(target, value, at))
     with analyzer.scope():
         return nest(block, {}, analyzer, preserve_unit_loops=True)
@@ -283,11 +274,8 @@ def _copy(name: str, iter_vars: tuple[IterVar, ...], source: Buffer, target: Buf
 
 def _on_copies(block: Block, copies: Mapping[Buffer, Buffer], extents: Mapping[Var, Expr]) -> Block:
     """The block on the padded buffers, over the rounded extents."""
-    def swap(n: Node) -> Node | None:
-        uses = isinstance(n, (Load, Store, BufferRegion)) and n.buffer in copies
-        return n.replace(buffer=copies[n.buffer]) if uses else None  # type: ignore[attr-defined]
     iter_vars = tuple(iv.replace(dom=Range(IntImm(0, iv.var.dtype), extents[iv.var])) for iv in block.iter_vars)
-    return rewrite(block.replace(iter_vars=()), swap).replace(iter_vars=iter_vars)
+    return replace_buffers(block, copies).replace(iter_vars=iter_vars)
 
 
 def _with_extents(loops: Sequence[For], realize: BlockRealize, block: Block, extents: Mapping[Var, Expr]) -> Stmt:

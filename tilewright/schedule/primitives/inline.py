@@ -9,6 +9,7 @@ from tilewright.schedule.analysis.dataflow import inputs_of, is_output, readers_
 from tilewright.schedule.analysis.ordering import BEFORE, order, require_no_race, vectors
 from tilewright.schedule.analysis.parts import meeting, parts_read, parts_written
 from tilewright.schedule.analysis.reads import with_reads
+from tilewright.schedule.analysis.region import first_sign
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.dissolving import (
@@ -150,4 +151,4 @@ def _reads_earlier_iterations(sch: Schedule, old: Index, gone: BlockRealize, con
     mine = [[p for p in parts if p.region.buffer is buffer] for parts in (
         parts_written(consumer), parts_read(index, consumer))]
     distances = vectors(sch, index, index.loops_above(consumer), meeting(*mine))
-    return all(next((x for x in v if x), 0) > 0 for v in distances)
+    return all(first_sign(v) > 0 for v in distances)

@@ -21,13 +21,19 @@ from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import Block, PrimFunc, Store
 
 
-def _as_text(arguments: dict[str, Any]) -> None:
-    """index_map and pad_value as texts, buffer as a position: a function in a trace could not be printed or stored."""
+def buffer_as_position(arguments: dict[str, Any]) -> Buffer:
+    """The buffer that is meant, in the arguments as its position among the regions of the block."""
     block = arguments["sch"].realize(arguments["block"]).block
     old = chosen_buffer(block, arguments["buffer"])
     if isinstance(arguments["buffer"], Buffer):
         arguments["buffer"] = next((kind, n) for kind, regions in (("write", block.writes), ("read", block.reads))
-                               for n, r in enumerate(regions) if r.buffer is old)
+                                   for n, r in enumerate(regions) if r.buffer is old)
+    return old
+
+
+def _as_text(arguments: dict[str, Any]) -> None:
+    """index_map and pad_value as texts, buffer as a position: a function in a trace could not be printed or stored."""
+    old = buffer_as_position(arguments)
     mapped = arguments["index_map"] = IndexMap.of(arguments["index_map"], len(old.shape))
     pad = arguments.get("pad_value")
     if callable(pad) or isinstance(pad, float) and not math.isfinite(pad):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.iterators import IterMap
 from tilewright.schedule.analysis.dataflow import children_of, inputs_of, positions, spatial
+from tilewright.schedule.analysis.mixed_radix import bindings
 from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.index_map import IndexMap, PadValue
 from tilewright.schedule.primitives.nest import nest
@@ -15,11 +16,11 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index
 from tilewright.support.errors import require
 from tilewright.tir.arithmetic import all_of, any_of, binary, if_then_else, intrinsic, logical_not
-from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.buffer import Buffer, Load, element_region
 from tilewright.tir.dtype import is_float
 from tilewright.tir.expr import Expr, FloatImm, IntImm, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
-from tilewright.tir.node import statements, substitute
+from tilewright.tir.node import rewrite_top_down, statements, substitute
 from tilewright.tir.stmt import PARALLEL, SERIAL, UNROLLED, Block, BlockRealize, Evaluate, For, Stmt, Store, seq
 
 
@@ -110,7 +111,7 @@ def _select_in(sch: Schedule, realize: BlockRealize, loops: Sequence[For], chang
     points = tuple(iv.var for iv in iter_vars)
     table = dict(zip([iv.var for iv in block.iter_vars], old, strict=True))
     value = if_then_else(used, substitute(store.value, table), pad)
-    region = BufferRegion(change.new, tuple(Range(p, IntImm(1, p.dtype)) for p in points))
+    region = element_region(change.new, points)
     new = with_reads(block.replace(iter_vars=iter_vars, writes=(region,), body=Store(change.new, value, points)))
     sch.replace(sch.index.loops[loops[0].loop_var], nest(new, {}, sch.analyzer_at(None), preserve_unit_loops=True))
 
@@ -128,7 +129,7 @@ def _fill(sch: Schedule, change: Change, iter_vars: tuple[IterVar, ...], padding
     """Run statement on each element of the padding, before the first use, in the innermost loop around all uses; before
     all loops for an argument.
     """
-    region = BufferRegion(change.new, tuple(Range(iv.var, IntImm(1, iv.var.dtype)) for iv in iter_vars))
+    region = element_region(change.new, [iv.var for iv in iter_vars])
     reads, writes = ((), (region,)) if isinstance(statement, Store) else ((region,), ())
     block = Block(sch.fresh_block(f"{change.new.name}_pad"), iter_vars, reads, writes, statement)
     given = any(b is change.new for b in sch.func.buffers)
@@ -154,9 +155,5 @@ def _fill(sch: Schedule, change: Change, iter_vars: tuple[IterVar, ...], padding
 def _guarded(filling: Stmt, condition: Expr) -> Stmt:
     """The nest with its block run only under a condition on its iter vars."""
     realize = next(s for s in statements(filling) if isinstance(s, BlockRealize))
-    values = {iv.var: v for iv, v in realize.bound}
-    loops = [s for s in statements(filling) if isinstance(s, For)]
-    out: Stmt = realize.replace(predicate=substitute(condition, values))
-    for loop in reversed(loops):
-        out = loop.replace(body=out)
-    return out
+    guarded = realize.replace(predicate=substitute(condition, bindings(realize)))
+    return rewrite_top_down(filling, lambda n: guarded if n is realize else None)

@@ -66,7 +66,9 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     _check_own_elements(realize, above[above.index(outer):])
     _check_runs_once(sch, realize, above[above.index(outer):])
     _check_untouched_before(below, realize, outer)
-    init = _init_nest(sch, realize, copied, {a.loop_var for a in above[:above.index(outer)]})
+    kept = {a.loop_var for a in (*copied, *above[:above.index(outer)])}
+    outputs = [(iv, value) for iv, value in realize.bound if iv.iter_type != COMM_REDUCE]
+    init = start_nest(sch, old, outputs, _output_part(realize, kept, {a.loop_var for a in above}), copied)
     name = sch.fresh_block(f"{old.name}_update")
     update = old.replace(name=name, init=None, reads=reads_with_output(old))
     sch.rename_block(old.name, name)
@@ -174,23 +176,17 @@ def _check_untouched_before(region: Region, realize: BlockRealize, outer: For) -
                   f"{realize.block.name} starts it", t.stmt, hint="decompose at an inner loop")
 
 
-def _init_nest(sch: Schedule, realize: BlockRealize, copied: list[For], outside: set[Var]) -> Stmt:
-    """The init block below fresh copies of the loops that drive output axes."""
-    old = realize.block
+def start_nest(sch: Schedule, old: Block, axes: Sequence[tuple[IterVar, Expr]], predicate: Expr,
+               loops: Sequence[For]) -> Stmt:
+    """The init of a block in one of its own, NAME_init, over some axes with their values, below copies of loops."""
     assert old.init is not None
-    fresh = {a.loop_var: sch.fresh_var(f"{a.loop_var.name}_init", a.loop_var.dtype) for a in copied}
-    iters, values, table = [], [], {}
-    for iv, value in realize.bound:
-        if iv.iter_type != COMM_REDUCE:
-            table[iv.var] = Var(f"{iv.var.name}_init", iv.var.dtype)
-            iters.append(IterVar(iv.dom, table[iv.var], iv.iter_type))
-            values.append(substitute(value, fresh))
-    predicate = _output_part(realize, {*fresh, *outside}, {a.loop_var for a in sch.loops_above(realize)})
+    fresh = {a.loop_var: sch.fresh_var(f"{a.loop_var.name}_init", a.loop_var.dtype) for a in loops}
+    table = {iv.var: Var(f"{iv.var.name}_init", iv.var.dtype) for iv, _ in axes}
+    iters = tuple(iv.replace(var=table[iv.var]) for iv, _ in axes)
     writes = tuple(substitute(w, table) for w in old.writes)
-    name = sch.fresh_block(f"{old.name}_init")
-    block = with_reads(Block(name, tuple(iters), (), writes, substitute(old.init, table)))
-    nest: Stmt = BlockRealize(tuple(values), substitute(predicate, fresh), block)
-    for a in reversed(copied):
+    block = with_reads(Block(sch.fresh_block(f"{old.name}_init"), iters, (), writes, substitute(old.init, table)))
+    nest: Stmt = BlockRealize(tuple(substitute(v, fresh) for _, v in axes), substitute(predicate, fresh), block)
+    for a in reversed(loops):
         low, extent = substitute(a.min, fresh), substitute(a.extent, fresh)
         nest = a.replace(loop_var=fresh[a.loop_var], min=low, extent=extent, body=nest)
     return nest

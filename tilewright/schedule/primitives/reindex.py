@@ -9,7 +9,7 @@ from tilewright.schedule.analysis.dataflow import require_leaf, require_stage, w
 from tilewright.schedule.analysis.domains import axis_domains
 from tilewright.schedule.analysis.iteration import require_whole_iteration
 from tilewright.schedule.analysis.ordering import place_in
-from tilewright.schedule.analysis.parts import Part
+from tilewright.schedule.analysis.parts import body_reads
 from tilewright.schedule.analysis.required import touched
 from tilewright.schedule.index_map import IndexMap, new_shape
 from tilewright.schedule.primitive import primitive
@@ -21,33 +21,23 @@ from tilewright.schedule.primitives.caching import (
     chosen,
     copy_points,
     from_zero,
-    inner_loops,
     require_fresh,
     require_visible,
     require_written,
     single_load,
     single_store,
 )
-from tilewright.schedule.primitives.layout import chosen_buffer
+from tilewright.schedule.primitives.layout import buffer_as_position, chosen_buffer
 from tilewright.schedule.primitives.storage import allocate, require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
 from tilewright.support.names import identifier
-from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import Call, Expr, IntImm
-from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
+from tilewright.tir.buffer import Buffer, BufferRegion, Load, element_region
+from tilewright.tir.expr import Call, Expr
+from tilewright.tir.iter_var import DATA_PARALLEL, IterVar
 from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import BlockRealize, Store
-
-
-def _buffer_as_position(arguments: dict[str, Any]) -> None:
-    """A buffer as its position among the regions of the block."""
-    if isinstance(arguments["buffer"], Buffer):
-        block = arguments["sch"].realize(arguments["block"]).block
-        found = [(kind, n) for kind, regions in (("read", block.reads), ("write", block.writes))
-                 for n, r in enumerate(regions) if r.buffer is arguments["buffer"]]
-        arguments["buffer"] = found[0] if found else arguments["buffer"].name
 
 
 @primitive(as_text=map_as_text)
@@ -106,7 +96,7 @@ def reindex_cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int |
     return _write(sch, realize, source, cache_name(source, storage_scope), storage_scope, _mapped(realize, index_map))
 
 
-@primitive(as_text=_buffer_as_position)
+@primitive(as_text=buffer_as_position)
 def reindex(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | str | Buffer) -> BlockRV:
     """Stage a buffer that a block uses through one whose indices are the block's iteration variables.
 
@@ -157,7 +147,7 @@ def _read(sch: Schedule, realize: BlockRealize, source: Buffer, name: str, scope
     copy = _new_buffer(sch, realize, source, name, scope, axes, point, new)
     loops, children, at = before_consumers(sch, source, [realize])
     place = place_in(sch, loops)
-    box = touched([Part(r, realize, realize) for r in realize.block.reads], inner_loops(sch, place), place)[source]
+    box = touched(sch.index, body_reads(realize), place)[source]
     require_written(sch, source, box, [realize], place, children[at])
     stmt = copy_points(sch, name, realize, axes, (source, point), (copy, new), place)
     old = sch.index
@@ -210,7 +200,7 @@ def _redirect(sch: Schedule, realize: BlockRealize, old: Buffer, copy: Buffer, n
         if isinstance(node, (Load, Store)) and node.buffer is old:
             return node.replace(buffer=copy, indices=new)
         if isinstance(node, BufferRegion) and node.buffer is old:
-            return BufferRegion(copy, tuple(Range(i, IntImm(1, i.dtype)) for i in new))
+            return element_region(copy, new)
         return None
     now = sch.realize(realize.block.name)
     sch.replace(now, now.replace(block=rewrite(now.block, swap)))

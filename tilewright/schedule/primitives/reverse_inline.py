@@ -36,10 +36,9 @@ from tilewright.schedule.scoped import in_scope
 from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import legal, require
 from tilewright.tir.arithmetic import all_of, binary
-from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.buffer import Buffer, Load, element_region
 from tilewright.tir.conversion import cast
-from tilewright.tir.expr import Call, Expr, IntImm, Var
-from tilewright.tir.iter_var import Range
+from tilewright.tir.expr import Call, Expr, Var
 from tilewright.tir.node import Node, children, rewrite, substitute, walk
 from tilewright.tir.stmt import BlockRealize, Store
 
@@ -87,9 +86,8 @@ def reverse_compute_inline(sch: Schedule, block: BlockRV) -> None:
     require_same_indices(inside, realize, consumed, buffer, expand)
     value = rewrite(consumed, expand)
     indices = tuple(substitute(i, table) for i in store.indices)
-    merged = producer.block.replace(
-        body=Store(store.buffer, value, indices),
-        writes=(BufferRegion(store.buffer, tuple(Range(i, IntImm(1, i.dtype)) for i in indices)),))
+    merged = producer.block.replace(body=Store(store.buffer, value, indices),
+                                    writes=(element_region(store.buffer, indices),))
     missed = [c for iv in realize.block.iter_vars for c in bounds_to_check(iv, table[iv.var], inside)]
     missed += _other_elements(loads[0], source, table, inside)
     predicate = [substitute(c, bindings(producer)) for c in missed]

@@ -17,7 +17,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, simpler
 from tilewright.support.errors import legal, require
 from tilewright.tir.arithmetic import all_of, binary, conjuncts, if_then_else
-from tilewright.tir.buffer import Buffer, BufferRegion, Load
+from tilewright.tir.buffer import Buffer, Load, element_region
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
@@ -207,8 +207,8 @@ class _Factoring:
         reduces = any(iv.iter_type == COMM_REDUCE for iv in axes)
         start = stores(self.buffers, self.found.combiner.identity, point) if reduces else None
         body = self.found.step(self.buffers, point, terms) if reduces else stores(self.buffers, terms, point)
-        made = with_reads(Block(name, tuple(axes), (), _points(self.buffers, point), body, start,
-                                annotations=block.annotations))
+        writes = tuple(element_region(b, point) for b in self.buffers)
+        made = with_reads(Block(name, tuple(axes), (), writes, body, start, annotations=block.annotations))
         nest: Stmt = BlockRealize(tuple(values), substitute(all_of(*self.kept), fresh), made)
         for loop in reversed(self.loops):
             nest = loop.replace(loop_var=fresh.get(loop.loop_var, loop.loop_var), body=nest)
@@ -286,7 +286,3 @@ def _inserted(point: Sequence[Expr], axis: int, index: Expr) -> tuple[Expr, ...]
 
 def _with_axis(buffer: Buffer, axis: int, extent: Expr, scope: str) -> Buffer:
     return Buffer(f"{buffer.name}_rf", _inserted(buffer.shape, axis, extent), buffer.dtype, scope=scope)
-
-
-def _points(buffers: Sequence[Buffer], point: Sequence[Expr]) -> tuple[BufferRegion, ...]:
-    return tuple(BufferRegion(b, tuple(Range(i, IntImm(1, i.dtype)) for i in point)) for b in buffers)

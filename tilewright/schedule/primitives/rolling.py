@@ -19,14 +19,15 @@ from tilewright.schedule.analysis.dataflow import (
     writers_of,
 )
 from tilewright.schedule.analysis.density import is_dense
-from tilewright.schedule.analysis.domains import Interval, domains_of
+from tilewright.schedule.analysis.domains import Interval
 from tilewright.schedule.analysis.iteration import beyond_domain, require_no_branch
 from tilewright.schedule.analysis.mixed_radix import bindings
 from tilewright.schedule.analysis.ordering import BEFORE, order, place_in
-from tilewright.schedule.analysis.parts import common_loops
+from tilewright.schedule.analysis.parts import common_loops, loops_within
 from tilewright.schedule.analysis.required import Place, inside, relaxed
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives.caching import chosen
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import Illegal, legal, require
@@ -81,7 +82,7 @@ def rolling_buffer(sch: Schedule, block: BlockRV, write_buffer_index: int) -> No
     """
     realize = sch.realize(block)
     require_stage(sch, realize)
-    region = _chosen(realize, write_buffer_index)
+    region = chosen(realize, realize.block.writes, write_buffer_index, "writes")
     buffer = region.buffer
     require(not is_output(sch, buffer), f"{buffer.name} is an argument of the function", realize,
             hint="cache_write makes a buffer that may be circular")
@@ -91,8 +92,7 @@ def rolling_buffer(sch: Schedule, block: BlockRV, write_buffer_index: int) -> No
     _require_plain_uses(sch, buffer, [realize, *readers])
     loops = _shared(sch, realize, readers)
     place = place_in(sch, loops)
-    inner = _inner(sch, realize, place)
-    box = relaxed(realize, region, inner, place)
+    box = relaxed(realize, region, loops_within(sch.index, realize, place.loop_vars), place)
     windows = _windows(box, loops)
     require(bool(windows), f"the parts of {buffer.name} that the iterations of the loops around block "
             f"{realize.block.name} and its readers compute do not overlap", realize, *loops,
@@ -103,13 +103,6 @@ def rolling_buffer(sch: Schedule, block: BlockRV, write_buffer_index: int) -> No
     _require_window(sch, realize, region, readers, box, place)
     _require_in_order(sch, realize, loops[roll.position:], roll)
     _fold(sch, realize, region, readers, windows, roll)
-
-
-def _chosen(realize: BlockRealize, which: int) -> BufferRegion:
-    writes = realize.block.writes
-    require(type(which) is int and 0 <= which < len(writes),
-            f"block {realize.block.name} writes {len(writes)} buffer(s), there is no number {which!r}", realize)
-    return writes[which]
 
 
 def _require_plain_uses(sch: Schedule, buffer: Buffer, users: Sequence[BlockRealize]) -> None:
@@ -129,11 +122,6 @@ def _shared(sch: Schedule, realize: BlockRealize, readers: Sequence[BlockRealize
         here = common_loops(sch.index, realize, reader)
         shared = [loop for loop in shared if any(loop is other for other in here)]
     return shared
-
-
-def _inner(sch: Schedule, realize: BlockRealize, place: Place) -> dict[Var, Interval]:
-    """The loops around realize that are inside the place."""
-    return {v: d for v, d in domains_of(sch.index.loops_above(realize)).items() if v not in place.loop_vars}
 
 
 def _windows(box: Sequence[Interval], loops: Sequence[For]) -> list[Window]:
@@ -175,12 +163,12 @@ def _require_window(sch: Schedule, realize: BlockRealize, region: BufferRegion, 
     name, buffer = realize.block.name, region.buffer
     extra = beyond_domain(realize, sch.analyzer_at(realize))
     legal(not extra, f"block {name} runs only where {extra[0] if extra else ''}", realize)
-    legal(is_dense(realize, region, _inner(sch, realize, place), place),
+    legal(is_dense(realize, region, loops_within(sch.index, realize, place.loop_vars), place),
           f"block {name} may leave out elements of the part of {buffer.name} that an iteration computes", realize)
     for reader in readers:
         for r in reader.block.reads:
             if r.buffer is buffer:
-                needed = relaxed(reader, r, _inner(sch, reader, place), place)
+                needed = relaxed(reader, r, loops_within(sch.index, reader, place.loop_vars), place)
                 legal(inside(needed, box, buffer, place) and order(sch, sch.index, realize, reader) <= {BEFORE},
                       f"block {reader.block.name} reads elements of {buffer.name} that its iteration does not compute",
                       reader, realize)

@@ -35,15 +35,7 @@ def set_scope(sch: Schedule, block: BlockRV | str, buffer_index: int | str, stor
     - each thread writes what it reads, when it no longer is shared memory.
     """
     realize = sch.realize(block)
-    written = [w.buffer for w in realize.block.writes]
-    if isinstance(buffer_index, str):
-        found = [b for b in written if b.name == buffer_index]
-    else:
-        inside = isinstance(buffer_index, int) and 0 <= buffer_index < len(written)
-        found = [written[int(buffer_index)]] if inside else []
-    require(bool(found), f"block {realize.block.name} writes no buffer {buffer_index!r}", realize,
-            hint=f"it writes {', '.join(b.name for b in written)}")
-    old = found[0]
+    old = chosen(realize, realize.block.writes, buffer_index, "writes").buffer
     require_scope(storage_scope, realize)
     require(not any(old is b for b in sch.func.buffer_map.values()),
             f"{old.name} is an argument of the function", realize,
