@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 import tilewright
 from tilewright.cli.data import Dataset, digits, mnist, one_hot
+from tilewright.cli.demo import write_plot
 from tilewright.cli.main import main
-from tilewright.cli.plot import write_plot
 from tilewright.cli.training import Epoch, Trainer, logistic_regression, mlp
 
 COMMAND = [sys.executable, "-m", "tilewright.cli.main"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.compat.contrib.clang import create_llvm, find_clang
+from tilewright.compat.contrib.toolchain import create_llvm, find_clang
 from tilewright.runtime import export
 from tilewright.runtime.llvm import host_triple
 from tilewright.support.errors import ArgumentError, CodegenError, LoadError

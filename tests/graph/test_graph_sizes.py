@@ -4,7 +4,7 @@ import pytest
 
 from tilewright import graph
 from tilewright.graph import SGD, Executor, parameter, placeholder
-from tilewright.graph.passes.fuse import MOST_VALUES
+from tilewright.graph.fuse import MOST_VALUES
 
 RANDOM = np.random.RandomState(5)
 

@@ -9,14 +9,14 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.runtime import perf
+from tilewright.runtime import loader
 from tilewright.support.errors import ArgumentError
 
 
 @pytest.fixture
 def map_file(tmp_path, monkeypatch):
     path = tmp_path / "perf.map"
-    monkeypatch.setattr(perf, "map_file", lambda: path)
+    monkeypatch.setattr(loader, "map_file", lambda: path)
     monkeypatch.setenv("TILEWRIGHT_PERF", "1")
     return path
 

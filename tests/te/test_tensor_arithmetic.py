@@ -84,7 +84,7 @@ def test_signs_and_conversions():
 
 
 def test_normalisation_is_written_as_in_numpy_and_inlined():
-    from tilewright.compat.auto_inline import auto_inline_broadcast
+    from tilewright.compat.te_schedule import auto_inline_broadcast
     inputs = tensors(X=(6, 4), mean=(6, 1), scale=(4,))
     x, mean, scale = inputs
     result = (x - mean) * scale / 2 + 1

@@ -11,7 +11,7 @@ from tilewright.compat.pass_context import PassContext, build_config
 from tilewright.compat.pass_objects import prim_func_pass
 from tilewright.compat.stmt_functor import ir_transform
 from tilewright.lowering import own_pass, register_pass
-from tilewright.runtime import perf
+from tilewright.runtime import loader
 from tilewright.te import hybrid
 from tilewright.tir import ir_builder
 
@@ -339,14 +339,14 @@ def checked_maybe():
 @wrong("`TILEWRIGHT_PERF=1` where the map of names cannot be written",
        r"TILEWRIGHT_PERF=1: names\.map cannot be written: Is a directory")
 def perf_map():
-    before = perf.map_file
+    before = loader.map_file
     with folder() as f, environment(TILEWRIGHT_PERF="1"):
         (f / "names.map").mkdir()
-        perf.map_file = lambda: f / "names.map"
+        loader.map_file = lambda: f / "names.map"
         try:
             tw.build(product())["main"]
         finally:
-            perf.map_file = before
+            loader.map_file = before
 
 
 @wrong("`tilewright tvm --check` of a file that is not Python", r"old\.py is not Python")

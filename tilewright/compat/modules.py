@@ -24,7 +24,7 @@ from tilewright.compat import (
     tools,
     transforms,
 )
-from tilewright.compat.contrib import cblas, clang, toolchain
+from tilewright.compat.contrib import cblas, toolchain
 from tilewright.compat.pass_context import PassContext, PassInfo, PrimFuncPass, build_config
 from tilewright.driver import Target, target
 from tilewright.runtime.timing import BenchmarkResult
@@ -145,7 +145,7 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.contrib.utils": (_of(toolchain, "tempdir", "TempDirectory"), "Temporary folders."),
     "tvm.contrib.cc": (_of(toolchain, "create_shared", "create_executable", "get_cc"), "The linker."),
     "tvm.contrib.tar": (_of(toolchain, "tar", "untar"), "Archives of objects."),
-    "tvm.contrib.clang": (_of(clang, "create_llvm", "find_clang"), "C and C++ as LLVM IR."),
+    "tvm.contrib.clang": (_of(toolchain, "create_llvm", "find_clang"), "C and C++ as LLVM IR."),
     "tvm.contrib.cblas": (_of(cblas, "matmul", "batch_matmul"), "Products by a BLAS."),
     "tvm.api": ({**_DTYPES, **_EXPRESSIONS}, "Tensor expressions, 2018 spelling."),
     "tvm.expr": (early.EXPR, "Expressions, 2018 spelling."),

@@ -13,13 +13,12 @@ from tilewright.graph.optimizers import Update
 from tilewright.graph.planner import KernelCache, nbytes, plan_step
 from tilewright.graph.step import Step
 from tilewright.graph.value import TensorType, Value, require_distinct_names, topological
-from tilewright.graph.views import executor_view
 from tilewright.runtime import Tensor
 from tilewright.runtime.dtypes import dtype_string
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import ArgumentError, GraphError, described
 from tilewright.support.locks import ForkSafeLock
-from tilewright.support.views import View, Viewed
+from tilewright.support.views import View, Viewed, counted, readable_bytes
 
 
 class Executor(Viewed):
@@ -209,3 +208,19 @@ def _as_tensor(v: Value, x: Any) -> Tensor:
         return runtime.view(values, v.name)
     except ArgumentError as why:
         raise GraphError(f"run: {v.name} is fed an array of {values.dtype.str} ({values.dtype}): {why}") from None
+
+
+def executor_view(outputs: Sequence[Value], updates: int, planned: int, step: Step | None) -> View:
+    """Outputs and updates; of the step that ran last, its feeds, memory and kernels."""
+    names = ", ".join(v.name for v in outputs) or "no outputs"
+    title = f"tilewright.Executor of {names} with {counted(updates, 'update')}: {counted(planned, 'step')} planned"
+    if step is None:
+        return View(title)
+    memory = step.memory
+    feeds = ", ".join(f"{v.name}: {step.types[v]}" for v in step.placeholders)
+    rows = [("step for", feeds or "no feeds"),
+            ("memory", f"{readable_bytes(memory.planned)} planned, {readable_bytes(memory.unshared)} without reuse, "
+                       f"{readable_bytes(memory.lower_bound)} at least"),
+            ("kernels", str(len(step.kernels))),
+            *((f"  {n}", f"{k.name} -> {step.types[k.output]}") for n, k in enumerate(step.kernels))]
+    return View(title, rows)

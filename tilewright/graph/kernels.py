@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilewright import te
-from tilewright.graph.passes.fuse import Group
+from tilewright.graph.fuse import Group
 from tilewright.graph.value import TensorType, Value
 from tilewright.te.fingerprint import graph_text
 from tilewright.tir import PrimFunc

@@ -3,18 +3,18 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import heapq
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright import driver, runtime
 from tilewright.driver import Target
+from tilewright.graph.fuse import Group, fuse
 from tilewright.graph.kernels import Kernel, inplace_candidates, make_kernel
 from tilewright.graph.memory import Lifetime, MemoryPlan, plan_memory
 from tilewright.graph.operators.elementwise import Copy
 from tilewright.graph.optimizers import Update
-from tilewright.graph.passes.fuse import Group, fuse
-from tilewright.graph.passes.order import order_groups
 from tilewright.graph.step import Step
 from tilewright.graph.value import TensorType, Value, topological
 from tilewright.runtime.loader import load_objects
@@ -22,6 +22,40 @@ from tilewright.support.errors import GraphError
 from tilewright.tir import Buffer, Call, Evaluate, IntImm, PrimFunc, StringImm, Var, seq
 from tilewright.tir import dtype as dt
 from tilewright.tir.printer import show
+
+
+def order_groups(groups: Sequence[Group], writes: Mapping[Value, Value]) -> tuple[list[Group], set[Value]]:
+    """(groups in an order that can run, updates that cannot be done in place).
+
+    writes: update value -> the parameter whose place it takes. A cycle of "must read before" and "needs the result
+    of" is broken by naming the updates in it; the caller gives those a value of their own and copies at the end.
+    """
+    producer = {g.output: k for k, g in enumerate(groups)}
+    after: list[set[int]] = [set() for _ in groups]           # after[k]: groups that must run later than k
+    for k, g in enumerate(groups):
+        for x in g.inputs:
+            if x in producer:
+                after[producer[x]].add(k)
+    updater = {parameter: producer[value] for value, parameter in writes.items()}
+    for k, g in enumerate(groups):
+        for x in g.inputs:
+            if x in updater and updater[x] != k:
+                after[k].add(updater[x])
+    waiting = [0] * len(groups)
+    for later in after:
+        for k in later:
+            waiting[k] += 1
+    ready = [k for k, n in enumerate(waiting) if n == 0]
+    order: list[int] = []
+    while ready:
+        k = heapq.heappop(ready)
+        order.append(k)
+        for j in after[k]:
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                heapq.heappush(ready, j)
+    stuck = {v for v in writes if waiting[producer[v]] > 0}
+    return [groups[k] for k in order], stuck
 
 
 class KernelCache:

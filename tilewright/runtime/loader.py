@@ -1,21 +1,24 @@
-"""Images to callable code; object files by one LLVM JIT linker per process, the native support code linked once."""
+"""Images to callable code; object files by one LLVM JIT linker per process, the native support code linked once;
+the names of functions for Linux `perf`."""
 from __future__ import annotations
 
 import atexit
 import ctypes
 import functools
 import itertools
+import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from tilewright.runtime import elf, ffi, llvm, native, perf
+from tilewright.runtime import elf, ffi, llvm, native
 from tilewright.runtime.llvm import host_triple
 from tilewright.runtime.machine import group_cpus
 from tilewright.support import config
-from tilewright.support.errors import CodegenError, TargetError, with_hint
+from tilewright.support.errors import ArgumentError, CodegenError, TargetError, with_hint
 from tilewright.support.locks import hold_over_fork
 
 _lock = threading.RLock()
@@ -109,7 +112,7 @@ def load_objects(objects: Sequence[bytes]) -> Library:
             builder.import_symbol(name, address)
         library = _link(builder, objects)
     if config.get("PERF"):
-        perf.write_names(objects, library.address)
+        write_names(objects, library.address)
     return library
 
 
@@ -172,7 +175,7 @@ def _support() -> Library:
     library = _link(llvm.library_builder(data), [data])
     _never_free(library)
     if config.get("PERF"):
-        perf.write_names([data], library.address)
+        write_names([data], library.address)
     ctypes.c_int32.from_address(library.address("tw_own_errors")).value = 1
     hold_threads_at_exit()
     if quota := group_cpus():
@@ -213,3 +216,38 @@ def helper(name: str) -> Any:
     """A packed helper of the support code as a tvm-ffi Function."""
     with _lock:
         return _support().function(name)
+
+
+# the folder is everybody's: no link that somebody left there is followed, no pipe waited for
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def map_file() -> Path:
+    """Where `perf` looks for the names of this process."""
+    return Path(f"/tmp/perf-{os.getpid()}.map")
+
+
+def write_names(objects: Sequence[bytes], address: Callable[[str], int]) -> None:
+    """Append the functions of loaded objects to the map file; address: of an exported symbol.
+
+    One line per function, `START SIZE name` in hexadecimal (Linux: tools/perf/Documentation/jit-interface.txt). Raises
+    ArgumentError where the file cannot be written.
+    """
+    lines = [f"{start:x} {size:x} {name}\n" for data in objects for name, start, size in _placed(data, address)]
+    try:
+        with open(os.open(map_file(), _APPEND, 0o644), "a") as file:
+            file.writelines(lines)
+    except OSError as error:
+        raise ArgumentError(f"TILEWRIGHT_PERF=1: {map_file()} cannot be written: {error.strerror}") from None
+
+
+def _placed(data: bytes, address: Callable[[str], int]) -> Iterator[tuple[str, int, int]]:
+    """(name, address, bytes) of each function: a local one lies where its section does, which an exported one tells."""
+    found = elf.functions(data)
+    base: dict[int, int] = {}
+    for f in found:
+        if f.exported and f.section not in base:
+            base[f.section] = address(f.name) - f.offset
+    for f in found:
+        if f.section in base:
+            yield f.name, base[f.section] + f.offset, f.size

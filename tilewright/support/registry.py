@@ -14,8 +14,8 @@ _HOOKS: dict[str, Callable[..., Any]] = {}
 # Where a hook is registered, for a program that has imported the lower floor only: `from tilewright import te`.
 _HOMES = {"runtime.host_cpu": "tilewright.runtime.llvm", "codegen.load": "tilewright.codegen.registry",
           "te.create_schedule": "tilewright.schedule.stages.facade", "tir.print": "tilewright.tir.printer",
-          "tir.show": "tilewright.tir.printer.views", "tir.script": "tilewright.tir.printer.views",
-          "tir.html": "tilewright.tir.printer.views", "tir.store": "tilewright.tir.stmt",
+          "tir.show": "tilewright.tir.printer.text", "tir.script": "tilewright.tir.printer.text",
+          "tir.html": "tilewright.tir.printer.text", "tir.store": "tilewright.tir.stmt",
           "tir.link": "tilewright.lowering.link_calls", "tir.specialize": "tilewright.tir.specialize"}
 _loading = threading.RLock()
 hold_over_fork(_loading)         # else a child would wait for ever for the modules that another thread was loading

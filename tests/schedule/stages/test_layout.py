@@ -6,7 +6,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.compat.bounds import infer_bound
+from tilewright.compat.te_schedule import infer_bound
 from tilewright.support.errors import ScheduleError
 
 

@@ -1,1 +1,1 @@
-"""`tvm.contrib`: `toolchain` has utils, cc and tar; `clang` and `cblas` call what the user has installed."""
+"""`tvm.contrib`: `toolchain` has utils, cc, tar and clang; `cblas` calls what the user has installed."""

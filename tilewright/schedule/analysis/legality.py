@@ -7,8 +7,7 @@ from tilewright.arith.dependence import Access
 from tilewright.schedule.analysis.accesses import Collector, Instance, Touch
 from tilewright.schedule.analysis.privacy import is_private, shared_between
 from tilewright.schedule.analysis.region import Clash, Region, first_sign
-from tilewright.schedule.analysis.shared_reductions import loops_around, shared_reduction
-from tilewright.schedule.analysis.threads import filled_together
+from tilewright.schedule.analysis.shared_reductions import filled_together, loops_around, shared_reduction
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal
 from tilewright.tir.accesses import uses

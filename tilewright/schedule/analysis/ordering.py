@@ -35,7 +35,7 @@ from tilewright.schedule.analysis.parts import (
 from tilewright.schedule.analysis.privacy import shared_between
 from tilewright.schedule.analysis.region import first_sign
 from tilewright.schedule.analysis.required import Place, box_of
-from tilewright.schedule.analysis.threads import filled_together
+from tilewright.schedule.analysis.shared_reductions import filled_together
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index

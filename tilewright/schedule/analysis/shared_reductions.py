@@ -1,4 +1,5 @@
-"""Reductions whose steps are shared by the threads of a block: when that is possible, and how their loops lie."""
+"""Reductions whose steps are shared by the threads of a block: when that is possible, and how their loops lie;
+the shared memory that they fill together."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,14 +8,17 @@ from dataclasses import dataclass
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.iteration import unsure_start
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of
-from tilewright.schedule.state import Index
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.state import Index, replaced
 from tilewright.support.errors import legal
 from tilewright.tir.arithmetic import conjuncts
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE
-from tilewright.tir.node import walk
-from tilewright.tir.stmt import SERIAL, THREAD_BINDING, UNROLLED, BlockRealize, For, is_thread_axis
+from tilewright.tir.node import statements, walk
+from tilewright.tir.shared_work import is_shared, shared_work_of
+from tilewright.tir.stmt import SERIAL, THREAD_BINDING, UNROLLED, BlockRealize, For, Store, is_thread_axis
 
 
 @dataclass(frozen=True)
@@ -129,3 +133,17 @@ def require_one_thread(realize: BlockRealize, above: Sequence[For], hint: str) -
                and reduces_over(realize, loop.loop_var)]
     legal(not threads, f"threads share the reduction of block {realize.block.name}: each has a start of its own",
           *threads, hint=hint)
+
+
+def filled_together(sch: Schedule, loop: For, thread_tag: str) -> set[Buffer]:
+    """The shared buffers that nothing below loop, which is (to be) bound to thread_tag, writes but what its threads do
+    together, between barriers."""
+    if not is_thread_axis(thread_tag) or not any(
+            isinstance(s, Store) and is_shared(s.buffer) for s in statements(loop)):
+        return set()
+    bound = loop if loop.thread_tag == thread_tag else loop.replace(kind=THREAD_BINDING, thread_tag=thread_tag)
+    body = sch.func.body if bound is loop else replaced(sch.index, loop, bound)
+    works = shared_work_of(sch.func.with_body(body), lambda *_, **__: None)
+    parted = {id(s) for w in works if w.meets and w.divides(bound) for s in statements(w.stmt)}
+    alone = {s.buffer for s in statements(bound) if isinstance(s, Store) and id(s) not in parted}
+    return {s.buffer for s in statements(bound) if isinstance(s, Store) and is_shared(s.buffer)} - alone

@@ -6,8 +6,13 @@ from collections.abc import Iterator, Sequence
 from tilewright.schedule.analysis.dataflow import inputs_of
 from tilewright.schedule.analysis.privacy import private_to_iterations
 from tilewright.schedule.analysis.region import Region
-from tilewright.schedule.analysis.shared_reductions import loops_around, reduces_over, shared_reduction, shares_steps
-from tilewright.schedule.analysis.threads import filled_together
+from tilewright.schedule.analysis.shared_reductions import (
+    filled_together,
+    loops_around,
+    reduces_over,
+    shared_reduction,
+    shares_steps,
+)
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal

@@ -5,10 +5,10 @@ import functools
 from collections.abc import Callable
 
 from tilewright.arith.analyzer import Analyzer
+from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.dataflow import inputs_of, is_output, readers_of, reads, writers_of
 from tilewright.schedule.analysis.ordering import BEFORE, order, require_no_race, vectors
 from tilewright.schedule.analysis.parts import meeting, parts_read, parts_written
-from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.region import first_sign
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.primitive import primitive

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.iterators import IterMap
+from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.dataflow import children_of, inputs_of, positions, spatial
 from tilewright.schedule.analysis.mixed_radix import bindings
-from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.index_map import IndexMap, PadValue
 from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.schedule import Schedule

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear
+from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.dataflow import readers_of, require_stage
 from tilewright.schedule.analysis.mixed_radix import bindings
 from tilewright.schedule.analysis.ordering import BEFORE, order, require_no_race
-from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.block_layout import with_iter_vars
 from tilewright.schedule.schedule import Schedule

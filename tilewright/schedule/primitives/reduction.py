@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.dataflow import require_not_read_outside
 from tilewright.schedule.analysis.iteration import require_no_branch, runs_once, sums_nothing, unsure_start
 from tilewright.schedule.analysis.legality import check_annotated_loops
-from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.outside import outside_of

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import covers, intervals_of
+from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.dataflow import (
     blocks_of,
     inputs_of,
@@ -20,7 +21,6 @@ from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_it
 from tilewright.schedule.analysis.mixed_radix import bindings
 from tilewright.schedule.analysis.ordering import order, order_of, place_in, require_no_race
 from tilewright.schedule.analysis.parts import meeting, parts_read, parts_written
-from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.dissolving import (
     inside_of,

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
+from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.dataflow import require_stage
 from tilewright.schedule.analysis.domains import bind_axes
 from tilewright.schedule.analysis.iteration import sums_nothing, unsure_start
-from tilewright.schedule.analysis.reads import with_reads
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of, stores
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.primitive import primitive
