@@ -25,6 +25,7 @@ from tilewright.tir.iter_var import DATA_PARALLEL, THREAD_INDEX, IterVar, Range
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import THREAD_TAGS, Evaluate, Stmt
 
+__all__ = ["compute", "create_schedule", "extern", "placeholder", "size_var", "thread_axis", "var"]
 MAX_ELEMENTS = 1 << 59          # of a tensor: 16 bytes each, as many as a signed 64-bit offset reaches
 
 

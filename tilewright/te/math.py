@@ -13,6 +13,12 @@ from tilewright.tir.expr import Call, Expr, FloatImm, StringImm
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.verify.types import reinterpret_mismatch
 
+__all__ = [
+    "abs", "acos", "all", "any", "asin", "atan", "atan2", "call_extern", "call_packed", "ceil", "clz", "copysign",
+    "cos", "cosh", "div", "erf", "exp", "exp10", "exp2", "expm1", "fabs", "floor", "fma", "fmod", "infinity",
+    "isfinite", "isinf", "isnan", "likely", "log", "log10", "log1p", "log2", "nearbyint", "popcount", "pow",
+    "power", "reinterpret", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+]
 # What each function of numbers in the operator table gives, for x, or for a, b, c.
 MEANING = {
     "exp": "e to the power of x", "exp2": "2 to the power of x", "expm1": "exp(x) - 1, which keeps small x",

@@ -16,6 +16,7 @@ from tilewright.tir.expr import Expr, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
 from tilewright.tir.printer.expressions import ExprPrinter, register_expr_printer
 
+__all__ = ["CommReducer", "Reduce", "Reducer", "comm_reducer", "max", "min", "prod", "reduce_axis", "sum"]
 NOT_TOP_LEVEL = ("Reductions are only allowed at the top level of compute. "
                  "Please create another tensor for further composition")
 

@@ -12,6 +12,10 @@ from tilewright.tir.conversion import const, convert, match_all, match_types
 from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Not, Select
 from tilewright.tir.ops import BINARY, INTRINSICS
 
+__all__ = [
+    "absolute", "all_of", "any_of", "binary", "bitwise_not", "ceildiv", "floordiv", "floormod", "if_then_else",
+    "intrinsic", "logical_not", "maximum", "minimum", "negate", "power", "select", "truncdiv", "truncmod",
+]
 _ON_NUMBERS = ("add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "shl", "shr")
 INDEX_TYPES = ["int32", "int64"]           # whose constants are not folded where that would wrap around: see `_folded`
 _DIVIDES = ("floordiv", "floormod", "truncdiv", "truncmod")

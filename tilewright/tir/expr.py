@@ -18,6 +18,10 @@ from tilewright.tir.node import same
 from tilewright.tir.ops import BINARY
 from tilewright.tir.structure import Effect, Node, structure
 
+__all__ = [
+    "Binary", "Broadcast", "Call", "Cast", "Expr", "ExprOps", "FloatImm", "IntImm", "Let", "Not", "Ramp", "Select",
+    "StringImm", "Var",
+]
 # types that do arithmetic for all their elements at once -> what does it, in the place of `arithmetic.binary`
 ELEMENTWISE: dict[type, Callable[[str, Any, Any], Any]] = {}
 

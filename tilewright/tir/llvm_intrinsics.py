@@ -17,6 +17,7 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Call, Expr, IntImm, StringImm
 
+__all__ = ["call_llvm_intrin", "call_llvm_pure_intrin", "llvm_lookup_intrinsic_id", "register_llvm_intrinsic"]
 LLVM_CALLS = ("call_llvm_pure_intrin", "call_llvm_intrin")
 
 

@@ -13,6 +13,11 @@ from tilewright.tir.iter_var import IterVar, Range
 from tilewright.tir.node import map_children
 from tilewright.tir.structure import STRUCTURE, Effect, Node, structure
 
+__all__ = [
+    "Allocate", "Block", "BlockRealize", "Evaluate", "FOR_KINDS", "For", "IRModule", "IfThenElse", "LetStmt", "NOP",
+    "PARALLEL", "PrimFunc", "SERIAL", "Seq", "Stmt", "Store", "THREAD_BINDING", "UNROLLED", "VECTORIZED", "While",
+    "loop", "range_of", "seq",
+]
 SERIAL, PARALLEL, VECTORIZED, UNROLLED = "serial", "parallel", "vectorized", "unroll"
 THREAD_BINDING = "thread_binding"
 FOR_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING)
