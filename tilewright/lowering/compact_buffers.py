@@ -65,22 +65,10 @@ class _Compaction(Copier):
                 self.origin[s.buffer] = tuple(None if b is None else b[0] for b in box)
         return super().allocate(s)
 
-    def shifted(self, buffer: Buffer, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        return tuple([i if low is None else self.analyzer.simplify(binary("sub", i, low))
-                      for i, low in zip(indices, self.origin[buffer], strict=True)])
-
-    def load(self, e: Load) -> Expr:
-        if e.buffer not in self.origin:
-            return super().load(e)
-        indices = self.shifted(e.buffer, [self(i) for i in e.indices])
-        return Load(self.buffers[e.buffer], indices, None if e.predicate is None else self(e.predicate))
-
-    def store(self, s: Store) -> Stmt:
-        if s.buffer not in self.origin:
-            return super().store(s)
-        indices = self.shifted(s.buffer, [self(i) for i in s.indices])
-        return Store(self.buffers[s.buffer], self(s.value), indices,
-                     None if s.predicate is None else self(s.predicate))
+    def access(self, buffer: Buffer, indices: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
+        new, at = super().access(buffer, indices)
+        return new, tuple([i if low is None else self.analyzer.simplify(binary("sub", i, low))
+                           for i, low in zip(at, self.origin[buffer], strict=True)]) if buffer in self.origin else at
 
 
 def _survey(s: Allocate, around: Mapping[Var, Hull]) -> _Use:

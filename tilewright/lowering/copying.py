@@ -1,7 +1,7 @@
 """Copies of statements with variables replaced, constants folded and dead branches dropped."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright.lowering.conditions import guard, is_nop
@@ -122,9 +122,12 @@ class Copier:
                 return new.args[1] if first.value else new.args[2]
         return new
 
+    def access(self, buffer: Buffer, indices: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
+        """The buffer and the indices of the copy of a load or a store."""
+        return self.buffers.get(buffer, buffer), tuple([self(i) for i in indices])
+
     def load(self, e: Load) -> Expr:
-        buffer = self.buffers.get(e.buffer, e.buffer)
-        indices = tuple([self(i) for i in e.indices])
+        buffer, indices = self.access(e.buffer, e.indices)
         predicate = None if e.predicate is None else self(e.predicate)
         if buffer is e.buffer and predicate is e.predicate and same_items(indices, e.indices):
             return e
@@ -133,12 +136,10 @@ class Copier:
     # statements
 
     def store(self, s: Store) -> Stmt:
-        buffer = self.buffers.get(s.buffer, s.buffer)
         value = self(s.value)
-        indices = tuple([self(i) for i in s.indices])
+        buffer, indices = self.access(s.buffer, s.indices)
         predicate = None if s.predicate is None else self(s.predicate)
-        if (buffer is s.buffer and value is s.value and predicate is s.predicate
-                and same_items(indices, s.indices)):
+        if buffer is s.buffer and value is s.value and predicate is s.predicate and same_items(indices, s.indices):
             return s
         return Store(buffer, value, indices, predicate)
 

@@ -9,7 +9,6 @@ from tilewright.schedule.analysis.reducers import stores
 from tilewright.schedule.analysis.shared_reductions import (
     SharedReduction,
     is_block_thread,
-    reduces_over,
     shared_reduction,
     shares_steps,
 )
@@ -80,7 +79,7 @@ def _shared_below(stmt: Stmt, above: tuple[For, ...]) -> Iterator[SharedReductio
     elif isinstance(stmt, For) and stmt.kind != THREAD_BINDING:
         yield from (s for s in _shared_below(stmt.body, (*above, stmt)) if stmt in s.serial)
     elif isinstance(stmt, BlockRealize) and any(
-            shares_steps(loop) and reduces_over(stmt, loop.loop_var) for loop in above):
+            shares_steps(loop) and stmt.reduces_over(loop.loop_var) for loop in above):
         found = shared_reduction(stmt, above)
         if isinstance(found, str):
             raise LowerError(f"threads cannot share the reduction of block {stmt.block.name}: {found}",

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from tilewright.lowering.copying import Copier
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.buffer import Buffer, Load, reach
+from tilewright.tir.buffer import Buffer, reach
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Expr, IntImm, Ramp
 from tilewright.tir.places import is_index
-from tilewright.tir.stmt import Allocate, PrimFunc, Stmt, Store
+from tilewright.tir.stmt import Allocate, PrimFunc, Stmt
 
 
 def flatten_buffers(func: PrimFunc) -> PrimFunc:
@@ -31,14 +31,8 @@ class _Flattening(Copier):
             self.buffers[buffer] = known
         return known
 
-    def load(self, e: Load) -> Expr:
-        index = _offset(e.buffer, [self(i) for i in e.indices])
-        return Load(self.flat(e.buffer), (index,), None if e.predicate is None else self(e.predicate))
-
-    def store(self, s: Store) -> Stmt:
-        index = _offset(s.buffer, [self(i) for i in s.indices])
-        predicate = None if s.predicate is None else self(s.predicate)
-        return Store(self.flat(s.buffer), self(s.value), (index,), predicate)
+    def access(self, buffer: Buffer, indices: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
+        return self.flat(buffer), (_offset(buffer, [self(i) for i in indices]),)
 
     def allocate(self, s: Allocate) -> Stmt:
         return Allocate(self.flat(s.buffer), self(s.body), s.annotations)

@@ -1,15 +1,17 @@
 """Makes index arithmetic 32 bits wide where that is enough."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilewright.arith.analyzer import Analyzer
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.buffer import Load
+from tilewright.tir.buffer import Buffer
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, IntImm, Ramp, Var
-from tilewright.tir.stmt import For, PrimFunc, Stmt, Store
+from tilewright.tir.stmt import For, PrimFunc, Stmt
 
 _ARITHMETIC = ("add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max")
 
@@ -63,13 +65,8 @@ class _Narrowing(Copier):
         least, most = dt.integer_range("int32")
         return low is not None and high is not None and least <= low and high <= most
 
-    def load(self, e: Load) -> Expr:
-        predicate = None if e.predicate is None else self(e.predicate)
-        return Load(e.buffer, tuple([self.index(i) for i in e.indices]), predicate)
-
-    def store(self, s: Store) -> Stmt:
-        predicate = None if s.predicate is None else self(s.predicate)
-        return Store(s.buffer, self(s.value), tuple([self.index(i) for i in s.indices]), predicate)
+    def access(self, buffer: Buffer, indices: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
+        return buffer, tuple([self.index(i) for i in indices])
 
     def loop(self, s: For) -> Stmt:
         low, extent = self.of(s.min), self.of(s.extent)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.scopes import shape_vars, size_limit
@@ -283,13 +284,8 @@ class _Widening(Copier):
         finally:
             self.in_guard = outer
 
-    def load(self, e: Load) -> Expr:
-        return Load(self.flat(e.buffer), tuple([self.index(i) for i in e.indices]),
-                    None if e.predicate is None else self(e.predicate))
-
-    def store(self, s: Store) -> Stmt:
-        return Store(self.flat(s.buffer), self(s.value), tuple([self.index(i) for i in s.indices]),
-                     None if s.predicate is None else self(s.predicate))
+    def access(self, buffer: Buffer, indices: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
+        return self.flat(buffer), tuple([self.index(i) for i in indices])
 
     def loop(self, s: For) -> Stmt:
         var = Var(s.loop_var.name, "int64") if s.loop_var.type == "int32" else s.loop_var

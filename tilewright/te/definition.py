@@ -21,7 +21,7 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import HOW_TO_SIZE, NO_SIZE, SIZES, Buffer, decl_buffer, size
 from tilewright.tir.conversion import convert
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.iter_var import DATA_PARALLEL, THREAD_INDEX, IterVar, Range
+from tilewright.tir.iter_var import THREAD_INDEX, IterVar, Range
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import THREAD_TAGS, Evaluate, Stmt
 
@@ -110,7 +110,7 @@ def compute(shape: Any, fcompute: Callable[..., Any], name: str = "compute", tag
     extents = to_shape(shape, what)
     fcompute = with_tables(fcompute)
     names = _axis_names(fcompute, extents, what, varargs_names)
-    axis = tuple(IterVar(Range(IntImm(0, e.dtype), e), Var(n, e.dtype), DATA_PARALLEL) for n, e in zip(names, extents))
+    axis = tuple(IterVar.over(e, n) for n, e in zip(names, extents))
     result = fcompute(*[iv.var for iv in axis])
     outer = len(axis)
     intrin = result.intrin if isinstance(result, IntrinCall) else None

@@ -13,7 +13,7 @@ from tilewright.te.tensor import Operation, Tensor, TensorRead, shape_text
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import cast
 from tilewright.tir.expr import Call, Expr, IntImm, Var
-from tilewright.tir.iter_var import DATA_PARALLEL, OPAQUE, ORDERED, IterVar, Range
+from tilewright.tir.iter_var import OPAQUE, ORDERED, IterVar, Range
 from tilewright.tir.node import walk
 
 
@@ -31,9 +31,8 @@ class ScanOp(Operation):
         self.scan_axis, self.init, self.update = scan_axis, init, update
         self.state_placeholder, self.inputs = state_placeholder, inputs
         self._outputs = tuple(Tensor(self, s.shape, s.dtype, n) for n, s in enumerate(state_placeholder))
-        self.spatial_axis_ = tuple(
-            IterVar(Range(IntImm(0, e.dtype), e), Var(f"{name}.out{n}.i{d}", e.dtype), OPAQUE)
-            for n, s in enumerate(state_placeholder) for d, e in enumerate(s.shape[1:], 1))
+        self.spatial_axis_ = tuple(IterVar.over(e, f"{name}.out{n}.i{d}", OPAQUE)
+                                   for n, s in enumerate(state_placeholder) for d, e in enumerate(s.shape[1:], 1))
         self.body = scan_body(update, state_placeholder)
 
     @property
@@ -165,8 +164,7 @@ def _own(inits: tuple[Tensor, ...], updates: tuple[Tensor, ...]) -> tuple[Tensor
         if isinstance(t.op, ComputeOp) and t not in inits[:n] and t not in updates:
             out.append(t)
             continue
-        axis = tuple(IterVar(Range(IntImm(0, e.dtype), e), Var(f"i{d}", e.dtype), DATA_PARALLEL)
-                     for d, e in enumerate(t.shape))
+        axis = tuple(IterVar.over(e, f"i{d}") for d, e in enumerate(t.shape))
         out.append(ComputeOp(f"{t.op.name}_init", axis, (TensorRead(t, tuple(iv.var for iv in axis)),)).output(0))
     return tuple(out)
 

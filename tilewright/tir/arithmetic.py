@@ -184,10 +184,7 @@ def result_type(name: str, args: tuple[Expr, ...]) -> str:
 
 def if_then_else(condition: Any, a: Any, b: Any) -> Expr:
     """a where condition holds, else b; only the chosen one is evaluated."""
-    c = convert(condition)
-    if not dt.is_bool(c.dtype):
-        raise IRError(f"if_then_else: the condition is {c.dtype}", "compare first: x != 0")
-    x, y = match_types(a, b)
+    c, x, y = _chosen("if_then_else", condition, a, b)
     if isinstance(c, IntImm):
         return x if c.value else y
     return Call("if_then_else", (c, x, y), x.dtype)
@@ -195,11 +192,14 @@ def if_then_else(condition: Any, a: Any, b: Any) -> Expr:
 
 def select(condition: Any, a: Any, b: Any) -> Expr:
     """a where condition holds, else b; both may be evaluated."""
+    return Select(*_chosen("select", condition, a, b))
+
+
+def _chosen(what: str, condition: Any, a: Any, b: Any) -> tuple[Expr, Expr, Expr]:
     c = convert(condition)
     if not dt.is_bool(c.dtype):
-        raise IRError(f"select: the condition is {c.dtype}", "compare first: x != 0")
-    x, y = match_types(a, b)
-    return Select(c, x, y)
+        raise IRError(f"{what}: the condition is {c.dtype}", "compare first: x != 0")
+    return c, *match_types(a, b)
 
 
 def truncdiv(a: Any, b: Any) -> Expr:

@@ -64,7 +64,7 @@ def _visit(stmt: Stmt, above: tuple[For, ...], done: set[int], names: NameSupply
         return map_sub_statements(stmt, lambda s: _visit(s, above, done, names))
     starts: list[Stmt] = []
     for realize, between in _reducing(stmt, (stmt,)):
-        if id(realize) in done or not (_never_runs(stmt) or _drives_reduction(stmt.loop_var, realize)):
+        if id(realize) in done or not (_never_runs(stmt) or realize.reduces_over(stmt.loop_var)):
             continue
         done.add(id(realize))
         if _may_be_empty(realize.block):
@@ -101,10 +101,6 @@ def _is_whole(loop: For, iv: IterVar) -> bool:
     return structural_equal(loop.min, iv.domain.min) and structural_equal(loop.extent, iv.domain.extent)
 
 
-def _drives_reduction(var: Var, realize: BlockRealize) -> bool:
-    return any(iv.iter_type == COMM_REDUCE and any(n is var for n in walk(value)) for iv, value in realize.bound)
-
-
 def _start(realize: BlockRealize, between: Sequence[For], loop_vars: set[Var], names: NameSupply) -> list[Stmt]:
     """`if the domain is empty: init`, below the loops of between that drive output axes alone.
 
@@ -115,7 +111,7 @@ def _start(realize: BlockRealize, between: Sequence[For], loop_vars: set[Var], n
     if any(n in loop_vars for e in sizes for n in walk(e)):
         return []
     empty = any_of(*[binary("le", e, 0) for e in sizes])
-    driving = {loop.loop_var for loop in between if _never_runs(loop) or _drives_reduction(loop.loop_var, realize)}
+    driving = {loop.loop_var for loop in between if _never_runs(loop) or realize.reduces_over(loop.loop_var)}
     kept = [loop for loop in between if loop.loop_var not in driving
             and not any(n in driving for e in (loop.min, loop.extent) for n in walk(e))]
     never = any(_never_runs(loop) for loop in between)

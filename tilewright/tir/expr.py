@@ -111,7 +111,8 @@ class Expr(Node, ExprOps):
 
     @property
     def dtype(self) -> str:
-        raise NotImplementedError
+        """The type of its value: the field `type`, or that of what makes it up."""
+        return self.type  # type: ignore[attr-defined,no-any-return]
 
     __eq__ = ExprOps.__eq__
     __ne__ = ExprOps.__ne__
@@ -125,20 +126,12 @@ class Var(Expr):
     name: str
     type: str = "int32"
 
-    @property
-    def dtype(self) -> str:
-        return self.type
-
 
 @dataclass(slots=True, eq=False, repr=False)
 class IntImm(Expr):
     """An integer or bool constant."""
     value: int
     type: str = "int32"
-
-    @property
-    def dtype(self) -> str:
-        return self.type
 
     def __int__(self) -> int: return self.value
     def __index__(self) -> int: return self.value
@@ -158,10 +151,6 @@ class FloatImm(Expr):
     """A floating-point constant."""
     value: float
     type: str = "float32"
-
-    @property
-    def dtype(self) -> str:
-        return self.type
 
     def __float__(self) -> float: return self.value
 
@@ -191,10 +180,6 @@ class Binary(Expr):
                 raise IRError(f"`{row.symbol}`: operands are {a} and {b}", "insert a cast")
             self.type = dt.with_lanes("bool", dt.lanes_of(a)) if row.compares else a
 
-    @property
-    def dtype(self) -> str:
-        return self.type
-
     def __bool__(self) -> bool:
         """`bool(a == b)` is structural identity, so that shapes can be compared in an assert."""
         if self.op in ("eq", "ne"):
@@ -218,10 +203,6 @@ class Cast(Expr):
     type: str
     value: Expr
 
-    @property
-    def dtype(self) -> str:
-        return self.type
-
 
 @dataclass(slots=True, eq=False, repr=False)
 class Select(Expr):
@@ -242,10 +223,6 @@ class Call(Expr):
     op: str
     args: tuple[Expr, ...]
     type: str
-
-    @property
-    def dtype(self) -> str:
-        return self.type
 
 
 @structure(defines=("var",), within=("body",))

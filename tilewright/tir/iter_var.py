@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.tir.expr import Expr, ExprOps, Var
+from tilewright.tir.expr import Expr, ExprOps, IntImm, Var
 from tilewright.tir.structure import Node, structure
 
 
@@ -28,6 +28,11 @@ class IterVar(Node, ExprOps):
     var: Var
     iter_type: int = DATA_PARALLEL
     thread_tag: str = ""
+
+    @staticmethod
+    def over(extent: Expr, name: str, iter_type: int = DATA_PARALLEL) -> IterVar:
+        """A new axis over the integers from 0 to below extent, of its type."""
+        return IterVar(Range(IntImm(0, extent.dtype), extent), Var(name, extent.dtype), iter_type)
 
     @property
     def domain(self) -> Range:

@@ -9,8 +9,8 @@ from tilewright.support.errors import IRError, described
 from tilewright.support.registry import hook, register_hook
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.iter_var import IterVar, Range
-from tilewright.tir.node import map_children
+from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
+from tilewright.tir.node import map_children, walk
 from tilewright.tir.structure import STRUCTURE, Effect, Node, structure
 
 __all__ = [
@@ -157,6 +157,11 @@ class BlockRealize(Stmt):
         """Each axis of the block with the value that it is bound to."""
         return list(zip(self.block.iter_vars, self.iter_values, strict=True))
 
+    def reduces_over(self, *variables: Var) -> bool:
+        """True when one of the variables drives a reduction axis of the block."""
+        drivers = {*variables}
+        return any(iv.iter_type == COMM_REDUCE and any(n in drivers for n in walk(value)) for iv, value in self.bound)
+
 
 def map_sub_statements(stmt: Stmt, fn: Callable[[Any], Stmt]) -> Stmt:
     """stmt with fn applied to the statements directly below it; stmt itself when nothing changed."""
@@ -164,9 +169,27 @@ def map_sub_statements(stmt: Stmt, fn: Callable[[Any], Stmt]) -> Stmt:
     return seq(new.stmts) if type(new) is Seq and new is not stmt else new
 
 
+class Shown:
+    """What has a script: functions and modules."""
+    __slots__ = ()
+
+    def script(self, *, name: str | None = None, **options: Any) -> str:
+        """This as TVMScript, a function or a module's class under another name if one is given. `options` are TVM's
+        for its printer."""
+        return hook("tir.script")(self, name, options)
+
+    def show(self, style: str | None = None, black_format: bool | None = None, *, name: str | None = None,
+             **options: Any) -> None:
+        """Print the script, with colours in a terminal or a notebook; `style` names those of Pygments."""
+        hook("tir.show")(self, style, name, options)
+
+    def _repr_html_(self) -> str:
+        return hook("tir.html")(self)
+
+
 @structure(defines=("params", "buffer_map"), sizes=("shape", "strides", "elem_offset"), within=("body", "attrs"))
 @dataclass(slots=True, eq=False, repr=False)
-class PrimFunc(Node):
+class PrimFunc(Node, Shown):
     """A kernel. params are handle or scalar Vars; buffer_map gives the Buffer behind each handle.
 
     attrs has "global_symbol" (the name) and "tir.noalias". A PrimFunc of blocks has a root block as its body.
@@ -210,18 +233,6 @@ class PrimFunc(Node):
         """
         return hook("tir.specialize")(self, param_map)
 
-    def script(self, *, name: str | None = None, **options: Any) -> str:
-        """This function as TVMScript, under another name if one is given. `options` are TVM's for its printer."""
-        return hook("tir.script")(self, name, options)
-
-    def show(self, style: str | None = None, black_format: bool | None = None, *, name: str | None = None,
-             **options: Any) -> None:
-        """Print the script, with colours in a terminal or a notebook; `style` names those of Pygments."""
-        hook("tir.show")(self, style, name, options)
-
-    def _repr_html_(self) -> str:
-        return hook("tir.html")(self)
-
 
 class GlobalVar(str):
     """The name of a function of a module."""
@@ -234,7 +245,7 @@ class GlobalVar(str):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class IRModule(Node):
+class IRModule(Node, Shown):
     """Named functions."""
     functions: Mapping[str, PrimFunc] = field(default_factory=dict)
 
@@ -278,18 +289,6 @@ class IRModule(Node):
         if wrong is not None:
             raise IRError(f"a module holds functions, not {type(wrong).__name__}")
         self.functions = {**self.functions, **{GlobalVar(name): f for name, f in added.items()}}
-
-    def script(self, *, name: str | None = None, **options: Any) -> str:
-        """This module as TVMScript, its class under another name if one is given."""
-        return hook("tir.script")(self, name, options)
-
-    def show(self, style: str | None = None, black_format: bool | None = None, *, name: str | None = None,
-             **options: Any) -> None:
-        """Print the script, with colours in a terminal or a notebook; `style` names those of Pygments."""
-        hook("tir.show")(self, style, name, options)
-
-    def _repr_html_(self) -> str:
-        return hook("tir.html")(self)
 
 
 def _functions(source: Any, what: str) -> Mapping[str, Any]:

@@ -53,6 +53,7 @@ def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer
     """
     reductions = [(iv, value) for iv, value in realize.bound if iv.iter_type == COMM_REDUCE]
     steps = {n for _, value in reductions for n in walk(value)}
+    unsure = f"block {realize.block.name} may not start its reduction:"
     driving = [loop for loop in loops if loop.loop_var in steps]
 
     def at_first(e: Expr) -> Expr:
@@ -62,17 +63,17 @@ def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer
 
     for iv, value in reductions:
         if not analyzer.equal(at_first(value), iv.domain.min):
-            return f"its loops begin at {iv.var.name} = {value}, which need not be {iv.domain.min} there"
+            return f"{unsure} its loops begin at {iv.var.name} = {value}, which need not be {iv.domain.min} there"
     outer = Analyzer()
     variables = {loop.loop_var for loop in loops}
     varying = [loop for loop in driving if any(isinstance(n, Load) or n in variables for n in walk(loop.extent))]
     for loop in loops if varying else ():           # an extent that differs from place to place may be 0 at one
         if loop in varying and not outer.prove(binary("gt", loop.extent, 0)):
-            return f"loop {loop.loop_var.name} may have no iterations"
+            return f"{unsure} loop {loop.loop_var.name} may have no iterations"
         outer.bind(loop.loop_var, loop.min, loop.extent)
     for part in beyond_domain(realize, analyzer):
         if any(n in steps for n in walk(part)) and not analyzer.prove(at_first(part)):
-            return f"its first step runs only where {part}"
+            return f"{unsure} its first step runs only where {part}"
     return ""
 
 

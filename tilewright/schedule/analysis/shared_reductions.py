@@ -52,17 +52,12 @@ def shares_steps(loop: For, bound: For | None = None) -> bool:
     return is_block_thread(loop, bound) and not is_const(loop.extent, 1)
 
 
-def reduces_over(realize: BlockRealize, var: Var) -> bool:
-    """True when a loop variable drives a reduction axis of the block."""
-    return any(iv.iter_type == COMM_REDUCE and any(n is var for n in walk(value)) for iv, value in realize.bound)
-
-
 def shared_reduction(realize: BlockRealize, above: Sequence[For], bound: For | None = None) -> SharedReduction | str:
     """How threads share the reduction, where a loop of `above` (those around the block, outermost first) that drives it
     is bound to threads, or is `bound`, which is to be; what stands against it, otherwise.
     """
     block = realize.block
-    steps = [loop for loop in above if reduces_over(realize, loop.loop_var)]
+    steps = [loop for loop in above if realize.reduces_over(loop.loop_var)]
     threads = tuple(loop for loop in steps if shares_steps(loop, bound))
     if not threads:
         return f"no threads run the steps of block {block.name}"
@@ -73,7 +68,7 @@ def shared_reduction(realize: BlockRealize, above: Sequence[For], bound: For | N
         return f"block {block.name} has buffers or views of its own"
     first = next(n for n, loop in enumerate(above) if loop is threads[0])
     for loop in above[:first]:
-        if reduces_over(realize, loop.loop_var):
+        if realize.reduces_over(loop.loop_var):
             return f"loop {loop.loop_var.name}, outside of it, runs steps of the same reduction"
     outermost = next(n for n, loop in enumerate(above) if loop is bound or is_thread_axis(loop.thread_tag))
     for loop in above[outermost:first]:
@@ -97,7 +92,7 @@ def shared_reduction(realize: BlockRealize, above: Sequence[For], bound: For | N
         analyzer.bind(loop.loop_var, loop.min, loop.extent)
     why = unsure_start(realize, above, analyzer)
     if why:
-        return f"block {block.name} may not start its reduction: {why}"
+        return why
     condition = _of_outputs(realize, {loop.loop_var for loop in (*steps, *serial)})
     if isinstance(condition, str):
         return condition
@@ -130,7 +125,7 @@ def _of_outputs(realize: BlockRealize, steps: set[Var]) -> tuple[Expr, ...] | st
 def require_one_thread(realize: BlockRealize, above: Sequence[For], hint: str) -> None:
     """Refuse where threads share the reduction of the block: each has a start of its own, joined in the lowering."""
     threads = [loop for loop in above if loop.kind == THREAD_BINDING and not is_const(loop.extent, 1)
-               and reduces_over(realize, loop.loop_var)]
+               and realize.reduces_over(loop.loop_var)]
     legal(not threads, f"threads share the reduction of block {realize.block.name}: each has a start of its own",
           *threads, hint=hint)
 

@@ -9,7 +9,6 @@ from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import (
     filled_together,
     loops_around,
-    reduces_over,
     shared_reduction,
     shares_steps,
 )
@@ -58,7 +57,7 @@ def require_shared_work(sch: Schedule) -> None:
 def _require_shared_reduction(sch: Schedule, realize: BlockRealize) -> None:
     """The threads that run the steps of a reduction between them can join their parts."""
     above = loops_around(sch.index, realize)
-    if any(shares_steps(loop) and reduces_over(realize, loop.loop_var) for loop in above):
+    if any(shares_steps(loop) and realize.reduces_over(loop.loop_var) for loop in above):
         found = shared_reduction(realize, above)
         legal(not isinstance(found, str), f"threads share the steps of block {realize.block.name}, and could not join "
               f"their parts: {found}", realize, hint="between loops over threads, loops are serial, or bound too")
@@ -122,7 +121,7 @@ def _require_uniform(sch: Schedule, work: SharedWork) -> None:
               work.stmt, hint=_ALONE)
     for realize in _blocks(work.stmt):
         for loop in work.around:
-            legal(not (work.meets and shares_steps(loop) and reduces_over(realize, loop.loop_var)),
+            legal(not (work.meets and shares_steps(loop) and realize.reduces_over(loop.loop_var)),
                   f"the threads of a block would run block {realize.block.name} together, and those of loop "
                   f"{loop.loop_var.name} share its reduction", loop, realize, hint=_ALONE)
 

@@ -17,7 +17,7 @@ from tilewright.support.errors import legal, require
 from tilewright.tir.arithmetic import binary, maximum
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, IterVar, Range
+from tilewright.tir.iter_var import DATA_PARALLEL, OPAQUE, IterVar, Range
 from tilewright.tir.node import map_children, statements, substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, Block, BlockRealize, For, Seq, Stmt, map_sub_statements, seq
 from tilewright.tir.symbols import expressions
@@ -64,11 +64,7 @@ def _is_started_outside(sch: Schedule, realize: BlockRealize) -> bool:
     """True for a block that holds no other and starts a reduction that loops around it drive."""
     holds = any(isinstance(s, BlockRealize) for s in statements(realize.block.body))
     around = {a.loop_var for a in sch.index.loops_above(realize)}
-    return not holds and realize.block.init is not None and _reduces_over(realize, around)
-
-
-def _reduces_over(realize: BlockRealize, loops: set[Var]) -> bool:
-    return any(iv.iter_type == COMM_REDUCE and any(n in loops for n in walk(value)) for iv, value in realize.bound)
+    return not holds and realize.block.init is not None and realize.reduces_over(*around)
 
 
 def _blockize_blocks(sch: Schedule, wanted: Sequence[BlockRealize]) -> str:
@@ -107,7 +103,7 @@ def _wrap(sch: Schedule, shared: Stmt, chosen: Sequence[Stmt], found: Sequence[B
     first = found[0]
     around = sch.index.loops_above(chosen[0])
     for r in found:
-        legal(r.block.init is None or not _reduces_over(r, {a.loop_var for a in around}),
+        legal(r.block.init is None or not r.reduces_over(*(a.loop_var for a in around)),
               f"block {r.block.name} reduces over loops around the blocks, and starts its reduction among them", r,
               hint="call decompose_reduction first")
     kinds = _loop_kinds(around, found)

@@ -159,7 +159,7 @@ class _Blockized:
             require_start_apart(realize.block, (w.buffer for w in realize.block.writes), realize)
         if self.starts and any(n in inner for n in walk(realize.predicate)):     # of that the start keeps no steps
             why = unsure_start(realize, [*around, *inside], self.analyzer)
-            legal(not why, f"block {realize.block.name} may not start its reduction: {why}", realize)
+            legal(not why, why, realize)
 
     def _axis(self, part: _Part) -> None:
         iv, zero = part.axis, IntImm(0, part.axis.var.dtype)

@@ -28,7 +28,7 @@ from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, element_region
 from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Call, Expr, IntImm, Let, Select, Var
-from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
+from tilewright.tir.iter_var import DATA_PARALLEL, IterVar
 from tilewright.tir.node import rewrite_top_down, statements, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, LetStmt, Seq, Stmt, Store, While, seq
 from tilewright.tir.symbols import replace_buffers
@@ -124,7 +124,7 @@ def copy_box(name: str, source: Buffer, copy: Buffer, box: Sequence[Interval],
     """Loops that copy a box of source, as far as it is inside the buffer and inside some box of used."""
     iter_vars = []
     for n, dim in enumerate(source.shape):
-        iv = IterVar(Range(IntImm(0, dim.dtype), dim), Var(f"v{n}", dim.dtype), DATA_PARALLEL)
+        iv = IterVar.over(dim, f"v{n}")
         known = [interval for u in used if (interval := u[n]) is not None]
         if len(known) == len(used):
             (low, extent), = union([[interval] for interval in known], place.analyzer)

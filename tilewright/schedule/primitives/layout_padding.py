@@ -19,7 +19,7 @@ from tilewright.tir.arithmetic import all_of, any_of, binary, if_then_else, intr
 from tilewright.tir.buffer import Buffer, Load, element_region
 from tilewright.tir.dtype import is_float
 from tilewright.tir.expr import Expr, FloatImm, IntImm, Var
-from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import rewrite_top_down, statements, substitute
 from tilewright.tir.stmt import PARALLEL, SERIAL, UNROLLED, Block, BlockRealize, Evaluate, For, Stmt, Store, seq
 
@@ -60,8 +60,7 @@ def give_padding(sch: Schedule, before: Index, change: Change, pad: PadValue) ->
     `before` is the program as it accessed the old buffer; the schedule accesses the new one. A buffer that nothing
     writes is an argument: that its caller has put pad there is assumed.
     """
-    iter_vars = tuple(IterVar(Range(IntImm(0, d.dtype), d), Var(f"v{n}", d.dtype), DATA_PARALLEL)
-                      for n, d in enumerate(change.new.shape))
+    iter_vars = tuple(IterVar.over(d, f"v{n}") for n, d in enumerate(change.new.shape))
     points = [iv.var for iv in iter_vars]
     analyzer = sch.analyzer_at(None)
     for v, d in zip(points, change.new.shape, strict=True):

@@ -85,7 +85,7 @@ def _require_start(sch: Schedule, realize: BlockRealize, below: Region) -> None:
     outer, written = below.nest[0], [t.buffer for t in below.touches if t.writes]
     name = realize.block.name
     why = unsure_start(realize, sch.loops_above(realize), sch.analyzer_at(realize))
-    legal(not why, f"block {name} may not start its reduction: {why}", realize)
+    legal(not why, why, realize)
     require_not_read_outside(sch, realize)
     require_start_apart(realize.block, written, realize)
     for read in outside_of(sch.index).of(realize):

@@ -64,7 +64,7 @@ def rfactor(sch: Schedule, loop: LoopRV, factor_axis: int, mem_scope: str = "glo
     others = _reduction_loops(realize, sch.loops_above(realize), loops, outer)
     _require_start(realize, sch.loops_above(realize), [outer, *others])
     why = unsure_start(realize, sch.loops_above(realize), sch.analyzer_at(realize))
-    legal(not why, f"block {realize.block.name} may not start its reduction: {why}", realize)
+    legal(not why, why, realize)
     region = Region(sch, loops)
     legal(region.runs_once(region.instances[0]),
           f"the loops around block {realize.block.name} may run a step of the reduction twice", *loops)

@@ -10,8 +10,8 @@ from tilewright.schedule.stages.stage import Stage
 from tilewright.te.operation import ComputeOp, ExternOp
 from tilewright.te.reduction import Reduce
 from tilewright.te.tensor import Operation, Tensor, TensorRead
-from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.iter_var import DATA_PARALLEL, IterVar, Range
+from tilewright.tir.expr import Expr, Var
+from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import Node, rewrite
 
 
@@ -64,7 +64,7 @@ def canonical_order(rewrites: Sequence[Dataflow]) -> list[Dataflow]:
 
 def copy_op(source: Tensor, name: str) -> ComputeOp:
     """The operation whose output is a copy of source."""
-    axis = tuple(_axis(f"ax{n}", extent) for n, extent in enumerate(source.shape))
+    axis = tuple(IterVar.over(extent, f"ax{n}") for n, extent in enumerate(source.shape))
     return ComputeOp(name, axis, (TensorRead(source, tuple(iv.var for iv in axis)),))
 
 
@@ -89,7 +89,7 @@ def cached_compute(op: ComputeOp, name: str, layout: Layout | None = None) -> tu
     layout, where there is one.
     """
     if layout is None:
-        axis = tuple(_axis(f"{iv.var.name}.c", iv.domain.extent) for iv in op.axis)
+        axis = tuple(IterVar.over(iv.domain.extent, f"{iv.var.name}.c") for iv in op.axis)
         table: dict[Var, Expr] = {old.var: new.var for old, new in zip(op.axis, axis)}
     else:
         axis, table = layout.results, layout.inverse(op.axis)
@@ -101,10 +101,6 @@ def cached_compute(op: ComputeOp, name: str, layout: Layout | None = None) -> tu
     point = point if layout is None else layout.map.apply(point)
     copy = ComputeOp(op.name, op.axis, tuple(TensorRead(t, point) for t in cache.outputs), op.tag, op.attrs)
     return cache, copy
-
-
-def _axis(name: str, extent: Expr) -> IterVar:
-    return IterVar(Range(IntImm(0, extent.dtype), extent), Var(name, extent.dtype), DATA_PARALLEL)
 
 
 def _rewritten(body: tuple[Expr, ...], lower: Callable[[Node], Node | None]) -> tuple[Expr, ...]:

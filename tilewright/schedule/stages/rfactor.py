@@ -14,7 +14,7 @@ from tilewright.te.reduction import Reduce, reduce_axis
 from tilewright.te.tensor import TensorRead
 from tilewright.tir.arithmetic import all_of, binary, if_then_else
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
+from tilewright.tir.iter_var import COMM_REDUCE, IterVar
 from tilewright.tir.node import Node, substitute
 
 
@@ -105,8 +105,7 @@ class _Split:
         for r in stage.relations:
             self._extend(r)
         self.loops = [iv for iv in stage.leaf_iter_vars if iv.iter_type == COMM_REDUCE]
-        extent = self.extents[id(axis)]
-        self.factor = IterVar(Range(IntImm(0, extent.dtype), extent), Var(axis.var.name, axis.dtype), DATA_PARALLEL)
+        self.factor = IterVar.over(self.extents[id(axis)], axis.var.name)
         self.rest = {id(iv): reduce_axis((0, self.extents[id(iv)]), name=iv.var.name)
                      for iv in self.loops if iv is not axis}
         self.values: dict[int, Expr] = {id(axis): self.factor.var, **{k: iv.var for k, iv in self.rest.items()}}

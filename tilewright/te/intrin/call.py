@@ -12,8 +12,8 @@ from tilewright.te.reduction import Reduce, reduce_axis
 from tilewright.te.tensor import Tensor, TensorRead, TensorSlice, shape_text
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import convert, is_const
-from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
+from tilewright.tir.expr import Expr, IntImm
+from tilewright.tir.iter_var import COMM_REDUCE, IterVar
 from tilewright.tir.node import Node, rewrite, substitute
 
 Region = list[tuple[Expr, Expr]]                # (first index, extent) of each dimension
@@ -60,8 +60,7 @@ class IntrinCall:
                                         f"the function takes an argument for each of the first {outer} axes")
         if not inner and not self.op.reduce_axis:
             raise TensorExpressionError(f"{what}: {self.intrin.name} gives one element and has no loop to run")
-        axes = tuple(IterVar(Range(IntImm(0, e.dtype), e), Var(f"ax{n}", e.dtype), DATA_PARALLEL)
-                     for n, e in enumerate(inner))
+        axes = tuple(IterVar.over(e, f"ax{n}") for n, e in enumerate(inner))
         table: dict[Any, Node] = {old.var: new.var for old, new in zip(self.op.axis, axes, strict=True)}
         table.update(zip(self.intrin.scalar_params, self.scalars, strict=True))
         first = self.op.body[0]

@@ -65,22 +65,23 @@ class MemoryCompiler(FailureCompiler):
             size = self.keep(scalar_binary("mul", size, extent, "int64"))
         return strides[::-1], size
 
+    def layout(self, b: Buffer) -> tuple[list[V], list[V], V, V]:
+        """(shape, strides, offset, elements from the start of the memory to the end) of a buffer."""
+        shape = [self.keep(self.index(d)) for d in b.shape]
+        strides, size = self.row_major(shape)
+        if b.strides:
+            strides, size = [self.keep(self.index(s)) for s in b.strides], literal(1)
+            for extent, stride in zip(shape, strides, strict=True):
+                reach = scalar_binary("mul", scalar_binary("sub", extent, literal(1), "int64"), stride, "int64")
+                size = scalar_binary("add", size, reach, "int64")
+        offset = literal(0) if b.elem_offset is None else self.keep(self.index(b.elem_offset))
+        return shape, strides, offset, scalar_binary("add", size, offset, "int64")
+
     def allocate(self, b: Buffer) -> None:
         """Statements that make fresh, unwritten memory for b."""
         if dt.lanes_of(b.dtype) > 1:
             raise InterpreterError(f"{b.name}: buffers of vectors ({b.dtype}) are not interpreted")
-        shape = [self.keep(self.index(d)) for d in b.shape]
-        strides, size = self.row_major(shape)
-        offset = literal(0)
-        if b.strides:
-            strides = [self.keep(self.index(s)) for s in b.strides]
-            size = literal(1)
-            for extent, stride in zip(shape, strides, strict=True):
-                reach = scalar_binary("mul", scalar_binary("sub", extent, literal(1), "int64"), stride, "int64")
-                size = scalar_binary("add", size, reach, "int64")
-        if b.elem_offset is not None:
-            offset = self.keep(self.index(b.elem_offset))
-            size = scalar_binary("add", size, offset, "int64")
+        shape, strides, offset, size = self.layout(b)
         name = self.name("m")
         self.line(f"{name} = [None] * {size.text}")
         self.add_memory(b, name, shape, strides, offset, False)
@@ -113,11 +114,9 @@ class MemoryCompiler(FailureCompiler):
             base = self.owner.get(id(b.data))
             if base is None:
                 raise InterpreterError(f"{self.title}: nothing allocates the buffer {b.name}")
-            shape = [self.keep(self.index(d)) for d in b.shape]
-            strides = [self.keep(self.index(s)) for s in b.strides] or self.row_major(shape)[0]
-            offset = literal(0) if b.elem_offset is None else self.keep(self.index(b.elem_offset))
+            shape, strides, offset, size = self.layout(b)
             m = Memory(base.name, base.label, base.data, b.dtype, shape, strides, offset, base.initialised)
-            m.outgrows = offset.low < 0 or self.end(m).high > self.end(base).low
+            m.outgrows = offset.low < 0 or size.high > self.end(base).low
             if all(v.low == v.high for v in (*shape, *strides, offset)):
                 self.memory[id(b)] = m  # made of constants only, so it holds everywhere
         return m

@@ -9,7 +9,6 @@ from tilewright.tir.accesses import effects
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call
 from tilewright.tir.interp.threads import is_thread_loop
-from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import Node, child_names, walk
 from tilewright.tir.stmt import PARALLEL, THREAD_BINDING, VECTORIZED, Allocate, Block, BlockRealize, For, PrimFunc, Stmt
 from tilewright.tir.structure import Effect
@@ -42,11 +41,6 @@ def plan(func: PrimFunc) -> Plan:
     block of threads, and what they reduce into together to all that share the reduction.
     """
     return _Planner().run(func)
-
-
-def _reduces_over(s: BlockRealize, loop: For) -> bool:
-    """True when the loop drives a reduction axis of the block."""
-    return any(iv.iter_type == COMM_REDUCE and any(n is loop.loop_var for n in walk(value)) for iv, value in s.bound)
 
 
 class _Planner:
@@ -121,7 +115,7 @@ class _Planner:
         if isinstance(s, BlockRealize):
             before, written = self.across, {self.source(w.buffer) for w in s.block.writes}
             self.across = {id(f): written for f in loops if s.block.init is not None and is_thread_loop(f)
-                           and _reduces_over(s, f)}
+                           and s.reduces_over(f.loop_var)}
             for key in self.across:
                 self.reduced.setdefault(key, set()).update(written)
             self.below(s, loops)
