@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from enum import IntFlag
 from typing import Any
 
+from tilewright import tir
 from tilewright.compat.pass_context import PassContext, PrimFuncPass
 from tilewright.compat.pass_objects import ModulePass
 from tilewright.lowering.link_calls import CALL, link
@@ -12,40 +13,23 @@ from tilewright.lowering.passes import SIMPLE_PASSES, list_of
 from tilewright.lowering.serialize_loops import serial
 from tilewright.support.errors import ArgumentError, StructuralError, described
 from tilewright.support.target import Target
-from tilewright.tir import (
-    NOP,
-    PARALLEL,
-    UNROLLED,
-    VECTORIZED,
-    BlockRealize,
-    Call,
-    Evaluate,
-    IRModule,
-    Load,
-    PrimFunc,
-    Select,
-    Stmt,
-    StringImm,
-    map_children,
-    rewrite,
-    walk,
-)
+from tilewright.tir import map_children, rewrite, walk
 from tilewright.tir.symbols import defined, fresh_copy
 from tilewright.tir.verify import verify
 
-Rewrite = Callable[[PrimFunc], PrimFunc]
+Rewrite = Callable[[tir.PrimFunc], tir.PrimFunc]
 _OURS: dict[str, Rewrite] = {p.name: p.run for p in list_of("llvm")}
 _WANTED = {"block": "a function of blocks", "loop": "a function without blocks (LowerOpaqueBlock gives one)",
            "flat": "what tvm.lower gives"}
 
 
-def _has_blocks(func: PrimFunc) -> bool:
-    return isinstance(func.body, BlockRealize)
+def _has_blocks(func: tir.PrimFunc) -> bool:
+    return isinstance(func.body, tir.BlockRealize)
 
 
 def own(name: str, run: Rewrite, stage: str) -> PrimFuncPass:
     """A pass of ours for functions of a form ("block", "loop", "flat"; "": any, "raw": not verified)."""
-    def transform(func: PrimFunc, module: IRModule, context: Any) -> PrimFunc:
+    def transform(func: tir.PrimFunc, module: tir.IRModule, context: Any) -> tir.PrimFunc:
         if stage == "raw":
             return run(func)
         form = stage or ("block" if _has_blocks(func) else "loop")
@@ -67,7 +51,7 @@ def _maker(name: str, run: Rewrite, stage: str) -> Callable[..., PrimFuncPass]:
 
 def _blocks(*names: str) -> Rewrite:
     """Our passes, where a function has blocks: without them there is nothing to do."""
-    def run(func: PrimFunc) -> PrimFunc:
+    def run(func: tir.PrimFunc) -> tir.PrimFunc:
         for name in names if _has_blocks(func) else ():
             func = _OURS[name](func)
         return func
@@ -75,7 +59,7 @@ def _blocks(*names: str) -> Rewrite:
     return run
 
 
-def _flat(func: PrimFunc) -> PrimFunc:
+def _flat(func: tir.PrimFunc) -> tir.PrimFunc:
     """The flat form of a function of any form: the passes of simple_mode up to flatten_buffers."""
     for p in SIMPLE_PASSES if _has_blocks(func) else ():
         if p.stage != "flat":
@@ -83,12 +67,12 @@ def _flat(func: PrimFunc) -> PrimFunc:
     return _OURS["flatten_buffers"](func)
 
 
-def convert_ssa(func: PrimFunc) -> PrimFunc:
+def convert_ssa(func: tir.PrimFunc) -> tir.PrimFunc:
     """func, in which no loop, let or allocation defines what another one, or a parameter, defines."""
     seen: set[Any] = {*func.params, *(b.data for b in func.buffers)}
 
     def visit(node: Any) -> Any:
-        if isinstance(node, Stmt):
+        if isinstance(node, tir.Stmt):
             if not seen.isdisjoint(defined(node)):
                 node = fresh_copy(node)
             seen.update(defined(node))
@@ -97,25 +81,26 @@ def convert_ssa(func: PrimFunc) -> PrimFunc:
     return func.with_body(visit(func.body))
 
 
-def _serial(func: PrimFunc) -> PrimFunc:
+def _serial(func: tir.PrimFunc) -> tir.PrimFunc:
     """func with every loop that is unrolled, vectorised or parallel run in order."""
-    return serial(func, PARALLEL, UNROLLED, VECTORIZED)
+    return serial(func, tir.PARALLEL, tir.UNROLLED, tir.VECTORIZED)
 
 
-def _lazy_selects(func: PrimFunc) -> PrimFunc:
+def _lazy_selects(func: tir.PrimFunc) -> tir.PrimFunc:
     """func whose choices between values that read memory evaluate only what is chosen."""
     def change(node: Any) -> Any:
-        reads = isinstance(node, Select) and node.condition.dtype == "bool" and any(
-            isinstance(n, (Load, Call)) for part in (node.a, node.b) for n in walk(part))
-        return Call("if_then_else", (node.condition, node.a, node.b), node.dtype) if reads else None
+        reads = isinstance(node, tir.Select) and node.condition.dtype == "bool" and any(
+            isinstance(n, (tir.Load, tir.Call)) for part in (node.a, node.b) for n in walk(part))
+        return tir.Call("if_then_else", (node.condition, node.a, node.b), node.dtype) if reads else None
     return func.with_body(rewrite(func.body, change))
 
 
 def _without_calls(op: str) -> Rewrite:
     def drop(node: Any) -> Any:
-        return NOP if isinstance(node, Evaluate) and isinstance(node.value, Call) and node.value.op == op else None
+        calls = isinstance(node, tir.Evaluate) and isinstance(node.value, tir.Call) and node.value.op == op
+        return tir.NOP if calls else None
 
-    def run(func: PrimFunc) -> PrimFunc:
+    def run(func: tir.PrimFunc) -> tir.PrimFunc:
         return _OURS["remove_no_ops"](func.with_body(rewrite(func.body, drop)))
     run.__name__ = f"without_{op}"
     return run
@@ -133,7 +118,7 @@ class HoistedLetBindings(IntFlag):
     All = 7
 
 
-def _hoist(func: PrimFunc) -> PrimFunc:
+def _hoist(func: tir.PrimFunc) -> tir.PrimFunc:
     settings = PassContext.current().config.get("tir.HoistExpression", {})
     wanted = settings.get("hoisted_conditionals", HoistedConditionals.All) if isinstance(settings, Mapping) else 0
     return _OURS["hoist_guards"](func) if int(wanted) & HoistedConditionals.IfElseStmt else func
@@ -148,14 +133,14 @@ def bind_target(target: Any) -> PrimFuncPass:
 
 def annotate_entry() -> PrimFuncPass:
     """The one function of a module marked as its entry. Raises ArgumentError for several."""
-    def transform(func: PrimFunc, module: IRModule, context: Any) -> PrimFunc:
+    def transform(func: tir.PrimFunc, module: tir.IRModule, context: Any) -> tir.PrimFunc:
         if len(module.functions) > 1:
             raise ArgumentError(f"AnnotateEntryFunc: the module has several functions: {', '.join(module.functions)}")
         return func.with_attr("tir.is_entry_func", True)
     return PrimFuncPass(transform, "AnnotateEntryFunc")
 
 
-def filter_functions(fcond: Callable[[PrimFunc], Any]) -> Callable[[IRModule], IRModule]:
+def filter_functions(fcond: Callable[[tir.PrimFunc], Any]) -> Callable[[tir.IRModule], tir.IRModule]:
     """The module of the functions for which fcond holds."""
     if not callable(fcond):
         raise ArgumentError(f"Filter: {described(fcond)} is not a function")
@@ -164,9 +149,9 @@ def filter_functions(fcond: Callable[[PrimFunc], Any]) -> Callable[[IRModule], I
 
 def inline_private_functions() -> ModulePass:
     """The module in which what a function calls stands in it, without the private functions that were called."""
-    def transform(module: IRModule, context: PassContext) -> IRModule:
+    def transform(module: tir.IRModule, context: PassContext) -> tir.IRModule:
         called = {str(n.args[0].value) for f in module.functions.values() for n in walk(f.body)
-                  if isinstance(n, Call) and n.op == CALL and isinstance(n.args[0], StringImm)}
+                  if isinstance(n, tir.Call) and n.op == CALL and isinstance(n.args[0], tir.StringImm)}
         gone = {name for name in called if name in module.functions
                 and "global_symbol" not in module.functions[name].attrs}
         linked = link(module.functions)
@@ -174,7 +159,7 @@ def inline_private_functions() -> ModulePass:
     return ModulePass(transform, "InlinePrivateFunctions")
 
 
-def apply(f: Callable[[PrimFunc], PrimFunc]) -> PrimFuncPass:
+def apply(f: Callable[[tir.PrimFunc], tir.PrimFunc]) -> PrimFuncPass:
     """f as a pass over the functions of a module."""
     return PrimFuncPass(lambda func, module, context: f(func), str(getattr(f, "__name__", "own_pass")))
 

@@ -4,45 +4,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tilewright import tir
 from tilewright.lowering.conditions import guard, is_nop
 from tilewright.lowering.walking import same_items
 from tilewright.tir.arithmetic import binary, logical_not
-from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Not, Select, StringImm, Var
 from tilewright.tir.node import map_children
 from tilewright.tir.ops import BINARY
-from tilewright.tir.stmt import (
-    NOP,
-    THREAD_BINDING,
-    Allocate,
-    For,
-    IfThenElse,
-    Seq,
-    Stmt,
-    Store,
-    While,
-    seq,
-)
+from tilewright.tir.stmt import seq
 from tilewright.tir.symbols import map_scoped
 
 
-def fold_binary(op: str, a: Expr, b: Expr) -> Expr:
+def fold_binary(op: str, a: tir.Expr, b: tir.Expr) -> tir.Expr:
     """`a op b` on operands of one dtype, folded where both are constants or one is neutral."""
-    if type(a) is IntImm or type(b) is IntImm or BINARY[op].logical:
+    if type(a) is tir.IntImm or type(b) is tir.IntImm or BINARY[op].logical:
         return binary(op, a, b)
-    return Binary(op, a, b)
+    return tir.Binary(op, a, b)
 
 
-def renamed(buffer: Buffer, **changed: Any) -> Buffer:
+def renamed(buffer: tir.Buffer, **changed: Any) -> tir.Buffer:
     """A new buffer like this one behind a new pointer."""
-    return buffer.replace(data=Var(buffer.data.name, "handle"), **changed)
+    return buffer.replace(data=tir.Var(buffer.data.name, "handle"), **changed)
 
 
 # The nodes that are folded, and the most frequent ones; `map_scoped` copies the rest.
 _METHODS: dict[type, str] = {
-    Var: "var", IntImm: "leaf", FloatImm: "leaf", StringImm: "leaf", Binary: "binary", Not: "negation",
-    Select: "select", Call: "call", Load: "load", Store: "store", For: "loop",
-    IfThenElse: "branch", Seq: "seq", While: "while_loop", Allocate: "allocate",
+    tir.Var: "var", tir.IntImm: "leaf", tir.FloatImm: "leaf", tir.StringImm: "leaf", tir.Binary: "binary",
+    tir.Not: "negation", tir.Select: "select", tir.Call: "call", tir.Load: "load", tir.Store: "store", tir.For: "loop",
+    tir.IfThenElse: "branch", tir.Seq: "seq", tir.While: "while_loop", tir.Allocate: "allocate",
 }
 
 
@@ -53,10 +41,10 @@ class Copier:
     original stays in the program or is copied again. Buffer shapes are rewritten for allocations only.
     """
 
-    def __init__(self, variables: Mapping[Var, Expr] | None = None,
-                 buffers: Mapping[Buffer, Buffer] | None = None, fresh: bool = False) -> None:
-        self.variables: dict[Var, Expr] = dict(variables or {})
-        self.buffers: dict[Buffer, Buffer] = dict(buffers or {})
+    def __init__(self, variables: Mapping[tir.Var, tir.Expr] | None = None,
+                 buffers: Mapping[tir.Buffer, tir.Buffer] | None = None, fresh: bool = False) -> None:
+        self.variables: dict[tir.Var, tir.Expr] = dict(variables or {})
+        self.buffers: dict[tir.Buffer, tir.Buffer] = dict(buffers or {})
         self.fresh = fresh
 
         self._handlers = {cls: getattr(self, name) for cls, name in _METHODS.items()}
@@ -69,16 +57,18 @@ class Copier:
         return self.buffers.get(symbol, symbol)
 
     def define(self, x: Any) -> Any:
-        return self.new_var(x) if isinstance(x, Var) else self.new_buffer(x) if isinstance(x, Buffer) else self(x)
+        if isinstance(x, tir.Var):
+            return self.new_var(x)
+        return self.new_buffer(x) if isinstance(x, tir.Buffer) else self(x)
 
-    def new_var(self, var: Var) -> Var:
+    def new_var(self, var: tir.Var) -> tir.Var:
         if not self.fresh:
             return var
-        copy = Var(var.name, var.type)
+        copy = tir.Var(var.name, var.type)
         self.variables[var] = copy
         return copy
 
-    def new_buffer(self, old: Buffer) -> Buffer:
+    def new_buffer(self, old: tir.Buffer) -> tir.Buffer:
         """What is allocated in the place of a buffer."""
         buffer = self.buffers.get(old, old)
         shape = tuple([self(d) for d in buffer.shape])
@@ -92,101 +82,101 @@ class Copier:
 
     # expressions
 
-    def var(self, e: Var) -> Expr:
+    def var(self, e: tir.Var) -> tir.Expr:
         return self.variables.get(e, e)
 
-    def leaf(self, e: Expr) -> Expr:
+    def leaf(self, e: tir.Expr) -> tir.Expr:
         return e
 
-    def binary(self, e: Binary) -> Expr:
+    def binary(self, e: tir.Binary) -> tir.Expr:
         a, b = self(e.a), self(e.b)
         return e if a is e.a and b is e.b else fold_binary(e.op, a, b)
 
-    def negation(self, e: Not) -> Expr:
+    def negation(self, e: tir.Not) -> tir.Expr:
         a = self(e.a)
         return e if a is e.a else logical_not(a)
 
-    def select(self, e: Select) -> Expr:
+    def select(self, e: tir.Select) -> tir.Expr:
         new = map_children(e, self)
-        if type(new.condition) is IntImm:
+        if type(new.condition) is tir.IntImm:
             return new.a if new.condition.value else new.b
         return new
 
-    def call(self, e: Call) -> Expr:
+    def call(self, e: tir.Call) -> tir.Expr:
         new = map_children(e, self)
         first = new.args[0] if new is not e and new.args else None
-        if isinstance(first, IntImm):
+        if isinstance(first, tir.IntImm):
             if new.op == "likely":
                 return first
             if new.op == "if_then_else":
                 return new.args[1] if first.value else new.args[2]
         return new
 
-    def access(self, buffer: Buffer, indices: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
+    def access(self, buffer: tir.Buffer, indices: Sequence[tir.Expr]) -> tuple[tir.Buffer, tuple[tir.Expr, ...]]:
         """The buffer and the indices of the copy of a load or a store."""
         return self.buffers.get(buffer, buffer), tuple([self(i) for i in indices])
 
-    def load(self, e: Load) -> Expr:
+    def load(self, e: tir.Load) -> tir.Expr:
         buffer, indices = self.access(e.buffer, e.indices)
         predicate = None if e.predicate is None else self(e.predicate)
         if buffer is e.buffer and predicate is e.predicate and same_items(indices, e.indices):
             return e
-        return Load(buffer, indices, predicate)
+        return tir.Load(buffer, indices, predicate)
 
     # statements
 
-    def store(self, s: Store) -> Stmt:
+    def store(self, s: tir.Store) -> tir.Stmt:
         value = self(s.value)
         buffer, indices = self.access(s.buffer, s.indices)
         predicate = None if s.predicate is None else self(s.predicate)
         if buffer is s.buffer and value is s.value and predicate is s.predicate and same_items(indices, s.indices):
             return s
-        return Store(buffer, value, indices, predicate)
+        return tir.Store(buffer, value, indices, predicate)
 
-    def loop(self, s: For) -> Stmt:
+    def loop(self, s: tir.For) -> tir.Stmt:
         low, extent = self(s.min), self(s.extent)
-        if type(extent) is IntImm and extent.value <= 0:
-            return NOP
-        if type(extent) is IntImm and extent.value == 1 and s.kind != THREAD_BINDING:
+        if type(extent) is tir.IntImm and extent.value <= 0:
+            return tir.NOP
+        if type(extent) is tir.IntImm and extent.value == 1 and s.kind != tir.THREAD_BINDING:
             self.variables[s.loop_var] = low
             return self(s.body)
         var = self.new_var(s.loop_var)
         body = self(s.body)
         if is_nop(body):
-            return NOP
+            return tir.NOP
         if var is s.loop_var and low is s.min and extent is s.extent and body is s.body:
             return s
-        return For(var, low, extent, s.kind, body, s.thread_tag, s.annotations)
+        return tir.For(var, low, extent, s.kind, body, s.thread_tag, s.annotations)
 
-    def branch(self, s: IfThenElse) -> Stmt:
+    def branch(self, s: tir.IfThenElse) -> tir.Stmt:
         cond = self(s.condition)
-        if type(cond) is IntImm:
-            return self(s.then_case) if cond.value else NOP if s.else_case is None else self(s.else_case)
+        if type(cond) is tir.IntImm:
+            return self(s.then_case) if cond.value else tir.NOP if s.else_case is None else self(s.else_case)
         then = self(s.then_case)
         other = None if s.else_case is None else self(s.else_case)
         if cond is s.condition and then is s.then_case and other is s.else_case and not is_nop(then):
             return s
         return guard(cond, then, other)
 
-    def seq(self, s: Seq) -> Stmt:
+    def seq(self, s: tir.Seq) -> tir.Stmt:
         new = [self(x) for x in s.stmts]
         return s if same_items(new, s.stmts) else seq(new)
 
-    def while_loop(self, s: While) -> Stmt:
+    def while_loop(self, s: tir.While) -> tir.Stmt:
         cond = self(s.condition)
-        if type(cond) is IntImm and not cond.value:
-            return NOP
+        if type(cond) is tir.IntImm and not cond.value:
+            return tir.NOP
         body = self(s.body)
-        return s if cond is s.condition and body is s.body else While(cond, body)
+        return s if cond is s.condition and body is s.body else tir.While(cond, body)
 
-    def allocate(self, s: Allocate) -> Stmt:
+    def allocate(self, s: tir.Allocate) -> tir.Stmt:
         new = self.new_buffer(s.buffer)
         body = self(s.body)
         if is_nop(body):
-            return NOP
-        return s if new is s.buffer and body is s.body else Allocate(new, body, s.annotations)
+            return tir.NOP
+        return s if new is s.buffer and body is s.body else tir.Allocate(new, body, s.annotations)
 
 
-def specialize(node: Any, variables: Mapping[Var, Expr], fresh: bool = False) -> Any:
+def specialize(node: Any, variables: Mapping[tir.Var, tir.Expr], fresh: bool = False) -> Any:
     """node under a substitution, folded; with `fresh` its loops, lets and allocations are new objects."""
     return Copier(variables, fresh=fresh)(node) if variables or fresh else node

@@ -5,23 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.tir.buffer import DIM_ALIGN, Buffer, Load
-from tilewright.tir.expr import Expr, Var
-from tilewright.tir.iter_var import DATA_PARALLEL
+from tilewright import tir
+from tilewright.tir.buffer import DIM_ALIGN
 from tilewright.tir.node import Node, children, map_children, walk
 from tilewright.tir.shared_work import filled_together, is_shared
-from tilewright.tir.stmt import (
-    SERIAL,
-    UNROLLED,
-    VECTORIZED,
-    Allocate,
-    Block,
-    BlockRealize,
-    For,
-    PrimFunc,
-    Store,
-    is_thread_axis,
-)
+from tilewright.tir.stmt import is_thread_axis
 from tilewright.tir.symbols import free_vars
 
 Path = tuple[Node, ...]                       # the loops and blocks around a statement, outermost first
@@ -30,13 +18,13 @@ Path = tuple[Node, ...]                       # the loops and blocks around a st
 @dataclass
 class _Survey:
     """What one walk over the function found out about its allocated buffers."""
-    home: dict[Buffer, Path] = field(default_factory=dict)        # the path down to the block that allocates it
-    path: dict[Buffer, Path] = field(default_factory=dict)        # the common path of its accesses
-    driving: dict[Var, frozenset[int]] = field(default_factory=dict)     # the depths of the loops that drive a variable
-    by_data: dict[Var, Buffer] = field(default_factory=dict)
+    home: dict[tir.Buffer, Path] = field(default_factory=dict)        # the path down to the block that allocates it
+    path: dict[tir.Buffer, Path] = field(default_factory=dict)        # the common path of its accesses
+    driving: dict[tir.Var, frozenset[int]] = field(default_factory=dict)     # the depths of loops that drive a variable
+    by_data: dict[tir.Var, tir.Buffer] = field(default_factory=dict)
 
 
-def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
+def plan_buffer_allocation(func: tir.PrimFunc) -> tir.PrimFunc:
     """Every buffer allocated in a block is allocated at the lowest common ancestor of its accesses.
 
     The place is a block, or the body of a loop, which then holds an Allocate. It stays outside of every loop in its
@@ -49,7 +37,7 @@ def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
     _visit(func.body, (), survey)
     if not survey.home:
         return func
-    places: dict[int, list[Buffer]] = {}
+    places: dict[int, list[tir.Buffer]] = {}
     together = filled_together(func)
     for buffer in survey.home:
         path = survey.path.get(buffer)
@@ -58,7 +46,7 @@ def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
     return func.replace(body=_place(func.body, places))
 
 
-def _shared_place(buffer: Buffer, path: Path, together: bool) -> Node:
+def _shared_place(buffer: tir.Buffer, path: Path, together: bool) -> Node:
     """The last of path, but for shared memory what stands around the loops over the threads of a block.
 
     together: they fill it together, and what stands around the loops that spread this over them will do.
@@ -66,7 +54,7 @@ def _shared_place(buffer: Buffer, path: Path, together: bool) -> Node:
     if is_shared(buffer):
         seen: set[str] = set()
         for k, node in enumerate(path):
-            if isinstance(node, For) and is_thread_axis(node.thread_tag):
+            if isinstance(node, tir.For) and is_thread_axis(node.thread_tag):
                 if not together or node.thread_tag in seen and node.thread_tag.startswith("threadIdx"):
                     return path[k - 1]
                 seen.add(node.thread_tag)
@@ -75,20 +63,20 @@ def _shared_place(buffer: Buffer, path: Path, together: bool) -> Node:
 
 def _visit(node: Node, path: Path, survey: _Survey) -> None:
     match node:
-        case For(var):
+        case tir.For(var):
             survey.driving[var] = frozenset((len(path),))
             _visit(node.min, path, survey)
             _visit(node.extent, path, survey)
             _visit(node.body, (*path, node), survey)
-        case BlockRealize(values, predicate, block):
+        case tir.BlockRealize(values, predicate, block):
             for e in (*values, predicate):
                 _visit(e, path, survey)
             _enter(block, values, path, survey)
-        case Store(buffer) | Load(buffer):
+        case tir.Store(buffer) | tir.Load(buffer):
             _meet(buffer, path, survey)
             for child in children(node):
                 _visit(child, path, survey)
-        case Var():
+        case tir.Var():
             if node in survey.by_data:
                 _meet(survey.by_data[node], path, survey)
         case _:
@@ -96,11 +84,11 @@ def _visit(node: Node, path: Path, survey: _Survey) -> None:
                 _visit(child, path, survey)
 
 
-def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) -> None:
+def _enter(block: tir.Block, values: Sequence[tir.Expr], path: Path, survey: _Survey) -> None:
     carried = len(path)
     for axis, value in zip(block.iter_vars, values, strict=True):
         depths = survey.driving[axis.var] = frozenset(d for v in free_vars(value) for d in survey.driving.get(v, ()))
-        if axis.iter_type != DATA_PARALLEL:
+        if axis.iter_type != tir.DATA_PARALLEL:
             ordered = [d for d in depths if not _runs_at_once(path[d])]
             # lanes inside of the loop that carries share its memory; around it, each has its own, like a thread
             apart = max((d for d in depths - {*ordered} if not _is_vector(path[d]) or d < max(ordered, default=-1)),
@@ -122,20 +110,20 @@ def _enter(block: Block, values: Sequence[Expr], path: Path, survey: _Survey) ->
         for region in block.writes:
             _meet(region.buffer, path[:carried], survey)
     for stmt in walk(block.body) if carried < len(path) else ():
-        if isinstance(stmt, Store):
+        if isinstance(stmt, tir.Store):
             _meet(stmt.buffer, path[:carried], survey)
 
 
 def _runs_at_once(node: Node) -> bool:
     """True for a loop whose iterations carry nothing to each other."""
-    return isinstance(node, For) and node.kind not in (SERIAL, UNROLLED)
+    return isinstance(node, tir.For) and node.kind not in (tir.SERIAL, tir.UNROLLED)
 
 
 def _is_vector(node: Node) -> bool:
-    return isinstance(node, For) and node.kind == VECTORIZED
+    return isinstance(node, tir.For) and node.kind == tir.VECTORIZED
 
 
-def _meet(buffer: Buffer, path: Path, survey: _Survey) -> None:
+def _meet(buffer: tir.Buffer, path: Path, survey: _Survey) -> None:
     """Shorten the buffer's path to what it shares with this access; it stays in the block that allocates it, whose
     instances have memory of their own."""
     home = survey.home.get(buffer)
@@ -155,27 +143,27 @@ def _meet(buffer: Buffer, path: Path, survey: _Survey) -> None:
     survey.path[buffer] = before[:shared]
 
 
-def _place(node: Node, places: dict[int, list[Buffer]]) -> Node:
-    if isinstance(node, Expr):
+def _place(node: Node, places: dict[int, list[tir.Buffer]]) -> Node:
+    if isinstance(node, tir.Expr):
         return node
     new = map_children(node, lambda child: _place(child, places))
     here = tuple(places.get(id(node), ()))
-    if isinstance(new, Block):
+    if isinstance(new, tir.Block):
         if not here and not new.alloc_buffers:
             return new
         # what a block allocates is no part of what it reads or writes
         reads, writes = ([r for r in regions if r.buffer not in here] for regions in (new.reads, new.writes))
         notes = _aligned(new, [*(r.buffer for r in writes), *here])
         return new.replace(alloc_buffers=here, reads=tuple(reads), writes=tuple(writes), annotations=notes)
-    if isinstance(new, For) and here:
+    if isinstance(new, tir.For) and here:
         body = new.body
         for buffer in reversed(here):
-            body = Allocate(buffer, body)
+            body = tir.Allocate(buffer, body)
         return new.replace(body=body)
     return new
 
 
-def _aligned(block: Block, buffers: Sequence[Buffer]) -> Mapping[str, Any]:
+def _aligned(block: tir.Block, buffers: Sequence[tir.Buffer]) -> Mapping[str, Any]:
     """The annotations of block, with the buffers to align counted in `buffers`: what it writes, then what it
     allocates."""
     rows = block.annotations.get(DIM_ALIGN)

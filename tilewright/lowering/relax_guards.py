@@ -4,29 +4,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilewright import tir
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear, structural_key
 from tilewright.lowering.conditions import guard, is_likely, likely, terms_of
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.tir.arithmetic import if_then_else
-from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import const
-from tilewright.tir.expr import Binary, Expr, IntImm, Var
 from tilewright.tir.node import walk
 from tilewright.tir.shared_work import is_shared
-from tilewright.tir.stmt import (
-    VECTORIZED,
-    Allocate,
-    For,
-    IfThenElse,
-    LetStmt,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    is_thread_axis,
-)
+from tilewright.tir.stmt import is_thread_axis
 from tilewright.tir.symbols import expressions, free_vars, uses_any
 
 PADDED = "padded"
@@ -41,14 +29,14 @@ class _Scope:
     `lane_dims` are the dimensions along which loads become vectors. `threads` are the variables of the threads that
     share the buffer: what a condition on them keeps apart, two threads might write at once without it.
     """
-    buffer: Buffer
-    threads: set[Var]
-    inner: set[Var] = field(default_factory=set)
+    buffer: tir.Buffer
+    threads: set[tir.Var]
+    inner: set[tir.Var] = field(default_factory=set)
     common: set[Key] | None = None
     lane_dims: set[int] = field(default_factory=set)
 
 
-def relax_private_guards(func: PrimFunc) -> PrimFunc:
+def relax_private_guards(func: tir.PrimFunc) -> tir.PrimFunc:
     """`if likely(c(i)): P[i] = v`, P allocated, becomes unconditional where all loads of P[i] are under c(i).
 
     The element P[i] is never read where c(i) is false, so it may hold anything there. A guard on the lanes
@@ -60,38 +48,38 @@ def relax_private_guards(func: PrimFunc) -> PrimFunc:
     return func.with_body(_Relaxing(scopes, analyzer_for(func))(func.body)) if scopes else func
 
 
-def _find_scopes(body: Stmt) -> dict[Buffer, _Scope]:
-    scopes: dict[Buffer, _Scope] = {}
-    vector_vars: set[Var] = set()
-    threads: set[Var] = set()                      # they share memory that is allocated below their loops
+def _find_scopes(body: tir.Stmt) -> dict[tir.Buffer, _Scope]:
+    scopes: dict[tir.Buffer, _Scope] = {}
+    vector_vars: set[tir.Var] = set()
+    threads: set[tir.Var] = set()                      # they share memory that is allocated below their loops
 
-    def visit(stmt: Stmt, guards: list[Expr]) -> None:
+    def visit(stmt: tir.Stmt, guards: list[tir.Expr]) -> None:
         for e in expressions(stmt):
             for node in walk(e):
-                if isinstance(node, Load) and node.buffer in scopes:
+                if isinstance(node, tir.Load) and node.buffer in scopes:
                     scope = scopes[node.buffer]
                     here = {k for g in guards for k in _element_conditions(g, node.indices, scope)}
                     scope.common = here if scope.common is None else scope.common & here
                     scope.lane_dims.update(d for d, i in enumerate(node.indices) if uses_any(i, vector_vars))
         match stmt:
-            case Allocate(buffer):
+            case tir.Allocate(buffer):
                 scopes[buffer] = _Scope(buffer, *((threads, set(threads)) if is_shared(buffer) else (set(), set())))
                 visit(stmt.body, guards)
                 if not scopes[buffer].common:
                     del scopes[buffer]
-            case For(var) | LetStmt(var):
+            case tir.For(var) | tir.LetStmt(var):
                 for scope in scopes.values():
                     scope.inner.add(var)
-                if isinstance(stmt, For) and stmt.kind == VECTORIZED:
+                if isinstance(stmt, tir.For) and stmt.kind == tir.VECTORIZED:
                     vector_vars.add(var)
-                if isinstance(stmt, For) and is_thread_axis(stmt.thread_tag):
+                if isinstance(stmt, tir.For) and is_thread_axis(stmt.thread_tag):
                     threads.add(var)
                 visit(stmt.body, guards)
-            case IfThenElse(cond, then, other):
+            case tir.IfThenElse(cond, then, other):
                 visit(then, guards + terms_of(cond) if is_likely(cond) else guards)
                 if other is not None:
                     visit(other, guards)
-            case Seq(stmts):
+            case tir.Seq(stmts):
                 for s in stmts:
                     visit(s, guards)
             case _ if hasattr(stmt, "body"):
@@ -101,16 +89,16 @@ def _find_scopes(body: Stmt) -> dict[Buffer, _Scope]:
     return scopes
 
 
-def _element_conditions(cond: Expr, indices: tuple[Expr, ...], scope: _Scope) -> list[Key]:
+def _element_conditions(cond: tir.Expr, indices: tuple[tir.Expr, ...], scope: _Scope) -> list[Key]:
     """cond as conditions on the element at indices, named without the loops inside the scope."""
-    if not isinstance(cond, Binary) or cond.op not in ("lt", "le", "gt", "ge"):
+    if not isinstance(cond, tir.Binary) or cond.op not in ("lt", "le", "gt", "ge"):
         return []
     if uses_any(cond, scope.threads):
         return []
     out: list[Key] = []
     if not uses_any(cond, scope.inner):
         out.append((cond.op, structural_key(cond)))
-    form, offset = linear(Binary("sub", cond.a, cond.b))
+    form, offset = linear(tir.Binary("sub", cond.a, cond.b))
     for d, index in enumerate(indices):
         for sign in (1, -1):
             rest = {structural_key(a): (a, k) for a, k in form.items()}
@@ -126,37 +114,37 @@ def _element_conditions(cond: Expr, indices: tuple[Expr, ...], scope: _Scope) ->
 
 
 class _Relaxing(Copier):
-    def __init__(self, scopes: dict[Buffer, _Scope], analyzer: Analyzer) -> None:
+    def __init__(self, scopes: dict[tir.Buffer, _Scope], analyzer: Analyzer) -> None:
         super().__init__()
         self.scopes = scopes
         self.analyzer = analyzer
-        self.vector_vars: set[Var] = set()
-        self.guards: list[Expr] = []
-        self.partial: set[Buffer] = set()              # some store leaves lanes out
+        self.vector_vars: set[tir.Var] = set()
+        self.guards: list[tir.Expr] = []
+        self.partial: set[tir.Buffer] = set()              # some store leaves lanes out
 
-    def loop(self, s: For) -> Stmt:
-        if s.kind == VECTORIZED:
+    def loop(self, s: tir.For) -> tir.Stmt:
+        if s.kind == tir.VECTORIZED:
             self.vector_vars.add(s.loop_var)
         with loop_scope(self.analyzer, s.loop_var, s.min, s.extent):
             return super().loop(s)
 
-    def allocate(self, s: Allocate) -> Stmt:
+    def allocate(self, s: tir.Allocate) -> tir.Stmt:
         new = super().allocate(s)
-        if not isinstance(new, Allocate) or s.buffer in self.partial or s.buffer not in self.scopes:
+        if not isinstance(new, tir.Allocate) or s.buffer in self.partial or s.buffer not in self.scopes:
             return new
         return new.replace(annotations={**new.annotations, PADDED: True})
 
-    def store(self, s: Store) -> Stmt:
+    def store(self, s: tir.Store) -> tir.Stmt:
         scope = self.scopes.get(s.buffer)
         if scope is not None and not self.fills(s, scope):
             self.partial.add(s.buffer)
         return s
 
-    def fills(self, s: Store, scope: _Scope) -> bool:
+    def fills(self, s: tir.Store, scope: _Scope) -> bool:
         """True when the store writes all lanes that loads may touch, under no guard that tells lanes apart."""
         for d in scope.lane_dims:
             extent = s.buffer.shape[d]
-            if not isinstance(extent, IntImm) or self.analyzer.bounds(s.indices[d]) != (0, extent.value - 1):
+            if not isinstance(extent, tir.IntImm) or self.analyzer.bounds(s.indices[d]) != (0, extent.value - 1):
                 return False
         inside = {v for i in s.indices for v in free_vars(i)}
         around = self.vector_vars - scope.inner            # lanes that each have a buffer of their own
@@ -168,25 +156,25 @@ class _Relaxing(Copier):
                 return False
         return True
 
-    def under(self, conditions: list[Expr], body: Stmt) -> Stmt:
+    def under(self, conditions: list[tir.Expr], body: tir.Stmt) -> tir.Stmt:
         """body, rewritten where conditions hold."""
         self.guards.extend(conditions)
         new = self(body)
         del self.guards[len(self.guards) - len(conditions):]
         return new
 
-    def branch(self, s: IfThenElse) -> Stmt:
+    def branch(self, s: tir.IfThenElse) -> tir.Stmt:
         store = s.then_case
-        if not (isinstance(store, Store) and s.else_case is None and is_likely(s.condition)
+        if not (isinstance(store, tir.Store) and s.else_case is None and is_likely(s.condition)
                 and store.buffer in self.scopes and self.in_bounds(store)):
             terms = terms_of(s.condition)
             then = self.under(terms, s.then_case)
             return s.replace(then_case=then,
                              else_case=None if s.else_case is None else self.under(terms, s.else_case))
         scope = self.scopes[store.buffer]
-        keep: list[Expr] = []
-        move: list[Expr] = []
-        safe = not any(isinstance(e, Load) for e in walk(store.value))
+        keep: list[tir.Expr] = []
+        move: list[tir.Expr] = []
+        safe = not any(isinstance(e, tir.Load) for e in walk(store.value))
         for term in terms_of(s.condition):
             relaxed = any(k in (scope.common or ()) for k in _element_conditions(term, store.indices, scope))
             if not relaxed:
@@ -198,12 +186,12 @@ class _Relaxing(Copier):
             store = store.replace(value=if_then_else(likely(move), store.value, other))
         return guard(likely(keep), self.under(keep, store))
 
-    def in_bounds(self, s: Store) -> bool:
+    def in_bounds(self, s: tir.Store) -> bool:
         """True when the element exists whether the guards hold or not."""
         for index, extent in zip(s.indices, s.buffer.shape, strict=True):
             low, high = self.analyzer.bounds(index)
             if low is None or low < 0 or high is None:
                 return False
-            if not isinstance(extent, IntImm) or high >= extent.value:
+            if not isinstance(extent, tir.IntImm) or high >= extent.value:
                 return False
         return True

@@ -1,30 +1,17 @@
 """Simplifies the expressions of a flat function under its loop ranges and the conditions around them."""
 from __future__ import annotations
 
+from tilewright import tir
 from tilewright.arith.analyzer import Analyzer
 from tilewright.lowering.conditions import guard, is_likely, is_nop, likely, terms_of
 from tilewright.lowering.copying import specialize
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import map_stmts, same_items
-from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import (
-    NOP,
-    THREAD_BINDING,
-    Evaluate,
-    For,
-    IfThenElse,
-    LetStmt,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    While,
-    seq,
-)
+from tilewright.tir.stmt import seq
 
 
-def simplify(func: PrimFunc) -> PrimFunc:
+def simplify(func: tir.PrimFunc) -> tir.PrimFunc:
     """Indices, extents, conditions and values are in the analyzer's canonical form.
 
     Conjuncts of a guard that are proven vanish, branches never taken and loops without iterations as well;
@@ -40,70 +27,70 @@ class _Simplifier:
     def __init__(self, analyzer: Analyzer) -> None:
         self.analyzer = analyzer
 
-    def visit(self, stmt: Stmt) -> Stmt:
+    def visit(self, stmt: tir.Stmt) -> tir.Stmt:
         match stmt:
-            case Store():
+            case tir.Store():
                 return self.store(stmt)
-            case For():
+            case tir.For():
                 return self.loop(stmt)
-            case IfThenElse():
+            case tir.IfThenElse():
                 return self.branch(stmt)
-            case Seq(stmts):
+            case tir.Seq(stmts):
                 new = [self.visit(s) for s in stmts]
                 return stmt if same_items(new, stmts) else seq(new)
-            case Evaluate(value):
+            case tir.Evaluate(value):
                 simple = self.value(value)
-                return stmt if simple is value else Evaluate(simple)
-            case LetStmt(var, value, body):
+                return stmt if simple is value else tir.Evaluate(simple)
+            case tir.LetStmt(var, value, body):
                 simple, new_body = self.value(value), self.visit(body)
-                return stmt if simple is value and new_body is body else LetStmt(var, simple, new_body)
-            case While(cond, body):
+                return stmt if simple is value and new_body is body else tir.LetStmt(var, simple, new_body)
+            case tir.While(cond, body):
                 new_body = self.visit(body)
-                return stmt if new_body is body else While(cond, new_body)
+                return stmt if new_body is body else tir.While(cond, new_body)
             case _:
                 return map_stmts(stmt, self.visit)
 
-    def value(self, e: Expr) -> Expr:
+    def value(self, e: tir.Expr) -> tir.Expr:
         with self.analyzer.places(False):
             return self.analyzer.simplify(e)
 
-    def store(self, s: Store) -> Stmt:
+    def store(self, s: tir.Store) -> tir.Stmt:
         simplify = self.analyzer.simplify
         value, index = self.value(s.value), tuple([simplify(i) for i in s.indices])
         predicate = None if s.predicate is None else simplify(s.predicate)
         if value is s.value and predicate is s.predicate and same_items(index, s.indices):
             return s
-        return Store(s.buffer, value, index, predicate)
+        return tir.Store(s.buffer, value, index, predicate)
 
-    def loop(self, s: For) -> Stmt:
+    def loop(self, s: tir.For) -> tir.Stmt:
         low, extent = self.analyzer.simplify(s.min), self.analyzer.simplify(s.extent)
-        if isinstance(extent, IntImm):
+        if isinstance(extent, tir.IntImm):
             if extent.value <= 0:
-                return NOP
-            if extent.value == 1 and s.kind != THREAD_BINDING:
+                return tir.NOP
+            if extent.value == 1 and s.kind != tir.THREAD_BINDING:
                 return self.visit(specialize(s.body, {s.loop_var: low}))
         with loop_scope(self.analyzer, s.loop_var, low, extent):
             body = self.visit(s.body)
         if is_nop(body):
-            return NOP
+            return tir.NOP
         return s if low is s.min and extent is s.extent and body is s.body else s.replace(
             min=low, extent=extent, body=body)
 
-    def branch(self, s: IfThenElse) -> Stmt:
-        terms: list[Expr] = []
+    def branch(self, s: tir.IfThenElse) -> tir.Stmt:
+        terms: list[tir.Expr] = []
         guards = is_likely(s.condition)                  # of a loop that was split: about its variables, not values
         for old in terms_of(s.condition):
             term = self.analyzer.simplify(old) if guards else self.value(old)
-            if isinstance(term, IntImm):
+            if isinstance(term, tir.IntImm):
                 if term.value:
                     continue
-                return NOP if s.else_case is None else self.visit(s.else_case)
+                return tir.NOP if s.else_case is None else self.visit(s.else_case)
             terms.append(term)
         if not terms:
             return self.visit(s.then_case)
         marked = likely(terms)
         cond = marked if guards else marked.args[0]  # type: ignore[attr-defined]
-        if s.else_case is None and isinstance(s.then_case, Store) and not _mentions(s.then_case, terms):
+        if s.else_case is None and isinstance(s.then_case, tir.Store) and not _mentions(s.then_case, terms):
             then = self.visit(s.then_case)
         else:
             with self.analyzer.branch(cond):
@@ -112,7 +99,7 @@ class _Simplifier:
         return guard(cond, then, other)
 
 
-def _mentions(store: Store, terms: list[Expr]) -> bool:
+def _mentions(store: tir.Store, terms: list[tir.Expr]) -> bool:
     """True when a condition inside the store could be decided by terms: it holds divisions or choices."""
     for e in (store.value, *store.indices):
         for node in walk(e):

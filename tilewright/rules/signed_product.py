@@ -15,34 +15,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
+from tilewright import tir
 from tilewright.rules.dot_product import DotProduct, choose_dot, dot_product
 from tilewright.rules.table import Match, Work, rule
 from tilewright.schedule import Schedule
 from tilewright.support.target import Target
-from tilewright.tir import (
-    COMM_REDUCE,
-    DATA_PARALLEL,
-    Block,
-    BlockRealize,
-    Buffer,
-    Call,
-    Expr,
-    IntImm,
-    IterVar,
-    Load,
-    PrimFunc,
-    Range,
-    Stmt,
-    Store,
-    Var,
-    binary,
-    cast,
-    const,
-    loop,
-    rewrite,
-    seq,
-    walk,
-)
+from tilewright.tir import binary, cast, const, loop, rewrite, seq, walk
 from tilewright.tir.buffer import element_region
 
 _TYPES = ("int8", "int8", "int32")
@@ -58,69 +36,69 @@ def _matches(work: Work) -> Match | None:
 
 
 @rule("signed_product", phase="rewrite", priority=10, targets=("llvm",), matches=_matches)
-def shift_signed_operands(sch: Schedule, match: Match, target: Target) -> PrimFunc:
+def shift_signed_operands(sch: Schedule, match: Match, target: Target) -> tir.PrimFunc:
     """Compute a product of signed bytes as one of unsigned bytes, and what that adds to it apart."""
     func, product = sch.func, match.plan
     root = func.body
-    assert isinstance(root, BlockRealize)
+    assert isinstance(root, tir.BlockRealize)
     new, buffers = _statements(product, {b.name for b in _names(func)})
-    nest = next(s for s in walk(root.block.body) if isinstance(s, Stmt) and not isinstance(s, Block)
+    nest = next(s for s in walk(root.block.body) if isinstance(s, tir.Stmt) and not isinstance(s, tir.Block)
                 and _is_nest_of(s, product.facts.block))
     body = rewrite(root.block.body, lambda s: new if s is nest else None)
     block = root.block.replace(body=body, alloc_buffers=root.block.alloc_buffers + buffers)
     return func.with_body(root.replace(block=block))
 
 
-def _names(func: PrimFunc) -> list[Buffer | Block]:
-    blocks = [n for n in walk(func.body) if isinstance(n, Block)]
+def _names(func: tir.PrimFunc) -> list[tir.Buffer | tir.Block]:
+    blocks = [n for n in walk(func.body) if isinstance(n, tir.Block)]
     return [*func.buffers, *(b for n in blocks for b in n.alloc_buffers), *blocks]
 
 
-def _is_nest_of(s: Stmt, block: Block) -> bool:
+def _is_nest_of(s: tir.Stmt, block: tir.Block) -> bool:
     """True for the loops around the block and nothing else."""
-    while not isinstance(s, BlockRealize):
+    while not isinstance(s, tir.BlockRealize):
         inner = getattr(s, "body", None)
-        if not isinstance(inner, Stmt):
+        if not isinstance(inner, tir.Stmt):
             return False
         s = inner
     return s.block is block
 
 
-def _statements(product: DotProduct, taken: set[str]) -> tuple[Stmt, tuple[Buffer, ...]]:
+def _statements(product: DotProduct, taken: set[str]) -> tuple[tir.Stmt, tuple[tir.Buffer, ...]]:
     a, b, c = product.a, product.b, product.facts.written
     batch, (m, n, k) = product.batch, product.extents
 
-    def buffer(base: str, shape: Sequence[int], kind: str) -> Buffer:
+    def buffer(base: str, shape: Sequence[int], kind: str) -> tir.Buffer:
         numbered = (f"{base}_{p}" for p in itertools.count(1))
         name = next(x for x in itertools.chain([base], numbered) if x not in taken)
         taken.add(name)
-        return Buffer(name, tuple(IntImm(e) for e in shape), kind)
+        return tir.Buffer(name, tuple(tir.IntImm(e) for e in shape), kind)
 
     shape_of_a = a.indices((*batch, m, k))
     shifted, sums = buffer(f"{a.buffer.name}_shifted", shape_of_a, "uint8"), buffer(
         f"{b.buffer.name}_sum", (*batch, n), "int32")
     dot = buffer(f"{c.name}_dot", (*batch, m, n), "int32")
 
-    def of_b(*axes: Expr) -> Expr:
+    def of_b(*axes: tir.Expr) -> tir.Expr:
         return cast("int32", b.buffer[b.indices(axes)])
 
-    def shift(*axes: Expr) -> Store:
-        return Store(shifted, binary("bitxor", Call("reinterpret", (a.buffer[axes],), "uint8"), const(128, "uint8")),
-                     axes)
+    def shift(*axes: tir.Expr) -> tir.Store:
+        unsigned = tir.Call("reinterpret", (a.buffer[axes],), "uint8")
+        return tir.Store(shifted, binary("bitxor", unsigned, const(128, "uint8")), axes)
 
-    def add_up(*axes: Expr) -> Store:
+    def add_up(*axes: tir.Expr) -> tir.Store:
         at = axes[:-1]
-        return Store(sums, sums[at] + of_b(*axes), at)
+        return tir.Store(sums, sums[at] + of_b(*axes), at)
 
-    def multiply(*axes: Expr) -> Store:
+    def multiply(*axes: tir.Expr) -> tir.Store:
         *of, i, j, r = axes
         value = cast("int32", shifted[a.indices((*of, i, r))]) * of_b(*of, j, r)
-        return Store(dot, dot[axes[:-1]] + value, axes[:-1])
+        return tir.Store(dot, dot[axes[:-1]] + value, axes[:-1])
 
-    def compensate(*axes: Expr) -> Store:
+    def compensate(*axes: tir.Expr) -> tir.Store:
         *of, _, j = axes
         column = (*of, j)
-        return Store(c, dot[axes] - sums[column] * 128, axes)
+        return tir.Store(c, dot[axes] - sums[column] * 128, axes)
 
     stmts = [_nest(shifted.name, shape_of_a, False, shift), _nest(sums.name, (*batch, n, k), True, add_up),
              _nest(dot.name, (*batch, m, n, k), True, multiply),
@@ -128,18 +106,18 @@ def _statements(product: DotProduct, taken: set[str]) -> tuple[Stmt, tuple[Buffe
     return seq(stmts), (shifted, sums, dot)
 
 
-def _nest(name: str, extents: Sequence[int], reduces: bool, body: Callable[..., Store]) -> Stmt:
+def _nest(name: str, extents: Sequence[int], reduces: bool, body: Callable[..., tir.Store]) -> tir.Stmt:
     """Loops around a block over its own axes; the last of them, where it reduces, adds up from zero."""
     spatial = len(extents) - reduces
-    axes = [IterVar(Range(IntImm(0), IntImm(n)), Var(f"i{p}" if p < spatial else "r"),
-                    DATA_PARALLEL if p < spatial else COMM_REDUCE) for p, n in enumerate(extents)]
+    axes = [tir.IterVar(tir.Range(tir.IntImm(0), tir.IntImm(n)), tir.Var(f"i{p}" if p < spatial else "r"),
+                    tir.DATA_PARALLEL if p < spatial else tir.COMM_REDUCE) for p, n in enumerate(extents)]
     store = body(*(x.var for x in axes))
     reads = tuple(element_region(x.buffer, x.indices) for x in walk(store.value)
-                  if isinstance(x, Load) and x.buffer is not store.buffer)
-    init = Store(store.buffer, const(0, store.buffer.dtype), store.indices) if reduces else None
-    block = Block(name, tuple(axes), reads, (element_region(store.buffer, store.indices),), store, init)
-    loops = [Var(f"{x.var.name}_{name}") for x in axes]
-    stmt: Stmt = BlockRealize(tuple(loops), const(1, "bool"), block)
+                  if isinstance(x, tir.Load) and x.buffer is not store.buffer)
+    init = tir.Store(store.buffer, const(0, store.buffer.dtype), store.indices) if reduces else None
+    block = tir.Block(name, tuple(axes), reads, (element_region(store.buffer, store.indices),), store, init)
+    loops = [tir.Var(f"{x.var.name}_{name}") for x in axes]
+    stmt: tir.Stmt = tir.BlockRealize(tuple(loops), const(1, "bool"), block)
     for var, extent in reversed(list(zip(loops, extents, strict=True))):
         stmt = loop(var, extent, stmt)
     return stmt

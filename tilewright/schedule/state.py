@@ -4,27 +4,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
+from tilewright import tir
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.sampled import ExprRV as ExprRV
 from tilewright.support.errors import ScheduleError
 from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import all_of
-from tilewright.tir.buffer import Buffer, BufferRegion, Load
-from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.node import children, sub_statements, substitute, walk
-from tilewright.tir.stmt import (
-    NOP,
-    Block,
-    BlockRealize,
-    For,
-    IfThenElse,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    map_sub_statements,
-    seq,
-)
+from tilewright.tir.stmt import map_sub_statements, seq
 from tilewright.tir.structure import STRUCTURE
 
 _NUMBERS = itertools.count()                       # of blocks without a name
@@ -38,15 +25,15 @@ class LoopRV:
     """
     __slots__ = ("func", "origin", "place", "var")
 
-    def __init__(self, var: Var | None = None, func: str = "", place: str = "") -> None:
+    def __init__(self, var: tir.Var | None = None, func: str = "", place: str = "") -> None:
         """Without a variable: a handle of no schedule, for an entry of a trace that is made by hand."""
-        self.var, self.func, self.place = Var("loop") if var is None else var, func, place
+        self.var, self.func, self.place = tir.Var("loop") if var is None else var, func, place
         self.origin: object = None                # what tells the schedule that gave it; None where none did
 
     @staticmethod
     def symbol(name: str) -> LoopRV:
         """A handle of no schedule."""
-        return LoopRV(Var(name), "")
+        return LoopRV(tir.Var(name), "")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LoopRV) and other.var is self.var
@@ -81,29 +68,29 @@ class Index:
     """Where every loop, block and statement of a function body stands."""
     __slots__ = ("_outermost", "loops", "outside", "parent", "realizes", "root")
 
-    def __init__(self, root: Stmt) -> None:
+    def __init__(self, root: tir.Stmt) -> None:
         self.root = root
         self.outside: object = None               # filled by `outside.outside_of`
-        self._outermost: list[BlockRealize] | None = None
-        self.parent: dict[int, Stmt] = {}
-        self.loops: dict[Var, For] = {}
-        self.realizes: dict[str, BlockRealize] = {}
+        self._outermost: list[tir.BlockRealize] | None = None
+        self.parent: dict[int, tir.Stmt] = {}
+        self.loops: dict[tir.Var, tir.For] = {}
+        self.realizes: dict[str, tir.BlockRealize] = {}
         parent, stack = self.parent, [root]
         while stack:
             stmt = stack.pop()
-            if type(stmt) is For:
+            if type(stmt) is tir.For:
                 if stmt.loop_var in self.loops:
                     raise ScheduleError(f"two loops share the variable {stmt.loop_var.name}; "
                                         "every loop needs its own Var")
                 self.loops[stmt.loop_var] = stmt
-                below: Stmt = stmt.body
-            elif type(stmt) is BlockRealize:
+                below: tir.Stmt = stmt.body
+            elif type(stmt) is tir.BlockRealize:
                 if stmt.block.name in self.realizes:
                     raise ScheduleError(f"two blocks are named {stmt.block.name!r}; "
                                         "every block needs a name of its own")
                 self.realizes[stmt.block.name] = stmt
                 below = stmt.block
-            elif type(stmt) is Store:
+            elif type(stmt) is tir.Store:
                 continue
             else:
                 for below in reversed(sub_statements(stmt)):
@@ -113,33 +100,33 @@ class Index:
             parent[id(below)] = stmt
             stack.append(below)
 
-    def path_to(self, stmt: Stmt) -> list[Stmt]:
+    def path_to(self, stmt: tir.Stmt) -> list[tir.Stmt]:
         """The statements from the root down to stmt, both included."""
         path = [stmt]
         while path[-1] is not self.root:
             path.append(self.parent[id(path[-1])])
         return path[::-1]
 
-    def loops_above(self, stmt: Stmt) -> list[For]:
+    def loops_above(self, stmt: tir.Stmt) -> list[tir.For]:
         """The loops around stmt up to the block that encloses it, outermost first."""
-        loops: list[For] = []
+        loops: list[tir.For] = []
         here = stmt
         while here is not self.root:
             here = self.parent[id(here)]
-            if type(here) is For:
+            if type(here) is tir.For:
                 loops.append(here)
-            elif type(here) is Block:
+            elif type(here) is tir.Block:
                 break
         return loops[::-1]
 
-    def scope_of(self, stmt: Stmt) -> BlockRealize:
+    def scope_of(self, stmt: tir.Stmt) -> tir.BlockRealize:
         """The innermost block realization strictly above stmt."""
         here = self.parent[id(stmt)]
-        while type(here) is not BlockRealize:
+        while type(here) is not tir.BlockRealize:
             here = self.parent[id(here)]
         return here
 
-    def outermost(self) -> list[BlockRealize]:
+    def outermost(self) -> list[tir.BlockRealize]:
         """The blocks that lie in no other block but the root, in program order."""
         if self._outermost is None:
             self._outermost = [r for r in self.realizes.values() if r is not self.root
@@ -147,9 +134,9 @@ class Index:
         return self._outermost
 
 
-def with_child(parent: Stmt, old: Stmt, new: Stmt) -> Stmt:
+def with_child(parent: tir.Stmt, old: tir.Stmt, new: tir.Stmt) -> tir.Stmt:
     """parent with the statement old directly below it replaced by new (a Seq is spliced into a Seq)."""
-    if type(parent) is Seq:
+    if type(parent) is tir.Seq:
         return seq(new if s is old else s for s in parent.stmts)
     for name in STRUCTURE[type(parent)].statements:
         if getattr(parent, name) is old:
@@ -157,7 +144,7 @@ def with_child(parent: Stmt, old: Stmt, new: Stmt) -> Stmt:
     raise AssertionError("old is not a child of parent")
 
 
-def replaced(index: Index, old: Stmt, new: Stmt) -> Stmt:
+def replaced(index: Index, old: tir.Stmt, new: tir.Stmt) -> tir.Stmt:
     """The root of index with old replaced by new; only the path from the root to old is rebuilt."""
     while old is not index.root:
         parent = index.parent[id(old)]
@@ -165,83 +152,83 @@ def replaced(index: Index, old: Stmt, new: Stmt) -> Stmt:
     return new
 
 
-def removed(index: Index, stmt: Stmt) -> Stmt:
+def removed(index: Index, stmt: tir.Stmt) -> tir.Stmt:
     """The root of index without stmt and without the loops and branches that this leaves empty."""
     while True:
         parent = index.parent[id(stmt)]
-        if type(parent) is Seq and len(parent.stmts) > 1:
+        if type(parent) is tir.Seq and len(parent.stmts) > 1:
             return replaced(index, parent, seq(s for s in parent.stmts if s is not stmt))
-        if type(parent) is Block or type(parent) is IfThenElse and parent.else_case is not None:
-            return replaced(index, stmt, NOP)
+        if type(parent) is tir.Block or type(parent) is tir.IfThenElse and parent.else_case is not None:
+            return replaced(index, stmt, tir.NOP)
         stmt = parent
 
 
-def block_root(func: PrimFunc) -> BlockRealize:
+def block_root(func: tir.PrimFunc) -> tir.BlockRealize:
     """The root block's realization. Raises ScheduleError where func is not in block form."""
-    if type(func.body) is not BlockRealize:
+    if type(func.body) is not tir.BlockRealize:
         raise ScheduleError(
             f"function {func.name} is not in block form: no block holds its statements",
             'in a script put them into `with T.block("name"):`; a function that was lowered is scheduled before')
     return func.body
 
 
-def outside_buffers(scope: Block) -> list[Buffer]:
+def outside_buffers(scope: tir.Block) -> list[tir.Buffer]:
     """The buffers in a block that are not allocated in it, in order of appearance; views that it makes are among them,
     being memory of others."""
-    blocks = [n for n in walk(scope) if isinstance(n, Block)]
+    blocks = [n for n in walk(scope) if isinstance(n, tir.Block)]
     own = {b for block in blocks for b in block.alloc_buffers}
     own |= {m.buffer for block in blocks if block is not scope for m in block.match_buffers}
-    used = dict.fromkeys(n.buffer for n in walk(scope.body) if isinstance(n, (Load, Store, BufferRegion)))
+    used = dict.fromkeys(n.buffer for n in walk(scope.body) if isinstance(n, (tir.Load, tir.Store, tir.BufferRegion)))
     return [b for b in used if b not in own]
 
 
-def bind_loop(analyzer: Analyzer, var: Var, low: Expr, extent: Expr) -> None:
+def bind_loop(analyzer: Analyzer, var: tir.Var, low: tir.Expr, extent: tir.Expr) -> None:
     """Let analyzer know the domain of a loop, but not that a loop of one iteration has one value.
 
     Bindings of blocks are simplified with it: they keep naming their unit loops.
     """
-    unit = isinstance(extent, IntImm) and extent.value <= 1
-    analyzer.bind(var, low, IntImm(2, var.dtype) if unit else extent)
+    unit = isinstance(extent, tir.IntImm) and extent.value <= 1
+    analyzer.bind(var, low, tir.IntImm(2, var.dtype) if unit else extent)
 
 
-def simpler(e: Expr, analyzer: Analyzer) -> Expr:
+def simpler(e: tir.Expr, analyzer: Analyzer) -> tir.Expr:
     """e simplified, or e itself where that is shorter (remainders of symbolic digits, written out, are long)."""
     out = analyzer.simplify(e)
     return e if out is e or sum(1 for _ in walk(out)) > sum(1 for _ in walk(e)) else out
 
 
-def substitute_loops(stmt: Stmt, table: Mapping[Var, Expr], analyzer: Analyzer,
-                     guard: Expr | None = None) -> Stmt:
+def substitute_loops(stmt: tir.Stmt, table: Mapping[tir.Var, tir.Expr], analyzer: Analyzer,
+                     guard: tir.Expr | None = None) -> tir.Stmt:
     """stmt with loop variables replaced in loop bounds, block bindings and predicates, which are simplified.
 
     Block bodies speak of iter vars only, so they stay. guard is added to the predicate of the topmost blocks, and
     stands around what else touches memory or has an effect. analyzer knows the loops around stmt.
     """
-    def put(e: Expr) -> Expr:
+    def put(e: tir.Expr) -> tir.Expr:
         new = substitute(e, table)
         return e if new is e else simpler(new, analyzer)
 
-    def visit(here: Stmt) -> Stmt:
-        if type(here) is For:
+    def visit(here: tir.Stmt) -> tir.Stmt:
+        if type(here) is tir.For:
             low, extent = put(here.min), put(here.extent)
             bind_loop(analyzer, here.loop_var, low, extent)
             body = visit(here.body)
             same = body is here.body and extent is here.extent and low is here.min
             return guarded(here if same else here.replace(min=low, extent=extent, body=body))
-        if type(here) is BlockRealize:
+        if type(here) is tir.BlockRealize:
             parts = [put(here.predicate)] if guard is None else [put(here.predicate), guard]
             ordered = sorted(parts, key=reads_memory)
             return here.replace(iter_values=tuple(put(v) for v in here.iter_values), predicate=all_of(*ordered))
-        if type(here) is Seq:
+        if type(here) is tir.Seq:
             return map_sub_statements(here, apart)
         return guarded(map_sub_statements(substitute(here, table), apart))
 
-    def guarded(here: Stmt) -> Stmt:
-        own = [n for n in children(here) if isinstance(n, Expr)]
-        plain = here is NOP or any(sub_statements(here)) and not any(map(reads_memory, own))
-        return here if guard is None or plain else IfThenElse(guard, here)
+    def guarded(here: tir.Stmt) -> tir.Stmt:
+        own = [n for n in children(here) if isinstance(n, tir.Expr)]
+        plain = here is tir.NOP or any(sub_statements(here)) and not any(map(reads_memory, own))
+        return here if guard is None or plain else tir.IfThenElse(guard, here)
 
-    def apart(here: Stmt) -> Stmt:
+    def apart(here: tir.Stmt) -> tir.Stmt:
         with analyzer.scope():                   # what a loop that may not run tells holds of none beside it
             return visit(here)
 

@@ -4,35 +4,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tilewright import arith
+from tilewright import arith, tir
 from tilewright.support.errors import ArgumentError, described
-from tilewright.tir import (
-    Broadcast,
-    Buffer,
-    Expr,
-    For,
-    IntImm,
-    IterVar,
-    Load,
-    Node,
-    Ramp,
-    Range,
-    Store,
-    Var,
-    binary,
-    children,
-    convert,
-)
+from tilewright.tir import binary, children, convert
 
-_NEG_INF, _POS_INF = Var("neg_inf", "handle"), Var("pos_inf", "handle")
+_NEG_INF, _POS_INF = tir.Var("neg_inf", "handle"), tir.Var("pos_inf", "handle")
 
 
-def pos_inf() -> Var:
+def pos_inf() -> tir.Var:
     """The end of an interval that has no upper end."""
     return _POS_INF
 
 
-def neg_inf() -> Var:
+def neg_inf() -> tir.Var:
     """The beginning of an interval that has no lower end."""
     return _NEG_INF
 
@@ -109,9 +93,9 @@ EVERYTHING = IntervalSet(_NEG_INF, _POS_INF)
 NOTHING = IntervalSet(_POS_INF, _NEG_INF)
 
 
-def as_ends(dom: Any) -> tuple[Expr | None, Expr | None]:
+def as_ends(dom: Any) -> tuple[tir.Expr | None, tir.Expr | None]:
     """(least, greatest) of a Range or an IntervalSet; None for an end that there is not."""
-    if isinstance(dom, Range):
+    if isinstance(dom, tir.Range):
         return dom.min, binary("sub", binary("add", dom.min, dom.extent), 1)
     if isinstance(dom, IntervalSet):
         return (None if dom.min_value is _NEG_INF else dom.min_value,
@@ -120,12 +104,13 @@ def as_ends(dom: Any) -> tuple[Expr | None, Expr | None]:
                         "tvm.arith.IntervalSet(low, high) or tvm.ir.Range(begin, end)")
 
 
-def domains(dom_map: Mapping[Any, Any]) -> tuple[dict[Var, tuple[Expr, Expr]], dict[Var, tuple[Any, Any]]]:
+def domains(dom_map: Mapping[Any, Any]) -> tuple[
+        dict[tir.Var, tuple[tir.Expr, tir.Expr]], dict[tir.Var, tuple[Any, Any]]]:
     """The variables whose sets have both ends, as (min, extent), and the ends of the others."""
-    closed: dict[Var, tuple[Expr, Expr]] = {}
-    open_: dict[Var, tuple[Any, Any]] = {}
+    closed: dict[tir.Var, tuple[tir.Expr, tir.Expr]] = {}
+    open_: dict[tir.Var, tuple[Any, Any]] = {}
     for key, dom in dom_map.items():
-        v = key.var if isinstance(key, IterVar) else key
+        v = key.var if isinstance(key, tir.IterVar) else key
         low, high = as_ends(dom)
         if low is None or high is None:
             open_[v] = low, high
@@ -134,11 +119,11 @@ def domains(dom_map: Mapping[Any, Any]) -> tuple[dict[Var, tuple[Expr, Expr]], d
     return closed, open_
 
 
-def interval_of(e: Expr, dom_map: Mapping[Any, Any], analyzer: arith.Analyzer) -> IntervalSet:
+def interval_of(e: tir.Expr, dom_map: Mapping[Any, Any], analyzer: arith.Analyzer) -> IntervalSet:
     """An interval that holds every value of e, of each lane of a vector, while the variables of dom_map range."""
-    if isinstance(e, Broadcast):
+    if isinstance(e, tir.Broadcast):
         return interval_of(e.value, dom_map, analyzer)
-    if isinstance(e, Ramp):
+    if isinstance(e, tir.Ramp):
         first = interval_of(e.base, dom_map, analyzer)
         last = interval_of(binary("add", e.base, binary("mul", e.stride, e.lanes - 1)), dom_map, analyzer)
         return first.union(last)
@@ -146,7 +131,7 @@ def interval_of(e: Expr, dom_map: Mapping[Any, Any], analyzer: arith.Analyzer) -
     with analyzer.scope():
         for v, (low, high) in open_.items():
             analyzer.assume(binary("ge", v, low) if low is not None else
-                            binary("le", v, high) if high is not None else IntImm(1, "bool"))
+                            binary("le", v, high) if high is not None else tir.IntImm(1, "bool"))
         if not any(v in open_ for v in _variables(e)):
             found = arith.interval_of(e, closed, analyzer, widen=False)
             if found is not None:
@@ -155,15 +140,15 @@ def interval_of(e: Expr, dom_map: Mapping[Any, Any], analyzer: arith.Analyzer) -
         for v, (low, size) in closed.items():
             analyzer.bind(v, low, size)
         least, most = analyzer.bounds(e)
-    return IntervalSet(_NEG_INF if least is None else IntImm(least, e.dtype),
-                       _POS_INF if most is None else IntImm(most, e.dtype))
+    return IntervalSet(_NEG_INF if least is None else tir.IntImm(least, e.dtype),
+                       _POS_INF if most is None else tir.IntImm(most, e.dtype))
 
 
-def _variables(e: Node) -> list[Var]:
-    return [e] if isinstance(e, Var) else [v for child in children(e) for v in _variables(child)]
+def _variables(e: tir.Node) -> list[tir.Var]:
+    return [e] if isinstance(e, tir.Var) else [v for child in children(e) for v in _variables(child)]
 
 
-def estimate_region_upper_bound(region: Sequence[Range], var_dom: Mapping[Any, Range],
+def estimate_region_upper_bound(region: Sequence[tir.Range], var_dom: Mapping[Any, tir.Range],
                                 predicate: Any = None) -> list[IntervalSet]:
     """For each dimension an interval that holds all that the region touches while the variables range."""
     analyzer = arith.Analyzer()
@@ -177,20 +162,20 @@ def estimate_region_upper_bound(region: Sequence[Range], var_dom: Mapping[Any, R
     return out
 
 
-def domain_touched(stmt: Node, buffer: Buffer, consider_loads: bool, consider_stores: bool) -> list[Range]:
+def domain_touched(stmt: tir.Node, buffer: tir.Buffer, consider_loads: bool, consider_stores: bool) -> list[tir.Range]:
     """The box of the elements of buffer that the loads and stores in stmt touch; [] where there is none.
 
     Raises ArgumentError for an access whose box is not bounded.
     """
     analyzer = arith.Analyzer()
-    boxes: list[tuple[tuple[Expr, Expr], ...]] = []
+    boxes: list[tuple[tuple[tir.Expr, tir.Expr], ...]] = []
 
-    def visit(node: Node, loops: dict[Var, tuple[Expr, Expr]]) -> None:
-        counted = (Load, Store) if consider_loads and consider_stores else Load if consider_loads else Store
-        if (consider_loads or consider_stores) and isinstance(node, counted) and node.buffer is buffer:
+    def visit(node: tir.Node, loops: dict[tir.Var, tuple[tir.Expr, tir.Expr]]) -> None:
+        counted = tuple(kind for kind, yes in ((tir.Load, consider_loads), (tir.Store, consider_stores)) if yes)
+        if isinstance(node, counted) and node.buffer is buffer:
             boxes.append(_box(node.indices, loops, analyzer))
         inner = loops
-        if isinstance(node, For):
+        if isinstance(node, tir.For):
             (low, _), (last, more) = _box(
                 (node.min, binary("sub", binary("add", node.min, node.extent), 1)), loops, analyzer)
             inner = {**loops, node.loop_var: (low, binary("sub", binary("add", last, more), low))}
@@ -198,11 +183,11 @@ def domain_touched(stmt: Node, buffer: Buffer, consider_loads: bool, consider_st
             visit(child, inner)
 
     visit(stmt, {})
-    return [Range(low, size) for low, size in arith.union(boxes, analyzer)] if boxes else []
+    return [tir.Range(low, size) for low, size in arith.union(boxes, analyzer)] if boxes else []
 
 
-def _box(indices: Iterable[Expr], loops: Mapping[Var, tuple[Expr, Expr]],
-         analyzer: arith.Analyzer) -> tuple[tuple[Expr, Expr], ...]:
+def _box(indices: Iterable[tir.Expr], loops: Mapping[tir.Var, tuple[tir.Expr, tir.Expr]],
+         analyzer: arith.Analyzer) -> tuple[tuple[tir.Expr, tir.Expr], ...]:
     found = [arith.interval_of(i, loops, analyzer, widen=False) for i in indices]
     if any(f is None for f in found):
         raise ArgumentError("domain_touched: an index, or a loop around it, is not bounded: it reads memory")
