@@ -36,10 +36,14 @@ def kind(name: str, make: Callable[..., Any], holds: Callable[[Any], bool], of: 
     return Kind(name, (), {"make": staticmethod(make), "holds": staticmethod(holds), "of": of, **members})
 
 
-def _operator(name: str, op: str) -> Kind:
+def _function(op: str) -> Callable[..., Expr]:
     def make(a: Any, b: Any, span: object = None) -> Expr:
         return binary(op, a, b)
-    return kind(name, make, lambda e: isinstance(e, Binary) and e.op == op)
+    return make
+
+
+def _operator(name: str, op: str) -> Kind:
+    return kind(name, _function(op), lambda e: isinstance(e, Binary) and e.op == op)
 
 
 OPERATORS = {name: _operator(name, op) for name, op in {
@@ -65,12 +69,6 @@ def _range(begin: Any, end: Any = None, span: object = None) -> tir.Range:
 def call_intrin(dtype: str, name: str, *args: Any) -> Expr:
     """The function `name` of the table of intrinsics, with or without TVM's prefix "tir."."""
     return tir.intrinsic(name.removeprefix("tir."), *args, dtype=dtype)
-
-
-def _function(op: str) -> Callable[..., Expr]:
-    def make(a: Any, b: Any, span: object = None) -> Expr:
-        return binary(op, a, b)
-    return make
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {name: _function(op) for name, op in {

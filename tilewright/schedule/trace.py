@@ -5,18 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewright.schedule.handles import (
-    RV,
-    HandleTable,
-    Names,
-    decode,
-    encode,
-    format_arguments,
-    handles_in,
-    handles_of,
-    map_handles,
-    symbol,
-)
+from tilewright.schedule import handles
 from tilewright.schedule.session import Session
 from tilewright.support.errors import ArgumentError, ScheduleError, described
 
@@ -58,7 +47,7 @@ class Entry:
     """One call of a primitive; equal to itself only."""
     primitive: str
     arguments: Mapping[str, Any]
-    outputs: tuple[RV, ...] = ()
+    outputs: tuple[handles.RV, ...] = ()
     single: bool = False                      # the primitive returned one handle, not a list
 
     @property
@@ -70,9 +59,9 @@ class Entry:
         return self is other
 
     @property
-    def inputs(self) -> list[RV]:
+    def inputs(self) -> list[handles.RV]:
         """The handles among the arguments."""
-        return list(handles_in(self.arguments.values()))
+        return list(handles.handles_in(self.arguments.values()))
 
     @property
     def decision(self) -> Any:
@@ -138,7 +127,7 @@ class Trace:
             del self.entries[length:]
             self._defined = {rv for entry in self.entries for rv in entry.outputs}
 
-    def defines(self, rv: RV) -> bool:
+    def defines(self, rv: handles.RV) -> bool:
         """True when some entry gave the handle rv."""
         return rv in self._defined
 
@@ -160,7 +149,7 @@ class Trace:
     def simplified(self, remove_postproc: bool = False) -> Trace:
         """A trace that does the same without the queries and samples whose handles nothing uses."""
         entries = (self.before_postproc() if remove_postproc else self).entries
-        giver: HandleTable[int] = HandleTable()
+        giver: handles.HandleTable[int] = handles.HandleTable()
         needs: list[set[int]] = []
         for k, entry in enumerate(entries):
             needs.append({giver[rv] for rv in entry.inputs})
@@ -176,10 +165,10 @@ class Trace:
 
     def as_python(self) -> list[str]:
         """One line of Python per entry, on a schedule named `sch`."""
-        names = Names()
+        names = handles.Names()
         lines = []
         for entry in self.entries:
-            call = f"sch.{entry.primitive}({format_arguments(entry.arguments, entry.kind.rest, names.shown)})"
+            call = f"sch.{entry.primitive}({handles.format_arguments(entry.arguments, entry.kind.rest, names.shown)})"
             outputs = [names.define(rv) for rv in entry.outputs]
             comma = "," if len(outputs) == 1 and not entry.single else ""
             lines.append(f"{', '.join(outputs)}{comma} = {call}" if outputs else call)
@@ -201,10 +190,10 @@ class Trace:
         outputs is one name where the primitive returned one handle, a list of names otherwise. Decisions are
         arguments. Raises ScheduleError for an argument that has no such form.
         """
-        names = Names()
+        names = handles.Names()
         rows = []
         for entry in self.before_postproc() if remove_postproc else self:
-            arguments = {k: encode(v, names) for k, v in entry.arguments.items()}
+            arguments = {k: handles.encode(v, names) for k, v in entry.arguments.items()}
             outputs = [names.define(rv) for rv in entry.outputs]
             rows.append([entry.primitive, arguments, outputs[0] if entry.single else outputs])
         return [FORMAT, rows]
@@ -220,26 +209,26 @@ class Trace:
         version, rows = data
         if version != FORMAT:
             raise ScheduleError(f"the trace has format {version}, this version reads {FORMAT}")
-        table: dict[str, RV] = {}
+        table: dict[str, handles.RV] = {}
         out = Trace()
         for row in rows:
             name, arguments, outputs = _checked(row)
-            decoded = {k: decode(v, table) for k, v in arguments.items()}
+            decoded = {k: handles.decode(v, table) for k, v in arguments.items()}
             single = isinstance(outputs, str)
             names = [outputs] if single else outputs
-            table.update((n, symbol(n)) for n in names)
+            table.update((n, handles.symbol(n)) for n in names)
             out.append(Entry(name, decoded, tuple(table[n] for n in names), single))
         return out
 
     @staticmethod
-    def apply_json_to_schedule(json_obj: Sequence[Any], sch: Any) -> list[RV]:
+    def apply_json_to_schedule(json_obj: Sequence[Any], sch: Any) -> list[handles.RV]:
         """Run a stored trace on sch: `from_json(json_obj).apply_to_schedule(sch)`."""
         return Trace.from_json(json_obj).apply_to_schedule(sch)
 
     # ---- replay
 
     def apply_to_schedule(self, sch: Any, remove_postproc: bool = False,
-                          decision_provider: Callable[..., Any] | None = None) -> list[RV]:
+                          decision_provider: Callable[..., Any] | None = None) -> list[handles.RV]:
         """Run every entry on sch (a Schedule); the handles that the last entry gave.
 
         With remove_postproc the entries from `enter_postproc` on are left out. decision_provider(inst, inputs,
@@ -261,26 +250,26 @@ class Trace:
             raise
 
 
-def _replayed(entries: Sequence[Entry], sch: Any, decision_provider: Callable[..., Any] | None) -> list[RV]:
-    table: HandleTable[RV] = HandleTable()
-    outputs: tuple[RV, ...] = ()
+def _replayed(entries: Sequence[Entry], sch: Any, decision_provider: Callable[..., Any] | None) -> list[handles.RV]:
+    table: handles.HandleTable[handles.RV] = handles.HandleTable()
+    outputs: tuple[handles.RV, ...] = ()
     for entry in entries:
         if decision_provider is not None and entry.kind.samples:
             inputs = [table[rv] for rv in entry.inputs]
-            attrs = [v for k, v in entry.arguments.items() if k != "decision" and not handles_of(v)]
+            attrs = [v for k, v in entry.arguments.items() if k != "decision" and not handles.handles_of(v)]
             entry = entry.decided(decision_provider(entry, inputs, attrs, entry.decision))
-        arguments = {k: map_handles(v, table.__getitem__) for k, v in entry.arguments.items()}
+        arguments = {k: handles.map_handles(v, table.__getitem__) for k, v in entry.arguments.items()}
         outputs = _call(sch, entry, arguments)
         for old, new in zip(entry.outputs, outputs, strict=True):
             table[old] = new
     return list(outputs)
 
 
-def _call(sch: Any, entry: Entry, arguments: Mapping[str, Any]) -> tuple[RV, ...]:
+def _call(sch: Any, entry: Entry, arguments: Mapping[str, Any]) -> tuple[handles.RV, ...]:
     rest = entry.kind.rest
     positional: Sequence[Any] = arguments.get(rest, ()) if rest else ()
     named = {k: v for k, v in arguments.items() if k != rest or not rest}
-    outputs = handles_of(getattr(sch, entry.primitive)(*positional, **named))
+    outputs = handles.handles_of(getattr(sch, entry.primitive)(*positional, **named))
     count = len(entry.outputs)
     if len(outputs) != count:
         raise ScheduleError(f"{entry.primitive} gave {len(outputs)} handle(s) here, the trace has {count}: "

@@ -4,19 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tilewright.script import usage
+from tilewright.script import usage, values
 from tilewright.script.operators import as_written, choice, negation, selection
-from tilewright.script.values import (
-    BufferSyntax,
-    DType,
-    Form,
-    Fresh,
-    Function,
-    Group,
-    Meta,
-    cast_as_written,
-    pointer_type,
-)
 from tilewright.support.errors import IRError, ScriptError, described, nearest, with_hint
 from tilewright.support.target import Target
 from tilewright.tir import dtype as dt
@@ -67,7 +56,7 @@ def _operator(op: str) -> Callable[..., Expr]:
 
 
 def _dtype_name(x: Any) -> str:
-    return x.name if isinstance(x, DType) else dt.canonical(x)
+    return x.name if isinstance(x, values.DType) else dt.canonical(x)
 
 
 def _call(name: str) -> Callable[..., Expr]:
@@ -81,7 +70,7 @@ def _call_dtype_first(name: str) -> Callable[..., Expr]:
     """T.name("int32", ...): the result's type is the first argument."""
     def call(*args: Any, dtype: Any = None) -> Expr:
         if dtype is None:
-            if not args or not isinstance(args[0], (str, DType)):
+            if not args or not isinstance(args[0], (str, values.DType)):
                 raise ScriptError(f"T.{name} starts with the dtype of its result", f'T.{name}("int32", ...)')
             dtype, args = args[0], args[1:]
         row = INTRINSICS[name]
@@ -95,7 +84,7 @@ def _llvm(make: Callable[..., Expr]) -> Callable[..., Expr]:
     """T.call_llvm_pure_intrin("int32x16", name or id, ...), or (name or id, ..., dtype="int32x16") as before."""
     def call(*args: Any, dtype: Any = None) -> Expr:
         given = (dtype, *args) if dtype is not None else args
-        if len(given) < 2 or not isinstance(given[0], (str, DType)):
+        if len(given) < 2 or not isinstance(given[0], (str, values.DType)):
             raise ScriptError("an intrinsic of LLVM takes the dtype of its result and a name",
                               'T.call_llvm_pure_intrin("int32", "llvm.ctpop", x)')
         return make(_dtype_name(given[0]), *given[1:])
@@ -171,8 +160,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _call(name) for name in INTRINSICS},
     **{name: _call_dtype_first(name) for name in DTYPE_FIRST if name in INTRINSICS},
     "call_pure_extern": _call_dtype_first("call_extern"),
-    "Not": negation, "if_then_else": _if_then_else, "Select": selection, "select": selection, "Cast": cast_as_written,
-    "cast": lambda value, dtype: cast(_dtype_name(dtype), value),
+    "Not": negation, "if_then_else": _if_then_else, "Select": selection, "select": selection,
+    "Cast": values.cast_as_written, "cast": lambda value, dtype: cast(_dtype_name(dtype), value),
     "saturate_cast": _saturate_cast, "pack_int4": pack_int4, "unpack_int4": unpack_int4,
     "Ramp": _ramp, "ramp": _ramp,
     "Broadcast": lambda value, lanes: Broadcast(convert(value), _lanes(lanes)),
@@ -182,28 +171,29 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "FloorMod": _operator("floormod"), "TruncDiv": _operator("truncdiv"), "TruncMod": _operator("truncmod"),
     "call_llvm_pure_intrin": _llvm(call_llvm_pure_intrin), "call_llvm_intrin": _llvm(call_llvm_intrin),
     "llvm_lookup_intrinsic_id": llvm_lookup_intrinsic_id,
-    "Ptr": pointer_type, "ptr": pointer_type, "target": target_of,
+    "Ptr": values.pointer_type, "ptr": values.pointer_type, "target": target_of,
     "ceildiv": ceildiv, "all": all_of, "any": any_of, "address_of": _address, "print": _print,
     "StringImm": _string,
     "min_value": lambda dtype: min_value(_dtype_name(dtype)), "max_value": lambda dtype: max_value(_dtype_name(dtype)),
-    "infinity": lambda dtype: max_value(_dtype_name(dtype)), "meta_var": Meta,
+    "infinity": lambda dtype: max_value(_dtype_name(dtype)), "meta_var": values.Meta,
     "const": _constant, "IntImm": lambda dtype, value: const(int(value), _dtype_name(dtype)),
     "FloatImm": lambda dtype, value: const(float(value), _dtype_name(dtype)), "call_intrin": _call_intrin,
     "exp10": lambda x: _power(10.0, x), "fabs": _absolute, "subtract": _operator("sub"),
     "multiply": _operator("mul"), "add": _operator("add"),
-    "div": _quotient, "Div": _quotient, "Mod": _operator("truncmod"), "boolean": DType("bool"),
+    "div": _quotient, "Div": _quotient, "Mod": _operator("truncmod"), "boolean": values.DType("bool"),
     "tvm_storage_sync": lambda scope: intrinsic("sync", scope),
-    "var": lambda dtype="int32": Fresh(_dtype_name(dtype)),
-    "Var": lambda name, dtype="int32": Fresh(_dtype_name(dtype)),
-    "SizeVar": lambda name, dtype="int32": Fresh(_dtype_name(dtype)), "dtype": lambda name: DType(_dtype_name(name)),
+    "var": lambda dtype="int32": values.Fresh(_dtype_name(dtype)),
+    "Var": lambda name, dtype="int32": values.Fresh(_dtype_name(dtype)),
+    "SizeVar": lambda name, dtype="int32": values.Fresh(_dtype_name(dtype)),
+    "dtype": lambda name: values.DType(_dtype_name(name)),
 }
 _AXES = ("spatial", "reduce", "scan", "opaque", "remap", "S", "R")
 
 NAMES: dict[str, Any] = {
-    **{name: fn if isinstance(fn, DType) else Function(name, fn) for name, fn in _FUNCTIONS.items()},
-    **{name: Form(name) for name in _FORMS},
-    "axis": Group("axis", {name: Form(f"axis.{name}") for name in _AXES}),
-    "Buffer": BufferSyntax(), "buffer": BufferSyntax(), "buffer_decl": BufferSyntax(),
+    **{name: fn if isinstance(fn, values.DType) else values.Function(name, fn) for name, fn in _FUNCTIONS.items()},
+    **{name: values.Form(name) for name in _FORMS},
+    "axis": values.Group("axis", {name: values.Form(f"axis.{name}") for name in _AXES}),
+    "Buffer": values.BufferSyntax(), "buffer": values.BufferSyntax(), "buffer_decl": values.BufferSyntax(),
 }
 
 
@@ -225,9 +215,9 @@ def lookup(name: str) -> Any:
         return known
     if name in INTRINSICS:                              # a row that was added later
         fn = _call_dtype_first(name) if name in DTYPE_FIRST else _call(name)
-        return NAMES.setdefault(name, Function(name, fn))
+        return NAMES.setdefault(name, values.Function(name, fn))
     try:
-        return NAMES.setdefault(name, DType(dt.canonical(name)))
+        return NAMES.setdefault(name, values.DType(dt.canonical(name)))
     except IRError:
         hint = next((why for start, why in _ABSENT.items() if name.startswith(start)), "") or nearest(name, NAMES, "T.")
         raise AttributeError(with_hint(f"T has no name {name!r}", hint)) from None

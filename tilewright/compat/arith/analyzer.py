@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -14,26 +15,19 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Binary
 
 
+@dataclass(init=False, unsafe_hash=True, repr=False)
 class ConstIntBound:
     """Inclusive bounds of an integer expression; NEG_INF and POS_INF where nothing is known."""
+    min_value: int
+    max_value: int
     POS_INF = (1 << 63) - 1
     NEG_INF = -POS_INF
 
     def __init__(self, min_value: int, max_value: int) -> None:
         self.min_value, self.max_value = int(min_value), int(max_value)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ConstIntBound) and self._ends == other._ends
-
-    def __hash__(self) -> int:
-        return hash(self._ends)
-
     def __repr__(self) -> str:
         return f"ConstIntBound({self.min_value}, {self.max_value})"
-
-    @property
-    def _ends(self) -> tuple[int, int]:
-        return self.min_value, self.max_value
 
 
 class ProofStrength(IntEnum):

@@ -4,19 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.schedule.analysis.dataflow import (
-    body_readers_of,
-    is_output,
-    reads,
-    require_leaf,
-    require_no_root,
-    require_not_read_outside,
-    require_stage,
-    same_indices,
-    spatial,
-    writers_of,
-    writes,
-)
+from tilewright.schedule.analysis import dataflow
 from tilewright.schedule.analysis.density import fills
 from tilewright.schedule.analysis.domains import Interval
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own, require_whole_iteration
@@ -25,22 +13,8 @@ from tilewright.schedule.analysis.ordering import feeds, place_in
 from tilewright.schedule.analysis.parts import body_reads, loops_within, parts_written, precedes
 from tilewright.schedule.analysis.required import Place, touched
 from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives import caching
 from tilewright.schedule.primitives.cache_place import after_writer, apart, before_consumers, insert
-from tilewright.schedule.primitives.caching import (
-    also_copied,
-    axes_in,
-    boxes_used,
-    cache_name,
-    chosen,
-    copy_box,
-    copy_points,
-    redirect,
-    require_fresh,
-    require_visible,
-    require_written,
-    same_scope,
-    single_store,
-)
 from tilewright.schedule.primitives.storage import allocate, require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.scoped import in_scope
@@ -69,32 +43,34 @@ def cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | str, stor
     of an argument are), and no writer comes between the copy and a consumer.
     """
     realize = sch.realize(block)
-    require_no_root(sch, realize)
+    dataflow.require_no_root(sch, realize)
     require_scope(storage_scope, realize)
-    region = chosen(realize, realize.block.reads, read_buffer_index, "reads")
+    region = caching.chosen(realize, realize.block.reads, read_buffer_index, "reads")
     source = region.buffer
-    consumers = [r for r in body_readers_of(sch, source) if r is realize or not writes(r.block, source)]
+    consumers = [r for r in dataflow.body_readers_of(sch, source)
+                 if r is realize or not dataflow.writes(r.block, source)]
     if consumer_blocks is not None:
-        named = same_scope(sch, realize, consumer_blocks)
+        named = caching.same_scope(sch, realize, consumer_blocks)
         for c in named:
             require(any(c is r for r in consumers), f"block {c.block.name} does not read {source.name}", c)
         consumers = [r for r in consumers if any(c is r for c in named)] or [realize]
     for c in consumers:
-        legal(not writes(c.block, source), f"block {c.block.name} writes {source.name} as well as reading it", c)
-        require_visible(c, source)
+        legal(not dataflow.writes(c.block, source),
+              f"block {c.block.name} writes {source.name} as well as reading it", c)
+        caching.require_visible(c, source)
     loops, children, at = before_consumers(sch, source, consumers)
     place = place_in(sch, loops)
     box = touched(sch.index, [part for c in consumers for part in body_reads(c)], place)[source]
-    require_written(sch, source, box, consumers, place, children[at])
-    name = sch.fresh_block(cache_name(source, storage_scope))
+    caching.require_written(sch, source, box, consumers, place, children[at])
+    name = sch.fresh_block(caching.cache_name(source, storage_scope))
     copy = Buffer(name, source.shape, source.dtype, scope=storage_scope)
     old = sch.index
-    new = copy_box(name, source, copy, box, boxes_used(sch, consumers, source), place)
+    new = caching.copy_box(name, source, copy, box, caching.boxes_used(sch, consumers, source), place)
     insert(sch, loops, children, at, new)
     for c in consumers:
-        redirect(sch, c, {source: copy})
+        caching.redirect(sch, c, {source: copy})
     allocate(sch, copy)
-    require_fresh(sch, old, name, source, consumers)
+    caching.require_fresh(sch, old, name, source, consumers)
     return sch.block_rv(name)
 
 
@@ -121,37 +97,38 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | l
       around both.
     """
     realize = sch.realize(block)
-    require_stage(sch, realize, alone=False)
+    dataflow.require_stage(sch, realize, alone=False)
     require_scope(storage_scope, realize)
     given = write_buffer_index if isinstance(write_buffer_index, (list, tuple)) else [write_buffer_index]
     require(bool(given), "no buffer is given", realize)
-    sources = list(dict.fromkeys(chosen(realize, realize.block.writes, which, "writes").buffer for which in given))
+    written = (caching.chosen(realize, realize.block.writes, which, "writes").buffer for which in given)
+    sources = list(dict.fromkeys(written))
     source = sources[0]
-    point = single_store(realize, source)
+    point = caching.single_store(realize, source)
     loops, children, at = after_writer(sch, realize, source)
     for other in sources[1:]:
         alike = len(other.shape) == len(source.shape) and all(map(Analyzer().equal, other.shape, source.shape))
-        require(alike and same_indices(single_store(realize, other), point) and after_writer(
+        require(alike and dataflow.same_indices(caching.single_store(realize, other), point) and after_writer(
             sch, realize, other)[0] == loops, f"{source.name} and {other.name} are not written and used alike", realize,
             hint="make a copy of each")
     place = place_in(sch, loops)
     require_whole_iteration(sch, realize)
-    consumers = same_scope(sch, realize, consumer_blocks or ())
+    consumers = caching.same_scope(sch, realize, consumer_blocks or ())
     for c in consumers:
-        read = [b for b in sources if reads(c.block, b)]
+        read = [b for b in sources if dataflow.reads(c.block, b)]
         require(bool(read), f"block {c.block.name} does not read {source.name}", c)
         for b in read:
-            require_visible(c, b)
+            caching.require_visible(c, b)
         legal(precedes(sch.index, realize, c) and feeds(sch, sch.index, realize, c),
               f"block {c.block.name} may read elements of {read[0].name} that block {realize.block.name} has not "
               "written by then", c, realize)
-    names = [sch.fresh_block(cache_name(b, storage_scope)) for b in sources]
+    names = [sch.fresh_block(caching.cache_name(b, storage_scope)) for b in sources]
     copies = [Buffer(name, b.shape, b.dtype, scope=storage_scope) for name, b in zip(names, sources, strict=True)]
-    axes = axes_in(realize, point, spatial(realize.block))
-    new = copy_points(sch, names[0], realize, axes, (copies[0], point), (source, point), place)
-    insert(sch, loops, children, at, also_copied(new, list(zip(copies[1:], sources[1:], strict=True))))
+    axes = caching.axes_in(realize, point, dataflow.spatial(realize.block))
+    new = caching.copy_points(sch, names[0], realize, axes, (copies[0], point), (source, point), place)
+    insert(sch, loops, children, at, caching.also_copied(new, list(zip(copies[1:], sources[1:], strict=True))))
     for user in (realize, *consumers):
-        redirect(sch, user, dict(zip(sources, copies, strict=True)))
+        caching.redirect(sch, user, dict(zip(sources, copies, strict=True)))
     allocate(sch, *copies)
     return sch.block_rv(names[0])
 
@@ -175,26 +152,26 @@ def cache_inplace(sch: Schedule, block: BlockRV, read_buffer_index: int | str, s
     argument are), and no iteration of a parallel, vectorized or thread loop outside shares elements of the box.
     """
     realize = sch.realize(block)
-    require_leaf(sch, realize)
+    dataflow.require_leaf(sch, realize)
     require_scope(storage_scope, realize)
-    source = chosen(realize, realize.block.reads, read_buffer_index, "reads").buffer
-    require(writes(realize.block, source), f"block {realize.block.name} reads {source.name} and does not write it",
-            realize, hint="cache_read makes a copy")
-    require_not_read_outside(sch, realize, [source])
+    source = caching.chosen(realize, realize.block.reads, read_buffer_index, "reads").buffer
+    require(dataflow.writes(realize.block, source), f"block {realize.block.name} reads {source.name} and does not "
+            "write it", realize, hint="cache_read makes a copy")
+    dataflow.require_not_read_outside(sch, realize, [source])
     require(not source.strides, f"{source.name} has strides of its own", realize)
     loops, children, at = apart(sch, realize, source)
     place = place_in(sch, loops)
     box = touched(sch.index, [*body_reads(realize), *parts_written(realize)], place)[source]
-    legal(is_output(sch, source) or _is_written(sch, realize, source, box, place),
+    legal(dataflow.is_output(sch, source) or _is_written(sch, realize, source, box, place),
           f"the copy would read elements of {source.name} that may not be written by then", realize)
-    names = [sch.fresh_block(cache_name(source, storage_scope))]
+    names = [sch.fresh_block(caching.cache_name(source, storage_scope))]
     names.append(sch.fresh_block(f"{names[0]}_back"))
     copy = Buffer(names[0], source.shape, source.dtype, scope=storage_scope)
-    used = boxes_used(sch, [realize], source, writes_too=True)
-    before = copy_box(names[0], source, copy, box, used, place)
-    after = copy_box(names[1], copy, source, box, used, place_in(sch, loops))
+    used = caching.boxes_used(sch, [realize], source, writes_too=True)
+    before = caching.copy_box(names[0], source, copy, box, used, place)
+    after = caching.copy_box(names[1], copy, source, box, used, place_in(sch, loops))
     insert(sch, loops, [*children[:at], *children[at + 1:]], at, seq([before, children[at], after]))
-    redirect(sch, realize, {source: copy})
+    caching.redirect(sch, realize, {source: copy})
     sch.add_alloc(copy)
     check_annotated_loops(sch, [loop.loop_var for loop in loops])
     return [sch.block_rv(name) for name in names]
@@ -202,7 +179,7 @@ def cache_inplace(sch: Schedule, block: BlockRV, read_buffer_index: int | str, s
 
 def _is_written(sch: Schedule, realize: BlockRealize, buffer: Buffer, box: Sequence[Interval], place: Place) -> bool:
     """True when one block before it writes all of the box."""
-    for writer in writers_of(sch, buffer):
+    for writer in dataflow.writers_of(sch, buffer):
         if writer is realize or not precedes(sch.index, writer, realize) or beyond_domain(writer, place.analyzer) \
                 or branches_of_its_own(sch.index, writer, realize):
             continue

@@ -1,21 +1,9 @@
 """Where blocks are computed: a computation moves into a loop."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from tilewright.schedule.analysis.dataflow import (
-    blocks_of,
-    children_of,
-    inputs_of,
-    is_below,
-    is_output,
-    is_reduction,
-    positions,
-    readers_of,
-    require_no_root,
-    require_stage,
-    writers_of,
-)
+from tilewright.schedule.analysis import dataflow
 from tilewright.schedule.analysis.iteration import narrowed, never_runs, require_whole_iteration, runs_all
 from tilewright.schedule.analysis.moving import (
     goes_on,
@@ -36,7 +24,7 @@ from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.shared_work import is_shared
-from tilewright.tir.stmt import BlockRealize, For, Stmt, is_thread_axis, seq
+from tilewright.tir.stmt import BlockRealize, For, is_thread_axis, seq
 
 
 @primitive
@@ -75,17 +63,15 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
         if loop.place == "inlined":
             sch.compute_inline(block)
         return
-    target, realize = sch.loop(loop), sch.realize(block)
-    _require_one_function(block, loop)
-    _require_movable(sch, realize, target)
+    target, realize = _movable(sch, block, loop)
     name = realize.block.name
     buffers = [r.buffer for r in realize.block.writes]
-    consumers = _distinct(r for b in buffers for r in readers_of(sch, b) if r is not realize)
-    outputs = [b.name for b in buffers if is_output(sch, b)]
+    consumers = _consumers(sch, realize)
+    outputs = [b.name for b in buffers if dataflow.is_output(sch, b)]
     unread = f"block {name} writes {outputs[0]}, an output of the function, and " if outputs else ""
     require(bool(consumers), f"{unread}nothing reads what block {name} computes", realize,
             hint="reverse_compute_at moves an output to its producers")
-    below = [c for c in consumers if is_below(sch.index, c, target)]
+    below = [c for c in consumers if dataflow.is_below(sch.index, c, target)]
     outside = [c for c in consumers if not any(c is b for b in below)]
     require(bool(below), f"no consumer of block {name} is below loop {target.loop_var.name}", realize, target,
             hint="choose a loop around a consumer")
@@ -93,11 +79,9 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
         require_reads_result(sch, realize, consumer)
     for consumer in below:
         _require_read_inside(sch, consumer, buffers, target)
-    producers = _distinct(r for b in inputs_of(sch, realize) for r in writers_of(sch, b))
-    children = children_of(target)
     # A producer that comes after the block gives values to later iterations only; require_same_order sees to those.
-    earlier = [p for p in producers if p is not realize and precedes(sch.index, p, realize)]
-    at = _place(children, earlier, below, index, name, target)
+    earlier = [p for p in _producers(sch, realize) if precedes(sch.index, p, realize)]
+    at = _place(earlier, below, index, name, target)
     before = sch.index
     _move(sch, realize, target, at, below, "writes", preserve_unit_loops)
     if never_runs(sch, realize.block):
@@ -113,8 +97,8 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     legal(not outputs or moved_runs_all(sch, sch.realize(name)),
           f"block {name} would not be shown to compute all of {', '.join(outputs)}, an output of the function", realize,
           hint="reverse_compute_at moves an output to its producers")
-    others = [p for p in blocks_of(before) if p is not realize]
-    writers = {w.block.name for b in buffers for w in writers_of(sch, b)}
+    others = [p for p in dataflow.blocks_of(before) if p is not realize]
+    writers = {w.block.name for b in buffers for w in dataflow.writers_of(sch, b)}
     require_same_order(sch, before, name, [p for p in others if p.block.name not in writers],
                        ignore=[] if goes_on(realize) else buffers)
     require_same_order(sch, before, name, [p for p in others if p.block.name in writers])
@@ -152,19 +136,14 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
         if loop.place == "inlined":
             sch.reverse_compute_inline(block)
         return
-    target, realize = sch.loop(loop), sch.realize(block)
-    _require_one_function(block, loop)
-    _require_movable(sch, realize, target)
+    target, realize = _movable(sch, block, loop)
     name = realize.block.name
-    producers = _distinct(r for b in inputs_of(sch, realize) for r in writers_of(sch, b) if r is not realize)
-    below = [p for p in producers if is_below(sch.index, p, target)]
+    below = [p for p in _producers(sch, realize) if dataflow.is_below(sch.index, p, target)]
     require(bool(below), f"no producer of block {name} is below loop {target.loop_var.name}", realize, target,
             hint="choose a loop around a producer")
     for producer in below:
         require_reads_result(sch, producer, realize)
-    consumers = _distinct(r for b in realize.block.writes for r in readers_of(sch, b.buffer) if r is not realize)
-    children = children_of(target)
-    at = _place(children, below, consumers, index, name, target)
+    at = _place(below, _consumers(sch, realize), index, name, target)
     before = sch.index
     _move(sch, realize, target, at, below, "reads", preserve_unit_loops)
     if never_runs(sch, realize.block):
@@ -177,12 +156,20 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
               f"what block {name} reads of block {producer.block.name} is not all computed in one iteration of loop "
               f"{target.loop_var.name}", producer, target, hint="choose an outer loop")
     apart = {id(r) for r in (realize, *below)}
-    require_same_order(sch, before, name, [p for p in blocks_of(before) if id(p) not in apart])
+    require_same_order(sch, before, name, [p for p in dataflow.blocks_of(before) if id(p) not in apart])
     require_no_race(sch, name)
 
 
-def _distinct(realizes: Iterable[BlockRealize]) -> list[BlockRealize]:
-    return list({id(r): r for r in realizes}.values())
+def _consumers(sch: Schedule, realize: BlockRealize) -> list[BlockRealize]:
+    """The other blocks that read what the block writes."""
+    found = {id(r): r for w in realize.block.writes for r in dataflow.readers_of(sch, w.buffer)}
+    return [r for r in found.values() if r is not realize]
+
+
+def _producers(sch: Schedule, realize: BlockRealize) -> list[BlockRealize]:
+    """The other blocks that write what the block reads."""
+    found = {id(r): r for b in dataflow.inputs_of(sch, realize) for r in dataflow.writers_of(sch, b)}
+    return [r for r in found.values() if r is not realize]
 
 
 def _is_no_loop(loop: LoopRV) -> bool:
@@ -190,39 +177,39 @@ def _is_no_loop(loop: LoopRV) -> bool:
     return isinstance(loop, LoopRV) and bool(loop.place)
 
 
-def _require_one_function(block: BlockRV | str, loop: LoopRV) -> None:
+def _movable(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> tuple[For, BlockRealize]:
+    """The loop and the block, which may be moved as a whole and is not below the loop."""
+    target, realize = sch.loop(loop), sch.realize(block)
     require(isinstance(block, str) or block.func == loop.func, f"{block} and {loop} are in different functions")
-
-
-def _require_movable(sch: Schedule, realize: BlockRealize, target: For) -> None:
     name = realize.block.name
-    require_no_root(sch, realize)
+    dataflow.require_no_root(sch, realize)
     empty = never_runs(sch, realize.block)
     if not empty:
-        require_stage(sch, realize, alone=False, starts=False, leaf=False)
-    require(not is_below(sch.index, realize, target), f"block {name} is below loop {target.loop_var.name} already",
-            realize, target)
-    if empty:
-        return
-    require_whole_iteration(sch, realize, target)
-    legal(is_reduction(realize.block) or runs_all(sch, realize),
-          f"the loops around block {name} are not shown to run all of its domain, and moved it might run more", realize)
+        dataflow.require_stage(sch, realize, alone=False, starts=False, leaf=False)
+    require(not dataflow.is_below(sch.index, realize, target), f"block {name} is below loop {target.loop_var.name} "
+            "already", realize, target)
+    if not empty:
+        require_whole_iteration(sch, realize, target)
+        legal(dataflow.is_reduction(realize.block) or runs_all(sch, realize), f"the loops around block {name} are not "
+              "shown to run all of its domain, and moved it might run more", realize)
+    return target, realize
 
 
 def _require_read_inside(sch: Schedule, consumer: BlockRealize, buffers: Sequence[Buffer], target: For) -> None:
     """What is read of the buffers on the way to the consumer is read in the body of target."""
     for read in outside_of(sch.index).of(consumer):
         buffer, name = read.region.buffer, target.loop_var.name
-        legal(not any(buffer is b for b in buffers) or is_below(sch.index, read.place, target),
+        legal(not any(buffer is b for b in buffers) or dataflow.is_below(sch.index, read.place, target),
               f"{buffer.name} is read on the way to block {consumer.block.name}, outside of the body of loop {name}",
               read.place, target, hint="choose an outer loop")
 
 
-def _place(children: Sequence[Stmt], producers: Sequence[BlockRealize], consumers: Sequence[BlockRealize], index: int,
-           name: str, target: For) -> int:
+def _place(producers: Sequence[BlockRealize], consumers: Sequence[BlockRealize], index: int, name: str,
+           target: For) -> int:
     """The position in the body of target: after all producers and before all consumers that are in it."""
-    low = max(positions(children, producers), default=-1) + 1
-    high = min(positions(children, consumers), default=len(children))
+    children = dataflow.children_of(target)
+    low = max(dataflow.positions(children, producers), default=-1) + 1
+    high = min(dataflow.positions(children, consumers), default=len(children))
     require(low <= high, f"a producer of block {name} comes after one of its consumers in loop {target.loop_var.name}",
             target)
     require(isinstance(index, int) and index >= -2, f"index is {index!r}, not -1 (late), -2 (early) or a position")
@@ -257,5 +244,5 @@ def _move(sch: Schedule, realize: BlockRealize, target: For, at: int, below: Seq
     new = nest(block, domains, place.analyzer, preserve_unit_loops)
     sch.remove_stmt(realize)
     now = sch.index.loops[target.loop_var]
-    children = children_of(now)
+    children = dataflow.children_of(now)
     sch.replace(now, now.replace(body=seq([*children[:at], new, *children[at:]])))

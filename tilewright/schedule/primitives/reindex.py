@@ -13,20 +13,9 @@ from tilewright.schedule.analysis.parts import body_reads
 from tilewright.schedule.analysis.required import touched
 from tilewright.schedule.index_map import IndexMap, new_shape
 from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives import caching
 from tilewright.schedule.primitives.block_layout import map_as_text
 from tilewright.schedule.primitives.cache_place import after_writer, before_consumers, insert
-from tilewright.schedule.primitives.caching import (
-    axes_in,
-    cache_name,
-    chosen,
-    copy_points,
-    from_zero,
-    require_fresh,
-    require_visible,
-    require_written,
-    single_load,
-    single_store,
-)
 from tilewright.schedule.primitives.layout import buffer_as_position, chosen_buffer
 from tilewright.schedule.primitives.storage import allocate, require_scope
 from tilewright.schedule.schedule import Schedule
@@ -64,8 +53,9 @@ def reindex_cache_read(sch: Schedule, block: BlockRV, read_buffer_index: int | s
     realize = sch.realize(block)
     require_leaf(sch, realize)
     require_scope(storage_scope, realize)
-    source = chosen(realize, realize.block.reads, read_buffer_index, "reads").buffer
-    return _read(sch, realize, source, cache_name(source, storage_scope), storage_scope, _mapped(realize, index_map))
+    source = caching.chosen(realize, realize.block.reads, read_buffer_index, "reads").buffer
+    name = caching.cache_name(source, storage_scope)
+    return _read(sch, realize, source, name, storage_scope, _mapped(realize, index_map))
 
 
 @primitive(as_text=map_as_text)
@@ -92,8 +82,9 @@ def reindex_cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int |
     realize = sch.realize(block)
     require_stage(sch, realize, alone=False)
     require_scope(storage_scope, realize)
-    source = chosen(realize, realize.block.writes, write_buffer_index, "writes").buffer
-    return _write(sch, realize, source, cache_name(source, storage_scope), storage_scope, _mapped(realize, index_map))
+    source = caching.chosen(realize, realize.block.writes, write_buffer_index, "writes").buffer
+    name = caching.cache_name(source, storage_scope)
+    return _write(sch, realize, source, name, storage_scope, _mapped(realize, index_map))
 
 
 @primitive(as_text=buffer_as_position)
@@ -117,11 +108,11 @@ def reindex(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | str | Buffe
     name = identifier(f"{source.name}_reindex")
     if writes(realize.block, source):
         require_stage(sch, realize, alone=False)
-        point = single_store(realize, source)
+        point = caching.single_store(realize, source)
     else:
         require_leaf(sch, realize)
-        point = single_load(realize, source)
-    new = tuple(from_zero(iv) for iv in axes_in(realize, point))
+        point = caching.single_load(realize, source)
+    new = tuple(caching.from_zero(iv) for iv in caching.axes_in(realize, point))
     if writes(realize.block, source):
         return _write(sch, realize, source, name, source.scope, new)
     return _read(sch, realize, source, name, source.scope, new)
@@ -140,28 +131,28 @@ def _read(sch: Schedule, realize: BlockRealize, source: Buffer, name: str, scope
           new: tuple[Expr, ...]) -> BlockRV:
     require(not writes(realize.block, source), f"block {realize.block.name} writes {source.name} as well as reading it",
             realize)
-    require_visible(realize, source)
-    point = single_load(realize, source)
-    axes = axes_in(realize, (*point, *new))
+    caching.require_visible(realize, source)
+    point = caching.single_load(realize, source)
+    axes = caching.axes_in(realize, (*point, *new))
     name = sch.fresh_block(name)
     copy = _new_buffer(sch, realize, source, name, scope, axes, point, new)
     loops, children, at = before_consumers(sch, source, [realize])
     place = place_in(sch, loops)
     box = touched(sch.index, body_reads(realize), place)[source]
-    require_written(sch, source, box, [realize], place, children[at])
-    stmt = copy_points(sch, name, realize, axes, (source, point), (copy, new), place)
+    caching.require_written(sch, source, box, [realize], place, children[at])
+    stmt = caching.copy_points(sch, name, realize, axes, (source, point), (copy, new), place)
     old = sch.index
     insert(sch, loops, children, at, stmt)
     _redirect(sch, realize, source, copy, new)
     allocate(sch, copy)
-    require_fresh(sch, old, name, source, [realize])
+    caching.require_fresh(sch, old, name, source, [realize])
     return sch.block_rv(name)
 
 
 def _write(sch: Schedule, realize: BlockRealize, source: Buffer, name: str, scope: str,
            new: tuple[Expr, ...]) -> BlockRV:
-    point = single_store(realize, source)
-    axes = axes_in(realize, (*point, *new))
+    point = caching.single_store(realize, source)
+    axes = caching.axes_in(realize, (*point, *new))
     for iv in axes:
         require(iv.iter_type == DATA_PARALLEL, f"the new indices depend on the reduction {iv.var.name}", realize,
                 hint="leave it out of what index_map gives")
@@ -169,7 +160,7 @@ def _write(sch: Schedule, realize: BlockRealize, source: Buffer, name: str, scop
     name = sch.fresh_block(name)
     copy = _new_buffer(sch, realize, source, name, scope, axes, point, new)
     loops, children, at = after_writer(sch, realize, source)
-    stmt = copy_points(sch, name, realize, axes, (copy, new), (source, point), place_in(sch, loops))
+    stmt = caching.copy_points(sch, name, realize, axes, (copy, new), (source, point), place_in(sch, loops))
     insert(sch, loops, children, at, stmt)
     _redirect(sch, realize, source, copy, new)
     allocate(sch, copy)
