@@ -9,7 +9,7 @@ import math
 
 from tilewright.rules.elementwise import PARALLEL_POINTS, VECTORS_IN_FLIGHT
 from tilewright.rules.facts import BlockFacts
-from tilewright.rules.rows import shares_rows
+from tilewright.rules.reduction import shares_rows
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import Schedule
 from tilewright.schedule.analysis.reducers import reduction_of

@@ -226,8 +226,7 @@ class Schedule(Viewed, Session):
                 hint="loops come from get_loops, split and fuse")
         found = self._index(rv.func).loops.get(rv.var)
         if found is None:
-            self._refuse_stale(rv, self._gone.get(rv.var))
-        assert found is not None
+            raise self._stale(rv, self._gone.get(rv.var))
         self.focus = rv.func
         return found
 
@@ -237,16 +236,15 @@ class Schedule(Viewed, Session):
         require(isinstance(rv, BlockRV), f"expected a block, got {rv!r}", hint="blocks come from get_block")
         found = self._index(rv.func).realizes.get(self.current_name(rv))
         if found is None:
-            self._refuse_stale(rv, self._gone.get((rv.func, rv.name)))
-        assert found is not None
+            raise self._stale(rv, self._gone.get((rv.func, rv.name)))
         self.focus = rv.func
         return found
 
-    def _refuse_stale(self, rv: LoopRV | BlockRV, primitive: str | None) -> None:
+    def _stale(self, rv: LoopRV | BlockRV, primitive: str | None) -> Illegal:
         if primitive is not None:
-            require(False, f"{rv} does not exist any more: {primitive} consumed it",
-                    hint=f"use what {primitive} returned, or ask get_loops again")
-        require(False, f"there is no {rv} in function {self._functions[rv.func].name}", hint=self._where_else(rv))
+            return Illegal(f"{rv} does not exist any more: {primitive} consumed it",
+                           hint=f"use what {primitive} returned, or ask get_loops again")
+        return Illegal(f"there is no {rv} in function {self._functions[rv.func].name}", hint=self._where_else(rv))
 
     def _where_else(self, rv: LoopRV | BlockRV) -> str:
         """The hint for what its function does not have."""

@@ -9,7 +9,7 @@ from tilewright.schedule.analysis.dataflow import block_statements, is_reduction
 from tilewright.schedule.analysis.domains import axis_domains, bind_axes
 from tilewright.schedule.primitives.caching import require_visible
 from tilewright.schedule.schedule import Schedule
-from tilewright.support.errors import legal, require
+from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.node import Node, children, rewrite, substitute, walk
@@ -26,8 +26,7 @@ def only_store(sch: Schedule, realize: BlockRealize) -> Store:
     store = block.body
     if isinstance(store, Store) and store.predicate is None and not block.match_buffers:
         return store
-    require(False, f"block {block.name} is more than one store of one value", realize)
-    raise AssertionError
+    raise Illegal(f"block {block.name} is more than one store of one value", (realize,))
 
 
 def require_plain_loads(realize: BlockRealize, buffer: Buffer) -> None:

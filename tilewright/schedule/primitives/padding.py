@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.conditions import NEGATED
 from tilewright.arith.linear import linear
 from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.dataflow import readers_of, require_stage
@@ -201,13 +202,10 @@ def _as_index(e: Expr, var: Var, dom: Range) -> Expr:
 
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-_OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
-
-
 def _limit(part: Expr, domains: Mapping[Var, Range]) -> tuple[Var, str, Expr] | None:
     """(v, "ge" or "lt", e) for a condition v >= e or v < e on one iter var, e free of them."""
-    if isinstance(part, Not) and isinstance(part.a, Binary) and part.a.op in _OPPOSITE:
-        part = binary(_OPPOSITE[part.a.op], part.a.a, part.a.b)
+    if isinstance(part, Not) and isinstance(part.a, Binary) and part.a.op in NEGATED:
+        part = binary(NEGATED[part.a.op], part.a.a, part.a.b)
     if not isinstance(part, Binary) or part.op not in ("lt", "le", "gt", "ge"):
         return None
     terms, _ = linear(binary("sub", part.a, part.b))

@@ -34,7 +34,7 @@ from tilewright.schedule.primitives.nest import bounds_to_check
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.scoped import in_scope
 from tilewright.schedule.state import BlockRV, Index
-from tilewright.support.errors import legal, require
+from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, Load, element_region
 from tilewright.tir.conversion import cast
@@ -116,8 +116,7 @@ def _only_producer(sch: Schedule, realize: BlockRealize) -> tuple[BlockRealize, 
         else:
             return writers[0], buffer
     why = f": {refused}" if refused else ""
-    require(False, f"block {name} has no producer that it can be dissolved into{why}", realize)
-    raise AssertionError
+    raise Illegal(f"block {name} has no producer that it can be dissolved into{why}", (realize,))
 
 
 def _always_loads(value: Expr, buffer: Buffer) -> bool:
