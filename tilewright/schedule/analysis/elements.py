@@ -1,7 +1,7 @@
 """Whether the instances of a block write elements of their own."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.dependence import Access, direction_vectors
@@ -11,6 +11,7 @@ from tilewright.tir.buffer import Buffer, BufferRegion
 from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE
+from tilewright.tir.node import substitute
 from tilewright.tir.stmt import Block
 
 
@@ -24,22 +25,23 @@ def shared_element(block: Block, analyzer: Callable[[], Analyzer]) -> Buffer | N
         plain = [r.min for r in region.region]
         if all(any(iv.var is e for e in plain) for iv in own) and all(is_const(r.extent, 1) for r in region.region):
             continue
-        access, variables = _access(block, region), [iv.var for iv in own]
+        free = axis_domains(iv for iv in block.iter_vars if iv.iter_type == COMM_REDUCE)
+        access, variables = Access(any_element(region, {}, free), None, free), [iv.var for iv in own]
         still = (0,) * len(own)
         if not direction_vectors(access, access, variables, axis_domains(own), analyzer()) <= {still}:
             return region.buffer
     return None
 
 
-def _access(block: Block, region: BufferRegion) -> Access:
-    """Any element of the region."""
-    free = axis_domains(iv for iv in block.iter_vars if iv.iter_type == COMM_REDUCE)
+def any_element(region: BufferRegion, values: Mapping[Var, Expr], free: dict[Var, tuple[Expr, Expr]]) -> tuple[
+        Expr, ...]:
+    """The indices of any element of the region under values; free gets a variable for each extent that is not 1."""
     indices: list[Expr] = []
     for r in region.region:
-        if is_const(r.extent, 1):
-            indices.append(r.min)
-            continue
-        within = Var("w", r.min.dtype)
-        free[within] = (IntImm(0, r.min.dtype), r.extent)
-        indices.append(binary("add", r.min, within))
-    return Access(tuple(indices), None, free)
+        low = substitute(r.min, values)
+        if not is_const(r.extent, 1):
+            within = Var("w", low.dtype)
+            free[within] = (IntImm(0, low.dtype), substitute(r.extent, values))
+            low = binary("add", low, within)
+        indices.append(low)
+    return tuple(indices)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from tilewright.arith.dependence import Access
 from tilewright.schedule.analysis.domains import Interval, domains_of
+from tilewright.schedule.analysis.elements import any_element
 from tilewright.schedule.analysis.mixed_radix import bindings
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.state import Index
-from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, BufferRegion
-from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.expr import Var
 from tilewright.tir.node import sub_statements, substitute
 from tilewright.tir.stmt import BlockRealize, For, Stmt
 
@@ -90,12 +90,5 @@ def access_of(index: Index, part: Part, shared: Sequence[Var]) -> Access:
     lets = outside_of(index).lets
     values = {} if part.outside else bindings(part.realize, lets)
     free = loops_within(index, part.place, shared)
-    indices: list[Expr] = []
-    for r in part.region.region:
-        low = substitute(r.min, values)
-        if not (isinstance(r.extent, IntImm) and r.extent.value == 1):
-            within = Var("w", low.dtype)
-            free[within] = (IntImm(0, low.dtype), substitute(r.extent, values))
-            low = binary("add", low, within)
-        indices.append(low)
-    return Access(tuple(indices), None if part.outside else substitute(part.realize.predicate, lets), free)
+    indices = any_element(part.region, values, free)
+    return Access(indices, None if part.outside else substitute(part.realize.predicate, lets), free)
