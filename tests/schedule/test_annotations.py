@@ -113,6 +113,6 @@ def test_set_scope():
     sch.set_scope(block, "C", "shared")
     check(sch, func, lambda a, b: (a @ b).clip(0), (4, 5), (5, 6), size=(4, 6))
     refused("is an argument of the function", sch.set_scope, "D", 0, "local")
-    refused("writes no buffer 1", sch.set_scope, block, 1, "local")
+    refused("there is no number 1", sch.set_scope, block, 1, "local")
     refused("writes no buffer 'Q'", sch.set_scope, block, "Q", "local")
     refused("'fast' is not a storage scope", sch.set_scope, block, 0, "fast")

@@ -91,6 +91,8 @@ def test_reductions_are_top_level(body):
     (lambda: te.compute((4,), 3.0), "3.0 is not a function"),
     (lambda: te.compute((-4,), lambda i: 0.0), r"extent 0 of shape \(-4,\) is -4"),
     (lambda: te.placeholder((3.5,)), "is 3.5, not an integer"),
+    (lambda: te.placeholder(np.zeros(3)), "not an integer"),
+    (lambda: te.placeholder((np.array(2.5),)), "not an integer"),
     (lambda: te.placeholder(("n",)), "not an integer"),
     (lambda: te.reduce_axis((3, 0)), "ends before it begins"),
     (lambda: te.reduce_axis(7), "7 is not a range"),

@@ -12,6 +12,8 @@ _EXACT = 2.0 ** 53                      # below it a float that is whole is the 
 
 def whole(x: Any) -> Any:
     """x as a Python int where it is a whole number: a NumPy integer, or N / bn where bn divides N; else x itself."""
+    if isinstance(x, np.ndarray):
+        return x if x.ndim else whole(x[()])
     if isinstance(x, (float, np.floating)):
         return int(x) if float(x).is_integer() and abs(x) < _EXACT else x
     return int(x) if hasattr(x, "__index__") and not isinstance(x, (bool, ExprOps)) else x

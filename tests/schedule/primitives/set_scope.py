@@ -48,7 +48,8 @@ def scope_of_argument():
     sch.set_scope(block, 0, "local")
 
 
-@wrong("`set_scope(block, 1, \"local\")` of a block that writes one buffer", r"block C writes no buffer 1")
+@wrong("`set_scope(block, 1, \"local\")` of a block that writes one buffer",
+       r"block C writes 1 buffer\(s\), there is no number 1")
 def scope_of_nothing():
     watch(blocks()).set_scope("C", 1, "local")
 
