@@ -1,4 +1,11 @@
-"""Every test runs with the verifier after every pass of the lowering."""
+"""Every test runs with the verifier after every pass of the lowering; what takes long begins first."""
 import os
 
 os.environ.setdefault("TILEWRIGHT_VERIFY", "1")
+SLOW = ("test_kinds", "test_mutants", "test_programs", "test_legality", "test_compiler_mutants", "test_interleavings",
+        "test_hostile", "test_proof", "test_extending")
+
+
+def pytest_collection_modifyitems(items):
+    """The slow modules before all others: the end of a run is for short tests, which spread over all processes."""
+    items.sort(key=lambda item: SLOW.index(name) if (name := item.path.stem) in SLOW else len(SLOW))
