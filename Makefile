@@ -7,6 +7,9 @@ RUN := $(VENV)/bin/python
 # by a path on sys.path: a folder named tilewright beside a script, such as this checkout, does not hide the package
 INSTALL := $(RUN) -m pip install --quiet --config-settings editable_mode=compat --editable
 
+# many tests start processes: without compiled modules each of them reads 400 sources anew
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint clean
 
 demo: $(VENV)/.demo
