@@ -5,6 +5,7 @@ from tilewright.topi import (
     convolution,
     creation,
     elementwise,
+    indexing,
     normalization,
     pooling,
     products,
@@ -16,6 +17,7 @@ from tilewright.topi.attention import *  # noqa: F403
 from tilewright.topi.convolution import *  # noqa: F403
 from tilewright.topi.creation import *  # noqa: F403
 from tilewright.topi.elementwise import *  # noqa: F403
+from tilewright.topi.indexing import *  # noqa: F403
 from tilewright.topi.normalization import *  # noqa: F403
 from tilewright.topi.pooling import *  # noqa: F403
 from tilewright.topi.products import *  # noqa: F403
@@ -25,6 +27,6 @@ from tilewright.topi.shaping import *  # noqa: F403
 FAMILIES = {
     "Elements": elementwise, "Activations": activations, "Products": products, "Convolutions": convolution,
     "Pooling": pooling, "Softmax and norms": normalization, "Reductions": reductions, "Shapes": shaping,
-    "Creation": creation, "Attention": attention,
+    "Creation": creation, "Places": indexing, "Attention": attention,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]

@@ -3,6 +3,7 @@ from tests.topi.cases import (
     attention,
     convolution,
     elementwise,
+    indexing,
     normalization,
     pooling,
     products,
@@ -10,4 +11,7 @@ from tests.topi.cases import (
     shaping,
 )
 
-__all__ = ["attention", "convolution", "elementwise", "normalization", "pooling", "products", "reductions", "shaping"]
+__all__ = [
+    "attention", "convolution", "elementwise", "indexing", "normalization", "pooling", "products", "reductions",
+    "shaping",
+]

@@ -1,0 +1,46 @@
+"""What the families of places, orders and losses refuse: when they are written down, or while the kernel runs."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te, topi
+from tilewright.support.errors import CallError, TensorExpressionError
+
+
+def tensor(*shape, dtype="float32"):
+    return te.placeholder(shape, dtype, name="x")
+
+
+@pytest.mark.parametrize("op", ["take", "gather", "scatter"])
+def test_an_index_out_of_range_is_an_error_of_the_call(op):
+    x, i = tensor(4), te.placeholder((2,), "int64", name="i")
+    updates = te.placeholder((2,), "float32", name="updates")
+    more = (updates,) if op == "scatter" else ()
+    f = tw.compile(te.create_prim_func([x, i, *more, getattr(topi, op)(x, i, *more, axis=0)]))
+    given = [np.ones(2, "float32")] * len(more)
+    y = np.zeros(4 if op == "scatter" else 2, "float32")
+    f(np.arange(4, dtype="float32"), np.array([-4, 3]), *given, y)
+    for wrong in (4, -5):
+        with pytest.raises(CallError, match="outside of its 4 elements"):
+            f(np.arange(4, dtype="float32"), np.array([0, wrong]), *given, y)
+
+
+REFUSED = {
+    "indices are float32": lambda: topi.take(tensor(4), tensor(2)),
+    "mode is 'wild'": lambda: topi.take(tensor(4), tensor(2, dtype="int32"), mode="wild"),
+    "extent 1 of indices is 5, that of x only 3": lambda: topi.gather(tensor(4, 3), tensor(2, 5, dtype="int32")),
+    "a number from 0 to 1 is needed": lambda: topi.gather_nd(tensor(4), tensor(2, 2, dtype="int32")),
+    "updates are int32, x is float32": lambda: topi.scatter(tensor(4), tensor(2, dtype="int32"), tensor(
+        2, dtype="int32")),
+    "extent 0 of updates is 3, not 2": lambda: topi.scatter_nd(tensor(4), tensor(2, 1, dtype="int32"), tensor(3)),
+    "padding_idx is 7, weight has 4 rows": lambda: topi.embedding(tensor(2, dtype="int32"), tensor(4, 3),
+                                                                   padding_idx=7),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_is_refused(message):
+    with pytest.raises(TensorExpressionError, match=message):
+        REFUSED[message]()
