@@ -7,16 +7,14 @@ from typing import Any
 
 from tests.schedule.reference import first_sentence
 from tilewright import te
-from tilewright.formulas import ULP
-from tilewright.te.math import MEANING
 from tilewright.tir.ops import INTRINSICS
 
 PAGE = Path(__file__).parents[2] / "docs" / "te_functions.md"
 
 INTRODUCTION = """# The functions of te
 
-Written by `python -m tests.te.function_reference` from the table of operators (`tilewright/tir/ops.py`), the bounds
-that tests hold (`tilewright/formulas`) and docstrings. Everything here is `te.NAME`; `T.NAME` of a
+Written by `python -m tests.te.function_reference` from the table of operators (`tilewright/tir/ops.py`), which has the
+bounds that tests hold, and docstrings. Everything here is `te.NAME`; `T.NAME` of a
 [script](script.md) is the same for functions of numbers.
 
 Two operands of different types become one type: a float where one is a float, the wider of two. A Python number takes
@@ -29,12 +27,7 @@ Accuracy is the largest distance from the exact result, in units of the last pla
 with fused multiply-adds: 0.5 is correctly rounded, 0 exact. On those without, up to 1 more.
 """
 
-# Of functions that are made of others; a test beside this file holds them.
-COMPOSED = {"rsqrt": (1.5, 1.5), "asinh": (3.0, 3.0), "acosh": (3.0, 3.0), "atanh": (3.0, 3.0), "hypot": (2.0, 2.0),
-            "exp10": ULP["pow"], "power": ULP["pow"]}
-EXACT = ("floor", "ceil", "trunc", "round", "nearbyint", "copysign", "abs", "fabs", "fmod")
-ROUNDED = ("sqrt", "fma")
-
+POWERS = ("exp10", "power")                          # te makes them of `pow`
 OPERATORS = (
     ("`a + b`, `a - b`, `a * b`, `-a`", "numbers", "sum, difference, product, negative; floats are rounded once, and "
      "`a * b + c` may become one fused multiply-add (not with `TILEWRIGHT_STRICT_MATH=1`)"),
@@ -78,7 +71,7 @@ def of_floats() -> list[str]:
 
 def call(name: str) -> str:
     """The call as it is written."""
-    if name in INTRINSICS and INTRINSICS[name].arity > 0 and name in MEANING:
+    if name in INTRINSICS and INTRINSICS[name].arity > 0 and INTRINSICS[name].meaning:
         return f"te.{name}({'x' if INTRINSICS[name].arity == 1 else ', '.join('abc'[:INTRINSICS[name].arity])})"
     fn = getattr(te, name)
     if name in REDUCTIONS:
@@ -91,11 +84,7 @@ def call(name: str) -> str:
 
 def accuracy(name: str) -> str:
     """The bounds in float32 and float64."""
-    if name in ROUNDED:
-        return "0.5"
-    if name in EXACT:
-        return "0"
-    found = ULP.get(name) or COMPOSED.get(name)
+    found = INTRINSICS["pow" if name in POWERS else name].ulp
     if found is None:
         return ""
     return f"{found[0]:g}" if found[0] == found[1] else f"{found[0]:g} in float32, {found[1]:g} in float64"
@@ -116,11 +105,11 @@ def page() -> str:
     parts = [INTRODUCTION, "## Operators\n\n| operator | of | gives |\n| --- | --- | --- |\n" + "\n".join(
         f"| {escaped(op)} | {of} | {gives} |" for op, of, gives in OPERATORS)]
     numbers = ["## Functions of floats", "", "| call | gives | accuracy |", "| --- | --- | --- |"]
-    numbers += [f"| `{call(name)}` | {escaped(MEANING[name])} | {accuracy(name)} |" for name in of_floats()]
-    numbers += [f"| `{call(name)}` | {escaped(meaning(name))} | {accuracy(name)} |" for name in ("exp10", "power")]
+    numbers += [f"| `{call(name)}` | {escaped(INTRINSICS[name].meaning)} | {accuracy(name)} |" for name in of_floats()]
+    numbers += [f"| `{call(name)}` | {escaped(meaning(name))} | {accuracy(name)} |" for name in POWERS]
     parts.append("\n".join(numbers))
     integers = ["## Functions of integers, and of both", "", "| call | of | gives |", "| --- | --- | --- |"]
-    integers += [f"| `{call(name)}` | integers | {escaped(MEANING[name])} |" for name, row in INTRINSICS.items()
+    integers += [f"| `{call(name)}` | integers | {escaped(row.meaning)} |" for name, row in INTRINSICS.items()
                  if row.operands == "integer"]
     integers += [f"| `{call(name)}` | numbers | {escaped(meaning(name))} |" for name in ("abs", "fabs")]
     integers += ["| `te.floor`, `te.ceil`, `te.trunc`, `te.round`, `te.nearbyint` | integers | the integer itself |"]

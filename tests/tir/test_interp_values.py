@@ -245,25 +245,22 @@ def test_bfloat16_is_rounded_once():
     assert float(evaluate(Cast("bfloat16", x), {x: 3 + 2.0**-7 - 2.0**-40})) == float(ml_dtypes.bfloat16(3.0))
 
 
+def reference(name):
+    """A function of the table on NumPy floats, written another way than `evaluate`; None where there is no other."""
+    others = {"atan": np.arctan, "erf": np.vectorize(math.erf)}
+    return others.get(name) or INTRINSICS[name].special or getattr(np, name, None)
+
+
 @pytest.mark.parametrize(
-    "name", [n for n, row in INTRINSICS.items() if row.kind == "math" and row.arity == 1]
+    "name", [n for n, row in INTRINSICS.items() if row.kind == "math" and row.arity == 1 and reference(n)]
 )
 def test_math_functions(name):
-    reference = {
-        "rsqrt": lambda v: 1 / np.sqrt(v),
-        "sigmoid": lambda v: 1 / (1 + np.exp(-v)),
-        "asin": np.arcsin,
-        "acos": np.arccos,
-        "atan": np.arctan,
-        "nearbyint": np.rint,
-        "erf": np.vectorize(math.erf),
-    }.get(name) or getattr(np, name)
     inputs = [0.0, -0.0, 0.25, -0.75, 1.0, 2.5, -2.5, 700.0, -800.0, 1e300, math.inf, -math.inf, math.nan]
     for dtype, rtol in (("float64", 1e-14), ("float32", 2e-7), ("float16", 1e-3), ("bfloat16", 8e-3)):
         x = Var("x", dtype)
         for v in floats(dtype, *inputs):
             with np.errstate(all="ignore"):
-                want = np.float64(reference(np.float64(v))).astype(dt.numpy_dtype(dtype))
+                want = np.float64(reference(name)(np.float64(v))).astype(dt.numpy_dtype(dtype))
             got = evaluate(intrinsic(name, x), {x: v})
             np.testing.assert_allclose(
                 np.float64(got), np.float64(want), rtol=rtol, err_msg=f"{name}({v}) as {dtype}"

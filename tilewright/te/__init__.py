@@ -42,12 +42,8 @@ __all__ = [
     "decl_tensor_intrin", "floordiv", "floormod", "if_then_else", "logical_not", "lower_ops", "max_value",
     "maximum", "min_value", "minimum", "pack_int4", "post_order", "saturate_cast", "scan", "select", "tag_scope",
     "truncdiv", "truncmod", "unpack_int4",
-] + definition.__all__ + _math.__all__ + reduction.__all__
-
-# Functions of the operator table that have no line above.
-_MORE = {name: function for name, function in _math.FUNCTIONS.items() if name not in globals()}
-globals().update(_MORE)
-__all__ += list(_MORE)
+]
+__all__ += definition.__all__ + _math.__all__ + reduction.__all__
 
 
 def _absent(name: str) -> _Any:

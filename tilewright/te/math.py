@@ -14,36 +14,12 @@ from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.verify.types import reinterpret_mismatch
 
 __all__ = [
-    "abs", "acos", "all", "any", "asin", "atan", "atan2", "call_extern", "call_packed", "ceil", "clz", "copysign",
-    "cos", "cosh", "div", "erf", "exp", "exp10", "exp2", "expm1", "fabs", "floor", "fma", "fmod", "infinity",
-    "isfinite", "isinf", "isnan", "likely", "log", "log10", "log1p", "log2", "nearbyint", "popcount", "pow",
-    "power", "reinterpret", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+    "abs", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_not", "call_extern",
+    "call_packed", "ceil", "clz", "copysign", "cos", "cosh", "div", "erf", "exp", "exp10", "exp2", "expm1", "fabs",
+    "floor", "fma", "fmod", "hypot", "infinity", "isfinite", "isinf", "isnan", "likely", "log", "log10", "log1p",
+    "log2", "nearbyint", "popcount", "pow", "power", "reinterpret", "round", "rsqrt", "sigmoid", "sin", "sinh",
+    "sqrt", "tan", "tanh", "trunc",
 ]
-# What each function of numbers in the operator table gives, for x, or for a, b, c.
-MEANING = {
-    "exp": "e to the power of x", "exp2": "2 to the power of x", "expm1": "exp(x) - 1, which keeps small x",
-    "log": "the natural logarithm of x", "log2": "the logarithm of x to the base 2",
-    "log10": "the logarithm of x to the base 10", "log1p": "log(1 + x), which keeps small x",
-    "sqrt": "the square root of x", "rsqrt": "1 / sqrt(x)",
-    "sin": "the sine of x, in radians", "cos": "the cosine of x, in radians", "tan": "the tangent of x, in radians",
-    "asin": "the angle between -pi/2 and pi/2 whose sine is x", "acos": "the angle between 0 and pi whose cosine is x",
-    "atan": "the angle between -pi/2 and pi/2 whose tangent is x",
-    "sinh": "(exp(x) - exp(-x)) / 2", "cosh": "(exp(x) + exp(-x)) / 2", "tanh": "sinh(x) / cosh(x)",
-    "asinh": "the number whose sinh is x", "acosh": "the number of at least 0 whose cosh is x",
-    "atanh": "the number whose tanh is x", "sigmoid": "1 / (1 + exp(-x))",
-    "erf": "2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x",
-    "floor": "the largest integer that is not above x", "ceil": "the smallest integer that is not below x",
-    "trunc": "x without its fraction", "round": "the integer next to x, the even one of two",
-    "nearbyint": "the integer next to x, the even one of two",
-    "pow": "a to the power of b", "atan2": "the angle of the point (b, a), between -pi and pi",
-    "hypot": "sqrt(a * a + b * b), without overflow on the way",
-    "fmod": "a - b * trunc(a / b), exactly: the remainder with the sign of a, as in C",
-    "copysign": "|a| with the sign of b", "fma": "a * b + c, rounded once",
-    "isnan": "True where x is no number", "isinf": "True where x is an infinity",
-    "isfinite": "True where x is neither an infinity nor NaN",
-    "popcount": "how many bits of x are 1", "clz": "how many bits of x above its highest 1 are 0",
-    "bitwise_not": "x with every bit the other way, as ~x",
-}
 
 
 def _parameters(name: str) -> str:
@@ -55,12 +31,11 @@ def _function(name: str) -> Callable[..., Expr]:
     def function(*args: Any) -> Expr:
         return intrinsic(name, *args)
     function.__name__ = function.__qualname__ = name
-    meaning = f": {MEANING[name]}" if name in MEANING else ""              # rows of extensions have none
-    function.__doc__ = f"{name}({_parameters(name)}) of {INTRINSICS[name].operands}s{meaning}."
+    function.__doc__ = f"{name}({_parameters(name)}) of {INTRINSICS[name].operands}s: {INTRINSICS[name].meaning}."
     return function
 
 
-# Every function of numbers in the operator table. Those that programs mostly use are named below, for type checkers.
+# Every function of numbers in the operator table, each named below: type checkers know what a program names.
 FUNCTIONS = {name: _function(name) for name, row in INTRINSICS.items() if row.operands}
 
 exp, exp2 = FUNCTIONS["exp"], FUNCTIONS["exp2"]
@@ -69,12 +44,13 @@ log, log2, log10 = FUNCTIONS["log"], FUNCTIONS["log2"], FUNCTIONS["log10"]
 sqrt, rsqrt = FUNCTIONS["sqrt"], FUNCTIONS["rsqrt"]
 sin, cos, tan = FUNCTIONS["sin"], FUNCTIONS["cos"], FUNCTIONS["tan"]
 asin, acos, atan = FUNCTIONS["asin"], FUNCTIONS["acos"], FUNCTIONS["atan"]
+asinh, acosh, atanh = FUNCTIONS["asinh"], FUNCTIONS["acosh"], FUNCTIONS["atanh"]
 sinh, cosh, tanh = FUNCTIONS["sinh"], FUNCTIONS["cosh"], FUNCTIONS["tanh"]
 sigmoid, erf = FUNCTIONS["sigmoid"], FUNCTIONS["erf"]
 isnan, isinf, isfinite = FUNCTIONS["isnan"], FUNCTIONS["isinf"], FUNCTIONS["isfinite"]
 popcount, clz = FUNCTIONS["popcount"], FUNCTIONS["clz"]
 atan2, fmod, copysign, fma = FUNCTIONS["atan2"], FUNCTIONS["fmod"], FUNCTIONS["copysign"], FUNCTIONS["fma"]
-hypot = FUNCTIONS["hypot"]
+hypot, bitwise_not = FUNCTIONS["hypot"], FUNCTIONS["bitwise_not"]
 pow = power
 
 
@@ -82,7 +58,7 @@ def _rounding(name: str) -> Callable[[Any], Expr]:
     def function(x: Any) -> Expr:
         return intrinsic(name, x)
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}(x) of a float: {MEANING[name]}; an integer or a bool is its own rounding."
+    function.__doc__ = f"{name}(x) of a float: {INTRINSICS[name].meaning}; an integer or a bool is its own rounding."
     return function
 
 

@@ -82,6 +82,9 @@ class Intrinsic:
 
     kind: "math" takes and gives floats elementwise; "pure" is any other function without effects;
     "effect" must be kept and kept in order.
+    meaning: what a function of numbers gives for x, or for a, b, c: the docstring of te's function.
+    ulp: of floats, the largest error that tests allow in float32 and in float64, in units of the last place, on
+    processors with fused multiply-adds.
     evaluate: what the interpreter computes. Of floats: evaluate(*args) on Python floats, rounded once to the dtype.
     Of integers: evaluate(dtype, *args) on Python ints, with a result that the dtype holds.
     special: the value on NumPy float64 where `evaluate` raises (a domain, an overflow); None: NumPy's function of
@@ -98,22 +101,26 @@ class Intrinsic:
     predicate: bool = False                 # gives a bool
     llvm: tuple[str, ...] = ()
     expansion: Callable[..., Any] | None = None
+    meaning: str = ""
+    ulp: tuple[float, float] | None = None
 
 
-def _math(evaluate: Callable[..., Any], special: Callable[..., Any] | None = None, arity: int = 1, llvm: str = "",
+def _math(meaning: str, ulp: float | tuple[float, float], evaluate: Callable[..., Any],
+          special: Callable[..., Any] | None = None, arity: int = 1, llvm: str = "",
           expansion: Callable[..., Any] | None = None) -> Intrinsic:
     """A function of floats."""
-    return Intrinsic(arity, "math", evaluate, special, "float", llvm=(llvm,) if llvm else (), expansion=expansion)
+    return Intrinsic(arity, "math", evaluate, special, "float", llvm=(llvm,) if llvm else (), expansion=expansion,
+                     meaning=meaning, ulp=ulp if isinstance(ulp, tuple) else (ulp, ulp))
 
 
-def _bits(evaluate: Callable[..., Any], *llvm: str, arity: int = 1) -> Intrinsic:
+def _bits(meaning: str, evaluate: Callable[..., Any], *llvm: str, arity: int = 1) -> Intrinsic:
     """A function of integers."""
-    return Intrinsic(arity, "pure", evaluate, operands="integer", llvm=llvm)
+    return Intrinsic(arity, "pure", evaluate, operands="integer", llvm=llvm, meaning=meaning)
 
 
-def _predicate(expansion: Callable[..., Any]) -> Intrinsic:
+def _predicate(meaning: str, expansion: Callable[..., Any]) -> Intrinsic:
     """A question about a float."""
-    return Intrinsic(1, "pure", operands="float", predicate=True, expansion=expansion)
+    return Intrinsic(1, "pure", operands="float", predicate=True, expansion=expansion, meaning=meaning)
 
 
 def _sigmoid(x: float) -> float:
@@ -175,34 +182,52 @@ def _all_bits(f: Any, x: Any) -> Any:
 
 
 INTRINSICS: dict[str, Intrinsic] = {
-    "exp": _math(math.exp), "exp2": _math(lambda x: 2.0 ** x), "expm1": _math(math.expm1),
-    "log": _math(math.log), "log2": _math(math.log2), "log10": _math(math.log10), "log1p": _math(math.log1p),
-    "sqrt": _math(math.sqrt, llvm="sqrt"),
-    "rsqrt": _math(lambda x: 1.0 / math.sqrt(x), lambda x: 1 / np.sqrt(x), expansion=lambda f, x: 1.0 / f.sqrt(x)),
-    "sin": _math(math.sin), "cos": _math(math.cos), "tan": _math(math.tan),
-    "asin": _math(math.asin, np.arcsin), "acos": _math(math.acos, np.arccos), "atan": _math(math.atan),
-    "sinh": _math(math.sinh), "cosh": _math(math.cosh), "tanh": _math(math.tanh),
-    "asinh": _math(math.asinh, np.arcsinh, expansion=_asinh),
-    "acosh": _math(math.acosh, np.arccosh, expansion=_acosh),
-    "atanh": _math(math.atanh, np.arctanh, expansion=_atanh),
-    "sigmoid": _math(_sigmoid, lambda x: 1 / (1 + np.exp(-x))), "erf": _math(math.erf),
-    "floor": _math(math.floor, llvm="floor"), "ceil": _math(math.ceil, llvm="ceil"),
-    "trunc": _math(math.trunc, llvm="trunc"),
-    "round": _math(round, llvm="roundeven"),                         # ties to even
-    "nearbyint": _math(round, np.rint, llvm="roundeven"),
-    "pow": _math(math.pow, np.power, arity=2), "atan2": _math(math.atan2, arity=2),
-    "hypot": _math(math.hypot, arity=2, expansion=_hypot),
-    "fmod": _math(math.fmod, arity=2), "copysign": _math(math.copysign, arity=2, llvm="copysign"),
+    "exp": _math("e to the power of x", 1.25, math.exp),
+    "exp2": _math("2 to the power of x", 1.25, lambda x: 2.0 ** x),
+    "expm1": _math("exp(x) - 1, which keeps small x", 2, math.expm1),
+    "log": _math("the natural logarithm of x", 1, math.log),
+    "log2": _math("the logarithm of x to the base 2", 1, math.log2),
+    "log10": _math("the logarithm of x to the base 10", 1, math.log10),
+    "log1p": _math("log(1 + x), which keeps small x", 1.25, math.log1p),
+    "sqrt": _math("the square root of x", 0.5, math.sqrt, llvm="sqrt"),
+    "rsqrt": _math("1 / sqrt(x)", 1.5, lambda x: 1.0 / math.sqrt(x), lambda x: 1 / np.sqrt(x),
+                   expansion=lambda f, x: 1.0 / f.sqrt(x)),
+    "sin": _math("the sine of x, in radians", (0.51, 1), math.sin),
+    "cos": _math("the cosine of x, in radians", (0.51, 1), math.cos),
+    "tan": _math("the tangent of x, in radians", (0.51, 2.5), math.tan),
+    "asin": _math("the angle between -pi/2 and pi/2 whose sine is x", 1.5, math.asin, np.arcsin),
+    "acos": _math("the angle between 0 and pi whose cosine is x", 1, math.acos, np.arccos),
+    "atan": _math("the angle between -pi/2 and pi/2 whose tangent is x", 2, math.atan),
+    "sinh": _math("(exp(x) - exp(-x)) / 2", 2.5, math.sinh), "cosh": _math("(exp(x) + exp(-x)) / 2", 2, math.cosh),
+    "tanh": _math("sinh(x) / cosh(x)", 3, math.tanh),
+    "asinh": _math("the number whose sinh is x", 3, math.asinh, np.arcsinh, expansion=_asinh),
+    "acosh": _math("the number of at least 0 whose cosh is x", 3, math.acosh, np.arccosh, expansion=_acosh),
+    "atanh": _math("the number whose tanh is x", 3, math.atanh, np.arctanh, expansion=_atanh),
+    "sigmoid": _math("1 / (1 + exp(-x))", 2.5, _sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+    "erf": _math("2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x", 1.25, math.erf),
+    "floor": _math("the largest integer that is not above x", 0, math.floor, llvm="floor"),
+    "ceil": _math("the smallest integer that is not below x", 0, math.ceil, llvm="ceil"),
+    "trunc": _math("x without its fraction", 0, math.trunc, llvm="trunc"),
+    "round": _math("the integer next to x, the even one of two", 0, round, llvm="roundeven"),
+    "nearbyint": _math("the integer next to x, the even one of two", 0, round, np.rint, llvm="roundeven"),
+    "pow": _math("a to the power of b", (0.51, 1), math.pow, np.power, arity=2),
+    "atan2": _math("the angle of the point (b, a), between -pi and pi", 2, math.atan2, arity=2),
+    "hypot": _math("sqrt(a * a + b * b), without overflow on the way", 2, math.hypot, arity=2, expansion=_hypot),
+    "fmod": _math("a - b * trunc(a / b), exactly: the remainder with the sign of a, as in C", 0, math.fmod, arity=2),
+    "copysign": _math("|a| with the sign of b", 0, math.copysign, arity=2, llvm="copysign"),
     "ldexp": Intrinsic(2, "math", lambda k, x: math.ldexp(x, int(k)), lambda k, x: np.ldexp(x, int(k))),
                                                # (k, x): x * 2**k for an integer k
-    "fma": _math(lambda a, b, c: a * b + c, arity=3, llvm="fma"),
-    "isnan": _predicate(lambda f, x: f.ne(x, x)),
-    "isinf": _predicate(lambda f, x: f.eq(f.abs(x), math.inf)),
-    "isfinite": _predicate(lambda f, x: f.lt(f.abs(x), math.inf)),
-    "popcount": _bits(lambda dtype, x: _unsigned(x, dtype).bit_count(), "ctpop"),
-    "clz": _bits(lambda dtype, x: dt.bits_of(dtype) - _unsigned(x, dtype).bit_length(), "ctlz", "i1 false"),
+    "fma": _math("a * b + c, rounded once", 0.5, lambda a, b, c: a * b + c, arity=3, llvm="fma"),
+    "isnan": _predicate("True where x is no number", lambda f, x: f.ne(x, x)),
+    "isinf": _predicate("True where x is an infinity", lambda f, x: f.eq(f.abs(x), math.inf)),
+    "isfinite": _predicate("True where x is neither an infinity nor NaN", lambda f, x: f.lt(f.abs(x), math.inf)),
+    "popcount": _bits("how many bits of x are 1", lambda dtype, x: _unsigned(x, dtype).bit_count(), "ctpop"),
+    "clz": _bits("how many bits of x above its highest 1 are 0",
+                 lambda dtype, x: dt.bits_of(dtype) - _unsigned(x, dtype).bit_length(), "ctlz", "i1 false"),
     "abs": Intrinsic(1, "pure"),
-    "bitwise_not": Intrinsic(1, "pure", operands="integer", expansion=_all_bits), "reinterpret": Intrinsic(1, "pure"),
+    "bitwise_not": Intrinsic(1, "pure", operands="integer", expansion=_all_bits,
+                             meaning="x with every bit the other way, as ~x"),
+    "reinterpret": Intrinsic(1, "pure"),
     "unguarded": Intrinsic(1, "pure"),         # (a division, a shift or a cast of a float to an integer): its operands
                                                # need no guard: no divisor 0, no shift by the width, nothing cut
     "likely": Intrinsic(1, "pure", predicate=True),   # the condition itself; marks a guard that mostly holds
