@@ -4,6 +4,7 @@ from tilewright.topi import (
     attention,
     convolution,
     creation,
+    cumulative,
     elementwise,
     indexing,
     normalization,
@@ -16,6 +17,7 @@ from tilewright.topi.activations import *  # noqa: F403
 from tilewright.topi.attention import *  # noqa: F403
 from tilewright.topi.convolution import *  # noqa: F403
 from tilewright.topi.creation import *  # noqa: F403
+from tilewright.topi.cumulative import *  # noqa: F403
 from tilewright.topi.elementwise import *  # noqa: F403
 from tilewright.topi.indexing import *  # noqa: F403
 from tilewright.topi.normalization import *  # noqa: F403
@@ -27,6 +29,7 @@ from tilewright.topi.shaping import *  # noqa: F403
 FAMILIES = {
     "Elements": elementwise, "Activations": activations, "Products": products, "Convolutions": convolution,
     "Pooling": pooling, "Softmax and norms": normalization, "Reductions": reductions, "Shapes": shaping,
-    "Creation": creation, "Places": indexing, "Attention": attention,
+    "Creation": creation, "Places": indexing,
+    "Running sums": cumulative, "Attention": attention,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]

@@ -2,6 +2,7 @@
 from tests.topi.cases import (
     attention,
     convolution,
+    cumulative,
     elementwise,
     indexing,
     normalization,
@@ -12,6 +13,6 @@ from tests.topi.cases import (
 )
 
 __all__ = [
-    "attention", "convolution", "elementwise", "indexing", "normalization", "pooling", "products", "reductions",
-    "shaping",
+    "attention", "convolution", "cumulative", "elementwise", "indexing", "normalization", "pooling", "products",
+    "reductions", "shaping",
 ]
