@@ -8,7 +8,7 @@ from tilewright.schedule.analysis.legality import check_annotated_loops, require
 from tilewright.schedule.analysis.region import Clash, Region, first_sign
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.loops import integers, require_plain
-from tilewright.schedule.primitives.reduction import reads_with_output
+from tilewright.schedule.primitives.reduction import drop_dead_inits
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import LoopRV, bind_loop, substitute_loops
 from tilewright.support.errors import legal, require
@@ -17,9 +17,8 @@ from tilewright.tir.arithmetic import binary, maximum
 from tilewright.tir.conversion import cast
 from tilewright.tir.dtype import integer_range
 from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import statements, substitute
-from tilewright.tir.stmt import SERIAL, BlockRealize, For, Seq, Stmt, seq
+from tilewright.tir.stmt import SERIAL, For, Seq, Stmt, seq
 from tilewright.tir.symbols import fresh_copy
 
 
@@ -62,7 +61,7 @@ def loop_partition(sch: Schedule, loop: LoopRV, factors: Sequence[int | None],
         low = analyzer.simplify(binary("add", low, extent))
     sch.replace(old, seq(loops))
     for new in loops:
-        _drop_dead_inits(sch, new)
+        drop_dead_inits(sch, new)
     # a buffer that each iteration of a parallel loop had to itself is now used in several loops
     check_annotated_loops(sch, [s.loop_var for new in loops for s in statements(new) if isinstance(s, For)])
     return [LoopRV(new.loop_var, sch.focus) for new in loops]
@@ -89,15 +88,6 @@ def _parts(sch: Schedule, old: For, sizes: Sequence[int | None]) -> tuple[list[E
         return [rest if f is None else IntImm(f, dtype) for f in sizes], sure
     left_over = [] if isinstance(rest, IntImm) and rest.value == 0 else [rest]
     return [*(IntImm(int(f or 0), dtype) for f in sizes), *left_over], sure
-
-
-def _drop_dead_inits(sch: Schedule, loop: For) -> None:
-    """Take the init from the reductions below loop that never run their first step there."""
-    for realize in [s for s in statements(loop) if isinstance(s, BlockRealize) and s.block.init is not None]:
-        analyzer, block = sch.analyzer_at(realize), realize.block
-        if any(iv.iter_type == COMM_REDUCE and analyzer.prove(binary("gt", value, iv.domain.min))
-               for iv, value in realize.bound):
-            sch.replace(block, block.replace(init=None, reads=reads_with_output(block)))
 
 
 @primitive

@@ -15,7 +15,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.accesses import uses_below
-from tilewright.tir.arithmetic import all_of, conjuncts
+from tilewright.tir.arithmetic import all_of, binary, conjuncts
 from tilewright.tir.buffer import Buffer, BufferRegion, Load
 from tilewright.tir.conversion import is_const
 from tilewright.tir.equal import structural_equal
@@ -210,6 +210,15 @@ def reads_with_output(block: Block) -> tuple[BufferRegion, ...]:
     """The reads of the update: what is written is read first, then the rest."""
     new = [w for w in block.writes if not any(w.buffer is r.buffer and structural_equal(w, r) for r in block.reads)]
     return (*new, *block.reads)
+
+
+def drop_dead_inits(sch: Schedule, part: Stmt) -> None:
+    """Take the init from the reductions in part, a part of the function, that never run their first step there."""
+    for realize in [s for s in statements(part) if isinstance(s, BlockRealize) and s.block.init is not None]:
+        analyzer, block = sch.analyzer_at(realize), realize.block
+        if any(iv.iter_type == COMM_REDUCE and analyzer.prove(binary("gt", value, iv.domain.min))
+               for iv, value in realize.bound):
+            sch.replace(block, block.replace(init=None, reads=reads_with_output(block)))
 
 
 def _with_block(top: For, old: Block, new: Block) -> Stmt:
