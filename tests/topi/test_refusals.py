@@ -37,6 +37,8 @@ REFUSED = {
     "extent 0 of updates is 3, not 2": lambda: topi.scatter_nd(tensor(4), tensor(2, 1, dtype="int32"), tensor(3)),
     "padding_idx is 7, weight has 4 rows": lambda: topi.embedding(tensor(2, dtype="int32"), tensor(4, 3),
                                                                    padding_idx=7),
+    "k is 5, there are 4 elements along axis 0": lambda: topi.topk(tensor(4), k=5),
+    "value is int32, x is float32": lambda: topi.searchsorted(tensor(4), tensor(2, dtype="int32")),
 }
 
 

@@ -12,6 +12,7 @@ from tilewright.topi import (
     products,
     reductions,
     shaping,
+    sorting,
 )
 from tilewright.topi.activations import *  # noqa: F403
 from tilewright.topi.attention import *  # noqa: F403
@@ -25,11 +26,12 @@ from tilewright.topi.pooling import *  # noqa: F403
 from tilewright.topi.products import *  # noqa: F403
 from tilewright.topi.reductions import *  # noqa: F403
 from tilewright.topi.shaping import *  # noqa: F403
+from tilewright.topi.sorting import *  # noqa: F403
 
 FAMILIES = {
     "Elements": elementwise, "Activations": activations, "Products": products, "Convolutions": convolution,
     "Pooling": pooling, "Softmax and norms": normalization, "Reductions": reductions, "Shapes": shaping,
     "Creation": creation, "Places": indexing,
-    "Running sums": cumulative, "Attention": attention,
+    "Running sums": cumulative, "Orders": sorting, "Attention": attention,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]

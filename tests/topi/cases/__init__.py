@@ -10,9 +10,10 @@ from tests.topi.cases import (
     products,
     reductions,
     shaping,
+    sorting,
 )
 
 __all__ = [
     "attention", "convolution", "cumulative", "elementwise", "indexing", "normalization", "pooling", "products",
-    "reductions", "shaping",
+    "reductions", "shaping", "sorting",
 ]

@@ -1,0 +1,195 @@
+"""Orders of elements: sorts, the largest ones, places in sorted rows, values without repetition.
+
+NaN is above every number, and equal to NaN. Sorts merge ever longer runs: O(n log n) steps for n elements, and equal
+elements keep their order.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.te.definition import compute
+from tilewright.te.math import isnan
+from tilewright.te.tensor import Tensor, shape_text
+from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import all_of, any_of, binary, if_then_else, logical_not, minimum
+from tilewright.tir.conversion import cast, const
+from tilewright.tir.expr import Expr, IntImm
+from tilewright.tir.ir_builder import BufferVar, IRBuilder
+from tilewright.topi.shapes import (
+    as_shape,
+    axis_index,
+    check,
+    check_choice,
+    check_extent,
+    check_rank,
+    check_tensors,
+    constant,
+    replaced,
+)
+from tilewright.topi.shaping import flatten, reshape
+from tilewright.topi.statements import each, variable, written
+from tilewright.topi.types import INDEX, dtype_name
+
+
+def _below(a: Expr, b: Expr) -> Expr:
+    """a comes before b in ascending order."""
+    if dt.is_bool(a.dtype):
+        return all_of(logical_not(a), b)
+    less = binary("lt", a, b)
+    return any_of(less, all_of(isnan(b), logical_not(isnan(a)))) if dt.is_float(a.dtype) else less
+
+
+def ordered(op: str, x: Tensor, at: int, descending: bool) -> Tensor:
+    """int64[rest..., n]: the places of the elements along axis `at` in their order."""
+    extent, rest = x.shape[at], x.shape[:at] + x.shape[at + 1:]
+
+    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
+        (values,), (order, merged) = ins, outs
+        n = cast(INDEX, extent)
+
+        def value(row: tuple[Expr, ...], k: Expr) -> Expr:
+            return values[row[:at] + (k,) + row[at:]]
+
+        def comes_first(row: tuple[Expr, ...], right: Expr, left: Expr) -> Expr:
+            """The element of the right run comes before that of the left one."""
+            a, b = value(row, order[row + (right,)]), value(row, order[row + (left,)])
+            return _below(b, a) if descending else _below(a, b)
+        with each(ib, rest, "row") as row:
+            with ib.for_range(const(0, INDEX), n, name="k") as k:
+                order[row + (k,)] = k
+            width = variable(ib, 1, INDEX, "width")
+            with ib.while_loop(binary("lt", width[0], n)):
+                with ib.for_range(const(0, INDEX), binary("floordiv", n + 2 * width[0] - 1, 2 * width[0]),
+                                  name="run") as run:
+                    start = ib.let("start", run * (2 * width[0]))
+                    middle = ib.let("middle", minimum(start + width[0], n))
+                    end = ib.let("end", minimum(start + 2 * width[0], n))
+                    left, right = variable(ib, start, INDEX, "left"), variable(ib, middle, INDEX, "right")
+                    with ib.for_range(start, end, name="k") as k:
+                        from_right = all_of(binary("lt", right[0], end), any_of(
+                            binary("ge", left[0], middle), comes_first(row, right[0], left[0])))
+                        with ib.if_scope(from_right):
+                            merged[row + (k,)] = order[row + (right[0],)]
+                            right[0] = right[0] + 1
+                        with ib.else_scope():
+                            merged[row + (k,)] = order[row + (left[0],)]
+                            left[0] = left[0] + 1
+                with ib.for_range(const(0, INDEX), n, name="k") as k:
+                    order[row + (k,)] = merged[row + (k,)]
+                width[0] = 2 * width[0]
+    return written(f"{op}_order", [((*rest, extent), INDEX)] * 2, [x], write)[0]
+
+
+def _axis(op: str, x: Any, axis: Any) -> int:
+    check_tensors(op, x=x)
+    return axis_index(op, axis, x.ndim)
+
+
+def _moved(i: Sequence[Any], at: int) -> tuple[Any, ...]:
+    """Indices of x as those of its order: the one along the axis last."""
+    return (*i[:at], *i[at + 1:], i[at])
+
+
+def _at_places(op: str, x: Tensor, at: int, order: Tensor, shape: Sequence[Any]) -> Tensor:
+    if constant(x.shape[at]) == 0:
+        return compute(shape, lambda *i: const(0, x.dtype), name=op)
+    return compute(shape, lambda *i: x(*replaced(i, at, order(*_moved(i, at)))), name=op)
+
+
+def sort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
+    """The elements along an axis in ascending order, NaN last; in descending order NaN comes first."""
+    at = _axis("sort", x, axis)
+    return _at_places("sort", x, at, ordered("sort", x, at, descending), x.shape)
+
+
+def argsort(x: Tensor, *, axis: int = -1, descending: bool = False, dtype: Any = INDEX) -> Tensor:
+    """The places of the elements along an axis in the order of `sort`; equal elements keep theirs."""
+    at, kind = _axis("argsort", x, axis), dtype_name(dtype)
+    order = ordered("argsort", x, at, descending)
+    return compute(x.shape, lambda *i: cast(kind, order(*_moved(i, at))), name="argsort")
+
+
+def topk(x: Tensor, *, k: Any, axis: int = -1, largest: bool = True, dtype: Any = INDEX) -> tuple[Tensor, Tensor]:
+    """(values, places) of the k largest (or smallest) elements along an axis, the largest (smallest) first.
+
+    NaN counts as the largest; of equals the first comes first. Raises TensorExpressionError for a k above the extent.
+    """
+    op = "topk"
+    at, kind = _axis(op, x, axis), dtype_name(dtype)
+    count, = as_shape(op, k)
+    have, wanted = constant(x.shape[at]), constant(count)
+    check(have is None or wanted is None or wanted <= have, op, f"k is {count}, there are {have} elements along axis "
+          f"{at} of the shape {shape_text(x.shape)}")
+    order, shape = ordered(op, x, at, largest), replaced(x.shape, at, count)
+    return (_at_places(op, x, at, order, shape),
+            compute(shape, lambda *i: cast(kind, order(*_moved(i, at))), name=f"{op}_places"))
+
+
+def searchsorted(x: Tensor, value: Tensor, *, side: str = "left", dtype: Any = INDEX) -> Tensor:
+    """y[..., j] = how many elements of x[..., :] are below value[..., j]; with side "right" below or equal to it.
+
+    x: T[..., n], each row in ascending order; value: T[..., m], or of any shape beside x: T[n]. By bisection.
+    Raises TensorExpressionError where shapes or types differ.
+    """
+    op = "searchsorted"
+    check_tensors(op, x=x, value=value)
+    check_rank(op, "x", x, 1, 100)
+    check_choice(op, "side", side, ("left", "right"))
+    check(x.dtype == value.dtype, op, f"value is {value.dtype}, x is {x.dtype}",
+          f'convert it: value.astype("{x.dtype}")')
+    if x.ndim > 1:
+        check_rank(op, "value", value, x.ndim)
+    for n, extent in enumerate(x.shape[:-1]):
+        check_extent(op, f"extent {n} of value", value.shape[n], extent)
+
+    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
+        (rows, values), (found,) = ins, outs
+        with each(ib, value.shape) as i:
+            low = variable(ib, 0, INDEX, "low")
+            high = variable(ib, cast(INDEX, x.shape[-1]), INDEX, "high")
+            with ib.while_loop(binary("lt", low[0], high[0])):
+                middle = ib.let("middle", binary("floordiv", low[0] + high[0], 2))
+                own = rows[i[:x.ndim - 1] + (middle,)]
+                before = _below(own, values[i]) if side == "left" else logical_not(_below(values[i], own))
+                with ib.if_scope(before):
+                    low[0] = middle + 1
+                with ib.else_scope():
+                    high[0] = middle
+            found[i] = low[0]
+    y, = written(f"{op}_bisection", [(value.shape, INDEX)], [x, value], write)
+    return compute(y.shape, lambda *i: cast(dtype_name(dtype), y(*i)), name=op)
+
+
+def unique(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(values, inverse, counts, number): each value of x once, in ascending order.
+
+    Of n elements: values T[n] and counts int64[n] (how often each comes), `number` of them, int64[1], and 0 behind
+    them; inverse: int64 of the shape of x, x = values[inverse].
+    """
+    op = "unique"
+    check_tensors(op, x=x)
+    flat = flatten(x)
+    extent = flat.shape[0]
+    order = ordered(op, flat, 0, False)
+
+    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
+        (given, places), (values, inverse, counts, number) = ins, outs
+        with ib.for_range(0, extent, name="k") as k:
+            values[k], counts[k] = const(0, x.dtype), const(0, INDEX)
+        number[0] = const(0, INDEX)
+        with ib.for_range(0, extent, name="k") as k:
+            own = given[places[k]]
+            new = if_then_else(binary("gt", k, 0), _below(given[places[binary("sub", k, 1)]], own), const(True, "bool"))
+            with ib.if_scope(new):
+                values[number[0]] = own
+                number[0] = number[0] + 1
+            at = ib.let("at", number[0] - 1)
+            counts[at] = counts[at] + 1
+            inverse[places[k]] = at
+    values, inverse, counts, number = written(
+        op, [((extent,), x.dtype), ((extent,), INDEX), ((extent,), INDEX), ((IntImm(1),), INDEX)], [flat, order], write)
+    return values, reshape(inverse, x.shape), counts, number
+
+
+__all__ = ["argsort", "searchsorted", "sort", "topk", "unique"]
