@@ -38,6 +38,9 @@ REFUSED = {
     "padding_idx is 7, weight has 4 rows": lambda: topi.embedding(tensor(2, dtype="int32"), tensor(4, 3),
                                                                    padding_idx=7),
     "k is 5, there are 4 elements along axis 0": lambda: topi.topk(tensor(4), k=5),
+    "reduction is 'total'": lambda: topi.mse_loss(tensor(4), tensor(4), reduction="total"),
+    "extent 0 of target is 3, not 2": lambda: topi.cross_entropy(tensor(2, 5), tensor(3, dtype="int32")),
+    "the extent of weight is 4, not 5": lambda: topi.nll_loss(tensor(2, 5), tensor(2, dtype="int32"), tensor(4)),
     "value is int32, x is float32": lambda: topi.searchsorted(tensor(4), tensor(2, dtype="int32")),
 }
 

@@ -7,6 +7,7 @@ from tilewright.topi import (
     cumulative,
     elementwise,
     indexing,
+    losses,
     normalization,
     pooling,
     products,
@@ -21,6 +22,7 @@ from tilewright.topi.creation import *  # noqa: F403
 from tilewright.topi.cumulative import *  # noqa: F403
 from tilewright.topi.elementwise import *  # noqa: F403
 from tilewright.topi.indexing import *  # noqa: F403
+from tilewright.topi.losses import *  # noqa: F403
 from tilewright.topi.normalization import *  # noqa: F403
 from tilewright.topi.pooling import *  # noqa: F403
 from tilewright.topi.products import *  # noqa: F403
@@ -32,6 +34,6 @@ FAMILIES = {
     "Elements": elementwise, "Activations": activations, "Products": products, "Convolutions": convolution,
     "Pooling": pooling, "Softmax and norms": normalization, "Reductions": reductions, "Shapes": shaping,
     "Creation": creation, "Places": indexing,
-    "Running sums": cumulative, "Orders": sorting, "Attention": attention,
+    "Running sums": cumulative, "Orders": sorting, "Losses": losses, "Attention": attention,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]

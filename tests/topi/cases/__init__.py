@@ -5,6 +5,7 @@ from tests.topi.cases import (
     cumulative,
     elementwise,
     indexing,
+    losses,
     normalization,
     pooling,
     products,
@@ -14,6 +15,6 @@ from tests.topi.cases import (
 )
 
 __all__ = [
-    "attention", "convolution", "cumulative", "elementwise", "indexing", "normalization", "pooling", "products",
-    "reductions", "shaping", "sorting",
+    "attention", "convolution", "cumulative", "elementwise", "indexing", "losses", "normalization", "pooling",
+    "products", "reductions", "shaping", "sorting",
 ]
