@@ -239,15 +239,16 @@ def _by_class(op: str, logs: Tensor, target: Tensor, weight: Tensor | None, igno
             c = signed(target(*i))
             return if_then_else(binary("eq", c, const(ignore_index, c.dtype)), const(0.0, wide), value(c, *i))
         return at
-    loss = counted(lambda c, *i: negate(logs(*i[:axis], c, *i[axis:])) * scale(c))
+    chosen = counted(lambda c, *i: negate(logs(*i[:axis], c, *i[axis:])) * scale(c))
+    rest: Callable[..., Expr] | None = None
     if smoothing:
         classes = number(logs.shape[axis], wide)
         every = reduced(f"{op}_smooth", logs, axis, False, te_sum, lambda *i: logs(*i) * scale(i[axis]))
-        own, rest = loss, counted(lambda c, *i: negate(every(*i)) / classes)
+        rest = counted(lambda c, *i: negate(every(*i)) / classes)
 
-        def loss(*i: Any) -> Expr:
-            return own(*i) * (1.0 - smoothing) + rest(*i) * smoothing
-    terms = compute(shape, loss, name=f"{op}_terms")
+    def term(*i: Any) -> Expr:
+        return chosen(*i) if rest is None else chosen(*i) * (1.0 - smoothing) + rest(*i) * smoothing
+    terms = compute(shape, term, name=f"{op}_terms")
 
     def count() -> Expr:
         weights = compute(shape, counted(lambda c, *i: scale(c)), name=f"{op}_weights")
