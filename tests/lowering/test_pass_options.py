@@ -21,7 +21,9 @@ from tilewright.lowering import (
     register_pass,
 )
 from tilewright.lowering.options import OFF, OPTIONAL, REGISTERED, current_options, scopes
-from tilewright.lowering.passes import LISTS, passes_for
+from tilewright.lowering.passes import CPU, LISTS, passes_for, without_vectors
+from tilewright.script import from_source
+from tilewright.support.errors import LowerError
 from tilewright.support.target.kinds import KINDS
 from tilewright.tir import SERIAL, For, PrimFunc, interp, walk
 
@@ -48,6 +50,19 @@ def check_product(func: PrimFunc) -> None:
     c[:] = 0
     tw.build(tiled_matmul(13, 20, 9))(a, b, c)
     np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+
+
+def test_a_list_without_vectors_has_loops_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LISTS, "stackvm", without_vectors(CPU))
+    text = """@T.prim_func
+def main(A: T.Buffer((8,), "float32")):
+    for i in T.vectorized(6):
+        A[i] = A[i] * T.float32(2)
+"""
+    assert "for i in range(6):\n        A_1[i] = A_1[i] * T.float32(2)" in str(lower(from_source(text), "stackvm"))
+    own = text.replace("A[i] = A[i] * T.float32(2)", "A[0:4] = A[0:4] * T.Broadcast(T.float32(2), 4)")
+    with pytest.raises(LowerError, match=r"main: A.0:4. .* is a vector, and the target has none"):
+        lower(from_source(own), "stackvm")
 
 
 def test_every_kind_of_target_has_a_list() -> None:

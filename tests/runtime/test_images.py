@@ -8,7 +8,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.codegen.back_end import BackEnd
 from tilewright.codegen.registry import BACK_ENDS, register
-from tilewright.lowering.passes import CPU, LISTS
+from tilewright.lowering.passes import CPU, LISTS, without_vectors
 from tilewright.runtime.loader import LOADERS, Image, register_loader
 from tilewright.runtime.module import Module, load_module
 from tilewright.script import from_source
@@ -32,7 +32,7 @@ class Scripts:
 @pytest.fixture
 def scripts():
     """The kind of targets "paper", whose images are scripts."""
-    register(BackEnd("paper", kind("cpu"), CPU, version=lambda: "1", loader="script", vectors=False,
+    register(BackEnd("paper", kind("cpu"), without_vectors(CPU), version=lambda: "1", loader="script",
                      image=lambda funcs, target: str(IRModule({f.name: f for f in funcs})).encode(),
                      sources={"txt": lambda funcs, target: "\n".join(map(str, funcs))}))
     register_loader("script")(Scripts)

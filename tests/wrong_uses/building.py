@@ -99,6 +99,13 @@ def cuda_target():
     tw.build(s, list(tensors), "cuda")
 
 
+@wrong("a target in the place of the arguments: `build(func, \"c\")`",
+       r"the arguments are 'c', not a list")
+def target_for_arguments():
+    s, tensors = staged()
+    tw.build(te.create_prim_func(list(tensors)), "c")
+
+
 @wrong("an empty target",
        r"target '': unknown kind ''")
 def empty_target():

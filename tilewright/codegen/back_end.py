@@ -3,7 +3,9 @@
 A back end for targets of kind K is the folder `codegen/K`. It is imported when a target of that kind is first asked
 for, and its `__init__` registers it:
 
-    register(BackEnd("K", Kind("K", {}), passes=CPU, image=..., sources=..., version=...))
+    register(BackEnd("K", kind("word"), passes=CPU, version=..., image=..., sources=...))
+
+The word is that by which schedule rules know its targets, "cpu" for instance; attributes of their strings follow it.
 
 From there on it has all that the others have: `tw.lower` and `tw.build` for `target="K"`, the cache, get_source, and
 modules with its images beside those of others. What programs mean is decided by the passes; a back end writes it down.
@@ -32,13 +34,14 @@ class BackEnd:
 
     What it takes, flat functions and those of their regions (`lowering/outline.py`):
 
-    - passes: the list of its passes, in order: one of `lowering/passes.py`, or one made of it.
-    - vectors: whether it takes vectors; without them loops stand in their place.
+    - passes: the list of its passes, in order: one of `lowering/passes.py`, or one made of it, such as
+      `without_vectors(CPU)`.
     - threads: whether it takes loops that are bound to the threads of a device.
 
     What it makes:
 
-    - version: of all that decides what code it makes; compiled objects are kept for one version.
+    - version: of all that decides what code it makes; compiled objects are kept for one version. What the package
+      itself has needs no new one for a change of its source, which the cache looks at.
     - image: the functions as one image, and loader: which loader loads its images (`runtime/loader.py`): "object"
       takes object files for this process. Where none is registered for it, functions can be built, not called.
     - sources: for each format, as in `get_source("s")`, the functions as text; the first is that of `get_source()`.
@@ -47,8 +50,8 @@ class BackEnd:
 
     - image_of_text: the image of text in its own language.
     - standalone: `(functions, target, texts of others)`: an object that needs nothing of this process.
-    - files: `(functions, the same without vectors, target)`: {name: text} of source files that need nothing of
-      Tilewright.
+    - files: `(functions, the same with serial loops for those that were vectorised, target)`: {name: text} of source
+      files that need nothing of Tilewright.
     """
     kind: str
     target: Kind
@@ -57,7 +60,6 @@ class BackEnd:
     image: Callable[[Functions, Target], bytes]
     sources: Mapping[str, Text] = field(default_factory=dict)
     loader: str = ""
-    vectors: bool = True
     threads: bool = False
     image_of_text: Callable[[str, Target], bytes] | None = None
     standalone: Callable[[Functions, Target, Sequence[str]], bytes] | None = None

@@ -8,7 +8,7 @@ from tilewright.lowering.passes import use_list
 from tilewright.support.errors import TargetError, with_hint
 from tilewright.support.registry import load, register_hook
 from tilewright.support.target import Target
-from tilewright.support.target.kinds import KINDS, add_kind
+from tilewright.support.target.kinds import add_kind
 
 BACK_ENDS: dict[str, BackEnd] = {}                    # those that are loaded
 
@@ -20,10 +20,16 @@ def register(end: BackEnd) -> None:
     BACK_ENDS[end.kind] = end
 
 
+@register_hook("codegen.kinds")
+def kinds_with_code() -> list[str]:
+    """The kinds of targets that have a back end, loaded or not."""
+    return sorted({*BACK_ENDS, *(p.parent.name for p in Path(__file__).parent.glob("*/__init__.py"))})
+
+
 @register_hook("codegen.load")
 def load_back_end(kind: str) -> BackEnd | None:
     """The back end for a kind of targets, loaded with its first use; None where there is none."""
-    if kind not in BACK_ENDS and kind in (p.parent.name for p in Path(__file__).parent.glob("*/__init__.py")):
+    if kind not in BACK_ENDS and kind in kinds_with_code():
         load(f"{__package__}.{kind}")
     return BACK_ENDS.get(kind)
 
@@ -34,6 +40,6 @@ def back_end(target: Target) -> BackEnd:
     if found is None:
         raise TargetError(with_hint(
             f"there is no code generation for {target.kind!r} yet",
-            "build for " + " or ".join(f'"{kind}"' for kind in KINDS if load_back_end(kind)) +
+            "build for " + " or ".join(f'"{kind}"' for kind in kinds_with_code()) +
             ", or look at the loops with lower(..., simple_mode=True)"))
     return found

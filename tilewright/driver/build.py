@@ -118,8 +118,6 @@ def flatten(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = No
             f"{func.name}: loop {bound.loop_var.name} is bound to {bound.thread_tag}, but the target {target} has no "
             f"GPU threads\n\n{show(func, (bound,))}", "use parallel and vectorize on a CPU")
     options = current_options() if options is None else options
-    if not end.vectors:
-        options = replace(options, disable=(*options.disable, "vectorize"))
     return merge_parameters(run_passes(func, target, options=options), alias or {})
 
 

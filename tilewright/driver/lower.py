@@ -113,8 +113,11 @@ def _named(func: PrimFunc, name: Any) -> PrimFunc:
 
 def check_listed(args: Any) -> None:
     """Raises ArgumentError where args is one tensor: the list around the arguments was forgotten, and those that
-    follow stand in the place of other parameters.
+    follow stand in the place of other parameters; or a target, in the place of the arguments.
     """
+    if isinstance(args, (str, Target)):
+        raise ArgumentError(f"the arguments are {described(args)}, not a list",
+                            f'a target that follows no arguments has its name: build(func, target="{args}")')
     if isinstance(args, (te.Tensor, Expr)):
         raise ArgumentError(f"the arguments are {described(args)}, not a list",
                             "the arguments of the function go in a list: lower(s, [A, B, C])")

@@ -45,7 +45,7 @@ from tilewright.lowering.reduction_init import lower_reduction_init
 from tilewright.lowering.refuse_overruns import refuse_overruns, refuse_view_overruns
 from tilewright.lowering.relax_guards import relax_private_guards
 from tilewright.lowering.remove_no_ops import remove_no_ops
-from tilewright.lowering.serialize_loops import SERIALIZED, serialize_loops
+from tilewright.lowering.serialize_loops import SERIALIZED, serialize_loops, serialize_vectors
 from tilewright.lowering.simplify import simplify
 from tilewright.lowering.software_pipeline import lower_software_pipelines
 from tilewright.lowering.split_lanes import split_lanes, split_lanes_by_registers
@@ -122,6 +122,14 @@ CPU: tuple[Pass, ...] = (
     Pass("widen_small_floats", widen_small_floats, "module"),
 )
 C = tuple(replace(p, run=split_lanes_by_registers, takes_options=True) if p.name == "split_lanes" else p for p in CPU)
+
+
+def without_vectors(rows: tuple[Pass, ...]) -> tuple[Pass, ...]:
+    """A list of passes for targets without vectors, on which loops stand in their place."""
+    return tuple(Pass("serialize_vectors", serialize_vectors, "flat") if p.name == "vectorize" else p
+                 for p in rows if p.name != "split_lanes")
+
+
 GPU = (*(p for p in CPU if p.stage != "module" and p.name != "hoist_allocations"),
        Pass("split_kernels", split_kernels, "module"), *(p for p in CPU if p.stage == "module"))
 # by kinds of targets; back ends add theirs

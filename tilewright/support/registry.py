@@ -13,6 +13,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _HOOKS: dict[str, Callable[..., Any]] = {}
 # Where a hook is registered, for a program that has imported the lower floor only: `from tilewright import te`.
 _HOMES = {"runtime.host_cpu": "tilewright.runtime.llvm", "codegen.load": "tilewright.codegen.registry",
+          "codegen.kinds": "tilewright.codegen.registry",
           "te.create_schedule": "tilewright.schedule.stages.facade", "tir.print": "tilewright.tir.printer",
           "tir.show": "tilewright.tir.printer.text", "tir.script": "tilewright.tir.printer.text",
           "tir.html": "tilewright.tir.printer.text", "tir.store": "tilewright.tir.stmt",

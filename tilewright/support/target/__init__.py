@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.support.errors import TargetError, described
+from tilewright.support.registry import hook
 from tilewright.support.target.cpus import arch_of, feature_set, host_cpu, platform_of, usable_cores
 from tilewright.support.target.kinds import ATTRIBUTES, KINDS
 from tilewright.support.target.strings import parse, text_of
@@ -143,8 +144,8 @@ class Target:
 
     @staticmethod
     def list_kinds() -> list[str]:
-        """The kinds that strings may name; there is code generation for "llvm"."""
-        return list(KINDS)
+        """The kinds that strings may name: those of back ends, and those that are lowered to be looked at."""
+        return [*dict.fromkeys((*hook("codegen.kinds")(), *KINDS))]
 
     @staticmethod
     def canon_target(target: Any) -> Target | None:

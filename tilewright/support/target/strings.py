@@ -49,8 +49,11 @@ def _flags(text: str) -> tuple[str, dict[str, str]]:
     if words and words[0] not in KINDS:
         hook("codegen.load")(words[0])                 # it may be the name of a back end
     if not words or words[0] not in KINDS:
+        coded = hook("codegen.kinds")()
+        others = ", ".join(kind for kind in KINDS if kind not in coded)
         raise TargetError(f"target {text!r}: unknown kind {words[0] if words else ''!r}",
-                          f"a target string starts with one of {', '.join(KINDS)}")
+                          f"a target string starts with {' or '.join(coded)}; for {others} there is no code, but their "
+                          "loops can be looked at")
     kind, *rest = words
     table = KINDS[kind].attributes
     flags: dict[str, str] = {}
