@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from graph_checks import check_forward, check_gradients
 
-from tilewright import graph
+from tilewright import graph, te
 from tilewright.graph import Executor, gradients, parameter, placeholder
+from tilewright.graph.operator import OPAQUE, Operator
 from tilewright.graph.operators.elementwise import Elementwise, Reciprocal
 from tilewright.support.errors import GraphError
 
@@ -152,3 +153,19 @@ def test_equal_kernels_are_compiled_once():
     step = graph.Executor([graph.exp(x), graph.exp(y)])
     step.run({x: normal(3), y: normal(3)})
     assert len({k.name for k in step.step.kernels}) == 1 == len(step.kernels.objects)
+
+
+@dataclass(frozen=True)
+class Reversed(Operator):
+    """Says that it reads what it writes, and does not."""
+    pattern = OPAQUE
+    inplace = (0,)
+
+    def infer(self, *inputs): return inputs[0]
+    def compute(self, *i): return te.compute(i[0].shape, lambda k: i[0][i[0].shape[0] - 1 - k], name="reversed")
+    def grad(self, y, dy): return (Reversed()(dy),)
+
+
+def test_the_check_of_operators_notices_one_that_is_not_in_place():
+    with pytest.raises(AssertionError):
+        check_forward(Reversed(), lambda x: x[::-1], [np.arange(6.0)], "rules")

@@ -54,7 +54,9 @@ def gradients(loss: Value, wrt: Sequence[Value]) -> list[Value]:
         if v.op is None or v not in total or v not in reaches:
             continue
         parts = v.op.grad(v, total[v])
-        assert len(parts) == len(v.inputs), f"{v.op}: {len(parts)} gradients for {len(v.inputs)} inputs"
+        if not isinstance(parts, (tuple, list)) or len(parts) != len(v.inputs):
+            raise GraphError(f"{v.op}: grad gives {described(parts)}",
+                             f"a tuple with a value or None for each of {len(v.inputs)} input(s)")
         for x, dx in zip(v.inputs, parts):
             if dx is not None and x in reaches:
                 total[x] = Add()(total[x], dx) if x in total else dx

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from tilewright import te
 from tilewright.graph.fuse import Group
 from tilewright.graph.value import TensorType, Value
+from tilewright.support.errors import GraphError, described
 from tilewright.te.fingerprint import graph_text
-from tilewright.tir import PrimFunc
+from tilewright.tir import IntImm, PrimFunc
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,19 @@ def program(group: Group, types: Mapping[Value, TensorType]) -> tuple[te.Tensor,
             if x not in tensors:
                 t = types[x]
                 tensors[x] = te.placeholder(t.shape, t.dtype, name=f"in{len(tensors)}")
-        tensors[v] = v.op.compute(*(tensors[x] for x in v.inputs))
+        tensors[v] = _checked(v, v.op.compute(*(tensors[x] for x in v.inputs)), types[v])
     return tuple(tensors[v] for v in (*group.inputs, group.output))
+
+
+def _checked(v: Value, made: object, wanted: TensorType) -> te.Tensor:
+    """What the operator of v computes, which is of the type that memory is planned for."""
+    if not isinstance(made, te.Tensor):
+        raise GraphError(f"{v.op}: compute gives {described(made)}, not a tensor")
+    shape = tuple(n.value if isinstance(n, IntImm) else None for n in made.shape)
+    if (shape, made.dtype) != (wanted.shape, wanted.dtype):
+        found = f"{made.dtype}[{', '.join(map(str, made.shape))}]"
+        raise GraphError(f"{v.op}: compute gives {found}, infer says {wanted}", "the two describe one result")
+    return made
 
 
 def make_kernel(group: Group, types: Mapping[Value, TensorType], inplace: int | None = None) -> Kernel:

@@ -1,6 +1,8 @@
 """Wrong operands of operators, wrong leaves."""
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tilewright import graph, te
 from tilewright.graph.operators.elementwise import Elementwise
 from tilewright.graph.vocabulary import public
@@ -178,3 +180,68 @@ def name_is_taken():
     @public
     def softmax(x):
         return x
+
+
+@dataclass(frozen=True)
+class Double(Elementwise):
+    """2 * x, with what its class says otherwise."""
+
+    def scalar(self, *x): return x[0] * 2.0
+    def grad(self, y, dy): return (Double()(dy),)
+
+
+@dataclass(frozen=True)
+class TwiceAsLong(Double):
+    def compute(self, *x): return te.compute((2 * x[0].shape[0],), lambda i: x[0][i // 2], name="twice")
+
+
+@dataclass(frozen=True)
+class Wider(Double):
+    def compute(self, *x): return te.compute(x[0].shape, lambda i: x[0][i].astype("float64"), name="wider")
+
+
+@dataclass(frozen=True)
+class Nothing(Double):
+    def compute(self, *x): return None
+
+
+@wrong("an operator whose `compute` gives another shape than `infer` says",
+       r"TwiceAsLong\(\): compute gives float32\[8\], infer says float32\[4\](.|\n)*the two describe one result")
+def compute_of_another_shape():
+    run(TwiceAsLong(), zeros(4))
+
+
+@wrong("an operator whose `compute` gives another dtype than `infer` says",
+       r"Wider\(\): compute gives float64\[4\], infer says float32\[4\]")
+def compute_of_another_dtype():
+    run(Wider(), zeros(4))
+
+
+@wrong("an operator whose `compute` gives no tensor",
+       r"Nothing\(\): compute gives None, not a tensor")
+def compute_of_nothing():
+    run(Nothing(), zeros(4))
+
+
+@dataclass(frozen=True)
+class Bare(Double):
+    def grad(self, y, dy): return dy
+
+
+@dataclass(frozen=True)
+class TwoGradients(Double):
+    def grad(self, y, dy): return dy, dy
+
+
+@wrong("an operator whose `grad` gives a value instead of a tuple",
+       r"Bare\(\): grad gives an object of type Value(.|\n)*a tuple with a value or None for each of 1 input")
+def grad_of_a_value():
+    x = graph.parameter("x", zeros(4))
+    graph.gradients(graph.reduce_sum(Bare()(x)), [x])
+
+
+@wrong("an operator whose `grad` gives more gradients than it has inputs",
+       r"TwoGradients\(\): grad gives (.|\n)*a tuple with a value or None for each of 1 input")
+def grad_of_two():
+    x = graph.parameter("x", zeros(4))
+    graph.gradients(graph.reduce_sum(TwoGradients()(x)), [x])
