@@ -27,7 +27,7 @@ class Departure:
     """An axis of a block, given a value outside of its domain in one iteration."""
     realize: BlockRealize
     axis: IterVar
-    given: Expr                                     # the value, in loop variables
+    bound_to: Expr                                  # the value, in loop variables
     value: Expr                                     # in that iteration
     low: Expr                                       # the domain there, low <= axis <= last
     last: Expr
@@ -41,8 +41,8 @@ class Departure:
     def hint(self) -> str:
         dom = self.axis.dom
         assert dom is not None
-        inside = binary("ge", self.given, dom.min) if self.below else binary(
-            "lt", self.given, binary("add", dom.min, dom.extent))
+        inside = binary("ge", self.bound_to, dom.min) if self.below else binary(
+            "lt", self.bound_to, binary("add", dom.min, dom.extent))
         return f"let the domain hold all values that the loops give, or keep the others out: T.where({inside})"
 
 
@@ -79,24 +79,24 @@ def _blocks(stmt: Stmt, around: tuple[Step, ...]) -> Iterator[tuple[BlockRealize
 
 def _leaving(realize: BlockRealize, around: Sequence[Step], analyzer: Analyzer) -> Iterator[Departure]:
     loops = {s.loop_var: s for s in around if isinstance(s, For)}
-    for iv, given in realize.bound:
-        if _is_whole(iv, given, loops.get(given) if isinstance(given, Var) else None) or _is_data(given):
+    for iv, bound_to in realize.bound:
+        if _is_whole(iv, bound_to, loops.get(bound_to) if isinstance(bound_to, Var) else None) or _is_data(bound_to):
             continue
-        for high in _corners(given):
+        for high in _corners(bound_to):
             with analyzer.scope():
                 table = _iteration(around, high, analyzer)
                 if table is None or not analyzer.prove(substitute(realize.predicate, table)):
                     continue
                 value, low, extent = (analyzer.simplify(substitute(e, table))
-                                      for e in (given, iv.domain.min, iv.domain.extent))
+                                      for e in (bound_to, iv.domain.min, iv.domain.extent))
                 last = analyzer.simplify(binary("sub", binary("add", low, extent), 1))
                 below = analyzer.prove(binary("lt", value, low))
                 if below or analyzer.prove(binary("gt", value, last)):
-                    yield Departure(realize, iv, given, value, low, last, below)
+                    yield Departure(realize, iv, bound_to, value, low, last, below)
                     break
 
 
-def _is_whole(iv: IterVar, given: Expr, loop: For | None) -> bool:
+def _is_whole(iv: IterVar, bound_to: Expr, loop: For | None) -> bool:
     """True for the common case: the variable of a loop over the domain."""
     return loop is not None and all(a is b or isinstance(a, IntImm) and isinstance(b, IntImm) and a.value == b.value
                                     for a, b in ((loop.min, iv.domain.min), (loop.extent, iv.domain.extent)))
@@ -106,9 +106,9 @@ def _is_data(e: Expr) -> bool:
     return reads_memory(e) or any(isinstance(n, (Call, Let)) for n in walk(e))
 
 
-def _corners(given: Expr) -> Iterator[Callable[[Var], bool]]:
-    """Which variables are at their greatest value where given is greatest, and where it is least, if it is affine."""
-    terms, _ = linear(given)
+def _corners(bound_to: Expr) -> Iterator[Callable[[Var], bool]]:
+    """Which variables are at their greatest value where an affine bound_to is greatest, and where it is least."""
+    terms, _ = linear(bound_to)
     yield lambda v: terms.get(v, 1) > 0
     yield lambda v: terms.get(v, 1) < 0
 

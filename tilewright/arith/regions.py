@@ -183,12 +183,12 @@ def union(regions: Sequence[Sequence[Interval]], analyzer: Analyzer) -> tuple[In
     out = []
     for dimension in zip(*regions, strict=True):
         ends = [_ends(analyzer, interval) for interval in dimension]
-        total = ends[0]
+        joined = ends[0]
         for other in ends[1:]:
-            total = hull(analyzer, total, other)
+            joined = hull(analyzer, joined, other)
         dtype = dimension[0][0].dtype
-        extent = total[1].plus(total[0], -1).shifted(1)
-        out.append((to_expr(analyzer, total[0], dtype), to_expr(analyzer, extent, dtype)))
+        extent = joined[1].plus(joined[0], -1).shifted(1)
+        out.append((to_expr(analyzer, joined[0], dtype), to_expr(analyzer, extent, dtype)))
     return tuple(out)
 
 

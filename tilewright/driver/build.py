@@ -155,24 +155,24 @@ def build(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | 
         key = cache_key(inputs.fingerprint(args) + called.encode(), resolved, options)
         return module([Part(key, lambda: functions(inputs, args, called)[called], options,
                             lambda: te.lower_ops(args, inputs.outputs, name=called)[0])], resolved)
-    given = functions(inputs, args, name)
-    resolved = common_target(given, resolved)
+    funcs = functions(inputs, args, name)
+    resolved = common_target(funcs, resolved)
     return module([Part(cache_key(show(f), resolved, options), as_given := functools.partial(_as_given, f), options,
-                        as_given) for f in given.values()], resolved, _aliases(given))
+                        as_given) for f in funcs.values()], resolved, _aliases(funcs))
 
 
 def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | Target | None = None,
             name: str | None = None) -> Module:
-    """Machine code for what is given, scheduled by the built-in rules of the target.
+    """Machine code for what is funcs, scheduled by the built-in rules of the target.
 
     Raises ArgumentError where loops have been scheduled already: `build` takes those as they are.
     """
     check_listed(args)
-    options, given = current_options(), functions(inputs, args, name)
-    resolved = common_target(given, check_target(target))
+    options, funcs = current_options(), functions(inputs, args, name)
+    resolved = common_target(funcs, check_target(target))
     return module([Part(_rules_key(show(f), resolved, options), functools.partial(_by_rules, f, resolved), options,
                         functools.partial(_as_given, f))
-                   for f in given.values()], resolved, _aliases(given))
+                   for f in funcs.values()], resolved, _aliases(funcs))
 
 
 def _rules_key(what: str, target: Target, options: PassOptions | None = None) -> str | None:
@@ -180,9 +180,9 @@ def _rules_key(what: str, target: Target, options: PassOptions | None = None) ->
     return cache_key(f"rules {target.num_cores}\n{what}", target, options) if are_built_in() else None
 
 
-def _aliases(given: Mapping[str, PrimFunc]) -> dict[str, str]:
+def _aliases(funcs: Mapping[str, PrimFunc]) -> dict[str, str]:
     """The names that functions have in their IRModule -> their symbols, where these differ."""
-    return {key: f.name for key, f in given.items() if key != f.name}
+    return {key: f.name for key, f in funcs.items() if key != f.name}
 
 
 def _as_given(func: PrimFunc) -> PrimFunc:

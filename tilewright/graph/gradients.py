@@ -49,18 +49,18 @@ def gradients(loss: Value, wrt: Sequence[Value]) -> list[Value]:
     if missing:
         raise GraphError(f"gradients: {loss.name} does not depend on {', '.join(missing)}",
                          "leave them out of the list")
-    total: dict[Value, Value] = {loss: OnesLike()(loss)}
+    gradient: dict[Value, Value] = {loss: OnesLike()(loss)}
     for v in reversed(order):
-        if v.op is None or v not in total or v not in reaches:
+        if v.op is None or v not in gradient or v not in reaches:
             continue
-        parts = v.op.grad(v, total[v])
+        parts = v.op.grad(v, gradient[v])
         if not isinstance(parts, (tuple, list)) or len(parts) != len(v.inputs):
             raise GraphError(f"{v.op}: grad gives {described(parts)}",
                              f"a tuple with a value or None for each of {len(v.inputs)} input(s)")
         for x, dx in zip(v.inputs, parts):
             if dx is not None and x in reaches:
-                total[x] = Add()(total[x], dx) if x in total else dx
-    absent = [x.name for x in wrt if x not in total]
+                gradient[x] = Add()(gradient[x], dx) if x in gradient else dx
+    absent = [x.name for x in wrt if x not in gradient]
     if absent:
         raise GraphError(f"gradients: no differentiable path leads from {loss.name} to {', '.join(absent)}")
-    return [total[x] for x in wrt]
+    return [gradient[x] for x in wrt]

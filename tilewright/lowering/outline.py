@@ -206,25 +206,25 @@ def inline_regions(functions: Mapping[str, Any]) -> dict[str, Any]:
             return seq(node.stmts)
         if not isinstance(node, tir.Evaluate) or not is_region_call(node.value):
             return None
-        op, (name, *given) = node.value.op, node.value.args                         # type: ignore[attr-defined]
-        func, i = regions.get(name.value), tir.Var("i", given[0].dtype if given else "int32")
-        low, extent = given[:2] if op == PARALLEL_CALL else (tir.IntImm(0), tir.IntImm(1))
+        op, (name, *arguments) = node.value.op, node.value.args                         # type: ignore[attr-defined]
+        func, i = regions.get(name.value), tir.Var("i", arguments[0].dtype if arguments else "int32")
+        low, extent = arguments[:2] if op == PARALLEL_CALL else (tir.IntImm(0), tir.IntImm(1))
         if op == PARALLEL_CALL:
-            given[:2] = i, binary("add", i, tir.IntImm(1, i.type))
+            arguments[:2] = i, binary("add", i, tir.IntImm(1, i.type))
         else:
-            del given[:2 * sum(isinstance(x, tir.StringImm) for x in given)]
-        if func is None or len(func.params) != len(given):
+            del arguments[:2 * sum(isinstance(x, tir.StringImm) for x in arguments)]
+        if func is None or len(func.params) != len(arguments):
             raise LowerError(f"{node.value} fits no function of the module", f"its regions are {', '.join(regions)}")
-        body = rewrite(_body(func, given), inlined)
+        body = rewrite(_body(func, arguments), inlined)
         return body if op == KERNEL_CALL else tir.For(i, low, extent, tir.PARALLEL, body)
 
     return {name: f.with_body(rewrite(f.body, inlined)) if isinstance(f, tir.PrimFunc) else f
             for name, f in functions.items() if name not in regions}
 
 
-def _body(func: tir.PrimFunc, given: Sequence[tir.Expr]) -> tir.Stmt:
-    """The body of func for given arguments."""
-    variables = dict(zip(func.params, given, strict=True))
+def _body(func: tir.PrimFunc, arguments: Sequence[tir.Expr]) -> tir.Stmt:
+    """The body of func for these arguments."""
+    variables = dict(zip(func.params, arguments, strict=True))
     variables |= {b.data: variables[p] for p, b in func.buffer_map.items()}
     used = {n.buffer for n in walk(func.body) if isinstance(n, (tir.Load, tir.Store)) and n.buffer.data in variables}
     copy = Copier(variables, fresh=True)

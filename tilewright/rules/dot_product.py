@@ -60,11 +60,11 @@ def dot_product(facts: BlockFacts) -> DotProduct | None:
     """facts as a product of widened elements of two matrices, or two batches of matrices; None for anything else."""
     if len(facts.spatial) < 2 or len(facts.reduced) != 1 or not all((*facts.spatial, *facts.reduced)):
         return None
-    total = _summed(facts.block)
-    if not isinstance(total, Binary) or total.op != "mul":
+    summand = _summed(facts.block)
+    if not isinstance(summand, Binary) or summand.op != "mul":
         return None
     (*batch, i, j), (k,) = facts.spatial_axes, facts.reduced_axes
-    for x, y in itertools.permutations((total.a, total.b)):
+    for x, y in itertools.permutations((summand.a, summand.b)):
         a, b = _operand(x, [*batch, i, k]), _operand(y, [*batch, j, k])
         if a is not None and b is not None and a.buffer is not b.buffer:
             return DotProduct(facts, a, b)

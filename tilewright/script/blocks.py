@@ -55,8 +55,8 @@ class Blocks(Stores):
 
     def block(self, node: ast.Call, body_of: Any) -> Stmt:
         """with T.block("name"): ..."""
-        given = self.bound(node, ("name_hint", "no_realize"), 0)
-        name = self.value(given["name_hint"]) if "name_hint" in given else "block"
+        arguments = self.bound(node, ("name_hint", "no_realize"), 0)
+        name = self.value(arguments["name_hint"]) if "name_hint" in arguments else "block"
         if not isinstance(name, str):
             self.fail(node, "the name of a block is a string")
         outer, frame = self.frame, BlockFrame(self.block_names.fresh(name or "block"))
@@ -99,11 +99,11 @@ class Blocks(Stores):
     def axis(self, node: ast.Call, target: ast.AST, kind: int) -> None:
         """v = T.axis.spatial(extent, value), T.axis.reduce((low, stop), value), ..."""
         self.needs_block(node)
-        given = self.bound(node, ("dom", "binding", "dtype"), 2)
-        value = self.expr(given["binding"])
+        arguments = self.bound(node, ("dom", "binding", "dtype"), 2)
+        value = self.expr(arguments["binding"])
         if not dt.is_integer(value.dtype):
-            self.fail(given["binding"], f"the value of an axis is {value.dtype}, not an integer")
-        self.add_axis(node, self.target(target), kind, self.axis_domain(given["dom"], value.dtype), value)
+            self.fail(arguments["binding"], f"the value of an axis is {value.dtype}, not an integer")
+        self.add_axis(node, self.target(target), kind, self.axis_domain(arguments["dom"], value.dtype), value)
 
     def axis_domain(self, node: ast.expr, dtype: str) -> Range:
         dom = self.value(node)
@@ -125,8 +125,8 @@ class Blocks(Stores):
     def remap(self, node: ast.Call, target: ast.AST) -> None:
         """vi, vj = T.axis.remap("SR", [i, j]): axes that are loop variables as they stand."""
         self.needs_block(node)
-        given = self.bound(node, ("kinds", "bindings"), 2)
-        kinds, values = self.value(given["kinds"]), self.value(given["bindings"])
+        arguments = self.bound(node, ("kinds", "bindings"), 2)
+        kinds, values = self.value(arguments["kinds"]), self.value(arguments["bindings"])
         names = self.loop_names(target)
         if not isinstance(kinds, str) or not isinstance(values, (list, tuple)) or len(kinds) != len(values):
             self.fail(node, "T.axis.remap takes one letter for each loop variable", 'T.axis.remap("SR", [i, j])')
@@ -134,10 +134,10 @@ class Blocks(Stores):
             self.fail(target, f"{len(names)} name(s) for the {len(values)} axes of T.axis.remap")
         for letter, name, v in zip(kinds, names, values, strict=True):
             if letter not in _LETTERS:
-                self.fail(given["kinds"], f"{letter!r} is no kind of axis", '"S" is spatial, "R" is reduce; '
+                self.fail(arguments["kinds"], f"{letter!r} is no kind of axis", '"S" is spatial, "R" is reduce; '
                           "T.axis.scan and T.axis.opaque make the others")
             if not isinstance(v, Var) or v not in self.domains:
-                self.fail(given["bindings"], f"{v} is no loop variable",
+                self.fail(arguments["bindings"], f"{v} is no loop variable",
                           "T.axis.spatial(extent, value) binds any value")
             self.add_axis(node, name, _LETTERS[letter], all_values(self.domains[v], self.domains), v)
 
@@ -185,10 +185,10 @@ class Blocks(Stores):
     def where(self, node: ast.Call) -> None:
         """T.where(condition): the block runs where it holds."""
         self.needs_block(node)
-        given = self.bound(node, ("predicate",), 1)["predicate"]
-        c = self.expr(given)
+        condition = self.bound(node, ("predicate",), 1)["predicate"]
+        c = self.expr(condition)
         if c.dtype != "bool":
-            self.fail(given, f"the condition is {c.dtype}, not a bool", "compare: x != 0")
+            self.fail(condition, f"the condition is {c.dtype}, not a bool", "compare: x != 0")
         before = self.frame.predicate
         self.frame.predicate = c if isinstance(before, IntImm) else binary("and", before, c)
 
@@ -196,10 +196,10 @@ class Blocks(Stores):
         self.frame.annotations |= self.annotations(self.bound(node, ("attrs",), 1)["attrs"])
 
     def func_attr(self, node: ast.Call) -> None:
-        given = self.bound(node, ("attrs",), 1)["attrs"]
-        attrs = self.annotations(given)
+        entries = self.bound(node, ("attrs",), 1)["attrs"]
+        attrs = self.annotations(entries)
         if not isinstance(attrs.get("global_symbol", ""), str):
-            self.fail(given, f"the name of a function is a text, not {described(attrs['global_symbol'])}")
+            self.fail(entries, f"the name of a function is a text, not {described(attrs['global_symbol'])}")
         self.attrs |= attrs
 
 

@@ -141,24 +141,24 @@ class Loops(Variables):
     # with T.launch_thread ----------------------------------------------------------------------------------
     def env_thread(self, node: ast.Call, target: ast.AST) -> None:
         """name = T.env_thread("threadIdx.x"): the variable of the loop that T.launch_thread(name, extent) makes."""
-        given = self.bound(node, ("thread_tag",), 1)
-        tag = self.value(given["thread_tag"])
+        arguments = self.bound(node, ("thread_tag",), 1)
+        tag = self.value(arguments["thread_tag"])
         if not isinstance(tag, str) or not tag:
-            self.fail(given["thread_tag"], "a thread axis is named by a string", '"blockIdx.x", "threadIdx.x"')
-        self.thread_axis(given["thread_tag"], tag)
+            self.fail(arguments["thread_tag"], "a thread axis is named by a string", '"blockIdx.x", "threadIdx.x"')
+        self.thread_axis(arguments["thread_tag"], tag)
         name = self.target(target)
         self.names.define(name, EnvThread(name, tag))
 
     def launch(self, node: ast.Call, target: ast.AST | None) -> Around:
         """with T.launch_thread("blockIdx.x", extent) as name."""
-        given = self.bound(node, ("thread", "extent"), 2)
-        tag, extent = self.value(given["thread"]), self.extent(given["extent"], self.value(given["extent"]))
+        arguments = self.bound(node, ("thread", "extent"), 2)
+        tag, extent = self.value(arguments["thread"]), self.extent(arguments["extent"], self.value(arguments["extent"]))
         name = tag.name if isinstance(tag, EnvThread) else ""
         if isinstance(tag, EnvThread):
             tag = tag.tag
         if not isinstance(tag, str) or not tag:
-            self.fail(given["thread"], "a thread axis is named by a string", '"blockIdx.x", "threadIdx.x"')
-        self.thread_axis(given["thread"], tag)
+            self.fail(arguments["thread"], "a thread axis is named by a string", '"blockIdx.x", "threadIdx.x"')
+        self.thread_axis(arguments["thread"], tag)
         v = Var(self.target(target) if target is not None else name or tag, extent.dtype)
         low = IntImm(0, extent.dtype)
         self.domains[v] = Range(low, extent)

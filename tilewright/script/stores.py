@@ -45,11 +45,11 @@ class Stores(Loops):
         """B.vstore([index], value, predicate=...)."""
         assert isinstance(node.func, ast.Attribute)
         buffer = self.value(node.func.value)
-        given = self.bound(node, ("begin", "value", "predicate"), 2)
-        begin, value = self.value(given["begin"]), self.value(given["value"])
+        arguments = self.bound(node, ("begin", "value", "predicate"), 2)
+        begin, value = self.value(arguments["begin"]), self.value(arguments["value"])
         lanes = dt.lanes_of(value.dtype) if isinstance(value, Expr) else 1
         store = self.store_value(buffer, load(buffer, vector_at(begin, lanes)).indices, value)
-        return store.replace(predicate=self.expr(given["predicate"])) if "predicate" in given else store
+        return store.replace(predicate=self.expr(arguments["predicate"])) if "predicate" in arguments else store
 
     def store(self, target: ast.Subscript, value: Any) -> Stmt:
         buffer = self.value(target.value)
@@ -97,8 +97,8 @@ class Stores(Loops):
 
     def assertion(self, node: ast.Call) -> Stmt | None:
         """T.Assert(condition, "message") on a line of its own."""
-        given = self.bound(node, ("condition", "message"), 1)
-        return self.checked(node, given["condition"], given.get("message"))
+        arguments = self.bound(node, ("condition", "message"), 1)
+        return self.checked(node, arguments["condition"], arguments.get("message"))
 
     def assertion_context(self, node: ast.Call, target: ast.AST | None) -> Around:
         """with T.Assert(condition, "message"): the assertion comes before the body."""
@@ -118,25 +118,25 @@ class Stores(Loops):
 
     def buffer_store(self, node: ast.Call) -> Stmt:
         """T.buffer_store(B, value, [index, ...])."""
-        given = self.bound(node, ("buffer", "value", "indices", "predicate"), 3)
-        buffer, indices = self.value(given["buffer"]), self.value(given["indices"])
+        arguments = self.bound(node, ("buffer", "value", "indices", "predicate"), 3)
+        buffer, indices = self.value(arguments["buffer"]), self.value(arguments["indices"])
         if not isinstance(buffer, Buffer):
-            self.fail(given["buffer"], "T.buffer_store starts with a buffer", "T.buffer_store(B, value, [i, j])")
+            self.fail(arguments["buffer"], "T.buffer_store starts with a buffer", "T.buffer_store(B, value, [i, j])")
         at = self.guard(node, load, buffer, indices if isinstance(indices, (list, tuple)) else [indices])
-        store = self.guard(node, self.store_value, buffer, at.indices, self.value(given["value"]))
-        return store.replace(predicate=self.expr(given["predicate"])) if "predicate" in given else store
+        store = self.guard(node, self.store_value, buffer, at.indices, self.value(arguments["value"]))
+        return store.replace(predicate=self.expr(arguments["predicate"])) if "predicate" in arguments else store
 
     def attr(self, node: ast.Call, target: ast.AST | None = None) -> Around:
         """T.attr(thread, "thread_extent", n): a loop bound to the thread; T.attr(0, "pragma_x", v): of a loop."""
-        given = self.bound(node, ("node", "attr_key", "value"), 3)
-        key = self.value(given["attr_key"])
-        if key in _THREAD_ATTRIBUTES and isinstance(self.value(given["node"]), EnvThread):
-            loop = ast.Call(node.func, [given["node"], given["value"]], [])
+        arguments = self.bound(node, ("node", "attr_key", "value"), 3)
+        key = self.value(arguments["attr_key"])
+        if key in _THREAD_ATTRIBUTES and isinstance(self.value(arguments["node"]), EnvThread):
+            loop = ast.Call(node.func, [arguments["node"], arguments["value"]], [])
             return self.launch(ast.copy_location(loop, node), target)
         if not isinstance(key, str) or not key.startswith(_PRAGMA):
-            self.fail(given["attr_key"], f"the attribute {key!r} has no meaning here",
+            self.fail(arguments["attr_key"], f"the attribute {key!r} has no meaning here",
                       'T.attr(T.env_thread("threadIdx.x"), "thread_extent", 32); "pragma_..." of a loop')
-        value = self.value(given["value"])
+        value = self.value(arguments["value"])
 
         def wrap(body: Stmt) -> Any:
             if not isinstance(body, For):

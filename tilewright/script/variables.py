@@ -106,16 +106,16 @@ class Variables(Macros):
         """(variable, value) of T.LetStmt(value), T.LetStmt(value, var=x) and T.let(x, value); x is an `x = T.int32()`
         that nothing has bound."""
         first_is_variable = self.form(node) == "let" and len(node.args) == 2
-        given = self.bound(node, ("var", "value") if first_is_variable else ("value", "var"), 1 + first_is_variable)
-        if "var" not in given:
+        arguments = self.bound(node, ("var", "value") if first_is_variable else ("value", "var"), 1 + first_is_variable)
+        if "var" not in arguments:
             return None, self.let_value(node)
-        target = given["var"]
+        target = arguments["var"]
         x = self.value(target)
         if not isinstance(target, ast.Name) or not isinstance(x, Var) or not self.names.is_unbound(target.id):
             self.fail(target, f"{ast.unparse(target)} is no variable that is still to be bound", "x = T.int32()")
-        value = self.expr(given["value"], x.dtype)
+        value = self.expr(arguments["value"], x.dtype)
         if value.dtype != x.dtype:
-            self.fail(given["value"], f"the variable is {x.dtype}, its value is {value.dtype}",
+            self.fail(arguments["value"], f"the variable is {x.dtype}, its value is {value.dtype}",
                       f'T.Cast("{x.dtype}", ...)')
         return target, value
 
@@ -151,8 +151,8 @@ class Variables(Macros):
         if len(node.args) < 3 and any(k.arg == "shape" for k in node.keywords):           # its name up to 0.10
             keywords = [ast.keyword("extents", k.value) if k.arg == "shape" else k for k in node.keywords]
             node = ast.copy_location(ast.Call(node.func, node.args, keywords), node)
-        given = self.bound(node, ("data", "dtype", "extents", "annotations"), 3)
-        values = [self.value(given[name]) for name in ("data", "dtype", "extents")]
+        arguments = self.bound(node, ("data", "dtype", "extents", "annotations"), 3)
+        values = [self.value(arguments[name]) for name in ("data", "dtype", "extents")]
         self.names.define(self.target(target), self.guard(node, table, *values))
 
     def alias(self, node: ast.AST, kind: BufferType, name: str) -> Buffer:
@@ -165,12 +165,13 @@ class Variables(Macros):
     def allocate(self, node: ast.Call, target: ast.AST | None) -> Around:
         """name = T.allocate([extents], dtype, scope): memory that T.Buffer(..., data=name) gives a shape."""
         name = self.target(target)
-        given = self.bound(node, ("extents", "dtype", "scope", "condition", "annotations"), 2)
-        if "condition" in given:
-            self.fail(given["condition"], "T.allocate under a condition is not supported")
-        scope = self.value(given["scope"]) if "scope" in given else "global"
-        annotations = self.value(given["annotations"]) if "annotations" in given else {}
-        kind = self.guard(node, buffer_type, self.value(given["extents"]), self.value(given["dtype"]), scope=scope)
+        arguments = self.bound(node, ("extents", "dtype", "scope", "condition", "annotations"), 2)
+        if "condition" in arguments:
+            self.fail(arguments["condition"], "T.allocate under a condition is not supported")
+        scope = self.value(arguments["scope"]) if "scope" in arguments else "global"
+        annotations = self.value(arguments["annotations"]) if "annotations" in arguments else {}
+        kind = self.guard(node, buffer_type, self.value(arguments["extents"]),
+                          self.value(arguments["dtype"]), scope=scope)
         buffer = self.guard(node, kind.named, name)
         self.names.define(name, buffer)
         return Around(lambda body: Allocate(buffer, body, annotations), node)

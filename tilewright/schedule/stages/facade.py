@@ -42,9 +42,9 @@ def create_schedule(ops: Any) -> StageSchedule:
 
     Raises TensorExpressionError for anything that is not an operation or a tensor.
     """
-    given = list(ops) if isinstance(ops, (list, tuple)) else [ops]
+    operations = list(ops) if isinstance(ops, (list, tuple)) else [ops]
     outputs: list[Operation] = []
-    for x in given:
+    for x in operations:
         op = x.op if isinstance(x, Tensor) else x
         if not isinstance(op, Operation):
             raise TensorExpressionError(f"create_schedule: {x!r} is not an operation", "pass C.op of a tensor C")
@@ -127,8 +127,8 @@ class StageSchedule(Viewed):
         Legal when outputs and inputs are stages of the schedule, there is a stage between them, and the group has all
         stages, or none, of each other group, unless it lies inside of that.
         """
-        last, first = ([self[x] for x in (given if isinstance(given, (list, tuple)) else [given])]
-                       for given in (outputs, inputs))
+        last, first = ([self[x] for x in (tensors if isinstance(tensors, (list, tuple)) else [tensors])]
+                       for tensors in (outputs, inputs))
         names = ", ".join(f"[{', '.join(s.op.name for s in end)}]" for end in (last, first))
         return new_group(Call(f"s.create_group({names})", call_site()), self, last, first, include_inputs)
 
@@ -143,8 +143,8 @@ class StageSchedule(Viewed):
         which reads tensor.
         """
         stage = self._tensor_stage("cache_read", tensor)
-        given = list(readers) if isinstance(readers, (list, tuple)) else [readers]
-        users = list(dict.fromkeys(self[r] for r in given))
+        operations = list(readers) if isinstance(readers, (list, tuple)) else [readers]
+        users = list(dict.fromkeys(self[r] for r in operations))
         names = ", ".join(user.op.name for user in users)
         call = Call(f"s.cache_read({tensor.name}, {scope!r}, [{names}])", call_site())
         require_scope_of(call, scope)
@@ -178,12 +178,12 @@ class StageSchedule(Viewed):
         Legal when tensor is computed by a stage of the schedule, scope is a kind of memory, the loops made of the
         spatial axes are a box, and nothing was said of loops that go.
         """
-        given = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
-        stages = [self._tensor_stage("cache_write", t) for t in given]
-        names = ", ".join(t.name for t in given)
+        tensors = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
+        stages = [self._tensor_stage("cache_write", t) for t in tensors]
+        names = ", ".join(t.name for t in tensors)
         call = Call(f"s.cache_write({f'[{names}]' if isinstance(tensor, (list, tuple)) else names}, {scope!r})",
                     call_site())
-        if not given:
+        if not tensors:
             call.refuse("no tensor is given")
         stage = stages[0]
         require_scope_of(call, scope)
@@ -192,7 +192,7 @@ class StageSchedule(Viewed):
             call.refuse(f"{op.name} is {kind_of(op)}: nothing is computed",
                         f"s.cache_read makes a copy of {op.name}")
         self.scans.require_free(call, stage)
-        if any(other is not stage for other in stages) or sorted(t.value_index for t in given) != list(
+        if any(other is not stage for other in stages) or sorted(t.value_index for t in tensors) != list(
                 range(len(op.outputs))):
             call.refuse(f"{op.name} has {len(op.outputs)} output(s)", "pass a list of all outputs of one operation")
         for iv in stage.leaf_iter_vars:
@@ -208,7 +208,7 @@ class StageSchedule(Viewed):
         stage.restart(copy, f"left to the cache by {call.text}")
         self._stage_of[copy] = stage
         self._rewrites.append(Written("write", stage, 0, (), created, scope, call, layout))
-        caches = [cache.output(t.value_index) for t in given]
+        caches = [cache.output(t.value_index) for t in tensors]
         return caches if isinstance(tensor, (list, tuple)) else caches[0]
 
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Tensor | list[Tensor]:
