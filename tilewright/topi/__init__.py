@@ -12,6 +12,7 @@ from tilewright.topi import (
     pooling,
     products,
     reductions,
+    resizing,
     shaping,
     sorting,
 )
@@ -27,6 +28,7 @@ from tilewright.topi.normalization import *  # noqa: F403
 from tilewright.topi.pooling import *  # noqa: F403
 from tilewright.topi.products import *  # noqa: F403
 from tilewright.topi.reductions import *  # noqa: F403
+from tilewright.topi.resizing import *  # noqa: F403
 from tilewright.topi.shaping import *  # noqa: F403
 from tilewright.topi.sorting import *  # noqa: F403
 
@@ -34,6 +36,6 @@ FAMILIES = {
     "Elements": elementwise, "Activations": activations, "Products": products, "Convolutions": convolution,
     "Pooling": pooling, "Softmax and norms": normalization, "Reductions": reductions, "Shapes": shaping,
     "Creation": creation, "Places": indexing,
-    "Running sums": cumulative, "Orders": sorting, "Losses": losses, "Attention": attention,
+    "Running sums": cumulative, "Orders": sorting, "Losses": losses, "Images": resizing, "Attention": attention,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]

@@ -10,11 +10,12 @@ from tests.topi.cases import (
     pooling,
     products,
     reductions,
+    resizing,
     shaping,
     sorting,
 )
 
 __all__ = [
     "attention", "convolution", "cumulative", "elementwise", "indexing", "losses", "normalization", "pooling",
-    "products", "reductions", "shaping", "sorting",
+    "products", "reductions", "resizing", "shaping", "sorting",
 ]

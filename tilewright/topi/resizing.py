@@ -1,0 +1,395 @@
+"""Images in other sizes, and values at places between pixels: resizing, sampling by grids, regions in bins."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any
+
+from tilewright.support.errors import described
+from tilewright.te.definition import compute
+from tilewright.te.math import FUNCTIONS, ceil, floor
+from tilewright.te.reduction import reduce_axis
+from tilewright.te.reduction import sum as te_sum
+from tilewright.te.tensor import Tensor, shape_text
+from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import (
+    absolute,
+    all_of,
+    any_of,
+    binary,
+    ceildiv,
+    if_then_else,
+    maximum,
+    minimum,
+    select,
+)
+from tilewright.tir.conversion import cast, const, convert
+from tilewright.tir.expr import Expr
+from tilewright.tir.ir_builder import BufferVar, IRBuilder
+from tilewright.topi.indexing import from_end
+from tilewright.topi.sampling import Read, clamped, inside, interpolated
+from tilewright.topi.shapes import (
+    as_shape,
+    axis_indices,
+    check,
+    check_choice,
+    check_extent,
+    check_rank,
+    check_tensors,
+    constant,
+    number,
+    per_axis,
+    replaced,
+    same_extent,
+    simplified,
+)
+from tilewright.topi.statements import each, variable, written
+from tilewright.topi.types import FLOAT, accumulator, check_kind, common_type
+
+COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+               "tf_crop_and_resize")
+ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A place p / q between elements, of integers."""
+    p: Expr
+    q: Expr
+
+    def low(self) -> Expr:
+        return binary("floordiv", self.p, self.q)
+
+    def share(self, dtype: str) -> Expr:
+        """How far it is above the element below it: from 0 to 1."""
+        return cast(dtype, binary("floormod", self.p, self.q)) / cast(dtype, self.q)
+
+    def nearest(self, rounding: str) -> Expr:
+        if rounding == "round_prefer_floor":
+            return ceildiv(self.p * 2 - self.q, self.q * 2)
+        if rounding == "round_prefer_ceil":
+            return binary("floordiv", self.p * 2 + self.q, self.q * 2)
+        return self.low() if rounding == "floor" else ceildiv(self.p, self.q)
+
+    def outside(self, extent: Expr) -> Expr:
+        return any_of(binary("lt", self.p, 0), binary("gt", self.p, (extent - 1) * self.q))
+
+
+@dataclass(frozen=True)
+class Real:
+    """A place between elements, as a float64."""
+    x: Expr
+
+    def low(self) -> Expr:
+        return cast("int32", floor(self.x))
+
+    def share(self, dtype: str) -> Expr:
+        return cast(dtype, self.x - floor(self.x))
+
+    def nearest(self, rounding: str) -> Expr:
+        half = {"round_prefer_floor": -0.5, "round_prefer_ceil": 0.5}.get(rounding, 0.0)
+        x = self.x + half if half else self.x
+        return cast("int32", floor(x) if rounding in ("round_prefer_ceil", "floor") else ceil(x))
+
+    def outside(self, extent: Expr) -> Expr:
+        return any_of(binary("lt", self.x, const(0.0, "float64")),
+                      binary("gt", self.x, number(extent - 1, "float64")))
+
+
+def _place(i: Any, n: Expr, m: Expr, scale: float | None, coordinates: str,
+           region: tuple[float, float] | None) -> Ratio | Real:
+    """Where element i of m lies among n elements."""
+    if coordinates == "tf_crop_and_resize":
+        start, end = region or (0.0, 1.0)
+        last, parts = number(n - 1, "float64"), number(maximum(m - 1, 1), "float64")
+        across = cast("float64", i) * ((end - start) * last / parts) + start * last
+        return Real(select(binary("gt", m, 1), across, 0.5 * (start + end) * last))
+    known = constant(n), constant(m)
+    kind = "int32" if None not in known and 4 * (known[0] or 0) * (known[1] or 0) < 1 << 31 else "int64"
+    i, n, m = (cast(kind, convert(v)) for v in (i, n, m))
+    if coordinates == "align_corners":
+        return Ratio(i * (n - 1), maximum(m - 1, 1))
+    if scale is None or scale == 1:
+        if coordinates == "asymmetric":
+            return Ratio(i * n, m)
+        at = (i * 2 + 1) * n - m
+        return Ratio(select(binary("gt", m, 1), at, const(0, kind)) if coordinates == "pytorch_half_pixel" else at,
+                     m * 2)
+    x = cast("float64", i)
+    if coordinates == "asymmetric":
+        return Real(x / scale)
+    center = (x + 0.5) / scale - 0.5
+    if coordinates == "half_pixel_symmetric":
+        extent = cast("float64", n)
+        center = center + extent / 2.0 * (1.0 - cast("float64", m) / (extent * scale))
+    if coordinates == "pytorch_half_pixel":
+        center = select(binary("gt", m, 1), center, const(0.0, "float64"))
+    return Real(center)
+
+
+def cubic_weights(t: Expr, a: float) -> list[Expr]:
+    """Of the elements at -1, 0, 1 and 2 for a place t between 0 and 1: Keys' convolution with the coefficient a."""
+    def near(d: Expr) -> Expr:
+        return ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
+
+    def far(d: Expr) -> Expr:
+        return ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
+    return [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
+
+
+def _taps(place: Ratio | Real, extent: Expr, mode: str, wide: str, rounding: str, a: float,
+          exclude: bool) -> list[tuple[Expr, Expr | None]]:
+    """(index, weight) of the elements that make up the one at a place."""
+    if mode == "nearest":
+        return [(clamped(place.nearest(rounding), extent), None)]
+    t, low = place.share(wide), place.low()
+    if mode == "linear":
+        return [(clamped(low, extent), 1.0 - t), (clamped(low + 1, extent), t)]
+    weights, at = cubic_weights(t, a), [low + k for k in (-1, 0, 1, 2)]
+    if exclude:
+        weights = [select(inside(k, extent), w, const(0.0, wide)) for k, w in zip(at, weights)]
+        total = weights[0] + weights[1] + weights[2] + weights[3]
+        weights = [w / total for w in weights]
+    return [(clamped(k, extent), w) for k, w in zip(at, weights)]
+
+
+def _sizes(op: str, x: Tensor, axes: Sequence[int], size: Any, scales: Any) -> tuple[list[Expr], list[float | None]]:
+    """(the new extents, the scales that are given) of axes."""
+    check((size is None) != (scales is None), op, "either size or scales is needed, " + (
+        "none of them is given" if size is None else "both are given"))
+    if size is not None:
+        out = as_shape(op, size)
+        check(len(out) == len(axes), op, f"size is {described(size)}, {len(axes)} number(s) are needed")
+        return list(out), [None] * len(axes)
+    factors = list(scales) if isinstance(scales, (tuple, list)) else [scales] * len(axes)
+    check(len(factors) == len(axes) and all(isinstance(f, (int, float)) and f > 0 for f in factors), op,
+          f"scales is {described(scales)}, {len(axes)} positive number(s) are needed")
+    extents = []
+    for a, f in zip(axes, factors):
+        n = constant(x.shape[a])
+        check(n is not None or float(f).is_integer(), op, f"the extent {x.shape[a]} of axis {a} is symbolic, and the "
+              f"scale {f} no integer", "give the size")
+        extents.append(simplified(x.shape[a] * int(f)) if n is None else convert(int(n * f)))
+    return extents, [float(f) for f in factors]
+
+
+def resize(x: Tensor, size: Any = None, *, scales: Any = None, axes: Any = None, mode: str = "linear",
+           coordinates: str = "half_pixel", rounding: str = "round_prefer_floor", cubic_a: float = -0.75,
+           exclude_outside: bool = False, regions: Any = None, extrapolation: float = 0.0) -> Tensor:
+    """x in another size along axes (default: as many at the end as there are numbers): size, or floor(scale * extent).
+
+    mode: "nearest", "linear", "cubic" (Keys' convolution with the coefficient cubic_a; exclude_outside: the weights of
+    elements inside alone, scaled to the sum 1). coordinates, where element i of m lies among n = m / scale:
+    "half_pixel" (i + 1/2) / scale - 1/2, "pytorch_half_pixel" the same and 0 for m = 1, "half_pixel_symmetric" the same
+    about the middle, "align_corners" i * (n - 1) / (m - 1), "asymmetric" i / scale, "tf_crop_and_resize" in the part
+    [start, end] of each axis that `regions` gives, with the value extrapolation outside of x. rounding: for "nearest",
+    "round_prefer_floor", "round_prefer_ceil", "floor" or "ceil". Beyond the ends the outermost elements repeat.
+    Raises TensorExpressionError for integers, but with "nearest". Source: Resize of ONNX 1.16.
+    """
+    op = "resize"
+    check_tensors(op, x=x)
+    for name, value, choices in (("mode", mode, ("nearest", "linear", "cubic")), ("rounding", rounding, ROUNDINGS),
+                                 ("coordinates", coordinates, COORDINATES)):
+        check_choice(op, name, value, choices)
+    if mode != "nearest":
+        check_kind(op, "x", x.dtype, FLOAT, 'convert it, or mode="nearest"')
+    several = size if size is not None else scales
+    count = len(several) if isinstance(several, (tuple, list)) else 1
+    check(count <= x.ndim, op, f"{count} sizes are given, x has {x.ndim} dimension(s)")
+    chosen = tuple(range(x.ndim - count, x.ndim)) if axes is None else axis_indices(op, axes, x.ndim, "axes")
+    extents, factors = _sizes(op, x, chosen, size, scales)
+    crop = coordinates == "tf_crop_and_resize"
+    parts = list(regions) if regions is not None else [None] * len(chosen)
+    check(len(parts) == len(chosen) and (crop or regions is None), op, f"regions is {described(regions)}, "
+          f"{len(chosen)} pair(s) for the coordinates tf_crop_and_resize are needed")
+    wide = x.dtype if mode == "nearest" else accumulator(x.dtype)
+    places: dict[int, Callable[[Any], Ratio | Real]] = {}
+    y = x
+
+    def taps(axis: int, i: Any) -> list[tuple[Expr, Expr | None]]:
+        return _taps(places[axis](i), x.shape[axis], mode, wide, rounding, cubic_a, exclude_outside)
+    for a, m, f, part in zip(chosen, extents, factors, parts):
+        n = x.shape[a]
+        check(constant(n) != 0 or constant(m) == 0, op, f"extent {a} of x is 0, there is no element for {m}")
+        if same_extent(n, m) and (f is None or f == 1) and not crop:
+            continue
+        places[a] = partial(_place, n=n, m=m, scale=f, coordinates=coordinates, region=part)
+        y = _resized(y, a, m, wide, partial(taps, a))
+
+    def at(*i: Any) -> Expr:
+        value = cast(x.dtype, y(*i))
+        if not crop:
+            return value
+        return select(any_of(*(p(i[a]).outside(x.shape[a]) for a, p in places.items())),
+                      const(extrapolation, x.dtype), value)
+    return compute(y.shape, at, name=op)
+
+
+def _resized(x: Tensor, axis: int, extent: Expr, wide: str, taps: Callable[[Any], Any]) -> Tensor:
+    def at(*i: Any) -> Expr:
+        terms = [(cast(wide, x(*replaced(i, axis, k))), w) for k, w in taps(i[axis])]
+        total: Expr | None = None
+        for value, weight in terms:
+            term = value if weight is None else value * weight
+            total = term if total is None else total + term
+        assert total is not None
+        return total
+    shape = replaced(x.shape, axis, extent)
+    if constant(extent) == 0 or constant(x.shape[axis]) == 0:
+        return compute(shape, lambda *i: const(0, wide), name="resize_empty")
+    return compute(shape, at, name="resize_axis")
+
+
+# grids
+
+
+def _reflected(x: Expr, low: Expr, span: Expr) -> Expr:
+    """x mirrored at low and low + span until it lies between them."""
+    distance = absolute(x - low)
+    extra, flips = FUNCTIONS["fmod"](distance, span), floor(distance / span)
+    even = binary("eq", floor(flips / 2.0) * 2.0, flips)
+    return low + select(even, extra, span - extra)
+
+
+def _inward(x: Expr, extent: Expr, padding: str, align_corners: bool) -> Expr:
+    """A place as "border" and "reflection" bring it into the image."""
+    if padding == "zeros":
+        return x
+    n, zero = number(extent, x.dtype), const(0.0, x.dtype)
+    if padding == "reflection":
+        if align_corners:
+            mirrored = _reflected(x, zero, maximum(n - 1.0, const(1.0, x.dtype)))
+            x = select(binary("gt", n, const(1.0, x.dtype)), mirrored, zero)
+        else:
+            x = _reflected(x, const(-0.5, x.dtype), n)
+    return maximum(minimum(x, n - 1.0), zero)
+
+
+def grid_sample(x: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros",
+                align_corners: bool = False) -> Tensor:
+    """y[b, c, i...] = x[b, c] at the place grid[b, i..., :], from -1 to 1 along each axis of the image, the last first.
+
+    x: T[b, c, h, w] or T[b, c, d, h, w]; grid: [b, i..., 2] or [b, i..., 3]. mode: "bilinear", "nearest" (the even one
+    of two), "bicubic" (of pictures). padding_mode, beyond the image: "zeros", "border" (the outermost pixels),
+    "reflection". align_corners: -1 and 1 are the centers of the outermost pixels, else their outer edges.
+    """
+    op = "grid_sample"
+    check_tensors(op, x=x, grid=grid)
+    check_rank(op, "x", x, 4, 5)
+    check_rank(op, "grid", grid, x.ndim)
+    dims = x.ndim - 2
+    check_choice(op, "mode", mode, ("bilinear", "nearest", "bicubic")[:3 if dims == 2 else 2])
+    check_choice(op, "padding_mode", padding_mode, ("zeros", "border", "reflection"))
+    for name, t in (("x", x), ("grid", grid)):
+        check_kind(op, name, t.dtype, FLOAT)
+    check_extent(op, "the first extent of grid", grid.shape[0], x.shape[0])
+    check_extent(op, "the last extent of grid", grid.shape[-1], dims)
+    wide, spatial = accumulator(common_type(op, x, grid)), x.shape[2:]
+
+    def place(i: tuple[Any, ...], axis: int) -> Expr:
+        g, n = cast(wide, grid(i[0], *i[2:], dims - 1 - axis)), number(spatial[axis], wide)
+        return (g + 1.0) * 0.5 * (n - 1.0) if align_corners else ((g + 1.0) * n - 1.0) * 0.5
+
+    def at(*i: Any) -> Expr:
+        def read(*k: Any) -> Expr:
+            return cast(wide, x(*i[:2], *k))
+
+        def pixel(*k: Expr) -> Expr:
+            """The element at whole places, 0 outside."""
+            index = [cast("int32", _inward(v, n, padding_mode, align_corners)) for v, n in zip(k, spatial)]
+            return if_then_else(all_of(*(inside(v, n) for v, n in zip(index, spatial))), read(*index),
+                                const(0.0, wide))
+        places = [place(i, a) for a in range(dims)]
+        if mode == "bicubic":
+            lows = [floor(p) for p in places]
+            weights = [cubic_weights(p - low, -0.75) for p, low in zip(places, lows)]
+            total: Expr = const(0.0, wide)
+            for r, s in product(range(4), repeat=2):
+                total = total + pixel(lows[0] + float(r - 1), lows[1] + float(s - 1)) * (weights[0][r] * weights[1][s])
+            return cast(x.dtype, total)
+        places = [_inward(p, n, padding_mode, align_corners) for p, n in zip(places, spatial)]
+        if mode == "bilinear":
+            return cast(x.dtype, interpolated(read, places, spatial, wide))
+        index = [cast("int32", FUNCTIONS["nearbyint"](p)) for p in places]
+        return cast(x.dtype, if_then_else(all_of(*(inside(k, n) for k, n in zip(index, spatial))), read(*index),
+                                          const(0.0, wide)))
+    if any(constant(n) == 0 for n in spatial):
+        check(False, op, f"x has the shape {shape_text(x.shape)}, without a pixel")
+    return compute((*x.shape[:2], *grid.shape[1:-1]), at, name=op)
+
+
+# regions
+
+
+def _region_value(read: Read, y: Expr, x: Expr, extents: Sequence[Expr], wide: str) -> Expr:
+    """The value at a place of an image: up to one pixel beyond its ends the outermost one, farther away 0."""
+    zero = const(0.0, wide)
+    near = [all_of(binary("ge", p, const(-1.0, wide)), binary("le", p, number(n, wide)))
+            for p, n in zip((y, x), extents)]
+    places = [maximum(minimum(p, number(n - 1, wide)), zero) for p, n in zip((y, x), extents)]
+    return if_then_else(all_of(*near), interpolated(read, places, extents, wide), zero)
+
+
+def roi_align(x: Tensor, boxes: Tensor, indices: Tensor, size: Any, *, spatial_scale: float = 1.0,
+              sampling_ratio: int = 0, aligned: bool = False) -> Tensor:
+    """y[r, c, i, j] = the mean of values of image x[indices[r], c] at places in bin i, j of the region boxes[r].
+
+    x: T[b, c, h, w]; boxes: T[r, 4], x1, y1, x2, y2, times spatial_scale; indices: integers [r]; size: (bins down,
+    bins across). sampling_ratio: places along each side of a bin, 0: as many as it has pixels, rounded up. aligned:
+    boxes half a pixel up and left; else they are at least one pixel wide and high.
+    Source: RoIAlign, He and others (2017), as in torchvision.
+    """
+    op = "roi_align"
+    check_tensors(op, x=x, boxes=boxes, indices=indices)
+    for name, t, rank in (("x", x, 4), ("boxes", boxes, 2), ("indices", indices, 1)):
+        check_rank(op, name, t, rank)
+    check_kind(op, "x", x.dtype, FLOAT)
+    check_kind(op, "boxes", boxes.dtype, FLOAT)
+    check(dt.is_integer(indices.dtype), op, f"indices are {indices.dtype}, integers are needed")
+    check_extent(op, "the last extent of boxes", boxes.shape[1], 4)
+    check_extent(op, "the extent of indices", indices.shape[0], boxes.shape[0])
+    bins, (ratio,) = per_axis(op, "size", size, 2, 1), per_axis(op, "sampling_ratio", sampling_ratio, 1)
+    wide, spatial = accumulator(common_type(op, x, boxes)), x.shape[2:]
+
+    def side(box: Callable[[int], Expr], axis: int) -> tuple[Expr, Expr]:
+        """(begin, extent of a bin) of a region down (0) or across (1)."""
+        begin, end = (cast(wide, box(k)) * float(spatial_scale) - (0.5 if aligned else 0.0)
+                      for k in (1 - axis, 3 - axis))
+        extent = end - begin if aligned else maximum(end - begin, const(1.0, wide))
+        return begin, extent / float(bins[axis])
+
+    def sample(read: Read, sides: Sequence[tuple[Expr, Expr]], at: Sequence[Any], k: Sequence[Any],
+               counts: Sequence[Any]) -> Expr:
+        y, x = (begin + (cast(wide, n) + (cast(wide, m) + 0.5) / cast(wide, c)) * extent
+                for (begin, extent), n, m, c in zip(sides, at, k, counts))
+        return _region_value(read, y, x, spatial, wide)
+    shape = (boxes.shape[0], x.shape[1], *map(convert, bins))
+    if ratio:
+        ks = [reduce_axis((0, ratio), name=name) for name in ("ky", "kx")]
+
+        def term(r: Any, c: Any, *at: Any) -> Expr:
+            image = from_end(indices(r), x.shape[0])
+            sides = [side(lambda n: boxes(r, n), axis) for axis in (0, 1)]
+            return te_sum(sample(lambda *p: cast(wide, x(image, c, *p)), sides, at, [k.var for k in ks], [ratio] * 2),
+                          axis=ks)
+        total = compute(shape, term, name=f"{op}_sum")
+        return compute(shape, lambda *i: cast(x.dtype, total(*i) / float(ratio * ratio)), name=op)
+
+    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
+        (images, corners, which), (y,) = ins, outs
+        with each(ib, shape) as (r, c, *at):
+            image = ib.let("image", from_end(which[r], x.shape[0]))
+            sides = [(ib.let("begin", begin), ib.let("extent", extent))
+                     for begin, extent in (side(lambda n: corners[r, n], axis) for axis in (0, 1))]
+            counts = [ib.let("count", cast("int32", ceil(extent))) for _, extent in sides]
+            total = variable(ib, const(0.0, wide), wide, "total")
+            with each(ib, counts, "k") as k:
+                total[0] = total[0] + sample(lambda *p: cast(wide, images[(image, c) + p]), sides, at, k, counts)
+            several = maximum(counts[0], 0) * maximum(counts[1], 0)
+            y[r, c, at[0], at[1]] = cast(x.dtype, total[0] / cast(wide, maximum(several, 1)))
+    return written(op, [(shape, x.dtype)], [x, boxes, indices], write)[0]
+
+
+__all__ = ["grid_sample", "resize", "roi_align"]
