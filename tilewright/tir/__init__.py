@@ -22,4 +22,5 @@ __all__ = [
     "cast", "children", "const", "convert", "decl_buffer", "dtype", "evaluate", "interp", "is_const", "load",
     "map_children", "max_value", "min_value", "numel", "pack_int4", "rewrite", "rewrite_top_down", "run",
     "saturate_cast", "show", "structural_equal", "structural_hash", "substitute", "unpack_int4", "verify", "walk",
-] + arithmetic.__all__ + expr.__all__ + llvm_intrinsics.__all__ + stmt.__all__
+]
+__all__ += arithmetic.__all__ + expr.__all__ + llvm_intrinsics.__all__ + stmt.__all__
