@@ -21,9 +21,9 @@ def test_attributes_are_keywords():
     """Tensors may be positional, and what says which result is wanted: a shape, a size, bounds."""
     positional = {"x", "a", "b", "c", "weight", "bias", "mean", "var", "offset", "mask", "condition", "query", "key",
                   "value", "indices", "updates", "in_weight", "in_bias", "out_weight", "out_bias", "tensors", "target",
-                  "pos_weight", "grid", "boxes", "anchor", "positive", "negative", "kernel", "size", "equation",
-                  "shape", "axes", "min", "max", "dtype", "start", "stop", "step", "num", "rows", "columns", "sections",
-                  "shift", "pad_width", "repetitions", "repeats"}
+                  "pos_weight", "grid", "boxes", "anchor", "scale", "zero_point", "positive", "negative", "kernel",
+                  "size", "equation", "shape", "axes", "min", "max", "dtype", "start", "stop", "step", "num", "rows",
+                  "columns", "sections", "shift", "pad_width", "repetitions", "repeats"}
     for name in topi.__all__:
         for p in inspect.signature(getattr(topi, name)).parameters.values():
             if p.kind is p.POSITIONAL_OR_KEYWORD:

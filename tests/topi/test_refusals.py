@@ -47,6 +47,10 @@ REFUSED = {
     "the last extent of grid is 3, not 2": lambda: topi.grid_sample(tensor(1, 1, 2, 2), tensor(1, 5, 5, 3)),
     "the last extent of boxes is 5, not 4": lambda: topi.roi_align(tensor(1, 1, 2, 2), tensor(3, 5), tensor(
         3, dtype="int32"), 2),
+    "key is float32, uint32 is needed": lambda: topi.uniform(tensor(2), 4),
+    "p is 2, not between 0 and 1": lambda: topi.dropout(tensor(4), tensor(2, dtype="uint32"), p=2),
+    "an integer of up to 16 bits is needed": lambda: topi.quantize(tensor(4), 0.1, dtype="int32"),
+    "the extent of scale is 3, not 4": lambda: topi.quantize(tensor(4), tensor(3), axis=0),
     "value is int32, x is float32": lambda: topi.searchsorted(tensor(4), tensor(2, dtype="int32")),
 }
 

@@ -11,6 +11,8 @@ from tilewright.topi import (
     normalization,
     pooling,
     products,
+    quantization,
+    random,
     reductions,
     resizing,
     shaping,
@@ -27,6 +29,8 @@ from tilewright.topi.losses import *  # noqa: F403
 from tilewright.topi.normalization import *  # noqa: F403
 from tilewright.topi.pooling import *  # noqa: F403
 from tilewright.topi.products import *  # noqa: F403
+from tilewright.topi.quantization import *  # noqa: F403
+from tilewright.topi.random import *  # noqa: F403
 from tilewright.topi.reductions import *  # noqa: F403
 from tilewright.topi.resizing import *  # noqa: F403
 from tilewright.topi.shaping import *  # noqa: F403
@@ -36,6 +40,7 @@ FAMILIES = {
     "Elements": elementwise, "Activations": activations, "Products": products, "Convolutions": convolution,
     "Pooling": pooling, "Softmax and norms": normalization, "Reductions": reductions, "Shapes": shaping,
     "Creation": creation, "Places": indexing,
-    "Running sums": cumulative, "Orders": sorting, "Losses": losses, "Images": resizing, "Attention": attention,
+    "Running sums": cumulative, "Orders": sorting, "Losses": losses, "Images": resizing,
+    "Quantization": quantization, "Random numbers": random, "Attention": attention,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]

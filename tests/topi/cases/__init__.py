@@ -9,6 +9,8 @@ from tests.topi.cases import (
     normalization,
     pooling,
     products,
+    quantization,
+    random,
     reductions,
     resizing,
     shaping,
@@ -17,5 +19,5 @@ from tests.topi.cases import (
 
 __all__ = [
     "attention", "convolution", "cumulative", "elementwise", "indexing", "losses", "normalization", "pooling",
-    "products", "reductions", "resizing", "shaping", "sorting",
+    "products", "quantization", "random", "reductions", "resizing", "shaping", "sorting",
 ]

@@ -1,0 +1,78 @@
+"""Samples of quantization."""
+from __future__ import annotations
+
+import numpy as np
+
+from tests.topi.agreement import INTEGERS, Draw, Sample, case, wide
+from tilewright import topi
+
+SMALL = ("int8", "uint8", "int16", "uint16")
+
+
+def drawn(draw: Draw, low: int, high: int):
+    """(shape, axis or None, scales, zero points, a function that makes both broadcast)"""
+    shape = draw.shape(0, 3)
+    axis = draw.axis(len(shape)) if shape and draw.flag() else None
+    own = () if axis is None else (shape[axis],)
+    scale = np.asarray(draw.rng.choice([0.25, 0.5, 0.1, 0.037], own)).astype("float32")
+    zero = np.asarray(draw.rng.integers(max(low, -20), min(high, 20), own))
+    form = () if axis is None else tuple(-1 if k == axis % len(shape) else 1 for k in range(len(shape)))
+    return shape, axis, scale, zero, lambda v: np.reshape(v, form) if axis is not None else v
+
+
+def near_steps(draw: Draw, shape, scale, kind):
+    """Numbers that are not halfway between two steps, but for scales that are powers of 2."""
+    steps = draw.rng.integers(-150, 150, shape) + draw.rng.choice([-0.3, 0.0, 0.2, 0.4], shape)
+    exact = np.isin(scale, [0.25, 0.5])
+    steps = np.where(exact & (draw.rng.random(shape) < 0.3), np.floor(steps) + 0.5, steps)
+    return np.asarray(steps * scale).astype(kind)
+
+
+def steps_of(x, scale, zero, low, high):
+    return np.clip(np.rint(wide(x) / wide(scale)) + zero, low, high)
+
+
+def quantized(draw: Draw):
+    kind = draw.choice(*SMALL)
+    info = np.iinfo(kind)
+    shape, axis, scale, zero, form = drawn(draw, info.min, info.max)
+    x = near_steps(draw, shape, form(scale), draw.dtype("float32", "float64"))
+    return kind, x, axis, scale, zero, form, steps_of(x, form(scale), form(zero), info.min, info.max)
+
+
+@case
+def quantize(draw: Draw) -> Sample:
+    kind, x, axis, scale, zero, _, y = quantized(draw)
+    if axis is None and draw.flag():
+        return Sample(lambda x: topi.quantize(x, float(scale), int(zero), dtype=kind), [x], y, kind)
+    return Sample(lambda *a: topi.quantize(*a, axis=axis, dtype=kind), [x, scale, zero.astype(kind)], y, kind)
+
+
+@case
+def dequantize(draw: Draw) -> Sample:
+    kind, dtype = draw.choice(*INTEGERS), draw.dtype()
+    info = np.iinfo(kind)
+    shape, axis, scale, zero, form = drawn(draw, info.min, info.max)
+    x = draw.array(shape, kind)
+    y = (x.astype("float64") - form(zero)) * wide(form(scale))
+    return Sample(lambda *a: topi.dequantize(*a, axis=axis, dtype=dtype), [x, scale, zero.astype(kind)], y, dtype)
+
+
+@case
+def fake_quantize(draw: Draw) -> Sample:
+    kind, x, axis, scale, zero, form, y = quantized(draw)
+    return Sample(lambda *a: topi.fake_quantize(*a, axis=axis, dtype=kind), [x, scale, zero.astype(kind)],
+                  (y - form(zero)) * wide(form(scale)), str(x.dtype))
+
+
+@case
+def dynamic_quantize(draw: Draw) -> Sample:
+    kind, x = draw.choice("uint8", "int8"), draw.array(draw.shape(0, 3, 5, 0), "float32", -1, draw.choice(0.5, 3.0))
+    x = np.asarray(np.abs(x)) if draw.flag(0.3) else x
+    x = x * 0 if draw.flag(0.1) else x
+    info, low, high = np.iinfo(kind), min(x.min(), np.float32(0)), max(x.max(), np.float32(0))
+    scale = (high - low) / np.float32(255) if high > low else np.float32(1)
+    zero = np.clip(np.rint(np.float32(info.min) - low / scale), info.min, info.max)
+    return Sample(lambda x: topi.dynamic_quantize(x, dtype=kind), [x],
+                  [np.clip(np.rint(x / scale) + zero, info.min, info.max), np.asarray(scale), np.asarray(zero)],
+                  [kind, "float32", kind])

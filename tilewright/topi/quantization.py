@@ -1,0 +1,117 @@
+"""Numbers as integers of a few bits: a scale and a zero point of a tensor, or of each channel."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.support.errors import described
+from tilewright.te.definition import compute
+from tilewright.te.math import FUNCTIONS
+from tilewright.te.reduction import max as te_max
+from tilewright.te.reduction import min as te_min
+from tilewright.te.tensor import Tensor
+from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary, maximum, minimum, select
+from tilewright.tir.conversion import cast, const
+from tilewright.tir.expr import Expr
+from tilewright.topi.reductions import reduced
+from tilewright.topi.shapes import axis_index, check, check_extent, check_rank, check_tensors
+from tilewright.topi.types import FLOAT, INTEGER, accumulator, check_kind, dtype_name
+
+Parameter = Callable[..., Expr]
+
+
+def _parameter(op: str, name: str, value: Any, x: Tensor, axis: int | None, dtype: str) -> Parameter:
+    """A number, a scalar tensor, or with an axis a vector, as a function of the indices of x."""
+    if not isinstance(value, Tensor):
+        check(isinstance(value, (int, float)), op, f"{name} is {described(value)}, no tensor and no number")
+        return lambda *i: const(value, dtype)
+    check_rank(op, name, value, 0 if axis is None else 1)
+    if axis is None:
+        return lambda *i: cast(dtype, value())
+    at = axis_index(op, axis, x.ndim)
+    check_extent(op, f"the extent of {name}", value.shape[0], x.shape[at])
+    return lambda *i: cast(dtype, value(i[at]))
+
+
+def _nearest(op: str, x: Tensor, scale: Any, zero_point: Any, axis: int | None, low: int, high: int,
+             wide: str) -> Parameter:
+    """round(x / scale) + zero_point between two bounds, in the type that computes."""
+    factor, offset = (_parameter(op, name, v, x, axis, wide) for name, v in (("scale", scale),
+                                                                               ("zero_point", zero_point)))
+    ends = const(float(low), wide), const(float(high), wide)
+    return lambda *i: maximum(minimum(FUNCTIONS["round"](cast(wide, x(*i)) / factor(*i)) + offset(*i), ends[1]),
+                              ends[0])
+
+
+def _checked(op: str, x: Any, dtype: Any) -> tuple[str, int, int]:
+    """(the type, its least and its largest number)"""
+    check_tensors(op, x=x)
+    check_kind(op, "x", x.dtype, FLOAT)
+    kind = dtype_name(dtype)
+    check(dt.is_integer(kind) and dt.bits_of(kind) <= 16, op, f"dtype is {kind}, an integer of up to 16 bits is needed")
+    return kind, *dt.integer_range(kind)
+
+
+def quantize(x: Tensor, scale: Any, zero_point: Any = 0, *, axis: int | None = None, dtype: Any = "int8") -> Tensor:
+    """y = round(x / scale) + zero_point, brought into the range of dtype; halves go to the even neighbour.
+
+    scale, zero_point: numbers or scalar tensors; with an axis vectors T[c], one element for each index along it.
+    """
+    op = "quantize"
+    kind, low, high = _checked(op, x, dtype)
+    value = _nearest(op, x, scale, zero_point, axis, low, high, accumulator(x.dtype))
+    return compute(x.shape, lambda *i: cast(kind, value(*i)), name=op)
+
+
+def dequantize(x: Tensor, scale: Any, zero_point: Any = 0, *, axis: int | None = None,
+               dtype: Any = "float32") -> Tensor:
+    """y = (x - zero_point) * scale; scale and zero_point as in `quantize`."""
+    op, kind = "dequantize", dtype_name(dtype)
+    check_tensors(op, x=x)
+    check_kind(op, "x", x.dtype, INTEGER)
+    check(dt.is_float(kind), op, f"dtype is {kind}, a float is needed")
+    wide = accumulator(kind)
+    factor, offset = _parameter(op, "scale", scale, x, axis, wide), _parameter(op, "zero_point", zero_point, x, axis,
+                                                                               "int64")
+    return compute(x.shape, lambda *i: cast(kind, cast(wide, binary("sub", cast("int64", x(*i)), offset(*i)))
+                                            * factor(*i)), name=op)
+
+
+def fake_quantize(x: Tensor, scale: Any, zero_point: Any = 0, *, axis: int | None = None,
+                  dtype: Any = "int8") -> Tensor:
+    """y = (q - zero_point) * scale of q = `quantize`(x), in the type of x: what quantization makes of x."""
+    op = "fake_quantize"
+    _, low, high = _checked(op, x, dtype)
+    wide = accumulator(x.dtype)
+    value = _nearest(op, x, scale, zero_point, axis, low, high, wide)
+    factor, offset = _parameter(op, "scale", scale, x, axis, wide), _parameter(op, "zero_point", zero_point, x, axis,
+                                                                               wide)
+    return compute(x.shape, lambda *i: cast(x.dtype, (value(*i) - offset(*i)) * factor(*i)), name=op)
+
+
+def dynamic_quantize(x: Tensor, *, dtype: Any = "uint8") -> tuple[Tensor, Tensor, Tensor]:
+    """(y, scale, zero_point): `quantize` of x by scale = (high - low) / (the range of dtype), the bounds of x and 0.
+
+    zero_point = round(the least number of dtype - low / scale), a scalar of dtype; scale: a scalar, 1 where x is 0.
+    """
+    op = "dynamic_quantize"
+    kind, least, most = _checked(op, x, dtype)
+    wide = accumulator(x.dtype)
+    zero, one = const(0.0, wide), const(1.0, wide)
+    low, high = (reduced(f"{op}_{name}", x, None, False, f, lambda *i: cast(wide, x(*i)))
+                 for name, f in (("low", te_min), ("high", te_max)))
+
+    def step() -> Expr:
+        width = maximum(high(), zero) - minimum(low(), zero)
+        return select(binary("gt", width, zero), width / float(most - least), one)
+    scale = compute((), step, name=f"{op}_scale")
+
+    def origin() -> Expr:
+        at = FUNCTIONS["round"](float(least) - minimum(low(), zero) / scale())
+        return cast(kind, maximum(minimum(at, const(float(most), wide)), const(float(least), wide)))
+    zero_point = compute((), origin, name=f"{op}_zero_point")
+    return quantize(x, scale, zero_point, dtype=kind), scale, zero_point
+
+
+__all__ = ["dequantize", "dynamic_quantize", "fake_quantize", "quantize"]
