@@ -1,6 +1,7 @@
 """Images in other sizes, and values at places between pixels: resizing, sampling by grids, regions in bins."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -129,14 +130,19 @@ def _place(i: Any, n: Expr, m: Expr, scale: float | None, coordinates: str,
     return Real(center)
 
 
+def _near(d: Expr, a: float) -> Expr:
+    """Keys' convolution with the coefficient a, at a distance of up to 1."""
+    return ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
+
+
+def _far(d: Expr, a: float) -> Expr:
+    """Keys' convolution at a distance from 1 to 2."""
+    return ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
+
+
 def cubic_weights(t: Expr, a: float) -> list[Expr]:
     """Of the elements at -1, 0, 1 and 2 for a place t between 0 and 1: Keys' convolution with the coefficient a."""
-    def near(d: Expr) -> Expr:
-        return ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
-
-    def far(d: Expr) -> Expr:
-        return ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
-    return [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
+    return [_far(t + 1.0, a), _near(t, a), _near(1.0 - t, a), _far(2.0 - t, a)]
 
 
 def _taps(place: Ratio | Real, extent: Expr, mode: str, wide: str, rounding: str, a: float,
@@ -177,7 +183,8 @@ def _sizes(op: str, x: Tensor, axes: Sequence[int], size: Any, scales: Any) -> t
 
 def resize(x: Tensor, size: Any = None, *, scales: Any = None, axes: Any = None, mode: str = "linear",
            coordinates: str = "half_pixel", rounding: str = "round_prefer_floor", cubic_a: float = -0.75,
-           exclude_outside: bool = False, regions: Any = None, extrapolation: float = 0.0) -> Tensor:
+           exclude_outside: bool = False, antialias: bool = False, regions: Any = None,
+           extrapolation: float = 0.0) -> Tensor:
     """x in another size along axes (default: as many at the end as there are numbers): size, or floor(scale * extent).
 
     mode: "nearest", "linear", "cubic" (Keys' convolution with the coefficient cubic_a; exclude_outside: the weights of
@@ -186,6 +193,7 @@ def resize(x: Tensor, size: Any = None, *, scales: Any = None, axes: Any = None,
     about the middle, "align_corners" i * (n - 1) / (m - 1), "asymmetric" i / scale, "tf_crop_and_resize" in the part
     [start, end] of each axis that `regions` gives, with the value extrapolation outside of x. rounding: for "nearest",
     "round_prefer_floor", "round_prefer_ceil", "floor" or "ceil". Beyond the ends the outermost elements repeat.
+    antialias: where x shrinks, the weights of "linear" and "cubic" reach over 1 / scale as many elements.
     Raises TensorExpressionError for integers, but with "nearest". Source: Resize of ONNX 1.16.
     """
     op = "resize"
@@ -204,6 +212,8 @@ def resize(x: Tensor, size: Any = None, *, scales: Any = None, axes: Any = None,
     parts = list(regions) if regions is not None else [None] * len(chosen)
     check(len(parts) == len(chosen) and (crop or regions is None), op, f"regions is {described(regions)}, "
           f"{len(chosen)} pair(s) for the coordinates tf_crop_and_resize are needed")
+    check(not antialias or mode != "nearest" and not crop, op, "antialias is for the modes linear and cubic, and not "
+          "for the coordinates tf_crop_and_resize")
     wide = x.dtype if mode == "nearest" else accumulator(x.dtype)
     places: dict[int, Callable[[Any], Ratio | Real]] = {}
     y = x
@@ -216,7 +226,9 @@ def resize(x: Tensor, size: Any = None, *, scales: Any = None, axes: Any = None,
         if same_extent(n, m) and (f is None or f == 1) and not crop:
             continue
         places[a] = partial(_place, n=n, m=m, scale=f, coordinates=coordinates, region=part)
-        y = _resized(y, a, m, wide, partial(taps, a))
+        shrinks = _shrinks(op, n, m, f) if antialias else 1.0
+        y = _resized(y, a, m, wide, partial(taps, a)) if shrinks >= 1 or constant(m) == 0 else _averaged(
+            y, a, m, wide, places[a], shrinks, None if mode == "linear" else cubic_a, exclude_outside)
 
     def at(*i: Any) -> Expr:
         value = cast(x.dtype, y(*i))
@@ -240,6 +252,39 @@ def _resized(x: Tensor, axis: int, extent: Expr, wide: str, taps: Callable[[Any]
     if constant(extent) == 0 or constant(x.shape[axis]) == 0:
         return compute(shape, lambda *i: const(0, wide), name="resize_empty")
     return compute(shape, at, name="resize_axis")
+
+
+def _shrinks(op: str, n: Expr, m: Expr, scale: float | None) -> float:
+    """The scale of an axis."""
+    if scale is not None:
+        return scale
+    have, wanted = constant(n), constant(m)
+    check(have is not None and wanted is not None, op, f"antialias from the extent {n} to {m}, which is symbolic",
+          "give the scales")
+    return (wanted or 0) / (have or 1)
+
+
+def _averaged(x: Tensor, axis: int, extent: Expr, wide: str, place: Callable[[Any], Ratio | Real], scale: float,
+              a: float | None, exclude: bool) -> Tensor:
+    """x in a smaller size along an axis: weights of the distances times scale, linear, or cubic with a coefficient."""
+    n, start = x.shape[axis], math.floor(-(1 if a is None else 2) / scale) + 1
+    zero, one, two = (const(float(v), wide) for v in (0, 1, 2))
+
+    def weight(i: Any, k: Any) -> Expr:
+        at = place(i)
+        d = absolute(cast(wide, k + start) - at.share(wide)) * scale
+        w = maximum(one - d, zero) if a is None else select(
+            binary("le", d, one), _near(d, a), select(binary("lt", d, two), _far(d, a), zero))
+        return select(inside(at.low() + (k + start), n), w, zero) if exclude else w
+    weights = compute((extent, 2 - 2 * start), weight, name="resize_weights")
+    r, k = (reduce_axis((0, 2 - 2 * start), name="k") for _ in range(2))
+    sums = compute((extent,), lambda i: te_sum(weights(i, r), axis=r), name="resize_weight_sums")
+    shares = compute(weights.shape, lambda i, k: weights(i, k) / sums(i), name="resize_shares")
+
+    def at(*i: Any) -> Expr:
+        source = clamped(place(i[axis]).low() + (k.var + start), n)
+        return te_sum(cast(wide, x(*replaced(i, axis, source))) * shares(i[axis], k), axis=k)
+    return compute(replaced(x.shape, axis, extent), at, name="resize_average")
 
 
 # grids

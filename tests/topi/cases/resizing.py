@@ -35,9 +35,15 @@ def cubic(d, a):
     return a * d ** 3 - 5 * a * d ** 2 + 8 * a * d - 4 * a if d < 2 else 0.0
 
 
-def taps(p, n, mode, rounding, a, exclude):
-    """The weights of n elements at a place."""
+def taps(p, n, mode, rounding, a, exclude, shrink=1.0):
+    """The weights of n elements at a place; shrink: the scale, for weights that reach farther where it is below 1."""
     weights = np.zeros(n)
+    if shrink < 1:
+        for k in range(math.floor(p - 2 / shrink), math.ceil(p + 2 / shrink) + 1):
+            d = abs(float(p - k)) * shrink
+            if not exclude or 0 <= k < n:
+                weights[min(max(k, 0), n - 1)] += cubic(d, a) if mode == "cubic" else max(1 - d, 0)
+        return weights / weights.sum()
     if mode == "nearest":
         half = Fraction(1, 2) if isinstance(p, Fraction) else 0.5
         k = {"round_prefer_floor": lambda: math.ceil(p - half), "round_prefer_ceil": lambda: math.floor(p + half),
@@ -64,7 +70,9 @@ def resize(draw: Draw) -> Sample:
     attrs = {"mode": mode, "coordinates": kind, "exclude_outside": draw.flag(), "cubic_a": draw.choice(-0.75, -0.5),
              "rounding": draw.choice("round_prefer_floor", "round_prefer_floor", "round_prefer_ceil", "floor",
                                      "ceil")}
-    scales = [draw.choice(0.7, 1.3, 1.6, 2.0, 3.0) for _ in axes] if draw.flag() else None
+    if mode != "nearest" and kind != "tf_crop_and_resize":
+        attrs["antialias"] = draw.flag()
+    scales = [draw.choice(0.3, 0.7, 1.3, 1.6, 2.0, 3.0) for _ in axes] if draw.flag() else None
     sizes = [int(x.shape[a] * s) for a, s in zip(axes, scales)] if scales else [
         draw.integer(0 if draw.flag(0.05) else 1, 8) if x.shape[a] else 0 for a in axes]
     regions = [(draw.choice(0.0, 0.2, -0.3), draw.choice(1.0, 0.7, 1.2)) for _ in axes]
@@ -73,8 +81,8 @@ def resize(draw: Draw) -> Sample:
         for a, m, s, region in zip(axes, sizes, scales or [None] * count, regions):
             n = x.shape[a]
             places = [place(i, n, m, s, kind, region) for i in range(m)]
-            matrix = np.array([taps(p, n, mode, attrs["rounding"], attrs["cubic_a"], attrs["exclude_outside"])
-                               for p in places]).reshape(m, n)
+            matrix = np.array([taps(p, n, mode, attrs["rounding"], attrs["cubic_a"], attrs["exclude_outside"],
+                                    (s or m / n) if attrs.get("antialias") else 1.0) for p in places]).reshape(m, n)
             y = np.moveaxis(np.tensordot(matrix, y, (1, a)), 0, a)
             beyond = np.array([p < 0 or p > n - 1 for p in places], bool)
             outside = outside | beyond.reshape([-1 if k == a else 1 for k in range(x.ndim)])
@@ -82,6 +90,9 @@ def resize(draw: Draw) -> Sample:
         attrs |= {"regions": regions, "extrapolation": 3.0}
         y = np.where(outside, 3.0, y)
     fixed = {"scales": scales} if scales else {}
+    if attrs.get("antialias") and not scales:
+        symbolic = [tuple(a for a in range(x.ndim) if a not in axes)]
+        return Sample(lambda x: topi.resize(x, sizes, axes=axes, **attrs), [x], y, str(x.dtype), symbolic, tolerance=4)
     symbolic = [tuple(a for a in range(x.ndim) if a not in axes or not scales or scales[axes.index(a)] >= 2)]
     if scales is not None and not all(s >= 2 for s in scales):
         symbolic = [tuple(a for a in range(x.ndim) if a not in axes)]
