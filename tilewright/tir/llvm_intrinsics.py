@@ -105,37 +105,22 @@ def evaluate(name: str, dtype: str, dtypes: Sequence[str], args: Sequence[Any]) 
     return values if lanes > 1 else values[0]
 
 
-def _dot(acc: np.ndarray, a: np.ndarray, b: np.ndarray, groups: int) -> np.ndarray:
-    """acc + the sums of `groups` neighbouring products, in integers too wide to overflow."""
-    products = a.astype("int64") * b.astype("int64")
-    return acc.astype("int64") + products.reshape(-1, groups).sum(1)
+@dataclass(frozen=True)
+class Dot:
+    """(acc, a, b) or (a, b): acc plus the sums of `group` neighbouring products of a and b, read as elements of types.
 
+    ends: the type to which a sum saturates; it wraps without one.
+    """
+    a: str
+    b: str
+    group: int
+    ends: str = ""
 
-def _wrapping_dot(a_type: str, b_type: str, groups: int) -> Meaning:
-    def apply(kind: np.dtype, args: Sequence[np.ndarray]) -> np.ndarray:
-        acc, a, b = args
-        return _dot(acc, a.view(a_type), b.view(b_type), groups).astype(kind)
-    return apply
-
-
-def _saturating_dot(a_type: str, b_type: str, groups: int) -> Meaning:
-    def apply(kind: np.dtype, args: Sequence[np.ndarray]) -> np.ndarray:
-        acc, a, b = args
-        ends = np.iinfo("int32")
-        return np.clip(_dot(acc, a.view(a_type), b.view(b_type), groups), ends.min, ends.max).astype(kind)
-    return apply
-
-
-def _multiply_pairs(kind: np.dtype, args: Sequence[np.ndarray]) -> np.ndarray:
-    """pmaddwd: sums of two products of int16, wrapping (only -32768 four times reaches 2**31)."""
-    a, b = (x.astype("int64") for x in args)
-    return (a * b).reshape(-1, 2).sum(1).astype(kind)
-
-
-def _multiply_bytes(kind: np.dtype, args: Sequence[np.ndarray]) -> np.ndarray:
-    """pmaddubsw: sums of two products of uint8 and int8, saturated to int16."""
-    a, b = args[0].view("uint8").astype("int64"), args[1].view("int8").astype("int64")
-    return np.clip((a * b).reshape(-1, 2).sum(1), -32768, 32767).astype(kind)
+    def __call__(self, kind: np.dtype, args: Sequence[np.ndarray]) -> np.ndarray:
+        *acc, a, b = args
+        products = a.view(self.a).astype("int64") * b.view(self.b).astype("int64")
+        sums = products.reshape(-1, self.group).sum(1) + sum(v.astype("int64") for v in acc)
+        return (np.clip(sums, *dt.integer_range(self.ends)) if self.ends else sums).astype(kind)
 
 
 def _dot_bfloat16(kind: np.dtype, args: Sequence[np.ndarray]) -> np.ndarray:
@@ -171,24 +156,24 @@ def _features(*alternatives: str) -> tuple[frozenset[str], ...]:
 _VNNI = {f"llvm.x86.avx512.{op}.{bits}": LlvmIntrinsic(
              _features("avx512vnni") if bits == 512 else _features("avxvnni", "avx512vnni avx512vl"), meaning)
          for bits in (128, 256, 512)
-         for op, meaning in (("vpdpbusd", _wrapping_dot("uint8", "int8", 4)),
-                             ("vpdpbusds", _saturating_dot("uint8", "int8", 4)),
-                             ("vpdpwssd", _wrapping_dot("int16", "int16", 2)),
-                             ("vpdpwssds", _saturating_dot("int16", "int16", 2)))}
+         for op, meaning in (("vpdpbusd", Dot("uint8", "int8", 4)),
+                             ("vpdpbusds", Dot("uint8", "int8", 4, "int32")),
+                             ("vpdpwssd", Dot("int16", "int16", 2)),
+                             ("vpdpwssds", Dot("int16", "int16", 2, "int32")))}
 _BF16 = {f"llvm.x86.avx512bf16.dpbf16ps.{bits}": LlvmIntrinsic(
              _features("avx512bf16" if bits == 512 else "avx512bf16 avx512vl"), _dot_bfloat16)
          for bits in (128, 256, 512)}
 TABLE: dict[str, LlvmIntrinsic] = {
     **_VNNI, **_BF16,
-    "llvm.x86.sse2.pmadd.wd": LlvmIntrinsic(_features("sse2"), _multiply_pairs),
-    "llvm.x86.avx2.pmadd.wd": LlvmIntrinsic(_features("avx2"), _multiply_pairs),
-    "llvm.x86.avx512.pmaddw.d.512": LlvmIntrinsic(_features("avx512bw"), _multiply_pairs),
-    "llvm.x86.ssse3.pmadd.ub.sw.128": LlvmIntrinsic(_features("ssse3"), _multiply_bytes),
-    "llvm.x86.avx2.pmadd.ub.sw": LlvmIntrinsic(_features("avx2"), _multiply_bytes),
-    "llvm.x86.avx512.pmaddubs.w.512": LlvmIntrinsic(_features("avx512bw"), _multiply_bytes),
-    "llvm.aarch64.neon.sdot": LlvmIntrinsic(_features("dotprod"), _wrapping_dot("int8", "int8", 4)),
-    "llvm.aarch64.neon.udot": LlvmIntrinsic(_features("dotprod"), _wrapping_dot("uint8", "uint8", 4)),
-    "llvm.aarch64.neon.usdot": LlvmIntrinsic(_features("i8mm"), _wrapping_dot("uint8", "int8", 4)),
+    "llvm.x86.sse2.pmadd.wd": LlvmIntrinsic(_features("sse2"), Dot("int16", "int16", 2)),
+    "llvm.x86.avx2.pmadd.wd": LlvmIntrinsic(_features("avx2"), Dot("int16", "int16", 2)),
+    "llvm.x86.avx512.pmaddw.d.512": LlvmIntrinsic(_features("avx512bw"), Dot("int16", "int16", 2)),
+    "llvm.x86.ssse3.pmadd.ub.sw.128": LlvmIntrinsic(_features("ssse3"), Dot("uint8", "int8", 2, "int16")),
+    "llvm.x86.avx2.pmadd.ub.sw": LlvmIntrinsic(_features("avx2"), Dot("uint8", "int8", 2, "int16")),
+    "llvm.x86.avx512.pmaddubs.w.512": LlvmIntrinsic(_features("avx512bw"), Dot("uint8", "int8", 2, "int16")),
+    "llvm.aarch64.neon.sdot": LlvmIntrinsic(_features("dotprod"), Dot("int8", "int8", 4)),
+    "llvm.aarch64.neon.udot": LlvmIntrinsic(_features("dotprod"), Dot("uint8", "uint8", 4)),
+    "llvm.aarch64.neon.usdot": LlvmIntrinsic(_features("i8mm"), Dot("uint8", "int8", 4)),
     "llvm.vector.interleave2": LlvmIntrinsic((), _interleave),
     "llvm.ctpop": LlvmIntrinsic((), _each_lane(_popcount)),
     "llvm.fma": LlvmIntrinsic((), lambda kind, args: (args[0].astype("float64") * args[1] + args[2]).astype(kind)),

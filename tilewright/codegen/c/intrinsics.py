@@ -1,8 +1,6 @@
 """LLVM's intrinsics whose meaning is known, as operators of the IR or as functions that compute lane by lane."""
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from tilewright.codegen.c import helpers
 from tilewright.codegen.c.conversions import to_memory
 from tilewright.codegen.c.printer import CALLS, Printer, Text, call, prints
@@ -11,30 +9,10 @@ from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.expr import Call, StringImm
-from tilewright.tir.llvm_intrinsics import LLVM_CALLS, TABLE, find
+from tilewright.tir.llvm_intrinsics import LLVM_CALLS, TABLE, Dot, find
 
 _OPERATORS = {"llvm.ctpop": "popcount", "llvm.fma": "fma", "llvm.fabs": "abs", "llvm.sqrt": "sqrt"}
 _CHOICES = {"llvm.smax": "max", "llvm.smin": "min"}
-
-
-class _Dot(NamedTuple):
-    """Sums of `group` neighbouring products of elements of a and b; `ends`: the type to which a sum saturates."""
-    a: str
-    b: str
-    group: int
-    ends: str = ""
-
-
-_DOTS = {
-    **{f"llvm.x86.avx512.{op}.{bits}": dot for bits in (128, 256, 512) for op, dot in (
-        ("vpdpbusd", _Dot("uint8", "int8", 4)), ("vpdpbusds", _Dot("uint8", "int8", 4, "int32")),
-        ("vpdpwssd", _Dot("int16", "int16", 2)), ("vpdpwssds", _Dot("int16", "int16", 2, "int32")))},
-    **{f"llvm.aarch64.neon.{op}": _Dot(a, b, 4) for op, a, b in (
-        ("sdot", "int8", "int8"), ("udot", "uint8", "uint8"), ("usdot", "uint8", "int8"))},
-    **dict.fromkeys(("llvm.x86.sse2.pmadd.wd", "llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512.pmaddw.d.512"),
-                    _Dot("int16", "int16", 2)),
-    **dict.fromkeys(("llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx512.pmaddubs.w.512"),
-                    _Dot("uint8", "int8", 2, "int16"))}
 
 
 @prints(CALLS, *LLVM_CALLS)
@@ -50,8 +28,8 @@ def print_llvm_intrinsic(p: Printer, e: Call) -> Text:
         return p.text(binary(_CHOICES[known], *args))
     types = [p.unit.type(value_type(stored_dtype(t))) for t in (e.type, *(a.dtype for a in args))]
     stored = [to_memory(p, p.text(a), a.dtype).text for a in args]
-    if known in _DOTS:
-        return call(_dot(p, _DOTS[known], e.type, types), *stored)
+    if row is not None and isinstance(row.evaluate, Dot):
+        return call(_dot(p, row.evaluate, e.type, types), *stored)
     if known.startswith("llvm.x86.avx512bf16.dpbf16ps"):
         return call(_dot_bfloat16(p, e.type, types), *stored)
     if known == "llvm.vector.interleave2":
@@ -64,7 +42,7 @@ def print_llvm_intrinsic(p: Printer, e: Call) -> Text:
     raise CodegenError(with_hint(f"{p.name}: {name.value} has no form in C", 'build for "llvm"'))
 
 
-def _dot(p: Printer, dot: _Dot, dtype: str, types: list[str]) -> str:
+def _dot(p: Printer, dot: Dot, dtype: str, types: list[str]) -> str:
     """(acc, a, b) or (a, b): the products of a and b, read as elements of the types of dot, summed in 64 bits."""
     element, lanes = dt.parse(dtype)
     name = f"dot{dot.group}_{dot.a}_{dot.b}_{'saturated_' if dot.ends else ''}{'_'.join(types)}"
