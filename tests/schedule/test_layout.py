@@ -243,3 +243,20 @@ def test_random_maps_of_random_programs():
             fuzz.check_schedule(program, sch, fuzz.Report(seed), "llvm -opt-level=1")
             fuzz.replay(sch, func)
     assert done > 30
+
+
+def test_what_holds_around_the_block_does_not_hold_around_other_accesses():
+    """The steps of the named block run only where n is at least 2; the other block reads where it is 1 as well."""
+    n = te.var("n")
+    x, k = te.placeholder((n,), "int32", name="X"), te.reduce_axis((0, n - 1), name="k")
+    a = te.compute((n + 1,), lambda i: i * 7 + 1, name="A")
+    b = te.compute((4,), lambda i: te.sum(a[0] + x[k] + i, axis=k), name="B")
+    c = te.compute((4,), lambda i: a[te.max(te.min(2, n), 0)] + b[i], name="C")
+    func = create_prim_func([x, c])
+    sch = Schedule(func)
+    sch.transform_layout("B", ("read", 0), lambda i: (i + 3,), pad_value=lambda i: i)
+    for size in (1, 2, 5):
+        values, got, want = np.arange(size, dtype="int32"), np.zeros(4, "int32"), np.zeros(4, "int32")
+        interp.run(sch.func, values, got)
+        interp.run(func, values, want)
+        np.testing.assert_array_equal(got, want)

@@ -77,7 +77,7 @@ def transform_layout(sch: Schedule, block: BlockRV, buffer: tuple[str, int] | st
     mapped = IndexMap.of(index_map, len(old.shape))
     axes = tuple(Var(name, extent.dtype) for name, extent in zip(mapped.parameters, old.shape))
     indices = mapped.apply(axes)
-    analyzer = sch.analyzer_at(realize)
+    analyzer = sch.analyzer_at(None)
     domains = {v: (IntImm(0, v.dtype), extent) for v, extent in zip(axes, old.shape)}
     inverse = detect_iter_map(indices, domains, None, analyzer)
     known = inverse is not None and inverse.is_injective
