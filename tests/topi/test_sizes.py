@@ -1,0 +1,44 @@
+"""One build of an operator with a symbolic extent serves every size, none and large ones too."""
+from __future__ import annotations
+
+import numpy as np
+
+import tilewright as tw
+from tilewright import te, topi
+
+
+def test_orders_and_running_sums_of_any_size():
+    n = te.var("n")
+    x = te.placeholder((n,), name="x")
+    values, _, counts, number = topi.unique(topi.floor(x))
+    outs = [topi.sort(x), topi.argsort(x, descending=True), topi.cumsum(x, dtype="float64"), values, counts, number]
+    f = tw.compile(te.create_prim_func([x, *outs]))
+    rng = np.random.default_rng(0)
+    for size in (0, 1, 2, 1023, 20000):
+        given = rng.random(size, "float32") * 100
+        ordered, places, sums, kept, often = (np.zeros(size, kind) for kind in (
+            "float32", "int64", "float64", "float32", "int64"))
+        found = np.zeros(1, "int64")
+        f(given, ordered, places, sums, kept, often, found)
+        np.testing.assert_array_equal(ordered, np.sort(given))
+        np.testing.assert_array_equal(places, np.argsort(-given, kind="stable"))
+        np.testing.assert_allclose(sums, np.cumsum(given, dtype="float64"), rtol=1e-12)
+        wanted, repeats = np.unique(np.floor(given), return_counts=True)
+        assert found[0] == len(wanted)
+        np.testing.assert_array_equal(kept[:len(wanted)], wanted)
+        np.testing.assert_array_equal(often[:len(wanted)], repeats)
+
+
+def test_scattered_sums_of_many_rows():
+    rows, n = te.var("rows"), te.var("n")
+    x, i, updates = te.placeholder((rows, 8), name="x"), te.placeholder((n, 1), "int32", name="i"), te.placeholder(
+        (n, 8), name="updates")
+    f = tw.compile(te.create_prim_func([x, i, updates, topi.scatter_nd(x, i, updates, reduction="add")]))
+    rng = np.random.default_rng(0)
+    for count, several in ((5, 0), (1, 3), (100, 5000)):
+        given, where = rng.random((count, 8), "float32"), rng.integers(-count, count, (several, 1)).astype("int32")
+        more, y = rng.random((several, 8), "float32"), np.zeros((count, 8), "float32")
+        f(given, where, more, y)
+        wanted = given.astype("float64")
+        np.add.at(wanted, where[:, 0], more)
+        np.testing.assert_allclose(y, wanted, rtol=1e-5)
