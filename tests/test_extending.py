@@ -81,10 +81,11 @@ def test_the_page_has_the_recipes():
 def test_recipe(found, tmp_path):
     for folder in ("tilewright", "tests", "docs"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
     for edit in found.edits:
         edit.apply(tmp_path)
-    files = sorted({edit.file for edit in found.edits})
+    files = sorted({edit.file for edit in found.edits if edit.file.endswith(".py")})
     lint = subprocess.run([sys.executable, "-m", "ruff", "check", *files], cwd=tmp_path, capture_output=True, text=True)
     assert lint.returncode == 0, lint.stdout or lint.stderr
     (tmp_path / "check.py").write_text(found.checks[0])
