@@ -10,14 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright.codegen.c.functions import source
-from tilewright.codegen.queries import loads_or_calls
 from tilewright.runtime.export import linker
 from tilewright.support import config
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.support.target import Target
 from tilewright.support.target import target as resolve_target
-from tilewright.tir.expr import Call, Select
-from tilewright.tir.node import walk
 from tilewright.tir.stmt import PrimFunc
 
 # instruction sets that GCC, Clang and LLVM know by one name
@@ -25,6 +22,9 @@ _SETS = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f
          "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _FLAGS = ("-std=gnu11", "-c", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-w",
           "-fno-stack-protector", "-fno-asynchronous-unwind-tables")
+# As at -O2. What GCC 12 makes vectors of at -O3 alone is wrong in loops that have 3 or 5 guarded loads side by side,
+# and in some whose iterations read what the one before has written.
+GCC_FLAGS = ("-fvect-cost-model=very-cheap",)
 
 
 def c_source(funcs: Sequence[PrimFunc], target: Target) -> str:
@@ -37,27 +37,17 @@ def compile_functions(funcs: Sequence[PrimFunc], target: Target) -> bytes:
     text = c_source(funcs, target)
     if config.get("DUMP"):
         config.dump(f"{funcs[0].name}.c", text)
-    return compile_text(text, target, flags_for(funcs))
+    return compile_text(text, target)
 
 
-def flags_for(funcs: Sequence[PrimFunc]) -> tuple[str, ...]:
-    """The flags of GCC that the functions need.
-
-    GCC 12 makes wrong vectors of loops that have 3 or 5 guarded loads side by side.
-    """
-    sides = [n.args[1:] if isinstance(n, Call) else (n.a, n.b) for f in funcs for n in walk(f.body)
-             if isinstance(n, Select) or isinstance(n, Call) and n.op == "if_then_else"]
-    return ("-fno-tree-loop-if-convert",) if any(loads_or_calls(e) for both in sides for e in both) else ()
-
-
-def compile_text(text: str, target: Target, flags: Sequence[str] = ()) -> bytes:
+def compile_text(text: str, target: Target) -> bytes:
     """C as an object file. Raises CodegenError where there is no compiler, or where it refuses the text.
 
     GCC 12 crashes over some vectors that it makes of loops; it is asked again for none.
     """
     compiler = linker(target.triple)
     command = [*compiler, *_FLAGS, f"-O{target.opt_level}", *_machine(target),
-               *(flags if _is_gcc(" ".join(compiler)) else ())]
+               *(GCC_FLAGS if _is_gcc(" ".join(compiler)) else ())]
     try:
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
             path, out = Path(folder) / "kernel.c", Path(folder) / "kernel.o"

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.codegen.c.compile import flags_for
+from tilewright.codegen.c.compile import GCC_FLAGS
 from tilewright.codegen.c.functions import define_kernel
 from tilewright.codegen.c.types import memory_type, value_type
 from tilewright.codegen.c.unit import Unit
@@ -61,8 +61,9 @@ _PSABI = """
 #pragma GCC diagnostic ignored "-Wpsabi"        /* functions that take vectors are private to this file */
 """
 _COMMENT = """\
-/* {name}: made by Tilewright. cc -std=gnu11 -O3 -march=native -fwrapv -fno-math-errno{flags} [-fopenmp] -c {file}.c
-   Vectors are types of GCC and Clang; -DTILEWRIGHT_SCALAR makes plain loops of those that were vectorised. */
+/* {name}: made by Tilewright. cc -std=gnu11 -O3 -march=native -fwrapv -fno-math-errno [-fopenmp] -c {file}.c
+   GCC 12 at -O3 needs {flags}. Vectors are types of GCC and Clang; -DTILEWRIGHT_SCALAR
+   makes plain loops of those that were vectorised. */
 """
 
 
@@ -87,8 +88,8 @@ def files(vectors: Sequence[PrimFunc], loops: Sequence[PrimFunc], target: Target
     file = names[next(iter(signatures))]
     fma = target.has_feature("fma")
     entries = "\n".join(_entry(names[layout.name], layout) for layout in kernels.values())
-    flags = "".join(f" {flag}" for flag in flags_for(loops))
-    head = _COMMENT.format(name=", ".join(names.values()), file=file, flags=flags) + f'#include "{file}.h"\n{_PSABI}'
+    comment = _COMMENT.format(name=", ".join(names.values()), file=file, flags=" ".join(GCC_FLAGS))
+    head = f'{comment}#include "{file}.h"\n{_PSABI}'
     text = "\n".join([head, "#ifdef TILEWRIGHT_SCALAR", _kernels(loops, fma), "#else", _kernels(vectors, fma),
                          "#endif", "", entries])
     return {f"{file}.h": c_interface.header(signatures, f"{file}.h", "those of OpenMP, or one"), f"{file}.c": text,
