@@ -6,27 +6,17 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from tilewright import tir
 from tilewright.support.errors import ArgumentError, TilewrightError, described
 from tilewright.support.target import Target
-from tilewright.tir import Buffer, BufferRegion, Expr, IRModule, IterVar, MatchBuffer, Node, PrimFunc, Range, Stmt
+from tilewright.tir import Node
 from tilewright.tir.node import field_names
 
 _FORMAT = 1
 
 
-def _kinds() -> dict[str, type[Node]]:
-    """The classes of nodes, by name."""
-    found: dict[str, type[Node]] = {}
-    waiting: list[type] = [Expr, Stmt]
-    while waiting:
-        cls = waiting.pop()
-        waiting += cls.__subclasses__()
-        if cls.__module__.startswith("tilewright.tir.") and cls not in (Expr, Stmt):
-            found[cls.__name__] = cls
-    return found | {c.__name__: c for c in (Buffer, BufferRegion, IRModule, IterVar, MatchBuffer, PrimFunc, Range)}
-
-
-KINDS = _kinds()
+# the classes of nodes, by name; `__subclasses__` would also give what `slots` leaves of them until it is collected
+KINDS = {c.__name__: c for c in vars(tir).values() if isinstance(c, type) and issubclass(c, Node) and field_names(c)}
 
 
 def save_json(node: Any) -> str:

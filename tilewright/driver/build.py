@@ -163,7 +163,7 @@ def build(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | 
 
 def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | Target | None = None,
             name: str | None = None) -> Module:
-    """Machine code for what is funcs, scheduled by the built-in rules of the target.
+    """Machine code for what is given, scheduled by the built-in rules of the target.
 
     Raises ArgumentError where loops have been scheduled already: `build` takes those as they are.
     """
