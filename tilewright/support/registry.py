@@ -1,10 +1,8 @@
 """Named hooks by which a higher floor, or file, gives a lower one something to call (operators, printers, façades)."""
 from __future__ import annotations
 
-import gc
 import importlib
 import pkgutil
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -25,18 +23,9 @@ hold_over_fork(_loading)         # else a child would wait for ever for the modu
 
 
 def load(name: str) -> Any:
-    """The module of that name, imported with its first use.
-
-    What an import makes stays: garbage is not looked for until it is done, which takes a fifth of the time.
-    """
+    """The module of that name, imported with its first use."""
     with _loading:
-        if name in sys.modules or not gc.isenabled():
-            return importlib.import_module(name)
-        gc.disable()
-        try:
-            return importlib.import_module(name)
-        finally:
-            gc.enable()
+        return importlib.import_module(name)
 
 
 def load_folder(name: str) -> None:
