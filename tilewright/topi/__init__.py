@@ -16,6 +16,7 @@ from tilewright.topi import (
     reductions,
     resizing,
     shaping,
+    slicing,
     sorting,
 )
 from tilewright.topi.activations import *  # noqa: F403
@@ -34,12 +35,13 @@ from tilewright.topi.random import *  # noqa: F403
 from tilewright.topi.reductions import *  # noqa: F403
 from tilewright.topi.resizing import *  # noqa: F403
 from tilewright.topi.shaping import *  # noqa: F403
+from tilewright.topi.slicing import *  # noqa: F403
 from tilewright.topi.sorting import *  # noqa: F403
 
 FAMILIES = {
     "Elements": elementwise, "Activations": activations, "Products": products, "Convolutions": convolution,
     "Pooling": pooling, "Softmax and norms": normalization, "Reductions": reductions, "Shapes": shaping,
-    "Creation": creation, "Places": indexing,
+    "Slices": slicing, "Creation": creation, "Places": indexing,
     "Running sums": cumulative, "Orders": sorting, "Losses": losses, "Images": resizing,
     "Quantization": quantization, "Random numbers": random, "Attention": attention,
 }

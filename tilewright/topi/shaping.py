@@ -1,4 +1,4 @@
-"""Other shapes and orders of the same elements: reshape, transpose, join, split, slice, pad, repeat, blocks."""
+"""Other shapes and orders of the same elements: reshape, transpose, join, split, blocks, diagonals."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,10 +9,9 @@ import numpy as np
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
 from tilewright.te.tensor import Tensor, shape_text
-from tilewright.tir.arithmetic import absolute, all_of, binary, ceildiv, if_then_else, maximum, minimum
+from tilewright.tir.arithmetic import all_of, binary, if_then_else, maximum, minimum
 from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.expr import Expr
-from tilewright.topi.sampling import clamped
 from tilewright.topi.shapes import (
     as_shape,
     axis_index,
@@ -36,7 +35,6 @@ from tilewright.topi.shapes import (
     simplified,
 )
 from tilewright.topi.types import common_type
-from tilewright.topi.windows import padded
 
 
 def reshape(x: Tensor, shape: Any) -> Tensor:
@@ -60,10 +58,10 @@ def reshape(x: Tensor, shape: Any) -> Tensor:
     known = constant(before) is not None and constant(after) is not None
     check(not known or same_extent(before, after), op, f"the shape {shape_text(x.shape)} has {before} elements, "
           f"{shape_text(out)} has {after}")
-    return _reshaped(x, out)
+    return reshaped(x, out)
 
 
-def _reshaped(x: Tensor, out: tuple[Expr, ...], name: str = "reshape") -> Tensor:
+def reshaped(x: Tensor, out: tuple[Expr, ...], name: str = "reshape") -> Tensor:
     if count(x.shape) == 0:
         return compute(out, lambda *i: const(0, x.dtype), name=name)
     sources = [n for n, d in enumerate(x.shape) if not is_one(d)]
@@ -112,7 +110,7 @@ def flatten(x: Tensor, *, start: int = 0, end: int = -1) -> Tensor:
         return reshape(x, (1,))
     low, high = axis_index("flatten", start, x.ndim, "start"), axis_index("flatten", end, x.ndim, "end")
     check(low <= high, "flatten", f"start is {start}, behind end {end}")
-    return _reshaped(x, (*x.shape[:low], simplified(product(x.shape[low:high + 1])), *x.shape[high + 1:]), "flatten")
+    return reshaped(x, (*x.shape[:low], simplified(product(x.shape[low:high + 1])), *x.shape[high + 1:]), "flatten")
 
 
 def squeeze(x: Tensor, *, axis: Any = None) -> Tensor:
@@ -267,153 +265,6 @@ def unstack(x: Tensor, *, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple(compute(shape, lambda *i, n=n: x(*i[:at], n, *i[at:]), name=op) for n in range(extent or 0))
 
 
-# slices
-
-
-def _clip(e: Any, low: Any, high: Any) -> Expr:
-    return simplified(maximum(minimum(e, high), low))
-
-
-def _slice(extent: Expr, begin: Any, end: Any, step: int) -> tuple[Expr, Expr]:
-    """(start, number of elements) of begin:end:step, as Python counts it."""
-    last = extent - 1
-    low, high = (convert(0), extent) if step > 0 else (convert(-1), last)
-
-    def place(v: Any, default: Expr) -> Expr:
-        if v is None:
-            return default
-        n = constant(v)
-        return _clip(binary("add", extent, v) if n is not None and n < 0 else convert(v), low, high)
-    start, stop = (place(begin, low), place(end, high)) if step > 0 else (place(begin, high), place(end, low))
-    span = binary("sub", stop, start) if step > 0 else binary("sub", start, stop)
-    return start, simplified(maximum(ceildiv(span, abs(step)), 0))
-
-
-def strided_slice(x: Tensor, *, begin: Any, end: Any, strides: Any = None, axes: Any = None) -> Tensor:
-    """x[begin:end:stride] along axes (default: the first ones), as Python slices: negative numbers count from the end.
-
-    begin, end: sequences of integers, variables, or None for the ends; a step may be negative. A symbolic begin or end
-    counts from the front. Raises TensorExpressionError for a step of 0 and sequences of different lengths.
-    """
-    op = "strided_slice"
-    check_tensors(op, x=x)
-    begins, stops = (list(v) if isinstance(v, (tuple, list)) else [v] for v in (begin, end))
-    chosen = tuple(range(len(begins))) if axes is None else axis_indices(op, axes, x.ndim, "axes")
-    steps = [1] * len(begins) if strides is None else list(strides) if isinstance(strides, (tuple, list)) else [strides]
-    check(len(begins) == len(stops) == len(steps) == len(chosen) <= x.ndim, op, f"begin, end, strides and axes have "
-          f"{len(begins)}, {len(stops)}, {len(steps)} and {len(chosen)} elements; x has {x.ndim} dimension(s)")
-    shape, starts, strides = list(x.shape), [convert(0)] * x.ndim, [1] * x.ndim
-    for a, b, e, s in zip(chosen, begins, stops, steps):
-        check(isinstance(s, (int, np.integer)) and s != 0, op, f"the step {described(s)} is no integer or 0")
-        starts[a], shape[a] = _slice(x.shape[a], b, e, int(s))
-        strides[a] = int(s)
-    return compute(shape, lambda *i: x(*(binary("add", binary("mul", v, s), b)
-                                         for v, b, s in zip(i, starts, strides))), name=op)
-
-
-def flip(x: Tensor, *, axis: Any = None) -> Tensor:
-    """x in reverse order along axes, by default all."""
-    check_tensors("flip", x=x)
-    axes = axis_indices("flip", axis, x.ndim)
-    return compute(x.shape, lambda *i: x(*(binary("sub", n - 1, v) if a in axes else v
-                                           for a, (v, n) in enumerate(zip(i, x.shape)))), name="flip")
-
-
-def roll(x: Tensor, shift: Any, *, axis: Any = None) -> Tensor:
-    """x moved along axes by shift; what leaves at one end comes back at the other. Without axes as if flat."""
-    op = "roll"
-    check_tensors(op, x=x)
-    if axis is None:
-        if x.ndim == 0:
-            return compute((), lambda: x(), name=op)
-        return _reshaped(roll(flatten(x), shift, axis=0), x.shape, op)
-    axes = axis_indices(op, axis, x.ndim)
-    shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift] * len(axes)
-    check(len(shifts) == len(axes), op, f"shift has {len(shifts)} element(s), axis {len(axes)}")
-    if count(x.shape) == 0:
-        return compute(x.shape, lambda *i: const(0, x.dtype), name=op)
-    by = dict(zip(axes, shifts))
-    return compute(x.shape, lambda *i: x(*(binary("floormod", binary("sub", v, by[a]), n) if a in by else v
-                                           for a, (v, n) in enumerate(zip(i, x.shape)))), name=op)
-
-
-def pad(x: Tensor, pad_width: Any, *, mode: str = "constant", value: float = 0.0) -> Tensor:
-    """x with borders: pad_width is a number, a pair, or a pair (before, after) for each dimension.
-
-    mode: "constant" (of value; negative amounts cut), "edge" (the outermost element), "reflect" (mirrored at the
-    outermost element), "symmetric" (mirrored behind it), "circular" (the other end). Names of torch and NumPy
-    ("replicate", "wrap") are taken too. Raises TensorExpressionError where x is too small to be mirrored.
-    """
-    op = "pad"
-    check_tensors(op, x=x)
-    mode = {"replicate": "edge", "wrap": "circular"}.get(mode, mode)
-    check_choice(op, "mode", mode, ("constant", "edge", "reflect", "symmetric", "circular"))
-    widths = _widths(op, pad_width, x.ndim)
-    if mode == "constant":
-        y = padded(x, widths, const(value if x.dtype != "bool" else bool(value), x.dtype))
-        return y if y is not x else compute(x.shape, lambda *i: x(*i), name=op)
-    for n, (extent, pair) in enumerate(zip(x.shape, widths)):
-        known, most = constant(extent), max(pair)
-        check(min(pair) >= 0, op, f"a negative amount with mode {mode!r}")
-        check(known is None or most == 0 or known > 0 and (mode in ("edge", "circular") or most < known + (
-            mode == "symmetric")), op, f"extent {n} is {extent}, too small for a {mode} border of {most}")
-    if count(x.shape) == 0:
-        shape = [simplified(n + (b + a)) for n, (b, a) in zip(x.shape, widths)]
-        return compute(shape, lambda *i: const(0, x.dtype), name=op)
-
-    def source(v: Any, n: Expr, pair: tuple[int, int]) -> Expr:
-        at, last = binary("sub", v, pair[0]), n - 1
-        if pair == (0, 0):
-            return convert(v)
-        if mode == "edge":
-            return clamped(at, n)
-        if mode == "circular":
-            return binary("floormod", at, n)
-        if mode == "reflect":
-            return binary("sub", last, absolute(binary("sub", last, absolute(at))))
-        below = maximum(at, binary("sub", -1, at))
-        return minimum(below, binary("sub", n + last, below))
-    shape = [simplified(n + (b + a)) for n, (b, a) in zip(x.shape, widths)]
-    return compute(shape, lambda *i: x(*(source(v, n, w) for v, n, w in zip(i, x.shape, widths))), name=op)
-
-
-def _widths(op: str, given: Any, rank: int) -> list[tuple[int, int]]:
-    """A pair (before, after) for each dimension."""
-    low = -(1 << 31)
-    if isinstance(given, (tuple, list)) and given and isinstance(given[0], (tuple, list)):
-        check(len(given) in (1, rank), op, f"pad_width is {described(given)}, x has {rank} dimension(s)")
-        rows = [per_axis(op, "pad_width", p, 2, low) for p in (given if len(given) == rank else list(given) * rank)]
-    else:
-        rows = [per_axis(op, "pad_width", given, 2, low)] * rank
-    return [(r[0], r[1]) for r in rows]
-
-
-def tile(x: Tensor, repetitions: Any) -> Tensor:
-    """x side by side with itself: repetitions of each dimension, the last ones first counted (as in NumPy)."""
-    op = "tile"
-    check_tensors(op, x=x)
-    times = tuple(repetitions) if isinstance(repetitions, (tuple, list)) else (repetitions,)
-    rank = max(len(times), x.ndim)
-    times = per_axis(op, "repetitions", (1,) * (rank - len(times)) + times, rank)
-    own = (convert(1),) * (rank - x.ndim) + x.shape
-    if count(x.shape) == 0:
-        return compute([simplified(n * t) for n, t in zip(own, times)], lambda *i: const(0, x.dtype), name=op)
-    return compute([simplified(n * t) for n, t in zip(own, times)], lambda *i: x(*(
-        v if t == 1 else binary("floormod", v, n) for v, n, t in list(zip(i, own, times))[rank - x.ndim:])), name=op)
-
-
-def repeat(x: Tensor, repeats: int, *, axis: int | None = None) -> Tensor:
-    """Every element of x along an axis `repeats` times in a row; of all elements for None."""
-    op = "repeat"
-    check_tensors(op, x=x)
-    if axis is None:
-        return repeat(flatten(x), repeats, axis=0)
-    at = axis_index(op, axis, x.ndim)
-    times, = per_axis(op, "repeats", repeats, 1)
-    return compute(replaced(x.shape, at, simplified(x.shape[at] * times)),
-                   lambda *i: x(*replaced(i, at, binary("floordiv", i[at], times or 1))), name=op)
-
-
 # blocks of images
 
 
@@ -531,7 +382,6 @@ def meshgrid(*vectors: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     return tuple(compute(shape, lambda *i, n=n: given[n](i[order.index(n)]), name=op) for n in range(len(given)))
 
 
-__all__ = ["broadcast_to", "concatenate", "depth_to_space", "diag_embed", "diagonal", "expand_dims", "flatten", "flip",
-           "meshgrid", "moveaxis", "pad", "pixel_shuffle", "pixel_unshuffle", "repeat", "reshape", "roll",
-           "space_to_depth", "split", "squeeze", "stack", "strided_slice", "swapaxes", "tile", "transpose", "tril",
-           "triu", "unstack"]
+__all__ = ["broadcast_to", "concatenate", "depth_to_space", "diag_embed", "diagonal", "expand_dims", "flatten",
+           "meshgrid", "moveaxis", "pixel_shuffle", "pixel_unshuffle", "reshape", "space_to_depth", "split",
+           "squeeze", "stack", "swapaxes", "transpose", "tril", "triu", "unstack"]
