@@ -1,0 +1,44 @@
+"""A row's operator as an ONNX model."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import ValueInfoProto, helper, numpy_helper
+
+from kernel_cases.rows import Row, several
+
+OPSET, IR_VERSION = 21, 10
+
+
+class Graph:
+    """Nodes in the order in which they were added: `node("Softmax", x, axis=1)` gives the name of its result."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def __call__(self, kind: str, *inputs: str, results: int = 1, **attributes: Any) -> Any:
+        names = [f"{kind}_{len(self.nodes)}_{k}" for k in range(results)]
+        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
+        return names[0] if results == 1 else names
+
+    def constant(self, values: Any, dtype: str) -> str:
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(values, dtype), name))
+        return name
+
+
+def model(row: Row) -> bytes | None:
+    """The model, whose operands are all inputs; None where the operator has none."""
+    graph, names = Graph(), [f"x{k}" for k in range(len(row.operands))]
+    found = row.operator.onnx(graph, *names)
+    if found is None:
+        return None
+    inputs = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(x.dtype)), x.shape)
+              for name, x in zip(names, row.operands)]
+    outputs = [ValueInfoProto(name=name) for name in several(found)]       # their types are inferred
+    made = helper.make_model(helper.make_graph(graph.nodes, "row", inputs, outputs, graph.constants), opset_imports=[
+        helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)])
+    made.ir_version = IR_VERSION
+    return made.SerializeToString()
