@@ -3,11 +3,25 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from kernel_cases import norms, products
+from kernel_cases import (
+    attention,
+    convolutions,
+    elements,
+    layouts,
+    low_bit,
+    norms,
+    places,
+    pooling,
+    products,
+    reductions,
+)
 from kernel_cases.drawing import Draw
 from kernel_cases.rows import Row
 
-FAMILIES: dict[str, ModuleType] = {"products": products, "norms": norms}
+FAMILIES: dict[str, ModuleType] = {
+    "products": products, "low_bit": low_bit, "convolutions": convolutions, "attention": attention, "norms": norms,
+    "reductions": reductions, "elements": elements, "layouts": layouts, "pooling": pooling, "places": places,
+}
 
 
 def rows(families: list[str], extra: bool) -> list[tuple[str, Row]]:

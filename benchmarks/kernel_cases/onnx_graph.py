@@ -1,20 +1,25 @@
 """A row's operator as an ONNX model."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from onnx import ValueInfoProto, helper, numpy_helper
 
-from kernel_cases.rows import Row, several
+from kernel_cases.rows import Row, Shape, several
 
 OPSET, IR_VERSION = 21, 10
 
 
 class Graph:
-    """Nodes in the order in which they were added: `node("Softmax", x, axis=1)` gives the name of its result."""
+    """Nodes in the order in which they were added: `node("Softmax", x, axis=1)` gives the name of its result.
 
-    def __init__(self) -> None:
+    shapes: of the inputs, by name.
+    """
+
+    def __init__(self, shapes: Mapping[str, Shape]) -> None:
+        self.shapes = shapes
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
@@ -31,7 +36,8 @@ class Graph:
 
 def model(row: Row) -> bytes | None:
     """The model, whose operands are all inputs; None where the operator has none."""
-    graph, names = Graph(), [f"x{k}" for k in range(len(row.operands))]
+    names = [f"x{k}" for k in range(len(row.operands))]
+    graph = Graph(dict(zip(names, row.shapes)))
     found = row.operator.onnx(graph, *names)
     if found is None:
         return None

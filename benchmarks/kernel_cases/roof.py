@@ -1,6 +1,7 @@
 """The roof of a row: what this machine computes and moves at most, measured in the same run."""
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -8,17 +9,20 @@ from typing import Any
 
 import harness
 
-SIZES = tuple(1 << n for n in (16, 18, 20, 22, 24, 28))         # bytes of what a kernel touches: caches, then memory
+SIZES = tuple(1 << n for n in range(16, 28, 2))       # bytes of what a kernel touches: caches, then memory
+KERNELS = ("copy", "read", "triad")
 
 
 # ---- engines
 
 
+@functools.cache
 def prepare_tilewright_peak(threads: int, kind: str) -> Any:
     from peak import prepare
     return prepare(kind, threads)
 
 
+@functools.cache
 def prepare_tilewright_stream(threads: int, size: int, kernel: str) -> tuple[Callable[[], object], dict[str, float]]:
     """A call that copies, reads or combines arrays of `size` bytes together."""
     import tilewright as tw
@@ -38,41 +42,38 @@ def prepare_tilewright_stream(threads: int, size: int, kernel: str) -> tuple[Cal
 
 
 class Roof:
-    """Operations and bytes per second on some threads; the highest of what was measured counts."""
+    """Operations and bytes per second on some threads: measured with every question, and the highest so far counts."""
 
-    def __init__(self, threads: int, sizes: tuple[int, ...] = SIZES) -> None:
-        self.threads, self.peaks, self.workers = threads, {}, {}     # type: ignore[var-annotated]
-        worker = self._worker("tilewright_stream")
-        self.bandwidth = {size: max(self._stream(worker, size, kernel) for kernel in ("copy", "read", "triad"))
-                          for size in sizes}
-        worker.close()
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.best: dict[tuple[Any, ...], float] = {}
+        self.workers: dict[str, harness.Worker] = {}
 
-    def _worker(self, engine: str) -> harness.Worker:
-        return harness.Worker(sys.executable, "kernel_cases.roof", engine, self.threads)
-
-    def _stream(self, worker: harness.Worker, size: int, kernel: str) -> float:
-        moved = asked(worker, setup={"size": size, "kernel": kernel})["bytes"]
-        return float(moved / min(asked(worker, run=max(5, (1 << 24) // size))["seconds"]))
+    def _rate(self, engine: str, amount: str, calls: int, **setup: Any) -> float:
+        """amount / seconds of an engine with this setup."""
+        if engine not in self.workers:
+            self.workers[engine] = harness.Worker(sys.executable, "kernel_cases.roof", engine, self.threads)
+        worker, key = self.workers[engine], (engine, *setup.values())
+        done = asked(worker, setup=setup)[amount]
+        self.best[key] = max(self.best.get(key, 0.0), done / min(asked(worker, run=calls)["seconds"]))
+        return self.best[key]
 
     def peak(self, kind: str) -> float:
-        """Operations/s of the fastest instruction for operands of a kind; measured again with every call."""
-        if kind not in self.workers:
-            worker = self._worker("tilewright_peak")
-            self.workers[kind] = worker, asked(worker, setup={"kind": kind})["operations"]
-        worker, operations = self.workers[kind]
-        self.peaks[kind] = max(self.peaks.get(kind, 0.0), operations / min(asked(worker, run=3)["seconds"]))
-        return float(self.peaks[kind])
+        """Operations/s of the fastest instruction for operands of a kind."""
+        return self._rate("tilewright_peak", "operations", 3, kind=kind)
 
     def bytes_per_second(self, nbytes: float) -> float:
-        """By the nearest size that was measured."""
-        return self.bandwidth[min(self.bandwidth, key=lambda size: abs(math.log(size / max(nbytes, 1.0))))]
+        """Of arrays of the size that is nearest to so many bytes."""
+        size = min(SIZES, key=lambda size: abs(math.log(size / max(nbytes, 1.0))))
+        return max(self._rate("tilewright_stream", "bytes", max(5, (1 << 23) // size), size=size, kernel=k)
+                   for k in KERNELS)
 
     def seconds(self, operations: float, nbytes: float, kind: str) -> float:
         """The least time that so many operations and bytes take here."""
         return max(operations / self.peak(kind), nbytes / self.bytes_per_second(nbytes))
 
     def close(self) -> None:
-        harness.close([worker for worker, _ in self.workers.values()])
+        harness.close(list(self.workers.values()))
 
 
 def asked(worker: harness.Worker, **command: Any) -> dict[str, Any]:
