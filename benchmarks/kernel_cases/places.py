@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernel_cases.drawing import Draw
-from kernel_cases.rows import ITEM_BYTES, Operand, Operator, Row, Shape, f32
+from kernel_cases.rows import ITEM_BYTES, Operand, Operator, Row, Shape, f32, joined
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class Embedding(Operator):
     def read(self, operands: Sequence[Operand]) -> int:
         indices, table = operands
         return indices.nbytes + math.prod(indices.shape) * table.shape[1] * ITEM_BYTES[table.dtype]
+
+    def text(self, *shapes: Shape) -> str:
+        indices, table = shapes
+        return f"embedding of {joined(indices)} in {joined(table)}"
 
 
 @dataclass(frozen=True)
