@@ -60,7 +60,7 @@ class Roof:
 
     def peak(self, kind: str) -> float:
         """Operations/s of the fastest instruction for operands of a kind."""
-        return self._rate("tilewright_peak", "operations", 3, kind=kind)
+        return self._rate("tilewright_peak", "operations", 10, kind=kind)
 
     def bytes_per_second(self, nbytes: float) -> float:
         """Of arrays of the size that is nearest to so many bytes."""
