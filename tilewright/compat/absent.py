@@ -111,9 +111,9 @@ LEFT_OUT: list[LeftOut] = [
     LeftOut("`T.vscale`, `T.get_active_lane_mask`, slices of symbolic length",
             "vectors have a constant number of lanes",
             "vscale|get_active_lane_mask|sve_target|a vector has a constant number"),
-    LeftOut("`T.undef`, `T.q_multiply_shift`, `T.tvm_struct_get`, `tvm.tir.Shuffle`",
+    LeftOut("`T.undef`, `T.q_multiply_shift`, `T.tvm_struct_get`",
             "memory starts unwritten; the others are steps of TVM's own lowering",
-            "T.undef|'undef'|q_multiply_shift|tvm_struct_get|Shuffle"),
+            "T.undef|'undef'|q_multiply_shift|tvm_struct_get"),
     LeftOut("buffers with `buffer_type=\"auto_broadcast\"`", "write strides=[...], with 0 where the extent may be 1",
             "buffer_type"),
     LeftOut("blocks whose regions leave out what they touch, axes and indices beyond their domain, conditions that "

@@ -41,7 +41,7 @@ def simplify(e: Any) -> tir.Expr:
 
 
 _LEAVES = {"Var": tir.Var, "SizeVar": tir.Var, "StringImm": tir.StringImm, **nodes.LITERALS}
-_VALUES = {name: nodes.NODES[name] for name in ("Select", "Ramp", "Broadcast", "Let", "Not")}
+_VALUES = {name: nodes.NODES[name] for name in ("Select", "Ramp", "Broadcast", "Let", "Not", "Shuffle")}
 _STATEMENTS = {name: nodes.NODES[name] for name in ("LetStmt", "AssertStmt", "IfThenElse", "Evaluate")}
 
 EXPR: dict[str, Any] = {**_LEAVES, **_VALUES, **nodes.OPERATORS, "Reduce": te.Reduce, "Load": tir.Load,

@@ -182,6 +182,8 @@ NODES = {
     "Ramp": _node(tir.Ramp, lambda base, stride, lanes, span=None: tir.Ramp(
         convert(base), _value(stride, convert(base).dtype), int(lanes))),
     "Broadcast": _node(tir.Broadcast, lambda value, lanes, span=None: tir.Broadcast(convert(value), int(lanes))),
+    "Shuffle": _node(tir.Shuffle, lambda vectors, indices, span=None: tir.Shuffle(
+        tuple(map(convert, vectors)), tuple(map(int, indices)))),
     "Not": _node(tir.Not, lambda a, span=None: tir.Not(convert(a))),
     "BufferLoad": _node(tir.Load, lambda buffer, indices, span=None: load(buffer, indices)),
     "BufferStore": _node(tir.Store, lambda buffer, value, indices, span=None: tir.Store(

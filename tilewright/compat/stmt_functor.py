@@ -14,7 +14,7 @@ TYPES: dict[str, Any] = {
     **{f"tir.{name}": kind for name, kind in OPERATORS.items()},
     **{f"tir.{name}": getattr(tir, name) for name in (
         "Var", "For", "While", "IfThenElse", "LetStmt", "Evaluate", "Allocate", "Block", "BlockRealize", "Select",
-        "Cast", "Call", "Let", "Ramp", "Broadcast", "Not", "IntImm", "FloatImm", "StringImm", "PrimFunc")},
+        "Cast", "Call", "Let", "Ramp", "Broadcast", "Shuffle", "Not", "IntImm", "FloatImm", "StringImm", "PrimFunc")},
     "tir.BufferLoad": tir.Load, "tir.BufferStore": tir.Store, "tir.SeqStmt": tir.Seq, "IntImm": tir.IntImm,
     "FloatImm": tir.FloatImm, "tir.Load": tir.Load, "tir.Store": tir.Store,
 }

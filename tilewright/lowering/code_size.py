@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Load
-from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Not, Ramp, Select
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Not, Ramp, Select, Shuffle
 from tilewright.tir.node import Node, children, statements, walk
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.stmt import PARALLEL, SERIAL, For, Stmt, Store, While
@@ -74,7 +74,7 @@ def _size(node: Node) -> int:
         case Load(dtype=dtype, indices=indices):
             return _access(indices, dtype) + CONVERSION * _registers(dt.with_lanes("float32", dt.lanes_of(dtype))) * (
                 dt.is_float(dtype) and dt.bits_of(dtype) == 8)
-        case Binary() | Not() | Cast() | Select() | Call():
+        case Binary() | Not() | Cast() | Select() | Shuffle() | Call():
             return _registers(node.dtype)
     return 0
 

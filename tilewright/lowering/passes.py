@@ -51,6 +51,7 @@ from tilewright.lowering.software_pipeline import lower_software_pipelines
 from tilewright.lowering.split_lanes import split_lanes, split_lanes_by_registers
 from tilewright.lowering.storage import hoist_allocations
 from tilewright.lowering.thread_loops import unify_thread_loops
+from tilewright.lowering.transpose_tiles import transpose_tiles
 from tilewright.lowering.unroll import unroll
 from tilewright.lowering.vectorize import vectorize
 from tilewright.lowering.virtual_threads import lower_virtual_threads
@@ -116,6 +117,7 @@ CPU: tuple[Pass, ...] = (
     Pass("split_lanes", split_lanes, "flat"),
     Pass("vectorize", vectorize, "flat", use=OPTIONAL),
     Pass("unroll", unroll, "flat", use=OPTIONAL),
+    Pass("transpose_tiles", transpose_tiles, "flat", use=OPTIONAL, takes_options=True),
     Pass("remove_no_ops", remove_no_ops, "flat", BOTH, OFF),
     Pass("guard_accesses", guard_accesses, "flat"),
     Pass("outline_parallel_loops", outline_parallel_loops, "module"),

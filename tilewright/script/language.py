@@ -12,11 +12,12 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import all_of, any_of, ceildiv, intrinsic, result_type
 from tilewright.tir.buffer import Buffer, Load, pointer
 from tilewright.tir.conversion import cast, const, convert, match_types, max_value, min_value
-from tilewright.tir.expr import Broadcast, Call, Expr, Ramp, StringImm
+from tilewright.tir.expr import Broadcast, Call, Expr, Ramp, Shuffle, StringImm
 from tilewright.tir.llvm_intrinsics import call_llvm_intrin, call_llvm_pure_intrin, llvm_lookup_intrinsic_id
 from tilewright.tir.low_bit import pack_int4, saturate_cast, unpack_int4
 from tilewright.tir.ops import BINARY, INTRINSICS
 from tilewright.tir.printer.expressions import DTYPE_FIRST
+from tilewright.tir.verify.types import type_mismatch
 
 # T's spelling of the binary operators that the printer writes infix
 _OPERATOR_NAMES = {
@@ -110,6 +111,15 @@ def _ramp(base: Any, stride: Any, lanes: int) -> Ramp:
     return Ramp(first, step, _lanes(lanes))
 
 
+def _shuffle(vectors: Any, indices: Any) -> Shuffle:
+    parts, lanes = tuple(map(convert, vectors)), tuple(map(int, indices))
+    e = Shuffle(parts, lanes)
+    wrong = type_mismatch(e)
+    if wrong:
+        raise IRError(f"T.Shuffle: {wrong}")
+    return e
+
+
 def _address(element: Any) -> Expr:
     if not isinstance(element, Load):
         raise ScriptError(f"T.address_of takes an element, not {described(element)}", "T.address_of(A[0])")
@@ -166,6 +176,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Ramp": _ramp, "ramp": _ramp,
     "Broadcast": lambda value, lanes: Broadcast(convert(value), _lanes(lanes)),
     "broadcast": lambda value, lanes: Broadcast(convert(value), _lanes(lanes)),
+    "Shuffle": _shuffle,
     "abs": _absolute, "power": _power, "indexdiv": _operator("floordiv"), "indexmod": _operator("floormod"),
     "Max": _operator("max"), "Min": _operator("min"), "FloorDiv": _operator("floordiv"),
     "FloorMod": _operator("floormod"), "TruncDiv": _operator("truncdiv"), "TruncMod": _operator("truncmod"),

@@ -115,6 +115,8 @@ A target, by its text or a dict: `T.func_attr({"target": T.target("llvm -mcpu=zn
     "Cast": "T.Cast(dtype, value)\nvalue converted to dtype: floats are rounded, to integers towards zero.",
     "Ramp": "T.Ramp(base, stride, lanes)\nThe vector base, base + stride, ...",
     "Broadcast": "T.Broadcast(value, lanes)\nThe vector of `lanes` times value.",
+    "Shuffle": """T.Shuffle(vectors, indices)
+The lanes at the indices, constants, of all vectors one behind the other: T.Shuffle([a, b], [0, 4, 1, 5]).""",
     "reinterpret": "T.reinterpret(dtype, value)\nThe bits of value read as dtype of the same size.",
     "call_extern": """T.call_extern(dtype, name, *args)
 Call the C function `name` that gives dtype; A.access_ptr("r") passes a buffer.""",

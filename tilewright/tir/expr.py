@@ -20,7 +20,7 @@ from tilewright.tir.structure import Effect, Node, structure
 
 __all__ = [
     "Binary", "Broadcast", "Call", "Cast", "Expr", "ExprOps", "FloatImm", "IntImm", "Let", "Not", "Ramp", "Select",
-    "StringImm", "Var",
+    "Shuffle", "StringImm", "Var",
 ]
 # types that do arithmetic for all their elements at once -> what does it, in the place of `arithmetic.binary`
 ELEMENTWISE: dict[type, Callable[[str, Any, Any], Any]] = {}
@@ -259,6 +259,17 @@ class Broadcast(Expr):
     @property
     def dtype(self) -> str:
         return dt.with_lanes(self.value.dtype, self.lanes)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Shuffle(Expr):
+    """The lanes at `indices` of all `vectors` one behind the other, which have one type."""
+    vectors: tuple[Expr, ...]
+    indices: tuple[int, ...]
+
+    @property
+    def dtype(self) -> str:
+        return dt.with_lanes(dt.element_of(self.vectors[0].dtype), len(self.indices))
 
 
 def _is_operand(x: object) -> bool:

@@ -1,6 +1,8 @@
 """Operators, choices and constants."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilewright.codegen.c import helpers
 from tilewright.codegen.c.conversions import condition, convert_vector, negated
 from tilewright.codegen.c.formulas import apply
@@ -31,7 +33,21 @@ from tilewright.formulas.integers import division
 from tilewright.lowering.code_size import DIVISIONS
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Binary, Broadcast, Cast, Expr, FloatImm, IntImm, Let, Not, Ramp, Select, StringImm, Var
+from tilewright.tir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Expr,
+    FloatImm,
+    IntImm,
+    Let,
+    Not,
+    Ramp,
+    Select,
+    Shuffle,
+    StringImm,
+    Var,
+)
 from tilewright.tir.places import is_index
 
 _PLAIN = {"add": ("+", SUM), "sub": ("-", SUM), "mul": ("*", PRODUCT), "div": ("/", PRODUCT), "bitand": ("&", BITAND),
@@ -160,6 +176,22 @@ def print_broadcast(p: Printer, e: Broadcast) -> Text:
     if dt.is_bool(e.dtype):
         value = f"-(int32_t){p.at(e.value, UNARY)}"
     return call(helpers.splat(p.unit, value_type(e.dtype)), value)
+
+
+@prints(EXPRESSIONS, Shuffle)
+def print_shuffle(p: Printer, e: Shuffle) -> Text:
+    parts, lanes = [p.expr(v) for v in e.vectors], dt.lanes_of(e.vectors[0].dtype)
+    while len(parts) > 2:
+        parts = [_shuffled([*parts[k:k + 2]], [*range(2 * lanes)]) for k in range(0, len(parts), 2)]
+        lanes *= 2
+    if len(e.indices) > 1:
+        return Text(_shuffled(parts, e.indices))
+    return Text(f"({parts[e.indices[0] // lanes]})[{e.indices[0] % lanes}]")
+
+
+def _shuffled(parts: Sequence[str], indices: Sequence[int]) -> str:
+    """Lanes of one or two vectors."""
+    return f"__builtin_shufflevector({parts[0]}, {parts[-1]}, {', '.join(map(str, indices))})"
 
 
 @prints(EXPRESSIONS, Ramp)

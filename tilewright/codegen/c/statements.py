@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import re
 
-from tilewright.codegen.bodies import constant_bytes, in_frame
+from tilewright.codegen.bodies import constant_bytes, in_frame, is_promoted
 from tilewright.codegen.c import helpers
 from tilewright.codegen.c.calls import print_packed
 from tilewright.codegen.c.expressions import index
@@ -147,7 +147,7 @@ def print_allocate(p: Printer, s: Allocate) -> None:
     type_, name = memory_type(buffer.dtype), p.bind(buffer.data)
     p.buffers[buffer.data] = buffer
     if size is not None and in_frame(size, p.stack_bytes):
-        p.stack_bytes += size
+        p.stack_bytes += 0 if is_promoted(s) else size
         p.line(f"{type_} {name}[{max(1, size // dt.bytes_of(buffer.dtype))}] __attribute__((aligned(64)));")
         p.stmt(s.body)
         return

@@ -1,6 +1,8 @@
 """Operators, choices and vectors of constants; minimum and maximum propagate NaN."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, constant_of, emits
 from tilewright.codegen.llvm.formulas import inline
 from tilewright.codegen.llvm.index import index
@@ -9,7 +11,7 @@ from tilewright.codegen.queries import is_pure_index, loads_or_calls
 from tilewright.codegen.ranges import formula_of
 from tilewright.support.errors import CodegenError
 from tilewright.tir import dtype as dt
-from tilewright.tir.expr import Binary, Broadcast, IntImm, Let, Not, Ramp, Select
+from tilewright.tir.expr import Binary, Broadcast, IntImm, Let, Not, Ramp, Select, Shuffle
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "bitand": "and", "bitor": "or", "bitxor": "xor", "shl": "shl",
@@ -102,6 +104,26 @@ def emit_let(fn: FunctionEmitter, e: Let) -> str:
 @emits(EXPRESSIONS, Broadcast)
 def emit_broadcast(fn: FunctionEmitter, e: Broadcast) -> str:
     return fn.broadcast(fn.expr(e.value), register_type(e.value.dtype), e.lanes)
+
+
+@emits(EXPRESSIONS, Shuffle)
+def emit_shuffle(fn: FunctionEmitter, e: Shuffle) -> str:
+    parts, (element, lanes) = [fn.expr(v) for v in e.vectors], dt.parse(e.vectors[0].dtype)
+    type_ = register_type(element)
+    while len(parts) > 2:
+        parts = [_shuffled(fn, type_, lanes, parts[k:k + 2], range(2 * lanes)) for k in range(0, len(parts), 2)]
+        lanes *= 2
+    if len(e.indices) > 1:
+        return _shuffled(fn, type_, lanes, parts, e.indices)
+    k = e.indices[0]
+    return fn.value(f"extractelement <{lanes} x {type_}> {parts[k // lanes]}, i64 {k % lanes}")
+
+
+def _shuffled(fn: FunctionEmitter, type_: str, lanes: int, parts: Sequence[str], indices: Sequence[int]) -> str:
+    """Lanes of one or two vectors."""
+    vector, (a, b) = f"<{lanes} x {type_}>", (*parts, "poison")[:2]
+    order = ", ".join(f"i32 {k if k < lanes * len(parts) else 'poison'}" for k in indices)
+    return fn.value(f"shufflevector {vector} {a}, {vector} {b}, <{len(indices)} x i32> <{order}>")
 
 
 @emits(EXPRESSIONS, Ramp)

@@ -1,7 +1,7 @@
 """Loops, conditions, allocations and sequences."""
 from __future__ import annotations
 
-from tilewright.codegen.bodies import constant_bytes, in_frame
+from tilewright.codegen.bodies import constant_bytes, in_frame, is_promoted
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.calls import emit_packed
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, emits
@@ -105,7 +105,7 @@ def emit_allocate(fn: FunctionEmitter, s: Allocate) -> None:
     buffer = s.buffer
     size = constant_bytes(buffer)
     if size is not None and in_frame(size, fn.stack_bytes):
-        fn.stack_bytes += size
+        fn.stack_bytes += 0 if is_promoted(s) else size
         count = max(1, size // dt.bytes_of(buffer.dtype))
         fn.pointers[buffer.data] = fn.alloca(f"[{count} x {memory_type(buffer.dtype)}], align 64")
         fn.buffers[buffer.data] = buffer

@@ -21,6 +21,7 @@ from tilewright.tir.expr import (
     Not,
     Ramp,
     Select,
+    Shuffle,
     StringImm,
     Var,
 )
@@ -201,6 +202,12 @@ class ExprCompiler:
         x = self.emit(e.value)
         return V(f"[{x.text}] * {e.lanes}", x.low, x.high)
 
+    def shuffle(self, e: Shuffle) -> V:
+        parts = [self.emit(v) for v in e.vectors]
+        lanes = f"[{', '.join(f'*{x.text}' for x in parts)}]"
+        text = f"[v[k] for v in ({lanes},) for k in {e.indices}]"
+        return V(text if len(e.indices) > 1 else f"{text}[0]", min(x.low for x in parts), max(x.high for x in parts))
+
     def call(self, e: Call) -> V:
         if e.op == "if_then_else":
             return self.if_then_else(*e.args)
@@ -271,6 +278,7 @@ _RULES: dict[type, Callable[[Any, Any], V]] = {
     Let: ExprCompiler.let,
     Ramp: ExprCompiler.ramp,
     Broadcast: ExprCompiler.broadcast,
+    Shuffle: ExprCompiler.shuffle,
 }
 
 

@@ -27,6 +27,7 @@ from tilewright.tir.expr import (
     Not,
     Ramp,
     Select,
+    Shuffle,
     StringImm,
     Var,
 )
@@ -262,6 +263,7 @@ _EXPR: dict[type, Callable[[Any, Any], tuple[str, int]]] = {
     Let: _let,
     Ramp: lambda p, e: (f"T.Ramp({p.expr(e.base)}, {p.expr(e.stride)}, {e.lanes})", ATOM),
     Broadcast: lambda p, e: (f"T.Broadcast({p.expr(e.value)}, {e.lanes})", ATOM),
+    Shuffle: lambda p, e: (f"T.Shuffle([{', '.join(map(p.expr, e.vectors))}], {[*e.indices]})", ATOM),
     Load: _load,
     Range: lambda p, e: (f"T.Range({p.expr(e.min)}, {p.expr(stop_of(e.min, e.extent))})", ATOM),
     IterVar: _iter_var,

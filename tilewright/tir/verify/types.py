@@ -3,7 +3,20 @@ from __future__ import annotations
 
 from tilewright.tir import dtype as dt
 from tilewright.tir.constant_table import mismatch as table_mismatch
-from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, FloatImm, IntImm, Not, Ramp, Select, StringImm
+from tilewright.tir.expr import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Expr,
+    FloatImm,
+    IntImm,
+    Not,
+    Ramp,
+    Select,
+    Shuffle,
+    StringImm,
+)
 from tilewright.tir.iter_var import Range
 from tilewright.tir.llvm_intrinsics import LLVM_CALLS
 from tilewright.tir.node import Node
@@ -44,6 +57,8 @@ def type_mismatch(e: Node) -> str:
             return "" if lanes > 1 else f"{lanes} lane(s)"
         case Broadcast(value, lanes):
             return "" if dt.lanes_of(value.dtype) == 1 and lanes > 1 else f"{lanes} copies of {value.dtype}"
+        case Shuffle(vectors, indices):
+            return _shuffle(vectors, indices)
         case Call():
             return _call(e)
         case FloatImm(_, type_):
@@ -61,6 +76,17 @@ def _choice(condition: Expr, a: Expr, b: Expr) -> str:
     lanes = dt.lanes_of(condition.dtype)
     return "" if lanes in (1, dt.lanes_of(a.dtype)) else \
         f"the condition has {lanes} lanes, the branches are {a.dtype}"
+
+
+def _shuffle(vectors: tuple[Expr, ...], indices: tuple[int, ...]) -> str:
+    types = {v.dtype for v in vectors}
+    if not types:
+        return "there are no vectors"
+    if len(types) != 1 or dt.lanes_of(min(types)) < 2 or not indices:
+        return f"{len(indices)} lane(s) of {', '.join(v.dtype for v in vectors)}; expected vectors of one type"
+    lanes = len(vectors) * dt.lanes_of(min(types))
+    outside = [k for k in indices if not 0 <= k < lanes]
+    return f"lane {outside[0]} of {lanes}" if outside else ""
 
 
 def reinterpret_mismatch(source: str, target: str) -> str:
