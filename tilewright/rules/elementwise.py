@@ -52,11 +52,15 @@ def axis_across(facts: BlockFacts) -> tuple[int, int] | None:
 
 
 def tile_lines(sch: Schedule, loops: list[LoopRV], place: int, steps: int, lanes: int) -> list[LoopRV]:
-    """Innermost `steps` of the loop at `place`, and in them a vector of the last; the loops left outside."""
+    """Innermost `steps` of the loop at `place`, and in them a vector of the last; the loops left outside.
+
+    The steps are unrolled: vectors that lie across memory are then read as lines, and transposed in registers.
+    """
     outside, inside = sch.split(loops[place], [None, steps])
     vectors, lane = sch.split(loops[-1], [None, lanes])
     outer = [*loops[:place], outside, *loops[place + 1:-1], vectors]
     sch.reorder(*outer, inside, lane)
+    sch.unroll(inside)
     sch.vectorize(lane)
     return outer
 
