@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.rules.contraction import LATENCY, is_matrix_product, registers
-from tilewright.rules.elementwise import parallelize
+from tilewright.rules.elementwise import constant_extent, parallelize
 from tilewright.rules.facts import BlockFacts, facts_of, uses
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import BlockRV, Schedule
@@ -22,6 +22,7 @@ from tilewright.tir import Load, dtype
 
 MAX_ROW = 14                     # pixels of a tile
 MAX_VECTORS = 4                  # vectors of channels of a tile
+LINE = 16                        # weights of a channel that are packed together
 
 
 @dataclass(frozen=True)
@@ -147,9 +148,13 @@ def gather_channels(sch: Schedule, conv: BlockFacts, plan: Roles) -> None:
 
 
 def schedule_pack(sch: Schedule, pack: BlockRV, plan: Roles, columns: int, target: Target) -> None:
-    """Copy block by block of channels, on all threads."""
+    """Copy block by block of channels, on all threads; some weights of every channel are read as a line of memory."""
     loops = sch.get_loops(pack)
     outside, inside = sch.split(loops.pop(plan.place), [None, columns])
     sch.reorder(outside, *loops, inside)
+    extents = [constant_extent(sch, loop) for loop in loops]
+    if plan.place == 0 and loops and None not in extents and math.prod(e or 0 for e in extents) % LINE == 0:
+        _, line = sch.split(sch.fuse(*loops) if len(loops) > 1 else loops[0], [None, LINE])
+        sch.unroll(line)
     sch.vectorize(inside)
     parallelize(sch, [outside], facts_of(sch, pack).points, target)
