@@ -264,7 +264,7 @@ def test_a_transposition_uses_whole_cache_lines():
     for t in (turned, straight):
         sch = apply_rules(te.create_prim_func([a, v, t]), tw.target("llvm -mcpu=x86-64-v4 -num-cores=1"))
         found[t.name] = [(loop.kind, loop.extent.value) for loop in map(sch.get, sch.get_loops(t.name))]
-    assert found == {"T": [("serial", 4), ("serial", 4), ("serial", 16), ("vectorized", 16)],
+    assert found == {"T": [("serial", 4), ("serial", 4), ("unroll", 16), ("vectorized", 16)],
                      "S": [("serial", 64), ("serial", 1), ("vectorized", 64)]}
 
 
