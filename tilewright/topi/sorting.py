@@ -1,19 +1,19 @@
 """Orders of elements: sorts, the largest ones, places in sorted rows, values without repetition.
 
 NaN is above every number, and equal to NaN. Sorts merge ever longer runs: O(n log n) steps for n elements, and equal
-elements keep their order.
+elements keep their order. The largest elements, up to 256 of them, are kept in order while a row passes by.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.te.definition import compute
-from tilewright.te.math import isnan
+from tilewright.te.math import bitwise_not, isnan, reinterpret
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
-from tilewright.tir.arithmetic import all_of, any_of, binary, if_then_else, logical_not, minimum
-from tilewright.tir.conversion import cast, const
+from tilewright.tir.arithmetic import all_of, any_of, binary, if_then_else, logical_not, maximum, minimum, select
+from tilewright.tir.conversion import cast, const, max_value, min_value
 from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
 from tilewright.topi.shapes import (
@@ -30,6 +30,10 @@ from tilewright.topi.shapes import (
 from tilewright.topi.shaping import flatten, reshape
 from tilewright.topi.statements import each, variable, written
 from tilewright.topi.types import INDEX, dtype_name
+
+FEW = 256                      # elements that are kept in order while a row passes by; more of them are sorted
+IN_REGISTERS = 8               # elements for which that is written out
+BLOCK = 32                     # elements of a row that are compared with those that are kept in one go
 
 
 def _below(a: Expr, b: Expr) -> Expr:
@@ -81,6 +85,103 @@ def ordered(op: str, x: Tensor, at: int, descending: bool) -> Tensor:
     return written(f"{op}_order", [((*rest, extent), INDEX)] * 2, [x], write)[0]
 
 
+# the first of an order
+
+
+def _key(e: Expr, largest: bool) -> Expr:
+    """An integer that is above those of all elements that come later in the order; equals have equal ones."""
+    if dt.is_bool(e.dtype):
+        e = cast("uint8", e)
+    if dt.is_float(e.dtype):
+        x = e if e.dtype == "float64" else cast("float32", e)
+        kind = f"int{dt.bits_of(x.dtype)}"
+        bits, top = reinterpret(kind, x), max_value(kind)
+        ascending = binary("bitxor", bits, binary("bitand", binary("shr", bits, dt.bits_of(kind) - 1), top))
+        e = select(isnan(x), top, select(binary("eq", x, const(0, x.dtype)), const(0, kind), ascending))
+    return e if largest else bitwise_not(e)
+
+
+class _Kept:
+    """The first `count` elements of those that were seen, by their keys, in order: in registers where they are few."""
+
+    def __init__(self, ib: IRBuilder, kind: str, count: int, none: Expr) -> None:
+        self.ib, self.count, self.none = ib, count, none
+        self.loop = "unroll" if count <= IN_REGISTERS else "serial"
+        self.keys, self.places = (ib.allocate(t, count, name, scope="local") for t, name in (
+            (kind, "kept"), (INDEX, "kept_at")))
+        with self.ranks() as j:
+            self.keys[j], self.places[j] = min_value(kind), none
+
+    def ranks(self, first: int = 0) -> Any:
+        return self.ib.for_range(first, self.count, name="rank", kind=self.loop)
+
+    @property
+    def last(self) -> Expr:
+        """The key that an element has to exceed."""
+        return self.keys[self.count - 1]
+
+    def put(self, key: Expr, place: Expr) -> None:
+        """Put an element behind those of its key and above; the last one is dropped."""
+        keys, places, ib = self.keys, self.places, self.ib
+        with self.ranks(1) as step:
+            j = binary("sub", self.count, step)
+            above = binary("sub", j, 1)
+            places[j] = select(binary("ge", keys[j], key), places[j],
+                               select(binary("ge", keys[above], key), place, places[above]))
+            keys[j] = maximum(keys[j], minimum(keys[above], key))
+        with ib.if_scope(binary("gt", key, keys[0])):
+            keys[0], places[0] = key, place
+
+    def fill(self, key: Callable[[Expr], Expr], extent: Expr) -> None:
+        """Put the first elements of the lowest key at the ranks that nothing exceeds."""
+        ib = self.ib
+        with ib.if_scope(binary("eq", self.places[self.count - 1], self.none)):
+            free = variable(ib, 0, INDEX, "free")
+            with self.ranks() as j:
+                free[0] = free[0] + cast(INDEX, binary("ne", self.places[j], self.none))
+            with ib.for_range(const(0, INDEX), extent, name="k") as k:
+                wanted = binary("eq", key(k), min_value(self.keys.dtype))
+                with ib.if_scope(all_of(wanted, binary("lt", free[0], self.count))):
+                    self.places[free[0]] = k
+                    free[0] = free[0] + 1
+
+
+def _first(op: str, x: Tensor, at: int, count: int, largest: bool) -> Tensor:
+    """int64[rest..., count]: the places of the first elements of the order, which are few.
+
+    A block of elements is passed by where its first does not exceed the last one kept.
+    """
+    extent, rest = x.shape[at], x.shape[:at] + x.shape[at + 1:]
+
+    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
+        (values,), (order,) = ins, outs
+        n = cast(INDEX, extent)
+        with each(ib, rest, "row") as row:
+            def key(k: Expr) -> Expr:
+                return _key(values[row[:at] + (k,) + row[at:]], largest)
+            kind = key(const(0, INDEX)).dtype
+            kept = _Kept(ib, kind, count, n)
+            whole = binary("floordiv", n, BLOCK)
+            keys = ib.allocate(kind, BLOCK, "keys", scope="local")
+            with ib.for_range(const(0, INDEX), whole, name="block") as block:
+                start = block * BLOCK
+                most = variable(ib, min_value(kind), kind, "most")
+                with ib.for_range(0, BLOCK, name="lane") as lane:
+                    keys[lane] = key(start + lane)
+                    most[0] = maximum(most[0], keys[lane])
+                with ib.if_scope(binary("gt", most[0], kept.last)), ib.for_range(0, BLOCK, name="lane") as lane:
+                    with ib.if_scope(binary("gt", keys[lane], kept.last)):
+                        kept.put(keys[lane], start + lane)
+            with ib.for_range(whole * BLOCK, n, name="k") as k:
+                own = ib.let("own", key(k))
+                with ib.if_scope(binary("gt", own, kept.last)):
+                    kept.put(own, k)
+            kept.fill(key, n)
+            with kept.ranks() as j:
+                order[row + (j,)] = kept.places[j]
+    return written(f"{op}_first", [((*rest, IntImm(count)), INDEX)], [x], write)[0]
+
+
 def _axis(op: str, x: Any, axis: Any) -> int:
     check_tensors(op, x=x)
     return axis_index(op, axis, x.ndim)
@@ -121,7 +222,9 @@ def topk(x: Tensor, *, k: Any, axis: int = -1, largest: bool = True, dtype: Any 
     have, wanted = constant(x.shape[at]), constant(count)
     check(have is None or wanted is None or wanted <= have, op, f"k is {count}, there are {have} elements along axis "
           f"{at} of the shape {shape_text(x.shape)}")
-    order, shape = ordered(op, x, at, largest), replaced(x.shape, at, count)
+    few = wanted is not None and 0 < wanted <= FEW
+    order = _first(op, x, at, wanted, largest) if wanted is not None and few else ordered(op, x, at, largest)
+    shape = replaced(x.shape, at, count)
     return (_at_places(op, x, at, order, shape),
             compute(shape, lambda *i: cast(kind, order(*_moved(i, at))), name=f"{op}_places"))
 
