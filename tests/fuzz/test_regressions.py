@@ -559,3 +559,43 @@ def test_an_intrinsic_at_indices_wider_than_the_extents():
     sch.tensorize(sch.split(loops(sch, "c")[0], [None, 4])[1], tw.tir.TensorIntrin(four, four))
     x = np.arange(8, dtype="int32")
     check(sch.func, [x], x + 1)
+
+
+def test_a_circular_copy_of_each_lane_below_a_loop_that_moves_it_too():
+    a, k, m = te.placeholder((8, 8), "int32", "a"), te.reduce_axis((0, 2), "k"), te.reduce_axis((0, 2), "m")
+    b = te.compute((8, 8), lambda i, j: a[i, j] * 3, name="b")
+    c = te.compute((5, 5), lambda i, j: te.minimum(b[i, j], b[i + 3, j + 3]), name="c")
+    sch = Schedule(te.create_prim_func([a, te.compute((4, 4), lambda i, j: te.sum(c[i + k, j + m], axis=[k, m]),
+                                                      name="d")]))
+    sch.compute_inline("c")
+    _, lanes, outer, inner = loops(sch, "d")
+    sch.compute_at("b", outer)
+    copy = sch.cache_write("b", 0, "local")
+    sch.vectorize(lanes)
+    sch.compute_at(copy, inner)
+    sch.rolling_buffer(copy, 0)
+    x = np.arange(64, dtype="int32").reshape(8, 8) % 11
+    y = 3 * np.minimum(x[:5, :5], x[3:, 3:])
+    check(sch.func, [x], y[:-1, :-1] + y[1:, :-1] + y[:-1, 1:] + y[1:, 1:])
+
+
+def test_padding_that_iterations_write_to_buffers_of_their_own_keeps_the_block_beside_it():
+    @T.prim_func
+    def unread(a: T.Buffer((6,), "int32"), c: T.Buffer((6,), "int32")):
+        b = T.alloc_buffer((6,), "int32")
+        for i in range(6):
+            with T.block("c"):
+                v = T.axis.spatial(6, i)
+                c[v] = a[v] * 2
+        for i in range(6):
+            with T.block("b"):
+                v = T.axis.spatial(6, i)
+                x: T.int32 = c[v]
+                b[v] = x + v
+    sch = Schedule(unread)
+    sch.transform_layout("b", ("write", 0), lambda i: (i + 2,), pad_value=0)
+    sch.parallel(loops(sch, "b_pad")[0])
+    with pytest.raises(ScheduleError, match="parallel loop i would conflict in b"):
+        sch.reverse_compute_at("b", loops(sch, "c")[0])
+    x = np.arange(6, dtype="int32")
+    check(sch.func, [x], 2 * x)

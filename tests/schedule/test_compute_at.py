@@ -299,6 +299,34 @@ def test_a_parallel_loop_keeps_what_its_iterations_had_for_themselves():
     refuses(sch, lambda: sch.compute_at(sch.get_block("F"), g_i), "parallel loop j", "conflict in E")
 
 
+def test_a_writer_does_not_leave_a_loop_whose_iterations_have_what_it_writes_for_themselves():
+    """Where U writes B after the loop, its iterations no longer have a B each, and all of them start the same B."""
+    @T.prim_func
+    def started_in_each(a: T.Buffer((6,), "int32"), c: T.Buffer((6,), "int32")):
+        b = T.alloc_buffer((6,), "int32")
+        d = T.alloc_buffer((6,), "int32")
+        for i in range(6):
+            with T.block("D"):
+                v = T.axis.spatial(6, i)
+                d[v] = a[v] * 2
+        for j in T.parallel(6):
+            for k in range(6):
+                with T.block("B"):
+                    v = T.axis.spatial(6, k)
+                    T.where(k < 1)
+                    b[v] = 0
+            with T.block("U"):
+                v = T.axis.spatial(5, j)
+                T.where(j < 5)
+                b[v + 1] = d[v]
+        for i in range(6):
+            with T.block("C"):
+                v = T.axis.spatial(6, i)
+                c[v] = a[v]
+    sch = Schedule(started_in_each)
+    refuses(sch, lambda: sch.reverse_compute_at("U", sch.get_loops("D")[0]), "parallel loop j", "conflict in b")
+
+
 # ---- what other blocks write as well, and work done again
 
 def test_an_elementwise_consumer_runs_again_in_each_iteration():

@@ -6,6 +6,7 @@ import textwrap
 import pytest
 
 from tilewright import te
+from tilewright.lowering import lower
 from tilewright.schedule import Schedule
 from tilewright.tir.expr import IntImm
 from tilewright.tir.interp import evaluate
@@ -99,6 +100,24 @@ def test_the_circular_loop_stays_inside_of_iterations_that_keep_their_rows():
     proven(sch, te.create_prim_func([x, te.compute((20, 20), lambda i, j: b[i, j] + b[i, j + 2], name="C")]),
            lambda a: 3 * a[:, :-2] + 3 * a[:, 2:], (20, 22))
     refuses(sch, lambda: sch.reorder(j, i), "each iteration of the parallel loop i would have a B of its own")
+
+
+@pytest.mark.parametrize("kind", ["parallel", "vectorize"])
+def test_iterations_inside_of_a_loop_that_moves_the_window_too_each_keep_their_rows(kind):
+    """The window moves with i and k, is circular along k, and the iterations of j between them overlap."""
+    a, k, m = te.placeholder((6, 6), "int32", name="A"), te.reduce_axis((0, 2), "k"), te.reduce_axis((0, 2), "m")
+    b = te.compute((6, 6), lambda i, j: a[i, j] * 3, name="B")
+    func = program(a, b, te.compute((4, 4), lambda i, j: te.sum(b[i + k, j + m] - b[i + k + 1, j + m + 1], axis=[k, m]),
+                                    name="C"))
+    sch = Schedule(func)
+    _, lanes, _, inner = sch.get_loops("C")
+    getattr(sch, kind)(lanes)
+    sch.compute_at("B", inner)
+    sch.rolling_buffer("B", 0)
+    proven(sch, func, lambda x: sum(3 * (x[p:p + 4, q:q + 4] - x[p + 1:p + 5, q + 1:q + 5])
+                                    for p in range(2) for q in range(2)), (6, 6))
+    read = lower(sch.func, simple_mode=True)
+    assert 0 <= str(read).index("for j in") < str(read).index("B = T.decl_buffer") < str(read).index("for k in")
 
 
 def test_the_padded_input_of_a_convolution():

@@ -20,6 +20,7 @@ class _Survey:
     """What one walk over the function found out about its allocated buffers."""
     home: dict[tir.Buffer, Path] = field(default_factory=dict)        # the path down to the block that allocates it
     path: dict[tir.Buffer, Path] = field(default_factory=dict)        # the common path of its accesses
+    carrying: dict[tir.Buffer, set[int]] = field(default_factory=dict)       # the depths of loops that may carry values
     driving: dict[tir.Var, frozenset[int]] = field(default_factory=dict)     # the depths of loops that drive a variable
     by_data: dict[tir.Var, tir.Buffer] = field(default_factory=dict)
 
@@ -27,11 +28,12 @@ class _Survey:
 def plan_buffer_allocation(func: tir.PrimFunc) -> tir.PrimFunc:
     """Every buffer allocated in a block is allocated at the lowest common ancestor of its accesses.
 
-    The place is a block, or the body of a loop, which then holds an Allocate. It stays outside of every loop in its
-    block that carries values of the buffer: a serial loop that drives a reduction (or ordered) axis of a block that
-    writes it, inside of all loops that drive the axis and run their iterations at once. Shared memory stays outside
-    of the threads that share it, unless they fill it together: then barriers part its uses, and it may be allocated
-    (for all threads, once) where they are. Buffers without an access vanish.
+    The place is a block, or the body of a loop, which then holds an Allocate. It stays inside of every loop around all
+    accesses that runs its iterations at once: each has a buffer of its own. From there inwards it stays outside of
+    every loop that carries values of the buffer: a serial loop that drives a reduction (or ordered) axis of a block
+    that writes it. Shared memory stays outside of the threads that share it, unless they fill it together: then
+    barriers part its uses, and it may be allocated (for all threads, once) where they are. Buffers without an access
+    vanish.
     """
     survey = _Survey()
     _visit(func.body, (), survey)
@@ -40,10 +42,23 @@ def plan_buffer_allocation(func: tir.PrimFunc) -> tir.PrimFunc:
     places: dict[int, list[tir.Buffer]] = {}
     together = filled_together(func)
     for buffer in survey.home:
-        path = survey.path.get(buffer)
-        if path is not None:
+        if buffer in survey.path:
+            path = _outside_of_carrying(buffer, survey)
             places.setdefault(id(_shared_place(buffer, path, buffer in together)), []).append(buffer)
     return func.replace(body=_place(func.body, places))
+
+
+def _outside_of_carrying(buffer: tir.Buffer, survey: _Survey) -> Path:
+    """The common path of the accesses of buffer, down to the first loop that carries values of it from one iteration
+    to the next: of those inside of its block, and of the loops around all accesses that run their iterations at once.
+    """
+    path, start = survey.path[buffer], len(survey.home[buffer])
+    for depth in range(start, len(path)):
+        if is_shared(buffer) and _is_thread_loop(path[depth]):
+            break                                      # its threads share the buffer
+        if _runs_at_once(path[depth]):
+            start = depth + 1
+    return path[:min((d for d in survey.carrying.get(buffer, ()) if d >= start), default=len(path))]
 
 
 def _shared_place(buffer: tir.Buffer, path: Path, together: bool) -> Node:
@@ -85,15 +100,11 @@ def _visit(node: Node, path: Path, survey: _Survey) -> None:
 
 
 def _enter(block: tir.Block, values: Sequence[tir.Expr], path: Path, survey: _Survey) -> None:
-    carried = len(path)
+    carrying = set()
     for axis, value in zip(block.iter_vars, values, strict=True):
         depths = survey.driving[axis.var] = frozenset(d for v in free_vars(value) for d in survey.driving.get(v, ()))
         if axis.iter_type != tir.DATA_PARALLEL:
-            ordered = [d for d in depths if not _runs_at_once(path[d])]
-            # lanes inside of the loop that carries share its memory; around it, each has its own, like a thread
-            apart = max((d for d in depths - {*ordered} if not _is_vector(path[d]) or d < max(ordered, default=-1)),
-                        default=-1)
-            carried = min((carried, *(d for d in ordered if d > apart)))
+            carrying |= {d for d in depths if not _runs_at_once(path[d])}
     inside = (*path, block)
     for buffer in block.alloc_buffers:
         survey.home[buffer] = inside
@@ -106,12 +117,9 @@ def _enter(block: tir.Block, values: Sequence[tir.Expr], path: Path, survey: _Su
     for part in (block.init, block.body):
         if part is not None:
             _visit(part, inside, survey)
-    if carried < len(path):
-        for region in block.writes:
-            _meet(region.buffer, path[:carried], survey)
-    for stmt in walk(block.body) if carried < len(path) else ():
-        if isinstance(stmt, tir.Store):
-            _meet(stmt.buffer, path[:carried], survey)
+    stores = [stmt.buffer for stmt in walk(block.body) if isinstance(stmt, tir.Store)] if carrying else []
+    for buffer in (*(region.buffer for region in block.writes), *stores):
+        survey.carrying.setdefault(buffer, set()).update(carrying)
 
 
 def _runs_at_once(node: Node) -> bool:
@@ -119,8 +127,8 @@ def _runs_at_once(node: Node) -> bool:
     return isinstance(node, tir.For) and node.kind not in (tir.SERIAL, tir.UNROLLED)
 
 
-def _is_vector(node: Node) -> bool:
-    return isinstance(node, tir.For) and node.kind == tir.VECTORIZED
+def _is_thread_loop(node: Node) -> bool:
+    return isinstance(node, tir.For) and is_thread_axis(node.thread_tag)
 
 
 def _meet(buffer: tir.Buffer, path: Path, survey: _Survey) -> None:

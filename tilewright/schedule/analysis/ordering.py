@@ -151,13 +151,14 @@ def require_same_order(sch: Schedule, old: Index, name: str, partners: Iterable[
 
 def require_no_race(sch: Schedule, name: str) -> None:
     """No two iterations of a parallel, vectorized or thread loop conflict through the block `name`, or through a
-    block that writes what it reads.
+    block that writes what it reads or writes.
 
     A buffer that is used below such a loop only belongs to one iteration, as long as what is read of it was written
     in the same iteration. What the threads of a block do together they may.
     """
     here = sch.index.realizes[name]
-    makers = {w.block.name for b in inputs_of(sch, here) for w in writers_of(sch, b)}
+    touched = [*inputs_of(sch, here), *(r.buffer for r in here.block.writes)]
+    makers = {w.block.name: None for b in touched for w in writers_of(sch, b)}
     for block in [name, *(m for m in makers if m != name)]:
         loops = sch.index.loops_above(sch.index.realizes[block])
         for position, loop in enumerate(loops):

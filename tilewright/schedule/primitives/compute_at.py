@@ -57,7 +57,7 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     - no block that it would pass writes what it reads or writes;
     - it stays under the conditions that it is under;
     - each iteration of a loop whose iterations run at once writes what it reads of a buffer that is used nowhere else
-      then.
+      then; buffers that it had to itself stay so, or its iterations touch no element that another one writes.
     """
     if _is_no_loop(loop):
         if loop.place == "inlined":
@@ -130,7 +130,7 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     - no block that it would pass touches what it writes or writes what it reads;
     - it stays under the conditions that it is under;
     - each iteration of a loop whose iterations run at once writes what it reads of a buffer that is used nowhere else
-      then.
+      then; buffers that it had to itself stay so, or its iterations touch no element that another one writes.
     """
     if _is_no_loop(loop):
         if loop.place == "inlined":
