@@ -360,9 +360,7 @@ class Generator:
         i = Input(f"A{len(self.p.inputs)}", dtype, shape, bit, top, special)
         self.p.inputs.append(i)
         for run, sizes in enumerate(self.p.bindings):
-            seed = self.p.seed * 1000 + run * 37 + len(self.p.inputs) - 1
-            array = input_array(i, [d.value(sizes) for d in shape], seed)
-            self.known[run][i.name] = values.of_array(dtype, array, bit)
+            self.known[run][i.name] = values.of_array(dtype, input_array(i, sizes, self.p.seed, run), bit)
         return i
 
     def _read(self, name: str) -> Node:

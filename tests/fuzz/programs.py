@@ -122,8 +122,8 @@ class Program:
         """(fresh argument arrays, scalar arguments, reference values by name) of one of the bindings."""
         sizes = self.bindings[run]
         arrays, known = {}, {}
-        for number, i in enumerate(self.inputs):
-            arrays[i.name] = input_array(i, [d.value(sizes) for d in i.shape], self.seed * 1000 + run * 37 + number)
+        for i in self.inputs:
+            arrays[i.name] = input_array(i, sizes, self.seed, run)
             known[i.name] = values.of_array(i.dtype, arrays[i.name], i.bit)
         scalars = {n: values.constant(d, v) for n, (d, v) in self.scalars.items()}
         for s in self.stages:
@@ -146,8 +146,10 @@ def unwritten(dtype: str, shape: Sequence[int], choice: int) -> np.ndarray:
     return np.full(shape, (93, info.max, info.min)[choice % 3], dtype)
 
 
-def input_array(i: Input, shape: Sequence[int], seed: int) -> np.ndarray:
-    rng = np.random.default_rng(seed)
+def input_array(i: Input, sizes: dict[str, int], seed: int, run: int) -> np.ndarray:
+    """The elements of an input of the program of a seed in one of its runs, whatever other inputs there are."""
+    shape = [d.value(sizes) for d in i.shape]
+    rng = np.random.default_rng(seed * 1000 + run * 37 + int(i.name[1:]))
     if i.dtype == "bool":
         return rng.integers(0, 2, shape).astype(bool)
     if not is_float(i.dtype):

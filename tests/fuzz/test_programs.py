@@ -104,5 +104,22 @@ def test_small_integers_in_floats_leave_no_tolerance():
     assert v.exact and not np.any(v.tolerance()) and v.x.tolist() == [6, 22, 38]
 
 
+def test_infinite_terms_keep_the_bound_of_the_others():
+    x = np.array([[1.5, 2.25], [3.0, 0.5]], "float32")
+    empty, _ = values.argmax(values.of_array("float32", x, 2), 1, np.array([[True, True], [False, False]]))
+    assert empty.x.tolist() == [2.25, -np.inf]
+    gone = values.function("rsqrt", values.binary("add", values.absolute(empty), values.constant("float32", 1)))
+    assert gone.x[1] == 0 and np.all(np.isfinite(gone.tolerance())) and gone.tolerance()[0] > 0
+    with pytest.raises(ValueError, match="bounds nothing"):
+        values.Value("float32", x, np.array([1.0, np.inf]))
+
+
+def test_inputs_that_nothing_reads_leave_the_data_of_the_others():
+    program = generate.program(400037634)
+    assert [i.name for i in program.inputs] == ["A0", "A2", "A3"]
+    for run in range(len(program.bindings)):
+        program.data(run)                                        # the reference refuses data that were not tried
+
+
 def test_minimise_keeps_what_is_needed():
     assert minimise(list("abcdefgh"), lambda some: "c" in some and "g" in some) == ["c", "g"]

@@ -37,14 +37,18 @@ class Value:
 
     x: exact for integers and bools (an array of their dtype), WIDE for floats. For floats an evaluation in any order
     is within weight * magnitude: magnitude is the sum of |terms|, weight that of eps over the roundings on the way
-    (K * eps for a sum of K terms). Weight 0 means that every evaluation is exact: all values are then multiples of
-    2**-bit.
+    (K * eps for a sum of K terms); terms that are no numbers or infinite, and are so in every evaluation, count 0.
+    Weight 0 means that every evaluation is exact: all values are then multiples of 2**-bit.
     """
     dtype: str
     x: np.ndarray
     magnitude: np.ndarray | None = None
     weight: float = 0.0
     bit: int = 0
+
+    def __post_init__(self) -> None:
+        if self.magnitude is not None and not np.all(np.isfinite(self.magnitude)):
+            raise ValueError("a magnitude that bounds nothing")
 
     @property
     def exact(self) -> bool:
@@ -53,8 +57,12 @@ class Value:
     def tolerance(self) -> np.ndarray:
         """How far a correct result may be from x."""
         assert self.magnitude is not None
-        finite = np.where(np.isfinite(self.magnitude), self.magnitude, 0)
-        return self.weight * finite
+        return self.weight * self.magnitude
+
+
+def sizes_of(x: np.ndarray) -> np.ndarray:
+    """The magnitudes of exact values."""
+    return np.where(np.isfinite(x), np.abs(x), 0)
 
 
 def integer(dtype: str, x: np.ndarray) -> Value:
@@ -66,7 +74,7 @@ def of_array(dtype: str, array: np.ndarray, bit: int) -> Value:
     if not is_float(dtype):
         return Value(dtype, array)
     x = array.astype(np.float64).astype(WIDE)
-    return Value(dtype, x, np.where(np.isfinite(x), np.abs(x), 0), 0.0, bit)
+    return Value(dtype, x, sizes_of(x), 0.0, bit)
 
 
 def constant(dtype: str, value: float) -> Value:
@@ -76,7 +84,7 @@ def constant(dtype: str, value: float) -> Value:
     bit = 0
     while bit < 30 and float(x) * 2.0 ** bit % 1:
         bit += 1
-    return Value(dtype, x, np.abs(x), 0.0 if bit < 30 else EPS[dtype], bit)
+    return Value(dtype, x, sizes_of(x), 0.0 if bit < 30 else EPS[dtype], bit)
 
 
 def rounded(dtype: str, x: np.ndarray, magnitude: np.ndarray, weight: float, bit: int | None, roundings: float = 1,
@@ -223,7 +231,7 @@ def function(name: str, a: Value) -> Value:
         if not a.exact:
             raise Reject("a rounding of an inexact value")
         x = ROUNDINGS[name](a.x)
-        return Value(a.dtype, x, np.abs(x), 0.0, 0)
+        return Value(a.dtype, x, sizes_of(x), 0.0, 0)
     if name in FALLING and not np.all(a.x >= 1):
         raise Reject("a value below 1")
     plain, slope = _FUNCTIONS[name]
@@ -266,7 +274,7 @@ def reduce(kind: str, a: Value, count: int, where: np.ndarray | None, start: Val
     magnitude = a.magnitude if where is None else np.where(where, a.magnitude, abs(neutral) if kind == "prod" else 0)
     begin, begin_bit = np.abs(first), start.bit if start else 0
     if kind in ("min", "max"):
-        sizes = np.maximum(magnitude.max(axis=axes, initial=0), np.where(np.isfinite(out), np.abs(out), 0))
+        sizes = np.maximum(magnitude.max(axis=axes, initial=0), sizes_of(out))
         sizes = np.maximum(sizes, 0 if start is None else begin)
         return Value(a.dtype, out, sizes, a.weight, max(a.bit, begin_bit))
     if kind == "sum":
@@ -285,11 +293,9 @@ def argmax(a: Value, count: int, where: np.ndarray | None) -> tuple[Value, Value
     x = a.x if where is None else np.where(where, a.x, lowest)
     outer = x.shape[:x.ndim - count]
     flat = x.reshape(*outer, int(np.prod(x.shape[x.ndim - count:])))
-    nothing = np.full(flat.shape[:-1], np.iinfo(np.int32).max, np.int32)
-    if not flat.shape[-1]:
-        top = np.full(flat.shape[:-1], lowest)
-        return Value(a.dtype, top, None if a.magnitude is None else np.abs(top), 0.0, a.bit), integer("int32", nothing)
-    top = flat.max(axis=-1)
-    allowed = (flat == top[..., None]) & (True if where is None else where.reshape(flat.shape))
-    place = np.where(allowed.any(axis=-1), allowed.argmax(axis=-1), nothing)
-    return Value(a.dtype, top, None if a.magnitude is None else np.abs(top), 0.0, a.bit), integer("int32", place)
+    place = np.full(flat.shape[:-1], np.iinfo(np.int32).max, np.int32)
+    top = flat.max(axis=-1, initial=lowest)
+    if flat.shape[-1]:
+        allowed = (flat == top[..., None]) & (True if where is None else where.reshape(flat.shape))
+        place = np.where(allowed.any(axis=-1), allowed.argmax(axis=-1), place)
+    return Value(a.dtype, top, None if a.magnitude is None else sizes_of(top), 0.0, a.bit), integer("int32", place)

@@ -131,6 +131,17 @@ def test_the_tile_fits_the_registers():
                 assert tile.rows * vectors < contraction.registers(target) and tile.strips >= 1
 
 
+@pytest.mark.parametrize("dtype, columns", [("float16", 16), ("bfloat16", 16), ("float8_e4m3fn", 16), ("float32", 16),
+                                            ("float64", 8)])
+def test_the_tile_of_small_floats_counts_lanes_of_float32(dtype, columns):
+    a, b = te.placeholder((64, 64), dtype, "a"), te.placeholder((64, 64), dtype, "b")
+    k = te.reduce_axis((0, 64), "k")
+    c = te.compute((64, 64), lambda i, j: te.min(a[i, k] + b[k, j], axis=k), "c")
+    sch = apply_rules(te.create_prim_func([a, b, c]), tw.target("llvm -mcpu=x86-64-v4"))
+    lanes = [n.extent.value for n in walk(sch.func.body) if isinstance(n, For) and n.kind == "vectorized"]
+    assert lanes and all(n % columns == 0 and n <= 4 * columns for n in lanes)
+
+
 def test_a_product_is_tiled_packed_and_parallel():
     sch = apply_rules(matmul(128, 256, 512, tb=True, epilogue=lambda c, i, j: te.max(c[i, j], 0.0)), TARGET)
     found = kinds(sch)

@@ -103,7 +103,7 @@ def schedule_contraction(sch: Schedule, match: Match, target: Target) -> None:
     product, epilogue = match.first, match.epilogue
     m, n, k = (SYMBOLIC if e is None else e for e in (*product.spatial[-2:], *product.reduced))
     itemsize = dtype.bytes_of(product.written.dtype)
-    tile = choose_tile(m, n, k, itemsize, target)
+    tile = choose_tile(m, n, k, product.register_bytes, target)
     pack = pack_operand(sch, product, tile, m <= IN_PLACE_USES or n * itemsize < IN_PLACE_ROW)
     if epilogue is None:
         epilogue = sch.cache_write(product.rv, 0, "local")

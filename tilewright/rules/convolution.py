@@ -18,7 +18,7 @@ from tilewright.rules.facts import BlockFacts, facts_of, uses
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.support.target import Target
-from tilewright.tir import Load, dtype
+from tilewright.tir import Load
 
 MAX_ROW = 14                     # pixels of a tile
 MAX_VECTORS = 4                  # vectors of channels of a tile
@@ -89,7 +89,7 @@ def schedule_convolution(sch: Schedule, match: Match, target: Target) -> None:
     """Keep a tile of pixels by channels in registers while input channels and window run, over packed weights; then
     compute the elementwise block that reads it (a copy is made when there is none)."""
     conv, epilogue, plan = match.first, match.epilogue, match.plan
-    itemsize = dtype.bytes_of(conv.written.dtype)
+    itemsize = conv.register_bytes
     row, vectors = choose_tile(conv.spatial[plan.pixels], conv.spatial[plan.channels], itemsize, target)
     columns = vectors * max(1, target.vector_bytes // itemsize)
     pack = pack_weights(sch, conv, plan, columns)

@@ -35,6 +35,12 @@ class BlockFacts:
         return self.block.writes[0].buffer
 
     @property
+    def register_bytes(self) -> int:
+        """Bytes of an element of its result in a register: the smaller floats are computed in float32."""
+        kind = self.written.dtype
+        return dtype.bytes_of("float32" if kind in dtype.SMALL_FLOATS else kind)
+
+    @property
     def spatial_axes(self) -> list[Var]:
         return [v.var for v in self.block.iter_vars if v.iter_type != COMM_REDUCE]
 
