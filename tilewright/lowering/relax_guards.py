@@ -1,6 +1,7 @@
 """Frees stores into private buffers from guards that every reader of the buffer has as well."""
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +27,8 @@ Key = tuple[Any, ...]              # names a guard as a condition on one element
 class _Scope:
     """The loads of one buffer: the conditions that hold at each of them, as conditions on the element.
 
-    `lane_dims` are the dimensions along which loads become vectors. `threads` are the variables of the threads that
+    `lane_dims` are the dimensions along which loads become vectors; `overruns`: one of these may leave its dimension
+    in some lane. `threads` are the variables of the threads that
     share the buffer: what a condition on them keeps apart, two threads might write at once without it.
     """
     buffer: tir.Buffer
@@ -34,6 +36,7 @@ class _Scope:
     inner: set[tir.Var] = field(default_factory=set)
     common: set[Key] | None = None
     lane_dims: set[int] = field(default_factory=set)
+    overruns: bool = False
 
 
 def relax_private_guards(func: tir.PrimFunc) -> tir.PrimFunc:
@@ -44,11 +47,11 @@ def relax_private_guards(func: tir.PrimFunc) -> tir.PrimFunc:
     0)`; any other one goes only when v reads no memory. Allocations whose stores fill all lanes that may be
     loaded are annotated with PADDED: loads from them need no predicate. Expects N-dimensional allocations.
     """
-    scopes = _find_scopes(func.body)
+    scopes = _find_scopes(func.body, analyzer_for(func))
     return func.with_body(_Relaxing(scopes, analyzer_for(func))(func.body)) if scopes else func
 
 
-def _find_scopes(body: tir.Stmt) -> dict[tir.Buffer, _Scope]:
+def _find_scopes(body: tir.Stmt, analyzer: Analyzer) -> dict[tir.Buffer, _Scope]:
     scopes: dict[tir.Buffer, _Scope] = {}
     vector_vars: set[tir.Var] = set()
     threads: set[tir.Var] = set()                      # they share memory that is allocated below their loops
@@ -60,7 +63,9 @@ def _find_scopes(body: tir.Stmt) -> dict[tir.Buffer, _Scope]:
                     scope = scopes[node.buffer]
                     here = {k for g in guards for k in _element_conditions(g, node.indices, scope)}
                     scope.common = here if scope.common is None else scope.common & here
-                    scope.lane_dims.update(d for d, i in enumerate(node.indices) if uses_any(i, vector_vars))
+                    lanes = {d for d, i in enumerate(node.indices) if uses_any(i, vector_vars)}
+                    scope.lane_dims |= lanes
+                    scope.overruns |= not all(_is_inside(analyzer, node, d) for d in lanes)
         match stmt:
             case tir.Allocate(buffer):
                 scopes[buffer] = _Scope(buffer, *((threads, set(threads)) if is_shared(buffer) else (set(), set())))
@@ -74,7 +79,8 @@ def _find_scopes(body: tir.Stmt) -> dict[tir.Buffer, _Scope]:
                     vector_vars.add(var)
                 if isinstance(stmt, tir.For) and is_thread_axis(stmt.thread_tag):
                     threads.add(var)
-                visit(stmt.body, guards)
+                with loop_scope(analyzer, var, stmt.min, stmt.extent) if isinstance(stmt, tir.For) else nullcontext():
+                    visit(stmt.body, guards)
             case tir.IfThenElse(cond, then, other):
                 visit(then, guards + terms_of(cond) if is_likely(cond) else guards)
                 if other is not None:
@@ -87,6 +93,13 @@ def _find_scopes(body: tir.Stmt) -> dict[tir.Buffer, _Scope]:
 
     visit(body, [])
     return scopes
+
+
+def _is_inside(analyzer: Analyzer, access: tir.Load | tir.Store, d: int) -> bool:
+    """True when an index is one of dimension d, whether the conditions around it hold or not."""
+    (low, high), extent = analyzer.bounds(access.indices[d]), access.buffer.shape[d]
+    return (low is not None and low >= 0 and high is not None
+            and isinstance(extent, tir.IntImm) and high < extent.value)
 
 
 def _element_conditions(cond: tir.Expr, indices: tuple[tir.Expr, ...], scope: _Scope) -> list[Key]:
@@ -130,7 +143,8 @@ class _Relaxing(Copier):
 
     def allocate(self, s: tir.Allocate) -> tir.Stmt:
         new = super().allocate(s)
-        if not isinstance(new, tir.Allocate) or s.buffer in self.partial or s.buffer not in self.scopes:
+        scope = self.scopes.get(s.buffer)
+        if not isinstance(new, tir.Allocate) or s.buffer in self.partial or scope is None or scope.overruns:
             return new
         return new.replace(annotations={**new.annotations, PADDED: True})
 
@@ -142,10 +156,15 @@ class _Relaxing(Copier):
 
     def fills(self, s: tir.Store, scope: _Scope) -> bool:
         """True when the store writes all lanes that loads may touch, under no guard that tells lanes apart."""
-        for d in scope.lane_dims:
-            extent = s.buffer.shape[d]
-            if not isinstance(extent, tir.IntImm) or self.analyzer.bounds(s.indices[d]) != (0, extent.value - 1):
+        seen: set[tir.Var] = set()
+        for d in sorted(scope.lane_dims):
+            extent, index = s.buffer.shape[d], s.indices[d]
+            own = set(free_vars(index))
+            if not isinstance(extent, tir.IntImm) or self.analyzer.bounds(index) != (0, extent.value - 1):
                 return False
+            if not own <= scope.inner or own & seen or not self.leaves_no_gap(index):
+                return False
+            seen |= own
         inside = {v for i in s.indices for v in free_vars(i)}
         around = self.vector_vars - scope.inner            # lanes that each have a buffer of their own
         for term in self.guards:
@@ -154,6 +173,17 @@ class _Relaxing(Copier):
             dims = {k[1] for k in _element_conditions(term, s.indices, scope) if len(k) > 2}
             if dims & scope.lane_dims or (not dims and uses_any(term, inside)):
                 return False
+        return True
+
+    def leaves_no_gap(self, index: tir.Expr) -> bool:
+        """True when index takes every value between its bounds while the variables in it run."""
+        form, _ = linear(index)
+        reached = 0                                        # every distance up to here occurs
+        for atom, k in sorted(form.items(), key=lambda term: abs(term[1])):
+            low, high = self.analyzer.bounds(atom)
+            if not isinstance(atom, tir.Var) or low is None or high is None or abs(k) > reached + 1:
+                return False
+            reached += abs(k) * (high - low)
         return True
 
     def under(self, conditions: list[tir.Expr], body: tir.Stmt) -> tir.Stmt:
@@ -188,10 +218,4 @@ class _Relaxing(Copier):
 
     def in_bounds(self, s: tir.Store) -> bool:
         """True when the element exists whether the guards hold or not."""
-        for index, extent in zip(s.indices, s.buffer.shape, strict=True):
-            low, high = self.analyzer.bounds(index)
-            if low is None or low < 0 or high is None:
-                return False
-            if not isinstance(extent, tir.IntImm) or high >= extent.value:
-                return False
-        return True
+        return all(_is_inside(self.analyzer, s, d) for d in range(len(s.indices)))

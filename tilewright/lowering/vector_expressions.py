@@ -46,9 +46,9 @@ class LaneExpressions:
     may wrap around in some lanes and not in others.
     """
 
-    def __init__(self, analyzer: Analyzer, partial: set[Buffer]) -> None:
+    def __init__(self, analyzer: Analyzer, readable: set[Var]) -> None:
         self.analyzer = analyzer
-        self.partial = partial                         # buffers whose masked-off lanes must not be read
+        self.readable = readable                       # pointers behind which masked-off lanes may be read
         self.var = Var("lane")
         self.min: Expr = IntImm(0)
         self.count = 1
@@ -150,7 +150,7 @@ class LaneExpressions:
         index, size = e.indices[0], e.buffer.shape[0]
         if e.predicate is not None or dt.lanes_of(index.dtype) > 1 or not isinstance(size, IntImm):
             return False
-        if e.buffer in self.partial:
+        if e.buffer.data not in self.readable:
             return False
         prove = self.analyzer.prove
         return (prove(Binary("ge", index, const(0, index.dtype)))

@@ -10,10 +10,11 @@ from tilewright.lowering.vector_expressions import NotVectorizable
 from tilewright.lowering.walking import map_stmts
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.buffer import Buffer
+from tilewright.tir.buffer import Load
 from tilewright.tir.expr import IntImm, Var
-from tilewright.tir.node import statements
+from tilewright.tir.node import statements, walk
 from tilewright.tir.stmt import SERIAL, VECTORIZED, Allocate, For, IfThenElse, PrimFunc, Stmt, Store, loop, seq
+from tilewright.tir.symbols import expressions
 
 MAX_LANES = 64
 MIN_LANES = 8               # fewer of them make no shorter code: a register of the longest elements
@@ -32,7 +33,7 @@ def vectorize(func: PrimFunc) -> PrimFunc:
     if not any(isinstance(s, For) and s.kind == VECTORIZED for s in statements(func.body)):
         return func
     analyzer = analyzer_for(func)
-    partial = _partial_buffers(func)
+    readable = _readable_memory(func)
 
     def visit(stmt: Stmt) -> Stmt:
         if isinstance(stmt, IfThenElse) and stmt.else_case is None:
@@ -44,24 +45,27 @@ def vectorize(func: PrimFunc) -> PrimFunc:
             new = map_stmts(stmt, visit)
             if not isinstance(new, For) or new.kind != VECTORIZED:
                 return new
-            return _vector_loop(new, Lanes(analyzer, partial))
+            return _vector_loop(new, Lanes(analyzer, readable))
 
     return func.with_body(visit(func.body))
 
 
-def _partial_buffers(func: PrimFunc) -> set[Buffer]:
-    """Buffers of which a lane that is masked off must not be read.
+def _readable_memory(func: PrimFunc) -> set[Var]:
+    """The pointers behind which any element may be read, also in a lane that is masked off.
 
-    Those may hold elements that nobody has written, or that another thread is writing.
+    Memory that the function writes or allocates may hold elements that nobody has written, or that another thread
+    is writing, unless it is PADDED.
     """
-    written: set[Buffer] = set()
-    padded: set[Buffer] = set()
+    loaded: set[Var] = set()
+    guarded: set[Var] = set()
+    padded: set[Var] = set()
     for s in statements(func.body):
         if isinstance(s, Store):
-            written.add(s.buffer)
-        elif isinstance(s, Allocate) and PADDED in s.annotations:
-            padded.add(s.buffer)
-    return written - padded
+            guarded.add(s.buffer.data)
+        elif isinstance(s, Allocate):
+            (padded if PADDED in s.annotations else guarded).add(s.buffer.data)
+        loaded.update(e.buffer.data for whole in expressions(s) for e in walk(whole) if isinstance(e, Load))
+    return loaded - guarded | padded
 
 
 def _vector_loop(s: For, state: Lanes) -> Stmt:
@@ -109,7 +113,7 @@ def _chunk(s: For, lane: Var, start: object, width: int, state: Lanes, fresh: bo
     value = binary("add", start, lane)
     body = specialize(s.body, {s.loop_var: value}, fresh=True) if fresh else specialize(s.body, {s.loop_var: value})
     short = For(lane, IntImm(0, lane.type), IntImm(width, lane.type), VECTORIZED, body)
-    return _vector_loop(short, Lanes(state.analyzer, state.partial))
+    return _vector_loop(short, Lanes(state.analyzer, state.readable))
 
 
 def _has_vectors(stmt: Stmt) -> bool:
