@@ -204,7 +204,8 @@ def test_sums_of_columns_are_vectors():
     assert kinds(sch)["S_local"][0] == "parallel"
 
 
-def test_sums_of_rows_run_side_by_side():
+def test_strict_sums_of_rows_run_side_by_side(monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_STRICT_MATH", "1")
     sch = apply_rules(reduction((1000, 100), (1,), epilogue=lambda x: x + 1.0), TARGET)
     assert kinds(sch)["S_update"] == ["parallel", "serial", "unroll"] and scopes(sch)["S"] == "local"
     assert sch.get(sch.get_loops("S_update")[-1]).extent.value == 8
@@ -345,7 +346,7 @@ def test_a_batch_with_an_epilogue_is_one_nest():
 
 
 def test_products_of_few_rows_are_no_batch():
-    for rows, rule in ((1, "reduction"), (3, "reduction"), (4, "contraction")):
+    for rows, rule in ((1, "row_reduction"), (3, "row_reduction"), (4, "contraction")):
         *args, _ = batched(("bik", "bjk"), {"b": 8, "i": rows, "j": 64, "k": 32}, "float32")
         assert [d.rule for d in tw.explain(args, str(TARGET)).decisions] == [rule]
 

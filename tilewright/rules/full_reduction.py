@@ -9,32 +9,23 @@ import math
 
 from tilewright.rules.elementwise import PARALLEL_POINTS, VECTORS_IN_FLIGHT
 from tilewright.rules.facts import BlockFacts
+from tilewright.rules.lanes import is_reorderable
 from tilewright.rules.reduction import shares_rows
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import Schedule
-from tilewright.schedule.analysis.reducers import reduction_of
-from tilewright.support import config
 from tilewright.support.target import Target
-from tilewright.tir import dtype
 
 MOST_RESULTS = 8                 # results from which on their number gives enough to do side by side
 SHORTEST = 256                   # terms below which splitting them costs more than it saves
 MOST_CHUNKS = 64                 # of the terms, for threads
-EXACT = ("max", "min", "bitand", "bitor", "bitxor", "and", "or")
 
 
 def is_full_reduction(facts: BlockFacts) -> bool:
-    """True for a reduction of many terms to few results whose terms may be combined in any order: integers and
-    extrema always, floating-point sums and products unless TILEWRIGHT_STRICT_MATH is set."""
+    """True for a reduction of many terms to few results whose terms may be combined in any order."""
     results = _results(facts)
     if facts.is_opaque or not 0 < results <= MOST_RESULTS or facts.points < SHORTEST * results:
         return False
-    found = reduction_of(facts.block)
-    kind = facts.written.dtype
-    if found is None or 0 in facts.reduced or results > 1 and not _terms_lie_together(facts):
-        return False
-    exact = found.combiner.name in EXACT or dtype.is_integer(kind)
-    return exact or kind in ("float32", "float64") and not config.get("STRICT_MATH")
+    return 0 not in facts.reduced and (results == 1 or _terms_lie_together(facts)) and is_reorderable(facts)
 
 
 def _results(facts: BlockFacts) -> int:

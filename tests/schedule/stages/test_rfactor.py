@@ -35,7 +35,7 @@ def test_the_tutorial():
     assert [iv.var.name for iv in s[b].op.reduce_axis] == ["k.inner.v"]
     assert str(s[b].op.body[0]).startswith("sum(B_rf[k_inner_v, i]") or "B.rf" in str(s[b].op.body[0])
     text = str(tw.lower(s, [a, b], simple_mode=True))
-    assert "if_then_else(k_outer * 16 + k_inner < m" in text and "B_rf = T.decl_buffer((16 * n,))" in text
+    assert "if_then_else(T.likely(k_outer * 16 + k_inner < m)" in text and "B_rf = T.decl_buffer((16 * n,))" in text
     check_rows(s, a, b)
 
 

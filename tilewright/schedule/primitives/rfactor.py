@@ -16,7 +16,7 @@ from tilewright.schedule.primitives.storage import allocate, require_scope
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, simpler
 from tilewright.support.errors import legal, require
-from tilewright.tir.arithmetic import all_of, binary, conjuncts, if_then_else
+from tilewright.tir.arithmetic import all_of, binary, conjuncts, if_then_else, intrinsic
 from tilewright.tir.buffer import Buffer, Load, element_region
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.expr import Expr, IntImm, Var
@@ -243,7 +243,7 @@ class _Factoring:
         terms = tuple(substitute(t, table) for t in self.found.terms)
         if not self.terms_parts:
             return terms
-        condition = all_of(*[substitute(p, loops) for p in self.terms_parts])
+        condition = intrinsic("likely", all_of(*[substitute(p, loops) for p in self.terms_parts]))
         return tuple(if_then_else(condition, t, e)
                      for t, e in zip(terms, self.found.combiner.identity, strict=True))
 

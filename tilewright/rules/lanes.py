@@ -1,0 +1,119 @@
+"""Reductions in the lanes of vectors: each lane reduces a part of the terms, then lanes are combined, four into one.
+
+The parts are rfactored (Suriana, Adams and Kamil, Parallel associative reductions in Halide, CGO 2017). How many there
+are depends on extents and the vector length alone.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.rules.elementwise import VECTORS_IN_FLIGHT, constant_extent
+from tilewright.rules.facts import BlockFacts, facts_of, steps_by_one, uses
+from tilewright.schedule import BlockRV, LoopRV, Schedule
+from tilewright.schedule.analysis.reducers import reduction_of
+from tilewright.support import config
+from tilewright.support.target import Target
+from tilewright.tir import Load, Var, dtype, structural_equal, walk
+
+EXACT = ("max", "min", "bitand", "bitor", "bitxor", "and", "or")
+WAYS = 4                         # lanes that are combined into one at a time
+UNKNOWN = 1024                   # what an extent that is not known is taken for
+
+
+def is_reorderable(facts: BlockFacts) -> bool:
+    """True for a reduction whose terms may be combined in any order: integers and extrema always, floating-point sums
+    and products unless TILEWRIGHT_STRICT_MATH is set."""
+    found = reduction_of(facts.block)
+    if found is None:
+        return False
+    exact = found.combiner.name in EXACT or all(not dtype.is_float(b.dtype) for b in found.targets)
+    return exact or not config.get("STRICT_MATH")
+
+
+def line_of_terms(facts: BlockFacts) -> int:
+    """How many of the last reduced axes the terms of a result follow in memory; 0 where they do not.
+
+    Every operand that varies with the last axis does so in steps of one element. Axes before it count too where every
+    operand that varies with one of them has all as its last indices, each along a whole dimension.
+    """
+    axes = facts.reduced_axes
+    varying = [x for x in facts.operands if uses(x, axes[-1])]
+    if not varying or not all(_runs_along(x, axes[-1]) for x in varying):
+        return 0
+    count = 1
+    while count < len(axes) and None not in facts.reduced[-count:] and _end_with(facts, axes[-count - 1:]):
+        count += 1
+    return count
+
+
+def _runs_along(x: Load, axis: Var) -> bool:
+    return steps_by_one(x.indices[-1], axis) and not any(n is axis for i in x.indices[:-1] for n in walk(i))
+
+
+def _end_with(facts: BlockFacts, axes: Sequence[Var]) -> bool:
+    extents = [v.domain.extent for v in facts.block.iter_vars if any(v.var is a for a in axes)]
+    n = len(axes)
+    return all(len(x.indices) >= n and not x.buffer.strides and all(i is v for i, v in zip(x.indices[-n:], axes))
+               and all(structural_equal(d, e) for d, e in zip(x.buffer.shape[-n:], extents))
+               for x in facts.operands if any(uses(x, v) for v in axes))
+
+
+def length_of_line(facts: BlockFacts) -> int:
+    """The terms that follow each other in memory."""
+    count = line_of_terms(facts)
+    return math.prod(UNKNOWN if e is None else e for e in facts.reduced[-count:]) if count else 0
+
+
+def lanes_of(facts: BlockFacts, target: Target) -> int:
+    """Lanes for a line of terms: of several vectors, to hide the latency of each other's operations; a power of 2."""
+    lanes, length = facts.lanes(target), length_of_line(facts)
+    while 2 * lanes < length and lanes < facts.lanes(target) * VECTORS_IN_FLIGHT:
+        lanes *= 2
+    return lanes
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """A reduction in two blocks: `shares` reduces the share of each lane, `block` combines them."""
+    block: BlockRV
+    shares: BlockRV
+
+
+def split_into_lanes(sch: Schedule, facts: BlockFacts, target: Target) -> Lanes:
+    """Let each lane reduce its share of every line of terms, so that the block itself has the lanes to combine."""
+    *_, last = reduced = sch.get_loops(facts.rv)[len(facts.spatial):]
+    count = line_of_terms(facts)
+    if count > 1:
+        last = sch.fuse(*reduced[-count:])
+    _, lane = sch.split(last, [None, lanes_of(facts, target)])
+    return Lanes(facts.rv, sch.rfactor(lane, -1, "local"))
+
+
+def combine_lanes(sch: Schedule, lanes: Lanes, place: LoopRV | None) -> None:
+    """Reduce the shares in vectors, at a place that gives a result (None: there is one), and combine them there.
+
+    A quarter of the lanes each time: registers are added whole, then parts of one.
+    """
+    if place is None:
+        *steps, lane = sch.get_loops(lanes.shares)
+    else:
+        sch.compute_at(lanes.shares, place, preserve_unit_loops=True)
+        steps_of_lane = len(facts_of(sch, lanes.shares).reduced)
+        lane, *steps = sch.get_loops(lanes.shares)[-steps_of_lane - 1:]
+        sch.reorder(*steps, lane)
+    sch.vectorize(lane)
+    sch.decompose_reduction(lanes.shares, steps[0])
+    width = constant_extent(sch, sch.get_loops(lanes.block)[-1]) or 1
+    while width > WAYS:
+        width //= WAYS
+        _, lane = sch.split(sch.get_loops(lanes.block)[-1], [None, width])
+        quarter = sch.rfactor(lane, -1, "local")
+        ways, lane = sch.get_loops(quarter)[-2:]
+        sch.vectorize(lane)
+        sch.decompose_reduction(quarter, ways)
+        sch.unroll(ways)
+    *_, lane = sch.get_loops(lanes.block)
+    sch.decompose_reduction(lanes.block, lane)
+    sch.unroll(lane)

@@ -1,0 +1,37 @@
+"""The schedule of reductions along memory: a row of terms at a time, in the lanes of vectors."""
+from __future__ import annotations
+
+from tilewright.rules.elementwise import parallelize
+from tilewright.rules.facts import BlockFacts
+from tilewright.rules.lanes import combine_lanes, is_reorderable, length_of_line, split_into_lanes
+from tilewright.rules.table import CPU, Match, Work, rule
+from tilewright.schedule import Schedule
+from tilewright.support.target import Target
+
+
+def is_row_reduction(facts: BlockFacts, target: Target) -> bool:
+    """True for a reduction whose terms lie together, a vector of them at least, and may be combined in any order."""
+    if 0 in (*facts.spatial, *facts.reduced) or facts.is_opaque or facts.runs_along_last_axis:
+        return False
+    return length_of_line(facts) >= facts.lanes(target) and is_reorderable(facts)
+
+
+def _matches(work: Work) -> Match | None:
+    return work.match() if work.kind == "reduction" and is_row_reduction(work.first, work.target) else None
+
+
+@rule("row_reduction", priority=22, with_epilogue=62, targets=CPU, matches=_matches)
+def schedule_row_reduction(sch: Schedule, match: Match, target: Target) -> None:
+    """Reduce each row in the lanes of a few vectors, combine them, and run the elementwise block that reads the result;
+    rows on all threads."""
+    facts, epilogue = match.first, match.epilogue
+    lanes = split_into_lanes(sch, facts, target)
+    if epilogue is None:
+        rows = sch.get_loops(facts.rv)[:-1]
+    else:
+        sch.set_scope(facts.rv, 0, "local")
+        rows = sch.get_loops(epilogue)
+        if rows:
+            sch.compute_at(facts.rv, rows[-1])
+    combine_lanes(sch, lanes, rows[-1] if rows else None)
+    parallelize(sch, rows, facts.points, target)
