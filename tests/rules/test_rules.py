@@ -224,7 +224,8 @@ def test_a_costly_function_is_not_summed_without_vectors():
     s = te.compute((64,), lambda i: te.sum(e[i, k], axis=k), name="S")
     func = te.create_prim_func([a, s])
     found = kinds(apply_rules(func, TARGET))
-    assert found["E"][-1] == "vectorized" and found["E"][0] == found["S"][0] == "parallel"
+    assert found["E"][-1] == found["S_rf_update"][-1] == "vectorized"
+    assert found["E"][0] == found["S_update"][0] == "parallel"
     x = data((64, 100), "float32")
     np.testing.assert_allclose(run(func, [x], (64,), "float32"), np.exp(wide(x)).sum(1), rtol=1e-5)
 
@@ -373,10 +374,14 @@ def test_softmax(rows, columns, dtype):
     np.testing.assert_allclose(wide(got), e / e.sum(1, keepdims=True), rtol=(columns + 8) * EPSILON[dtype])
 
 
-def test_a_chain_is_computed_row_by_row():
+@pytest.mark.parametrize("strict, block, loop", [("0", "S_rf_update", "vectorized"), ("1", "S", "unroll")])
+def test_a_chain_is_computed_row_by_row(strict, block, loop, monkeypatch):
+    """Sums run in lanes, or those of several rows side by side where each has to keep its order."""
+    monkeypatch.setenv("TILEWRIGHT_STRICT_MATH", strict)
     sch = apply_rules(softmax(1000, 100), TARGET)
-    assert all(k[0] == "parallel" for k in kinds(sch).values())
-    assert kinds(sch)["E"][-1] == kinds(sch)["Y"][-1] == "vectorized" and kinds(sch)["S"][-1] == "unroll"
+    found = kinds(sch)
+    assert all(k[0] == "parallel" for k in found.values())
+    assert found["E"][-1] == found["Y"][-1] == "vectorized" and found[block][-1] == loop
     assert len({sch.get_loops(b.rv)[0].var for b in kernel_blocks(sch)}) == 1
 
 

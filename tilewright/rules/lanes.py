@@ -66,6 +66,13 @@ def length_of_line(facts: BlockFacts) -> int:
     return math.prod(UNKNOWN if e is None else e for e in facts.reduced[-count:]) if count else 0
 
 
+def in_vectors(facts: BlockFacts, target: Target) -> bool:
+    """True for a reduction whose terms lie together, a vector of them at least, and may be combined in any order."""
+    if 0 in (*facts.spatial, *facts.reduced) or facts.is_opaque or facts.runs_along_last_axis:
+        return False
+    return length_of_line(facts) >= facts.lanes(target) and is_reorderable(facts)
+
+
 def lanes_of(facts: BlockFacts, target: Target) -> int:
     """Lanes for a line of terms: of several vectors, to hide the latency of each other's operations; a power of 2."""
     lanes, length = facts.lanes(target), length_of_line(facts)

@@ -4,6 +4,8 @@ from __future__ import annotations
 import math
 
 from tilewright.rules.elementwise import constant_extent, parallelize, vectorize_last
+from tilewright.rules.facts import BlockFacts
+from tilewright.rules.lanes import combine_lanes, in_vectors, split_into_lanes
 from tilewright.rules.table import CPU, Match, Work, every, rule
 from tilewright.schedule import Schedule
 from tilewright.support.target import Target
@@ -94,27 +96,37 @@ def _matches(work: Work) -> Match | None:
 def schedule_rows(sch: Schedule, match: Match, target: Target) -> None:
     """Compute all blocks for the rows at hand, before the next rows; rows on all threads, columns in vectors.
 
-    The last block gives the rows (its first axis). Where rows are long, several are summed side by side.
+    The last block gives the rows (its first axis). Reductions along memory run in the lanes of vectors; where there
+    are others and rows are long, several are summed side by side.
     """
     blocks = match.blocks
-    out = blocks[-1]
-    count = max(rows_in_flight(b.spatial[0], b.reduced) if b.is_reduction else 1 for b in blocks)
-    row = sch.get_loops(out.rv)[0]
+    in_lanes = {b.rv: split_into_lanes(sch, b, target) for b in blocks if b.is_reduction and in_vectors(b, target)}
+    count = max(rows_in_flight(b.spatial[0], b.reduced) if b.is_reduction and b.rv not in in_lanes else 1
+                for b in blocks)
+    row = sch.get_loops(blocks[-1].rv)[0]
     if count > 1:
         row, _ = sch.split(row, [None, count])
-    for b in reversed(blocks[:-1]):
-        sch.compute_at(b.rv, row, preserve_unit_loops=True)
-    for b in blocks:
-        inner = sch.get_loops(b.rv)[1:]
-        if not b.is_reduction:
-            if inner:
-                vectorize_last(sch, inner[-1], b.lanes(target))
-        elif count > 1:
-            axes, reduced = inner[:len(b.spatial)], inner[len(b.spatial):]
-            if len(axes) == 1:
-                sch.reorder(*reduced, *axes)
-                sch.unroll(axes[0])
-            elif b.runs_along_last_axis:
-                sch.reorder(*reduced, *axes)
-                sch.vectorize(axes[-1])
+    for b in reversed(blocks):
+        if b is not blocks[-1]:
+            sch.compute_at(b.rv, row, preserve_unit_loops=True)
+        if b.rv in in_lanes:
+            combine_lanes(sch, in_lanes[b.rv], row)
+        else:
+            schedule_columns(sch, b, count, target)
     parallelize(sch, [row], sum(b.points for b in blocks) * FUNCTION_POINTS, target)
+
+
+def schedule_columns(sch: Schedule, b: BlockFacts, count: int, target: Target) -> None:
+    """The loops of a block below `count` rows: columns in vectors, or the sums of the rows side by side."""
+    inner = sch.get_loops(b.rv)[1:]
+    if not b.is_reduction:
+        if inner:
+            vectorize_last(sch, inner[-1], b.lanes(target))
+    elif count > 1:
+        axes, reduced = inner[:len(b.spatial)], inner[len(b.spatial):]
+        if len(axes) == 1:
+            sch.reorder(*reduced, *axes)
+            sch.unroll(axes[0])
+        elif b.runs_along_last_axis:
+            sch.reorder(*reduced, *axes)
+            sch.vectorize(axes[-1])

@@ -2,22 +2,14 @@
 from __future__ import annotations
 
 from tilewright.rules.elementwise import parallelize
-from tilewright.rules.facts import BlockFacts
-from tilewright.rules.lanes import combine_lanes, is_reorderable, length_of_line, split_into_lanes
+from tilewright.rules.lanes import combine_lanes, in_vectors, split_into_lanes
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import Schedule
 from tilewright.support.target import Target
 
 
-def is_row_reduction(facts: BlockFacts, target: Target) -> bool:
-    """True for a reduction whose terms lie together, a vector of them at least, and may be combined in any order."""
-    if 0 in (*facts.spatial, *facts.reduced) or facts.is_opaque or facts.runs_along_last_axis:
-        return False
-    return length_of_line(facts) >= facts.lanes(target) and is_reorderable(facts)
-
-
 def _matches(work: Work) -> Match | None:
-    return work.match() if work.kind == "reduction" and is_row_reduction(work.first, work.target) else None
+    return work.match() if work.kind == "reduction" and in_vectors(work.first, work.target) else None
 
 
 @rule("row_reduction", priority=22, with_epilogue=62, targets=CPU, matches=_matches)
