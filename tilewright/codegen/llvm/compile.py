@@ -8,6 +8,7 @@ import llvmlite.binding as llvm
 
 from tilewright.codegen.llvm.builder import CHOSEN
 from tilewright.codegen.llvm.emit import emit_module
+from tilewright.codegen.llvm.half_overflow import widens_integers_by_half, with_infinite_halves
 from tilewright.codegen.llvm.imports import imports_of, link
 from tilewright.codegen.llvm.masked_stores import has_narrow_masked_stores, with_opaque_masks
 from tilewright.codegen.llvm.target import target_machine
@@ -70,6 +71,8 @@ def _optimized(text: str, target: Target, imports: Sequence[str]) -> llvm.Module
 
 
 def _through_passes(text: str, target: Target, imports: Sequence[str]) -> llvm.ModuleRef:
+    if widens_integers_by_half(text):
+        text = with_infinite_halves(text)
     module = _parse(text, target, imports)
     if config.get("VERIFY"):
         _verify(module)
