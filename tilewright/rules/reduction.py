@@ -1,6 +1,7 @@
 """Schedules of plain reductions, several results at a time, each in a register; of chains such as softmax, by rows."""
 from __future__ import annotations
 
+import itertools
 import math
 
 from tilewright.rules.elementwise import constant_extent, parallelize, vectorize_last
@@ -75,11 +76,18 @@ FUNCTION_POINTS = 8              # elements of a sum that cost as much as one of
 
 
 def shares_rows(work: Work) -> int:
-    """How many of the first blocks make a chain: over the rows of one matrix or vector of results, with a reduction
-    among them, and nothing in between that is seen from outside."""
+    """How many of the first blocks make a chain: over the rows of one array of results, with a reduction among them,
+    and nothing in between that is seen from outside."""
+    return max(_length(work, axes) for axes in range(len(work.first.spatial) + 1))
+
+
+def _length(work: Work, axes: int) -> int:
+    """How many blocks of a chain have the same `axes` for rows, and at most one more."""
     outputs, blocks, count = {b.name for b in work.schedule.func.buffers}, work.outside_steps, 0
-    for b in blocks:
-        if b.is_opaque or b.is_contraction or len(b.spatial) not in (1, 2) or b.spatial[0] != blocks[0].spatial[0]:
+    for b in blocks if axes else ():
+        if b.is_opaque or b.is_contraction or len(b.spatial) not in (axes, axes + 1):
+            break
+        if b.spatial[:axes] != blocks[0].spatial[:axes]:
             break
         count += 1
         if b.written.name in outputs:
@@ -88,45 +96,47 @@ def shares_rows(work: Work) -> int:
 
 
 def _matches(work: Work) -> Match | None:
+    """The longest chain; plan: how many axes its rows have, as few as there may be."""
     count = shares_rows(work)
-    return work.match(count) if count > 1 else None
+    return work.match(count, next(n for n in itertools.count() if _length(work, n) == count)) if count > 1 else None
 
 
 @rule("rows", priority=50, targets=CPU, matches=_matches)
 def schedule_rows(sch: Schedule, match: Match, target: Target) -> None:
     """Compute all blocks for the rows at hand, before the next rows; rows on all threads, columns in vectors.
 
-    The last block gives the rows (its first axis). Reductions along memory run in the lanes of vectors; where there
-    are others and rows are long, several are summed side by side.
+    The last block gives the rows (its axes but the columns). Reductions along memory run in the lanes of vectors; where
+    there are others and rows are long, several are summed side by side.
     """
-    blocks = match.blocks
+    blocks, axes = match.blocks, match.plan
     in_lanes = {b.rv: split_into_lanes(sch, b, target) for b in blocks if b.is_reduction and in_vectors(b, target)}
-    count = max(rows_in_flight(b.spatial[0], b.reduced) if b.is_reduction and b.rv not in in_lanes else 1
+    count = max(rows_in_flight(b.spatial[axes - 1], b.reduced) if b.is_reduction and b.rv not in in_lanes else 1
                 for b in blocks)
-    row = sch.get_loops(blocks[-1].rv)[0]
+    rows = sch.get_loops(blocks[-1].rv)[:axes]
     if count > 1:
-        row, _ = sch.split(row, [None, count])
+        rows[-1], _ = sch.split(rows[-1], [None, count])
     for b in reversed(blocks):
         if b is not blocks[-1]:
-            sch.compute_at(b.rv, row, preserve_unit_loops=True)
+            sch.compute_at(b.rv, rows[-1], preserve_unit_loops=True)
         if b.rv in in_lanes:
-            combine_lanes(sch, in_lanes[b.rv], row)
+            combine_lanes(sch, in_lanes[b.rv], rows[-1])
         else:
-            schedule_columns(sch, b, count, target)
-    parallelize(sch, [row], sum(b.points for b in blocks) * FUNCTION_POINTS, target)
+            schedule_columns(sch, b, axes, count, target)
+    parallelize(sch, rows, sum(b.points for b in blocks) * FUNCTION_POINTS, target)
 
 
-def schedule_columns(sch: Schedule, b: BlockFacts, count: int, target: Target) -> None:
-    """The loops of a block below `count` rows: columns in vectors, or the sums of the rows side by side."""
-    inner = sch.get_loops(b.rv)[1:]
+def schedule_columns(sch: Schedule, b: BlockFacts, rows: int, count: int, target: Target) -> None:
+    """The loops of a block below those of the `rows` outer axes, of which the last takes `count` steps: columns in
+    vectors, or the sums of the rows side by side."""
+    inner = sch.get_loops(b.rv)[rows:]
     if not b.is_reduction:
         if inner:
             vectorize_last(sch, inner[-1], b.lanes(target))
     elif count > 1:
         axes, reduced = inner[:len(b.spatial)], inner[len(b.spatial):]
-        if len(axes) == 1:
+        if len(axes) == rows:
             sch.reorder(*reduced, *axes)
-            sch.unroll(axes[0])
+            sch.unroll(axes[-1])
         elif b.runs_along_last_axis:
             sch.reorder(*reduced, *axes)
             sch.vectorize(axes[-1])

@@ -45,10 +45,14 @@ def exponentials(name: str, x: Tensor, axis: int) -> tuple[Tensor, Tensor, Tenso
 
 
 def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
-    """y[i] = exp(x[i] - m) / sum over j of exp(x[j] - m) along an axis; m: the largest of x."""
+    """y[i] = exp(x[i] - m) / sum over j of exp(x[j] - m) along an axis; m: the largest of x.
+
+    The sum is at least 1, and what is multiplied by is its inverse.
+    """
     _floats("softmax", x=x)
     _, e, total = exponentials("softmax", x, axis_index("softmax", axis, x.ndim))
-    return compute(x.shape, lambda *i: cast(x.dtype, e(*i) / element(total, i)), name="softmax")
+    share = compute(total.shape, lambda *i: 1.0 / total(*i), name="softmax_share")
+    return compute(x.shape, lambda *i: cast(x.dtype, e(*i) * element(share, i)), name="softmax")
 
 
 def softmin(x: Tensor, *, axis: int = -1) -> Tensor:

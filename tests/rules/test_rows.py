@@ -1,0 +1,135 @@
+"""The rule for chains over rows: right against NumPy in float64, whatever axes the rows have."""
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te, topi
+from tilewright.rules import apply_rules
+from tilewright.schedule import Schedule
+
+TARGET = tw.target("llvm -mcpu=x86-64-v3 -num-cores=1 -opt-level=1")
+THREADS = tw.target("llvm -mcpu=x86-64-v3 -num-cores=4")
+LOCAL = tw.target("llvm -num-cores=2 -opt-level=1")
+SHAPES = [(1,), (70,), (1, 1), (9, 33), (50, 1), (3, 7, 65), (2, 1, 3, 40), (1, 3, 1, 5, 129), (0, 5, 9), (5, 0, 9)]
+
+
+def normalized(x, axis=-1):
+    """The softmax of x in float64."""
+    e = np.exp(x.astype("float64") - x.astype("float64").max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def function(shape, axis=-1, dtype="float32", symbolic=""):
+    sizes = [te.var(f"n{d}") if str(d) in symbolic else e for d, e in enumerate(shape)]
+    x = te.placeholder(sizes, dtype, name="x")
+    return te.create_prim_func([x, topi.softmax(x, axis=axis)])
+
+
+def drawn(shape, dtype="float32"):
+    a = np.random.default_rng(5).standard_normal(shape) * 3
+    return a.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+
+
+def computed(func, a, target=LOCAL):
+    out = np.full(a.shape, 77, a.dtype)
+    tw.compile(func, target=target)(a, out)
+    return out.astype("float64")
+
+
+def rules_of(func, target=TARGET):
+    return [d.rule for d in tw.explain(func, str(target)).decisions if d.rule != "inline"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_rank(shape):
+    a = drawn(shape)
+    want = normalized(a) if a.size else np.zeros(shape)
+    np.testing.assert_allclose(computed(function(shape), a), want, rtol=2e-6)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(5, 6, 40), (17, 3, 8), (40, 33, 1)])
+def test_every_axis(shape, axis):
+    a = drawn(shape)
+    np.testing.assert_allclose(computed(function(shape, axis), a), normalized(a, axis), rtol=2e-6)
+
+
+@pytest.mark.parametrize("symbolic", ["0", "1", "01", "2", "012"])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 1, 1), (2, 3, 100), (0, 3, 20), (3, 0, 20)])
+def test_extents_known_at_the_call(shape, symbolic):
+    func, a = function(shape, symbolic=symbolic), drawn(shape)
+    if min(shape) > 1:
+        assert rules_of(func) == ["rows"]
+    want = normalized(a) if a.size else np.zeros(shape)
+    np.testing.assert_allclose(computed(func, a), want, rtol=2e-6)
+
+
+@pytest.mark.parametrize("dtype, rtol", [("float16", 2e-3), ("bfloat16", 2e-2), ("float64", 1e-14)])
+def test_every_dtype(dtype, rtol):
+    a = drawn((3, 5, 77), dtype)
+    np.testing.assert_allclose(computed(function(a.shape, dtype=dtype), a), normalized(a), rtol=rtol, atol=1e-7)
+
+
+def test_what_is_no_number():
+    a = drawn((2, 3, 50))
+    a[0, 1, 49], a[1, 0, 3], a[1, 2] = np.nan, -np.inf, 1e30
+    got = computed(function(a.shape), a)
+    assert np.isnan(got[0, 1]).all() and got[1, 0, 3] == 0 and (got[1, 2] == np.float32(1 / 50)).all()
+    np.testing.assert_allclose(got[0, 0], normalized(a)[0, 0], rtol=2e-6)
+
+
+def test_all_rows_are_on_the_threads():
+    sch = apply_rules(function((12, 64, 96)), THREADS)
+    loop = sch.get(sch.get_loops("softmax")[0])
+    assert loop.kind == "parallel" and loop.extent.value == 12 * 64
+    a = drawn((12, 64, 96))
+    np.testing.assert_allclose(computed(function(a.shape), a, THREADS), normalized(a), rtol=2e-6)
+
+
+@pytest.mark.parametrize("make, reference", [
+    (topi.log_softmax, lambda a: np.log(normalized(a))),
+    (topi.layer_norm, lambda a: (a - a.mean(-1, keepdims=True, dtype="float64"))
+     / np.sqrt(a.astype("float64").var(-1, keepdims=True) + 1e-5))], ids=["log_softmax", "layer_norm"])
+def test_other_chains(make, reference):
+    a = drawn((4, 5, 70))
+    x = te.placeholder(a.shape, name="x")
+    y = make(x)
+    func, out = te.create_prim_func([x, y]), np.full([d.value for d in y.shape], 77, "float32")
+    assert "rows" in rules_of(func)
+    tw.compile(func, target=LOCAL)(a, out)
+    np.testing.assert_allclose(out, reference(a), rtol=1e-5, atol=1e-5)
+
+
+def test_blocks_over_other_rows_are_no_part_of_a_chain():
+    """The totals of rows are summed over all rows of an image: what follows has fewer axes."""
+    x = te.placeholder((3, 20, 30), name="x")
+    k, r = te.reduce_axis((0, 30), name="k"), te.reduce_axis((0, 20), name="r")
+    rows = te.compute((3, 20), lambda i, j: te.max(x[i, j, k], axis=k), name="rows")
+    func = te.create_prim_func([x, te.compute((3,), lambda i: te.sum(rows[i, r], axis=r), name="total")])
+    a, out = drawn((3, 20, 30)), np.zeros(3, "float32")
+    tw.compile(func, target=LOCAL)(a, out)
+    np.testing.assert_allclose(out, a.max(-1).astype("float64").sum(-1), rtol=1e-5)
+
+
+def test_the_order_of_sums_with_strict_mathematics(monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_STRICT_MATH", "1")
+    a = drawn((3, 9, 70))
+    np.testing.assert_allclose(computed(function(a.shape), a), normalized(a), rtol=4e-6)
+
+
+def test_c_and_the_interpreter_agree():
+    func, a = function((2, 3, 37)), drawn((2, 3, 37))
+    got = np.zeros_like(a)
+    tw.tir.interp.run(apply_rules(func, TARGET).func, a, got)
+    np.testing.assert_allclose(got, normalized(a), rtol=2e-6)
+    np.testing.assert_allclose(computed(func, a, "c"), normalized(a), rtol=2e-6)
+
+
+def test_the_trace_replays():
+    func = function((4, 5, 100))
+    sch, again = apply_rules(func, THREADS), Schedule(func)
+    sch.trace.apply_to_schedule(again)
+    assert str(again) == str(sch)
