@@ -1,4 +1,4 @@
-"""Integers of few digits and great size as float16, and what is computed of them: LLVM forgets that they are infinite."""
+"""Integers of few digits and great size as float16, which are infinite, and what is computed of them."""
 from __future__ import annotations
 
 import numpy as np

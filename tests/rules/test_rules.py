@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -13,7 +14,7 @@ from fuzz.generate import program as random_program
 import tilewright as tw
 from tilewright import te
 from tilewright.rules import apply_rules, contraction
-from tilewright.rules.contraction import Tile, choose_tile
+from tilewright.rules.blocking import Blocks, Tile, choose_blocks, choose_blocks_in_place, choose_tile, registers
 from tilewright.rules.facts import kernel_blocks
 from tilewright.rules.reduction import rows_in_flight
 from tilewright.schedule import Schedule
@@ -111,8 +112,12 @@ def test_a_matrix_times_itself():
 @pytest.mark.parametrize("seed", range(6))
 def test_a_bad_tile_is_never_wrong(seed, monkeypatch):
     rng = random.Random(seed)
-    tile = Tile(rng.choice([1, 2, 3, 5, 7, 20]), rng.choice([1, 3, 8, 16, 24, 100]), rng.choice([1, 2, 5, 50]))
+    tile = Tile(rng.choice([1, 2, 3, 5, 7, 20]), rng.choice([1, 3, 8, 16, 24, 100]))
+    blocks = Blocks(rng.choice([1, 3, 7, 13, 40, 100]), tile.columns * rng.choice([1, 2, 50]),
+                    tile.rows * rng.choice([1, 2, 5, 50]))
     monkeypatch.setattr(contraction, "choose_tile", lambda *_: tile)
+    monkeypatch.setattr(contraction, "choose_blocks", lambda *_: blocks)
+    monkeypatch.setattr(contraction, "choose_blocks_in_place", lambda *_: replace(blocks, panels_outside=seed % 2 > 0))
     m, k, n = (rng.choice([1, 6, 13, 32, 50]) for _ in range(3))
     ta, tb = rng.random() < 0.5, rng.random() < 0.5
     a, b = data((k, m) if ta else (m, k), "float32"), data((n, k) if tb else (k, n), "float32")
@@ -124,11 +129,20 @@ def test_a_bad_tile_is_never_wrong(seed, monkeypatch):
 
 def test_the_tile_fits_the_registers():
     for target in [tw.target(f"llvm -mcpu=x86-64{level}") for level in ("", "-v3", "-v4")]:
-        for m, n, k in itertools.product((1, 5, 64, 1000), (1, 10, 256, 1000), (1, 100)):
-            for itemsize in (1, 2, 4, 8):
-                tile = choose_tile(m, n, k, itemsize, target)
-                vectors = -(-tile.columns * itemsize // target.vector_bytes)
-                assert tile.rows * vectors < contraction.registers(target) and tile.strips >= 1
+        for m, n, itemsize in itertools.product((1, 5, 64, 1000), (1, 10, 256, 1000), (1, 2, 4, 8)):
+            tile = choose_tile(m, n, itemsize, target)
+            vectors = -(-tile.columns * itemsize // target.vector_bytes)
+            assert tile.rows * vectors < registers(target)
+
+
+@pytest.mark.parametrize("choose", [choose_blocks, choose_blocks_in_place])
+@pytest.mark.parametrize("m, n, k", [*itertools.product((1, 1021), (1, 4099), (1, 640, 641, 5003))])
+def test_blocks_are_of_nearly_the_same_size(m, n, k, choose):
+    tile = choose_tile(m, n, 4, TARGET)
+    blocks = choose(1, m, n, k, tile, 4, TARGET)
+    for extent, part, unit in [(m, blocks.rows, tile.rows), (n, blocks.columns, tile.columns), (k, blocks.depth, 1)]:
+        count = -(-extent // part)
+        assert part % unit == 0 and part * (count - 1) < extent and part - extent / count < count + 2 * unit
 
 
 @pytest.mark.parametrize("dtype, columns", [("float16", 16), ("bfloat16", 16), ("float8_e4m3fn", 16), ("float32", 16),

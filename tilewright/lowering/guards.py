@@ -11,9 +11,9 @@ from tilewright.lowering.scopes import is_small
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import const
-from tilewright.tir.expr import Binary, Call, Expr, Var
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, Var
 from tilewright.tir.node import statements, walk
-from tilewright.tir.stmt import UNROLLED, VECTORIZED, Allocate, Evaluate, For, IfThenElse, LetStmt, Seq, Stmt, Store
+from tilewright.tir.stmt import SERIAL, UNROLLED, VECTORIZED, Allocate, Evaluate, For, IfThenElse, LetStmt, Seq, Stmt, Store
 from tilewright.tir.symbols import uses_any
 
 
@@ -69,20 +69,37 @@ def guards_below(s: For) -> list[Guard]:
     return out
 
 
+LONG_LOOP = 16               # iterations from which on it costs little that they are not known
+
+
 def split_level(g: Guard) -> For | None:
-    """The loop at which a guard is split off, among the loops from the current one inwards."""
+    """The loop at which a guard is split off, among the loops from the current one inwards.
+
+    That is the one outside of the tile that the guard cuts. Loops of two or more loops, and long ones of unrolled or
+    vectorised ones, are no tiles: they are made shorter themselves.
+    """
     involved = [(n, f) for n, f in enumerate(g.loops) if uses_any(g.term, {f.loop_var})]
     if len(involved) == 1:
         return involved[0][1]
     candidates = list(involved)
     while candidates and candidates[-1][1].kind in (UNROLLED, VECTORIZED):
         candidates.pop()
+    if candidates and is_shortened(candidates[-1][1]):
+        return candidates[-1][1]
     outside = [c for c in candidates if c[0] < g.outside]
     candidates = outside or candidates
     if not candidates:
         return None
     stripped = len(candidates) < len(involved)
     return candidates[-1 if stripped or len(candidates) == 1 else -2][1]
+
+
+def is_shortened(s: For) -> bool:
+    """True for a loop that may as well run any number of times: its body has loops that are no tile, or it is long."""
+    inner = [x for x in statements(s.body) if isinstance(x, For)]
+    tile = all(x.kind in (UNROLLED, VECTORIZED) for x in inner)
+    long = not isinstance(s.extent, IntImm) or s.extent.value > LONG_LOOP
+    return s.kind == SERIAL and bool(inner) and (not tile or long)
 
 
 def first_false(cond: Expr, var: Var) -> Expr | None:

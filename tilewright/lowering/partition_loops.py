@@ -84,7 +84,8 @@ class _Partition:
         own = all(b.all is b.some for b in bounds)           # no inner loop takes part: all cut exactly here
         covered = covers(s, [b.guard for b in bounds])
         exact = own and covered and prove(binary("le", self.nothing_after(s, bounds), last))
-        if tail and not (own and isinstance(last, tir.IntImm)) or s.kind == tir.PARALLEL and not exact:
+        if (tail and not (own and (exact or isinstance(last, tir.IntImm)))
+                or s.kind == tir.PARALLEL and not exact):
             return None
         stop = simplify(binary("add", start, s.extent))
         if prove(binary("le", stop, last)):

@@ -15,6 +15,7 @@ from tilewright.lowering.cross_thread_reduction import lower_cross_thread_reduct
 from tilewright.lowering.double_buffer import lower_double_buffers
 from tilewright.lowering.flatten_buffers import flatten_buffers
 from tilewright.lowering.guard_accesses import guard_accesses
+from tilewright.lowering.guard_steps import guard_steps
 from tilewright.lowering.hoist_guards import hoist_guards
 from tilewright.lowering.inject_prefetch import inject_prefetches
 from tilewright.lowering.intrin_rules import apply_intrin_rules, has_rules
@@ -97,6 +98,7 @@ CPU: tuple[Pass, ...] = (
     Pass("merge_kernels", merge_kernels, "loop", BOTH),
     Pass("lift_carried_buffers", lift_carried_buffers, "loop", BOTH),
     Pass("compact_buffers", compact_buffers, "loop", BOTH),
+    Pass("guard_steps", guard_steps, "loop"),
     Pass("relax_private_guards", relax_private_guards, "loop"),
     Pass("inject_prefetches", inject_prefetches, "loop", use=OPTIONAL),
     Pass("lower_software_pipelines", lower_software_pipelines, "loop"),

@@ -1,82 +1,28 @@
-"""The schedule of a matrix product: packed operand, register tile, threads over panels and blocks of rows.
+"""The schedule of a matrix product: a tile of the result in registers, a packed slab of B in cache, threads over blocks.
 
 The structure is Goto and van de Geijn's (Anatomy of High-Performance Matrix Multiplication, 2008): a tile of the
-result stays in registers while k runs; the panel of B that it reads is packed so that vectors are contiguous and
-stays in the second-level cache while the rows of A pass by. Panels are the outer part of the parallel loop, so that
-a thread keeps to its columns of B: in training these are weights that the same thread updated a step before.
+result stays in registers while k runs; the slab of B that it reads is packed so that vectors are contiguous, and stays
+in the second-level cache while the rows of A pass by. Where k is long, slabs have a part of its steps, and what tiles
+sum up is added to the result; each part is summed on its own (Suriana, Adams and Kamil, CGO 2017).
 """
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
+from tilewright.rules.blocking import FEW_ROWS, choose_blocks, choose_blocks_in_place, choose_tile
+from tilewright.rules.elementwise import vectorize_last
 from tilewright.rules.facts import BlockFacts, facts_of, uses
+from tilewright.rules.lanes import is_reorderable
 from tilewright.rules.table import CPU, Match, Work, rule
-from tilewright.schedule import BlockRV, Schedule
+from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.target import Target
-from tilewright.tir import dtype, walk
+from tilewright.tir import Buffer, Expr, IntImm, walk
 
 PARALLEL_FLOPS = 1 << 20         # below it a product runs on one thread
-CACHE_BYTES = 400 * 1024         # share of the second-level cache for rows of A
-BLOCKS_PER_THREAD = 8            # so that threads finish at about the same time
-IN_PLACE_ROW = 4096              # bytes between rows of B from which on its lines compete for the same cache sets
-IN_PLACE_USES = 256              # rows of A below which packing B costs more than it saves
 FEWEST_ROWS = 4                  # of each product of a batch: with fewer, packing B costs more than it saves
-PARALLEL_COPY = 1 << 14          # elements from which on threads share a copy
 SYMBOLIC = 1024                  # what an extent that is not known is taken for
-LATENCY = 10                     # accumulators that hide the latency of a multiply-add
-
-
-@dataclass(frozen=True)
-class Tile:
-    """rows x columns of the result in registers; `strips`: row tiles that share a panel of B in cache."""
-    rows: int
-    columns: int
-    strips: int
-
-
-def registers(target: Target) -> int:
-    """Vector registers of the target."""
-    return 32 if target.vector_bytes == 64 else 16
-
-
-def choose_tile(m: int, n: int, k: int, itemsize: int, target: Target) -> Tile:
-    """The register tile for an m x n result, by an estimate of cycles per useful multiply-add.
-
-    The estimate counts work on elements beyond the edges, operand loads per multiply-add, too few accumulators to
-    hide the latency of an addition, and the code for ragged edges.
-    """
-    lanes = max(1, target.vector_bytes // itemsize)
-    budget = 3 * registers(target) // 4
-    best: tuple[float, int, int] = (math.inf, 1, 1)
-    for vectors in (1, 2, 3, 4):
-        for rows in range(1, 15):
-            if rows * vectors > budget:
-                continue
-            columns = vectors * lanes
-            padded = -(-m // rows) * rows * (-(-n // columns) * columns)
-            loads = (0.4 * rows + vectors) / (rows * vectors)    # scalars of A come from the nearest cache
-            latency = max(1.0, LATENCY / (rows * vectors))
-            ragged = 1.0 + (0.12 if m % rows else 0.0) + (0.03 if n % columns else 0.0)
-            cost = padded / max(m * n, 1) * (latency + 0.25 * loads) * ragged
-            best = min(best, (cost, rows, vectors))
-    _, rows, vectors = best
-    return Tile(rows, vectors * lanes, choose_strips(-(-m // rows), rows * k * itemsize, target))
-
-
-def choose_strips(tiles: int, tile_bytes: int, target: Target) -> int:
-    """Row tiles per parallel block: their rows of A fit the cache, every thread gets several blocks, and the
-    number divides the tiles where one near it does."""
-    most = max(1, min(CACHE_BYTES // max(tile_bytes, 1), -(-tiles // (BLOCKS_PER_THREAD * target.num_cores))))
-    return next((s for s in range(most, most // 2, -1) if tiles % s == 0), most)
-
-
-def panel_groups(panels: int, bytes_of_a: int, target: Target) -> int:
-    """Groups of panels that threads may keep to: one a thread where they divide evenly; every panel by itself where
-    A stays in cache; else all in one group, and threads share the rows only."""
-    if panels % target.num_cores == 0:
-        return target.num_cores
-    return panels if bytes_of_a <= CACHE_BYTES else 1
+SQUARE = 16                      # rows and columns that are transposed in registers
 
 
 def is_matrix_product(facts: BlockFacts) -> bool:
@@ -102,64 +48,111 @@ def schedule_contraction(sch: Schedule, match: Match, target: Target) -> None:
     block that reads it (a copy is made when there is none)."""
     product, epilogue = match.first, match.epilogue
     m, n, k = (SYMBOLIC if e is None else e for e in (*product.spatial[-2:], *product.reduced))
-    itemsize = dtype.bytes_of(product.written.dtype)
-    tile = choose_tile(m, n, k, product.register_bytes, target)
-    pack = pack_operand(sch, product, tile, m <= IN_PLACE_USES or n * itemsize < IN_PLACE_ROW)
-    if epilogue is None:
-        epilogue = sch.cache_write(product.rv, 0, "local")
-    else:
-        sch.set_scope(product.rv, 0, "local")
-    *batch, i, j = sch.get_loops(epilogue)
-    blocks, strips, rows = sch.split(i, [None, tile.strips, tile.rows])
-    known = product.spatial[-1] is not None           # the first panel of a group is a product of loops and sizes, else
-    groups = panel_groups(-(-n // tile.columns), m * k * itemsize, target) if known else 1
-    group, panels, columns = sch.split(j, [groups, None, tile.columns])
-    sch.reorder(group, blocks, panels, strips, rows, columns)
-    blocks = sch.fuse(*batch, group, blocks)
-    sch.compute_at(product.rv, strips, preserve_unit_loops=True)
-    row, column, step = sch.get_loops(product.rv)[-3:]
+    batch = math.prod(SYMBOLIC if e is None else e for e in product.spatial[:-2])
+    tile = choose_tile(m, n, product.register_bytes, target)
+    shared, b = rows_outside(product), columns_of(product)
+    if b is not None and not b.transposed and m <= FEW_ROWS:
+        b = None
+    choose = choose_blocks if b is not None else choose_blocks_in_place
+    blocks = choose(batch, m, n, k, tile, product.register_bytes, target)
+    cut = blocks.depth < k and is_reorderable(product)
+    inner, reader = cut_depth(sch, product, blocks.depth) if cut else (product.rv, result_in_registers(sch, match))
+    pack = pack_columns(sch, inner, b, tile.columns) if b is not None else None
+    loops = sch.get_loops(reader)
+    steps = [loops.pop()] if cut else []
+    *outside, i, j = loops
+    slabs, panels, columns = sch.split(j, [None, blocks.columns // tile.columns, tile.columns])
+    shares, strips, rows = sch.split(i, [None, blocks.rows // tile.rows, tile.rows])
+    below = [loop for loop, is_shared in zip(outside, shared, strict=True) if is_shared]
+    outside = [loop for loop, is_shared in zip(outside, shared, strict=True) if not is_shared]
+    first, place = (slabs, shares) if blocks.rows >= m else (shares, slabs)
+    tiles = (panels, strips) if blocks.panels_outside else (strips, panels)
+    sch.reorder(*outside, first, place, *steps, *below, *tiles, rows, columns)
+    schedule_tile(sch, inner, tiles[-1])
+    sch.unroll(rows)
+    sch.vectorize(columns)
+    if b is not None and pack is not None:
+        schedule_pack(sch, pack, *steps or [place], b, target)
+    if cut:
+        sch.decompose_reduction(product.rv, *steps)
+        if epilogue is not None:
+            sch.reverse_compute_at(epilogue, place)
+            vectorize_last(sch, sch.get_loops(epilogue)[-1], product.lanes(target))
+    if 2 * product.points >= PARALLEL_FLOPS and target.num_cores > 1:
+        sch.parallel(sch.fuse(*outside, first) if outside else first)
+
+
+def rows_outside(product: BlockFacts) -> list[bool]:
+    """Which of the batch axes only say more rows: B has none of them."""
+    b = next(x for x in product.operands if uses(x, product.spatial_axes[-1]))
+    return [not uses(b, axis) for axis in product.spatial_axes[:-2]]
+
+
+def result_in_registers(sch: Schedule, match: Match) -> BlockRV:
+    """The block that reads the product, which is a tile of registers from now on: the epilogue, or a copy."""
+    if match.epilogue is None:
+        return sch.cache_write(match.first.rv, 0, "local")
+    sch.set_scope(match.first.rv, 0, "local")
+    return match.epilogue
+
+
+def cut_depth(sch: Schedule, product: BlockFacts, depth: int) -> tuple[BlockRV, BlockRV]:
+    """(the block that sums `depth` steps of k, the one that adds such sums to the result)."""
+    outer, _ = sch.split(sch.get_loops(product.rv)[-1], [None, depth])
+    return sch.rfactor(outer, 0, "local"), product.rv
+
+
+def schedule_tile(sch: Schedule, inner: BlockRV, place: LoopRV) -> None:
+    """The sums of a tile below a loop: k around unrolled rows of vectors."""
+    sch.compute_at(inner, place, preserve_unit_loops=True)
+    row, column, step = sch.get_loops(inner)[-3:]
     sch.reorder(step, row, column)
     sch.unroll(row)
     sch.vectorize(column)
-    sch.unroll(rows)
-    sch.vectorize(columns)
-    if 2 * product.points >= PARALLEL_FLOPS and target.num_cores > 1:
-        sch.parallel(blocks)
-    sch.decompose_reduction(product.rv, step)
-    if pack is not None:
-        schedule_pack(sch, pack, tile, target)
+    sch.decompose_reduction(inner, step)
 
 
-def pack_operand(sch: Schedule, product: BlockFacts, tile: Tile, in_place: bool) -> BlockRV | None:
-    """A copy of the operand that varies with the columns, when it is transposed or may not be read in place."""
-    columns, depth, width = product.spatial_axes[-1], product.reduced_axes[0], tile.columns
-    operand = next((x for x in product.operands if uses(x, columns)), None)
-    if operand is None or len(operand.indices) < 2 or {*operand.indices[-2:]} != {columns, depth} \
-            or not {*operand.indices[:-2]} <= {*product.spatial_axes[:-2]}:
+@dataclass(frozen=True)
+class Columns:
+    """The operand that varies with the columns: its buffer, and whether it lies transposed, k last."""
+    buffer: Buffer
+    transposed: bool
+
+
+def columns_of(product: BlockFacts) -> Columns | None:
+    """The operand that varies with the columns, where it is a matrix or a batch of them."""
+    columns, depth = product.spatial_axes[-1], product.reduced_axes[0]
+    operand = next(x for x in product.operands if uses(x, columns))
+    matrix = {*operand.indices[-2:]} == {columns, depth} and len(operand.indices) > 1
+    if not matrix or any(n in (columns, depth) for i in operand.indices[:-2] for n in walk(i)):
         return None
-    transposed = operand.indices[-2] is columns
-    if not transposed and in_place:
-        return None
-    copy = sch.cache_read(product.rv, operand.buffer.name, "global")
-    if transposed:
-        sch.transform_layout(copy, ("write", 0), lambda *v: (*v[:-2], v[-2] // width, v[-1], v[-2] % width))
+    return Columns(operand.buffer, operand.indices[-2] is columns)
+
+
+def pack_columns(sch: Schedule, inner: BlockRV, b: Columns, width: int) -> BlockRV:
+    """A copy of B in panels of `width` columns, the last one filled up with zeros."""
+    def panels(*v: Expr) -> tuple[Expr, ...]:
+        column, step = v[-2:] if b.transposed else v[:-3:-1]
+        return (*v[:-2], column // width, step, column % width)
+
+    copy = sch.cache_read(inner, b.buffer.name, "global")
+    extent = b.buffer.shape[-2 if b.transposed else -1]
+    if isinstance(extent, IntImm) and extent.value % width == 0:
+        sch.transform_layout(copy, ("write", 0), panels)
+        sch.transform_block_layout(copy, panels)
     else:
-        sch.transform_layout(copy, ("write", 0), lambda *v: (*v[:-2], v[-1] // width, v[-2], v[-1] % width))
+        sch.transform_layout(copy, ("write", 0), panels, pad_value=0)
     return copy
 
 
-def schedule_pack(sch: Schedule, pack: BlockRV, tile: Tile, target: Target) -> None:
-    """Copy panel by panel, panels on all threads."""
-    *batch, first, second = sch.get_loops(pack)
-    transposed = _writes_first_axis_last(facts_of(sch, pack))
-    columns, depth = (first, second) if transposed else (second, first)
-    panels, inner = sch.split(columns, [None, tile.columns])
-    sch.reorder(panels, depth, inner)
-    sch.vectorize(inner)
-    if target.num_cores > 1 and facts_of(sch, pack).points >= PARALLEL_COPY:
-        sch.parallel(sch.fuse(*batch, panels) if batch else panels)
-
-
-def _writes_first_axis_last(facts: BlockFacts) -> bool:
-    first = facts.block.iter_vars[-2].var
-    return any(n is first for n in walk(facts.block.writes[0].region[-1].min))
+def schedule_pack(sch: Schedule, pack: BlockRV, place: LoopRV, b: Columns, target: Target) -> None:
+    """Copy a slab panel by panel; squares of a transposed one are transposed in registers."""
+    sch.compute_at(pack, place, preserve_unit_loops=True)
+    *_, step, lane = sch.get_loops(pack)
+    if b.transposed:
+        square = min(SQUARE, facts_of(sch, pack).lanes(target))
+        vectors, lane = sch.split(lane, [None, square])
+        steps, line = sch.split(step, [None, square])
+        sch.reorder(vectors, steps, line, lane)
+        sch.unroll(line)
+    sch.vectorize(lane)

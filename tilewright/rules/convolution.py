@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.rules.contraction import LATENCY, is_matrix_product, registers
+from tilewright.rules.blocking import LATENCY, registers
+from tilewright.rules.contraction import is_matrix_product
 from tilewright.rules.elementwise import constant_extent, parallelize
 from tilewright.rules.facts import BlockFacts, facts_of, uses
 from tilewright.rules.table import CPU, Match, Work, rule

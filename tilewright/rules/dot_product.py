@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tilewright.rules.contraction import PARALLEL_COPY, PARALLEL_FLOPS, choose_strips, panel_groups, registers
+from tilewright.rules.blocking import choose_strips, panel_groups, registers
+from tilewright.rules.contraction import PARALLEL_FLOPS
 from tilewright.rules.elementwise import schedule_elementwise
 from tilewright.rules.facts import BlockFacts, facts_of
 from tilewright.rules.table import Match, Work, rule
@@ -28,6 +29,7 @@ from tilewright.support import config
 from tilewright.support.target import Target
 from tilewright.tir import Binary, Block, Buffer, Cast, Expr, Load, Store, dtype, is_const, structural_equal
 
+PARALLEL_COPY = 1 << 14          # elements from which on threads share a copy
 LATENCY = 8                      # accumulators that hide the latency of a dot product
 WASTE = 0.04                     # share of k that may be padding so that packing is fast
 COPY = 0.02                      # share of the time that a copy of A takes, where else it is read in place

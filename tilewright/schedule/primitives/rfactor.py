@@ -18,8 +18,8 @@ from tilewright.schedule.state import BlockRV, LoopRV, simpler
 from tilewright.support.errors import legal, require
 from tilewright.tir.arithmetic import all_of, binary, conjuncts, if_then_else, intrinsic
 from tilewright.tir.buffer import Buffer, Load, element_region
-from tilewright.tir.conversion import cast, is_const
-from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.conversion import cast, const, is_const
+from tilewright.tir.expr import Expr, FloatImm, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar, Range
 from tilewright.tir.node import Node, statements, substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, Block, BlockRealize, For, Stmt, seq
@@ -244,7 +244,7 @@ class _Factoring:
         if not self.terms_parts:
             return terms
         condition = intrinsic("likely", all_of(*[substitute(p, loops) for p in self.terms_parts]))
-        return tuple(if_then_else(condition, t, e)
+        return tuple(if_then_else(condition, t, _nothing(self.found.combiner.name, e))
                      for t, e in zip(terms, self.found.combiner.identity, strict=True))
 
     def final_nest(self) -> Stmt:
@@ -268,6 +268,11 @@ class _Factoring:
         analyzer: Analyzer = self.sch.analyzer_at(None)
         bind_axes(analyzer, (self.factor, *self.inner.values()))
         return simpler(e, analyzer)
+
+
+def _nothing(operator: str, identity: Expr) -> Expr:
+    """What leaves every value as it is: for sums of floats -0.0, since -0.0 + 0.0 is 0.0."""
+    return const(-0.0, identity.dtype) if operator == "add" and isinstance(identity, FloatImm) else identity
 
 
 def _holds(axes: Sequence[IterVar], iv: IterVar) -> bool:

@@ -1,0 +1,112 @@
+"""Sizes of the blocks of a matrix product: the tile in registers, the slab of B in cache, the share of a thread."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilewright.support.target import Target
+
+SLAB_BYTES = 512 * 1024          # of packed B that is reused from the second-level cache
+DEPTH = 512                      # steps of k in a slab
+DEEPEST = 640                    # steps of k that are taken in one
+FEW_ROWS = 128                   # of A, for which B is read in place
+FEW_STEPS = 64                   # rows of B that are read side by side then; half of them for half the rows
+CACHE_BYTES = 400 * 1024         # share of the second-level cache for rows of A
+BLOCKS_PER_THREAD = 8            # so that threads finish at about the same time
+FEWEST_BLOCK_ROWS = 240          # of a thread's share: with fewer, packing B costs more than threads gain
+STREAM = 5.3                     # multiply-adds in the time in which a vector comes from the second-level cache
+SCALAR = 0.5                     # and in that which a scalar of A takes
+MOST_VECTORS = 7                 # of a row of a tile
+LATENCY = 10                     # accumulators that hide the latency of a multiply-add
+
+
+@dataclass(frozen=True)
+class Tile:
+    """rows x columns of the result in registers."""
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of a product outside of tiles.
+
+    - depth: steps of k in a slab of B; columns: those of a slab.
+    - rows: of the result that one iteration of the parallel loop computes.
+    - panels_outside: a panel of a slab stays in the first-level cache while rows pass by, not the other way round.
+    """
+    depth: int
+    columns: int
+    rows: int
+    panels_outside: bool = False
+
+
+def registers(target: Target) -> int:
+    """Vector registers of the target."""
+    return 32 if target.vector_bytes == 64 else 16
+
+
+def choose_tile(m: int, n: int, itemsize: int, target: Target) -> Tile:
+    """The register tile for an m x n result, by an estimate of cycles per useful multiply-add.
+
+    The estimate counts work on elements beyond the edges, the loads of a step, columns from the second-level cache and
+    scalars from the first, too few accumulators to hide the latency of an addition, and the code for ragged edges.
+    """
+    lanes = max(1, target.vector_bytes // itemsize)
+    budget = 3 * registers(target) // 4
+    best: tuple[float, int, int] = (math.inf, 1, 1)
+    for vectors in range(1, MOST_VECTORS + 1):
+        for rows in range(1, 15):
+            tile = rows * vectors
+            if tile > budget:
+                continue
+            columns = vectors * lanes
+            padded = -(-m // rows) * rows * (-(-n // columns) * columns)
+            cycles = max(tile, LATENCY, vectors * STREAM) + SCALAR * rows
+            ragged = 1.0 + (0.01 if m % rows else 0.0) + (0.03 if n % columns else 0.0)
+            cost = padded / max(m * n, 1) * cycles / tile * ragged
+            best = min(best, (cost, rows, vectors))
+    _, rows, vectors = best
+    return Tile(rows, vectors * lanes)
+
+
+def choose_blocks(batch: int, m: int, n: int, k: int, tile: Tile, itemsize: int, target: Target) -> Blocks:
+    """Blocks of about equal size: a packed slab fits its cache; threads get several where that is little work more."""
+    depth = k if k <= DEEPEST else even(k, DEPTH)
+    columns = even(n, max(tile.columns, SLAB_BYTES // (depth * itemsize)), tile.columns)
+    slabs, cores, rows = batch * -(-n // columns), target.num_cores, m
+    if slabs % cores and slabs < BLOCKS_PER_THREAD * cores:
+        rows = max(min(FEWEST_BLOCK_ROWS, -(-m * batch // cores)), m * batch // (BLOCKS_PER_THREAD * cores))
+    return Blocks(depth, columns, even(m, rows, tile.rows))
+
+
+def choose_blocks_in_place(batch: int, m: int, n: int, k: int, tile: Tile, itemsize: int, target: Target) -> Blocks:
+    """Blocks of a product that does not pay for a copy of B: some of its rows at a time are read from end to end, while
+    the results stay in cache."""
+    steps = FEW_STEPS if 2 * m >= FEW_ROWS else FEW_STEPS // 2
+    depth = k if k <= 2 * FEW_STEPS else even(k, steps)
+    columns = even(n, max(tile.columns, SLAB_BYTES // (m * itemsize)), tile.columns)
+    if batch < target.num_cores:
+        columns = min(columns, even(n, -(-n // target.num_cores), tile.columns))
+    return Blocks(depth, columns, even(m, m, tile.rows), panels_outside=depth < k)
+
+
+def even(extent: int, most: int, unit: int = 1) -> int:
+    """A multiple of unit, `most` rounded up at most, that cuts an extent into parts of nearly the same size."""
+    units, most = -(-extent // unit), -(-most // unit)
+    return unit * -(-units // -(-units // most))
+
+
+def choose_strips(tiles: int, tile_bytes: int, target: Target) -> int:
+    """Row tiles per parallel block: their rows of A fit the cache, every thread gets several blocks, and the
+    number divides the tiles where one near it does."""
+    most = max(1, min(CACHE_BYTES // max(tile_bytes, 1), -(-tiles // (BLOCKS_PER_THREAD * target.num_cores))))
+    return next((s for s in range(most, most // 2, -1) if tiles % s == 0), most)
+
+
+def panel_groups(panels: int, bytes_of_a: int, target: Target) -> int:
+    """Groups of panels that threads may keep to: one a thread where they divide evenly; every panel by itself where
+    A stays in cache; else all in one group, and threads share the rows only."""
+    if panels % target.num_cores == 0:
+        return target.num_cores
+    return panels if bytes_of_a <= CACHE_BYTES else 1
