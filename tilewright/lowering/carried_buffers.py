@@ -168,10 +168,17 @@ def _is_fresh(s: Allocate, analyzer: Analyzer) -> bool:
     whole = _merged([b for b in boxes if b is not None], analyzer)
     for indices in found.read:
         hulls = [None if uses_any(i, found.lets) else hull_of(i, found.domains, analyzer) for i in indices]
-        read = [h for h in hulls if h is not None]
+        read = [_inside(h, extent, analyzer) for h, extent in zip(hulls, s.buffer.shape, strict=True) if h is not None]
         if len(read) < len(hulls) or not any(covers(b, read, analyzer) for b in whole):
             return False
     return True
+
+
+def _inside(hull: Hull, extent: Expr, analyzer: Analyzer) -> Hull:
+    """The part of a hull that lies before the end of a dimension: nothing behind it is read."""
+    low, length = hull
+    beyond = analyzer.prove(binary("ge", binary("add", low, length), extent))
+    return (low, analyzer.simplify(binary("sub", extent, low))) if beyond else hull
 
 
 def _merged(boxes: list[Box], analyzer: Analyzer) -> list[Box]:

@@ -13,7 +13,19 @@ from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import const
 from tilewright.tir.expr import Binary, Call, Expr, IntImm, Var
 from tilewright.tir.node import statements, walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, VECTORIZED, Allocate, Evaluate, For, IfThenElse, LetStmt, Seq, Stmt, Store
+from tilewright.tir.stmt import (
+    SERIAL,
+    UNROLLED,
+    VECTORIZED,
+    Allocate,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    Seq,
+    Stmt,
+    Store,
+)
 from tilewright.tir.symbols import uses_any
 
 

@@ -57,10 +57,9 @@ def choose_tile(m: int, n: int, itemsize: int, target: Target) -> Tile:
     best: tuple[float, int, int] = (math.inf, 1, 1)
     for vectors in range(1, MOST_VECTORS + 1):
         for rows in range(1, 15):
-            tile = rows * vectors
-            if tile > budget:
+            tile, columns = rows * vectors, vectors * lanes
+            if tile > budget or columns > max(n, lanes):
                 continue
-            columns = vectors * lanes
             padded = -(-m // rows) * rows * (-(-n // columns) * columns)
             cycles = max(tile, LATENCY, vectors * STREAM) + SCALAR * rows
             ragged = 1.0 + (0.01 if m % rows else 0.0) + (0.03 if n % columns else 0.0)
@@ -72,7 +71,8 @@ def choose_tile(m: int, n: int, itemsize: int, target: Target) -> Tile:
 
 def choose_blocks(batch: int, m: int, n: int, k: int, tile: Tile, itemsize: int, target: Target) -> Blocks:
     """Blocks of about equal size: a packed slab fits its cache; threads get several where that is little work more."""
-    depth = k if k <= DEEPEST else even(k, DEPTH)
+    narrow = n <= tile.columns and k * n * itemsize <= SLAB_BYTES
+    depth = k if k <= DEEPEST or narrow else even(k, DEPTH)
     columns = even(n, max(tile.columns, SLAB_BYTES // (depth * itemsize)), tile.columns)
     slabs, cores, rows = batch * -(-n // columns), target.num_cores, m
     if slabs % cores and slabs < BLOCKS_PER_THREAD * cores:
@@ -84,9 +84,10 @@ def choose_blocks_in_place(batch: int, m: int, n: int, k: int, tile: Tile, items
     """Blocks of a product that does not pay for a copy of B: some of its rows at a time are read from end to end, while
     the results stay in cache."""
     steps = FEW_STEPS if 2 * m >= FEW_ROWS else FEW_STEPS // 2
-    depth = k if k <= 2 * FEW_STEPS else even(k, steps)
+    short = n <= 2 * tile.columns                         # rows of B, which follow each other closely
+    depth = k if short or k <= 2 * FEW_STEPS else even(k, steps)
     columns = even(n, max(tile.columns, SLAB_BYTES // (m * itemsize)), tile.columns)
-    if batch < target.num_cores:
+    if batch < target.num_cores and n >= 2 * target.num_cores * tile.columns:
         columns = min(columns, even(n, -(-n // target.num_cores), tile.columns))
     return Blocks(depth, columns, even(m, m, tile.rows), panels_outside=depth < k)
 

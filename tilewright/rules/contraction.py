@@ -1,4 +1,4 @@
-"""The schedule of a matrix product: a tile of the result in registers, a packed slab of B in cache, threads over blocks.
+"""The schedule of a matrix product: a tile of the result in registers, a slab of B in cache, threads over blocks.
 
 The structure is Goto and van de Geijn's (Anatomy of High-Performance Matrix Multiplication, 2008): a tile of the
 result stays in registers while k runs; the slab of B that it reads is packed so that vectors are contiguous, and stays
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tilewright.rules.blocking import FEW_ROWS, choose_blocks, choose_blocks_in_place, choose_tile
+from tilewright.rules.blocking import FEW_ROWS, Blocks, Tile, choose_blocks, choose_blocks_in_place, choose_tile
 from tilewright.rules.elementwise import vectorize_last
 from tilewright.rules.facts import BlockFacts, facts_of, uses
 from tilewright.rules.lanes import is_reorderable
@@ -20,19 +20,25 @@ from tilewright.support.target import Target
 from tilewright.tir import Buffer, Expr, IntImm, walk
 
 PARALLEL_FLOPS = 1 << 20         # below it a product runs on one thread
+FEW_VECTORS = 7                  # of columns, up to which they are filled up with zeros
 FEWEST_ROWS = 4                  # of each product of a batch: with fewer, packing B costs more than it saves
 SYMBOLIC = 1024                  # what an extent that is not known is taken for
 SQUARE = 16                      # rows and columns that are transposed in registers
 
 
 def is_matrix_product(facts: BlockFacts) -> bool:
-    """True for C[*batch, i, j] += A[.., i, k] * B[.., k, j], whatever of the batch the operands have: one varies with
-    the rows i, of which there are some, the other with the columns j. None of the extents is the constant 0."""
-    extents = (*facts.spatial, *facts.reduced)
-    if not facts.is_contraction or len(facts.spatial) < 2 or len(facts.reduced) != 1 or 0 in extents:
+    """True for a product whose rows are worth to be tiled."""
+    if not is_product(facts):
         return False
     *batch, m, _ = facts.spatial
-    if batch and m is not None and m < FEWEST_ROWS:
+    return not batch or m is None or m >= FEWEST_ROWS
+
+
+def is_product(facts: BlockFacts) -> bool:
+    """True for C[*batch, i, j] += A[.., i, k] * B[.., k, j], whatever of the batch the operands have: one varies with
+    the rows i, the other with the columns j. None of the extents is the constant 0."""
+    extents = (*facts.spatial, *facts.reduced)
+    if not facts.is_contraction or len(facts.spatial) < 2 or len(facts.reduced) != 1 or 0 in extents:
         return False
     rows, columns = ([uses(x, axis) for x in facts.operands] for axis in facts.spatial_axes[-2:])
     return rows != columns and sum(rows) == sum(columns) == 1
@@ -44,36 +50,35 @@ def _matches(work: Work) -> Match | None:
 
 @rule("contraction", priority=30, with_epilogue=70, targets=CPU, matches=_matches)
 def schedule_contraction(sch: Schedule, match: Match, target: Target) -> None:
-    """Keep a tile of the product in registers while k runs, over packed columns in cache; then compute the elementwise
-    block that reads it (a copy is made when there is none)."""
-    product, epilogue = match.first, match.epilogue
-    m, n, k = (SYMBOLIC if e is None else e for e in (*product.spatial[-2:], *product.reduced))
-    batch = math.prod(SYMBOLIC if e is None else e for e in product.spatial[:-2])
-    tile = choose_tile(m, n, product.register_bytes, target)
-    shared, b = rows_outside(product), columns_of(product)
-    if b is not None and not b.transposed and m <= FEW_ROWS:
-        b = None
-    choose = choose_blocks if b is not None else choose_blocks_in_place
-    blocks = choose(batch, m, n, k, tile, product.register_bytes, target)
-    cut = blocks.depth < k and is_reorderable(product)
-    inner, reader = cut_depth(sch, product, blocks.depth) if cut else (product.rv, result_in_registers(sch, match))
+    """Keep a tile of the product in registers while k runs, over columns in cache; then compute the elementwise block
+    that reads it (a copy is made when there is none)."""
+    product, epilogue, pad = filled_up(sch, match, target)
+    plan = plan_of(product, pad is not None, target)
+    tile, blocks, b = plan.tile, plan.blocks, plan.packed
+    if plan.cut:
+        inner, reader = cut_depth(sch, product, blocks.depth)
+    else:
+        inner, reader = product.rv, result_in_registers(sch, product.rv, epilogue)
     pack = pack_columns(sch, inner, b, tile.columns) if b is not None else None
+    if pad is not None:
+        sch.compute_inline(pad)
     loops = sch.get_loops(reader)
-    steps = [loops.pop()] if cut else []
-    *outside, i, j = loops
+    steps = [loops.pop()] if plan.cut else []
+    *batch, i, j = loops
     slabs, panels, columns = sch.split(j, [None, blocks.columns // tile.columns, tile.columns])
     shares, strips, rows = sch.split(i, [None, blocks.rows // tile.rows, tile.rows])
-    below = [loop for loop, is_shared in zip(outside, shared, strict=True) if is_shared]
-    outside = [loop for loop, is_shared in zip(outside, shared, strict=True) if not is_shared]
-    first, place = (slabs, shares) if blocks.rows >= m else (shares, slabs)
+    shared = rows_outside(product)
+    outside = [loop for loop, is_shared in zip(batch, shared, strict=True) if not is_shared]
+    below = [loop for loop, is_shared in zip(batch, shared, strict=True) if is_shared]
+    first, place = (shares, slabs) if plan.is_shared_by_rows else (slabs, shares)
     tiles = (panels, strips) if blocks.panels_outside else (strips, panels)
     sch.reorder(*outside, first, place, *steps, *below, *tiles, rows, columns)
     schedule_tile(sch, inner, tiles[-1])
     sch.unroll(rows)
     sch.vectorize(columns)
     if b is not None and pack is not None:
-        schedule_pack(sch, pack, *steps or [place], b, target)
-    if cut:
+        schedule_pack(sch, pack, steps[0] if plan.cut else place, b, target)
+    if plan.cut:
         sch.decompose_reduction(product.rv, *steps)
         if epilogue is not None:
             sch.reverse_compute_at(epilogue, place)
@@ -82,18 +87,63 @@ def schedule_contraction(sch: Schedule, match: Match, target: Target) -> None:
         sch.parallel(sch.fuse(*outside, first) if outside else first)
 
 
+@dataclass(frozen=True)
+class Columns:
+    """The operand that varies with the columns: its buffer, and whether it lies transposed, k last."""
+    buffer: Buffer
+    transposed: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes; packed: B, where slabs of it are copied; cut: slabs have a part of the steps of k."""
+    tile: Tile
+    blocks: Blocks
+    packed: Columns | None
+    cut: bool
+    is_shared_by_rows: bool
+
+
+def plan_of(product: BlockFacts, filled: bool, target: Target) -> Plan:
+    """The sizes for a product; filled: its B is a copy already."""
+    m, n, k = (SYMBOLIC if e is None else e for e in (*product.spatial[-2:], *product.reduced))
+    batch = math.prod(SYMBOLIC if e is None else e for e in product.spatial[:-2])
+    tile, b = choose_tile(m, n, product.register_bytes, target), columns_of(product)
+    if b is not None and not b.transposed and m <= FEW_ROWS and not filled:
+        b = None
+    choose = choose_blocks if b is not None else choose_blocks_in_place
+    blocks = choose(batch, m, n, k, tile, product.register_bytes, target)
+    return Plan(tile, blocks, b, blocks.depth < k and is_reorderable(product), blocks.rows < m)
+
+
+def filled_up(sch: Schedule, match: Match, target: Target) -> tuple[BlockFacts, BlockRV | None, BlockRV | None]:
+    """(the product, the block that reads it, the one that fills B up): few columns become whole vectors."""
+    product, epilogue = match.first, match.epilogue
+    lanes, n = product.lanes(target), product.spatial[-1]
+    if n is None or n % lanes == 0 or n > FEW_VECTORS * lanes or columns_of(product) is None:
+        return product, epilogue, None
+    given = {p.name for p in sch.get_producers(product.rv)}
+    sch.pad_einsum(product.rv, [*(1 for _ in product.spatial[1:]), lanes, 1])
+    (pad,) = (p for p in sch.get_producers(product.rv) if p.name not in given)
+    (part,) = sch.get_consumers(product.rv)
+    if epilogue is None:
+        return facts_of(sch, product.rv), part, pad
+    sch.compute_inline(part)
+    return facts_of(sch, product.rv), epilogue, pad
+
+
 def rows_outside(product: BlockFacts) -> list[bool]:
     """Which of the batch axes only say more rows: B has none of them."""
     b = next(x for x in product.operands if uses(x, product.spatial_axes[-1]))
     return [not uses(b, axis) for axis in product.spatial_axes[:-2]]
 
 
-def result_in_registers(sch: Schedule, match: Match) -> BlockRV:
+def result_in_registers(sch: Schedule, product: BlockRV, epilogue: BlockRV | None) -> BlockRV:
     """The block that reads the product, which is a tile of registers from now on: the epilogue, or a copy."""
-    if match.epilogue is None:
-        return sch.cache_write(match.first.rv, 0, "local")
-    sch.set_scope(match.first.rv, 0, "local")
-    return match.epilogue
+    if epilogue is None:
+        return sch.cache_write(product, 0, "local")
+    sch.set_scope(product, 0, "local")
+    return epilogue
 
 
 def cut_depth(sch: Schedule, product: BlockFacts, depth: int) -> tuple[BlockRV, BlockRV]:
@@ -110,13 +160,6 @@ def schedule_tile(sch: Schedule, inner: BlockRV, place: LoopRV) -> None:
     sch.unroll(row)
     sch.vectorize(column)
     sch.decompose_reduction(inner, step)
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The operand that varies with the columns: its buffer, and whether it lies transposed, k last."""
-    buffer: Buffer
-    transposed: bool
 
 
 def columns_of(product: BlockFacts) -> Columns | None:

@@ -15,7 +15,7 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.schedule.analysis.reducers import reduction_of
 from tilewright.support import config
 from tilewright.support.target import Target
-from tilewright.tir import Load, Var, dtype, structural_equal, walk
+from tilewright.tir import Expr, Load, Var, dtype, is_const, structural_equal, walk
 
 EXACT = ("max", "min", "bitand", "bitor", "bitxor", "and", "or")
 WAYS = 4                         # lanes that are combined into one at a time
@@ -49,7 +49,16 @@ def line_of_terms(facts: BlockFacts) -> int:
 
 
 def _runs_along(x: Load, axis: Var) -> bool:
-    return steps_by_one(x.indices[-1], axis) and not any(n is axis for i in x.indices[:-1] for n in walk(i))
+    *others, last = _up_to(x, axis)
+    return steps_by_one(last, axis) and not any(n is axis for i in others for n in walk(i))
+
+
+def _up_to(x: Load, axis: Var) -> tuple[Expr, ...]:
+    """The indices of x, but for those of dimensions of one element behind the axis."""
+    end = len(x.indices)
+    while end > 1 and is_const(x.buffer.shape[end - 1], 1) and x.indices[end - 1] is not axis and not x.buffer.strides:
+        end -= 1
+    return x.indices[:end]
 
 
 def _end_with(facts: BlockFacts, axes: Sequence[Var]) -> bool:
@@ -88,20 +97,21 @@ class Lanes:
     shares: BlockRV
 
 
-def split_into_lanes(sch: Schedule, facts: BlockFacts, target: Target) -> Lanes:
-    """Let each lane reduce its share of every line of terms, so that the block itself has the lanes to combine."""
+def split_into_lanes(sch: Schedule, facts: BlockFacts, target: Target, lanes: int | None = None) -> Lanes:
+    """Let each of `lanes` reduce its share of every line of terms, so that the block itself has them to combine."""
     *_, last = reduced = sch.get_loops(facts.rv)[len(facts.spatial):]
     count = line_of_terms(facts)
     if count > 1:
         last = sch.fuse(*reduced[-count:])
-    _, lane = sch.split(last, [None, lanes_of(facts, target)])
+    _, lane = sch.split(last, [None, lanes or lanes_of(facts, target)])
     return Lanes(facts.rv, sch.rfactor(lane, -1, "local"))
 
 
-def combine_lanes(sch: Schedule, lanes: Lanes, place: LoopRV | None) -> None:
+def combine_lanes(sch: Schedule, lanes: Lanes, place: LoopRV | None, results: int = 0) -> None:
     """Reduce the shares in vectors, at a place that gives a result (None: there is one), and combine them there.
 
-    A quarter of the lanes each time: registers are added whole, then parts of one.
+    A quarter of the lanes each time: registers are added whole, then parts of one. results: the number of loops below
+    the place that give a few results, whose shares are reduced side by side.
     """
     if place is None:
         *steps, lane = sch.get_loops(lanes.shares)
@@ -109,7 +119,10 @@ def combine_lanes(sch: Schedule, lanes: Lanes, place: LoopRV | None) -> None:
         sch.compute_at(lanes.shares, place, preserve_unit_loops=True)
         steps_of_lane = len(facts_of(sch, lanes.shares).reduced)
         lane, *steps = sch.get_loops(lanes.shares)[-steps_of_lane - 1:]
-        sch.reorder(*steps, lane)
+        side_by_side = sch.get_loops(lanes.shares)[-steps_of_lane - 1 - results:-steps_of_lane - 1]
+        sch.reorder(*steps, *side_by_side, lane)
+        for loop in side_by_side:
+            sch.unroll(loop)
     sch.vectorize(lane)
     sch.decompose_reduction(lanes.shares, steps[0])
     width = constant_extent(sch, sch.get_loops(lanes.block)[-1]) or 1
