@@ -1,21 +1,19 @@
 """Keeps values alive that an iteration of a serial loop leaves in a buffer for the next one."""
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.itermap import detect_iter_map
-from tilewright.arith.linear import linear
 from tilewright.arith.regions import covers
 from tilewright.lowering.conditions import is_likely, terms_of
-from tilewright.lowering.hulls import Hull, hull_of, join_hulls
+from tilewright.lowering.hulls import Hull, hull_of, is_dense, join_hulls
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import map_stmts
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.equal import structural_equal
-from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.expr import Expr, Var
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, For, IfThenElse, LetStmt, PrimFunc, Seq, Stmt, Store
 from tilewright.tir.symbols import expressions, free_vars, uses_any
@@ -142,20 +140,7 @@ class _Accesses:
         apart = sum(len(used.keys() & set(free_vars(i))) for i in w.indices) == len(used)
         known = [h for h in hulls if h is not None]
         return known if apart and not cuts and len(known) == len(hulls) and all(
-            _is_dense(i, used) for i in w.indices) else None
-
-
-def _is_dense(index: Expr, domains: Mapping[Var, Hull]) -> bool:
-    """True when index takes every value between its least and its greatest while the variables of domains run."""
-    reach = 1
-    terms = [(abs(k), domains[a][1]) for a, k in linear(index)[0].items() if isinstance(a, Var) and a in domains]
-    if any(uses_any(a, domains) for a in linear(index)[0] if not isinstance(a, Var)):
-        return False
-    for k, extent in sorted(terms, key=lambda t: t[0]):
-        if k > reach:
-            return False
-        reach += k * (extent.value - 1) if isinstance(extent, IntImm) else 0
-    return True
+            is_dense(i, used) for i in w.indices) else None
 
 
 def _is_fresh(s: Allocate, analyzer: Analyzer) -> bool:

@@ -82,3 +82,16 @@ def join_hulls(hulls: Sequence[Hull], analyzer: Analyzer) -> Hull:
         low = binary("add", binary("sub", first[0], forms[0][1]), start)
         return low, IntImm(end - start, first[0].dtype)
     return union([[h] for h in hulls], analyzer)[0]
+
+
+def is_dense(index: Expr, domains: Mapping[Var, Hull]) -> bool:
+    """True when index takes every value between its least and its greatest while the variables of domains run."""
+    reach = 1
+    terms = [(abs(k), domains[a][1]) for a, k in linear(index)[0].items() if isinstance(a, Var) and a in domains]
+    if any(uses_any(a, domains) for a in linear(index)[0] if not isinstance(a, Var)):
+        return False
+    for k, extent in sorted(terms, key=lambda t: t[0]):
+        if k > reach:
+            return False
+        reach += k * (extent.value - 1) if isinstance(extent, IntImm) else 0
+    return True

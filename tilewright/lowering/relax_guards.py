@@ -10,6 +10,7 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear, structural_key
 from tilewright.lowering.conditions import guard, is_likely, likely, terms_of
 from tilewright.lowering.copying import Copier
+from tilewright.lowering.hulls import Hull, is_dense
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.tir.arithmetic import if_then_else
 from tilewright.tir.conversion import const
@@ -132,12 +133,14 @@ class _Relaxing(Copier):
         self.scopes = scopes
         self.analyzer = analyzer
         self.vector_vars: set[tir.Var] = set()
+        self.domains: dict[tir.Var, Hull] = {}             # of loops
         self.guards: list[tir.Expr] = []
         self.partial: set[tir.Buffer] = set()              # some store leaves lanes out
 
     def loop(self, s: tir.For) -> tir.Stmt:
         if s.kind == tir.VECTORIZED:
             self.vector_vars.add(s.loop_var)
+        self.domains[s.loop_var] = s.min, s.extent
         with loop_scope(self.analyzer, s.loop_var, s.min, s.extent):
             return super().loop(s)
 
@@ -162,7 +165,7 @@ class _Relaxing(Copier):
             own = set(free_vars(index))
             if not isinstance(extent, tir.IntImm) or self.analyzer.bounds(index) != (0, extent.value - 1):
                 return False
-            if not own <= scope.inner or own & seen or not self.leaves_no_gap(index):
+            if not own <= scope.inner & self.domains.keys() or own & seen or not is_dense(index, self.domains):
                 return False
             seen |= own
         inside = {v for i in s.indices for v in free_vars(i)}
@@ -173,17 +176,6 @@ class _Relaxing(Copier):
             dims = {k[1] for k in _element_conditions(term, s.indices, scope) if len(k) > 2}
             if dims & scope.lane_dims or (not dims and uses_any(term, inside)):
                 return False
-        return True
-
-    def leaves_no_gap(self, index: tir.Expr) -> bool:
-        """True when index takes every value between its bounds while the variables in it run."""
-        form, _ = linear(index)
-        reached = 0                                        # every distance up to here occurs
-        for atom, k in sorted(form.items(), key=lambda term: abs(term[1])):
-            low, high = self.analyzer.bounds(atom)
-            if not isinstance(atom, tir.Var) or low is None or high is None or abs(k) > reached + 1:
-                return False
-            reached += abs(k) * (high - low)
         return True
 
     def under(self, conditions: list[tir.Expr], body: tir.Stmt) -> tir.Stmt:
