@@ -1,6 +1,8 @@
 """Whole flat functions: loops, guards, masks, gathers, allocations, parallel loops, calls."""
 from __future__ import annotations
 
+import ctypes
+import mmap
 import re
 
 import numpy as np
@@ -94,6 +96,24 @@ def test_strided_vectors(stride: int, masked: bool) -> None:
         for lane in range(5 if masked else lanes):
             expected[base + stride * lane] = y[lane]
         np.testing.assert_array_equal(target, expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16, 64])
+@pytest.mark.parametrize("stride", [2, 3, 4, 5])
+def test_lanes_chosen_out_of_whole_vectors(stride: int, lanes: int, dtype: str) -> None:
+    """Nothing behind the last lane is read: it is the last element of memory that may be."""
+    size = mmap.PAGESIZE // np.dtype(dtype).itemsize
+    pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    behind = ctypes.c_char.from_buffer(pages, mmap.PAGESIZE)
+    assert ctypes.CDLL(None).mprotect(ctypes.byref(behind), mmap.PAGESIZE, 0) == 0
+    a, b = vector("A", size, dtype), vector("B", lanes, dtype)
+    x = np.frombuffer(pages, dtype, size)
+    x[:] = np.random.default_rng(0).integers(0, 100, size)
+    base, out = size - 1 - (lanes - 1) * stride, np.zeros(lanes, dtype)
+    index = Ramp(IntImm(base), IntImm(stride), lanes)
+    run(flat("take", [a, b], Store(b, Load(a, (index,)), (ramp(0, lanes),))), x, out)
+    np.testing.assert_array_equal(out, x[base::stride])
 
 
 def test_gather_through_a_vector_of_indices() -> None:

@@ -113,14 +113,15 @@ class _Access:
 
 
 def _access(place: int, node: Load | Store) -> _Access | None:
-    """The access, where it is one to a vector whose lanes lie apart at a constant distance."""
+    """The access, where it is one to a vector whose lanes lie apart at a constant distance: at least the vectors of the
+    smallest tile, so that no line shares elements with the next."""
     index = node.indices[-1]
     if len(node.indices) != 1 or node.predicate is not None or dt.lanes_of(index.dtype) < FEWEST \
             or dt.bits_of(node.buffer.dtype) < 8 or dt.is_bool(node.buffer.dtype):
         return None
     ramp = as_ramp(index)
     if not isinstance(ramp, Ramp) or any(isinstance(n, (Load, Call)) for n in walk(ramp)) \
-            or isinstance(ramp.stride, IntImm) and ramp.stride.value in (0, 1):
+            or isinstance(ramp.stride, IntImm) and 0 <= ramp.stride.value < FEWEST:
         return None
     atoms, offset = linear(ramp.base)
     kin = frozenset((structural_key(x), k) for x, k in atoms.items())

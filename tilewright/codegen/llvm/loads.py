@@ -8,8 +8,9 @@ from tilewright.codegen.llvm.types import memory_type, register_type, suffix, wi
 from tilewright.codegen.queries import flat_index
 from tilewright.lowering.affine import as_ramp
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Broadcast, Expr, Ramp
+from tilewright.tir.expr import Broadcast, Expr, IntImm, Ramp
 
 
 @emits(EXPRESSIONS, Load)
@@ -71,12 +72,38 @@ def _load_contiguous(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, mask: str 
 
 
 def _load_strided(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp) -> str:
-    """One scalar load per lane: no slower than a gather instruction, and known to every target."""
+    """Whole vectors where few elements lie between those of the lanes, else one scalar load per lane: no slower than a
+    gather instruction, and known to every target."""
+    stride = ramp.stride.value if isinstance(ramp.stride, IntImm) else 0
+    if 2 <= stride <= MOST_VECTORS and ramp.lanes >= LEAST_LANES:
+        return _load_and_choose(fn, buffer, ramp, stride)
     element, type_ = memory_type(buffer.dtype), memory_type(dt.with_lanes(buffer.dtype, ramp.lanes))
     out = "poison"
     for lane, where in enumerate(memory.lane_addresses(fn, buffer, ramp)):
         loaded = fn.effect(f"load {element}, ptr {where}, align {memory.alignment(buffer)}")
         out = fn.value(f"insertelement {type_} {out}, {element} {loaded}, i64 {lane}")
+    return out
+
+
+MOST_VECTORS = 4                 # that are loaded for one
+LEAST_LANES = 4
+
+
+def _load_and_choose(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, stride: int) -> str:
+    """The lanes out of `stride` vectors that together hold the elements from the first to the last, and no others.
+
+    What lies between two elements of a buffer is memory of it, or of the one that it is a view of.
+    """
+    lanes, type_ = ramp.lanes, memory_type(dt.with_lanes(buffer.dtype, ramp.lanes))
+    last, out = (lanes - 1) * stride + 1 - lanes, "poison"
+    for part in range(stride):
+        start = min(part * lanes, last)
+        at = index(fn, binary("add", ramp.base, IntImm(start, ramp.base.dtype)))
+        where = memory.address(fn, buffer, at)
+        loaded = fn.effect(f"load {type_}, ptr {where}, align {memory.alignment(buffer)}")
+        chosen = (lanes + k * stride - start if k * stride // lanes == part else k for k in range(lanes))
+        order = ", ".join(f"i32 {k}" for k in chosen)
+        out = fn.value(f"shufflevector {type_} {out}, {type_} {loaded}, <{lanes} x i32> <{order}>")
     return out
 
 
