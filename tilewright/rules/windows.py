@@ -60,7 +60,7 @@ def _matches(work: Work) -> Match | None:
     return None if outer is None else work.match(border + 1 + (rest.epilogue is not None), (border, outer))
 
 
-@rule("windows", priority=72, targets=CPU, matches=_matches)
+@rule("windows", priority=74, targets=CPU, matches=_matches)
 def schedule_windows(sch: Schedule, match: Match, target: Target) -> None:
     """Reduce the windows of neighbours in a row side by side, in vectors, plane by plane, and write the border of a
     plane before; planes on all threads."""
