@@ -94,3 +94,13 @@ def test_a_state_that_is_seen_from_outside_stays_where_it_is():
     tw.compile(func)(given, seen, y)
     np.testing.assert_array_equal(y, folded(given))
     np.testing.assert_array_equal(seen[1:].T, y)
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize("shape", [(1,), (50,), (1, 7), (9, 101), (40, 3, 5), (3, 0), (6, 1, 70)])
+def test_sums_along_the_first_axis_are_made_where_they_go(shape, target):
+    func, x = running_sum(shape, axis=0), drawn(shape)
+    assert not func.body.block.alloc_buffers
+    y = np.zeros_like(x)
+    tw.compile(func, target=target)(x, y)
+    np.testing.assert_array_equal(y, np.moveaxis(folded(np.moveaxis(x, 0, -1)), -1, 0))

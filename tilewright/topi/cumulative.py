@@ -56,10 +56,23 @@ def running(op: str, x: Tensor, axis: Any, exclusive: bool, reverse: bool, start
     return [reader(y) for y in (found if several else (found,))]
 
 
+def _in_place(op: str, x: Tensor, start: Expr, step: Callable[[Expr, Expr], Expr]) -> Tensor:
+    """The states of a recurrence along the first axis, of an extent that is known, from the first element on: each step
+    is computed from the one before it where that lies in the result."""
+    state = placeholder(x.shape, start.dtype, name=f"{op}_state")
+    first = compute((1, *x.shape[1:]), lambda t, *i: step(start, x(0, *i)), name=f"{op}_first")
+    update = compute(x.shape, lambda t, *i: step(state(binary("sub", t, 1), *i), x(t, *i)), name=f"{op}_step")
+    found = scan([first], [update], [state], inputs=[x], name=op)
+    assert isinstance(found, Tensor)
+    return found
+
+
 def _folded(op: str, x: Tensor, axis: Any, exclusive: bool, reverse: bool, dtype: Any, start: int, by: str) -> Tensor:
     check_tensors(op, x=x)
     result = sum_type(x.dtype) if dtype is None else dtype_name(dtype)
     wide = accumulator(result)
+    if axis_index(op, axis, x.ndim) == 0 and constant(x.shape[0]) and wide == result and not (exclusive or reverse):
+        return _in_place(op, x, const(start, wide), lambda a, e: binary(by, a, cast(wide, e)))
     read, = running(op, x, axis, exclusive, reverse, [const(start, wide)], lambda e, _: [cast(wide, e)],
                          lambda a, b: [binary(by, a[0], b[0])])
     return compute(x.shape, lambda *i: cast(result, read(*i)), name=op)
