@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from kernels import HOST, Cpu, elementwise, flat, loaded, ramp, vector
 
+import tilewright as tw
+from tilewright import te
 from tilewright.formulas import FUNCTIONS, formula
 from tilewright.tir import evaluate
 from tilewright.tir.arithmetic import intrinsic
@@ -269,3 +271,19 @@ def test_functions_inside_a_kernel_and_of_two_widths() -> None:
 def _numpy(dtype: str) -> np.dtype:
     from kernels import numpy_of
     return numpy_of(dtype)
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v2", "x86-64-v3", "host"])
+@pytest.mark.parametrize("dtype, bound", [("float32", 103.98), ("float64", 745.2)])
+def test_what_underflows_is_zero(dtype, bound, cpu):
+    """Zero behind the bound, the smallest numbers before it."""
+    a = np.concatenate([-np.linspace(bound - 20, bound + 20, 1001), [-np.inf, -1e30, np.nan, 0.0]]).astype(dtype)
+    target = "llvm" if cpu == "host" else f"llvm -mcpu={cpu}"
+    for function, reference in ((te.exp, np.exp), (te.exp2, np.exp2)):
+        given = a if function is te.exp else a * a.dtype.type(1.4427)
+        x, out = te.placeholder(a.shape, dtype, name="x"), np.full_like(a, 7)
+        tw.compile([x, te.compute(a.shape, lambda i, f=function: f(x[i]))], target=target)(given, out)
+        with np.errstate(under="ignore"):
+            want = reference(given.astype("longdouble")).astype(dtype)
+        np.testing.assert_allclose(out, want, rtol=1e-6, atol=2 * np.finfo(dtype).smallest_subnormal)
+        np.testing.assert_array_equal(out[a < -bound - 1], 0)

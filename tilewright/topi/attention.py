@@ -125,10 +125,10 @@ def _safe_softmax(scores: Tensor) -> Tensor:
     e = compute(scores.shape, power, name="attention_exp")
     total = reduced("attention_sum", e, -1, True, te_sum, lambda *i: e(*i))
 
-    def share(*i: Any) -> Expr:
-        t = element(total, i)
-        return e(*i) / select(binary("eq", t, const(0.0, wide)), const(1.0, wide), t)
-    return compute(scores.shape, share, name="attention_softmax")
+    def inverse(*i: Any) -> Expr:
+        return 1.0 / select(binary("eq", total(*i), const(0.0, wide)), const(1.0, wide), total(*i))
+    share = compute(total.shape, inverse, name="attention_share")
+    return compute(scores.shape, lambda *i: e(*i) * element(share, i), name="attention_softmax")
 
 
 def multi_head_attention(query: Tensor, key: Tensor, value: Tensor, in_weight: Tensor, in_bias: Tensor | None,
