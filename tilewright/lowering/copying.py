@@ -98,8 +98,9 @@ class Copier:
 
     def select(self, e: tir.Select) -> tir.Expr:
         new = map_children(e, self)
-        if type(new.condition) is tir.IntImm:
-            return new.a if new.condition.value else new.b
+        condition = new.condition.value if type(new.condition) is tir.Broadcast else new.condition
+        if type(condition) is tir.IntImm:
+            return new.a if condition.value else new.b
         return new
 
     def call(self, e: tir.Call) -> tir.Expr:

@@ -56,14 +56,15 @@ class _Unrolling:
     def _written_out(self, s: For, limit: int) -> Stmt:
         if not isinstance(s.extent, IntImm) or s.extent.value * _size(s.body) > limit:
             return s.replace(kind=SERIAL)
-        copies = (s.extent.value - 1) * code_size(s.body) if s.extent.value > 1 else 0
+        steps = [binary("add", s.min, IntImm(n, s.min.dtype)) for n in range(s.extent.value)]
+        last = len(steps) - 1
+        written = [specialize(s.body, {s.loop_var: at}, fresh=True) if n < last else
+                   specialize(s.body, {s.loop_var: at}) for n, at in enumerate(steps)]
+        copies = last * code_size(written[0]) if last > 0 else 0     # one part is left of a choice by the variable
         if self.made + copies > MAX_CODE:
             return s.replace(kind=SERIAL)
         self.made += copies
-        steps = [binary("add", s.min, IntImm(n, s.min.dtype)) for n in range(s.extent.value)]
-        last = len(steps) - 1
-        return seq([specialize(s.body, {s.loop_var: at}, fresh=True) if n < last else
-                    specialize(s.body, {s.loop_var: at}) for n, at in enumerate(steps)])
+        return seq(written)
 
 
 def _size(stmt: Stmt) -> int:

@@ -10,6 +10,8 @@ from tilewright.support.target import Target
 from tilewright.tir import COMM_REDUCE, ORDERED, SERIAL, Block, Buffer, Call, Expr, For, IntImm, Load, Var, dtype, walk
 from tilewright.tir.ops import INTRINSICS
 
+OWNER = "schedule_rule"          # the annotation of blocks that are left to the rule that it names
+
 
 @dataclass(frozen=True)
 class BlockFacts:

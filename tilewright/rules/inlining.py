@@ -1,7 +1,7 @@
 """Inlining of elementwise blocks into their readers."""
 from __future__ import annotations
 
-from tilewright.rules.facts import BlockFacts, facts_of, is_local
+from tilewright.rules.facts import OWNER, BlockFacts, facts_of, is_local
 from tilewright.rules.table import Match, Work, rule
 from tilewright.schedule import Schedule
 from tilewright.support.target import Target
@@ -10,7 +10,7 @@ from tilewright.support.target import Target
 def _matches(work: Work) -> Match | None:
     """A block without a reduction that is not an output and is cheap to compute again, or read once."""
     sch, facts = work.schedule, work.first
-    if facts.is_reduction or facts.is_opaque or not is_local(sch, facts):
+    if facts.is_reduction or facts.is_opaque or not is_local(sch, facts) or OWNER in facts.block.annotations:
         return None
     readers = [facts_of(sch, c) for c in sch.get_consumers(facts.rv)]
     return work.match() if _worth_inlining(facts, readers) else None

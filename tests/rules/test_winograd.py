@@ -1,0 +1,77 @@
+"""Winograd's algorithm against the definition of a convolution in float64."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te, topi
+from tilewright.rules.apply import Scheduling
+from tilewright.rules.winograd import TILE, TRANSPOSED_A, TRANSPOSED_B, WINDOW, G
+
+RANDOM = np.random.RandomState(3)
+
+
+def conv(images, channels, rows, columns, filters, padding=1, epilogue=False, dtype="float32"):
+    x = te.placeholder((images, channels, rows, columns), dtype, "x")
+    w = te.placeholder((filters, channels, 3, 3), dtype, "w")
+    y = topi.conv(x, w, padding=padding)
+    if epilogue:
+        y = te.compute(y.shape, lambda *i: te.max(y(*i), te.const(0, dtype)) + te.const(1, dtype), "z")
+    return te.create_prim_func([x, w, y])
+
+
+def reference(x, w, padding):
+    p = np.pad(x.astype("float64"), ((0, 0), (0, 0), (padding,) * 2, (padding,) * 2))
+    rows, columns = p.shape[2] - 2, p.shape[3] - 2
+    return sum(np.einsum("oc,ncij->noij", w[:, :, r, q].astype("float64"), p[:, :, r:r + rows, q:q + columns])
+               for r in range(3) for q in range(3))
+
+
+def rules(func, target="llvm -mcpu=x86-64-v4"):
+    work = Scheduling(func, tw.target(target)).finish()
+    return [d.rule for d in work.rewrites + work.decisions]
+
+
+def check(shape, padding=1, epilogue=False, target="llvm -mcpu=x86-64-v4"):
+    images, channels, rows, columns, filters = shape
+    x, w = RANDOM.randn(*shape[:4]).astype("float32"), RANDOM.randn(filters, channels, 3, 3).astype("float32")
+    want = reference(x, w, padding)
+    y, func = tw.nd.empty(want.shape, "float32"), conv(*shape, padding, epilogue)
+    assert "winograd" in rules(func, target)
+    tw.compile(func, target=target)(tw.nd.array(x), tw.nd.array(w), y)
+    error = np.abs(y.numpy() - (np.maximum(want, 0) + 1 if epilogue else want)).max()
+    assert error < 2e-5 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("shape, padding", [
+    ((1, 32, 28, 28, 32), 1), ((2, 32, 30, 33, 48), 1), ((1, 48, 59, 31, 32), 0), ((1, 32, 29, 61, 64), 2),
+    ((3, 64, 28, 30, 32), 1)], ids=str)
+def test_shapes(shape, padding):
+    check(shape, padding)
+
+
+@pytest.mark.parametrize("target", ["llvm -mcpu=haswell", "llvm -mcpu=x86-64-v4 -num-cores=1",
+                                    "llvm -mcpu=x86-64-v4 -num-cores=5", "c -mcpu=haswell"])
+def test_targets_and_an_epilogue(target):
+    check((1, 32, 31, 34, 40 if "haswell" in target else 48), 1, True, target)
+
+
+@pytest.mark.parametrize("func", [
+    conv(1, 16, 28, 28, 32), conv(1, 32, 28, 28, 16), conv(1, 32, 14, 14, 32), conv(1, 40, 28, 28, 32),
+    conv(1, 32, 28, 28, 32, dtype="float64")], ids=["channels", "filters", "tiles", "lanes", "float64"])
+def test_what_is_left_to_other_rules(func):
+    assert not {"winograd", "winograd_form"} & {*rules(func)}
+
+
+def test_strict_sums_are_left_to_other_rules(monkeypatch):
+    assert "winograd" in rules(conv(1, 32, 28, 28, 32))
+    monkeypatch.setenv("TILEWRIGHT_STRICT_MATH", "1")
+    assert "winograd" not in rules(conv(1, 32, 28, 28, 32))
+
+
+def test_the_matrices_are_winograds():
+    """Exact for one dimension: transpose(A) ((G w) * (transpose(B) x)) is the sum over windows."""
+    x, w = RANDOM.randn(WINDOW), RANDOM.randn(3)
+    got = np.array(TRANSPOSED_A) @ ((np.array(G) @ w) * (np.array(TRANSPOSED_B) @ x))
+    np.testing.assert_allclose(got, [x[i:i + 3] @ w for i in range(TILE)], rtol=1e-12)

@@ -1,0 +1,273 @@
+"""Convolutions by 3x3 windows with stride 1, by Winograd's algorithm: a quarter of the multiplications.
+
+Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (CVPR 2016), F(4x4, 3x3): a tile of 4 x 4 results
+comes from 6 x 6 elements of the image. Image and weights are transformed, multiplied element by element and added up
+over the channels, which is a product of matrices for each of 36 elements, and transformed back:
+
+    Y = transpose(A) ((G W transpose(G)) * (transpose(B) D B)) A
+
+The interpolation points are 0, 1, -1, 2 and -2. Results are as exact as those of a sum in another order, but for a
+factor of about 10: an error of some 1e-6 of the greatest results. TILEWRIGHT_STRICT_MATH leaves the convolution alone.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import te, tir
+from tilewright.arith.linear import linear
+from tilewright.rules.blocking import even
+from tilewright.rules.convolution import roles
+from tilewright.rules.elementwise import PARALLEL_POINTS, constant_extent, parallelize
+from tilewright.rules.facts import OWNER, BlockFacts
+from tilewright.rules.lanes import is_reorderable
+from tilewright.rules.table import CPU, Match, Work, rule
+from tilewright.schedule import BlockRV, LoopRV, Schedule
+from tilewright.support.target import Target
+from tilewright.tir.symbols import replace_buffers
+
+TRANSPOSED_B = ((4, 0, -5, 0, 1, 0), (0, -4, -4, 1, 1, 0), (0, 4, -4, -1, 1, 0), (0, -2, -1, 2, 1, 0),
+                (0, 2, -1, -2, 1, 0), (0, 4, 0, -5, 0, 1))
+G = ((1 / 4, 0, 0), (-1 / 6, -1 / 6, -1 / 6), (-1 / 6, 1 / 6, -1 / 6), (1 / 24, 1 / 12, 1 / 6),
+     (1 / 24, -1 / 12, 1 / 6), (0, 0, 1))
+TRANSPOSED_A = ((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1))
+TILE, WINDOW, TAPS = 4, 6, 3
+FEWEST_TILES = 49                # of an image: with fewer, the weights' transformation takes longer than it saves
+FEWEST_CHANNELS = 32
+CACHE_BYTES = 1 << 20            # of transformed tiles that are worked on at a time
+MOST_ROWS = 14                   # tiles side by side in registers
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """y[n, o, i, j] = sum over c, r, q of x[n, c, i + r, j + q] * w[o, c, r, q]."""
+    facts: BlockFacts
+    x: tir.Buffer
+    w: tir.Buffer
+    shape: tuple[int, int, int, int, int]              # images, channels, channels of the result, rows, columns
+
+
+def convolution(facts: BlockFacts) -> Convolution | None:
+    """facts as a convolution by 3x3 windows; None for anything else."""
+    parts = roles(facts) if not facts.is_opaque and facts.is_reduction else None
+    if parts is None or len(facts.spatial) != 4 or len(facts.reduced) != 3 or None in (*facts.spatial, *facts.reduced):
+        return None
+    (n, o, i, j), (c, r, q) = facts.spatial_axes, facts.reduced_axes
+    x, w = parts.image, parts.weights
+    plain = [*map(id, w.indices)] == [*map(id, (o, c, r, q))] and [*map(id, x.indices[:2])] == [id(n), id(c)]
+    windows = len(x.indices) == 4 and all(
+        linear(index) == ({a: 1, b: 1}, 0) for index, a, b in zip(x.indices[2:], (i, j), (r, q)))
+    images, filters, rows, columns = (e or 0 for e in facts.spatial)
+    if not plain or not windows or facts.reduced[1:] != (TAPS, TAPS):
+        return None
+    return Convolution(facts, x.buffer, w.buffer, (images, facts.reduced[0] or 0, filters, rows, columns))
+
+
+def _matches(work: Work) -> Match | None:
+    """A convolution of float32 with many channels and tiles, of which both fill vectors."""
+    found, lanes = convolution(work.first), work.target.vector_bytes // 4
+    if found is None or lanes < 8 or {found.x.dtype, found.w.dtype, work.first.written.dtype} != {"float32"}:
+        return None
+    _, channels, filters, rows, columns = found.shape
+    many = min(channels, filters) >= FEWEST_CHANNELS and (rows // TILE) * (columns // TILE) >= FEWEST_TILES
+    fits = many and channels % lanes == filters % lanes == 0 and is_reorderable(work.first)
+    return work.match(plan=found) if fits else None
+
+
+@rule("winograd_form", phase="rewrite", priority=30, targets=CPU, matches=_matches)
+def transform_convolution(sch: Schedule, match: Match, target: Target) -> tir.PrimFunc:
+    """Compute a convolution by 3x3 windows as products of transformed tiles."""
+    found: Convolution = match.plan
+    func, block = sch.func, found.facts.block
+    lanes = target.vector_bytes // 4
+    x, w = (te.placeholder(b.shape, b.dtype, b.name) for b in (found.x, found.w))
+    y = definition(x, w, found.shape, lanes, block.name)
+    made = te.create_prim_func([x, w, y])
+    new, root = made.body, func.body
+    assert isinstance(new, tir.BlockRealize) and isinstance(root, tir.BlockRealize)
+    given = dict(zip(made.buffers, (found.x, found.w, found.facts.written), strict=True))
+    inside = replace_buffers(new.block, given)
+    nest = sch.loops_above(sch.realize(found.facts.rv))[0]
+    stages = tir.rewrite(inside.body, _owned_block)
+    body = tir.rewrite(root.block.body, lambda s: stages if s is nest else None)
+    block = root.block.replace(body=body, alloc_buffers=root.block.alloc_buffers + inside.alloc_buffers)
+    return func.with_body(root.replace(block=block))
+
+
+def _owned_block(n: tir.Node) -> tir.Node | None:
+    return n.replace(annotations={**n.annotations, OWNER: "winograd"}) if isinstance(n, tir.Block) else None
+
+
+def definition(x: Any, w: Any, shape: Sequence[int], lanes: int, name: str) -> Any:
+    """The convolution in stages. Channels are the lanes of vectors: `lanes` of the image, twice as many of the results
+    where that divides them."""
+    n, channels, filters, rows, columns = shape
+    wide = lanes * (2 if filters % (2 * lanes) == 0 else 1)
+    down, across, blocks = -(-rows // TILE), -(-columns // TILE), filters // wide
+
+    def stage(what: str, extents: Sequence[int], element: Callable[..., Any]) -> Any:
+        return te.compute(extents, element, f"{name}_{what}")
+
+    def pixel(b: Any, k: Any, i: Any, j: Any, lane: Any) -> Any:
+        element = x[b, k * lanes + lane, i, j]
+        inside = [at < end for at, end, size in zip((i, j), x.shape[2:], (down, across)) if end < size * TILE + 2]
+        return te.if_then_else(te.all(*inside), element, 0.0) if inside else element
+
+    image = stage("image", (n, channels // lanes, down * TILE + 2, across * TILE + 2, lanes), pixel)
+    weights = stage("weights", (blocks, channels, TAPS, TAPS, wide),
+                    lambda m, c, r, q, lane: w[m * wide + lane, c, r, q])
+    weights_rows = stage("weights_rows", (blocks, channels, WINDOW, TAPS, wide), lambda m, c, a, q, lane: row_of(
+        G, a, lambda r: weights[m, c, r, q, lane]))
+    weights_tiles = stage("weights_tiles", (WINDOW, WINDOW, blocks, channels, wide), lambda a, e, m, c, lane: row_of(
+        G, e, lambda q: weights_rows[m, c, a, q, lane]))
+    image_rows = stage("image_rows", (n, down, across, channels // lanes, WINDOW, WINDOW, lanes),
+                       lambda b, i, j, k, a, s, lane: row_of(
+                           TRANSPOSED_B, a, lambda r: image[b, k, i * TILE + r, j * TILE + s, lane]))
+    image_tiles = stage("image_tiles", (n, down, WINDOW, WINDOW, channels // lanes, across, lanes),
+                        lambda b, i, a, e, k, j, lane: row_of(
+                            TRANSPOSED_B, e, lambda s: image_rows[b, i, j, k, a, s, lane]))
+    c = te.reduce_axis((0, channels), "c")
+    product = stage("product", (n, down, WINDOW, WINDOW, blocks, across, wide), lambda b, i, a, e, m, j, lane: te.sum(
+        image_tiles[b, i, a, e, c // lanes, j, c % lanes] * weights_tiles[a, e, m, c, lane], axis=c))
+    result_rows = stage("result_rows", (n, down, blocks, across, TILE, WINDOW, wide),
+                        lambda b, i, m, j, o, e, lane: row_of(
+                            TRANSPOSED_A, o, lambda a: product[b, i, a, e, m, j, lane]))
+    result_tiles = stage("result_tiles", (n, blocks, down * TILE, across * TILE, wide), lambda b, m, i, j, lane: row_of(
+        TRANSPOSED_A, j % TILE, lambda e: result_rows[b, i // TILE, m, j // TILE, i % TILE, e, lane]))
+    return te.compute((n, filters, rows, columns), lambda b, o, i, j: result_tiles[b, o // wide, i, j, o % wide], name)
+
+
+def row_of(matrix: Sequence[Sequence[float]], row: Any, element: Callable[[int], Any]) -> Any:
+    """The sum of elements weighted by a row of the matrix; the row is known once loops are unrolled."""
+    values = [weighted(weights, element) for weights in matrix]
+    out = values[-1]
+    for k in range(len(matrix) - 2, -1, -1):
+        out = tir.Select(row == k, values[k], out)
+    return out
+
+
+def weighted(weights: Sequence[float], element: Callable[[int], Any]) -> Any:
+    """sum of weights[k] * element(k), without the products by 0 and 1."""
+    out: Any = None
+    for k, weight in sorted(enumerate(weights), key=lambda pair: pair[1] <= 0):      # begins with a positive one
+        if weight:
+            term = element(k) if abs(weight) == 1 else element(k) * float(abs(weight))
+            out = (term if weight > 0 else term * -1.0) if out is None else out + term if weight > 0 else out - term
+    return out
+
+
+STAGES = ("image", "image_rows", "image_tiles", "weights", "weights_rows", "weights_tiles", "product", "result_rows",
+          "result_tiles", "result")                    # in program order
+
+
+def _owned(work: Work) -> Match | None:
+    blocks = work.blocks[:len(STAGES)]
+    fits = len(blocks) == len(STAGES) and all(b.block.annotations.get(OWNER) == "winograd" for b in blocks)
+    return work.match(len(STAGES)) if fits else None
+
+
+@rule("winograd", priority=97, targets=CPU, matches=_owned)
+def schedule_winograd(sch: Schedule, match: Match, target: Target) -> None:
+    """Transform some rows of tiles, multiply them in registers, and transform them back while they are in cache."""
+    stages = {name: b.rv for name, b in zip(STAGES, match.blocks, strict=True)}
+    facts = match.blocks[-1]
+    lanes = target.vector_bytes // 4
+    group = schedule_result(sch, stages["result"], lanes, tile_rows(match, target))
+    tile = schedule_results(sch, stages["result_tiles"], group)
+    unroll_all(sch, sch_at(sch, stages["result_rows"], tile), 3)
+    schedule_product(sch, stages["product"], group)
+    sch.compute_at(stages["image_tiles"], group, preserve_unit_loops=True)
+    row, a, e, block, across, lane = sch.get_loops(stages["image_tiles"])[-6:]
+    sch.reorder(row, across, block, a, e, lane)
+    unroll_all(sch, stages["image_tiles"], 3)
+    unroll_all(sch, sch_at(sch, stages["image_rows"], block), 3)
+    schedule_weights(sch, stages)
+    *_, column, _ = loops = sch.get_loops(stages["image"])
+    _, line = sch.split(column, [None, line_of(constant_extent(sch, column) or 1)])
+    sch.unroll(line)
+    sch.vectorize(loops[-1])
+    parallelize(sch, loops[:2], PARALLEL_POINTS, target)
+    outside = sch.get_loops(stages["result"])
+    parallelize(sch, outside[:2], facts.points, target)
+
+
+def tile_rows(match: Match, target: Target) -> int:
+    """How many rows of tiles are worked on at a time: they fit the cache, and every thread gets some."""
+    product = match.blocks[STAGES.index("product")]
+    _, down, *_, across, _ = (e or 1 for e in product.spatial)
+    channels, filters = product.reduced[0] or 1, match.blocks[-1].spatial[1] or 1
+    fitting = CACHE_BYTES // (4 * WINDOW * WINDOW * across * (channels + filters))
+    return even(down, max(1, min(fitting, -(-down // target.num_cores))))
+
+
+def schedule_result(sch: Schedule, result: BlockRV, lanes: int, rows: int) -> LoopRV:
+    """The copy to the layout of the program, some rows of tiles after the other: vectors across channels, transposed in
+    registers. The loop over these rows."""
+    _, channel, row, column = sch.get_loops(result)
+    group, row = sch.split(row, [None, rows * TILE])
+    channels, lane = sch.split(channel, [None, lanes])
+    columns, line = sch.split(column, [None, line_of(constant_extent(sch, column) or 1)])
+    sch.reorder(group, channels, row, columns, line, lane)
+    sch.unroll(line)
+    sch.vectorize(lane)
+    return group
+
+
+def line_of(extent: int) -> int:
+    """The elements of a row that are transposed together."""
+    return next((n for n in (16, 8, 4) if extent % n == 0), 8)
+
+
+def schedule_results(sch: Schedule, tiles: BlockRV, group: LoopRV) -> LoopRV:
+    """Tile after tile of the results; the loop over the tiles of a row."""
+    sch.compute_at(tiles, group, preserve_unit_loops=True)
+    filters, row, column, lane = sch.get_loops(tiles)[-4:]
+    down, i = sch.split(row, [None, TILE])
+    across, j = sch.split(column, [None, TILE])
+    sch.reorder(down, filters, across, i, j, lane)
+    unroll_all(sch, tiles, 3)
+    return across
+
+
+def schedule_product(sch: Schedule, product: BlockRV, group: LoopRV) -> None:
+    """For each of the 36 elements: a tile of neighbours by filters in registers, while the channels run."""
+    copy = sch.cache_write(product, 0, "local")
+    sch.compute_at(copy, group, preserve_unit_loops=True)
+    row, a, e, filters, across, lane = sch.get_loops(copy)[-6:]
+    strips, tiles = sch.split(across, [None, even(constant_extent(sch, across) or 1, MOST_ROWS)])
+    sch.reorder(a, e, filters, row, strips, tiles, lane)
+    sch.unroll(tiles)
+    sch.vectorize(lane)
+    sch.compute_at(product, strips, preserve_unit_loops=True)
+    *_, tiles, lane, channel = sch.get_loops(product)
+    sch.reorder(channel, tiles, lane)
+    sch.unroll(tiles)
+    sch.vectorize(lane)
+    sch.decompose_reduction(product, channel)
+
+
+def schedule_weights(sch: Schedule, stages: Mapping[str, BlockRV]) -> None:
+    """The weights: transposed, so that filters are neighbours, then transformed channel by channel."""
+    a, e, filters, channel, lane = sch.get_loops(stages["weights_tiles"])
+    sch.reorder(filters, channel, a, e, lane)
+    unroll_all(sch, stages["weights_tiles"], 3)
+    unroll_all(sch, sch_at(sch, stages["weights_rows"], channel), 3)
+    _, *line, lane = sch.get_loops(stages["weights"])
+    _, line_at_once = sch.split(sch.fuse(*line), [None, 16])
+    sch.unroll(line_at_once)
+    sch.vectorize(lane)
+
+
+def sch_at(sch: Schedule, block: BlockRV, place: LoopRV) -> BlockRV:
+    """The block, computed at a place."""
+    sch.compute_at(block, place, preserve_unit_loops=True)
+    return block
+
+
+def unroll_all(sch: Schedule, block: BlockRV, count: int) -> None:
+    """Make vectors of the innermost loop, and unroll the others of the `count` innermost ones."""
+    *steps, lane = sch.get_loops(block)[-count:]
+    for loop in steps:
+        sch.unroll(loop)
+    sch.vectorize(lane)
