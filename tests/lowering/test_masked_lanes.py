@@ -8,6 +8,7 @@ import tilewright as tw
 from tilewright import te
 from tilewright.lowering import lower
 from tilewright.schedule import Schedule
+from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.tir import interp
 from tilewright.tir.verify import verify
@@ -96,3 +97,35 @@ def test_rows_that_nothing_fills_are_not_read(n):
     sch.read_at(sch.get_loops(pad)[1], pad, 0, "local")
     x = np.arange(17 * n, dtype="float32").reshape(n, 17)
     check(sch.func, x, want=x * 2 + 1)
+
+
+@pytest.mark.parametrize("condition", ["a[io * 16 + ii] >= 3", "12 // (6 - (io * 16 + ii)) > 2"])
+def test_conditions_that_fail_behind_the_end_stay_before_it(condition):
+    """b has room for whole vectors, a has not: whether b is written is asked for six elements only."""
+    func = from_source(f"""
+from tilewright.script import tir as T
+@T.prim_func
+def main(a: T.Buffer((6,), "int32"), out: T.Buffer((6,), "int32")):
+    b = T.alloc_buffer((48,), "int32")
+    for i in range(6):
+        with T.block("start"):
+            v = T.axis.spatial(6, i)
+            b[v] = 0
+    for io in range(3):
+        for ii in T.vectorized(16):
+            with T.block("b"):
+                v = T.axis.spatial(6, io * 16 + ii)
+                T.where(io * 16 + ii < 6 and {condition})
+                T.reads(a[v], b[v])
+                T.writes(b[v])
+                b[v] = b[v] + a[v]
+    for io in range(3):
+        for ii in T.vectorized(16):
+            with T.block("out"):
+                v = T.axis.spatial(6, io * 16 + ii)
+                T.where(io * 16 + ii < 6)
+                out[v] = b[v]
+""")
+    x = np.array([5, 1, 3, -4, 2, 7], "int32")
+    held = x >= 3 if "a[" in condition else 12 // (6 - np.arange(6)) > 2
+    check(func, x, want=np.where(held, x, 0).astype("int32"))

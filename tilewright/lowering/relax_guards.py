@@ -8,13 +8,15 @@ from typing import Any
 from tilewright import tir
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.linear import linear, structural_key
+from tilewright.lowering.code_size import DIVISIONS
 from tilewright.lowering.conditions import guard, is_likely, likely, terms_of
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.hulls import Hull, is_dense
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.tir.arithmetic import if_then_else
-from tilewright.tir.conversion import const
+from tilewright.tir.conversion import const, is_const
 from tilewright.tir.node import walk
+from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.shared_work import is_shared
 from tilewright.tir.stmt import is_thread_axis
 from tilewright.tir.symbols import expressions, free_vars, uses_any
@@ -127,6 +129,12 @@ def _element_conditions(cond: tir.Expr, indices: tuple[tir.Expr, ...], scope: _S
     return out
 
 
+def _may_fail(e: tir.Expr) -> bool:
+    """True for a condition that reads memory, divides by what may be 0, or calls what has effects."""
+    return any(isinstance(n, tir.Load) or isinstance(n, tir.Binary) and n.op in DIVISIONS and not is_const(n.b)
+               or isinstance(n, tir.Call) and INTRINSICS[n.op].kind == "effect" for n in walk(e))
+
+
 class _Relaxing(Copier):
     def __init__(self, scopes: dict[tir.Buffer, _Scope], analyzer: Analyzer) -> None:
         super().__init__()
@@ -203,6 +211,8 @@ class _Relaxing(Copier):
                 keep.append(term)
             elif not safe:
                 (move if uses_any(term, self.vector_vars) else keep).append(term)
+        if any(map(_may_fail, keep)):                      # where what is relaxed does not hold
+            return s.replace(then_case=self.under(terms_of(s.condition), s.then_case))
         if move:
             other = const(0, store.value.dtype)
             store = store.replace(value=if_then_else(likely(move), store.value, other))
