@@ -282,7 +282,7 @@ def test_what_underflows_is_zero(dtype, bound, cpu):
     for function, reference in ((te.exp, np.exp), (te.exp2, np.exp2)):
         given = a if function is te.exp else a * a.dtype.type(1.4427)
         x, out = te.placeholder(a.shape, dtype, name="x"), np.full_like(a, 7)
-        tw.compile([x, te.compute(a.shape, lambda i, f=function: f(x[i]))], target=target)(given, out)
+        tw.compile([x, te.compute(a.shape, lambda i, f=function, x=x: f(x[i]))], target=target)(given, out)
         with np.errstate(under="ignore"):
             want = reference(given.astype("longdouble")).astype(dtype)
         np.testing.assert_allclose(out, want, rtol=1e-6, atol=2 * np.finfo(dtype).smallest_subnormal)
