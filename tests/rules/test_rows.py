@@ -81,6 +81,28 @@ def test_what_is_no_number():
     np.testing.assert_allclose(got[0, 0], normalized(a)[0, 0], rtol=2e-6)
 
 
+def test_nan_is_in_its_rows_only():
+    a = drawn((4, 70))
+    a[1, 3], a[2] = np.nan, np.nan
+    a[3, :69], a[3, 69] = -np.inf, np.nan
+    for make, reference in ((topi.softmax, normalized), (topi.log_softmax, lambda a: np.log(normalized(a)))):
+        x = te.placeholder(a.shape, name="x")
+        got = computed(te.create_prim_func([x, make(x)]), a)
+        np.testing.assert_allclose(got[0], reference(a)[0], rtol=1e-5)
+        assert np.isnan(got[1:]).all()
+    x = te.placeholder(a.shape, name="x")
+    func, out = te.create_prim_func([x, topi.logsumexp(x, axis=-1)]), np.zeros(4, "float32")
+    tw.compile(func, target=LOCAL)(a, out)
+    assert np.isnan(out[1:]).all() and abs(out[0] - np.log(np.exp(a[0].astype("float64")).sum())) < 1e-5
+
+
+def test_exponentials_are_summed_as_they_are_computed():
+    lowered = str(tw.lower(apply_rules(function((20, 2048)), TARGET).func))
+    loop = lowered[lowered.index("softmax_sum_rf[0:32] = T.Broadcast"):]
+    body = loop[loop.index("for "):loop.index("softmax_sum_rf_1")]
+    assert "T.exp(" in body and "softmax_sum_rf[0:32] + softmax_exp[" in body
+
+
 def test_all_rows_are_on_the_threads():
     sch = apply_rules(function((12, 64, 96)), THREADS)
     loop = sch.get(sch.get_loops("softmax")[0])

@@ -61,11 +61,11 @@ def _exp_from_low(b: Builder, x: Expr, shift: int = 0) -> Expr:
 
     What is 0 is chosen, not computed: processors take a hundred cycles for a result that underflows.
     """
-    zero = b.cmp("olt", x, b.c(b.pick(-104.5, -746.0) - shift))
-    whole, k, head = _multiple(b, b.select(zero, b.c(0.0), x))
+    some = b.flip(b.cmp("olt", x, b.c(b.pick(-104.5, -746.0) - shift)))
+    whole, k, head = _multiple(b, b.select(some, x, b.c(0.0)))
     r = b.fma(whole, b.c(-(LN2_DOUBLE if b.is_double else LN2_SINGLE)[1]), head)
     p = b.add(b.c(1.0), _minus_one(b, r))
-    return b.select(zero, b.c(0.0), b.scale(p, b.iadd(k, b.n(shift)) if shift else k))
+    return b.select(some, b.scale(p, b.iadd(k, b.n(shift)) if shift else k), b.c(0.0))
 
 
 def exp(b: Builder, x: Expr) -> Expr:
@@ -73,12 +73,12 @@ def exp(b: Builder, x: Expr) -> Expr:
 
 
 def exp2(b: Builder, x: Expr) -> Expr:
-    zero = b.cmp("olt", x, b.c(b.pick(-151.0, -1076.0)))          # chosen, not computed, as in exp
-    x = b.select(zero, b.c(0.0), b.at_most(x, b.pick(129.0, 1025.0)))
+    some = b.flip(b.cmp("olt", x, b.c(b.pick(-151.0, -1076.0))))    # else 0, chosen as in exp
+    x = b.select(some, b.at_most(x, b.pick(129.0, 1025.0)), b.c(0.0))
     whole, k = b.nearest(x)
     r = b.sub(x, whole)
     p = b.fma(r, b.poly(r, EXP2_DOUBLE if b.is_double else EXP2_SINGLE), b.c(1.0))
-    return b.select(zero, b.c(0.0), b.scale(p, k))
+    return b.select(some, b.scale(p, k), b.c(0.0))
 
 
 def _expm1(b: Builder, x: Expr) -> Expr:

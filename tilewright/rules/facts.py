@@ -7,7 +7,22 @@ from dataclasses import dataclass
 from tilewright.arith.linear import linear
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.support.target import Target
-from tilewright.tir import COMM_REDUCE, ORDERED, SERIAL, Block, Buffer, Call, Expr, For, IntImm, Load, Var, dtype, walk
+from tilewright.tir import (
+    COMM_REDUCE,
+    ORDERED,
+    SERIAL,
+    Block,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    IntImm,
+    Load,
+    Var,
+    dtype,
+    structural_equal,
+    walk,
+)
 from tilewright.tir.ops import INTRINSICS
 
 OWNER = "schedule_rule"          # the annotation of blocks that are left to the rule that it names
@@ -62,9 +77,11 @@ class BlockFacts:
 
     @property
     def is_contraction(self) -> bool:
-        """A reduction of two factors that each miss one of the spatial axes, so that every element is read often."""
-        return self.is_reduction and len(self.operands) == 2 and all(
-            any(not uses(x, v) for v in self.spatial_axes) for x in self.operands)
+        """A reduction of two factors that each miss one of the spatial axes, so that every element is read often; what
+        reads one element twice has one factor."""
+        if not self.is_reduction or len(self.operands) != 2 or structural_equal(self.operands[0], self.operands[1]):
+            return False
+        return all(any(not uses(x, v) for v in self.spatial_axes) for x in self.operands)
 
     @property
     def is_costly(self) -> bool:

@@ -17,7 +17,7 @@ from tilewright.support import config
 from tilewright.support.target import Target
 from tilewright.tir import Expr, Load, Var, dtype, is_const, structural_equal, walk
 
-EXACT = ("max", "min", "bitand", "bitor", "bitxor", "and", "or")
+EXACT = ("max", "min", "largest_number", "bitand", "bitor", "bitxor", "and", "or")
 WAYS = 4                         # lanes that are combined into one at a time
 UNKNOWN = 1024                   # what an extent that is not known is taken for
 
@@ -107,8 +107,9 @@ def split_into_lanes(sch: Schedule, facts: BlockFacts, target: Target, lanes: in
     return Lanes(facts.rv, sch.rfactor(lane, -1, "local"))
 
 
-def combine_lanes(sch: Schedule, lanes: Lanes, place: LoopRV | None, results: int = 0) -> None:
-    """Reduce the shares in vectors, at a place that gives a result (None: there is one), and combine them there.
+def combine_lanes(sch: Schedule, lanes: Lanes, place: LoopRV | None, results: int = 0) -> LoopRV:
+    """Reduce the shares in vectors, at a place that gives a result (None: there is one), and combine them there; the
+    loop over the vectors of a share.
 
     A quarter of the lanes each time: registers are added whole, then parts of one. results: the number of loops below
     the place that give a few results, whose shares are reduced side by side.
@@ -137,3 +138,4 @@ def combine_lanes(sch: Schedule, lanes: Lanes, place: LoopRV | None, results: in
     *_, lane = sch.get_loops(lanes.block)
     sch.decompose_reduction(lanes.block, lane)
     sch.unroll(lane)
+    return steps[-1]

@@ -4,11 +4,12 @@ from __future__ import annotations
 import itertools
 import math
 
+from tilewright.rules.attempt import attempt
 from tilewright.rules.elementwise import constant_extent, parallelize, vectorize_last
 from tilewright.rules.facts import BlockFacts
 from tilewright.rules.lanes import combine_lanes, in_vectors, split_into_lanes
 from tilewright.rules.table import CPU, Match, Work, every, rule
-from tilewright.schedule import Schedule
+from tilewright.schedule import LoopRV, Schedule
 from tilewright.support.target import Target
 
 ROWS_IN_FLIGHT = 8               # sums in scalars that hide the latency of each other's additions
@@ -115,14 +116,29 @@ def schedule_rows(sch: Schedule, match: Match, target: Target) -> None:
     rows = sch.get_loops(blocks[-1].rv)[:axes]
     if count > 1:
         rows[-1], _ = sch.split(rows[-1], [None, count])
+    sums: list[tuple[BlockFacts, LoopRV]] = []
     for b in reversed(blocks):
+        if any(compute_in_vectors(sch, b, *s) for s in sums):
+            continue
         if b is not blocks[-1]:
             sch.compute_at(b.rv, rows[-1], preserve_unit_loops=True)
         if b.rv in in_lanes:
-            combine_lanes(sch, in_lanes[b.rv], rows[-1])
+            sums.append((b, combine_lanes(sch, in_lanes[b.rv], rows[-1])))
         else:
             schedule_columns(sch, b, axes, count, target)
     parallelize(sch, rows, sum(b.points for b in blocks) * FUNCTION_POINTS, target)
+
+
+def compute_in_vectors(sch: Schedule, b: BlockFacts, reduction: BlockFacts, vectors: LoopRV) -> bool:
+    """Compute the columns of an elementwise block where a reduction of rows takes them, vector by vector; False where
+    it does not, or that is not legal."""
+    if b.is_reduction or len(reduction.reduced) > 1 or not any(x.buffer is b.written for x in reduction.operands):
+        return False
+
+    def move() -> None:
+        sch.compute_at(b.rv, vectors)
+        sch.vectorize(sch.get_loops(b.rv)[-1])
+    return attempt(sch, move)
 
 
 def schedule_columns(sch: Schedule, b: BlockFacts, rows: int, count: int, target: Target) -> None:

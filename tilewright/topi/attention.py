@@ -6,7 +6,6 @@ from typing import Any
 
 from tilewright.te.definition import compute
 from tilewright.te.math import exp, isinf, tanh
-from tilewright.te.reduction import max as te_max
 from tilewright.te.reduction import sum as te_sum
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
@@ -15,7 +14,7 @@ from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Expr
 from tilewright.topi.contraction import contraction, reduction_axis
 from tilewright.topi.products import linear
-from tilewright.topi.reductions import reduced
+from tilewright.topi.reductions import largest_number, reduced
 from tilewright.topi.shapes import (
     broadcast_shapes,
     check,
@@ -117,7 +116,7 @@ def _scores(op: str, query: Tensor, key: Tensor, mask: Tensor | None, lead: tupl
 def _safe_softmax(scores: Tensor) -> Tensor:
     """The softmax of rows; 0 of a row that is -inf everywhere."""
     wide = scores.dtype
-    largest = reduced("attention_max", scores, -1, True, te_max, lambda *i: scores(*i), {"no_gradient": True})
+    largest = reduced("attention_max", scores, -1, True, largest_number, lambda *i: scores(*i), {"no_gradient": True})
 
     def power(*i: Any) -> Expr:
         m = element(largest, i)

@@ -6,14 +6,13 @@ from typing import Any
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
 from tilewright.te.math import exp, log, rsqrt
-from tilewright.te.reduction import max as te_max
 from tilewright.te.reduction import reduce_axis
 from tilewright.te.reduction import sum as te_sum
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import all_of, binary, if_then_else, maximum, power
 from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Expr
-from tilewright.topi.reductions import elements_along, norm, reduced, squared_distances, wide_mean
+from tilewright.topi.reductions import elements_along, largest_number, norm, reduced, squared_distances, wide_mean
 from tilewright.topi.shapes import (
     axis_index,
     check,
@@ -39,7 +38,7 @@ def _floats(op: str, **tensors: Any) -> None:
 def exponentials(name: str, x: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
     """(largest, e = exp(x - largest), sum of e) along an axis, which stays of extent 1, in the type that adds up."""
     wide = accumulator(x.dtype)
-    largest = reduced(f"{name}_max", x, axis, True, te_max, lambda *i: cast(wide, x(*i)), {"no_gradient": True})
+    largest = reduced(f"{name}_max", x, axis, True, largest_number, lambda *i: cast(wide, x(*i)), {"no_gradient": True})
     e = compute(x.shape, lambda *i: exp(cast(wide, x(*i)) - element(largest, i)), name=f"{name}_exp")
     return largest, e, reduced(f"{name}_sum", e, axis, True, te_sum, lambda *i: e(*i))
 

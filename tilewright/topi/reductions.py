@@ -145,6 +145,10 @@ def argmin(x: Tensor, *, axis: int | None = None, keepdims: bool = False, dtype:
     return _place("argmin", x, axis, keepdims, dtype)
 
 
+# the largest that is no NaN, of one comparison: for formulas in which a NaN shows up all the same
+largest_number = comm_reducer(lambda a, b: select(binary("gt", b, a), b, a), min_value, name="largest_number")
+
+
 # moments
 
 
@@ -203,7 +207,8 @@ def logsumexp(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     op = "logsumexp"
     _checked(op, x, FLOAT)
     wide = accumulator(x.dtype)
-    largest = reduced("logsumexp_max", x, axis, True, te_max, lambda *i: cast(wide, x(*i)), {"no_gradient": True})
+    largest = reduced("logsumexp_max", x, axis, True, largest_number, lambda *i: cast(wide, x(*i)),
+                      {"no_gradient": True})
     shift = compute(largest.shape, lambda *i: select(isinf(largest(*i)), const(0.0, wide), largest(*i)),
                     name="logsumexp_shift", attrs={"no_gradient": True})
     total = reduced("logsumexp_sum", x, axis, True, te_sum, lambda *i: exp(cast(wide, x(*i)) - element(shift, i)))
