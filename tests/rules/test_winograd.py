@@ -57,6 +57,17 @@ def test_targets_and_an_epilogue(target):
     check((1, 32, 31, 34, 40 if "haswell" in target else 48), 1, True, target)
 
 
+def test_two_convolutions_and_a_name_that_is_taken():
+    x, w = te.placeholder((1, 32, 28, 28), name="x"), te.placeholder((32, 32, 3, 3), name="conv_image")
+    y = topi.conv(topi.conv(x, w, padding=1), w, padding=1)
+    func = te.create_prim_func([x, w, y])
+    assert rules(func).count("winograd") == 2
+    a, b = RANDOM.randn(1, 32, 28, 28).astype("float32"), RANDOM.randn(32, 32, 3, 3).astype("float32")
+    out, want = tw.nd.empty((1, 32, 28, 28), "float32"), reference(reference(a, b, 1), b, 1)
+    tw.compile(func)(tw.nd.array(a), tw.nd.array(b), out)
+    assert np.abs(out.numpy() - want).max() < 2e-5 * np.abs(want).max()
+
+
 @pytest.mark.parametrize("func", [
     conv(1, 16, 28, 28, 32), conv(1, 32, 28, 28, 16), conv(1, 32, 14, 14, 32), conv(1, 40, 28, 28, 32),
     conv(1, 32, 28, 28, 32, dtype="float64")], ids=["channels", "filters", "tiles", "lanes", "float64"])

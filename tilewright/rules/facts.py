@@ -18,6 +18,7 @@ from tilewright.tir import (
     For,
     IntImm,
     Load,
+    PrimFunc,
     Var,
     dtype,
     structural_equal,
@@ -126,6 +127,12 @@ def facts_of(sch: Schedule, rv: BlockRV) -> BlockFacts:
         extents[v.iter_type == COMM_REDUCE].append(extent.value if isinstance(extent, IntImm) else None)
     loads = tuple(n for n in walk(block.body) if isinstance(n, Load))
     return BlockFacts(rv, block, tuple(extents[False]), tuple(extents[True]), loads)
+
+
+def names_of(func: PrimFunc) -> set[str]:
+    """The names of its buffers and blocks, which a rule that rewrites it gives to no others."""
+    blocks = [n for n in walk(func.body) if isinstance(n, Block)]
+    return {b.name for b in (*func.buffers, *(b for n in blocks for b in n.alloc_buffers))} | {n.name for n in blocks}
 
 
 def is_local(sch: Schedule, facts: BlockFacts) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from tilewright import tir
 from tilewright.arith.linear import linear
 from tilewright.rules.elementwise import VECTORS_IN_FLIGHT, parallelize
-from tilewright.rules.facts import BlockFacts, is_step
+from tilewright.rules.facts import BlockFacts, is_step, names_of
 from tilewright.rules.lanes import UNKNOWN, Lanes, combine_lanes, line_of_terms
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import Schedule
@@ -27,7 +27,7 @@ from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of
 from tilewright.support.target import Target
 from tilewright.te.reduction import CommReducer, Reducer, comm_reducer
-from tilewright.tir import Expr, IntImm, binary, cast, const, dtype, is_const, rewrite, select, seq, substitute, walk
+from tilewright.tir import Expr, IntImm, binary, cast, const, dtype, is_const, rewrite, select, seq, substitute
 from tilewright.tir.arithmetic import ceildiv, if_then_else, intrinsic, logical_not
 from tilewright.tir.buffer import element_region
 from tilewright.tir.conversion import max_value, min_value
@@ -110,9 +110,7 @@ def look_in_lanes(sch: Schedule, match: Match, target: Target) -> tir.PrimFunc:
     func, nest = sch.func, sch.get(sch.get_loops(match.first.rv)[0])
     root = func.body
     assert isinstance(root, tir.BlockRealize)
-    blocks = [n for n in walk(func.body) if isinstance(n, tir.Block)]
-    taken = {b.name for b in (*func.buffers, *(b for n in blocks for b in n.alloc_buffers))} | {n.name for n in blocks}
-    work = _Rewriting(match.first.block, match.plan, taken)
+    work = _Rewriting(match.first.block, match.plan, names_of(func))
     new = seq([work.shares(), work.final()])
     block = root.block.replace(body=rewrite(root.block.body, lambda s: new if s is nest else None),
                                alloc_buffers=(*root.block.alloc_buffers, *work.buffers))

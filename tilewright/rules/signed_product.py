@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from tilewright import tir
 from tilewright.rules.dot_product import DotProduct, choose_dot, dot_product
+from tilewright.rules.facts import names_of
 from tilewright.rules.table import Match, Work, rule
 from tilewright.schedule import Schedule
 from tilewright.support.target import Target
@@ -41,17 +42,12 @@ def shift_signed_operands(sch: Schedule, match: Match, target: Target) -> tir.Pr
     func, product = sch.func, match.plan
     root = func.body
     assert isinstance(root, tir.BlockRealize)
-    new, buffers = _statements(product, {b.name for b in _names(func)})
+    new, buffers = _statements(product, names_of(func))
     nest = next(s for s in walk(root.block.body) if isinstance(s, tir.Stmt) and not isinstance(s, tir.Block)
                 and _is_nest_of(s, product.facts.block))
     body = rewrite(root.block.body, lambda s: new if s is nest else None)
     block = root.block.replace(body=body, alloc_buffers=root.block.alloc_buffers + buffers)
     return func.with_body(root.replace(block=block))
-
-
-def _names(func: tir.PrimFunc) -> list[tir.Buffer | tir.Block]:
-    blocks = [n for n in walk(func.body) if isinstance(n, tir.Block)]
-    return [*func.buffers, *(b for n in blocks for b in n.alloc_buffers), *blocks]
 
 
 def _is_nest_of(s: tir.Stmt, block: tir.Block) -> bool:

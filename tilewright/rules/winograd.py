@@ -11,6 +11,7 @@ factor of about 10: an error of some 1e-6 of the greatest results. TILEWRIGHT_ST
 """
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from tilewright.arith.linear import linear
 from tilewright.rules.blocking import even
 from tilewright.rules.convolution import roles
 from tilewright.rules.elementwise import PARALLEL_POINTS, constant_extent, parallelize
-from tilewright.rules.facts import OWNER, BlockFacts
+from tilewright.rules.facts import OWNER, BlockFacts, names_of
 from tilewright.rules.lanes import is_reorderable
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import BlockRV, LoopRV, Schedule
@@ -37,6 +38,8 @@ FEWEST_TILES = 49                # of an image: with fewer, the weights' transfo
 FEWEST_CHANNELS = 32
 CACHE_BYTES = 1 << 20            # of transformed tiles that are worked on at a time
 MOST_ROWS = 14                   # tiles side by side in registers
+STAGES = ("image", "image_rows", "image_tiles", "weights", "weights_rows", "weights_tiles", "product", "result_rows",
+          "result_tiles", "result")                    # in program order
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def transform_convolution(sch: Schedule, match: Match, target: Target) -> tir.Pr
     func, block = sch.func, found.facts.block
     lanes = target.vector_bytes // 4
     x, w = (te.placeholder(b.shape, b.dtype, b.name) for b in (found.x, found.w))
-    y = definition(x, w, found.shape, lanes, block.name)
+    y = definition(x, w, found.shape, lanes, _free_prefix(block.name, names_of(func)), block.name)
     made = te.create_prim_func([x, w, y])
     new, root = made.body, func.body
     assert isinstance(new, tir.BlockRealize) and isinstance(root, tir.BlockRealize)
@@ -95,11 +98,16 @@ def transform_convolution(sch: Schedule, match: Match, target: Target) -> tir.Pr
     return func.with_body(root.replace(block=block))
 
 
+def _free_prefix(name: str, taken: set[str]) -> str:
+    prefixes = itertools.chain([name], (f"{name}_{k}" for k in itertools.count(1)))
+    return next(p for p in prefixes if not taken & {f"{p}_{stage}" for stage in STAGES})
+
+
 def _owned_block(n: tir.Node) -> tir.Node | None:
     return n.replace(annotations={**n.annotations, OWNER: "winograd"}) if isinstance(n, tir.Block) else None
 
 
-def definition(x: Any, w: Any, shape: Sequence[int], lanes: int, name: str) -> Any:
+def definition(x: Any, w: Any, shape: Sequence[int], lanes: int, prefix: str, name: str) -> Any:
     """The convolution in stages. Channels are the lanes of vectors: `lanes` of the image, twice as many of the results
     where that divides them."""
     n, channels, filters, rows, columns = shape
@@ -107,7 +115,7 @@ def definition(x: Any, w: Any, shape: Sequence[int], lanes: int, name: str) -> A
     down, across, blocks = -(-rows // TILE), -(-columns // TILE), filters // wide
 
     def stage(what: str, extents: Sequence[int], element: Callable[..., Any]) -> Any:
-        return te.compute(extents, element, f"{name}_{what}")
+        return te.compute(extents, element, f"{prefix}_{what}")
 
     def pixel(b: Any, k: Any, i: Any, j: Any, lane: Any) -> Any:
         element = x[b, k * lanes + lane, i, j]
@@ -155,10 +163,6 @@ def weighted(weights: Sequence[float], element: Callable[[int], Any]) -> Any:
             term = element(k) if abs(weight) == 1 else element(k) * float(abs(weight))
             out = (term if weight > 0 else term * -1.0) if out is None else out + term if weight > 0 else out - term
     return out
-
-
-STAGES = ("image", "image_rows", "image_tiles", "weights", "weights_rows", "weights_tiles", "product", "result_rows",
-          "result_tiles", "result")                    # in program order
 
 
 def _owned(work: Work) -> Match | None:
