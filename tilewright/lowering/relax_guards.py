@@ -1,6 +1,7 @@
 """Frees stores into private buffers from guards that every reader of the buffer has as well."""
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from tilewright.lowering.hulls import Hull, is_dense
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.tir.arithmetic import if_then_else
 from tilewright.tir.conversion import const, is_const
-from tilewright.tir.node import walk
+from tilewright.tir.node import children, walk
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.shared_work import is_shared
 from tilewright.tir.stmt import is_thread_axis
@@ -61,10 +62,10 @@ def _find_scopes(body: tir.Stmt, analyzer: Analyzer) -> dict[tir.Buffer, _Scope]
 
     def visit(stmt: tir.Stmt, guards: list[tir.Expr]) -> None:
         for e in expressions(stmt):
-            for node in walk(e):
-                if isinstance(node, tir.Load) and node.buffer in scopes:
+            for node, around in _loads(e, guards):
+                if node.buffer in scopes:
                     scope = scopes[node.buffer]
-                    here = {k for g in guards for k in _element_conditions(g, node.indices, scope)}
+                    here = {k for g in around for k in _element_conditions(g, node.indices, scope)}
                     scope.common = here if scope.common is None else scope.common & here
                     lanes = {d for d, i in enumerate(node.indices) if uses_any(i, vector_vars)}
                     scope.lane_dims |= lanes
@@ -96,6 +97,20 @@ def _find_scopes(body: tir.Stmt, analyzer: Analyzer) -> dict[tir.Buffer, _Scope]
 
     visit(body, [])
     return scopes
+
+
+def _loads(e: Any, guards: list[tir.Expr]) -> Iterator[tuple[tir.Load, list[tir.Expr]]]:
+    """The loads in an expression, each with the conditions under which it is read: guards, and those of choices."""
+    if isinstance(e, tir.Call) and e.op == "if_then_else" and is_likely(e.args[0]):
+        condition, held, other = e.args
+        yield from _loads(condition, guards)
+        yield from _loads(held, guards + terms_of(condition))
+        yield from _loads(other, guards)
+        return
+    if isinstance(e, tir.Load):
+        yield e, guards
+    for x in children(e):
+        yield from _loads(x, guards)
 
 
 def _is_inside(analyzer: Analyzer, access: tir.Load | tir.Store, d: int) -> bool:
