@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 
 from tilewright.rules.blocking import FEW_ROWS, Blocks, Tile, choose_blocks, choose_blocks_in_place, choose_tile
-from tilewright.rules.elementwise import vectorize_last
 from tilewright.rules.facts import BlockFacts, facts_of, uses
 from tilewright.rules.lanes import is_reorderable
 from tilewright.rules.table import CPU, Match, Work, rule
@@ -82,7 +81,8 @@ def schedule_contraction(sch: Schedule, match: Match, target: Target) -> None:
         sch.decompose_reduction(product.rv, *steps)
         if epilogue is not None:
             sch.reverse_compute_at(epilogue, place)
-            vectorize_last(sch, sch.get_loops(epilogue)[-1], product.lanes(target))
+            _, lane = sch.split(sch.get_loops(epilogue)[-1], [None, tile.columns])
+            sch.vectorize(lane)
     if 2 * product.points >= PARALLEL_FLOPS and target.num_cores > 1:
         sch.parallel(sch.fuse(*outside, first) if outside else first)
 
@@ -111,7 +111,7 @@ def plan_of(product: BlockFacts, filled: bool, target: Target) -> Plan:
     tile, b = choose_tile(m, n, product.register_bytes, target), columns_of(product)
     if b is not None and not b.transposed and m <= FEW_ROWS and not filled:
         b = None
-    choose = choose_blocks if b is not None else choose_blocks_in_place
+    choose = choose_blocks if b is not None or m > FEW_ROWS else choose_blocks_in_place
     blocks = choose(batch, m, n, k, tile, product.register_bytes, target)
     return Plan(tile, blocks, b, blocks.depth < k and is_reorderable(product), blocks.rows < m)
 

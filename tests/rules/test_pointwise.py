@@ -1,0 +1,57 @@
+"""Convolutions by windows of one element against NumPy in float64."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te, topi
+from tilewright.rules.apply import Scheduling
+
+RANDOM = np.random.RandomState(4)
+
+
+def conv(images, channels, rows, columns, filters, epilogue=False, dtype="float32", **how):
+    x = te.placeholder((images, channels, rows, columns), dtype, "x")
+    w = te.placeholder((filters, channels // how.get("groups", 1), 1, 1), dtype, "w")
+    y = topi.conv(x, w, **how)
+    if epilogue:
+        y = te.compute(y.shape, lambda *i: te.max(y(*i), te.const(0, dtype)) + te.const(1, dtype), "z")
+    return te.create_prim_func([x, w, y])
+
+
+def rules(func, target="llvm -mcpu=x86-64-v4"):
+    return [d.rule for d in Scheduling(func, tw.target(target)).finish().decisions]
+
+
+@pytest.mark.parametrize("epilogue", [False, True])
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=haswell", "llvm -num-cores=1", "llvm -num-cores=5", "c"])
+@pytest.mark.parametrize("shape", [
+    (1, 8, 7, 7, 4), (2, 40, 13, 9, 24), (1, 700, 7, 8, 130), (1, 16, 31, 33, 129), (3, 1, 9, 11, 5),
+    (1, 512, 28, 28, 128)], ids=str)
+def test_shapes(shape, target, epilogue):
+    images, channels, rows, columns, filters = shape
+    x = (RANDOM.randint(-4, 5, shape[:4]) / 2).astype("float32")
+    w = (RANDOM.randint(-4, 5, (filters, channels, 1, 1)) / 2).astype("float32")
+    func = conv(*shape, epilogue)
+    assert rules(func, target)[-1] == "pointwise"
+    y = tw.nd.empty((images, filters, rows, columns), "float32")
+    tw.compile(func, target=target)(tw.nd.array(x), tw.nd.array(w), y)
+    want = np.einsum("oc,ncij->noij", w[:, :, 0, 0].astype("float64"), x.astype("float64"))   # quarters: exact
+    np.testing.assert_array_equal(y.numpy(), np.maximum(want, 0) + 1 if epilogue else want)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int32"])
+def test_types(dtype):
+    x, w = RANDOM.randint(-3, 4, (1, 20, 9, 10)).astype(dtype), RANDOM.randint(-3, 4, (12, 20, 1, 1)).astype(dtype)
+    y = tw.nd.empty((1, 12, 9, 10), dtype)
+    tw.compile(conv(1, 20, 9, 10, 12, dtype=dtype))(tw.nd.array(x), tw.nd.array(w), y)
+    want = np.einsum("oc,ncij->noij", w[:, :, 0, 0].astype("int64"), x.astype("int64"))
+    np.testing.assert_array_equal(y.numpy().astype("int64"), want)
+
+
+@pytest.mark.parametrize("func", [
+    conv(1, 16, 14, 14, 16, stride=2), conv(1, 16, 14, 14, 16, groups=4),
+    conv(1, 16, 6, 6, 16), conv(1, 16, 14, 14, 3)], ids=["stride", "groups", "pixels", "filters"])
+def test_what_is_left_to_other_rules(func):
+    assert "pointwise" not in rules(func)
