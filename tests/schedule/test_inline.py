@@ -19,6 +19,7 @@ from tilewright import te
 from tilewright.schedule import Schedule
 from tilewright.script import from_source
 from tilewright.script import tir as T
+from tilewright.support.errors import ScheduleError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
 
@@ -226,3 +227,30 @@ def test_a_block_with_buffers_and_views_of_its_own():
     a, o = np.arange(24, dtype="int32") * 7, np.zeros(12, "int32")
     interp.run(sch.func, a, o)
     np.testing.assert_array_equal(o, (a[:12] + 1) % 12 + a[1:13])
+
+
+@T.prim_func
+def unused_view(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    P = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("P"):
+            vi = T.axis.spatial(8, i)
+            P[vi] = A[vi] + 1
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            V = T.match_buffer(P[vi:vi + 1], (1,), "int32", offset_factor=1)  # noqa: F841
+            B[vi] = vi
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = P[vi] * 2
+
+
+def test_a_buffer_that_is_viewed_does_not_vanish():
+    """Also where nothing reads the view."""
+    sch = Schedule(unused_view)
+    before = sch.func.script()
+    with pytest.raises(ScheduleError, match="P would vanish, and block B has a view of it"):
+        sch.compute_inline("P")
+    assert sch.func.script() == before

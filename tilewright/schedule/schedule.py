@@ -23,7 +23,7 @@ from tilewright.schedule.state import (
     replaced,
 )
 from tilewright.schedule.trace import Trace
-from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, no_attribute, require
+from tilewright.support.errors import ArgumentError, Illegal, ScheduleError, legal, no_attribute, require
 from tilewright.support.names import NameSupply
 from tilewright.support.views import View, Viewed, counted
 from tilewright.tir.buffer import Buffer
@@ -304,7 +304,10 @@ class Schedule(Viewed, Session):
         self.set_body(root.replace(block=root.block.replace(alloc_buffers=allocated)))
 
     def remove_alloc(self, buffer: Buffer) -> None:
-        """Drop the allocation of buffer from the root block."""
+        """Drop the allocation of buffer from the root block. Refused where a block views it, used or not."""
+        for realize in self.index.realizes.values():
+            viewed = any(m.source.buffer is buffer for m in realize.block.match_buffers)
+            legal(not viewed, f"{buffer.name} would vanish, and block {realize.block.name} has a view of it", realize)
         root = self.root
         kept = tuple(b for b in root.block.alloc_buffers if b is not buffer)
         self.set_body(root.replace(block=root.block.replace(alloc_buffers=kept)))

@@ -120,6 +120,13 @@ def _start(realize: BlockRealize, between: Sequence[For], loop_vars: set[Var], n
     return [nest if isinstance(empty, IntImm) else IfThenElse(empty, nest)]
 
 
+def _has_its_own(loop: For, buffer: Buffer) -> bool:
+    """True where each iteration of a loop over threads has a buffer of its own."""
+    if buffer.scope.startswith("shared"):
+        return (loop.thread_tag or "").startswith("blockIdx")
+    return not buffer.scope.startswith("global")
+
+
 def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], around: set[Var] | None,
                names: NameSupply) -> Stmt:
     """The init of a block for the output points that the loops `kept` drive; other axes run over their domains.
@@ -136,6 +143,9 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], aro
     dropped = inside - set(fresh)
     iters, values, own, table = [], [], [], {}
     predicate = [c for c in conjuncts(realize.predicate) if not any(n in dropped for n in walk(c))]
+    if around is not None:                               # of the threads that share the output, one starts it
+        predicate += [binary("eq", loop.loop_var, loop.min) for loop in kept if loop.loop_var not in needed
+                      and not any(_has_its_own(loop, w.buffer) for w in block.writes)]
     for iv, value in realize.bound:
         if iv.iter_type == COMM_REDUCE:
             continue
