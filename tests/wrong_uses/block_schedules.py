@@ -77,3 +77,23 @@ def f(A: T.Buffer((16,), "int32"), C: T.Buffer((16,), "int32")):
                 C[vi] = A[vi]
 """
     tw.Schedule(from_source(text))
+
+
+@wrong("`compute_inline` of a buffer that another block views",
+       r"P would vanish, and block C has a view of it")
+def inlining_of_what_is_viewed():
+    text = """
+@T.prim_func
+def f(A: T.Buffer((16,), "int32"), C: T.Buffer((16,), "int32")):
+    P = T.alloc_buffer((16,), "int32")
+    for i in range(16):
+        with T.block("P"):
+            vi = T.axis.spatial(16, i)
+            P[vi] = A[vi] + 1
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            V = T.match_buffer(P[vi:vi + 1], (1,), "int32", offset_factor=1)
+            C[vi] = vi
+"""
+    watch(tw.Schedule(from_source(text))).compute_inline("P")
