@@ -23,7 +23,8 @@ def test_attributes_are_keywords():
                   "value", "indices", "updates", "in_weight", "in_bias", "out_weight", "out_bias", "tensors", "target",
                   "pos_weight", "grid", "boxes", "anchor", "scale", "zero_point", "positive", "negative", "kernel",
                   "size", "equation", "shape", "axes", "min", "max", "dtype", "start", "stop", "step", "num", "rows",
-                  "columns", "sections", "shift", "pad_width", "repetitions", "repeats"}
+                  "columns", "sections", "cos", "sin", "positions", "lengths", "key_cache", "value_cache", "pages",
+                  "table", "scores", "shift", "pad_width", "repetitions", "repeats"}
     for name in topi.__all__:
         for p in inspect.signature(getattr(topi, name)).parameters.values():
             if p.kind is p.POSITIONAL_OR_KEYWORD:

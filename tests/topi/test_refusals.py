@@ -1,4 +1,4 @@
-"""What the families of places, orders and losses refuse: when they are written down, or while the kernel runs."""
+"""What operators refuse: when they are written down, or while the kernel runs."""
 from __future__ import annotations
 
 import numpy as np
@@ -52,6 +52,19 @@ REFUSED = {
     "an integer of up to 16 bits is needed": lambda: topi.quantize(tensor(4), 0.1, dtype="int32"),
     "the extent of scale is 3, not 4": lambda: topi.quantize(tensor(4), tensor(3), axis=0),
     "value is int32, x is float32": lambda: topi.searchsorted(tensor(4), tensor(2, dtype="int32")),
+    "cos has 5 angles, x only 8 elements": lambda: topi.rotary_embedding(tensor(1, 4, 8), tensor(4, 5), tensor(4, 5)),
+    "extent 0 of cos is 3, not 4": lambda: topi.rotary_embedding(tensor(1, 4, 8), tensor(3, 4), tensor(3, 4)),
+    "width is 5, an even number": lambda: topi.rotary_angles(3, width=5),
+    "updates have 5 elements along axis 1, x only 4": lambda: topi.update_cache(tensor(2, 4, 3), tensor(
+        2, 5, 3), tensor(2, dtype="int32")),
+    "lengths is float32, integers are needed": lambda: topi.attention_mask(tensor(2), 3, 3),
+    "the extent of lengths is 3, not 2": lambda: topi.cached_attention(*[tensor(2, 1, 4, 4)] * 3, tensor(
+        3, dtype="int32")),
+    "mode is 'median'": lambda: topi.roi_align(tensor(1, 1, 2, 2), tensor(3, 4), tensor(3, dtype="int32"), 2,
+                                               mode="median"),
+    "the last extent of b is 5, not 4": lambda: topi.box_iou(tensor(3, 4), tensor(3, 5)),
+    "the extent of scores is 4, not 3": lambda: topi.nms(tensor(3, 4), tensor(4), iou_threshold=0.5),
+    "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 import tilewright as tw
+from tests.topi.cases.regions import suppressed
 from tilewright import te, topi
 
 
@@ -42,3 +43,35 @@ def test_scattered_sums_of_many_rows():
         wanted = given.astype("float64")
         np.add.at(wanted, where[:, 0], more)
         np.testing.assert_allclose(y, wanted, rtol=1e-5)
+
+
+def test_boxes_that_stay_of_any_number():
+    n = te.var("n")
+    boxes, scores = te.placeholder((n, 4), name="boxes"), te.placeholder((n,), name="scores")
+    kept, number = topi.nms(boxes, scores, iou_threshold=0.3)
+    f = tw.compile(te.create_prim_func([boxes, scores, kept, number]))
+    rng = np.random.default_rng(0)
+    for size in (0, 1, 300):
+        low = rng.random((size, 2)) * 8
+        given, ranks = np.concatenate([low, low + 1 + rng.random((size, 2))], 1).astype("float32"), rng.random(
+            size, "float32")
+        found, several = np.zeros(size, "int64"), np.zeros(1, "int64")
+        f(given, ranks, found, several)
+        wanted = suppressed(given, ranks, size, 0.3, None)
+        assert several[0] == len(wanted)
+        np.testing.assert_array_equal(found, wanted + [-1] * (size - len(wanted)))
+
+
+def test_a_cache_of_any_length():
+    rows, size = te.var("rows"), te.var("size")
+    cache, new = te.placeholder((2, 3, size, 4), name="cache"), te.placeholder((2, 3, rows, 4), name="new")
+    start = te.placeholder((2,), "int32", name="start")
+    f = tw.compile(te.create_prim_func([cache, new, start, topi.update_cache(cache, new, start)]))
+    rng = np.random.default_rng(0)
+    for count, extent, first in ((0, 5, (0, 5)), (1, 1, (0, 0)), (7, 100, (93, 4)), (40, 64, (0, 24))):
+        old, more = rng.random((2, 3, extent, 4), "float32"), rng.random((2, 3, count, 4), "float32")
+        y, wanted = np.zeros_like(old), old.copy()
+        f(old, more, np.array(first, "int32"), y)
+        for b, at in enumerate(first):
+            wanted[b, :, at:at + count] = more[b]
+        np.testing.assert_array_equal(y, wanted)

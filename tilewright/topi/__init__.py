@@ -5,6 +5,7 @@ from tilewright.topi import (
     convolution,
     creation,
     cumulative,
+    decoding,
     elementwise,
     indexing,
     losses,
@@ -14,6 +15,7 @@ from tilewright.topi import (
     quantization,
     random,
     reductions,
+    regions,
     resizing,
     shaping,
     slicing,
@@ -24,6 +26,7 @@ from tilewright.topi.attention import *  # noqa: F403
 from tilewright.topi.convolution import *  # noqa: F403
 from tilewright.topi.creation import *  # noqa: F403
 from tilewright.topi.cumulative import *  # noqa: F403
+from tilewright.topi.decoding import *  # noqa: F403
 from tilewright.topi.elementwise import *  # noqa: F403
 from tilewright.topi.indexing import *  # noqa: F403
 from tilewright.topi.losses import *  # noqa: F403
@@ -33,6 +36,7 @@ from tilewright.topi.products import *  # noqa: F403
 from tilewright.topi.quantization import *  # noqa: F403
 from tilewright.topi.random import *  # noqa: F403
 from tilewright.topi.reductions import *  # noqa: F403
+from tilewright.topi.regions import *  # noqa: F403
 from tilewright.topi.resizing import *  # noqa: F403
 from tilewright.topi.shaping import *  # noqa: F403
 from tilewright.topi.slicing import *  # noqa: F403
@@ -41,8 +45,8 @@ from tilewright.topi.sorting import *  # noqa: F403
 FAMILIES = {
     "Elements": elementwise, "Activations": activations, "Products": products, "Convolutions": convolution,
     "Pooling": pooling, "Softmax and norms": normalization, "Reductions": reductions, "Shapes": shaping,
-    "Slices": slicing, "Creation": creation, "Places": indexing,
-    "Running sums": cumulative, "Orders": sorting, "Losses": losses, "Images": resizing,
-    "Quantization": quantization, "Random numbers": random, "Attention": attention,
+    "Slices": slicing, "Creation": creation, "Places": indexing, "Running sums": cumulative, "Orders": sorting,
+    "Losses": losses, "Images": resizing, "Regions": regions, "Quantization": quantization, "Random numbers": random,
+    "Attention": attention, "Decoding": decoding,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]

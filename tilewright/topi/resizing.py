@@ -1,4 +1,4 @@
-"""Images in other sizes, and values at places between pixels: resizing, sampling by grids, regions in bins."""
+"""Images in other sizes, and values at places between pixels: resizing and sampling by grids."""
 from __future__ import annotations
 
 import math
@@ -14,7 +14,6 @@ from tilewright.te.math import FUNCTIONS, ceil, floor
 from tilewright.te.reduction import reduce_axis
 from tilewright.te.reduction import sum as te_sum
 from tilewright.te.tensor import Tensor, shape_text
-from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import (
     absolute,
     all_of,
@@ -28,9 +27,7 @@ from tilewright.tir.arithmetic import (
 )
 from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.expr import Expr
-from tilewright.tir.ir_builder import BufferVar, IRBuilder
-from tilewright.topi.indexing import from_end
-from tilewright.topi.sampling import Read, clamped, inside, interpolated
+from tilewright.topi.sampling import clamped, inside, interpolated
 from tilewright.topi.shapes import (
     as_shape,
     axis_indices,
@@ -41,12 +38,10 @@ from tilewright.topi.shapes import (
     check_tensors,
     constant,
     number,
-    per_axis,
     replaced,
     same_extent,
     simplified,
 )
-from tilewright.topi.statements import each, variable, written
 from tilewright.topi.types import FLOAT, accumulator, check_kind, common_type
 
 COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
@@ -365,76 +360,4 @@ def grid_sample(x: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode
     return compute((*x.shape[:2], *grid.shape[1:-1]), at, name=op)
 
 
-# regions
-
-
-def _region_value(read: Read, y: Expr, x: Expr, extents: Sequence[Expr], wide: str) -> Expr:
-    """The value at a place of an image: up to one pixel beyond its ends the outermost one, farther away 0."""
-    zero = const(0.0, wide)
-    near = [all_of(binary("ge", p, const(-1.0, wide)), binary("le", p, number(n, wide)))
-            for p, n in zip((y, x), extents)]
-    places = [maximum(minimum(p, number(n - 1, wide)), zero) for p, n in zip((y, x), extents)]
-    return if_then_else(all_of(*near), interpolated(read, places, extents, wide), zero)
-
-
-def roi_align(x: Tensor, boxes: Tensor, indices: Tensor, size: Any, *, spatial_scale: float = 1.0,
-              sampling_ratio: int = 0, aligned: bool = False) -> Tensor:
-    """y[r, c, i, j] = the mean of values of image x[indices[r], c] at places in bin i, j of the region boxes[r].
-
-    x: T[b, c, h, w]; boxes: T[r, 4], x1, y1, x2, y2, times spatial_scale; indices: integers [r]; size: (bins down,
-    bins across). sampling_ratio: places along each side of a bin, 0: as many as it has pixels, rounded up. aligned:
-    boxes half a pixel up and left; else they are at least one pixel wide and high.
-    Source: RoIAlign, He and others (2017), as in torchvision.
-    """
-    op = "roi_align"
-    check_tensors(op, x=x, boxes=boxes, indices=indices)
-    for name, t, rank in (("x", x, 4), ("boxes", boxes, 2), ("indices", indices, 1)):
-        check_rank(op, name, t, rank)
-    check_kind(op, "x", x.dtype, FLOAT)
-    check_kind(op, "boxes", boxes.dtype, FLOAT)
-    check(dt.is_integer(indices.dtype), op, f"indices are {indices.dtype}, integers are needed")
-    check_extent(op, "the last extent of boxes", boxes.shape[1], 4)
-    check_extent(op, "the extent of indices", indices.shape[0], boxes.shape[0])
-    bins, (ratio,) = per_axis(op, "size", size, 2, 1), per_axis(op, "sampling_ratio", sampling_ratio, 1)
-    wide, spatial = accumulator(common_type(op, x, boxes)), x.shape[2:]
-
-    def side(box: Callable[[int], Expr], axis: int) -> tuple[Expr, Expr]:
-        """(begin, extent of a bin) of a region down (0) or across (1)."""
-        begin, end = (cast(wide, box(k)) * float(spatial_scale) - (0.5 if aligned else 0.0)
-                      for k in (1 - axis, 3 - axis))
-        extent = end - begin if aligned else maximum(end - begin, const(1.0, wide))
-        return begin, extent / float(bins[axis])
-
-    def sample(read: Read, sides: Sequence[tuple[Expr, Expr]], at: Sequence[Any], k: Sequence[Any],
-               counts: Sequence[Any]) -> Expr:
-        y, x = (begin + (cast(wide, n) + (cast(wide, m) + 0.5) / cast(wide, c)) * extent
-                for (begin, extent), n, m, c in zip(sides, at, k, counts))
-        return _region_value(read, y, x, spatial, wide)
-    shape = (boxes.shape[0], x.shape[1], *map(convert, bins))
-    if ratio:
-        ks = [reduce_axis((0, ratio), name=name) for name in ("ky", "kx")]
-
-        def term(r: Any, c: Any, *at: Any) -> Expr:
-            image = from_end(indices(r), x.shape[0])
-            sides = [side(lambda n: boxes(r, n), axis) for axis in (0, 1)]
-            return te_sum(sample(lambda *p: cast(wide, x(image, c, *p)), sides, at, [k.var for k in ks], [ratio] * 2),
-                          axis=ks)
-        total = compute(shape, term, name=f"{op}_sum")
-        return compute(shape, lambda *i: cast(x.dtype, total(*i) / float(ratio * ratio)), name=op)
-
-    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
-        (images, corners, which), (y,) = ins, outs
-        with each(ib, shape) as (r, c, *at):
-            image = ib.let("image", from_end(which[r], x.shape[0]))
-            sides = [(ib.let("begin", begin), ib.let("extent", extent))
-                     for begin, extent in (side(lambda n: corners[r, n], axis) for axis in (0, 1))]
-            counts = [ib.let("count", cast("int32", ceil(extent))) for _, extent in sides]
-            total = variable(ib, const(0.0, wide), wide, "total")
-            with each(ib, counts, "k") as k:
-                total[0] = total[0] + sample(lambda *p: cast(wide, images[(image, c) + p]), sides, at, k, counts)
-            several = maximum(counts[0], 0) * maximum(counts[1], 0)
-            y[r, c, at[0], at[1]] = cast(x.dtype, total[0] / cast(wide, maximum(several, 1)))
-    return written(op, [(shape, x.dtype)], [x, boxes, indices], write)[0]
-
-
-__all__ = ["grid_sample", "resize", "roi_align"]
+__all__ = ["grid_sample", "resize"]

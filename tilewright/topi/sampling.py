@@ -23,10 +23,10 @@ def inside(index: Any, extent: Any) -> Expr:
     return all_of(binary("ge", index, 0), binary("lt", index, extent))
 
 
-def interpolated(read: Read, places: Sequence[Expr], extents: Sequence[Any], dtype: str) -> Expr:
+def interpolated(read: Read, places: Sequence[Expr], extents: Sequence[Any], dtype: str, joined: str = "add") -> Expr:
     """The sum over the corners around a place of the product of 1 - distance, times the element; 0 outside.
 
-    read(*indices) gives an element of dtype; places: a float for each axis.
+    read(*indices) gives an element of dtype; places: a float for each axis; joined: "max" takes the largest term.
     """
     lows = [floor(p) for p in places]
     total: Expr | None = None
@@ -36,6 +36,6 @@ def interpolated(read: Read, places: Sequence[Expr], extents: Sequence[Any], dty
         for place, low, step in zip(places, lows, corner):
             share = place - low
             value = value * (share if step else 1.0 - share)
-        total = value if total is None else total + value
+        total = value if total is None else binary(joined, total, value)
     assert total is not None
     return total

@@ -3,6 +3,7 @@ from tests.topi.cases import (
     attention,
     convolution,
     cumulative,
+    decoding,
     elementwise,
     indexing,
     losses,
@@ -12,12 +13,13 @@ from tests.topi.cases import (
     quantization,
     random,
     reductions,
+    regions,
     resizing,
     shaping,
     sorting,
 )
 
 __all__ = [
-    "attention", "convolution", "cumulative", "elementwise", "indexing", "losses", "normalization", "pooling",
-    "products", "quantization", "random", "reductions", "resizing", "shaping", "sorting",
+    "attention", "convolution", "cumulative", "decoding", "elementwise", "indexing", "losses", "normalization",
+    "pooling", "products", "quantization", "random", "reductions", "regions", "resizing", "shaping", "sorting",
 ]

@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 
 from tests.topi.agreement import NUMBERS, Draw, Sample, case, wide
-from tests.topi.references import bilinear
 from tilewright import topi
 
 
@@ -153,34 +152,3 @@ def grid_sample(draw: Draw) -> Sample:
         y[(b, c, *i)] = sampled(wide(x)[b, c], places, mode, padding, corners)
     return Sample(lambda x, g: topi.grid_sample(x, g, mode=mode, padding_mode=padding, align_corners=corners),
                   [x, grid], y, dtype, [tuple(range(x.ndim)), tuple(range(grid.ndim - 1))], tolerance=8)
-
-
-def region_value(image, y, x):
-    h, w = image.shape
-    if y < -1 or y > h or x < -1 or x > w:
-        return 0.0
-    return bilinear(image, min(max(y, 0), h - 1), min(max(x, 0), w - 1))
-
-
-@case
-def roi_align(draw: Draw) -> Sample:
-    dtype, count = draw.dtype("float32", "float32", "float64"), draw.extent(3)
-    size = draw.integer(1, 3), draw.integer(1, 3)
-    x = draw.array((draw.integer(1, 2), draw.extent(2), draw.integer(1, 6), draw.integer(1, 6)), dtype)
-    begin, extent = draw.array((count, 2), dtype, -2, 8), draw.array((count, 2), dtype, 0, 9)
-    boxes = np.concatenate([begin, begin + extent], 1)
-    which = draw.rng.integers(0, x.shape[0], count).astype(draw.choice("int32", "int64"))
-    ratio, scale, aligned = draw.choice(0, 1, 2), draw.choice(1.0, 0.5), draw.flag()
-    y = np.zeros((count, x.shape[1], *size))
-    for r, c, *at in np.ndindex(*y.shape):
-        starts, bins, counts = [], [], []
-        for axis in (1, 0):
-            low, high = (wide(boxes)[r, k] * scale - (0.5 if aligned else 0) for k in (axis, axis + 2))
-            starts.append(low)
-            bins.append((high - low if aligned else max(high - low, 1.0)) / size[1 - axis])
-            counts.append(ratio or math.ceil(bins[-1]))
-        places = [[s + (n + (k + 0.5) / m) * e for k in range(m)] for s, e, n, m in zip(starts, bins, at, counts)]
-        y[(r, c, *at)] = sum(region_value(wide(x)[which[r], c], *p) for p in itertools.product(*places)) / max(
-            math.prod(counts), 1)
-    return Sample(lambda *a: topi.roi_align(*a, size, spatial_scale=scale, sampling_ratio=ratio, aligned=aligned),
-                  [x, boxes, which], y, dtype, [(0, 1, 2, 3), (0,), (0,)], tolerance=8)
