@@ -24,7 +24,7 @@ def test_attributes_are_keywords():
                   "pos_weight", "grid", "boxes", "anchor", "scale", "zero_point", "positive", "negative", "kernel",
                   "size", "equation", "shape", "axes", "min", "max", "dtype", "start", "stop", "step", "num", "rows",
                   "columns", "sections", "cos", "sin", "positions", "lengths", "key_cache", "value_cache", "pages",
-                  "table", "scores", "shift", "pad_width", "repetitions", "repeats"}
+                  "table", "scores", "source", "weights", "offsets", "shift", "pad_width", "repetitions", "repeats"}
     for name in topi.__all__:
         for p in inspect.signature(getattr(topi, name)).parameters.values():
             if p.kind is p.POSITIONAL_OR_KEYWORD:

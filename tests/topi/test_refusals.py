@@ -64,6 +64,29 @@ REFUSED = {
                                                mode="median"),
     "the last extent of b is 5, not 4": lambda: topi.box_iou(tensor(3, 4), tensor(3, 5)),
     "the extent of scores is 4, not 3": lambda: topi.nms(tensor(3, 4), tensor(4), iou_threshold=0.5),
+    "mask is float32, bools are needed": lambda: topi.masked_select(tensor(4), tensor(4)),
+    "condition has 5 elements, axis 0 only 4": lambda: topi.compress(tensor(4), tensor(5, dtype="bool"), axis=0),
+    "source is int32, x is float32": lambda: topi.masked_scatter(tensor(4), tensor(4, dtype="bool"), tensor(
+        4, dtype="int32")),
+    "2 indices are given, x has 1": lambda: topi.index_put(tensor(4), [tensor(2, dtype="int32")] * 2, tensor(2)),
+    "index_reduce: extent 0 of updates is 3, not 2": lambda: topi.index_reduce(tensor(4), tensor(
+        2, dtype="int32"), tensor(3)),
+    "segment_reduce: x is int32, floats are needed": lambda: topi.segment_reduce(tensor(4, dtype="int32"), tensor(
+        4, dtype="int32"), segments=2, reduction="mean"),
+    "weights are given, and reduction is 'mean'": lambda: topi.embedding_bag(tensor(4, dtype="int32"), tensor(
+        3, 2), tensor(2, dtype="int32"), tensor(4)),
+    "weights have the shape": lambda: topi.bincount(tensor(4, dtype="int32"), tensor(3), size=4),
+    "low is 2, high is 1": lambda: topi.histogram(tensor(4), bins=3, low=2, high=1),
+    "axis and batch_axis are both 1": lambda: topi.reverse_sequence(tensor(4, 3), tensor(3, dtype="int32"), axis=1),
+    "the last extent of x is 5, not 4": lambda: topi.fold(tensor(1, 4, 5), (3, 3), 2),
+    "extent 1 of x is 6, no multiple of 4": lambda: topi.fold(tensor(1, 6, 4), (3, 3), 2),
+    "a window of 5 elements with dilation 1 does not fit": lambda: topi.sliding_window(tensor(4), size=5),
+    "indices have the shape": lambda: topi.max_unpool(tensor(1, 1, 2), tensor(1, 1, 3, dtype="int32"), 4),
+    "the padded extent 0 is 5, no multiple of 2": lambda: topi.space_to_batch(tensor(1, 1, 5), block=2),
+    "the batch of x is 3, no multiple of 2": lambda: topi.batch_to_space(tensor(3, 1, 5), block=2),
+    "updates have the shape": lambda: topi.slice_scatter(tensor(4), tensor(3), begin=0, end=2),
+    "extent 0 is n, a constant is needed": lambda: topi.center_crop_pad(tensor(te.var("n")), 4),
+    "p is 0, a positive number": lambda: topi.global_lp_pool(tensor(1, 1, 4), p=0),
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
 }
 

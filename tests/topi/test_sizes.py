@@ -75,3 +75,36 @@ def test_a_cache_of_any_length():
         for b, at in enumerate(first):
             wanted[b, :, at:at + count] = more[b]
         np.testing.assert_array_equal(y, wanted)
+
+
+def test_what_is_counted_of_any_size():
+    n = te.var("n")
+    x, groups = te.placeholder((n,), name="x"), te.placeholder((n,), "int32", name="groups")
+    places, number = topi.nonzero(topi.greater(x, 0.5))
+    f = tw.compile(te.create_prim_func([x, groups, places, number, topi.segment_reduce(
+        x, groups, segments=7, reduction="mean")]))
+    rng = np.random.default_rng(0)
+    for size in (0, 1, 5000):
+        given, which = rng.random(size, "float32"), rng.integers(0, 7, size).astype("int32")
+        found, several, means = np.zeros((size, 1), "int64"), np.zeros(1, "int64"), np.zeros(7, "float32")
+        f(given, which, found, several, means)
+        wanted = np.argwhere(given > 0.5)
+        assert several[0] == len(wanted)
+        np.testing.assert_array_equal(found[:len(wanted)], wanted)
+        rows = [given[which == g].astype("float64") for g in range(7)]
+        np.testing.assert_allclose(means, [r.mean() if len(r) else 0 for r in rows], rtol=1e-4)
+
+
+def test_patches_of_images_of_any_size():
+    h, w = te.var("h"), te.var("w")
+    x = te.placeholder((1, 2, h, w), name="x")
+    y = topi.unfold(x, 3, padding=1, stride=2)
+    f = tw.compile(te.create_prim_func([x, y, topi.fold(y, (h, w), 3, padding=1, stride=2)]))
+    rng = np.random.default_rng(0)
+    for extents in ((1, 1), (5, 8), (33, 64)):
+        given, out = rng.random((1, 2, *extents), "float32"), [(n - 1) // 2 + 1 for n in extents]
+        columns, back = np.zeros((1, 18, out[0] * out[1]), "float32"), np.zeros_like(given)
+        f(given, columns, back)
+        times = [np.array([sum((i + 1 - k) % 2 == 0 and 0 <= (i + 1 - k) // 2 < m for k in range(3)) for i in range(n)])
+                 for n, m in zip(extents, out)]
+        np.testing.assert_allclose(back, given * np.multiply.outer(*times), rtol=1e-6)

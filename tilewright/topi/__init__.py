@@ -10,6 +10,7 @@ from tilewright.topi import (
     indexing,
     losses,
     normalization,
+    patches,
     pooling,
     products,
     quantization,
@@ -17,6 +18,7 @@ from tilewright.topi import (
     reductions,
     regions,
     resizing,
+    selections,
     shaping,
     slicing,
     sorting,
@@ -31,6 +33,7 @@ from tilewright.topi.elementwise import *  # noqa: F403
 from tilewright.topi.indexing import *  # noqa: F403
 from tilewright.topi.losses import *  # noqa: F403
 from tilewright.topi.normalization import *  # noqa: F403
+from tilewright.topi.patches import *  # noqa: F403
 from tilewright.topi.pooling import *  # noqa: F403
 from tilewright.topi.products import *  # noqa: F403
 from tilewright.topi.quantization import *  # noqa: F403
@@ -38,15 +41,16 @@ from tilewright.topi.random import *  # noqa: F403
 from tilewright.topi.reductions import *  # noqa: F403
 from tilewright.topi.regions import *  # noqa: F403
 from tilewright.topi.resizing import *  # noqa: F403
+from tilewright.topi.selections import *  # noqa: F403
 from tilewright.topi.shaping import *  # noqa: F403
 from tilewright.topi.slicing import *  # noqa: F403
 from tilewright.topi.sorting import *  # noqa: F403
 
 FAMILIES = {
     "Elements": elementwise, "Activations": activations, "Products": products, "Convolutions": convolution,
-    "Pooling": pooling, "Softmax and norms": normalization, "Reductions": reductions, "Shapes": shaping,
-    "Slices": slicing, "Creation": creation, "Places": indexing, "Running sums": cumulative, "Orders": sorting,
-    "Losses": losses, "Images": resizing, "Regions": regions, "Quantization": quantization, "Random numbers": random,
-    "Attention": attention, "Decoding": decoding,
+    "Pooling": pooling, "Patches": patches, "Softmax and norms": normalization, "Reductions": reductions,
+    "Shapes": shaping, "Slices": slicing, "Creation": creation, "Places": indexing, "Selections": selections,
+    "Running sums": cumulative, "Orders": sorting, "Losses": losses, "Images": resizing, "Regions": regions,
+    "Quantization": quantization, "Random numbers": random, "Attention": attention, "Decoding": decoding,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]

@@ -159,7 +159,7 @@ _COMBINE: dict[str, Callable[[Expr, Expr], Expr]] = {
 Place = Callable[[BufferVar, tuple[Expr, ...]], tuple[Expr, ...]]
 
 
-def _scattered(op: str, x: Tensor, indices: Tensor, updates: Tensor, reduction: str, place: Place) -> Tensor:
+def scattered(op: str, x: Tensor, indices: Tensor, updates: Tensor, reduction: str, place: Place) -> Tensor:
     """x, changed at place(indices, i) for each index i of updates, row by row."""
     check_choice(op, "reduction", reduction, _COMBINE)
     check(updates.dtype == x.dtype, op, f"updates are {updates.dtype}, x is {x.dtype}",
@@ -192,7 +192,7 @@ def scatter(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduc
     check_rank(op, "updates", updates, indices.ndim)
     for n, (a, b) in enumerate(zip(updates.shape, indices.shape)):
         check_extent(op, f"extent {n} of updates", a, b)
-    return _scattered(op, x, indices, updates, reduction,
+    return scattered(op, x, indices, updates, reduction,
                       lambda where, i: replaced(i, at, from_end(where[i], x.shape[at])))
 
 
@@ -210,7 +210,7 @@ def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = 
     check_rank(op, "updates", updates, len(wanted))
     for n, (a, b) in enumerate(zip(updates.shape, wanted)):
         check_extent(op, f"extent {n} of updates", a, b)
-    return _scattered(op, x, indices, updates, reduction,
+    return scattered(op, x, indices, updates, reduction,
                       lambda where, i: (*_point(lambda *k: where[k], i[:lead], x.shape[:depth]), *i[lead:]))
 
 

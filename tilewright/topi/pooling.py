@@ -13,7 +13,7 @@ from tilewright.te.tensor import Tensor
 from tilewright.tir.arithmetic import absolute, all_of, binary, ceildiv, if_then_else, power, select
 from tilewright.tir.conversion import cast, const, max_value, min_value
 from tilewright.tir.expr import Expr
-from tilewright.topi.reductions import arg_reducer, max, wide_mean
+from tilewright.topi.reductions import arg_reducer, max, norm, wide_mean
 from tilewright.topi.shapes import (
     as_shape,
     check,
@@ -122,14 +122,14 @@ def _counted(w: Windows, axis: int, o: Any, extent: Any, padding_too: bool) -> E
     return binary("sub", behind, first)
 
 
-def lp_pool(x: Tensor, kernel: Any, *, p: float = 2.0, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-            channels_last: bool = False) -> Tensor:
-    """y[b, c, o] = (sum over k of |x[b, c, o * stride + k - padding]| ** p) ** (1 / p).
+def lp_pool(x: Tensor, kernel: Any, *, p: float = 2.0, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+            ceil_mode: bool = False, channels_last: bool = False) -> Tensor:
+    """y[b, c, o] = (sum over k of |x[b, c, o * stride + k * dilation - padding]| ** p) ** (1 / p).
 
     Shapes as in `max_pool`. Raises TensorExpressionError where no window fits, and for a p that is not positive.
     """
     check(isinstance(p, (int, float)) and p > 0, "lp_pool", f"p is {described(p)}, a positive number is needed")
-    pool = _Pool("lp_pool", x, kernel, stride, padding, 1, ceil_mode, channels_last, FLOAT)
+    pool = _Pool("lp_pool", x, kernel, stride, padding, dilation, ceil_mode, channels_last, FLOAT)
     wide = accumulator(x.dtype)
     data = pool.windows.bordered(x, pool.first, const(0.0, x.dtype))
 
@@ -233,8 +233,17 @@ def global_max_pool(x: Tensor) -> Tensor:
     return max(x, axis=tuple(range(2, 2 + spatial_rank("global_max_pool", x))), keepdims=True)
 
 
+def global_lp_pool(x: Tensor, *, p: float = 2.0) -> Tensor:
+    """(sum of |x| ** p) ** (1 / p) of each channel: T[b, c, *spatial] to T[b, c, 1, ...]; p: a positive number."""
+    op = "global_lp_pool"
+    check_tensors(op, x=x)
+    check(isinstance(p, (int, float)) and p > 0, op, f"p is {described(p)}, a positive number is needed")
+    return norm(x, axis=tuple(range(2, 2 + spatial_rank(op, x))), keepdims=True, ord=p)
+
+
 max_pool1d, max_pool2d, max_pool3d = (of_rank(max_pool, n) for n in (1, 2, 3))
 avg_pool1d, avg_pool2d, avg_pool3d = (of_rank(avg_pool, n) for n in (1, 2, 3))
 
 __all__ = ["adaptive_avg_pool", "adaptive_max_pool", "avg_pool", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-           "global_avg_pool", "global_max_pool", "lp_pool", "max_pool", "max_pool1d", "max_pool2d", "max_pool3d"]
+           "global_avg_pool", "global_lp_pool", "global_max_pool", "lp_pool", "max_pool", "max_pool1d",
+           "max_pool2d", "max_pool3d"]

@@ -7,8 +7,8 @@ import numpy as np
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
-from tilewright.te.tensor import Tensor
-from tilewright.tir.arithmetic import absolute, binary, ceildiv, maximum, minimum
+from tilewright.te.tensor import Tensor, shape_text
+from tilewright.tir.arithmetic import absolute, all_of, binary, ceildiv, if_then_else, maximum, minimum
 from tilewright.tir.conversion import const, convert
 from tilewright.tir.expr import Expr
 from tilewright.topi.sampling import clamped
@@ -22,6 +22,8 @@ from tilewright.topi.shapes import (
     count,
     per_axis,
     replaced,
+    same_extent,
+    same_shape,
     simplified,
 )
 from tilewright.topi.shaping import flatten, reshaped
@@ -55,18 +57,74 @@ def strided_slice(x: Tensor, *, begin: Any, end: Any, strides: Any = None, axes:
     """
     op = "strided_slice"
     check_tensors(op, x=x)
+    shape, starts, steps = _bounds(op, x, begin, end, strides, axes)
+    return compute(shape, lambda *i: x(*(binary("add", binary("mul", v, s), b)
+                                         for v, b, s in zip(i, starts, steps))), name=op)
+
+
+def _bounds(op: str, x: Tensor, begin: Any, end: Any, strides: Any,
+            axes: Any) -> tuple[list[Any], list[Any], list[int]]:
+    """(extents, first elements, steps) of a slice, for each dimension of x."""
     begins, stops = (list(v) if isinstance(v, (tuple, list)) else [v] for v in (begin, end))
     chosen = tuple(range(len(begins))) if axes is None else axis_indices(op, axes, x.ndim, "axes")
     steps = [1] * len(begins) if strides is None else list(strides) if isinstance(strides, (tuple, list)) else [strides]
     check(len(begins) == len(stops) == len(steps) == len(chosen) <= x.ndim, op, f"begin, end, strides and axes have "
           f"{len(begins)}, {len(stops)}, {len(steps)} and {len(chosen)} elements; x has {x.ndim} dimension(s)")
-    shape, starts, strides = list(x.shape), [convert(0)] * x.ndim, [1] * x.ndim
+    shape, starts, moves = list(x.shape), [convert(0)] * x.ndim, [1] * x.ndim
     for a, b, e, s in zip(chosen, begins, stops, steps):
         check(isinstance(s, (int, np.integer)) and s != 0, op, f"the step {described(s)} is no integer or 0")
         starts[a], shape[a] = _slice(x.shape[a], b, e, int(s))
-        strides[a] = int(s)
-    return compute(shape, lambda *i: x(*(binary("add", binary("mul", v, s), b)
-                                         for v, b, s in zip(i, starts, strides))), name=op)
+        moves[a] = int(s)
+    return shape, starts, moves
+
+
+def slice_scatter(x: Tensor, updates: Tensor, *, begin: Any, end: Any, strides: Any = None, axes: Any = None) -> Tensor:
+    """x, with updates in the place of `strided_slice` by the same bounds.
+
+    Raises TensorExpressionError where the slice and updates have other shapes or types.
+    """
+    op = "slice_scatter"
+    check_tensors(op, x=x, updates=updates)
+    check(updates.dtype == x.dtype, op, f"updates are {updates.dtype}, x is {x.dtype}",
+          f'convert them: updates.astype("{x.dtype}")')
+    shape, starts, steps = _bounds(op, x, begin, end, strides, axes)
+    check(same_shape(updates.shape, shape), op, f"updates have the shape {shape_text(updates.shape)}, the slice "
+          f"{shape_text(tuple(map(convert, shape)))}")
+    if count(updates.shape) == 0 or count(x.shape) == 0:
+        return compute(x.shape, lambda *i: x(*i), name=op)
+
+    def at(*i: Any) -> Expr:
+        places, inside = [], []
+        for v, n, extent, first, step in zip(i, shape, x.shape, starts, steps):
+            if step == 1 and constant(first) == 0 and same_extent(n, extent):
+                places.append(v)
+                continue
+            far = binary("sub", v, first) if step > 0 else binary("sub", first, v)
+            places.append(binary("floordiv", far, abs(step)))
+            inside += [binary("ge", far, 0), binary("lt", places[-1], n)]
+            inside += [binary("eq", binary("floormod", far, abs(step)), 0)] if abs(step) > 1 else []
+        return if_then_else(all_of(*inside), updates(*places), x(*i)) if inside else updates(*places)
+    return compute(x.shape, at, name=op)
+
+
+def center_crop_pad(x: Tensor, shape: Any, *, axes: Any = None, value: float = 0.0) -> Tensor:
+    """x in another shape along axes (default: all): what is too much is cut at both ends, what lacks is `value`.
+
+    Where the difference is odd, the end gets or loses one more. Extents are constants. As in ONNX.
+    """
+    op = "center_crop_pad"
+    check_tensors(op, x=x)
+    chosen = axis_indices(op, axes, x.ndim, "axes")
+    sizes = per_axis(op, "shape", shape, len(chosen))
+    widths = [(0, 0)] * x.ndim
+    for a, n in zip(chosen, sizes):
+        extent = constant(x.shape[a])
+        check(extent is not None, op, f"extent {a} is {x.shape[a]}, a constant is needed",
+              "topi.strided_slice and topi.pad")
+        more = n - (extent or 0)
+        before = more // 2 if more >= 0 else -(-more // 2)
+        widths[a] = before, more - before
+    return pad(x, widths, value=value)
 
 
 def flip(x: Tensor, *, axis: Any = None) -> Tensor:
@@ -172,4 +230,4 @@ def repeat(x: Tensor, repeats: int, *, axis: int | None = None) -> Tensor:
                    lambda *i: x(*replaced(i, at, binary("floordiv", i[at], times or 1))), name=op)
 
 
-__all__ = ["flip", "pad", "repeat", "roll", "strided_slice", "tile"]
+__all__ = ["center_crop_pad", "flip", "pad", "repeat", "roll", "slice_scatter", "strided_slice", "tile"]

@@ -8,6 +8,7 @@ from tests.topi.cases import (
     indexing,
     losses,
     normalization,
+    patches,
     pooling,
     products,
     quantization,
@@ -15,11 +16,13 @@ from tests.topi.cases import (
     reductions,
     regions,
     resizing,
+    selections,
     shaping,
     sorting,
 )
 
 __all__ = [
     "attention", "convolution", "cumulative", "decoding", "elementwise", "indexing", "losses", "normalization",
-    "pooling", "products", "quantization", "random", "reductions", "regions", "resizing", "shaping", "sorting",
+    "patches", "pooling", "products", "quantization", "random", "reductions", "regions", "resizing", "selections",
+    "shaping", "sorting",
 ]

@@ -89,7 +89,7 @@ def avg_pool(draw: Draw) -> Sample:
 
 @case
 def lp_pool(draw: Draw) -> Sample:
-    extents, attrs = geometry(draw, draw.integer(1, 3), False)
+    extents, attrs = geometry(draw, draw.integer(1, 3), draw.flag(0.3))
     dtype, p = draw.dtype(), draw.choice(1.0, 2.0, 3.0)
     x = draw.array((draw.extent(2), draw.extent(2), *extents), dtype)
     y = reference(wide(x), attrs, lambda v, _, n: np.sum(np.abs(v) ** p) ** (1 / p)).astype("float64")
@@ -124,6 +124,13 @@ def image(draw: Draw, dtype: str) -> np.ndarray:
 def global_avg_pool(draw: Draw) -> Sample:
     x = image(draw, draw.dtype())
     return Sample(topi.global_avg_pool, [x], wide(x).mean(tuple(range(2, x.ndim)), keepdims=True), str(x.dtype))
+
+
+@case
+def global_lp_pool(draw: Draw) -> Sample:
+    x, p = image(draw, draw.dtype()), draw.choice(1.0, 2.0, 3.0)
+    y = (np.abs(wide(x)) ** p).sum(tuple(range(2, x.ndim)), keepdims=True) ** (1 / p)
+    return Sample(lambda x: topi.global_lp_pool(x, p=p), [x], y, str(x.dtype), tolerance=2)
 
 
 @case

@@ -136,9 +136,8 @@ def unstack(draw: Draw) -> Sample:
                   symbolic=[tuple(a for a in range(x.ndim) if a != axis % x.ndim)])
 
 
-@case
-def strided_slice(draw: Draw) -> Sample:
-    x = draw.array(draw.shape(1, 3, 8), draw.dtype(*ALL))
+def bounds(draw: Draw, x):
+    """(attributes of a slice, the slice as NumPy has it)"""
     axes = sorted(int(a) for a in draw.rng.permutation(x.ndim)[:draw.integer(1, x.ndim)])
     def bound(n):
         return None if draw.flag(0.2) else draw.integer(-n - 2, n + 2)
@@ -147,7 +146,39 @@ def strided_slice(draw: Draw) -> Sample:
     at = [slice(None)] * x.ndim
     for a, b, e, s in zip(axes, begin, end, steps):
         at[a] = slice(b, e, s)
-    return Sample(lambda x: topi.strided_slice(x, begin=begin, end=end, strides=steps, axes=axes), [x], x[tuple(at)])
+    return {"begin": begin, "end": end, "strides": steps, "axes": axes}, tuple(at)
+
+
+@case
+def strided_slice(draw: Draw) -> Sample:
+    x = draw.array(draw.shape(1, 3, 8), draw.dtype(*ALL))
+    attrs, at = bounds(draw, x)
+    return Sample(lambda x: topi.strided_slice(x, **attrs), [x], x[at])
+
+
+@case
+def slice_scatter(draw: Draw) -> Sample:
+    x = draw.array(draw.shape(1, 3, 8), draw.dtype(*ALL))
+    attrs, at = bounds(draw, x)
+    y, updates = x.copy(), draw.array(x[at].shape, str(x.dtype))
+    y[at] = updates
+    return Sample(lambda *a: topi.slice_scatter(*a, **attrs), [x, updates], y, symbolic=None)
+
+
+@case
+def center_crop_pad(draw: Draw) -> Sample:
+    x = draw.array(draw.shape(1, 3, 6), draw.dtype(*ALL))
+    axes = [int(a) - x.ndim * draw.flag() for a in draw.rng.permutation(x.ndim)[:draw.integer(1, x.ndim)]]
+    sizes = [draw.integer(0, 8) for _ in axes]
+    y = x
+    for a, n in zip(axes, sizes):
+        more = n - y.shape[a]
+        half = abs(more) // 2
+        if more >= 0:
+            y = np.pad(y, [(half, more - half) if k == a % x.ndim else (0, 0) for k in range(x.ndim)])
+        else:
+            y = np.take(y, range(half, half + n), a)
+    return Sample(lambda x: topi.center_crop_pad(x, sizes, axes=axes), [x], y, symbolic=None)
 
 
 @case

@@ -1,0 +1,376 @@
+"""Elements that a mask, a number of them, or a name of a group chooses; results of unknown size are counted.
+
+A counted result has room for all elements, and beside it a tensor int64[1] that says how many there are; behind them
+it is 0.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright.te.definition import compute
+from tilewright.te.tensor import Tensor, shape_text
+from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import all_of, binary, if_then_else, maximum, minimum, select
+from tilewright.tir.conversion import cast, const, max_value, min_value
+from tilewright.tir.expr import Expr, IntImm
+from tilewright.tir.ir_builder import BufferVar, IRBuilder
+from tilewright.topi.indexing import from_end, scatter_nd, scattered, signed
+from tilewright.topi.reductions import truth
+from tilewright.topi.shapes import (
+    as_shape,
+    axis_index,
+    broadcast_shapes,
+    check,
+    check_choice,
+    check_extent,
+    check_rank,
+    check_tensors,
+    constant,
+    element,
+    product,
+    replaced,
+    same_shape,
+    simplified,
+)
+from tilewright.topi.shaping import broadcast_to, flatten
+from tilewright.topi.statements import each, variable, written
+from tilewright.topi.types import BOOL, FLOAT, INDEX, NUMBER, accumulator, check_kind, rounded
+
+ONE = IntImm(1)
+SEGMENTS = ("sum", "mean", "prod", "min", "max")
+
+
+def _check_whole(op: str, name: str, x: Any, rank: int | None = None) -> None:
+    check_tensors(op, **{name: x})
+    check(dt.is_integer(x.dtype), op, f"{name} is {x.dtype}, integers are needed",
+          f'convert it: {name}.astype("int64")')
+    if rank is not None:
+        check_rank(op, name, x, rank)
+
+
+# masks
+
+
+def nonzero(x: Tensor) -> tuple[Tensor, Tensor]:
+    """(places, number): the indices of the elements that are not 0, row by row.
+
+    places: int64[n, r] for n elements of r dimensions, the indices of an element in a row. (ONNX has them in columns.)
+    """
+    op = "nonzero"
+    check_tensors(op, x=x)
+    total, rank = simplified(product(x.shape)), x.ndim
+
+    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
+        (given,), (places, number) = ins, outs
+        with ib.for_range(0, total, name="k") as k, ib.for_range(0, rank, name="part") as part:
+            places[k, part] = const(0, INDEX)
+        number[0] = const(0, INDEX)
+        with each(ib, x.shape) as i, ib.if_scope(truth(given[i])):
+            for part, v in enumerate(i):
+                places[number[0], part] = cast(INDEX, v)
+            number[0] = number[0] + 1
+    places, number = written(op, [((total, IntImm(rank)), INDEX), ((ONE,), INDEX)], [x], write)
+    return places, number
+
+
+def masked_select(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """(values, number): the elements of x where mask holds, row by row; both broadcast. values: T[n], counted.
+
+    Raises TensorExpressionError unless mask has bools.
+    """
+    op = "masked_select"
+    check_tensors(op, x=x, mask=mask)
+    check_kind(op, "mask", mask.dtype, BOOL, "compare first: topi.not_equal(x, 0)")
+    shape = broadcast_shapes(op, x.shape, mask.shape)
+    chosen = compute(shape, lambda *i: element(mask, i), name=f"{op}_mask")
+    total = simplified(product(shape))
+
+    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
+        (given, wanted), (values, number) = ins, outs
+        with ib.for_range(0, total, name="k") as k:
+            values[k] = const(0, x.dtype)
+        number[0] = const(0, INDEX)
+        with each(ib, shape) as i, ib.if_scope(wanted[i]):
+            values[number[0]] = given[i]
+            number[0] = number[0] + 1
+    values, number = written(op, [((total,), x.dtype), ((ONE,), INDEX)], [broadcast_to(x, shape), chosen], write)
+    return values, number
+
+
+def compress(x: Tensor, condition: Tensor, *, axis: int | None = None) -> tuple[Tensor, Tensor]:
+    """(y, number): the slices of x along an axis where condition holds, counted; of all elements, row by row, for None.
+
+    condition: bool[m]; m is at most the extent, and that of y. As in ONNX. Raises TensorExpressionError where it is
+    known to be more.
+    """
+    op = "compress"
+    check_tensors(op, x=x, condition=condition)
+    check_rank(op, "condition", condition, 1)
+    check_kind(op, "condition", condition.dtype, BOOL)
+    source = flatten(x) if axis is None else x
+    at = 0 if axis is None else axis_index(op, axis, x.ndim)
+    extent = condition.shape[0]
+    known, most = constant(extent), constant(source.shape[at])
+    check(known is None or most is None or known <= most, op, f"condition has {extent} elements, axis {at} only {most}")
+    places, number = nonzero(condition)
+    shape = replaced(source.shape, at, extent)
+    if known == 0 or most == 0:
+        return compute(shape, lambda *i: const(0, x.dtype), name=op), number
+
+    def at_place(*i: Any) -> Expr:
+        there = binary("lt", cast(INDEX, i[at]), number(0))
+        return if_then_else(there, source(*replaced(i, at, places(i[at], 0))), const(0, x.dtype))
+    return compute(shape, at_place, name=op), number
+
+
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """x, with source[0], source[1], ... (row by row) in turn where mask holds; where source ends, x stays.
+
+    mask: bools, broadcasts to x. (torch raises where source is too short.) Raises TensorExpressionError where types
+    differ.
+    """
+    op = "masked_scatter"
+    check_tensors(op, x=x, mask=mask, source=source)
+    check_kind(op, "mask", mask.dtype, BOOL, "compare first: topi.not_equal(x, 0)")
+    check(source.dtype == x.dtype, op, f"source is {source.dtype}, x is {x.dtype}",
+          f'convert it: source.astype("{x.dtype}")')
+    check(same_shape(broadcast_shapes(op, mask.shape, x.shape), x.shape), op, f"mask has the shape "
+          f"{shape_text(mask.shape)}, x {shape_text(x.shape)}")
+    chosen = compute(x.shape, lambda *i: element(mask, i), name=f"{op}_mask")
+    flat, count = flatten(source), simplified(product(source.shape))
+
+    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
+        (old, wanted, new), (y,) = ins, outs
+        taken = variable(ib, 0, INDEX, "taken")
+        with each(ib, x.shape) as i:
+            y[i] = old[i]
+            with ib.if_scope(all_of(wanted[i], binary("lt", taken[0], cast(INDEX, count)))):
+                y[i] = new[taken[0]]
+                taken[0] = taken[0] + 1
+    return written(op, [(x.shape, x.dtype)], [x, chosen, flat], write)[0]
+
+
+# places of several tensors
+
+
+def index_put(x: Tensor, indices: Sequence[Tensor], updates: Tensor, *, accumulate: bool = False) -> Tensor:
+    """x, with updates[i..., j...] at (indices[0][i...], indices[1][i...], ..., j...); added where accumulate holds.
+
+    indices: one tensor of integers for each of the first dimensions; they broadcast, updates too. Of several updates
+    of an element the last one stays. Raises TensorExpressionError where shapes or types differ.
+    """
+    op = "index_put"
+    check_tensors(op, x=x, updates=updates)
+    given = list(indices) if isinstance(indices, (tuple, list)) else [indices]
+    check(1 <= len(given) <= x.ndim, op, f"{len(given)} indices are given, x has {x.ndim} dimension(s)")
+    for n, index in enumerate(given):
+        _check_whole(op, f"indices[{n}]", index)
+    lead = broadcast_shapes(op, *(index.shape for index in given))
+
+    def part(*i: Any) -> Expr:
+        values = [cast(INDEX, element(index, i[:-1])) for index in given]
+        out = values[-1]
+        for n in range(len(values) - 2, -1, -1):
+            out = select(binary("eq", i[-1], n), values[n], out)
+        return out
+    places = compute((*lead, len(given)), part, name=f"{op}_places")
+    wanted = (*lead, *x.shape[len(given):])
+    check(same_shape(broadcast_shapes(op, updates.shape, wanted), wanted), op, f"updates have the shape "
+          f"{shape_text(updates.shape)}, {shape_text(wanted)} is needed")
+    return scatter_nd(x, places, broadcast_to(updates, wanted), reduction="add" if accumulate else "none")
+
+
+def index_reduce(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "add") -> Tensor:
+    """x, with updates[..., k, ...] at index indices[k] along an axis for each k (torch's index_copy, index_add).
+
+    indices: integers [n]; updates: the shape of x, but n along the axis; reduction: as in `scatter`.
+    Raises TensorExpressionError where shapes or types differ.
+    """
+    op = "index_reduce"
+    check_tensors(op, x=x, updates=updates)
+    _check_whole(op, "indices", indices, 1)
+    at = axis_index(op, axis, x.ndim)
+    check_rank(op, "updates", updates, x.ndim)
+    for n, (a, b) in enumerate(zip(updates.shape, replaced(x.shape, at, indices.shape[0]))):
+        check_extent(op, f"extent {n} of updates", a, b, f"x has the shape {shape_text(x.shape)}")
+    return scattered(op, x, indices, updates, reduction,
+                     lambda where, i: replaced(i, at, from_end(where[i[at]], x.shape[at])))
+
+
+# groups
+
+
+def _neutral(reduction: str, dtype: str) -> Expr:
+    values: dict[str, Callable[[], Expr]] = {"min": lambda: max_value(dtype), "max": lambda: min_value(dtype),
+                                             "prod": lambda: const(1, dtype)}
+    return values.get(reduction, lambda: const(0, dtype))()
+
+
+def _joined(reduction: str, a: Expr, b: Expr) -> Expr:
+    if reduction in ("min", "max"):
+        return (minimum if reduction == "min" else maximum)(a, b)
+    return binary("mul" if reduction == "prod" else "add", a, b)
+
+
+def segment_reduce(x: Tensor, indices: Tensor, *, segments: Any, reduction: str = "sum") -> Tensor:
+    """y[s, ...] = the sum of x[k, ...] over all k with indices[k] == s; 0 of none.
+
+    x: T[n, ...]; indices: integers [n], below 0 they count from the end; segments: the extent of y along the first
+    axis. reduction: "sum", "mean", "prod", "min", "max". An index out of range is an error of the kernel.
+    Raises TensorExpressionError for a mean of integers.
+    """
+    op = "segment_reduce"
+    check_tensors(op, x=x)
+    check_rank(op, "x", x, 1, 100)
+    check_kind(op, "x", x.dtype, FLOAT if reduction == "mean" else NUMBER)
+    _check_whole(op, "indices", indices, 1)
+    check_choice(op, "reduction", reduction, SEGMENTS)
+    check_extent(op, "the extent of indices", indices.shape[0], x.shape[0], f"x has the shape {shape_text(x.shape)}")
+    several, = as_shape(op, segments)
+    shape, rest = (several, *x.shape[1:]), x.shape[1:]
+    wide = x.dtype if reduction in ("min", "max") else accumulator(x.dtype)
+
+    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
+        (rows, where), (y, counts) = ins, outs
+        with ib.for_range(0, several, name="segment") as s:
+            counts[s] = const(0, INDEX)
+            with each(ib, rest) as i:
+                y[(s, *i)] = _neutral(reduction, wide)
+        with ib.for_range(0, x.shape[0], name="k") as k:
+            s = ib.let("s", from_end(where[k], several))
+            counts[s] = counts[s] + 1
+            with each(ib, rest) as i:
+                y[(s, *i)] = _joined(reduction, y[(s, *i)], cast(wide, rows[(k, *i)]))
+    y, counts = written(f"{op}_{reduction}", [(shape, wide), ((several,), INDEX)], [x, indices], write)
+
+    def finished(s: Any, *i: Any) -> Expr:
+        value = y(s, *i)
+        if reduction == "mean":
+            value = binary("div", value, cast(wide, maximum(counts(s), const(1, INDEX))))
+        return cast(x.dtype, select(binary("gt", counts(s), const(0, INDEX)), value, const(0, wide)))
+    return compute(shape, finished, name=op)
+
+
+def embedding_bag(indices: Tensor, weight: Tensor, offsets: Tensor, weights: Tensor | None = None, *,
+                  reduction: str = "mean") -> Tensor:
+    """y[b, :] = the mean of the rows weight[indices[k], :] over offsets[b] <= k < offsets[b + 1]; 0 of none.
+
+    indices: integers [n]; weight: T[rows, d]; offsets: integers [b], ascending; the last bag ends at n. weights: T[n],
+    which multiply the rows of a "sum". reduction: "mean", "sum", "max". As torch's embedding_bag.
+    Raises TensorExpressionError for weights with another reduction.
+    """
+    op = "embedding_bag"
+    check_tensors(op, weight=weight)
+    check_rank(op, "weight", weight, 2)
+    check_kind(op, "weight", weight.dtype, FLOAT)
+    _check_whole(op, "indices", indices, 1)
+    _check_whole(op, "offsets", offsets, 1)
+    check_choice(op, "reduction", reduction, ("mean", "sum", "max"))
+    check(weights is None or reduction == "sum", op, f"weights are given, and reduction is {reduction!r}", '"sum"')
+    if weights is not None:
+        check_tensors(op, weights=weights)
+        check_rank(op, "weights", weights, 1)
+        check_extent(op, "the extent of weights", weights.shape[0], indices.shape[0])
+    (rows, width), bags, n = weight.shape, offsets.shape[0], indices.shape[0]
+    wide = accumulator(weight.dtype)
+
+    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
+        (which, table, starts, *more), (y,) = ins, outs
+        with ib.for_range(0, bags, name="bag") as b, ib.for_range(0, width, name="column") as d:
+            start = ib.let("start", cast(INDEX, starts[b]))
+            last = binary("eq", b, binary("sub", bags, 1))
+            end = ib.let("end", if_then_else(last, cast(INDEX, n), cast(INDEX, starts[b + 1])))
+            total = variable(ib, _neutral(reduction, wide), wide, "total")
+            with ib.for_range(start, end, name="k") as k:
+                value = cast(wide, table[from_end(which[k], rows), d])
+                total[0] = _joined(reduction, total[0], value * cast(wide, more[0][k]) if more else value)
+            found = total[0] / cast(wide, maximum(end - start, const(1, INDEX))) if reduction == "mean" else total[0]
+            y[b, d] = cast(weight.dtype, select(binary("gt", end, start), found, const(0.0, wide)))
+    given = [indices, weight, offsets] + ([weights] if weights is not None else [])
+    return written(op, [((bags, width), weight.dtype)], given, write)[0]
+
+
+def bincount(x: Tensor, weights: Tensor | None = None, *, size: Any) -> Tensor:
+    """y[v] = how many elements of x are v, 0 <= v < size, or the sum of their weights; others are left out.
+
+    x: integers; weights: of the same shape; y: int64[size], or of the type of weights. Raises TensorExpressionError
+    where shapes differ.
+    """
+    op = "bincount"
+    _check_whole(op, "x", x)
+    extent, = as_shape(op, size)
+    if weights is not None:
+        check_tensors(op, weights=weights)
+        check(same_shape(weights.shape, x.shape), op, f"weights have the shape {shape_text(weights.shape)}, x "
+              f"{shape_text(x.shape)}")
+        check_kind(op, "weights", weights.dtype, NUMBER)
+    kind = INDEX if weights is None else weights.dtype
+    wide = accumulator(kind)
+
+    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
+        (values, *more), (y,) = ins, outs
+        with ib.for_range(0, extent, name="v") as v:
+            y[v] = const(0, wide)
+        with each(ib, x.shape) as i:
+            at = ib.let("at", signed(values[i]))
+            with ib.if_scope(all_of(binary("ge", at, 0), binary("lt", at, extent))):
+                y[at] = binary("add", y[at], cast(wide, more[0][i]) if more else const(1, wide))
+    y, = written(op, [((extent,), wide)], [x] if weights is None else [x, weights], write)
+    return rounded(y, kind, f"{op}_rounded")
+
+
+def histogram(x: Tensor, *, bins: Any, low: float, high: float) -> Tensor:
+    """y[k] = how many elements of x lie in bin k of `bins` equal ones from low to high, which the last one includes.
+
+    x: floats; the bin is floor((x - low) * bins / (high - low)) in their type; y: int64[bins]. Elements outside, and
+    NaN, are left out. Raises TensorExpressionError unless low < high.
+    """
+    op = "histogram"
+    check_tensors(op, x=x)
+    check_kind(op, "x", x.dtype, FLOAT)
+    check(low < high, op, f"low is {low}, high is {high}")
+    several, = as_shape(op, bins)
+    wide = accumulator(x.dtype)
+
+    def bin_of(*i: Any) -> Expr:
+        e = cast(wide, x(*i))
+        there = all_of(binary("ge", e, const(float(low), wide)), binary("le", e, const(float(high), wide)))
+        inside = select(there, e, const(float(low), wide))
+        at = cast(INDEX, (inside - float(low)) * cast(wide, several) / float(high - low))
+        return select(there, minimum(at, cast(INDEX, several) - 1), const(-1, INDEX))
+    return bincount(compute(x.shape, bin_of, name=f"{op}_bins"), size=several)
+
+
+# lengths
+
+
+def sequence_mask(lengths: Tensor, *, size: Any) -> Tensor:
+    """y[..., j] = j < lengths[...]: bools of a new last axis of extent size."""
+    op = "sequence_mask"
+    _check_whole(op, "lengths", lengths)
+    extent, = as_shape(op, size)
+    return compute((*lengths.shape, extent), lambda *i: binary("lt", cast(INDEX, i[-1]), cast(INDEX, lengths(*i[:-1]))),
+                   name=op)
+
+
+def reverse_sequence(x: Tensor, lengths: Tensor, *, axis: int = 0, batch_axis: int = 1) -> Tensor:
+    """x, with the first lengths[b] elements along an axis in reverse order, b: the index along batch_axis.
+
+    lengths: integers [b], up to the extent. Raises TensorExpressionError where both axes are one.
+    """
+    op = "reverse_sequence"
+    check_tensors(op, x=x)
+    _check_whole(op, "lengths", lengths, 1)
+    at, batch = axis_index(op, axis, x.ndim), axis_index(op, batch_axis, x.ndim, "batch_axis")
+    check(at != batch, op, f"axis and batch_axis are both {at}")
+    check_extent(op, "the extent of lengths", lengths.shape[0], x.shape[batch])
+
+    def read(*i: Any) -> Expr:
+        n, k = cast(INDEX, lengths(i[batch])), cast(INDEX, i[at])
+        return x(*replaced(i, at, select(binary("lt", k, n), n - 1 - k, k)))
+    return compute(x.shape, read, name=op)
+
+
+__all__ = ["bincount", "compress", "embedding_bag", "histogram", "index_put", "index_reduce", "masked_scatter",
+           "masked_select", "nonzero", "reverse_sequence", "segment_reduce", "sequence_mask"]
