@@ -20,11 +20,13 @@ def test_every_operator_has_a_docstring_of_its_own():
 def test_attributes_are_keywords():
     """Tensors may be positional, and what says which result is wanted: a shape, a size, bounds."""
     positional = {"x", "a", "b", "c", "weight", "bias", "mean", "var", "offset", "mask", "condition", "query", "key",
-                  "value", "indices", "updates", "in_weight", "in_bias", "out_weight", "out_bias", "tensors", "target",
-                  "pos_weight", "grid", "boxes", "anchor", "scale", "zero_point", "positive", "negative", "kernel",
-                  "size", "equation", "shape", "axes", "min", "max", "dtype", "start", "stop", "step", "num", "rows",
-                  "columns", "sections", "cos", "sin", "positions", "lengths", "key_cache", "value_cache", "pages",
-                  "table", "scores", "source", "weights", "offsets", "shift", "pad_width", "repetitions", "repeats"}
+                  "value", "indices", "updates", "in_weight", "in_bias", "out_weight", "out_bias", "tensors",
+                  "target", "pos_weight", "grid", "boxes", "anchor", "scale", "zero_point", "positive", "negative",
+                  "kernel", "size", "equation", "shape", "axes", "min", "max", "dtype", "start", "stop", "step",
+                  "num", "rows", "columns", "sections", "cos", "sin", "positions", "lengths", "key_cache",
+                  "value_cache", "pages", "table", "scores", "recurrent", "recurrent_bias", "start_cell", "a_scale",
+                  "a_zero", "b_scale", "b_zero", "x_scale", "x_zero", "weight_scale", "weight_zero", "y_scale",
+                  "y_zero", "source", "weights", "offsets", "shift", "pad_width", "repetitions", "repeats"}
     for name in topi.__all__:
         for p in inspect.signature(getattr(topi, name)).parameters.values():
             if p.kind is p.POSITIONAL_OR_KEYWORD:

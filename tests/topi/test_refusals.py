@@ -87,6 +87,24 @@ REFUSED = {
     "updates have the shape": lambda: topi.slice_scatter(tensor(4), tensor(3), begin=0, end=2),
     "extent 0 is n, a constant is needed": lambda: topi.center_crop_pad(tensor(te.var("n")), 4),
     "p is 0, a positive number": lambda: topi.global_lp_pool(tensor(1, 1, 4), p=0),
+    "extent 0 of recurrent is 5, not 8": lambda: topi.lstm(tensor(3, 1, 4), tensor(8, 4), tensor(5, 2)),
+    "extent 0 of weight is 8, not 6": lambda: topi.gru(tensor(3, 1, 4), tensor(8, 4), tensor(6, 2)),
+    "extent 1 of start is 3, not 2": lambda: topi.rnn(tensor(3, 1, 4), tensor(2, 4), tensor(2, 2), None, None,
+                                                      tensor(1, 3)),
+    "nonlinearity is 'sine'": lambda: topi.rnn(tensor(3, 1, 4), tensor(2, 4), tensor(2, 2), nonlinearity="sine"),
+    "a is float32, int8 or uint8": lambda: topi.matmul_integer(tensor(3, 4), tensor(4, 3)),
+    "the extent of b_zero is 4, not 3": lambda: topi.matmul_integer(tensor(3, 4, dtype="int8"), tensor(
+        4, 3, dtype="int8"), 0, tensor(4, dtype="int8")),
+    "x_zero has the shape": lambda: topi.conv_integer(tensor(1, 1, 4, dtype="uint8"), tensor(
+        1, 1, 1, dtype="int8"), tensor(3, dtype="uint8")),
+    "bias is float32, int32 is needed": lambda: topi.quantized_conv(tensor(1, 1, 4, dtype="uint8"), 1.0, 0, tensor(
+        1, 1, 1, dtype="int8"), 1.0, 0, 1.0, 0, tensor(1)),
+    "size is 9, x has 8 elements": lambda: topi.unpack_int4(tensor(4, dtype="uint8"), size=9),
+    "extent 1 of weight is 3, not 4": lambda: topi.linear_int4(tensor(2, 8), tensor(5, 3, dtype="uint8"), tensor(
+        5, 2), block=4),
+    "extent 1 of scale is 3, not 2": lambda: topi.linear_int4(tensor(2, 8), tensor(5, 4, dtype="uint8"), tensor(
+        5, 3), block=4),
+    "block is given, and no axis": lambda: topi.quantize(tensor(4), tensor(2), block=2),
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
 }
 

@@ -108,3 +108,37 @@ def test_patches_of_images_of_any_size():
         times = [np.array([sum((i + 1 - k) % 2 == 0 and 0 <= (i + 1 - k) // 2 < m for k in range(3)) for i in range(n)])
                  for n, m in zip(extents, out)]
         np.testing.assert_allclose(back, given * np.multiply.outer(*times), rtol=1e-6)
+
+
+def test_a_recurrent_layer_of_any_number_of_steps():
+    steps, batch = te.var("steps"), te.var("batch")
+    x, weight = te.placeholder((steps, batch, 3), name="x"), te.placeholder((8, 3), name="weight")
+    recurrent = te.placeholder((8, 2), name="recurrent")
+    f = tw.compile(te.create_prim_func([x, weight, recurrent, *topi.lstm(x, weight, recurrent)]))
+    rng = np.random.default_rng(0)
+    w, r = rng.random((8, 3), "float32") - 0.5, rng.random((8, 2), "float32") - 0.5
+    for extents in ((0, 2), (1, 1), (50, 4)):
+        given, y = rng.random((*extents, 3), "float32"), np.zeros((*extents, 2), "float32")
+        last, cell = np.zeros((extents[1], 2), "float32"), np.zeros((extents[1], 2), "float32")
+        f(given, w, r, y, last, cell)
+        h, c = np.zeros((extents[1], 2)), np.zeros((extents[1], 2))
+        for t in range(extents[0]):
+            i, g, n, o = np.split(given[t] @ w.T + h @ r.T, 4, 1)
+            c = c / (1 + np.exp(-g)) + np.tanh(n) / (1 + np.exp(-i))
+            h = np.tanh(c) / (1 + np.exp(-o))
+            np.testing.assert_allclose(y[t], h, rtol=1e-4)
+        np.testing.assert_allclose(last, h, rtol=1e-4)
+        np.testing.assert_allclose(cell, c, rtol=1e-4)
+
+
+def test_a_layer_of_four_bits_for_any_number_of_rows():
+    n, inner, outputs, block = te.var("n"), 64, 17, 32
+    x, weight = te.placeholder((n, inner), name="x"), te.placeholder((outputs, inner // 2), "uint8", name="weight")
+    scale = te.placeholder((outputs, inner // block), name="scale")
+    f = tw.compile(te.create_prim_func([x, weight, scale, topi.linear_int4(x, weight, scale, block=block)]))
+    rng = np.random.default_rng(0)
+    q, s = rng.integers(0, 16, (outputs, inner)), rng.random((outputs, inner // block), "float32")
+    for rows in (0, 1, 33):
+        given, y = rng.random((rows, inner), "float32"), np.zeros((rows, outputs), "float32")
+        f(given, (q[:, ::2] | q[:, 1::2] << 4).astype("uint8"), s, y)
+        np.testing.assert_allclose(y, given @ ((q - 8) * np.repeat(s, block, 1)).T, rtol=1e-4, atol=1e-3)

@@ -8,6 +8,7 @@ from tilewright.topi import (
     decoding,
     elementwise,
     indexing,
+    integers,
     losses,
     normalization,
     patches,
@@ -15,6 +16,7 @@ from tilewright.topi import (
     products,
     quantization,
     random,
+    recurrent,
     reductions,
     regions,
     resizing,
@@ -31,6 +33,7 @@ from tilewright.topi.cumulative import *  # noqa: F403
 from tilewright.topi.decoding import *  # noqa: F403
 from tilewright.topi.elementwise import *  # noqa: F403
 from tilewright.topi.indexing import *  # noqa: F403
+from tilewright.topi.integers import *  # noqa: F403
 from tilewright.topi.losses import *  # noqa: F403
 from tilewright.topi.normalization import *  # noqa: F403
 from tilewright.topi.patches import *  # noqa: F403
@@ -38,6 +41,7 @@ from tilewright.topi.pooling import *  # noqa: F403
 from tilewright.topi.products import *  # noqa: F403
 from tilewright.topi.quantization import *  # noqa: F403
 from tilewright.topi.random import *  # noqa: F403
+from tilewright.topi.recurrent import *  # noqa: F403
 from tilewright.topi.reductions import *  # noqa: F403
 from tilewright.topi.regions import *  # noqa: F403
 from tilewright.topi.resizing import *  # noqa: F403
@@ -51,6 +55,7 @@ FAMILIES = {
     "Pooling": pooling, "Patches": patches, "Softmax and norms": normalization, "Reductions": reductions,
     "Shapes": shaping, "Slices": slicing, "Creation": creation, "Places": indexing, "Selections": selections,
     "Running sums": cumulative, "Orders": sorting, "Losses": losses, "Images": resizing, "Regions": regions,
-    "Quantization": quantization, "Random numbers": random, "Attention": attention, "Decoding": decoding,
+    "Quantization": quantization, "Integer products": integers, "Random numbers": random, "Attention": attention,
+    "Decoding": decoding, "Recurrent layers": recurrent,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]

@@ -1,4 +1,4 @@
-"""Numbers as integers of a few bits: a scale and a zero point of a tensor, or of each channel."""
+"""Numbers as integers of a few bits: a scale and a zero point of a tensor, of each channel, or of each block."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,23 +9,33 @@ from tilewright.te.definition import compute
 from tilewright.te.math import FUNCTIONS
 from tilewright.te.reduction import max as te_max
 from tilewright.te.reduction import min as te_min
-from tilewright.te.tensor import Tensor
+from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
-from tilewright.tir.arithmetic import binary, maximum, minimum, select
+from tilewright.tir.arithmetic import binary, ceildiv, maximum, minimum, select
 from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Expr
 from tilewright.topi.reductions import reduced
-from tilewright.topi.shapes import axis_index, check, check_extent, check_rank, check_tensors
+from tilewright.topi.shapes import axis_index, check, check_extent, check_rank, check_tensors, replaced, simplified
 from tilewright.topi.types import FLOAT, INTEGER, accumulator, check_kind, dtype_name
 
 Parameter = Callable[..., Expr]
 
 
-def _parameter(op: str, name: str, value: Any, x: Tensor, axis: int | None, dtype: str) -> Parameter:
-    """A number, a scalar tensor, or with an axis a vector, as a function of the indices of x."""
+def _parameter(op: str, name: str, value: Any, x: Tensor, axis: int | None, block: int | None, dtype: str) -> Parameter:
+    """A number, a scalar tensor, or with an axis a vector or one element a block, as a function of the indices of x."""
     if not isinstance(value, Tensor):
         check(isinstance(value, (int, float)), op, f"{name} is {described(value)}, no tensor and no number")
         return lambda *i: const(value, dtype)
+    if block is not None:
+        check(isinstance(block, int) and block >= 1, op, f"block is {described(block)}, a number of at least 1 is "
+              "needed")
+        check(axis is not None, op, "block is given, and no axis")
+        at = axis_index(op, axis, x.ndim)
+        check_rank(op, name, value, x.ndim)
+        for n, (found, extent) in enumerate(zip(value.shape, x.shape)):
+            check_extent(op, f"extent {n} of {name}", found, simplified(ceildiv(extent, block)) if n == at else extent,
+                         f"x has the shape {shape_text(x.shape)}, blocks {block} elements along axis {at}")
+        return lambda *i: cast(dtype, value(*replaced(i, at, binary("floordiv", i[at], block))))
     check_rank(op, name, value, 0 if axis is None else 1)
     if axis is None:
         return lambda *i: cast(dtype, value())
@@ -34,11 +44,11 @@ def _parameter(op: str, name: str, value: Any, x: Tensor, axis: int | None, dtyp
     return lambda *i: cast(dtype, value(i[at]))
 
 
-def _nearest(op: str, x: Tensor, scale: Any, zero_point: Any, axis: int | None, low: int, high: int,
+def _nearest(op: str, x: Tensor, scale: Any, zero_point: Any, axis: int | None, block: int | None, low: int, high: int,
              wide: str) -> Parameter:
     """round(x / scale) + zero_point between two bounds, in the type that computes."""
-    factor, offset = (_parameter(op, name, v, x, axis, wide) for name, v in (("scale", scale),
-                                                                               ("zero_point", zero_point)))
+    factor, offset = (_parameter(op, name, v, x, axis, block, wide) for name, v in (
+        ("scale", scale), ("zero_point", zero_point)))
     ends = const(float(low), wide), const(float(high), wide)
     return lambda *i: maximum(minimum(FUNCTIONS["round"](cast(wide, x(*i)) / factor(*i)) + offset(*i), ends[1]),
                               ends[0])
@@ -53,18 +63,21 @@ def _checked(op: str, x: Any, dtype: Any) -> tuple[str, int, int]:
     return kind, *dt.integer_range(kind)
 
 
-def quantize(x: Tensor, scale: Any, zero_point: Any = 0, *, axis: int | None = None, dtype: Any = "int8") -> Tensor:
+def quantize(x: Tensor, scale: Any, zero_point: Any = 0, *, axis: int | None = None, block: int | None = None,
+             dtype: Any = "int8") -> Tensor:
     """y = round(x / scale) + zero_point, brought into the range of dtype; halves go to the even neighbour.
 
-    scale, zero_point: numbers or scalar tensors; with an axis vectors T[c], one element for each index along it.
+    scale, zero_point: numbers or scalar tensors; with an axis vectors T[c], one element for each index along it. With
+    block too: tensors of as many dimensions as x, one element for each block of so many along the axis; the last block
+    may be ragged.
     """
     op = "quantize"
     kind, low, high = _checked(op, x, dtype)
-    value = _nearest(op, x, scale, zero_point, axis, low, high, accumulator(x.dtype))
+    value = _nearest(op, x, scale, zero_point, axis, block, low, high, accumulator(x.dtype))
     return compute(x.shape, lambda *i: cast(kind, value(*i)), name=op)
 
 
-def dequantize(x: Tensor, scale: Any, zero_point: Any = 0, *, axis: int | None = None,
+def dequantize(x: Tensor, scale: Any, zero_point: Any = 0, *, axis: int | None = None, block: int | None = None,
                dtype: Any = "float32") -> Tensor:
     """y = (x - zero_point) * scale; scale and zero_point as in `quantize`."""
     op, kind = "dequantize", dtype_name(dtype)
@@ -72,21 +85,21 @@ def dequantize(x: Tensor, scale: Any, zero_point: Any = 0, *, axis: int | None =
     check_kind(op, "x", x.dtype, INTEGER)
     check(dt.is_float(kind), op, f"dtype is {kind}, a float is needed")
     wide = accumulator(kind)
-    factor, offset = _parameter(op, "scale", scale, x, axis, wide), _parameter(op, "zero_point", zero_point, x, axis,
-                                                                               "int64")
+    factor = _parameter(op, "scale", scale, x, axis, block, wide)
+    offset = _parameter(op, "zero_point", zero_point, x, axis, block, "int64")
     return compute(x.shape, lambda *i: cast(kind, cast(wide, binary("sub", cast("int64", x(*i)), offset(*i)))
                                             * factor(*i)), name=op)
 
 
-def fake_quantize(x: Tensor, scale: Any, zero_point: Any = 0, *, axis: int | None = None,
+def fake_quantize(x: Tensor, scale: Any, zero_point: Any = 0, *, axis: int | None = None, block: int | None = None,
                   dtype: Any = "int8") -> Tensor:
     """y = (q - zero_point) * scale of q = `quantize`(x), in the type of x: what quantization makes of x."""
     op = "fake_quantize"
     _, low, high = _checked(op, x, dtype)
     wide = accumulator(x.dtype)
-    value = _nearest(op, x, scale, zero_point, axis, low, high, wide)
-    factor, offset = _parameter(op, "scale", scale, x, axis, wide), _parameter(op, "zero_point", zero_point, x, axis,
-                                                                               wide)
+    value = _nearest(op, x, scale, zero_point, axis, block, low, high, wide)
+    factor = _parameter(op, "scale", scale, x, axis, block, wide)
+    offset = _parameter(op, "zero_point", zero_point, x, axis, block, wide)
     return compute(x.shape, lambda *i: cast(x.dtype, (value(*i) - offset(*i)) * factor(*i)), name=op)
 
 

@@ -5,7 +5,7 @@ it is 0.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.te.definition import compute
@@ -154,7 +154,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 # places of several tensors
 
 
-def index_put(x: Tensor, indices: Sequence[Tensor], updates: Tensor, *, accumulate: bool = False) -> Tensor:
+def index_put(x: Tensor, indices: Any, updates: Tensor, *, accumulate: bool = False) -> Tensor:
     """x, with updates[i..., j...] at (indices[0][i...], indices[1][i...], ..., j...); added where accumulate holds.
 
     indices: one tensor of integers for each of the first dimensions; they broadcast, updates too. Of several updates
@@ -162,7 +162,7 @@ def index_put(x: Tensor, indices: Sequence[Tensor], updates: Tensor, *, accumula
     """
     op = "index_put"
     check_tensors(op, x=x, updates=updates)
-    given = list(indices) if isinstance(indices, (tuple, list)) else [indices]
+    given: list[Tensor] = list(indices) if isinstance(indices, (tuple, list)) else [indices]
     check(1 <= len(given) <= x.ndim, op, f"{len(given)} indices are given, x has {x.ndim} dimension(s)")
     for n, index in enumerate(given):
         _check_whole(op, f"indices[{n}]", index)
@@ -236,16 +236,16 @@ def segment_reduce(x: Tensor, indices: Tensor, *, segments: Any, reduction: str 
         with ib.for_range(0, several, name="segment") as s:
             counts[s] = const(0, INDEX)
             with each(ib, rest) as i:
-                y[(s, *i)] = _neutral(reduction, wide)
+                y[(s,) + i] = _neutral(reduction, wide)
         with ib.for_range(0, x.shape[0], name="k") as k:
             s = ib.let("s", from_end(where[k], several))
             counts[s] = counts[s] + 1
             with each(ib, rest) as i:
-                y[(s, *i)] = _joined(reduction, y[(s, *i)], cast(wide, rows[(k, *i)]))
+                y[(s,) + i] = _joined(reduction, y[(s,) + i], cast(wide, rows[(k,) + i]))
     y, counts = written(f"{op}_{reduction}", [(shape, wide), ((several,), INDEX)], [x, indices], write)
 
     def finished(s: Any, *i: Any) -> Expr:
-        value = y(s, *i)
+        value: Expr = y(s, *i)
         if reduction == "mean":
             value = binary("div", value, cast(wide, maximum(counts(s), const(1, INDEX))))
         return cast(x.dtype, select(binary("gt", counts(s), const(0, INDEX)), value, const(0, wide)))

@@ -6,6 +6,7 @@ from tests.topi.cases import (
     decoding,
     elementwise,
     indexing,
+    integers,
     losses,
     normalization,
     patches,
@@ -13,6 +14,7 @@ from tests.topi.cases import (
     products,
     quantization,
     random,
+    recurrent,
     reductions,
     regions,
     resizing,
@@ -22,7 +24,7 @@ from tests.topi.cases import (
 )
 
 __all__ = [
-    "attention", "convolution", "cumulative", "decoding", "elementwise", "indexing", "losses", "normalization",
-    "patches", "pooling", "products", "quantization", "random", "reductions", "regions", "resizing", "selections",
-    "shaping", "sorting",
+    "attention", "convolution", "cumulative", "decoding", "elementwise", "indexing", "integers", "losses",
+    "normalization", "patches", "pooling", "products", "quantization", "random", "recurrent", "reductions", "regions",
+    "resizing", "selections", "shaping", "sorting",
 ]

@@ -10,14 +10,29 @@ SMALL = ("int8", "uint8", "int16", "uint16")
 
 
 def drawn(draw: Draw, low: int, high: int):
-    """(shape, axis or None, scales, zero points, a function that makes both broadcast)"""
+    """(shape, attributes, scales, zero points, a function that makes both broadcast)"""
     shape = draw.shape(0, 3)
-    axis = draw.axis(len(shape)) if shape and draw.flag() else None
+    axis = draw.axis(len(shape)) if shape and draw.flag(0.6) else None
+    if axis is not None and draw.flag():
+        return blocks(draw, low, high, shape, axis, draw.integer(1, 4))
     own = () if axis is None else (shape[axis],)
     scale = np.asarray(draw.rng.choice([0.25, 0.5, 0.1, 0.037], own)).astype("float32")
     zero = np.asarray(draw.rng.integers(max(low, -20), min(high, 20), own))
     form = () if axis is None else tuple(-1 if k == axis % len(shape) else 1 for k in range(len(shape)))
-    return shape, axis, scale, zero, lambda v: np.reshape(v, form) if axis is not None else v
+    return shape, {"axis": axis}, scale, zero, lambda v: np.reshape(v, form) if axis is not None else v
+
+
+def blocks(draw: Draw, low: int, high: int, shape, axis: int, block: int):
+    own = tuple(-(-n // block) if k == axis % len(shape) else n for k, n in enumerate(shape))
+    scale = np.asarray(draw.rng.choice([0.25, 0.5, 0.1, 0.037], own)).astype("float32")
+    zero = np.asarray(draw.rng.integers(max(low, -20), min(high, 20), own))
+    return shape, {"axis": axis, "block": block}, scale, zero, lambda v: np.take(
+        np.repeat(v, block, axis), range(shape[axis]), axis)
+
+
+def tiled(attrs):
+    """Blocks have extents that are computed, which a variable is not."""
+    return None if "block" in attrs else "all"
 
 
 def near_steps(draw: Draw, shape, scale, kind):
@@ -35,34 +50,36 @@ def steps_of(x, scale, zero, low, high):
 def quantized(draw: Draw):
     kind = draw.choice(*SMALL)
     info = np.iinfo(kind)
-    shape, axis, scale, zero, form = drawn(draw, info.min, info.max)
+    shape, attrs, scale, zero, form = drawn(draw, info.min, info.max)
     x = near_steps(draw, shape, form(scale), draw.dtype("float32", "float64"))
-    return kind, x, axis, scale, zero, form, steps_of(x, form(scale), form(zero), info.min, info.max)
+    return kind, x, attrs, scale, zero, form, steps_of(x, form(scale), form(zero), info.min, info.max)
 
 
 @case
 def quantize(draw: Draw) -> Sample:
-    kind, x, axis, scale, zero, _, y = quantized(draw)
-    if axis is None and draw.flag():
+    kind, x, attrs, scale, zero, _, y = quantized(draw)
+    if attrs["axis"] is None and draw.flag():
         return Sample(lambda x: topi.quantize(x, float(scale), int(zero), dtype=kind), [x], y, kind)
-    return Sample(lambda *a: topi.quantize(*a, axis=axis, dtype=kind), [x, scale, zero.astype(kind)], y, kind)
+    return Sample(lambda *a: topi.quantize(*a, **attrs, dtype=kind), [x, scale, zero.astype(kind)], y, kind,
+                  tiled(attrs))
 
 
 @case
 def dequantize(draw: Draw) -> Sample:
     kind, dtype = draw.choice(*INTEGERS), draw.dtype()
     info = np.iinfo(kind)
-    shape, axis, scale, zero, form = drawn(draw, info.min, info.max)
+    shape, attrs, scale, zero, form = drawn(draw, info.min, info.max)
     x = draw.array(shape, kind)
     y = (x.astype("float64") - form(zero)) * wide(form(scale))
-    return Sample(lambda *a: topi.dequantize(*a, axis=axis, dtype=dtype), [x, scale, zero.astype(kind)], y, dtype)
+    return Sample(lambda *a: topi.dequantize(*a, **attrs, dtype=dtype), [x, scale, zero.astype(kind)], y, dtype,
+                  tiled(attrs))
 
 
 @case
 def fake_quantize(draw: Draw) -> Sample:
-    kind, x, axis, scale, zero, form, y = quantized(draw)
-    return Sample(lambda *a: topi.fake_quantize(*a, axis=axis, dtype=kind), [x, scale, zero.astype(kind)],
-                  (y - form(zero)) * wide(form(scale)), str(x.dtype))
+    kind, x, attrs, scale, zero, form, y = quantized(draw)
+    return Sample(lambda *a: topi.fake_quantize(*a, **attrs, dtype=kind), [x, scale, zero.astype(kind)],
+                  (y - form(zero)) * wide(form(scale)), str(x.dtype), tiled(attrs))
 
 
 @case
