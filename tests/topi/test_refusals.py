@@ -105,6 +105,20 @@ REFUSED = {
     "extent 1 of scale is 3, not 2": lambda: topi.linear_int4(tensor(2, 8), tensor(5, 4, dtype="uint8"), tensor(
         5, 3), block=4),
     "block is given, and no axis": lambda: topi.quantize(tensor(4), tensor(2), block=2),
+    "the last extent of x is 4, not 2": lambda: topi.fft(tensor(3, 4)),
+    "axis is -1, that of the pairs": lambda: topi.fft(tensor(3, 2), axis=-1),
+    "norm is 'unit'": lambda: topi.rfft(tensor(4), norm="unit"),
+    "x has 4 elements, a frame 5": lambda: topi.stft(tensor(4), length=5, step=1),
+    "step is 5, above the length 4": lambda: topi.istft(tensor(3, 3, 2), length=4, step=5),
+    "the number of bins of x is 3, not 5": lambda: topi.istft(tensor(3, 3, 2), length=8, step=2),
+    "dtype is int32, floats are needed": lambda: topi.hann_window(4, dtype="int32"),
+    "low is 9, high is 3": lambda: topi.mel_weights(bins=2, length=16, rate=100, low=9, high=3),
+    "indices is float32, integers are needed": lambda: topi.csr_matmul(tensor(4), tensor(4), tensor(3), tensor(2, 2)),
+    "the extent of indices is 3, not 4": lambda: topi.csr_to_dense(tensor(4), *[tensor(3, dtype="int32")] * 2,
+                                                                   columns=4),
+    "extent 0 of a is 3, not 2": lambda: topi.csr_sampled_matmul(tensor(3, 2), tensor(2, 4), *[tensor(
+        3, dtype="int32")] * 2),
+    "indptr has no element": lambda: topi.csr_softmax(tensor(4), tensor(0, dtype="int32")),
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
 }
 

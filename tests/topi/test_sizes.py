@@ -142,3 +142,31 @@ def test_a_layer_of_four_bits_for_any_number_of_rows():
         given, y = rng.random((rows, inner), "float32"), np.zeros((rows, outputs), "float32")
         f(given, (q[:, ::2] | q[:, 1::2] << 4).astype("uint8"), s, y)
         np.testing.assert_allclose(y, given @ ((q - 8) * np.repeat(s, block, 1)).T, rtol=1e-4, atol=1e-3)
+
+
+def test_transforms_of_any_number_of_elements():
+    n, rows = te.var("n"), te.var("rows")
+    x = te.placeholder((rows, n), name="x")
+    y = topi.rfft(x)
+    f = tw.compile(te.create_prim_func([x, y, topi.irfft(y, size=n)]))
+    rng = np.random.default_rng(0)
+    for count, size in ((0, 4), (1, 1), (3, 2), (2, 7), (5, 300)):
+        given = rng.random((count, size), "float32")
+        spectrum, back = np.zeros((count, size // 2 + 1, 2), "float32"), np.zeros_like(given)
+        f(given, spectrum, back)
+        np.testing.assert_allclose(spectrum[..., 0] + 1j * spectrum[..., 1], np.fft.rfft(given), atol=1e-4 * size)
+        np.testing.assert_allclose(back, given, atol=1e-4)
+
+
+def test_sparse_products_of_any_size():
+    rows, columns, width = (te.var(name) for name in ("rows", "columns", "width"))
+    x, b = te.placeholder((rows, columns), name="x"), te.placeholder((columns, width), name="b")
+    data, indices, indptr = topi.dense_to_csr(x)
+    f = tw.compile(te.create_prim_func([x, b, topi.csr_matmul(data, indices, indptr, b)]))
+    rng = np.random.default_rng(0)
+    for m, k, n in ((0, 3, 2), (1, 1, 1), (40, 70, 5)):
+        dense, other = rng.random((m, k), "float32"), rng.random((k, n), "float32")
+        dense[dense < 0.8] = 0
+        y = np.zeros((m, n), "float32")
+        f(dense, other, y)
+        np.testing.assert_allclose(y, dense.astype("float64") @ other, rtol=1e-4)

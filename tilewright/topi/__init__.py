@@ -22,8 +22,10 @@ from tilewright.topi import (
     resizing,
     selections,
     shaping,
+    signals,
     slicing,
     sorting,
+    sparse,
 )
 from tilewright.topi.activations import *  # noqa: F403
 from tilewright.topi.attention import *  # noqa: F403
@@ -47,15 +49,17 @@ from tilewright.topi.regions import *  # noqa: F403
 from tilewright.topi.resizing import *  # noqa: F403
 from tilewright.topi.selections import *  # noqa: F403
 from tilewright.topi.shaping import *  # noqa: F403
+from tilewright.topi.signals import *  # noqa: F403
 from tilewright.topi.slicing import *  # noqa: F403
 from tilewright.topi.sorting import *  # noqa: F403
+from tilewright.topi.sparse import *  # noqa: F403
 
 FAMILIES = {
-    "Elements": elementwise, "Activations": activations, "Products": products, "Convolutions": convolution,
-    "Pooling": pooling, "Patches": patches, "Softmax and norms": normalization, "Reductions": reductions,
-    "Shapes": shaping, "Slices": slicing, "Creation": creation, "Places": indexing, "Selections": selections,
-    "Running sums": cumulative, "Orders": sorting, "Losses": losses, "Images": resizing, "Regions": regions,
-    "Quantization": quantization, "Integer products": integers, "Random numbers": random, "Attention": attention,
-    "Decoding": decoding, "Recurrent layers": recurrent,
+    "Elements": elementwise, "Activations": activations, "Products": products, "Sparse matrices": sparse,
+    "Convolutions": convolution, "Pooling": pooling, "Patches": patches, "Softmax and norms": normalization,
+    "Reductions": reductions, "Shapes": shaping, "Slices": slicing, "Creation": creation, "Places": indexing,
+    "Selections": selections, "Running sums": cumulative, "Orders": sorting, "Losses": losses, "Images": resizing,
+    "Signals": signals, "Regions": regions, "Quantization": quantization, "Integer products": integers,
+    "Random numbers": random, "Attention": attention, "Decoding": decoding, "Recurrent layers": recurrent,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]

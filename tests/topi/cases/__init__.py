@@ -20,11 +20,13 @@ from tests.topi.cases import (
     resizing,
     selections,
     shaping,
+    signals,
     sorting,
+    sparse,
 )
 
 __all__ = [
     "attention", "convolution", "cumulative", "decoding", "elementwise", "indexing", "integers", "losses",
     "normalization", "patches", "pooling", "products", "quantization", "random", "recurrent", "reductions", "regions",
-    "resizing", "selections", "shaping", "sorting",
+    "resizing", "selections", "shaping", "signals", "sorting", "sparse",
 ]
