@@ -317,11 +317,11 @@ def istft(x: Tensor, window: Tensor | None = None, *, length: int, step: int, no
 
 
 def _cosines(op: str, size: Any, terms: Sequence[float], periodic: bool, dtype: Any) -> Tensor:
-    """y[i] = the sum over k of (-1) ** k * terms[k] * cos(2 * pi * k * i / n)."""
+    """y[i] = the sum over k of (-1) ** k * terms[k] * cos(2 * pi * k * i / n), in float64: at the ends they cancel."""
     kind = dtype_name(dtype)
     check_kind(op, "dtype", kind, FLOAT)
     check(isinstance(periodic, bool), op, f"periodic is {described(periodic)}, not a bool")
-    (extent,), wide = as_shape(op, size), accumulator(kind)
+    (extent,), wide = as_shape(op, size), "float64"
     if constant(extent) == 1:
         return compute((1,), lambda i: const(1.0, kind), name=op)
     n = number(extent if periodic else extent - 1, wide)
