@@ -19,7 +19,6 @@ from tilewright.lowering import PassOptions, split
 from tilewright.lowering import lower as run_passes
 from tilewright.lowering.options import current_options
 from tilewright.records.objects import ObjectCache, object_cache
-from tilewright.rules import apply_rules, are_built_in
 from tilewright.runtime import Module
 from tilewright.runtime.loader import Image
 from tilewright.runtime.signature import Signature
@@ -177,6 +176,8 @@ def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str 
 
 def _rules_key(what: str, target: Target, options: PassOptions | None = None) -> str | None:
     """Name of what the rules schedule in the cache; None where some rules are not those of the package."""
+    from tilewright.rules import are_built_in  # a program with schedules of its own does not wait for the rules
+
     return cache_key(f"rules {target.num_cores}\n{what}", target, options) if are_built_in() else None
 
 
@@ -190,6 +191,8 @@ def _as_given(func: PrimFunc) -> PrimFunc:
 
 
 def _by_rules(func: PrimFunc, target: Target) -> PrimFunc:
+    from tilewright.rules import apply_rules
+
     return apply_rules(func, target).func
 
 
@@ -231,7 +234,7 @@ def module(parts: Sequence[Part], target: Target, aliases: Mapping[str, str] | N
 def compile_kernel(func: PrimFunc, target: Target, rules: bool, alias: Mapping[int, int]) -> bytes:
     """The object of one kernel of a graph. alias: parameter -> the parameter in whose memory it is written."""
     def make() -> bytes:
-        return generate(apply_rules(func, target).func if rules else func, target, alias)
+        return generate(_by_rules(func, target) if rules else func, target, alias)
     key = (_rules_key if rules else cache_key)(f"{show(func)}\nalias={sorted(alias.items())}", target)
     return Compiled.from_bytes(cached(key, make)).data
 

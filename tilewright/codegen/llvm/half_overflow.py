@@ -3,17 +3,16 @@ from __future__ import annotations
 
 import re
 
-_INTEGER = re.compile(r" = [su]itofp [a-z ]*(?:<\d+ x )?i(?:32|64)>? ")
-_WIDENED = re.compile(r" = fpext (?:<\d+ x )?half>? ")
-_NARROWED = re.compile(r"^( *)(%\S+) = fptrunc ((?:<(\d+) x )?(?:float|double)>?) (%\S+) to ((?:<\d+ x )?half>?)$",
-                       re.MULTILINE)
+_INTEGER = r" = [su]itofp [a-z ]*(?:<\d+ x )?i(?:32|64)>? "
+_WIDENED = r" = fpext (?:<\d+ x )?half>? "
+_NARROWED = r"(?m)^( *)(%\S+) = fptrunc ((?:<(\d+) x )?(?:float|double)>?) (%\S+) to ((?:<\d+ x )?half>?)$"
 BOUND = 65520.0                  # the least number that rounds to infinity
 INFINITY = 0x7FF0000000000000    # as LLVM writes it
 
 
 def widens_integers_by_half(text: str) -> bool:
     """True when the module, not optimised yet, converts wide integers to floats, and floats to half and back."""
-    return all(pattern.search(text) for pattern in (_INTEGER, _WIDENED, _NARROWED))
+    return "half" in text and all(re.search(pattern, text) for pattern in (_INTEGER, _WIDENED, _NARROWED))
 
 
 def with_infinite_halves(text: str) -> str:
@@ -22,7 +21,7 @@ def with_infinite_halves(text: str) -> str:
     LLVM's InstCombine (visitFPExt, version 22) takes `fpext (uitofp x to half) to float` for `uitofp x to float` where
     the digits of x are known to fit those of half. That holds for 2**31, which is infinity all the same.
     """
-    return _NARROWED.sub(_bounded, text)
+    return re.sub(_NARROWED, _bounded, text)
 
 
 def _bounded(found: re.Match[str]) -> str:

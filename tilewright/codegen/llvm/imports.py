@@ -12,12 +12,10 @@ from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir.stmt import PrimFunc
 
 # of a module, or called: in the text as LLVM prints it
-_ASSEMBLY = re.compile(r"""^(?:module asm "|\s+(?:%\S+ = )?(?:\w+ )*?(?:call|invoke|callbr) [^"\n]*\basm [^"\n]*")""",
-                       re.MULTILINE)
+_ASSEMBLY = r"""(?m)^(?:module asm "|\s+(?:%\S+ = )?(?:\w+ )*?(?:call|invoke|callbr) [^"\n]*\basm [^"\n]*")"""
 # what generated code calls and is called by, defined in the text: a function, a variable or an alias
-_OURS = re.compile(rf"^(?:define [^\n]*?)?@({'|'.join(native.EXPORTS)}|TVMFFI\w+|__tvm_ffi_\w+)(?:\(| = )",
-                   re.MULTILINE)
-_ALIGNED = re.compile(r"^@[^\n]*, align (\d+)", re.MULTILINE)
+_OURS = rf"(?m)^(?:define [^\n]*?)?@({'|'.join(native.EXPORTS)}|TVMFFI\w+|__tvm_ffi_\w+)(?:\(| = )"
+_ALIGNED = r"(?m)^@[^\n]*, align (\d+)"
 MOST_ALIGNMENT = 1 << 16                  # bytes, the largest page: an object file is filled up to it
 MOST_DATA = 1 << 30                       # bytes of the variables of a text: code reaches 2 GiB
 
@@ -41,7 +39,7 @@ def link(module: llvm.ModuleRef, texts: Iterable[str]) -> None:
             raise CodegenError(with_hint(
                 f"{ANNOTATION}: LLVM {'.'.join(map(str, llvm.llvm_version_info))} refuses the text: {error}",
                 "`clang -S -emit-llvm` of the same or an older version writes it")) from None
-        if _ASSEMBLY.search(str(other)):
+        if re.search(_ASSEMBLY, str(other)):
             raise CodegenError(with_hint(f"{ANNOTATION}: the text has inline assembly, which cannot be assembled here",
                                          "call an intrinsic of LLVM, or a function of a library: call_extern"))
         other.triple, other.data_layout = module.triple, module.data_layout
@@ -61,11 +59,11 @@ def link(module: llvm.ModuleRef, texts: Iterable[str]) -> None:
 def _require_harmless(other: llvm.ModuleRef) -> None:
     """Raise CodegenError for names that generated code relies on, and for more data than a process can load."""
     printed = str(other)
-    taken = _OURS.search(printed)
+    taken = re.search(_OURS, printed)
     if taken:
         raise CodegenError(with_hint(f"{ANNOTATION}: the text defines {taken[1]}, which is a name of Tilewright's own",
                                      "give it another name; it may declare and call this one"))
-    alignment = max(map(int, _ALIGNED.findall(printed)), default=1)
+    alignment = max(map(int, re.findall(_ALIGNED, printed)), default=1)
     if alignment > MOST_ALIGNMENT:
         raise CodegenError(f"{ANNOTATION}: a variable of the text has an alignment of {alignment} bytes, more than "
                            f"{MOST_ALIGNMENT}")

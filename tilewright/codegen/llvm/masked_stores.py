@@ -6,17 +6,16 @@ import re
 
 import llvmlite.binding as llvm
 
-_NARROW = re.compile(r"llvm\.masked\.store\.v\d+i(8|16|32)\.")
-_FUNCTION = re.compile(r"^define .*?^}", re.MULTILINE | re.DOTALL)
-_START = re.compile(r'define .*\n(?:(?:"[^"]*"|[\w.$-]+):.*\n)?')
-_STORE = re.compile(
-    r"^(\s*(?:\w+ )?call void @llvm\.masked\.store\.v(\d+)i(?:8|16|32)\.p0\(.*, <\d+ x i1> )(.+)(\)[^)\n]*)$",
-    re.MULTILINE)
+from tilewright.codegen.llvm.printed import in_functions, with_first_line
+
+_NARROW = r"llvm\.masked\.store\.v\d+i(8|16|32)\."
+_STORE = (r"(?m)^(\s*(?:\w+ )?call void @llvm\.masked\.store\.v(\d+)i(?:8|16|32)\.p0\(.*, <\d+ x i1> )(.+)"
+          r"(\)[^)\n]*)$")
 
 
 def has_narrow_masked_stores(module: llvm.ModuleRef) -> bool:
     """True when some function may store lanes of at most 32 bits under a mask."""
-    return any(_NARROW.match(f.name) for f in module.functions if f.is_declaration)
+    return any(re.match(_NARROW, f.name) for f in module.functions if f.is_declaration)
 
 
 def with_opaque_masks(text: str) -> str:
@@ -27,14 +26,14 @@ def with_opaque_masks(text: str) -> str:
     the elements behind it. Such masks are found in our own vectors and in those that LLVM makes of loops. This comes
     after LLVM's optimisations, so that they have seen which masks hold for all lanes.
     """
-    return _FUNCTION.sub(_opaque, text)
+    return in_functions(text, _opaque)
 
 
 def _opaque(function: re.Match[str]) -> str:
     masks = itertools.count()
-    text, stores = _STORE.subn(lambda found: _hidden(found, f"%tw.mask{next(masks)}"), function[0])
+    text, stores = re.subn(_STORE, lambda found: _hidden(found, f"%tw.mask{next(masks)}"), function[0])
     ones = '  %tw.ones = call i64 asm "", "=r,0"(i64 -1)\n' if stores else ""
-    return _START.sub(lambda start: start[0] + ones, text, count=1)
+    return with_first_line(text, ones)
 
 
 def _hidden(store: re.Match[str], name: str) -> str:

@@ -4,17 +4,17 @@ from __future__ import annotations
 import itertools
 import re
 
-_WIDE = re.compile(r" = mul [a-z ]*(?:<\d+ x )?i64>? ")
-_NARROWED = re.compile(r" = trunc [a-z ]*(?:<\d+ x )?i(?:32|64)>? .* to (?:<\d+ x )?i(?:8|16)\b")
-_FUNCTION = re.compile(r"^define .*?^}", re.MULTILINE | re.DOTALL)
-_START = re.compile(r'define .*\n(?:(?:"[^"]*"|[\w.$-]+):.*\n)?')
-_PRODUCT = re.compile(r"^\s*(%\S+) = mul [a-z ]*<\d+ x i64> ", re.MULTILINE)
-_SHIFT = re.compile(r"^(\s*%\S+ = lshr [a-z ]*<(\d+) x i64> (%\S+), )splat \(i64 (\d+)\)", re.MULTILINE)
+from tilewright.codegen.llvm.printed import in_functions, with_first_line
+
+_WIDE = r" = mul [a-z ]*(?:<\d+ x )?i64>? "
+_NARROWED = r" = trunc [a-z ]*(?:<\d+ x )?i(?:32|64)>? .* to (?:<\d+ x )?i(?:8|16)\b"
+_PRODUCT = r"(?m)^\s*(%\S+) = mul [a-z ]*<\d+ x i64> "
+_SHIFT = r"(?m)^(\s*%\S+ = lshr [a-z ]*<(\d+) x i64> (%\S+), )splat \(i64 (\d+)\)"
 
 
 def has_narrowed_products(text: str) -> bool:
     """True when the module, not optimised yet, multiplies in 64 bits and narrows something to 16 bits or 8."""
-    return _WIDE.search(text) is not None and _NARROWED.search(text) is not None
+    return " = trunc " in text and all(re.search(pattern, text) for pattern in (_WIDE, _NARROWED))
 
 
 def with_opaque_shifts(text: str) -> str:
@@ -24,11 +24,11 @@ def with_opaque_shifts(text: str) -> str:
     and b were widened to 64 bits, and shifts these halves by s - 16: zeros come in where the product has its sign
     (llvm/llvm-project issue 218844). Such shifts are found in our own vectors and in those that LLVM makes of loops.
     """
-    return _FUNCTION.sub(_opaque, text)
+    return in_functions(text, _opaque)
 
 
 def _opaque(function: re.Match[str]) -> str:
-    products, amounts = {*_PRODUCT.findall(function[0])}, itertools.count()
+    products, amounts = {*re.findall(_PRODUCT, function[0])}, itertools.count()
 
     def hidden(shift: re.Match[str]) -> str:
         head, lanes, value, amount = shift.groups()
@@ -41,6 +41,6 @@ def _opaque(function: re.Match[str]) -> str:
             f"  {name} = shufflevector <{lanes} x i64> {name}.first, <{lanes} x i64> poison, "
             f"<{lanes} x i32> zeroinitializer", f"{head}{name}"])
 
-    text = _SHIFT.sub(hidden, function[0])
+    text = re.sub(_SHIFT, hidden, function[0])
     none = '  %tw.none = call i64 asm "", "=r,0"(i64 0)\n' if next(amounts) else ""
-    return _START.sub(lambda start: start[0] + none, text, count=1)
+    return with_first_line(text, none)
