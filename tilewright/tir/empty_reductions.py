@@ -8,7 +8,7 @@ from tilewright.tir.accesses import uses_below
 from tilewright.tir.arithmetic import all_of, any_of, binary, conjuncts
 from tilewright.tir.buffer import Buffer, whole_region
 from tilewright.tir.equal import structural_equal
-from tilewright.tir.expr import IntImm, Var
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import (
@@ -42,8 +42,71 @@ def start_empty_reductions(func: PrimFunc) -> PrimFunc:
     """
     if not any(_may_be_empty(n) for n in walk(func.body) if isinstance(n, Block)):
         return func
-    names = NameSupply([n.name for n in walk(func.body) if isinstance(n, Block)])
-    return func.with_body(_visit(func.body, (), set(), names))
+    return func.with_body(_Starts(func).visit(func.body, ()))
+
+
+class _Starts:
+    """Puts the starts before the outermost loops of the reductions."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.names = NameSupply([n.name for n in walk(func.body) if isinstance(n, Block)])
+        self.done: set[int] = set()                           # the blocks dealt with
+        self.threads = _threads_around(func)
+
+    def visit(self, stmt: Stmt, above: tuple[For, ...]) -> Stmt:
+        """stmt with the starts of the reductions whose outermost loop is in it."""
+        if not isinstance(stmt, For):
+            return map_sub_statements(stmt, lambda s: self.visit(s, above))
+        starts: list[Stmt] = []
+        for realize, between in _reducing(stmt, (stmt,)):
+            if id(realize) in self.done or not (_never_runs(stmt) or realize.reduces_over(stmt.loop_var)):
+                continue
+            self.done.add(id(realize))
+            if _may_be_empty(realize.block):
+                starts += self._start(realize, between, {loop.loop_var for loop in (*above, *between)})
+        new = map_sub_statements(stmt, lambda s: self.visit(s, (*above, stmt)))
+        return seq([*starts, new]) if starts else new
+
+    def _start(self, realize: BlockRealize, between: Sequence[For], loop_vars: set[Var]) -> list[Stmt]:
+        """`if the domain is empty: init`, below the loops of between that drive output axes alone.
+
+        [] where loops decide whether it is empty.
+        """
+        sizes = [iv.domain.extent for iv in _reductions(realize.block)]
+        if any(n in loop_vars for e in sizes for n in walk(e)):
+            return []
+        empty = any_of(*[binary("le", e, 0) for e in sizes])
+        driving = {loop.loop_var for loop in between if _never_runs(loop) or realize.reduces_over(loop.loop_var)}
+        kept = [loop for loop in between if loop.loop_var not in driving
+                and not any(n in driving for e in (loop.min, loop.extent) for n in walk(e))]
+        never = any(_never_runs(loop) for loop in between)
+        around = loop_vars - {loop.loop_var for loop in between} if never else None
+        shared = [loop.loop_var for loop in kept if not any(self._has_its_own(loop, w.buffer)
+                                                            for w in realize.block.writes)]
+        nest = _init_nest(realize, kept, {loop.loop_var for loop in between}, around, shared, self.names)
+        return [nest if isinstance(empty, IntImm) else IfThenElse(empty, nest)]
+
+    def _has_its_own(self, loop: For, buffer: Buffer) -> bool:
+        """True where each iteration of a loop over threads has a buffer of its own."""
+        tag = loop.thread_tag or ""
+        if buffer.scope.startswith("global") or tag not in self.threads.get(buffer, ()):
+            return False
+        return not buffer.scope.startswith("shared") or tag.startswith("blockIdx")
+
+
+def _threads_around(func: PrimFunc) -> dict[Buffer, frozenset[str]]:
+    """The thread axes below which all blocks stand that write or read a buffer."""
+    out: dict[Buffer, frozenset[str]] = {}
+
+    def visit(stmt: Stmt, tags: frozenset[str]) -> Stmt:
+        if isinstance(stmt, For) and stmt.thread_tag:
+            tags |= {stmt.thread_tag}
+        if isinstance(stmt, Block):
+            for region in (*stmt.reads, *stmt.writes):
+                out[region.buffer] = out.get(region.buffer, tags) & tags
+        return map_sub_statements(stmt, lambda s: visit(s, tags))
+    visit(func.body, frozenset())
+    return out
 
 
 def _may_be_empty(block: Block) -> bool:
@@ -56,21 +119,6 @@ def _reductions(block: Block) -> list[IterVar]:
 
 def _is_positive(iv: IterVar) -> bool:
     return iv.dom is None or (isinstance(iv.dom.extent, IntImm) and iv.dom.extent.value > 0)
-
-
-def _visit(stmt: Stmt, above: tuple[For, ...], done: set[int], names: NameSupply) -> Stmt:
-    """stmt with the starts of the reductions whose outermost loop is in it; `done`: the blocks dealt with above."""
-    if not isinstance(stmt, For):
-        return map_sub_statements(stmt, lambda s: _visit(s, above, done, names))
-    starts: list[Stmt] = []
-    for realize, between in _reducing(stmt, (stmt,)):
-        if id(realize) in done or not (_never_runs(stmt) or realize.reduces_over(stmt.loop_var)):
-            continue
-        done.add(id(realize))
-        if _may_be_empty(realize.block):
-            starts += _start(realize, between, {loop.loop_var for loop in (*above, *between)}, names)
-    new = map_sub_statements(stmt, lambda s: _visit(s, (*above, stmt), done, names))
-    return seq([*starts, new]) if starts else new
 
 
 def _reducing(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[tuple[BlockRealize, tuple[For, ...]]]:
@@ -96,46 +144,26 @@ def _never_runs(loop: For) -> bool:
     return isinstance(loop.extent, IntImm) and loop.extent.value <= 0
 
 
-def _is_whole(loop: For, iv: IterVar) -> bool:
-    """True for a loop over the domain of an axis. Others keep to it by a condition, or by loops that are not kept."""
-    return structural_equal(loop.min, iv.domain.min) and structural_equal(loop.extent, iv.domain.extent)
+def _is_whole_axis(value: Expr, iv: IterVar, loops: Sequence[For]) -> bool:
+    """True where one of the loops runs over the domain of an axis that is bound to value, and is that value.
 
-
-def _start(realize: BlockRealize, between: Sequence[For], loop_vars: set[Var], names: NameSupply) -> list[Stmt]:
-    """`if the domain is empty: init`, below the loops of between that drive output axes alone.
-
-    [] where loops decide whether it is empty.
+    Others keep to the domain by a condition, or by loops that are not kept.
     """
-    block = realize.block
-    sizes = [iv.domain.extent for iv in _reductions(block)]
-    if any(n in loop_vars for e in sizes for n in walk(e)):
-        return []
-    empty = any_of(*[binary("le", e, 0) for e in sizes])
-    driving = {loop.loop_var for loop in between if _never_runs(loop) or realize.reduces_over(loop.loop_var)}
-    kept = [loop for loop in between if loop.loop_var not in driving
-            and not any(n in driving for e in (loop.min, loop.extent) for n in walk(e))]
-    never = any(_never_runs(loop) for loop in between)
-    around = loop_vars - {loop.loop_var for loop in between} if never else None
-    nest = _init_nest(realize, kept, {loop.loop_var for loop in between}, around, names)
-    return [nest if isinstance(empty, IntImm) else IfThenElse(empty, nest)]
-
-
-def _has_its_own(loop: For, buffer: Buffer) -> bool:
-    """True where each iteration of a loop over threads has a buffer of its own."""
-    if buffer.scope.startswith("shared"):
-        return (loop.thread_tag or "").startswith("blockIdx")
-    return not buffer.scope.startswith("global")
+    return any(value is loop.loop_var and structural_equal(loop.min, iv.domain.min)
+               and structural_equal(loop.extent, iv.domain.extent) for loop in loops)
 
 
 def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], around: set[Var] | None,
-               names: NameSupply) -> Stmt:
+               shared: Sequence[Var], names: NameSupply) -> Stmt:
     """The init of a block for the output points that the loops `kept` drive; other axes run over their domains.
 
     around: the loops outside, where some of the loops `inside` has no iterations. Then only what an axis is bound to
-    in terms of these tells which outputs there are: fuse gives loops that never run any value.
+    in terms of these, or a loop over the whole of its domain, tells which outputs there are: fuse gives loops that
+    never run any value. shared: the loops of kept whose iterations write one buffer.
     """
     block = realize.block
-    lost = {iv.var for iv, value in realize.bound if around is not None and not any(n in around for n in walk(value))}
+    lost = {iv.var for iv, value in realize.bound if around is not None and not any(n in around for n in walk(value))
+            and not _is_whole_axis(value, iv, kept)}
     if around is not None:
         needed = {n for iv, value in realize.bound if iv.var not in lost for n in walk(value)}
         kept = [loop for loop in kept if loop.loop_var in needed or loop.kind == THREAD_BINDING]
@@ -145,7 +173,7 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], aro
     predicate = [c for c in conjuncts(realize.predicate) if not any(n in dropped for n in walk(c))]
     if around is not None:                               # of the threads that share the output, one starts it
         predicate += [binary("eq", loop.loop_var, loop.min) for loop in kept if loop.loop_var not in needed
-                      and not any(_has_its_own(loop, w.buffer) for w in block.writes)]
+                      and loop.loop_var in shared]
     for iv, value in realize.bound:
         if iv.iter_type == COMM_REDUCE:
             continue
@@ -157,7 +185,7 @@ def _init_nest(realize: BlockRealize, kept: Sequence[For], inside: set[Var], aro
             values.append(binary("add", iv.domain.min, var))
             continue
         values.append(value)
-        if not any(value is loop.loop_var and _is_whole(loop, iv) for loop in kept):
+        if not _is_whole_axis(value, iv, kept):
             predicate += [binary("ge", value, iv.domain.min),
                           binary("lt", value, binary("add", iv.domain.min, iv.domain.extent))]
     assert block.init is not None
