@@ -1,15 +1,17 @@
 """What the tests would miss: `python -m tests.fuzz.compiler_mutants --mutants 400 --seed 0 --map FOLDER --out FILE`.
 
-A copy of the repository gets one defect at a time (compiler_mutations.py). The tests that run the changed line, by a
-map that `python -m tests.fuzz.coverage_map FOLDER` has made, run until one fails; then random programs for a while.
-What survives is printed with its diff. Results are lines of JSON in FILE; mutants that are there are left out.
+The compiler gets one defect at a time (compiler_mutations.py). The tests that run the changed line, by a map that
+`python -m tests.fuzz.coverage_map FOLDER` has made, run until one fails; then random programs for a while. Where the
+changed code is that of functions alone, this happens in children of a process that has imported everything and
+collected the tests; else in a copy of the repository. What survives is printed with its diff. Results are lines of
+JSON in FILE; mutants that are there are left out.
 """
 from __future__ import annotations
 
 import difflib
 import functools
+import itertools
 import json
-import multiprocessing
 import os
 import random
 import re
@@ -22,19 +24,20 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
 from .compiler_mutations import Mutation, modules, mutations
 from .coverage_map import ROOT, CoverageMap
+from .kinds.table import check_seed, kind_of
+from .planting import Change, Functions, plant
+from .warm import BROKEN, FAILED, PASSED, Outcome, Warm, fork, wait
 
 COPIED = ("tilewright", "tests", "docs", "benchmarks", "README.md", "pyproject.toml", "Makefile", "LICENSE")
 MEMORY = 12 << 30                                      # bytes of address space for a run
-_FUZZ = (sys.executable, "-m", "tests.fuzz.run", "--first", "--jobs", "1", "--no-details", "--limit", "60")
 SLACK = 40.0                                           # seconds that a run may take beside its tests
 
 
@@ -72,86 +75,80 @@ class Limits:
     fuzz: float
 
 
-class Place:
-    """A copy of the repository in which mutants run, one at a time."""
+class Ground(Protocol):
+    """Where a mutant lives."""
 
-    def __init__(self, folder: Path) -> None:
+    def tests(self, nodes: Sequence[str], limit: float) -> Outcome: ...
+
+    def fuzz(self, seconds: float) -> Outcome:
+        """Random programs, until one fails: the name is "KIND SEED"."""
+
+
+class Child:
+    """Functions with changed code, in children of this process."""
+
+    def __init__(self, warm: Warm, changes: list[Change]) -> None:
+        self.warm, self.changes = warm, changes
+
+    def tests(self, nodes: Sequence[str], limit: float) -> Outcome:
+        return self.warm.run(nodes, limit, lambda: plant(self.changes))
+
+    def fuzz(self, seconds: float) -> Outcome:
+        return run_programs((f"{kind_of(seed)} {seed}" for seed in itertools.count()), seconds,
+                            lambda: plant(self.changes))
+
+
+def run_programs(programs: Any, seconds: float, before: Any = lambda: None) -> Outcome:
+    """Check programs in a child, one after the other, until one fails or the time is over."""
+    with tempfile.TemporaryDirectory() as folder:
+        last = Path(folder, "last")
+
+        def child() -> int:
+            before()
+            end = time.monotonic() + seconds
+            for program in programs:
+                last.write_text(program)
+                kind, seed = program.split()
+                if check_seed(kind, int(seed)).kind != "ok":
+                    return FAILED
+                if time.monotonic() > end:
+                    return PASSED
+            return PASSED
+        status = wait(fork(child), SLACK + 2 * seconds)
+        return status, last.read_text() if last.exists() else ""
+
+
+class Copy:
+    """A copy of the repository in a folder, in which a file is changed."""
+
+    def __init__(self, folder: Path, root: Path = ROOT) -> None:
         self.root = folder
-        self.sound = {"tests", "the run"}              # what does not fail without a defect, or broke down as a whole
-        self.broken: set[str] = set()                  # those that do: they say nothing
         folder.mkdir(exist_ok=True)
         for name in COPIED:
-            source = ROOT / name
-            if source.is_dir():
-                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-            elif source.exists():
-                shutil.copy(source, folder / name)
+            if (root / name).is_dir():
+                shutil.copytree(root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            elif (root / name).exists():
+                shutil.copy(root / name, folder / name)
 
-    def judge(self, m: Mutation, known: CoverageMap, limits: Limits) -> dict[str, Any]:
-        """The verdict on a mutant: "import", "test", "slow", "fuzz" or "survived"; by: the test or program, which does
-        not fail without the defect."""
-        file = self.root / m.path
-        source = file.read_text()
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        start = time.monotonic()
-        while True:
-            self._write(file, m.apply(source))
-            try:
-                verdict, by = self._verdict(m, known, limits)
-            finally:
-                self._write(file, source)
-            if verdict not in ("test", "fuzz") or self._is_sound(by):
-                break
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return {"file": m.path, "line": m.first, "operator": m.operator, "verdict": verdict, "by": by,
-                "diff": diff_of(m, source), "seconds": round(time.monotonic() - start, 1),
-                "cpu": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1)}
+    def imports(self, limit: float) -> bool:
+        return self.run([sys.executable, "-c", "import tilewright, tilewright.te, tilewright.graph"], limit)[0] == 0
 
-    def _is_sound(self, by: str) -> bool:
-        """Whether what failed passes on the repository as it is."""
-        if by not in self.sound | self.broken:
-            kind, _, seed = by.partition(" ")
-            command = ([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", by] if "::" in by or not seed
-                       else [*_FUZZ, "--kind", kind, "--seed", seed, "--programs", "1"])
-            status, _ = self.run(command, 10 * SLACK)
-            (self.broken if status else self.sound).add(by)
-        return by in self.sound
+    def tests(self, nodes: Sequence[str], limit: float) -> Outcome:
+        status, text = self.run([sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "--tb=line", "-p",
+                                 "no:cacheprovider", *nodes], limit)
+        return (status if status is None else FAILED if status not in (0, 5) else PASSED), _failed(text)
 
-    def _write(self, file: Path, text: str) -> None:
-        """A module with nothing compiled of it left: times of files do not tell two changes in a second apart."""
-        file.write_text(text)
-        for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
-            compiled.unlink()
-
-    def _verdict(self, m: Mutation, known: CoverageMap, limits: Limits) -> tuple[str, str]:
-        status, _ = self.run([sys.executable, "-c", "import tilewright, tilewright.te, tilewright.graph"], SLACK)
-        if status:
-            return "import", ""
-        tests, spent = [], 0.0
-        for node, seconds in known.tests(m.path, m.first, m.last, m.top):
-            if spent + seconds > limits.suite:
-                break
-            if node in self.broken:
-                continue
-            tests.append(node)
-            spent += seconds
-        if tests:
-            status, text = self.run([sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "--tb=line", "-p",
-                                     "no:cacheprovider", *tests], SLACK + 4 * spent)
-            if status not in (0, 5):
-                return ("slow" if status is None else "test"), _failed(text)
-        command = [*_FUZZ, "--programs", "100000", "--seconds", str(limits.fuzz)]
-        status, text = self.run(command, SLACK + 2 * limits.fuzz)
-        if status is None:
-            return "slow", ""
+    def fuzz(self, seconds: float) -> Outcome:
+        status, text = self.run([sys.executable, "-m", "tests.fuzz.run", "--first", "--jobs", "1", "--no-details",
+                                 "--limit", "60", "--programs", "100000", "--seconds", str(seconds)],
+                                SLACK + 2 * seconds)
         found = re.match(r"\w+ \d+(?=:)", text)
-        program = found.group() if found else "the run"
-        return ("fuzz", program) if status and program not in self.broken else ("survived", f"{len(tests)} tests")
+        return (status if status is None else FAILED if status else PASSED), found.group() if found else ""
 
     def run(self, command: Sequence[str], limit: float) -> tuple[int | None, str]:
         """(exit status, what it printed); None after the limit, when all of its processes have been ended."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(self.root), os.environ.get("PYTHONPATH", "")]),
-                       "TILEWRIGHT_CACHE_DIR": str(self.root / "cache"), "OPENBLAS_NUM_THREADS": "1"}
+                       "TILEWRIGHT_CACHE_DIR": str(self.root / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
         process = subprocess.Popen(command, cwd=self.root, env=environment, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, start_new_session=True, preexec_fn=_bounded)
         try:
@@ -177,31 +174,76 @@ def _failed(text: str) -> str:
     return found[0].split(" ", 1)[1].split(" - ")[0] if found else "tests"
 
 
-_here: dict[str, Any] = {}                             # of a worker process: its Place, the map, the limits
+class Judge:
+    """Says of mutants what catches them. It works in a child for each mutant."""
+
+    def __init__(self, warm: Warm, known: CoverageMap, limits: Limits, folder: Path) -> None:
+        self.warm, self.known, self.limits, self.folder = warm, known, limits, folder
+        self.functions = Functions()
+
+    def judge(self, m: Mutation, place: int) -> dict[str, Any]:
+        """The verdict on a mutant: "import", "test", "slow", "died", "fuzz" or "survived"; by: the test or program,
+        which does not fail without the defect."""
+        source, start = (ROOT / m.path).read_text(), time.monotonic()
+        changes = [] if m.top else self.functions.changes(m, ROOT)
+        if changes:
+            verdict, by = self._verdict(m, Child(self.warm, changes))
+        else:
+            copy = Copy(self.folder / str(place))
+            (copy.root / m.path).write_text(m.apply(source))
+            verdict, by = self._verdict(m, copy) if copy.imports(SLACK) else ("import", "")
+            shutil.rmtree(copy.root)
+        spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return {"file": m.path, "line": m.first, "operator": m.operator, "verdict": verdict, "by": by,
+                "diff": diff_of(m, source), "seconds": round(time.monotonic() - start, 1),
+                "cpu": round(sum(u.ru_utime + u.ru_stime for u in spent), 1)}
+
+    def _verdict(self, m: Mutation, ground: Ground) -> tuple[str, str]:
+        broken: set[str] = set()                       # what fails without the defect, too
+        while True:
+            nodes, seconds = self._chosen(m, broken)
+            status, by = ground.tests(nodes, SLACK + 4 * seconds) if nodes else (PASSED, "")
+            if status is None:
+                return "slow", by
+            if status == PASSED:
+                break
+            if by not in self.warm.items or self.warm.run([by], 10 * SLACK)[0] == PASSED:
+                return "died" if status == BROKEN else "test", by
+            broken.add(by)
+        status, by = ground.fuzz(self.limits.fuzz) if self.limits.fuzz else (PASSED, "")
+        if status is None:
+            return "slow", by
+        if status != PASSED and (not by or run_programs([by], 10 * SLACK)[0] == PASSED):
+            return "fuzz", by
+        return "survived", f"{len(nodes)} tests"
+
+    def _chosen(self, m: Mutation, broken: set[str]) -> tuple[list[str], float]:
+        """The tests of a mutant, and the seconds that they take."""
+        tests, spent = [], 0.0
+        for node, seconds in self.known.tests(m.path, m.first, m.last, m.top):
+            if spent + seconds > self.limits.suite:
+                break
+            if node not in broken and node in self.warm.items:
+                tests.append(node)
+                spent += seconds
+        return tests, spent
 
 
-def _start(folders: Any, known: CoverageMap, limits: Limits) -> None:
-    _here.update(place=Place(Path(folders.get())), known=known, limits=limits)
+def run_mutants(chosen: Sequence[tuple[int, Mutation]], folder: Path, limits: Limits, jobs: int, out: Path,
+                tests: Sequence[str] = ()) -> None:
+    """Append the verdict of each to `out`, as they come. folder: of the map; tests: paths, by default the suite."""
+    def work(warm: Warm) -> None:
+        with tempfile.TemporaryDirectory() as copies:
+            judge = Judge(warm, CoverageMap(folder), limits, Path(copies))
 
-
-def _judge(number: int, m: Mutation) -> dict[str, Any]:
-    return {"mutant": number, **_here["place"].judge(m, _here["known"], _here["limits"])}
-
-
-def run_mutants(chosen: Sequence[tuple[int, Mutation]], known: CoverageMap, limits: Limits, jobs: int,
-                out: Path) -> None:
-    """Append the verdict of each to `out`, as they come."""
-    with tempfile.TemporaryDirectory() as folder:
-        folders = multiprocessing.Queue()              # type: ignore[var-annotated]
-        for k in range(jobs):
-            folders.put(os.path.join(folder, f"copy{k}"))
-        with ProcessPoolExecutor(jobs, initializer=_start, initargs=(folders, known, limits)) as pool:
-            for done in as_completed([pool.submit(_judge, number, m) for number, m in chosen]):
-                r = done.result()
+            def one(drawn: tuple[int, Mutation], place: int) -> None:
+                r = {"mutant": drawn[0], **judge.judge(drawn[1], place)}
                 with out.open("a") as f:
                     f.write(json.dumps(r) + "\n")
                 print(f"{r['mutant']}: {r['operator']}, {r['file']}:{r['line']}: {r['verdict']} {r['by'][:120]} "
                       f"({r['seconds']} s, {r['cpu']} of CPU)", flush=True)
+            warm.each(chosen, jobs, one)
+    Warm.serve(work, tests)
 
 
 def summary(results: Sequence[dict[str, Any]]) -> str:
@@ -232,7 +274,8 @@ def main(mutants: int, seed: int, folder: Path, out: Path, jobs: int, suite_seco
     """Plant defects in copies of the compiler and see which are caught."""
     done = {json.loads(line)["mutant"] for line in out.read_text().splitlines()} if out.exists() else set()
     chosen = [(k, m) for k, m in enumerate(drawn(mutants, seed)) if k not in done]
-    run_mutants(chosen, CoverageMap(folder), Limits(suite_seconds, fuzz_seconds), jobs, out)
+    if chosen:
+        run_mutants(chosen, folder, Limits(suite_seconds, fuzz_seconds), jobs, out)
     results = [json.loads(line) for line in out.read_text().splitlines()]
     print(summary(sorted(results, key=lambda r: r["mutant"])))
 

@@ -1,153 +1,132 @@
-"""Which tests run a line of the package: `python -m tests.fuzz.coverage_map FOLDER [TEST_FILES]`.
+"""Which tests run a line of the package: `python -m tests.fuzz.coverage_map FOLDER [TEST_FILES]`, Python 3.12 or newer.
 
-One run of each test file under coverage leaves a database of the lines that each of its tests runs, and a table of
-their times. A file that has both is left out, so that the command goes on where it stopped. What tests run in other
-processes is not seen. Takes about three times as long as the suite.
+A child for each test file runs its tests and notes, by `sys.monitoring`, the lines that each of them reaches, and its
+time: FOLDER has a JSON file for each. A test file that has one is left out, so that the command goes on where it
+stopped. What tests run in other processes is not seen. Takes little longer than the suite.
 """
 from __future__ import annotations
 
 import functools
 import json
-import os
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Generator
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import click
-import pytest
+
+from .warm import PASSED, Warm, fork, wait
 
 ROOT = Path(__file__).resolve().parents[2]
-_SETTINGS = """[run]
-source = {root}/tilewright
-data_file = {data}
-core = ctrace
-"""
+LIMIT = 1200.0                                         # seconds for a test file
 
 
-class Contexts:
-    """A plugin of pytest: what a test runs, its setup included, is noted under its node id; `seconds` are its times."""
+class Lines:
+    """The lines of the package that run, by `sys.monitoring` (PEP 669): each is reported once between resets."""
 
-    def __init__(self, traced: Any) -> None:
-        self.traced = traced
-        self.seconds: dict[str, float] = {}
-        self.failed: set[str] = set()
+    def __init__(self, root: Path) -> None:
+        self.paths: dict[str, str | None] = {}
+        self.package = str(root / "tilewright") + "/"
+        self.root = str(root) + "/"
+        self.reached: set[tuple[str, int]] = set()
+        monitoring: Any = sys.monitoring               # type: ignore[attr-defined,unused-ignore]
+        monitoring.use_tool_id(monitoring.COVERAGE_ID, "lines")
+        monitoring.register_callback(monitoring.COVERAGE_ID, monitoring.events.LINE, self._note(monitoring.DISABLE))
+        monitoring.set_events(monitoring.COVERAGE_ID, monitoring.events.LINE)
+        self.restart: Callable[[], None] = monitoring.restart_events
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        self.traced.switch_context(item.nodeid)
-        start = time.process_time()
-        try:
-            return (yield)
-        finally:
-            self.seconds[item.nodeid] = round(time.process_time() - start, 3)
-            self.traced.switch_context("")
+    def _note(self, disable: object) -> Callable[[CodeType, int], object]:
+        def note(code: CodeType, line: int) -> object:
+            file = code.co_filename
+            if file not in self.paths:
+                self.paths[file] = file.removeprefix(self.root) if file.startswith(self.package) else None
+            path = self.paths[file]
+            if path is not None:
+                self.reached.add((path, line))
+            return disable
+        return note
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self.failed.add(report.nodeid)
+    def reset(self) -> set[tuple[str, int]]:
+        """The lines since the last time."""
+        out, self.reached = self.reached, set()
+        self.restart()
+        return out
 
 
 def key_of(test_file: str) -> str:
     return test_file.replace("/", "__").removesuffix(".py")
 
 
-def make(folder: Path, test_file: str, root: Path = ROOT, limit: float = 1200) -> None:
-    """Write the database and the times of a test file, unless they are there, in a process of its own.
+def note(warm: Warm, folder: Path, test_file: str, root: Path = ROOT) -> None:
+    """Write the lines and times of a test file's tests, in this process, which must be a child of its own."""
+    nodes = [n for n in warm.items if n.partition("::")[0] == test_file]
+    reached: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    lines, numbers = Lines(root), {node: k for k, node in enumerate(nodes)}
+    before: int | None = None
 
-    Raises subprocess.TimeoutExpired after `limit` seconds, when all of its processes have been ended.
-    """
-    if (folder / f"{key_of(test_file)}.json").exists():
-        return
-    command = [sys.executable, "-m", "tests.fuzz.coverage_map", "--one", str(folder), test_file]
-    process = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, start_new_session=True,
-                               env={**os.environ, "PYTHONPATH": _path(root), "TILEWRIGHT_CACHE": "0"})
-    try:
-        if process.wait(limit):
-            raise subprocess.CalledProcessError(process.returncode, command)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise
-
-
-def run_one(folder: Path, test_file: str, root: Path = ROOT) -> None:
-    """Run a test file under coverage in this process."""
-    import coverage  # of the extra "dev": the suite does without
-
-    key = key_of(test_file)
-    settings, data = (folder / f"{key}{end}" for end in (".rc", ".coverage"))
-    settings.write_text(_SETTINGS.format(root=root, data=data))
-    traced = coverage.Coverage(config_file=str(settings))
-    contexts = Contexts(traced)
-    traced.start()
-    try:
-        pytest.main(["-q", "-p", "no:cacheprovider", test_file], plugins=[contexts])
-    finally:
-        traced.stop()
-        traced.save()
-    settings.unlink()
-    (folder / f"{key}.json").write_text(json.dumps({
-        "file": test_file, "seconds": {n: t for n, t in contexts.seconds.items() if n not in contexts.failed},
-        "failed": sorted(contexts.failed)}))
-
-
-def _path(root: Path) -> str:
-    return os.pathsep.join(p for p in (str(root), os.environ.get("PYTHONPATH", "")) if p)
+    def take() -> None:
+        for path, line in lines.reset():
+            if before is not None:
+                reached[path][line] |= 1 << before
+    for node in warm.run_here(nodes, first=False):
+        take()
+        before = numbers[node]
+    take()
+    (folder / f"{key_of(test_file)}.json").write_text(json.dumps({
+        "file": test_file, "failed": warm.failed, "tests": nodes, "seconds": [warm.seconds.get(n, 0.0) for n in nodes],
+        "lines": {path: {line: hex(tests) for line, tests in of.items()} for path, of in reached.items()}}))
 
 
 class CoverageMap:
-    """The tests of each line, from a folder that `make` has filled."""
+    """The tests of each line, from a folder that `coverage_map` has filled."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self.files = [json.loads(p.read_text()) for p in sorted(folder.glob("*.json"))]
+        self.broken = {n for entry in self.files for n in entry["failed"]}
 
     def tests(self, path: str, first: int, last: int, whole: bool) -> list[tuple[str, float]]:
         """(node id, seconds) of the tests that run one of the lines of a module, or any line of it where `whole`.
 
         First those of the folder's own tests, `tests/arith` for `tilewright/arith`, up to 8 of each file, the fastest
-        first; then the two fastest of each other file; then the others.
+        first; then the two fastest of each other file; then the others. Tests that fail by themselves are left out.
         """
-        own, first_of_each, others = [], [], []
+        own: list[tuple[float, str]] = []
+        first_of_each: list[tuple[float, str]] = []
+        others: list[tuple[float, str]] = []
         for entry in self.files:
-            lines = self._contexts(key_of(entry["file"]), path)
-            names = set().union(*(c for n, c in lines.items() if whole or first <= n <= last), set())
-            found = sorted((entry["seconds"][n], n) for n in names if n in entry["seconds"])
+            lines = entry["lines"].get(path, {})
+            running = [int(tests, 16) for n, tests in lines.items() if whole or first <= int(n) <= last]
+            bits = functools.reduce(int.__or__, running, 0)
+            found = sorted((entry["seconds"][k], n) for k, n in enumerate(entry["tests"])
+                           if bits >> k & 1 and n not in self.broken)
             at_home = entry["file"].split("/")[1] == path.split("/")[1]
             some = 8 if at_home else 2
             (own if at_home else first_of_each).extend(found[:some])
             others += found[some:]
         return [(node, seconds) for seconds, node in (*sorted(own), *sorted(first_of_each), *sorted(others))]
 
-    @functools.lru_cache(maxsize=4000)                 # noqa: B019
-    def _contexts(self, key: str, path: str) -> dict[int, list[str]]:
-        import coverage
-
-        data = coverage.CoverageData(basename=str(self.folder / f"{key}.coverage"))
-        data.read()
-        return next((data.contexts_by_lineno(f) for f in data.measured_files() if f.endswith(f"/{path}")), {})
-
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("files", nargs=-1)
-@click.option("--one", is_flag=True, hidden=True)
-def main(folder: Path, files: tuple[str, ...], one: bool) -> None:
+@click.option("--jobs", default=2, show_default=True, help="Processes.")
+def main(folder: Path, files: tuple[str, ...], jobs: int) -> None:
     """Map the lines that tests run."""
+    if sys.version_info < (3, 12):
+        raise click.UsageError("sys.monitoring is of Python 3.12: run this with that version or a newer one")
     folder.mkdir(parents=True, exist_ok=True)
-    if one:
-        run_one(folder, files[0])
-        return
-    every = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "tests").rglob("test_*.py"))
-    for f in files or every:
-        try:
-            make(folder, f)
-            print(f, flush=True)
-        except subprocess.TimeoutExpired:
-            print(f"{f}: left out, it does not end under coverage", flush=True)
+
+    def of_file(warm: Warm, test_file: str) -> None:
+        status = wait(fork(lambda: note(warm, folder, test_file) or PASSED), LIMIT)
+        print(f"{test_file}" if status == PASSED else f"{test_file}: left out, it ends with {status}", flush=True)
+
+    def work(warm: Warm) -> None:
+        every = dict.fromkeys(n.partition("::")[0] for n in warm.items)
+        left = [f for f in every if not (folder / f"{key_of(f)}.json").exists()]
+        warm.each(left, jobs, lambda test_file, _: of_file(warm, test_file))
+    Warm.serve(work, files)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,21 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from . import compiler_mutants
-from .compiler_mutants import Limits, Place, drawn, summary
+from .compiler_mutants import drawn, summary
 from .compiler_mutations import Mutation, modules, mutations
-from .coverage_map import ROOT
+from .coverage_map import ROOT, CoverageMap
+from .planting import Functions
+from .warm import BROKEN, FAILED, PASSED, fork, wait
 
 SOURCE = '''"""A text with 1 + 1."""
 MOST_STEPS = 5
@@ -74,21 +81,6 @@ def test_printers_and_rules_of_speed_alone_are_left_out():
     assert not names & {"tilewright/tir/printer/text.py", "tilewright/rules/apply.py"}
 
 
-class Known:
-    """A map with one test for every line."""
-
-    def __init__(self, tests):
-        self.of_all = tests
-
-    def tests(self, path, first, last, whole):
-        return self.of_all
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    return Place(tmp_path_factory.mktemp("mutants"))
-
-
 def mutation_of(path, text, new):
     source = (ROOT / path).read_text()
     start = source.index(text)
@@ -96,39 +88,87 @@ def mutation_of(path, text, new):
     return Mutation(path, "by hand", start, start + len(text), new, line, line, False)
 
 
-def test_a_defect_is_caught_by_a_test_and_leaves_no_trace(place):
+TEST = """
+from tilewright.tir import const, truncmod
+
+def test_truncmod():
+    assert truncmod(const(-7), 2).value == -1
+
+def test_broken():
+    assert False
+"""
+
+
+def judged(folder, chosen):
+    """The results of mutants, by a process whose tests are those of TEST; each is said to run every changed line."""
+    (folder / "tests" / "tir").mkdir(parents=True)
+    (folder / "tests" / "tir" / "test_it.py").write_text(TEST)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "map").mkdir()
+    names = ["tests/tir/test_it.py::test_broken", "tests/tir/test_it.py::test_truncmod"]
+    (folder / "map" / "all.json").write_text(json.dumps({
+        "file": "tests/tir/test_it.py", "failed": [], "tests": names, "seconds": [0.1, 0.2],
+        "lines": {m.path: {str(m.first): "0x3" for m in chosen} for m in chosen}}))
+    (folder / "run.py").write_text(f"""
+from pathlib import Path
+from tests.fuzz.compiler_mutants import Limits, run_mutants
+from tests.fuzz.compiler_mutations import Mutation
+folder = Path({str(folder)!r})
+run_mutants(list(enumerate({chosen!r})), folder / "map", Limits(60, 0), 1, folder / "out", [str(folder / "tests")])
+""")
+    done = subprocess.run([sys.executable, str(folder / "run.py")], cwd=ROOT, capture_output=True, text=True,
+                          timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [json.loads(line) for line in (folder / "out").read_text().splitlines()]
+
+
+def test_defects_are_caught_in_children_and_in_copies_and_leave_no_trace(tmp_path):
+    """test_broken fails without a defect, too: it says nothing."""
     path = "tilewright/tir/ops.py"
-    m = mutation_of(path, "return a - b * trunc_div(a, b)", "return a + b * trunc_div(a, b)")
-    known = Known([("tests/tir/test_operator_table.py", 1.0), ("tests/tir/test_expr.py", 1.0)])
-    result = place.judge(m, known, Limits(60, 1))
-    assert result["verdict"] == "test" and "test_" in result["by"] and "+    return a + b" in result["diff"]
-    assert (place.root / path).read_text() == (ROOT / path).read_text()
+    before = (ROOT / path).read_text()
+    wrong, imported, right = judged(tmp_path, [
+        mutation_of(path, "return a - b * trunc_div(a, b)", "return a + b * trunc_div(a, b)"),
+        mutation_of(path, "BINARY: dict[str, BinaryOp] = {", "BINARY = 1 // 0 or {"),
+        mutation_of(path, "return a - b * trunc_div(a, b)", "return a - trunc_div(a, b) * b")])
+    assert (wrong["verdict"], wrong["by"]) == ("test", "tests/tir/test_it.py::test_truncmod")
+    assert imported["verdict"] == "import" and (right["verdict"], right["by"]) == ("survived", "1 tests")
+    assert "+    return a + b" in wrong["diff"] and (ROOT / path).read_text() == before
 
 
-def test_a_test_that_fails_without_the_defect_says_nothing(place):
-    (place.root / "tests/tir/test_broken.py").write_text("def test_it():\n    assert False\n")
-    m = mutation_of("tilewright/tir/ops.py", "return a - b * trunc_div(a, b)", "return a + b * trunc_div(a, b)")
-    known = Known([("tests/tir/test_broken.py::test_it", 0.1), ("tests/tir/test_operator_table.py", 1.0),
-                   ("tests/tir/test_expr.py", 1.0)])
-    result = place.judge(m, known, Limits(60, 0))
-    assert result["verdict"] == "test" and "test_broken" not in result["by"]
-    assert place.broken == {"tests/tir/test_broken.py::test_it"}
+@pytest.fixture(scope="module")
+def functions():
+    return Functions()
 
 
-def test_a_defect_that_breaks_the_import_is_told_apart(place):
-    m = mutation_of("tilewright/tir/ops.py", "BINARY: dict[str, BinaryOp] = {", "BINARY = 1 // 0 or {")
-    assert place.judge(m, Known([]), Limits(1, 1))["verdict"] == "import"
+@pytest.mark.parametrize(("path", "text", "new", "plantable"), [
+    ("tilewright/tir/ops.py", "return a - b * trunc_div(a, b)", "return a + b * trunc_div(a, b)", True),
+    ("tilewright/tir/ops.py", "BINARY: dict[str, BinaryOp] = {", "BINARY = {} or {", False),
+    ("tilewright/tir/ops.py", "def trunc_div(a: int, b: int)", "def trunc_div(a: int, b: int = 2)", False)])
+def test_what_importing_a_module_does_cannot_be_planted(functions, path, text, new, plantable):
+    assert bool(functions.changes(mutation_of(path, text, new), ROOT)) == plantable
 
 
-def test_a_run_that_hangs_is_ended(place):
-    status, _ = place.run(["python3", "-c", "import time; time.sleep(60)"], 1)
-    assert status is None
+@pytest.mark.parametrize(("work", "status"), [
+    (lambda: PASSED, PASSED), (lambda: FAILED, FAILED), (lambda: os.kill(os.getpid(), signal.SIGSEGV), BROKEN),
+    (lambda: 1 // 0, BROKEN), (lambda: time.sleep(60), None)])
+def test_children_are_told_apart_by_how_they_end(work, status):
+    assert wait(fork(work), 1) == status
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring is of Python 3.12")
+def test_the_map_has_the_tests_of_each_line(tmp_path):
+    subprocess.run([sys.executable, "-m", "tests.fuzz.coverage_map", str(tmp_path), "tests/arith/test_laws.py"],
+                   cwd=ROOT, check=True, capture_output=True, timeout=300)
+    source = (ROOT / "tilewright/arith/laws.py").read_text()
+    line = source[:source.index("def nested_symbolic")].count("\n") + 3
+    found = CoverageMap(tmp_path).tests("tilewright/arith/laws.py", line, line + 3, False)
+    assert "tests/arith/test_laws.py::test_law[nested_symbolic]" in dict(found)
 
 
 def test_results_are_appended_and_gone_on_with(tmp_path, monkeypatch):
     asked = []
 
-    def judged(chosen, known, limits, jobs, out):
+    def judged(chosen, folder, limits, jobs, out):
         asked.append([k for k, _ in chosen])
         with out.open("a") as f:
             for k, m in chosen[:2]:
