@@ -141,3 +141,21 @@ def test_the_init_of_an_empty_fused_loop_does_not_run():
     sch.decompose_reduction("C", sch.fuse(i, j))
     run(sch.func, [np.zeros((0, 3), "int32"), np.zeros((3, 0), "int32")], [np.zeros((0, 0), "int32")])
     check_replay(sch, func)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_the_start_keeps_to_the_domain_where_the_steps_did(n):
+    """Below a loop of n steps n is at least 1, so row 0 exists; before it n may be 0."""
+    size = te.var("n")
+    k = te.reduce_axis((0, size), name="k")
+    a = te.placeholder((size, size), name="A")
+    b = te.compute((size,), lambda i: te.sum(a[i, k], axis=k), name="B")
+    c = te.compute((2,), lambda j: te.if_then_else(te.all(j >= 1, j - 1 < size), b[j - 1], 7.0), name="C")
+    func = create_prim_func([a, c])
+    sch = Schedule(func)
+    sch.transform_block_layout("B", lambda i, k: (k, i))
+    sch.compute_at("B", sch.get_loops("C")[0])
+    sch.decompose_reduction("B", sch.get_loops("B")[-1])
+    values = np.arange(n * n, dtype="float32").reshape(n, n) + 1
+    out, = run(sch.func, [values], [np.zeros(2, "float32")])
+    np.testing.assert_array_equal(out, [7, values[0].sum() if n else 7])

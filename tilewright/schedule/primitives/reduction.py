@@ -11,6 +11,7 @@ from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.primitive import primitive
+from tilewright.schedule.primitives.nest import bounds_to_check
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
@@ -68,7 +69,8 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     _check_untouched_before(below, realize, outer)
     kept = {a.loop_var for a in (*copied, *above[:above.index(outer)])}
     outputs = [(iv, value) for iv, value in realize.bound if iv.iter_type != COMM_REDUCE]
-    init = start_nest(sch, old, outputs, _output_part(realize, kept, {a.loop_var for a in above}), copied)
+    part = _output_part(realize, kept, {a.loop_var for a in above})
+    init = start_nest(sch, old, outputs, all_of(part, *_beyond(sch, outputs, part, copied, outer)), copied)
     name = sch.fresh_block(f"{old.name}_update")
     update = old.replace(name=name, init=None, reads=reads_with_output(old))
     sch.rename_block(old.name, name)
@@ -77,6 +79,17 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     started = sch.block_rv(next(s for s in statements(init) if isinstance(s, BlockRealize)))
     check_annotated_loops(sch, [a.loop_var for b in (started, name) for a in sch.loops_above(b)[above.index(outer):]])
     return started
+
+
+def _beyond(sch: Schedule, outputs: Sequence[tuple[IterVar, Expr]], known: Expr, copied: Sequence[For],
+            outer: For) -> list[Expr]:
+    """The conditions that keep output axes in their domains and that only loops which are not copied say: below
+    `for k in range(n)`, n is at least 1."""
+    analyzer = sch.analyzer_at(outer)
+    for loop in copied:
+        analyzer.bind(loop.loop_var, loop.min, loop.extent)
+    with analyzer.constraint(known):
+        return [c for iv, value in outputs for c in bounds_to_check(iv, value, analyzer)]
 
 
 def _require_start(sch: Schedule, realize: BlockRealize, below: Region) -> None:
