@@ -26,9 +26,12 @@ from tilewright.runtime.signature_table import decode, encode
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.support import config
 from tilewright.support.errors import CodegenError, LowerError
+from tilewright.support.registry import load
 from tilewright.support.target import Target
 from tilewright.tir import THREAD_BINDING, Allocate, For, Load, PrimFunc, Store, rewrite, walk
 from tilewright.tir.printer import show
+
+_RULES = "tilewright.rules"                # loaded with the first use: a program with schedules of its own needs none
 
 
 @functools.cache
@@ -176,9 +179,8 @@ def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str 
 
 def _rules_key(what: str, target: Target, options: PassOptions | None = None) -> str | None:
     """Name of what the rules schedule in the cache; None where some rules are not those of the package."""
-    from tilewright.rules import are_built_in  # a program with schedules of its own does not wait for the rules
-
-    return cache_key(f"rules {target.num_cores}\n{what}", target, options) if are_built_in() else None
+    built_in = load(_RULES).are_built_in()
+    return cache_key(f"rules {target.num_cores}\n{what}", target, options) if built_in else None
 
 
 def _aliases(funcs: Mapping[str, PrimFunc]) -> dict[str, str]:
@@ -191,9 +193,8 @@ def _as_given(func: PrimFunc) -> PrimFunc:
 
 
 def _by_rules(func: PrimFunc, target: Target) -> PrimFunc:
-    from tilewright.rules import apply_rules
-
-    return apply_rules(func, target).func
+    scheduled: PrimFunc = load(_RULES).apply_rules(func, target).func
+    return scheduled
 
 
 @dataclass(frozen=True)
