@@ -119,6 +119,15 @@ REFUSED = {
     "extent 0 of a is 3, not 2": lambda: topi.csr_sampled_matmul(tensor(3, 2), tensor(2, 4), *[tensor(
         3, dtype="int32")] * 2),
     "indptr has no element": lambda: topi.csr_softmax(tensor(4), tensor(0, dtype="int32")),
+    "eps is 0.7, not between": lambda: topi.logit(tensor(4), eps=0.7),
+    "popcount: x is float32": lambda: topi.popcount(tensor(4)),
+    "activation is 'sine'": lambda: topi.gated(tensor(4), tensor(4), activation="sine"),
+    "cap is 0, a positive number": lambda: topi.softcap(tensor(4), cap=0),
+    "mask has the shape": lambda: topi.masked_softmax(tensor(4), tensor(2, 4, dtype="bool")),
+    "scale has the shape": lambda: topi.weight_norm(tensor(4, 3), tensor(4, 3)),
+    "p is -1, a number of at least 0": lambda: topi.cdist(tensor(4, 3), tensor(2, 3), p=-1),
+    "the last extent of b is 2, not 3": lambda: topi.cdist(tensor(4, 3), tensor(2, 2)),
+    "the extent along axis -1 is 4, not 3": lambda: topi.cross(tensor(4), tensor(4)),
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
 }
 

@@ -6,6 +6,7 @@ from tilewright.topi import (
     creation,
     cumulative,
     decoding,
+    distances,
     elementwise,
     indexing,
     integers,
@@ -26,6 +27,7 @@ from tilewright.topi import (
     slicing,
     sorting,
     sparse,
+    special,
 )
 from tilewright.topi.activations import *  # noqa: F403
 from tilewright.topi.attention import *  # noqa: F403
@@ -33,6 +35,7 @@ from tilewright.topi.convolution import *  # noqa: F403
 from tilewright.topi.creation import *  # noqa: F403
 from tilewright.topi.cumulative import *  # noqa: F403
 from tilewright.topi.decoding import *  # noqa: F403
+from tilewright.topi.distances import *  # noqa: F403
 from tilewright.topi.elementwise import *  # noqa: F403
 from tilewright.topi.indexing import *  # noqa: F403
 from tilewright.topi.integers import *  # noqa: F403
@@ -53,13 +56,15 @@ from tilewright.topi.signals import *  # noqa: F403
 from tilewright.topi.slicing import *  # noqa: F403
 from tilewright.topi.sorting import *  # noqa: F403
 from tilewright.topi.sparse import *  # noqa: F403
+from tilewright.topi.special import *  # noqa: F403
 
 FAMILIES = {
-    "Elements": elementwise, "Activations": activations, "Products": products, "Sparse matrices": sparse,
-    "Convolutions": convolution, "Pooling": pooling, "Patches": patches, "Softmax and norms": normalization,
-    "Reductions": reductions, "Shapes": shaping, "Slices": slicing, "Creation": creation, "Places": indexing,
-    "Selections": selections, "Running sums": cumulative, "Orders": sorting, "Losses": losses, "Images": resizing,
-    "Signals": signals, "Regions": regions, "Quantization": quantization, "Integer products": integers,
-    "Random numbers": random, "Attention": attention, "Decoding": decoding, "Recurrent layers": recurrent,
+    "Elements": elementwise, "Special functions": special, "Activations": activations, "Products": products,
+    "Sparse matrices": sparse, "Convolutions": convolution, "Pooling": pooling, "Patches": patches,
+    "Softmax and norms": normalization, "Reductions": reductions, "Distances": distances, "Shapes": shaping,
+    "Slices": slicing, "Creation": creation, "Places": indexing, "Selections": selections, "Running sums": cumulative,
+    "Orders": sorting, "Losses": losses, "Images": resizing, "Signals": signals, "Regions": regions,
+    "Quantization": quantization, "Integer products": integers, "Random numbers": random, "Attention": attention,
+    "Decoding": decoding, "Recurrent layers": recurrent,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]

@@ -55,11 +55,27 @@ relu6 = _simple("relu6", "min(max(x, 0), 6)", lambda x: _within(x, 0, 6), NUMBER
 sigmoid = _simple("sigmoid", "1 / (1 + exp(-x))", _F["sigmoid"])
 silu = _simple("silu", "x / (1 + exp(-x))", lambda x: x * _F["sigmoid"](x))
 mish = _simple("mish", "x * tanh(log(1 + exp(x)))", lambda x: x * _F["tanh"](_softplus(x)))
-hardsigmoid = _simple("hardsigmoid", "min(max(x + 3, 0), 6) / 6", lambda x: _within(x + 3.0, 0, 6) / 6.0)
 hardswish = _simple("hardswish", "x * min(max(x + 3, 0), 6) / 6", lambda x: x * (_within(x + 3.0, 0, 6) / 6.0))
+squared_relu = _simple("squared_relu", "max(x, 0) ** 2", lambda x: _above(x, 0) * _above(x, 0), NUMBER)
 softsign = _simple("softsign", "x / (1 + |x|)", lambda x: x / (absolute(x) + 1.0))
 tanhshrink = _simple("tanhshrink", "x - tanh(x)", lambda x: x - _F["tanh"](x))
 logsigmoid = _simple("logsigmoid", "-log(1 + exp(-x))", lambda x: negate(_softplus(negate(x))))
+
+
+def hardsigmoid(x: Tensor, *, alpha: float = 1.0 / 6.0, beta: float = 0.5) -> Tensor:
+    """y = min(max(alpha * x + beta, 0), 1). (ONNX's alpha is 0.2.)"""
+    return mapped("hardsigmoid", x, lambda e: _within(e * alpha + beta, 0, 1))
+
+
+def swish(x: Tensor, *, beta: float = 1.0) -> Tensor:
+    """y = x / (1 + exp(-beta * x)). Source: Ramachandran, Zoph and Le (2017); with 1.702 an approximation of `gelu`."""
+    return mapped("swish", x, lambda e: e * _F["sigmoid"](e * beta))
+
+
+def softcap(x: Tensor, *, cap: float) -> Tensor:
+    """y = cap * tanh(x / cap)."""
+    check(cap > 0, "softcap", f"cap is {cap}, a positive number is needed")
+    return mapped("softcap", x, lambda e: _F["tanh"](e / cap) * cap)
 
 
 def leaky_relu(x: Tensor, *, negative_slope: float = 0.01) -> Tensor:
@@ -106,6 +122,12 @@ def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     return mapped("celu", x, lambda e: select(binary("gt", e, _c(e, 0)), e, _F["expm1"](e / alpha) * alpha))
 
 
+def _gelu(e: Expr, approximate: bool) -> Expr:
+    if approximate:
+        return e * _F["sigmoid"]((e + e * e * e * 0.044715) * (2.0 * math.sqrt(2.0 / math.pi)))   # (1 + tanh(u)) / 2
+    return e * 0.5 * (_F["erf"](e * math.sqrt(0.5)) + 1.0)
+
+
 def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
     """y = x * P(X <= x) of a standard normal X: x / 2 * (1 + erf(x / sqrt(2))).
 
@@ -113,10 +135,7 @@ def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
     (2016). Raises TensorExpressionError for another word.
     """
     check_choice("gelu", "approximate", approximate, ("none", "tanh"))
-    if approximate == "tanh":
-        slope = math.sqrt(2.0 / math.pi)
-        return mapped("gelu", x, lambda e: e * 0.5 * (_F["tanh"]((e + e * e * e * 0.044715) * slope) + 1.0))
-    return mapped("gelu", x, lambda e: e * 0.5 * (_F["erf"](e * math.sqrt(0.5)) + 1.0))
+    return mapped("gelu", x, lambda e: _gelu(e, approximate == "tanh"))
 
 
 def softplus(x: Tensor, *, beta: float = 1.0) -> Tensor:
@@ -140,18 +159,43 @@ def hardshrink(x: Tensor, *, lambd: float = 0.5) -> Tensor:
     return mapped("hardshrink", x, lambda e: select(binary("gt", absolute(e), _c(e, lambd)), e, _c(e, 0)))
 
 
+def shrink(x: Tensor, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
+    """y = x - bias where x > lambd, x + bias where x < -lambd, else 0."""
+    return mapped("shrink", x, lambda e: select(binary("gt", e, _c(e, lambd)), e - bias, select(
+        binary("lt", e, _c(e, -lambd)), e + bias, _c(e, 0))))
+
+
 def softshrink(x: Tensor, *, lambd: float = 0.5) -> Tensor:
     """y = x - lambd where x > lambd, x + lambd where x < -lambd, else 0."""
-    return mapped("softshrink", x, lambda e: select(binary("gt", e, _c(e, lambd)), e - lambd, select(
-        binary("lt", e, _c(e, -lambd)), e + lambd, _c(e, 0))))
+    return shrink(x, lambd=lambd, bias=lambd)
 
 
-def glu(x: Tensor, *, axis: int = -1) -> Tensor:
-    """y = a * sigmoid(b), where a and b are the halves of x along an axis.
+_GATES: dict[str, Callable[[Expr], Expr]] = {
+    "sigmoid": _F["sigmoid"], "silu": lambda e: e * _F["sigmoid"](e), "relu": lambda e: _above(e, 0),
+    "gelu": lambda e: _gelu(e, False), "gelu_tanh": lambda e: _gelu(e, True), "tanh": _F["tanh"],
+    "identity": lambda e: e,
+}
+
+
+def gated(a: Tensor, b: Tensor, *, activation: str = "silu") -> Tensor:
+    """y = a * f(b); both broadcast. f: "sigmoid", "silu", "gelu", "gelu_tanh", "relu", "tanh", "identity".
+
+    Source: Shazeer, GLU Variants Improve Transformer (2020).
+    """
+    check_choice("gated", "activation", activation, _GATES)
+    check_tensors("gated", a=a, b=b)
+    for name, x in (("a", a), ("b", b)):
+        check_kind("gated", name, x.dtype, FLOAT)
+    return elementwise("gated", lambda x, y: x * _GATES[activation](y), a, b)
+
+
+def glu(x: Tensor, *, axis: int = -1, activation: str = "sigmoid") -> Tensor:
+    """y = a * f(b), where a and b are the halves of x along an axis; f: as in `gated`.
 
     Raises TensorExpressionError for an odd extent.
     """
     op = "glu"
+    check_choice(op, "activation", activation, _GATES)
     check_tensors(op, x=x)
     check_kind(op, "x", x.dtype, FLOAT)
     at = axis_index(op, axis, x.ndim)
@@ -162,10 +206,10 @@ def glu(x: Tensor, *, axis: int = -1) -> Tensor:
 
     def element(*i: Any) -> Expr:
         gate = x(*replaced(i, at, binary("add", i[at], half)))
-        return cast(x.dtype, cast(wide, x(*i)) * _F["sigmoid"](cast(wide, gate)))
+        return cast(x.dtype, cast(wide, x(*i)) * _GATES[activation](cast(wide, gate)))
     return compute(replaced(x.shape, at, half), element, name=op)
 
 
-__all__ = ["celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
-           "logsigmoid", "mish", "prelu", "relu", "relu6", "selu", "sigmoid", "silu", "softplus", "softshrink",
-           "softsign", "tanhshrink", "threshold"]
+__all__ = ["celu", "elu", "gated", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
+           "logsigmoid", "mish", "prelu", "relu", "relu6", "selu", "shrink", "sigmoid", "silu", "softcap",
+           "softplus", "softshrink", "softsign", "squared_relu", "swish", "tanhshrink", "threshold"]

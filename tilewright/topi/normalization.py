@@ -5,24 +5,35 @@ from typing import Any
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
-from tilewright.te.math import exp, log, rsqrt
+from tilewright.te.math import exp, log, rsqrt, sqrt
 from tilewright.te.reduction import reduce_axis
 from tilewright.te.reduction import sum as te_sum
 from tilewright.te.tensor import Tensor, shape_text
-from tilewright.tir.arithmetic import all_of, binary, if_then_else, maximum, power
-from tilewright.tir.conversion import cast, const
+from tilewright.tir.arithmetic import all_of, binary, if_then_else, maximum, power, select
+from tilewright.tir.conversion import cast, const, min_value
 from tilewright.tir.expr import Expr
-from tilewright.topi.reductions import elements_along, largest_number, norm, reduced, squared_distances, wide_mean
+from tilewright.topi.reductions import (
+    argmax,
+    elements_along,
+    largest_number,
+    norm,
+    reduced,
+    squared_distances,
+    wide_mean,
+)
 from tilewright.topi.shapes import (
     axis_index,
+    axis_indices,
+    broadcast_shapes,
     check,
     check_extent,
     check_rank,
     check_tensors,
     element,
     quotient,
+    same_shape,
 )
-from tilewright.topi.types import FLOAT, accumulator, check_kind, rounded
+from tilewright.topi.types import BOOL, FLOAT, accumulator, check_kind, rounded
 
 
 def _floats(op: str, **tensors: Any) -> None:
@@ -66,6 +77,39 @@ def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     largest, _, total = exponentials("log_softmax", x, axis_index("log_softmax", axis, x.ndim))
     return compute(x.shape, lambda *i: cast(x.dtype, cast(total.dtype, x(*i)) - element(largest, i)
                                             - log(element(total, i))), name="log_softmax")
+
+
+def masked_softmax(x: Tensor, mask: Tensor, *, axis: int = -1) -> Tensor:
+    """The `softmax` of the elements where mask holds, 0 elsewhere; mask: bools, broadcasts to x.
+
+    A line without an element is 0. Raises TensorExpressionError where mask does not fit.
+    """
+    op = "masked_softmax"
+    _floats(op, x=x)
+    check_tensors(op, mask=mask)
+    check_kind(op, "mask", mask.dtype, BOOL, "compare first: topi.not_equal(x, 0)")
+    check(same_shape(broadcast_shapes(op, mask.shape, x.shape), x.shape), op, f"mask has the shape "
+          f"{shape_text(mask.shape)}, x {shape_text(x.shape)}")
+    at, wide = axis_index(op, axis, x.ndim), accumulator(x.dtype)
+    low, zero = min_value(wide), const(0.0, wide)
+    largest = reduced(f"{op}_max", x, at, True, largest_number, lambda *i: if_then_else(
+        element(mask, i), cast(wide, x(*i)), low), {"no_gradient": True})
+    e = compute(x.shape, lambda *i: if_then_else(element(mask, i), exp(cast(wide, x(*i)) - element(largest, i)), zero),
+                name=f"{op}_exp")
+    total = reduced(f"{op}_sum", e, at, True, te_sum, lambda *i: e(*i))
+    share = compute(total.shape, lambda *i: select(binary("gt", total(*i), zero), 1.0 / maximum(
+        total(*i), const(1.0, wide)), zero), name=f"{op}_share")
+    return compute(x.shape, lambda *i: cast(x.dtype, e(*i) * element(share, i)), name=op)
+
+
+def hardmax(x: Tensor, *, axis: int = -1) -> Tensor:
+    """y = 1 for the largest element along an axis, the first of equals, 0 for the others."""
+    op = "hardmax"
+    check_tensors(op, x=x)
+    at = axis_index(op, axis, x.ndim)
+    place = argmax(x, axis=at, keepdims=True)
+    return compute(x.shape, lambda *i: cast(x.dtype, binary("eq", cast(place.dtype, i[at]), element(place, i))),
+                   name=op)
 
 
 # norms
@@ -242,6 +286,34 @@ def normalize(x: Tensor, *, p: float = 2.0, axis: Any = 1, eps: float = 1e-12) -
                    name=op)
 
 
+def mean_variance_norm(x: Tensor, *, axis: Any = (0, 2, 3), eps: float = 1e-9) -> Tensor:
+    """y = (x - mean) / (sqrt(var) + eps), with the moments over axes (ONNX's MeanVarianceNormalization)."""
+    op = "mean_variance_norm"
+    _floats(op, x=x)
+    axes = axis_indices(op, axis, x.ndim)
+    center = wide_mean(f"{op}_mean", x, axes)
+    total = squared_distances(f"{op}_sum", x, center, axes)
+    n = elements_along(x, axes, total.dtype)
+    scale = compute(total.shape, lambda *i: 1.0 / (sqrt(total(*i) / n) + eps), name=f"{op}_scale")
+    return compute(x.shape, lambda *i: cast(x.dtype, (cast(scale.dtype, x(*i)) - element(center, i))
+                                            * element(scale, i)), name=op)
+
+
+def weight_norm(x: Tensor, scale: Tensor, *, axis: int = 0) -> Tensor:
+    """y = x * scale / the norm of x over all axes but one (torch's weight_norm).
+
+    scale: broadcasts to the norms, whose other extents are 1. Source: Salimans and Kingma (2016).
+    """
+    op = "weight_norm"
+    _floats(op, x=x, scale=scale)
+    at, wide = axis_index(op, axis, x.ndim), accumulator(x.dtype)
+    size = norm(rounded(x, wide), axis=tuple(a for a in range(x.ndim) if a != at), keepdims=True)
+    check(same_shape(broadcast_shapes(op, scale.shape, size.shape), size.shape), op, f"scale has the shape "
+          f"{shape_text(scale.shape)}, the norms {shape_text(size.shape)}")
+    ratio = compute(size.shape, lambda *i: cast(wide, element(scale, i)) / size(*i), name=f"{op}_ratio")
+    return compute(x.shape, lambda *i: cast(x.dtype, cast(wide, x(*i)) * element(ratio, i)), name=op)
+
+
 def local_response_norm(x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """y[b, c] = x[b, c] / (k + alpha / size * sum over c' of x[b, c'] ** 2) ** beta, c - size // 2 <= c' < c -
     size // 2 + size.
@@ -265,5 +337,6 @@ def local_response_norm(x: Tensor, *, size: int, alpha: float = 1e-4, beta: floa
                    name=op)
 
 
-__all__ = ["batch_norm", "batch_norm_training", "group_norm", "instance_norm", "layer_norm", "local_response_norm",
-           "log_softmax", "normalize", "rms_norm", "softmax", "softmin"]
+__all__ = ["batch_norm", "batch_norm_training", "group_norm", "hardmax", "instance_norm", "layer_norm",
+           "local_response_norm", "log_softmax", "masked_softmax", "mean_variance_norm", "normalize", "rms_norm",
+           "softmax", "softmin", "weight_norm"]

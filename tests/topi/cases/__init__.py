@@ -4,6 +4,7 @@ from tests.topi.cases import (
     convolution,
     cumulative,
     decoding,
+    distances,
     elementwise,
     indexing,
     integers,
@@ -23,10 +24,11 @@ from tests.topi.cases import (
     signals,
     sorting,
     sparse,
+    special,
 )
 
 __all__ = [
-    "attention", "convolution", "cumulative", "decoding", "elementwise", "indexing", "integers", "losses",
-    "normalization", "patches", "pooling", "products", "quantization", "random", "recurrent", "reductions", "regions",
-    "resizing", "selections", "shaping", "signals", "sorting", "sparse",
+    "attention", "convolution", "cumulative", "decoding", "distances", "elementwise", "indexing", "integers",
+    "losses", "normalization", "patches", "pooling", "products", "quantization", "random", "recurrent", "reductions",
+    "regions", "resizing", "selections", "shaping", "signals", "sorting", "sparse", "special",
 ]

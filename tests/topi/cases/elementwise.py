@@ -237,7 +237,13 @@ activation("relu6", lambda x: np.clip(x, 0, 6), kinds=NUMBERS)
 activation("sigmoid", sigmoid)
 activation("silu", lambda x: x * sigmoid(x))
 activation("mish", lambda x: x * np.tanh(softplus(x)))
-activation("hardsigmoid", lambda x: np.clip(x + 3, 0, 6) / 6)
+activation("hardsigmoid", lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
+           lambda draw: {"alpha": draw.choice(1 / 6, 0.2), "beta": 0.5})
+activation("swish", lambda x, beta: x * sigmoid(beta * x), lambda draw: {"beta": draw.choice(1.0, 1.702)})
+activation("softcap", lambda x, cap: cap * np.tanh(x / cap), lambda draw: {"cap": draw.choice(0.5, 30.0)})
+activation("squared_relu", lambda x: np.maximum(x, 0) ** 2, kinds=NUMBERS)
+activation("shrink", lambda x, lambd, bias: np.where(x > lambd, x - bias, np.where(x < -lambd, x + bias, 0)),
+           lambda draw: {"lambd": 0.75, "bias": draw.choice(0.0, 0.5)})
 activation("hardswish", lambda x: x * np.clip(x + 3, 0, 6) / 6)
 activation("softsign", lambda x: x / (1 + np.abs(x)))
 activation("tanhshrink", lambda x: x - np.tanh(x))
@@ -259,6 +265,13 @@ activation("hardshrink", lambda x, lambd: np.where(np.abs(x) > lambd, x, 0), lam
 activation("softshrink", lambda x, lambd: np.sign(x) * np.maximum(np.abs(x) - lambd, 0), lambda draw: {"lambd": 0.75})
 
 
+GATES = {
+    "sigmoid": sigmoid, "silu": lambda x: x * sigmoid(x), "relu": lambda x: np.maximum(x, 0), "tanh": np.tanh,
+    "identity": lambda x: x, "gelu": lambda x: x / 2 * (1 + erf(x / math.sqrt(2))), "gelu_tanh": lambda x: x / 2 * (
+        1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
+}
+
+
 @case
 def prelu(draw: Draw) -> Sample:
     shape, dtype = draw.shape(2, 4), draw.dtype()
@@ -272,7 +285,15 @@ def glu(draw: Draw) -> Sample:
     shape, dtype = list(draw.shape(1, 4, 3)), draw.dtype()
     axis = draw.axis(len(shape))
     shape[axis] *= 2
-    x = draw.array(shape, dtype)
+    x, name = draw.array(shape, dtype), draw.choice("sigmoid", *GATES)
     a, b = np.split(wide(x), 2, axis)
     others = tuple(n for n in range(len(shape)) if n != axis % len(shape))
-    return Sample(lambda x: topi.glu(x, axis=axis), [x], a * sigmoid(b), dtype, [others])
+    return Sample(lambda x: topi.glu(x, axis=axis, activation=name), [x], a * GATES[name](b), dtype, [others])
+
+
+@case
+def gated(draw: Draw) -> Sample:
+    shape, dtype, name = draw.shape(), draw.dtype(), draw.choice(*GATES)
+    a, b = (draw.array(draw.broadcastable(shape), dtype, -4, 4) for _ in "ab")
+    return Sample(lambda a, b: topi.gated(a, b, activation=name), [a, b], wide(a) * GATES[name](wide(b)), dtype,
+                  tolerance=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.topi import references
-from tests.topi.agreement import Draw, Sample, case, wide
+from tests.topi.agreement import NUMBERS, Draw, Sample, case, wide
 from tilewright import topi
 
 
@@ -32,6 +32,27 @@ def log_softmax(draw: Draw) -> Sample:
     v = wide(x) - wide(x).max(axis, keepdims=True, initial=-np.inf)
     return Sample(lambda x: topi.log_softmax(x, axis=axis), [x], v - np.log(np.exp(v).sum(axis, keepdims=True)),
                   str(x.dtype))
+
+
+@case
+def masked_softmax(draw: Draw) -> Sample:
+    x, axis = rows(draw)
+    mask = np.asarray(draw.rng.random(draw.broadcastable(x.shape)) < draw.choice(0.0, 0.5, 0.5, 1.0))
+    v = np.where(mask, wide(x), -np.inf)
+    top = v.max(axis, keepdims=True, initial=-np.inf)
+    e = np.exp(v - np.where(np.isinf(top), 0, top))
+    total = e.sum(axis, keepdims=True)
+    return Sample(lambda x, m: topi.masked_softmax(x, m, axis=axis), [x, mask], e / np.where(total == 0, 1, total),
+                  str(x.dtype))
+
+
+@case
+def hardmax(draw: Draw) -> Sample:
+    dtype, shape = draw.dtype(*NUMBERS), draw.shape(1, 4, 5, 0)
+    x, axis = np.asarray(np.round(draw.array(shape, dtype))), draw.axis(len(shape))
+    y = np.zeros(x.shape)
+    np.put_along_axis(y, np.expand_dims(wide(x).argmax(axis), axis), 1, axis)
+    return Sample(lambda x: topi.hardmax(x, axis=axis), [x], y, dtype)
 
 
 def channels(draw: Draw, least: int = 2):
@@ -123,6 +144,25 @@ def normalize(draw: Draw) -> Sample:
     p = draw.choice(1.0, 2.0, 3.0)
     size = (np.abs(wide(x)) ** p).sum(axis, keepdims=True) ** (1 / p)
     return Sample(lambda x: topi.normalize(x, p=p, axis=axis), [x], wide(x) / np.maximum(size, 1e-12), str(x.dtype))
+
+
+@case
+def mean_variance_norm(draw: Draw) -> Sample:
+    x = draw.array((draw.integer(1, 3), draw.extent(3), draw.integer(2, 4), draw.integer(2, 4)), draw.dtype())
+    axis = draw.choice((0, 2, 3), (-1, -2), 3)
+    v = wide(x)
+    y = (v - v.mean(axis, keepdims=True)) / (v.std(axis, keepdims=True) + 1e-9)
+    return Sample(lambda x: topi.mean_variance_norm(x, axis=axis), [x], y, str(x.dtype), tolerance=4)
+
+
+@case
+def weight_norm(draw: Draw) -> Sample:
+    shape, dtype = draw.shape(1, 4, 5, 0), draw.dtype()
+    axis, x = draw.axis(len(shape)), draw.array(shape, dtype)
+    others = tuple(n for n in range(x.ndim) if n != axis % x.ndim)
+    scale = draw.array([1 if n in others else e for n, e in enumerate(shape)], dtype)
+    y = wide(x) * wide(scale) / np.sqrt((wide(x) ** 2).sum(others, keepdims=True))
+    return Sample(lambda *a: topi.weight_norm(*a, axis=axis), [x, scale], y, dtype, tolerance=2)
 
 
 @case
