@@ -128,6 +128,11 @@ REFUSED = {
     "p is -1, a number of at least 0": lambda: topi.cdist(tensor(4, 3), tensor(2, 3), p=-1),
     "the last extent of b is 2, not 3": lambda: topi.cdist(tensor(4, 3), tensor(2, 2)),
     "the extent along axis -1 is 4, not 3": lambda: topi.cross(tensor(4), tensor(4)),
+    "target has the shape": lambda: topi.multi_margin_loss(tensor(4, 3), tensor(4, 3, dtype="int32")),
+    "p is 3": lambda: topi.multi_margin_loss(tensor(4, 3), tensor(4, dtype="int32"), p=3),
+    "target is float32, integers are needed": lambda: topi.multilabel_margin_loss(tensor(4, 3), tensor(4, 3)),
+    "the batch of lengths is 3, not 2": lambda: topi.ctc_loss(tensor(5, 2, 4), tensor(2, 3, dtype="int32"), tensor(
+        3, dtype="int32"), tensor(2, dtype="int32")),
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
 }
 

@@ -170,3 +170,18 @@ def test_sparse_products_of_any_size():
         y = np.zeros((m, n), "float32")
         f(dense, other, y)
         np.testing.assert_allclose(y, dense.astype("float64") @ other, rtol=1e-4)
+
+
+def test_alignments_of_any_number_of_steps():
+    steps, batch = te.var("steps"), te.var("batch")
+    x = te.placeholder((steps, batch, 2), name="x")
+    target, size = te.placeholder((batch, 1), "int32", name="target"), te.placeholder((batch,), "int32", name="size")
+    count = te.placeholder((batch,), "int32", name="count")
+    loss = topi.ctc_loss(x, target, count, size, reduction="none")
+    f = tw.compile(te.create_prim_func([x, target, count, size, loss]))
+    for extents in ((1, 0), (1, 2), (300, 3)):
+        given, y = np.full((*extents, 2), np.log(0.5), "float32"), np.zeros(extents[1], "float32")
+        ones = np.ones(extents[1], "int32")
+        f(given, ones[:, None], ones * extents[0], ones, y)
+        ways = extents[0] * (extents[0] + 1) // 2             # blanks, one run of the element, blanks
+        np.testing.assert_allclose(y, np.full(extents[1], extents[0] * np.log(2) - np.log(ways)), rtol=1e-4)

@@ -10,6 +10,7 @@ from tilewright.topi import (
     elementwise,
     indexing,
     integers,
+    likelihoods,
     losses,
     normalization,
     patches,
@@ -39,6 +40,7 @@ from tilewright.topi.distances import *  # noqa: F403
 from tilewright.topi.elementwise import *  # noqa: F403
 from tilewright.topi.indexing import *  # noqa: F403
 from tilewright.topi.integers import *  # noqa: F403
+from tilewright.topi.likelihoods import *  # noqa: F403
 from tilewright.topi.losses import *  # noqa: F403
 from tilewright.topi.normalization import *  # noqa: F403
 from tilewright.topi.patches import *  # noqa: F403
@@ -63,8 +65,8 @@ FAMILIES = {
     "Sparse matrices": sparse, "Convolutions": convolution, "Pooling": pooling, "Patches": patches,
     "Softmax and norms": normalization, "Reductions": reductions, "Distances": distances, "Shapes": shaping,
     "Slices": slicing, "Creation": creation, "Places": indexing, "Selections": selections, "Running sums": cumulative,
-    "Orders": sorting, "Losses": losses, "Images": resizing, "Signals": signals, "Regions": regions,
-    "Quantization": quantization, "Integer products": integers, "Random numbers": random, "Attention": attention,
-    "Decoding": decoding, "Recurrent layers": recurrent,
+    "Orders": sorting, "Losses": losses, "Likelihoods and margins": likelihoods, "Images": resizing,
+    "Signals": signals, "Regions": regions, "Quantization": quantization, "Integer products": integers,
+    "Random numbers": random, "Attention": attention, "Decoding": decoding, "Recurrent layers": recurrent,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]

@@ -36,7 +36,7 @@ from tilewright.topi.types import FLOAT, accumulator, check_kind, common_type, r
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def _finished(op: str, terms: Tensor, reduction: str, dtype: str, count: Callable[[], Expr] | None = None) -> Tensor:
+def finished(op: str, terms: Tensor, reduction: str, dtype: str, count: Callable[[], Expr] | None = None) -> Tensor:
     """The terms, their sum, or their sum divided by `count` (default: how many there are), in dtype."""
     if reduction == "none":
         return rounded(terms, dtype, f"{op}_rounded")
@@ -47,7 +47,7 @@ def _finished(op: str, terms: Tensor, reduction: str, dtype: str, count: Callabl
     return compute((), lambda: cast(dtype, binary("div", total(), n)), name=op)
 
 
-def _floats(op: str, reduction: str, **tensors: Any) -> str:
+def common_float(op: str, reduction: str, **tensors: Any) -> str:
     """The common type of the tensors that are given, a float."""
     given = {name: x for name, x in tensors.items() if x is not None}
     check_tensors(op, **given)
@@ -57,28 +57,28 @@ def _floats(op: str, reduction: str, **tensors: Any) -> str:
     return common
 
 
-def _pointwise(op: str, f: Callable[..., Expr], reduction: str, **tensors: Any) -> Tensor:
+def pointwise(op: str, f: Callable[..., Expr], reduction: str, **tensors: Any) -> Tensor:
     """The reduction of f of elements, which broadcast; f gets None for a tensor that is not given."""
-    dtype = _floats(op, reduction, **tensors)
+    dtype = common_float(op, reduction, **tensors)
     wide = accumulator(dtype)
     shape = broadcast_shapes(op, *(x.shape for x in tensors.values() if x is not None))
     terms = compute(shape, lambda *i: f(*(None if x is None else cast(wide, element(x, i)) for x in tensors.values())),
                     name=f"{op}_terms")
-    return _finished(op, terms, reduction, dtype)
+    return finished(op, terms, reduction, dtype)
 
 
-def _positive(e: Expr) -> Expr:
+def above_zero(e: Expr) -> Expr:
     return maximum(e, const(0.0, e.dtype))
 
 
 def mse_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """(x - target) ** 2, term by term."""
-    return _pointwise("mse_loss", lambda a, b: (a - b) * (a - b), reduction, x=x, target=target)
+    return pointwise("mse_loss", lambda a, b: (a - b) * (a - b), reduction, x=x, target=target)
 
 
 def l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """|x - target|, term by term."""
-    return _pointwise("l1_loss", lambda a, b: absolute(a - b), reduction, x=x, target=target)
+    return pointwise("l1_loss", lambda a, b: absolute(a - b), reduction, x=x, target=target)
 
 
 def smooth_l1_loss(x: Tensor, target: Tensor, *, beta: float = 1.0, reduction: str = "mean") -> Tensor:
@@ -90,7 +90,7 @@ def smooth_l1_loss(x: Tensor, target: Tensor, *, beta: float = 1.0, reduction: s
     def term(a: Expr, b: Expr) -> Expr:
         d = absolute(a - b)
         return select(binary("lt", d, const(float(beta), d.dtype)), d * d * (0.5 / beta), d - 0.5 * beta)
-    return _pointwise("smooth_l1_loss", term, reduction, x=x, target=target)
+    return pointwise("smooth_l1_loss", term, reduction, x=x, target=target)
 
 
 def huber_loss(x: Tensor, target: Tensor, *, delta: float = 1.0, reduction: str = "mean") -> Tensor:
@@ -100,7 +100,7 @@ def huber_loss(x: Tensor, target: Tensor, *, delta: float = 1.0, reduction: str 
     def term(a: Expr, b: Expr) -> Expr:
         d = absolute(a - b)
         return select(binary("le", d, const(float(delta), d.dtype)), d * d * 0.5, (d - 0.5 * delta) * float(delta))
-    return _pointwise("huber_loss", term, reduction, x=x, target=target)
+    return pointwise("huber_loss", term, reduction, x=x, target=target)
 
 
 def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, *,
@@ -110,17 +110,17 @@ def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None
         least = const(-100.0, p.dtype)
         loss = (t - 1.0) * maximum(log1p(negate(p)), least) - t * maximum(log(p), least)
         return loss if w is None else loss * w
-    return _pointwise("binary_cross_entropy", term, reduction, x=x, target=target, weight=weight)
+    return pointwise("binary_cross_entropy", term, reduction, x=x, target=target, weight=weight)
 
 
 def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, weight: Tensor | None = None,
                                      pos_weight: Tensor | None = None, *, reduction: str = "mean") -> Tensor:
     """`binary_cross_entropy` of sigmoid(x), without overflow; pos_weight multiplies target * log(sigmoid(x))."""
     def term(e: Expr, t: Expr, w: Expr | None, p: Expr | None) -> Expr:
-        soft = log1p(exp(negate(absolute(e)))) + _positive(negate(e))               # -log(sigmoid(e))
+        soft = log1p(exp(negate(absolute(e)))) + above_zero(negate(e))               # -log(sigmoid(e))
         loss = (1.0 - t) * e + (soft if p is None else soft * (1.0 + (p - 1.0) * t))
         return loss if w is None else loss * w
-    return _pointwise("binary_cross_entropy_with_logits", term, reduction, x=x, target=target, weight=weight,
+    return pointwise("binary_cross_entropy_with_logits", term, reduction, x=x, target=target, weight=weight,
                       pos_weight=pos_weight)
 
 
@@ -137,7 +137,7 @@ def kl_div(x: Tensor, target: Tensor, *, log_target: bool = False, reduction: st
             return exp(t) * (t - e)
         zero = const(0.0, t.dtype)
         return if_then_else(binary("gt", t, zero), t * log(t), t * zero) - t * e
-    y = _pointwise(op, term, "sum" if reduction == "batchmean" else reduction, x=x, target=target)
+    y = pointwise(op, term, "sum" if reduction == "batchmean" else reduction, x=x, target=target)
     if reduction != "batchmean":
         return y
     check_rank(op, "x", x, 1, 100)
@@ -149,9 +149,9 @@ def hinge_embedding_loss(x: Tensor, target: Tensor, *, margin: float = 1.0, redu
     """x where target is 1, max(margin - x, 0) where it is -1."""
     def term(e: Expr, t: Expr) -> Expr:
         one, zero = const(1.0, t.dtype), const(0.0, t.dtype)
-        apart = select(binary("ne", t, one), _positive(margin - e), zero)
+        apart = select(binary("ne", t, one), above_zero(margin - e), zero)
         return apart + select(binary("ne", t, negate(one)), e, zero)
-    return _pointwise("hinge_embedding_loss", term, reduction, x=x, target=target)
+    return pointwise("hinge_embedding_loss", term, reduction, x=x, target=target)
 
 
 def cosine_embedding_loss(a: Tensor, b: Tensor, target: Tensor, *, margin: float = 0.0,
@@ -161,7 +161,7 @@ def cosine_embedding_loss(a: Tensor, b: Tensor, target: Tensor, *, margin: float
     a, b: T[n, d] and target: [n], or T[d] and a number. cos = a . b / sqrt((a . a + 1e-12) * (b . b + 1e-12)).
     """
     op = "cosine_embedding_loss"
-    dtype = _floats(op, reduction, a=a, b=b)
+    dtype = common_float(op, reduction, a=a, b=b)
     check_tensors(op, target=target)
     check_rank(op, "a", a, 1, 2)
     check_rank(op, "b", b, a.ndim)
@@ -177,10 +177,10 @@ def cosine_embedding_loss(a: Tensor, b: Tensor, target: Tensor, *, margin: float
     def term(*i: Any) -> Expr:
         cosine = both(*i) / sqrt((own(*i) + 1e-12) * (other(*i) + 1e-12))
         t, one, zero = cast(wide, element(target, i)), const(1.0, wide), const(0.0, wide)
-        apart = select(binary("eq", t, negate(one)), _positive(cosine - margin), zero)
+        apart = select(binary("eq", t, negate(one)), above_zero(cosine - margin), zero)
         return select(binary("eq", t, one), one - cosine, apart)
     terms = compute(broadcast_shapes(op, both.shape, target.shape), term, name=f"{op}_terms")
-    return _finished(op, terms, reduction, dtype)
+    return finished(op, terms, reduction, dtype)
 
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, margin: float = 1.0, p: float = 2.0,
@@ -190,7 +190,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, m
     The norm is along the last axis. swap: d(positive, negative) where it is the smaller distance of negative.
     """
     op = "triplet_margin_loss"
-    dtype = _floats(op, reduction, anchor=anchor, positive=positive, negative=negative)
+    dtype = common_float(op, reduction, anchor=anchor, positive=positive, negative=negative)
     wide = accumulator(dtype)
 
     def distance(a: Tensor, b: Tensor) -> Tensor:
@@ -203,15 +203,15 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, m
 
     def term(*i: Any) -> Expr:
         away = element(far, i) if third is None else binary("min", element(far, i), element(third, i))
-        return _positive(element(near, i) - away + margin)
+        return above_zero(element(near, i) - away + margin)
     terms = compute(broadcast_shapes(op, *(d.shape for d in given)), term, name=f"{op}_terms")
-    return _finished(op, terms, reduction, dtype)
+    return finished(op, terms, reduction, dtype)
 
 
 # classes
 
 
-def _class_axis(op: str, x: Tensor, weight: Tensor | None) -> int:
+def class_axis(op: str, x: Tensor, weight: Tensor | None) -> int:
     check_rank(op, "x", x, 1, 100)
     axis = 0 if x.ndim == 1 else 1
     if weight is not None:
@@ -253,7 +253,7 @@ def _by_class(op: str, logs: Tensor, target: Tensor, weight: Tensor | None, igno
     def count() -> Expr:
         weights = compute(shape, counted(lambda c, *i: scale(c)), name=f"{op}_weights")
         return reduced(f"{op}_count", weights, None, False, te_sum, weights)()
-    return _finished(op, terms, reduction, dtype, count)
+    return finished(op, terms, reduction, dtype, count)
 
 
 def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int = -100,
@@ -264,10 +264,10 @@ def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_
     A class out of range is an error of the kernel while it runs.
     """
     op = "nll_loss"
-    dtype = _floats(op, reduction, x=x, weight=weight)
+    dtype = common_float(op, reduction, x=x, weight=weight)
     check_tensors(op, target=target)
     check(dt.is_integer(target.dtype), op, f"target is {target.dtype}, integers are needed")
-    _class_axis(op, x, weight)
+    class_axis(op, x, weight)
     return _by_class(op, rounded(x, accumulator(dtype), f"{op}_wide"), target, weight, ignore_index, reduction, dtype,
                      0.0)
 
@@ -281,10 +281,10 @@ def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, *, ig
     that count, or for probabilities by the number of terms.
     """
     op = "cross_entropy"
-    dtype = _floats(op, reduction, x=x, weight=weight)
+    dtype = common_float(op, reduction, x=x, weight=weight)
     check_tensors(op, target=target)
     check(0 <= label_smoothing <= 1, op, f"label_smoothing is {label_smoothing}, not between 0 and 1")
-    axis, wide = _class_axis(op, x, weight), accumulator(dtype)
+    axis, wide = class_axis(op, x, weight), accumulator(dtype)
     logs = log_softmax(rounded(x, wide, f"{op}_wide"), axis=axis)
     if dt.is_integer(target.dtype):
         return _by_class(op, logs, target, weight, ignore_index, reduction, dtype, float(label_smoothing))
@@ -300,7 +300,7 @@ def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, *, ig
             share = share * (1.0 - label_smoothing) + label_smoothing / classes
         loss = negate(logs(*i)) * share
         return loss if weight is None else loss * cast(wide, weight(i[axis]))
-    return _finished(op, reduced(f"{op}_terms", x, axis, False, te_sum, term), reduction, dtype)
+    return finished(op, reduced(f"{op}_terms", x, axis, False, te_sum, term), reduction, dtype)
 
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",

@@ -8,6 +8,7 @@ from tests.topi.cases import (
     elementwise,
     indexing,
     integers,
+    likelihoods,
     losses,
     normalization,
     patches,
@@ -29,6 +30,6 @@ from tests.topi.cases import (
 
 __all__ = [
     "attention", "convolution", "cumulative", "decoding", "distances", "elementwise", "indexing", "integers",
-    "losses", "normalization", "patches", "pooling", "products", "quantization", "random", "recurrent", "reductions",
-    "regions", "resizing", "selections", "shaping", "signals", "sorting", "sparse", "special",
+    "likelihoods", "losses", "normalization", "patches", "pooling", "products", "quantization", "random", "recurrent",
+    "reductions", "regions", "resizing", "selections", "shaping", "signals", "sorting", "sparse", "special",
 ]
