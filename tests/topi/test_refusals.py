@@ -133,6 +133,12 @@ REFUSED = {
     "target is float32, integers are needed": lambda: topi.multilabel_margin_loss(tensor(4, 3), tensor(4, 3)),
     "the batch of lengths is 3, not 2": lambda: topi.ctc_loss(tensor(5, 2, 4), tensor(2, 3, dtype="int32"), tensor(
         3, dtype="int32"), tensor(2, dtype="int32")),
+    "there is no element along axis 0": lambda: topi.median(tensor(0), axis=0),
+    "k is 5, there are 4 elements along axis -1": lambda: topi.kthvalue(tensor(4), k=5),
+    "q is 2, not made of numbers from 0 to 1": lambda: topi.quantile(tensor(4), q=2),
+    "the last extent of x is 3, not 4": lambda: topi.det(tensor(4, 3)),
+    "extent -2 of b is 3, not 4": lambda: topi.solve(tensor(4, 4), tensor(3, 2)),
+    "exponent is 0.5, not an integer": lambda: topi.matrix_power(tensor(4, 4), exponent=0.5),
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
 }
 

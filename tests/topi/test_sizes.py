@@ -185,3 +185,17 @@ def test_alignments_of_any_number_of_steps():
         f(given, ones[:, None], ones * extents[0], ones, y)
         ways = extents[0] * (extents[0] + 1) // 2             # blanks, one run of the element, blanks
         np.testing.assert_allclose(y, np.full(extents[1], extents[0] * np.log(2) - np.log(ways)), rtol=1e-4)
+
+
+def test_equations_and_medians_of_any_size():
+    n, m = te.var("n"), te.var("m")
+    a, b = te.placeholder((n, n), name="a"), te.placeholder((n, m), name="b")
+    f = tw.compile(te.create_prim_func([a, b, topi.solve(a, b), topi.median(b, axis=1)[0]]))
+    rng = np.random.default_rng(0)
+    for size, columns in ((0, 3), (1, 1), (60, 7)):
+        matrix = rng.random((size, size), "float32") + size * np.eye(size, dtype="float32")[::-1]
+        right, y, middle = rng.random((size, columns), "float32"), np.zeros((size, columns), "float32"), np.zeros(
+            size, "float32")
+        f(matrix, right, y, middle)
+        np.testing.assert_allclose(y, np.linalg.solve(matrix.astype("float64"), right), rtol=1e-3, atol=1e-5)
+        np.testing.assert_array_equal(middle, np.sort(right)[:, (columns - 1) // 2])

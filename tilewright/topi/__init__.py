@@ -12,6 +12,7 @@ from tilewright.topi import (
     integers,
     likelihoods,
     losses,
+    matrices,
     normalization,
     patches,
     pooling,
@@ -29,6 +30,7 @@ from tilewright.topi import (
     sorting,
     sparse,
     special,
+    statistics,
 )
 from tilewright.topi.activations import *  # noqa: F403
 from tilewright.topi.attention import *  # noqa: F403
@@ -42,6 +44,7 @@ from tilewright.topi.indexing import *  # noqa: F403
 from tilewright.topi.integers import *  # noqa: F403
 from tilewright.topi.likelihoods import *  # noqa: F403
 from tilewright.topi.losses import *  # noqa: F403
+from tilewright.topi.matrices import *  # noqa: F403
 from tilewright.topi.normalization import *  # noqa: F403
 from tilewright.topi.patches import *  # noqa: F403
 from tilewright.topi.pooling import *  # noqa: F403
@@ -59,14 +62,16 @@ from tilewright.topi.slicing import *  # noqa: F403
 from tilewright.topi.sorting import *  # noqa: F403
 from tilewright.topi.sparse import *  # noqa: F403
 from tilewright.topi.special import *  # noqa: F403
+from tilewright.topi.statistics import *  # noqa: F403
 
 FAMILIES = {
     "Elements": elementwise, "Special functions": special, "Activations": activations, "Products": products,
-    "Sparse matrices": sparse, "Convolutions": convolution, "Pooling": pooling, "Patches": patches,
-    "Softmax and norms": normalization, "Reductions": reductions, "Distances": distances, "Shapes": shaping,
-    "Slices": slicing, "Creation": creation, "Places": indexing, "Selections": selections, "Running sums": cumulative,
-    "Orders": sorting, "Losses": losses, "Likelihoods and margins": likelihoods, "Images": resizing,
-    "Signals": signals, "Regions": regions, "Quantization": quantization, "Integer products": integers,
-    "Random numbers": random, "Attention": attention, "Decoding": decoding, "Recurrent layers": recurrent,
+    "Sparse matrices": sparse, "Matrices": matrices, "Convolutions": convolution, "Pooling": pooling,
+    "Patches": patches, "Softmax and norms": normalization, "Reductions": reductions, "Distances": distances,
+    "Shapes": shaping, "Slices": slicing, "Creation": creation, "Places": indexing, "Selections": selections,
+    "Running sums": cumulative, "Orders": sorting, "Statistics": statistics, "Losses": losses,
+    "Likelihoods and margins": likelihoods, "Images": resizing, "Signals": signals, "Regions": regions,
+    "Quantization": quantization, "Integer products": integers, "Random numbers": random, "Attention": attention,
+    "Decoding": decoding, "Recurrent layers": recurrent,
 }
 __all__ = [name for module in FAMILIES.values() for name in module.__all__]

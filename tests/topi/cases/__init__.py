@@ -10,6 +10,7 @@ from tests.topi.cases import (
     integers,
     likelihoods,
     losses,
+    matrices,
     normalization,
     patches,
     pooling,
@@ -26,10 +27,12 @@ from tests.topi.cases import (
     sorting,
     sparse,
     special,
+    statistics,
 )
 
 __all__ = [
     "attention", "convolution", "cumulative", "decoding", "distances", "elementwise", "indexing", "integers",
-    "likelihoods", "losses", "normalization", "patches", "pooling", "products", "quantization", "random", "recurrent",
-    "reductions", "regions", "resizing", "selections", "shaping", "signals", "sorting", "sparse", "special",
+    "likelihoods", "losses", "matrices", "normalization", "patches", "pooling", "products", "quantization", "random",
+    "recurrent", "reductions", "regions", "resizing", "selections", "shaping", "signals", "sorting", "sparse",
+    "special", "statistics",
 ]
