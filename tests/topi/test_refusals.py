@@ -139,6 +139,17 @@ REFUSED = {
     "the last extent of x is 3, not 4": lambda: topi.det(tensor(4, 3)),
     "extent -2 of b is 3, not 4": lambda: topi.solve(tensor(4, 4), tensor(3, 2)),
     "exponent is 0.5, not an integer": lambda: topi.matrix_power(tensor(4, 4), exponent=0.5),
+    "rate is 0, a positive number": lambda: topi.exponential(tensor(2, dtype="uint32"), 3, rate=0),
+    "low is 3, high is 3": lambda: topi.randint(tensor(2, dtype="uint32"), 3, low=3, high=3),
+    "beyond the range of int8": lambda: topi.randint(tensor(2, dtype="uint32"), 3, high=300, dtype="int8"),
+    "without an element to choose": lambda: topi.multinomial(tensor(0), tensor(2, dtype="uint32"), samples=2),
+    "extent 2 of theta is 2, not 3": lambda: topi.affine_grid(tensor(1, 2, 2), (4, 4)),
+    "the number of channels is 5, no multiple of 2": lambda: topi.channel_shuffle(tensor(1, 5), groups=2),
+    "element number 6 is read, x has 4": lambda: topi.as_strided(tensor(4), (3,), strides=(3,)),
+    "n is 5, there are 4 elements": lambda: topi.diff(tensor(4), n=5),
+    "p is 1.5, not between 0 and 1": lambda: topi.top_p_filter(tensor(4), p=1.5),
+    "the padding depends on the extents n and 3": lambda: topi.conv(tensor(1, 1, te.var("n")), tensor(1, 1, 3),
+                                                                    padding="same_upper"),
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
 }
 

@@ -48,7 +48,8 @@ def conv(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, stride: Any =
 
     x: T[b, g * c', *spatial], 1 to 3 spatial axes (T[b, *spatial, g * c'] with channels_last, as is y then);
     weight: T[f, c', *kernel]; bias: T[f]. Filter f is of group f // (filters / groups). What lies outside of x is 0.
-    padding: a number, one or a pair (before, after) for each axis, "valid", or "same".
+    padding: a number, one or a pair (before, after) for each axis, "valid", "same" (for stride 1), or "same_upper" or
+    "same_lower" (of constant extents: as many windows as extent / stride, rounded up).
     out_dtype: the type in which products are made and added up.
     Raises TensorExpressionError where channels and groups do not fit, or the kernel does not fit the padded x.
     """

@@ -1,4 +1,4 @@
-"""What decoders of language models need beside attention: positions, and caches of keys and values."""
+"""What decoders of language models need beside attention: positions, choices of words, caches of keys and values."""
 from __future__ import annotations
 
 import math
@@ -13,11 +13,13 @@ from tilewright.te.math import cos as cosine
 from tilewright.te.math import exp, sin
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
-from tilewright.tir.arithmetic import all_of, binary, if_then_else, negate, select
+from tilewright.tir.arithmetic import all_of, any_of, binary, if_then_else, negate, select
 from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Expr
 from tilewright.topi.attention import scaled_dot_product_attention
-from tilewright.topi.indexing import from_end, signed
+from tilewright.topi.cumulative import cumsum
+from tilewright.topi.indexing import from_end, scatter, signed
+from tilewright.topi.normalization import softmax
 from tilewright.topi.shapes import (
     as_shape,
     axis_index,
@@ -30,7 +32,8 @@ from tilewright.topi.shapes import (
     same_extent,
     simplified,
 )
-from tilewright.topi.types import FLOAT, accumulator, check_kind, dtype_name
+from tilewright.topi.sorting import ordered
+from tilewright.topi.types import FLOAT, accumulator, check_kind, dtype_name, rounded
 
 
 def _check_whole(op: str, **tensors: Tensor) -> None:
@@ -155,6 +158,31 @@ def alibi_bias(rows: Any, columns: Any, *, heads: int, dtype: Any = "float32") -
         far = binary("sub", binary("add", lead, i), j)
         return cast(kind, negate(table(h)) * cast(wide, binary("max", far, binary("sub", 0, far))))
     return compute(shape, at, name=op)
+
+
+# sampling
+
+
+def top_p_filter(x: Tensor, *, p: float) -> Tensor:
+    """x where an element is among the likeliest of the softmax of its row that together reach p, else -inf.
+
+    x: T[..., n], logits. An element stays where those before it, by falling likelihood, add up to less than p; at least
+    one stays. Source: Holtzman and others, Nucleus Sampling (2019). Raises TensorExpressionError unless 0 <= p <= 1.
+    """
+    op = "top_p_filter"
+    check_tensors(op, x=x)
+    check_rank(op, "x", x, 1, 100)
+    check_kind(op, "x", x.dtype, FLOAT)
+    check(0 <= p <= 1, op, f"p is {p}, not between 0 and 1")
+    wide, order = accumulator(x.dtype), ordered(op, x, x.ndim - 1, True)
+    shares = softmax(rounded(x, wide, f"{op}_wide"))
+    falling = compute(x.shape, lambda *i: shares(*i[:-1], order(*i)), name=f"{op}_falling")
+    before = cumsum(falling, axis=-1, exclusive=True)
+    stays = compute(x.shape, lambda *i: cast("int8", any_of(binary("lt", before(*i), const(float(p), wide)), binary(
+        "eq", i[-1], 0))), name=f"{op}_stays")
+    chosen = scatter(compute(x.shape, lambda *i: const(0, "int8"), name=f"{op}_none"), order, stays, axis=-1)
+    return compute(x.shape, lambda *i: select(binary("ne", chosen(*i), const(0, "int8")), x(*i), const(
+        -math.inf, x.dtype)), name=op)
 
 
 # caches
@@ -283,4 +311,4 @@ def gather_pages(pages: Tensor, table: Tensor) -> Tensor:
 
 
 __all__ = ["alibi_bias", "attention_mask", "cached_attention", "gather_pages", "group_query_attention",
-           "rotary_angles", "rotary_embedding", "sinusoidal_positions", "update_cache"]
+           "rotary_angles", "rotary_embedding", "sinusoidal_positions", "top_p_filter", "update_cache"]

@@ -7,11 +7,15 @@ from typing import Any
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
-from tilewright.te.math import cos, log1p, sqrt
-from tilewright.te.tensor import Tensor
-from tilewright.tir.arithmetic import binary, ceildiv, negate, select
+from tilewright.te.math import cos, log, log1p, sqrt
+from tilewright.te.reduction import reduce_axis
+from tilewright.te.reduction import sum as te_sum
+from tilewright.te.tensor import Tensor, shape_text
+from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary, ceildiv, minimum, negate, select
 from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Expr
+from tilewright.topi.cumulative import cumsum
 from tilewright.topi.shapes import (
     Shape,
     as_shape,
@@ -20,10 +24,12 @@ from tilewright.topi.shapes import (
     check_extent,
     check_rank,
     check_tensors,
+    constant,
     product,
     row_major,
     simplified,
 )
+from tilewright.topi.sorting import ordered
 from tilewright.topi.types import FLOAT, accumulator, check_kind, dtype_name
 
 MULTIPLIERS, WEYL, ROUNDS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85), 10
@@ -162,6 +168,85 @@ def normal(key: Tensor, shape: Any, *, mean: float = 0.0, std: float = 1.0, stre
     return compute(out, at, name=op)
 
 
+def exponential(key: Tensor, shape: Any, *, rate: float = 1.0, stream: int = 0, dtype: Any = "float32") -> Tensor:
+    """y = -log(1 - u) / rate, u: `uniform`: exponentially distributed. Raises TensorExpressionError unless rate > 0."""
+    op, kind = "exponential", dtype_name(dtype)
+    check(rate > 0, op, f"rate is {rate}, a positive number is needed")
+    out = as_shape(op, shape)
+    u = _fractions(op, key, out, stream, kind)
+    return compute(out, lambda *i: cast(kind, log1p(negate(u(*i))) * (-1.0 / rate)), name=op)
+
+
+def gumbel(key: Tensor, shape: Any, *, stream: int = 0, dtype: Any = "float32") -> Tensor:
+    """y = -log(-log(u)), u: `uniform` and half of a step of its fractions: extreme values, for random choices.
+
+    The place of the largest of logits + y has their softmax as distribution (Gumbel, 1954).
+    """
+    op, kind = "gumbel", dtype_name(dtype)
+    out = as_shape(op, shape)
+    wide = "float64" if kind == "float64" else "float32"
+    u, half = _fractions(op, key, out, stream, wide), 2.0 ** -(_BITS[wide] + 1)
+    check_choice(op, "dtype", kind, _BITS)
+    return compute(out, lambda *i: cast(kind, negate(log(negate(log(u(*i) + half))))), name=op)
+
+
+def randint(key: Tensor, shape: Any, *, low: int = 0, high: int, stream: int = 0, dtype: Any = "int64") -> Tensor:
+    """y = low + floor(w * (high - low) / 2 ** 32), w: `random_bits`: integers of at least low and below high.
+
+    Raises TensorExpressionError for a range that is empty or above 2 ** 32, and for what dtype does not hold.
+    """
+    op, kind = "randint", dtype_name(dtype)
+    check(dt.is_integer(kind), op, f"dtype is {kind}, an integer is needed")
+    check(0 < high - low <= 1 << 32, op, f"low is {low}, high is {high}")
+    least, most = dt.integer_range(kind)
+    check(least <= low and high - 1 <= most, op, f"low is {low}, high is {high}, beyond the range of {kind}")
+    words = random_bits(key, as_shape(op, shape), stream=stream)
+
+    def at(*i: Any) -> Expr:
+        product = binary("mul", cast("uint64", words(*i)), const(high - low, "uint64"))
+        return cast(kind, cast("int64", binary("shr", product, const(32, "uint64"))) + low)
+    return compute(words.shape, at, name=op)
+
+
+def permutation(key: Tensor, size: Any, *, stream: int = 0) -> Tensor:
+    """int64[size]: 0, 1, ..., size - 1 in the order of `random_bits`; equal words, which are rare, keep theirs."""
+    words = random_bits(key, size, stream=stream)
+    check_rank("permutation", "size", words, 1)
+    return ordered("permutation", words, 0, False)
+
+
+def bernoulli(x: Tensor, key: Tensor, *, stream: int = 0, dtype: Any = None) -> Tensor:
+    """y = 1 with the probability x, where `uniform` in float32 is below it, else 0; in the type of x, or dtype."""
+    op = "bernoulli"
+    check_tensors(op, x=x)
+    check_kind(op, "x", x.dtype, FLOAT)
+    kind, u = x.dtype if dtype is None else dtype_name(dtype), _fractions(op, key, x.shape, stream, "float32")
+    return compute(x.shape, lambda *i: cast(kind, binary("lt", u(*i), cast("float32", x(*i)))), name=op)
+
+
+def multinomial(x: Tensor, key: Tensor, *, samples: Any, stream: int = 0) -> Tensor:
+    """int64[..., samples]: places in the rows of x: T[..., n], each with a probability in proportion to its element.
+
+    With replacement: how many running sums of a row are not above u * its sum, in float64, u: `uniform` in float32.
+    Elements are not negative. Raises TensorExpressionError for rows without elements.
+    """
+    op = "multinomial"
+    check_tensors(op, x=x)
+    check_rank(op, "x", x, 1, 100)
+    check_kind(op, "x", x.dtype, FLOAT)
+    n = x.shape[-1]
+    check(constant(n) != 0, op, f"x has the shape {shape_text(x.shape)}, without an element to choose")
+    shape = (*x.shape[:-1], *as_shape(op, samples))
+    u, sums = _fractions(op, key, shape, stream, "float32"), cumsum(x, axis=-1, dtype="float64")
+    k = reduce_axis((0, n), name="k")
+
+    def passed(*i: Any) -> Expr:
+        point = cast("float64", u(*i)) * sums(*i[:-1], binary("sub", n, 1))
+        return te_sum(cast("int64", binary("le", sums(*i[:-1], k), point)), axis=k)
+    count = compute(shape, passed, name=f"{op}_count")
+    return compute(shape, lambda *i: minimum(count(*i), cast("int64", n) - 1), name=op)
+
+
 def dropout(x: Tensor, key: Tensor, *, p: float = 0.5, stream: int = 0) -> Tensor:
     """y = x / (1 - p) where `uniform` in float32 is at least p, else 0: elements are left out with the probability p.
 
@@ -177,4 +262,5 @@ def dropout(x: Tensor, key: Tensor, *, p: float = 0.5, stream: int = 0) -> Tenso
         binary("ge", u(*i), const(float(p), "float32")), cast(wide, x(*i)) * scale, const(0.0, wide))), name=op)
 
 
-__all__ = ["dropout", "normal", "philox", "random_bits", "uniform"]
+__all__ = ["bernoulli", "dropout", "exponential", "gumbel", "multinomial", "normal", "permutation", "philox", "randint",
+           "random_bits", "uniform"]

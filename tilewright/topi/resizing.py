@@ -307,6 +307,38 @@ def _inward(x: Expr, extent: Expr, padding: str, align_corners: bool) -> Expr:
     return maximum(minimum(x, n - 1.0), zero)
 
 
+def affine_grid(theta: Tensor, size: Any, *, align_corners: bool = False) -> Tensor:
+    """y[b, i..., :] = theta[b] times the place of pixel i, from -1 to 1 along each axis, the last first, and a 1.
+
+    theta: T[b, 2, 3] for images of size (h, w), T[b, 3, 4] for (d, h, w); y: T[b, *size, 2] or T[b, *size, 3], as
+    `grid_sample` takes it. align_corners: as there; an axis of one pixel has it in the middle.
+    Raises TensorExpressionError where theta does not fit.
+    """
+    op = "affine_grid"
+    check_tensors(op, theta=theta)
+    check_rank(op, "theta", theta, 3)
+    check_kind(op, "theta", theta.dtype, FLOAT)
+    space, wide = as_shape(op, size), accumulator(theta.dtype)
+    dims = len(space)
+    check(dims in (2, 3), op, f"size is {described(size)}, 2 or 3 extents are needed")
+    check_extent(op, "extent 1 of theta", theta.shape[1], dims)
+    check_extent(op, "extent 2 of theta", theta.shape[2], dims + 1)
+
+    def place(v: Any, n: Any) -> Expr:
+        k, count = cast(wide, v), number(n, wide)
+        if align_corners:
+            spread = k * 2.0 / maximum(count - 1.0, const(1.0, wide)) - 1.0
+            return if_then_else(binary("gt", n, 1), spread, const(0.0, wide))
+        return (k * 2.0 + 1.0) / count - 1.0
+
+    def at(b: Expr, *i: Expr) -> Expr:
+        row, total = i[-1], cast(wide, theta(b, i[-1], dims))
+        for axis, (v, n) in enumerate(zip(i[:-1], space)):
+            total = total + cast(wide, theta(b, row, dims - 1 - axis)) * place(v, n)
+        return cast(theta.dtype, total)
+    return compute((theta.shape[0], *space, dims), at, name=op)
+
+
 def grid_sample(x: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool = False) -> Tensor:
     """y[b, c, i...] = x[b, c] at the place grid[b, i..., :], from -1 to 1 along each axis of the image, the last first.
@@ -360,4 +392,4 @@ def grid_sample(x: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode
     return compute((*x.shape[:2], *grid.shape[1:-1]), at, name=op)
 
 
-__all__ = ["grid_sample", "resize"]
+__all__ = ["affine_grid", "grid_sample", "resize"]

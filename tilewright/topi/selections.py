@@ -15,9 +15,10 @@ from tilewright.tir.arithmetic import all_of, binary, if_then_else, maximum, min
 from tilewright.tir.conversion import cast, const, max_value, min_value
 from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
-from tilewright.topi.indexing import from_end, scatter_nd, scattered, signed
+from tilewright.topi.indexing import from_end, gather_nd, scatter_nd, scattered, signed
 from tilewright.topi.reductions import truth
 from tilewright.topi.shapes import (
+    Shape,
     as_shape,
     axis_index,
     broadcast_shapes,
@@ -162,6 +163,15 @@ def index_put(x: Tensor, indices: Any, updates: Tensor, *, accumulate: bool = Fa
     """
     op = "index_put"
     check_tensors(op, x=x, updates=updates)
+    lead, places = _places(op, x, indices)
+    wanted = (*lead, *x.shape[constant(places.shape[-1]):])
+    check(same_shape(broadcast_shapes(op, updates.shape, wanted), wanted), op, f"updates have the shape "
+          f"{shape_text(updates.shape)}, {shape_text(wanted)} is needed")
+    return scatter_nd(x, places, broadcast_to(updates, wanted), reduction="add" if accumulate else "none")
+
+
+def _places(op: str, x: Tensor, indices: Any) -> tuple[Shape, Tensor]:
+    """(the shape that several indices have together, the tensor of their points)."""
     given: list[Tensor] = list(indices) if isinstance(indices, (tuple, list)) else [indices]
     check(1 <= len(given) <= x.ndim, op, f"{len(given)} indices are given, x has {x.ndim} dimension(s)")
     for n, index in enumerate(given):
@@ -174,11 +184,17 @@ def index_put(x: Tensor, indices: Any, updates: Tensor, *, accumulate: bool = Fa
         for n in range(len(values) - 2, -1, -1):
             out = select(binary("eq", i[-1], n), values[n], out)
         return out
-    places = compute((*lead, len(given)), part, name=f"{op}_places")
-    wanted = (*lead, *x.shape[len(given):])
-    check(same_shape(broadcast_shapes(op, updates.shape, wanted), wanted), op, f"updates have the shape "
-          f"{shape_text(updates.shape)}, {shape_text(wanted)} is needed")
-    return scatter_nd(x, places, broadcast_to(updates, wanted), reduction="add" if accumulate else "none")
+    return lead, compute((*lead, len(given)), part, name=f"{op}_places")
+
+
+def index_get(x: Tensor, indices: Any) -> Tensor:
+    """y[i..., j...] = x[indices[0][i...], indices[1][i...], ..., j...]: x[indices] of NumPy, by tensors of integers.
+
+    indices: one tensor for each of the first dimensions; they broadcast.
+    """
+    op = "index_get"
+    check_tensors(op, x=x)
+    return gather_nd(x, _places(op, x, indices)[1])
 
 
 def index_reduce(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "add") -> Tensor:
@@ -372,5 +388,5 @@ def reverse_sequence(x: Tensor, lengths: Tensor, *, axis: int = 0, batch_axis: i
     return compute(x.shape, read, name=op)
 
 
-__all__ = ["bincount", "compress", "embedding_bag", "histogram", "index_put", "index_reduce", "masked_scatter",
-           "masked_select", "nonzero", "reverse_sequence", "segment_reduce", "sequence_mask"]
+__all__ = ["bincount", "compress", "embedding_bag", "histogram", "index_get", "index_put", "index_reduce",
+           "masked_scatter", "masked_select", "nonzero", "reverse_sequence", "segment_reduce", "sequence_mask"]

@@ -320,6 +320,21 @@ def pixel_unshuffle(x: Tensor, *, factor: int) -> Tensor:
     return space_to_depth(x, block=factor, mode="CRD")
 
 
+def channel_shuffle(x: Tensor, *, groups: int, axis: int = 1) -> Tensor:
+    """y[..., j * groups + g, ...] = x[..., g * n + j, ...] along an axis of groups * n channels.
+
+    Source: Zhang and others, ShuffleNet (2017). Raises TensorExpressionError where groups does not divide them.
+    """
+    op = "channel_shuffle"
+    check_tensors(op, x=x)
+    at, (several,) = axis_index(op, axis, x.ndim), per_axis(op, "groups", groups, 1, 1)
+    per = quotient(op, "the number of channels", x.shape[at], several)
+
+    def source(c: Any) -> Expr:
+        return binary("add", binary("mul", binary("floormod", c, several), per), binary("floordiv", c, several))
+    return compute(x.shape, lambda *i: x(*replaced(i, at, source(i[at]))), name=op)
+
+
 # diagonals
 
 
@@ -382,6 +397,6 @@ def meshgrid(*vectors: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     return tuple(compute(shape, lambda *i, n=n: given[n](i[order.index(n)]), name=op) for n in range(len(given)))
 
 
-__all__ = ["broadcast_to", "concatenate", "depth_to_space", "diag_embed", "diagonal", "expand_dims", "flatten",
-           "meshgrid", "moveaxis", "pixel_shuffle", "pixel_unshuffle", "reshape", "space_to_depth", "split",
-           "squeeze", "stack", "swapaxes", "transpose", "tril", "triu", "unstack"]
+__all__ = ["broadcast_to", "channel_shuffle", "concatenate", "depth_to_space", "diag_embed", "diagonal",
+           "expand_dims", "flatten", "meshgrid", "moveaxis", "pixel_shuffle", "pixel_unshuffle", "reshape",
+           "space_to_depth", "split", "squeeze", "stack", "swapaxes", "transpose", "tril", "triu", "unstack"]

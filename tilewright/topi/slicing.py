@@ -9,10 +9,11 @@ from tilewright.support.errors import described
 from tilewright.te.definition import compute
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import absolute, all_of, binary, ceildiv, if_then_else, maximum, minimum
-from tilewright.tir.conversion import const, convert
+from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.expr import Expr
 from tilewright.topi.sampling import clamped
 from tilewright.topi.shapes import (
+    as_shape,
     axis_index,
     axis_indices,
     check,
@@ -27,6 +28,7 @@ from tilewright.topi.shapes import (
     simplified,
 )
 from tilewright.topi.shaping import flatten, reshaped
+from tilewright.topi.types import accumulator, rounded
 from tilewright.topi.windows import padded
 
 
@@ -76,6 +78,50 @@ def _bounds(op: str, x: Tensor, begin: Any, end: Any, strides: Any,
         starts[a], shape[a] = _slice(x.shape[a], b, e, int(s))
         moves[a] = int(s)
     return shape, starts, moves
+
+
+def as_strided(x: Tensor, shape: Any, *, strides: Any, offset: int = 0) -> Tensor:
+    """y[i, j, ...] = element number offset + i * strides[0] + j * strides[1] + ... of x, row by row.
+
+    strides: integers of at least 0, as many as shape has extents. Raises TensorExpressionError where constants say that
+    an element is beyond x.
+    """
+    op = "as_strided"
+    check_tensors(op, x=x)
+    out, flat = as_shape(op, shape), flatten(x)
+    steps, (first,) = per_axis(op, "strides", strides, len(out)), per_axis(op, "offset", offset, 1)
+    sizes, have = [constant(n) for n in out], constant(flat.shape[0])
+    if None not in sizes and have is not None and 0 not in sizes:
+        last = first + sum((n - 1) * s for n, s in zip(sizes, steps) if n is not None)
+        check(last < have, op, f"element number {last} is read, x has {have}")
+    if count(x.shape) == 0 or 0 in sizes:
+        return compute(out, lambda *i: const(0, x.dtype), name=op)
+
+    def at(*i: Any) -> Expr:
+        place: Any = convert(first)
+        for v, s in zip(i, steps):
+            place = binary("add", place, binary("mul", v, s))
+        return flat(place)
+    return compute(out, at, name=op)
+
+
+def diff(x: Tensor, *, axis: int = -1, n: int = 1) -> Tensor:
+    """y[i] = x[i + 1] - x[i] along an axis, n times; of bools whether they differ.
+
+    Raises TensorExpressionError where there are fewer than n elements.
+    """
+    op = "diff"
+    check_tensors(op, x=x)
+    at, (times,) = axis_index(op, axis, x.ndim), per_axis(op, "n", n, 1)
+    most = constant(x.shape[at])
+    check(most is None or most >= times, op, f"n is {n}, there are {most} elements along axis {axis}")
+    y, wide = x, accumulator(x.dtype)
+    for _ in range(times):
+        def step(*i: Any, y: Tensor = y) -> Expr:
+            a, b = cast(wide, y(*replaced(i, at, binary("add", i[at], 1)))), cast(wide, y(*i))
+            return binary("ne" if x.dtype == "bool" else "sub", a, b)
+        y = compute(replaced(y.shape, at, simplified(y.shape[at] - 1)), step, name=op)
+    return rounded(y, x.dtype) if times else compute(x.shape, lambda *i: x(*i), name=op)
 
 
 def slice_scatter(x: Tensor, updates: Tensor, *, begin: Any, end: Any, strides: Any = None, axes: Any = None) -> Tensor:
@@ -230,4 +276,5 @@ def repeat(x: Tensor, repeats: int, *, axis: int | None = None) -> Tensor:
                    lambda *i: x(*replaced(i, at, binary("floordiv", i[at], times or 1))), name=op)
 
 
-__all__ = ["center_crop_pad", "flip", "pad", "repeat", "roll", "slice_scatter", "strided_slice", "tile"]
+__all__ = ["as_strided", "center_crop_pad", "diff", "flip", "pad", "repeat", "roll", "slice_scatter", "strided_slice",
+           "tile"]

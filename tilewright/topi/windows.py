@@ -82,12 +82,16 @@ def windows(op: str, extents: Sequence[Expr], kernel: Sequence[Any], *, stride: 
             ceil_mode: bool = False) -> Windows:
     """The windows over spatial axes of these extents.
 
-    padding: a number, one for each axis, a pair (before, after) for each axis, "valid" or "same" (for stride 1).
+    padding: a number, one for each axis, a pair (before, after) for each axis, "valid", "same" (for stride 1), or, of
+    constant extents, "same_upper" and "same_lower": as many windows as extent / stride, rounded up, with one more
+    element of an odd number of them behind x or before it.
     ceil_mode: a last window that is not whole counts where it begins inside of x or the padding before it.
     Raises TensorExpressionError where no window fits.
     """
     count = len(extents)
     stride, dilation = per_axis(op, "stride", stride, count, 1), per_axis(op, "dilation", dilation, count, 1)
+    if isinstance(padding, str) and padding in ("same_upper", "same_lower"):
+        padding = _same(op, extents, kernel, stride, dilation, padding == "same_upper")
     pads = paddings(op, padding, kernel, stride, dilation)
     out = []
     for n, k, s, d, (b, a) in zip(extents, kernel, stride, dilation, pads):
@@ -102,11 +106,25 @@ def windows(op: str, extents: Sequence[Expr], kernel: Sequence[Any], *, stride: 
     return Windows(tuple(kernel), stride, pads, dilation, tuple(out), ceil_mode)
 
 
+def _same(op: str, extents: Sequence[Any], kernel: Sequence[Any], stride: Sequence[int], dilation: Sequence[int],
+          upper: bool) -> Pads:
+    """The padding with which ceil(extent / stride) windows fit."""
+    out = []
+    for extent, k, s, d in zip(extents, kernel, stride, dilation):
+        n, size = constant(extent), constant(k)
+        check(n is not None and size is not None, op, f"the padding depends on the extents {extent} and {k}",
+              "pass the amounts")
+        total = max((-(-(n or 0) // s) - 1) * s + ((size or 1) - 1) * d + 1 - (n or 0), 0)
+        out.append((total // 2, total - total // 2) if upper else (total - total // 2, total // 2))
+    return tuple(out)
+
+
 def paddings(op: str, padding: Any, kernel: Sequence[Any], stride: Sequence[int], dilation: Sequence[int]) -> Pads:
     """The padding as pairs (before, after), one for each spatial axis."""
     count = len(kernel)
     if isinstance(padding, str):
-        check(padding in ("valid", "same"), op, f"padding is {padding!r}", '"valid", "same" or numbers')
+        check(padding in ("valid", "same"), op, f"padding is {padding!r}",
+              '"valid", "same", "same_upper", "same_lower" or numbers')
         if padding == "valid":
             return ((0, 0),) * count
         check(all(s == 1 for s in stride), op, f'padding "same" with stride {tuple(stride)}', "pass the amounts")

@@ -29,7 +29,16 @@ def conv_sample(draw: Draw, count: int, call, kinds=(*FLOATS, "int32", "int8")) 
     groups, cg, per, dtype = draw.choice(1, 1, 2, 3), draw.integer(1, 3), draw.integer(1, 3), draw.dtype(*kinds)
     x = draw.array((draw.extent(2), groups * cg, *extents), dtype)
     w, b = draw.array((groups * per, cg, *kernel), dtype), draw.array((groups * per,), dtype)
+    constants = None
     if draw.flag(0.1):
+        upper, stride = draw.flag(), references.tuples(attrs["stride"], count)
+        total = [max(-(-n // s) * s - s + (k - 1) * d + 1 - n, 0)
+                 for n, k, s, d in zip(extents, kernel, stride, attrs["dilation"])]
+        pads = [(t // 2, t - t // 2) if upper else (t - t // 2, t // 2) for t in total]
+        y = references.conv(wide(x), wide(w), **(attrs | {"padding": pads}), groups=groups)
+        attrs |= {"padding": "same_upper" if upper else "same_lower"}
+        constants = [(0,), (), ()]
+    elif draw.flag(0.1):
         attrs |= {"padding": "same", "stride": 1}
         spans = [(k - 1) * d for k, d in zip(kernel, attrs["dilation"])]
         y = references.conv(wide(x), wide(w), 1, [(s // 2, s - s // 2) for s in spans], attrs["dilation"], groups)
@@ -38,9 +47,10 @@ def conv_sample(draw: Draw, count: int, call, kinds=(*FLOATS, "int32", "int8")) 
     y = y + wide(b).reshape(-1, *[1] * count)
     if count == 2 and draw.flag(0.3):
         return Sample(lambda x, w, b: call(x, w, b, **attrs, groups=groups, channels_last=True),
-                      [np.moveaxis(x, 1, -1), w, b], np.moveaxis(y, 1, -1), dtype, [(0, 1, 2), (), ()])
+                      [np.moveaxis(x, 1, -1), w, b], np.moveaxis(y, 1, -1), dtype,
+                      constants or [(0, 1, 2), (), ()])
     return Sample(lambda x, w, b: call(x, w, b, **attrs, groups=groups), [x, w, b], y, dtype,
-                  [(0, *range(2, count + 2)), (), ()])
+                  constants or [(0, *range(2, count + 2)), (), ()])
 
 
 @case

@@ -5,6 +5,7 @@ import numpy as np
 
 from tests.topi.agreement import NUMBERS, Draw, Sample, case, wide
 from tests.topi.cases.attention import attention
+from tests.topi.references import softmax
 from tilewright import topi
 
 
@@ -64,6 +65,20 @@ def alibi_bias(draw: Draw) -> Sample:
     far = np.abs(columns - rows + np.arange(rows)[:, None] - np.arange(columns))
     return Sample(lambda: topi.alibi_bias(rows, columns, heads=heads, dtype=dtype), [],
                   -slopes(heads)[:, None, None] * far, dtype)
+
+
+@case
+def top_p_filter(draw: Draw) -> Sample:
+    x, p = draw.array((*draw.shape(0, 2, 3), draw.integer(1, 7)), draw.dtype(), -3, 3), draw.choice(0.0, 0.4, 0.83)
+    y = np.full(x.shape, -np.inf)
+    for at in np.ndindex(*x.shape[:-1]):
+        row = wide(x)[at]
+        order = np.argsort(-row, kind="stable")
+        shares = softmax(row)[order]
+        stays = np.cumsum(shares) - shares < p
+        stays[0] = True
+        y[at][order[stays]] = row[order[stays]]
+    return Sample(lambda x: topi.top_p_filter(x, p=p), [x], y, str(x.dtype))
 
 
 @case

@@ -75,6 +75,63 @@ def normal(draw: Draw) -> Sample:
 
 
 @case
+def exponential(draw: Draw) -> Sample:
+    (key, stream), shape, dtype, rate = drawn(draw), draw.shape(0, 3), draw.dtype(), draw.choice(1.0, 2.5)
+    y = -np.log1p(-fractions(key, stream, shape, dtype)) / rate
+    attrs = {"rate": rate, "stream": stream, "dtype": dtype}
+    return Sample(lambda key: topi.exponential(key, shape, **attrs), [key], y, dtype, None)
+
+
+@case
+def gumbel(draw: Draw) -> Sample:
+    (key, stream), shape, dtype = drawn(draw), draw.shape(0, 3), draw.dtype()
+    wide_type, bit = ("float64", 54) if dtype == "float64" else ("float32", 25)
+    u = fractions(key, stream, shape, wide_type) + 2.0 ** -bit
+    u = u if wide_type == "float64" else u.astype("float32").astype("float64")
+    return Sample(lambda key: topi.gumbel(key, shape, stream=stream, dtype=dtype), [key], -np.log(-np.log(u)), dtype,
+                  None, tolerance=8)
+
+
+@case
+def randint(draw: Draw) -> Sample:
+    (key, stream), shape = drawn(draw), draw.shape(0, 3)
+    dtype, (low, high) = draw.choice(("int64", (-5, 1 << 31)), ("int32", (-3, 4)), ("uint8", (0, 256)),
+                                     ("int64", (0, 1)))
+    w = bits(key, stream, int(np.prod(shape))).reshape(shape).astype(object)
+    y = np.asarray(low + (w * (high - low) // (1 << 32))).astype("int64")
+    return Sample(lambda key: topi.randint(key, shape, low=low, high=high, stream=stream, dtype=dtype), [key], y, dtype,
+                  None)
+
+
+@case
+def permutation(draw: Draw) -> Sample:
+    (key, stream), size = drawn(draw), draw.extent(20)
+    return Sample(lambda key: topi.permutation(key, size, stream=stream), [key],
+                  np.argsort(bits(key, stream, size), kind="stable"), "int64", None)
+
+
+@case
+def bernoulli(draw: Draw) -> Sample:
+    (key, stream), x = drawn(draw), draw.array(draw.shape(0, 3), draw.dtype(), 0, 1)
+    y, kind = fractions(key, stream, x.shape, "float32") < x.astype("float32"), draw.choice(None, "bool", "int32")
+    return Sample(lambda x, key: topi.bernoulli(x, key, stream=stream, dtype=kind), [x, key], y,
+                  kind or str(x.dtype), [tuple(range(x.ndim)), ()])
+
+
+@case
+def multinomial(draw: Draw) -> Sample:
+    (key, stream), samples = drawn(draw), draw.extent(5)
+    x = draw.array((*draw.shape(0, 2, 3), draw.integer(1, 6)), draw.dtype(), 0, 1)
+    x[draw.rng.random(x.shape) < 0.3] = 0
+    x[..., -1] += x.dtype.type(0.25)
+    u = fractions(key, stream, (*x.shape[:-1], samples), "float32")
+    sums = np.cumsum(wide(x), -1)
+    y = (sums[..., None, :] <= (u * sums[..., -1:])[..., None]).sum(-1)
+    return Sample(lambda x, key: topi.multinomial(x, key, samples=samples, stream=stream), [x, key], y, "int64",
+                  [tuple(range(x.ndim)), ()])
+
+
+@case
 def dropout(draw: Draw) -> Sample:
     (key, stream), p = drawn(draw), draw.choice(0.0, 0.3, 0.5, 1.0)
     x = draw.array(draw.shape(0, 3), draw.dtype())

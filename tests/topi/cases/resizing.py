@@ -139,6 +139,17 @@ def sampled(image, places, mode, padding, corners):
 
 
 @case
+def affine_grid(draw: Draw) -> Sample:
+    dims, dtype, corners = draw.choice(2, 3), draw.dtype(), draw.flag()
+    theta, size = draw.array((draw.extent(2), dims, dims + 1), dtype), [draw.extent(4) for _ in range(dims)]
+    axes = [np.linspace(-1, 1, n) if corners and n > 1 else (
+        np.zeros(n) if corners else (2 * np.arange(n) + 1) / max(n, 1) - 1) for n in size]
+    places = np.stack([*np.meshgrid(*axes, indexing="ij")[::-1], np.ones(size)], -1)
+    y = np.einsum("...k,brk->b...r", places, wide(theta)).reshape(len(theta), *size, dims)
+    return Sample(lambda t: topi.affine_grid(t, size, align_corners=corners), [theta], y, dtype, [(0,)], tolerance=2)
+
+
+@case
 def grid_sample(draw: Draw) -> Sample:
     dims, dtype = draw.choice(2, 2, 3), draw.dtype("float32", "float32", "float64", "float16")
     mode = draw.choice(*("bilinear", "nearest", "bicubic")[:3 if dims == 2 else 2])

@@ -76,6 +76,15 @@ def index_put(draw: Draw) -> Sample:
 
 
 @case
+def index_get(draw: Draw) -> Sample:
+    x = draw.array(draw.shape(1, 3, 4), draw.dtype(*ALL))
+    depth = draw.integer(1, x.ndim)
+    lead = draw.shape(0, 2, 3) if all(x.shape[:depth]) else (0,)
+    which = [indices(draw, draw.broadcastable(lead) if all(lead) else lead, n) for n in x.shape[:depth]]
+    return Sample(lambda x, *i: topi.index_get(x, i), [x, *which], x[tuple(i.astype("int64") for i in which)])
+
+
+@case
 def index_reduce(draw: Draw) -> Sample:
     x = draw.array(draw.shape(1, 3, 4), draw.dtype(*ALL))
     axis, name = draw.axis(x.ndim), draw.choice("none", "add", "mul", "min", "max")

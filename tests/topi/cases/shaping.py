@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.topi.agreement import FLOATS, NUMBERS, Draw, Sample, case
+from tests.topi.agreement import FLOATS, NUMBERS, Draw, Sample, case, wide
 from tilewright import topi
 
 ALL = (*NUMBERS, "bool")
@@ -136,6 +136,19 @@ def unstack(draw: Draw) -> Sample:
                   symbolic=[tuple(a for a in range(x.ndim) if a != axis % x.ndim)])
 
 
+@case
+def channel_shuffle(draw: Draw) -> Sample:
+    groups, per = draw.integer(1, 3), draw.extent(3)
+    shape = list(draw.shape(1, 4, 4))
+    axis = draw.axis(len(shape))
+    at = axis % len(shape)
+    shape[axis] = groups * per
+    x = draw.array(shape, draw.dtype(*ALL))
+    y = np.swapaxes(x.reshape(*shape[:at], groups, per, *shape[at + 1:]), at, at + 1).reshape(shape)
+    return Sample(lambda x: topi.channel_shuffle(x, groups=groups, axis=axis), [x], y,
+                  symbolic=[[k for k in range(len(shape)) if k != at]])
+
+
 def bounds(draw: Draw, x):
     """(attributes of a slice, the slice as NumPy has it)"""
     axes = sorted(int(a) for a in draw.rng.permutation(x.ndim)[:draw.integer(1, x.ndim)])
@@ -154,6 +167,32 @@ def strided_slice(draw: Draw) -> Sample:
     x = draw.array(draw.shape(1, 3, 8), draw.dtype(*ALL))
     attrs, at = bounds(draw, x)
     return Sample(lambda x: topi.strided_slice(x, **attrs), [x], x[at])
+
+
+@case
+def as_strided(draw: Draw) -> Sample:
+    x = draw.array(draw.shape(0, 3, 6), draw.dtype(*ALL))
+    shape, steps, offset = draw.shape(0, 3, 4), [], 0
+    left = x.size - 1
+    if x.size:
+        offset = draw.integer(0, left)
+        left -= offset
+    for n in shape:
+        steps.append(draw.integer(0, left // (n - 1)) if n > 1 and x.size else draw.integer(0, 3))
+        left -= (n - 1) * steps[-1] if n > 1 else 0
+    if not x.size:
+        shape = (*shape, 0)
+        steps.append(1)
+    y = np.lib.stride_tricks.as_strided(x.ravel()[offset:], shape, [s * x.itemsize for s in steps])
+    return Sample(lambda x: topi.as_strided(x, shape, strides=steps, offset=offset), [x], y.copy(), symbolic=None)
+
+
+@case
+def diff(draw: Draw) -> Sample:
+    x, n = draw.array(draw.shape(1, 3, 6), draw.dtype(*ALL)), draw.integer(0, 2)
+    axis = draw.axis(x.ndim)
+    n = min(n, x.shape[axis])
+    return Sample(lambda x: topi.diff(x, axis=axis, n=n), [x], np.diff(wide(x), n, axis), str(x.dtype), tolerance=4)
 
 
 @case
