@@ -4,8 +4,9 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
+from tilewright.lowering import lower
 from tilewright.script import from_source
-from tilewright.support.errors import CallError, ScheduleError
+from tilewright.support.errors import CallError, InterpreterError, ScheduleError
 from tilewright.tir import interp
 
 SIGNED, UNSIGNED = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64")
@@ -277,6 +278,31 @@ def test_a_row_from_data_that_is_far_outside_is_an_error():
             f(np.array([1, row], "int32"), a, c_)
 
 
+def test_the_lane_that_is_outside_is_named():
+    func = from_source("""
+@T.prim_func
+def f(X: T.Buffer((4,), "int32"), A: T.Buffer((64, 64), "float32"), C: T.Buffer((4,), "float32")):
+    for i in T.vectorized(4):
+        C[i] = A[X[i], 3]
+""")
+    x, a, c = np.array([1, 2, 70, 3], "int32"), np.zeros((64, 64), "float32"), np.zeros(4, "float32")
+    for f, error in ((tw.build(func), CallError), (lambda *v: interp.run(lower(func), *v), InterpreterError)):
+        with pytest.raises(error, match="70 of A is outside of its extent 64"):
+            f(x, a, c)
+
+
+@pytest.mark.llvm
+def test_a_variable_that_is_certainly_not_negative_is_divided_as_unsigned():
+    text = tw.build(from_source("""
+@T.prim_func
+def f(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32"), n: T.int32):
+    for i in range(n):
+        x: T.int32 = i // 3
+        C[x // 7] = A[x // 7]
+""")).get_source("ll")
+    assert "udiv i64" in text and "sdiv" not in text
+
+
 def test_an_index_of_variables_is_exact():
     """i * 65536 * 65536 // 2**32 is i as an index; as a value it is 0."""
     func = script("C[i] = A[i * 65536 * 65536 // 65536 // 65536] + (i * 65536 * 65536 // 65536 // 65536)", 8,
@@ -286,6 +312,18 @@ def test_an_index_of_variables_is_exact():
         got = np.empty(8, "int32")
         f(a, got)
         np.testing.assert_array_equal(got, a)
+
+
+@pytest.mark.parametrize("choice", ["T.Select(i > 8, {}, {})", "T.if_then_else(i > 8, {}, {})"])
+@pytest.mark.parametrize("values", [("X[i]", "i"), ("i", "X[i]")])
+def test_an_index_that_may_be_data_wraps(choice, values):
+    func = script(f"C[i] = A[{choice.format(*values)} * 65536 * 65536 // 65536 // 65536]", 8,
+                  "A: T.Buffer((8,), 'int32')", "X: T.Buffer((8,), 'int32')", "C: T.Buffer((8,), 'int32')")
+    a, x = np.arange(10, 18, dtype="int32"), np.arange(8, dtype="int32")
+    for f in (tw.build(func), lambda *v: interp.run(func, *v)):
+        got = np.empty(8, "int32")
+        f(a, x, got)
+        np.testing.assert_array_equal(got, 10)
 
 
 def test_loops_that_start_at_the_end_of_the_type():

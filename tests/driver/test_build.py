@@ -301,6 +301,8 @@ def test_dumps(monkeypatch, tmp_path):
         assert ("def f(" if name.endswith(".py") else "f__kernel") in text
     last = (folder / next(n for n in reversed(names) if n.endswith(".py"))).read_text()
     assert "T.vectorized" not in last and "B_1[16:20] = A_1[16:20] * " in last
+    tw.build(*staged(), name="f", target="c")
+    assert "void f__kernel(" in (folder / "f.c").read_text()
 
 
 # ---- parameters merged in place

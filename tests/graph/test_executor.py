@@ -198,6 +198,9 @@ def test_wrong_programs_are_refused():
         Executor([], [Update(p, graph.reduce_sum(p))]).run()
     with pytest.raises(GraphError, match="does not depend on"):
         gradients(graph.reduce_sum(p), [parameter("q", f32(2))])
+    for dtype in ("float32x4", "handle"):
+        with pytest.raises(GraphError, match="is no type of elements"):
+            graph.cast(x, dtype)
     with pytest.raises(GraphError, match="learning_rate"):
         SGD(-1.0)
     with pytest.raises(GraphError, match="neither a graph value nor a number"):

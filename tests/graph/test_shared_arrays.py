@@ -42,6 +42,9 @@ def test_parameters_that_share_memory_are_not_updated():
     p, q = parameter("p", t), parameter("q", t)
     with pytest.raises(GraphError, match="q shares memory with p, which is updated"):
         Executor([], [Update(p, p * q)])
+    x = placeholder("x")
+    with pytest.raises(GraphError, match="p shares memory with q, which is updated"):
+        Executor([], [Update(p, x), Update(q, x * 2.0)])
     Executor([p * q]).run()
 
 

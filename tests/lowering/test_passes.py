@@ -19,7 +19,7 @@ from tilewright.lowering.lower_match_buffer import lower_match_buffer
 from tilewright.lowering.partition_loops import partition_loops
 from tilewright.lowering.plan_buffer_allocation import plan_buffer_allocation
 from tilewright.lowering.reduction_init import lower_reduction_init
-from tilewright.lowering.relax_guards import PADDED
+from tilewright.lowering.relax_guards import PADDED, relax_private_guards
 from tilewright.lowering.simplify import simplify
 from tilewright.lowering.storage import hoist_allocations
 from tilewright.lowering.thread_loops import unify_thread_loops
@@ -30,13 +30,25 @@ from tilewright.script import tir as T
 from tilewright.support.errors import LowerError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir.arithmetic import all_of, ceildiv, if_then_else, intrinsic
-from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer, decl_buffer
+from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer, decl_buffer
 from tilewright.tir.conversion import convert
-from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.expr import Broadcast, Expr, IntImm, Ramp, Var
 from tilewright.tir.interp import run
 from tilewright.tir.iter_var import Range
 from tilewright.tir.node import statements
-from tilewright.tir.stmt import Allocate, Block, BlockRealize, For, IfThenElse, PrimFunc, Stmt, Store, loop, seq
+from tilewright.tir.stmt import (
+    Allocate,
+    Block,
+    BlockRealize,
+    Evaluate,
+    For,
+    IfThenElse,
+    PrimFunc,
+    Stmt,
+    Store,
+    loop,
+    seq,
+)
 from tilewright.tir.verify import verify
 
 
@@ -135,6 +147,13 @@ def test_compaction_keeps_the_region_that_a_tile_touches(n: int) -> None:
     a, c = np.random.default_rng(0).random(n + 2).astype("float32"), np.zeros(n, "float32")
     run(lower(stencil(n, 4)), a, c)
     np.testing.assert_allclose(c, a[:-2] * 2 + a[2:] * 2, rtol=1e-6)
+
+
+def test_compaction_knows_the_lanes_of_a_vector() -> None:
+    o, S, B = Var("o"), decl_buffer((64,), name="S"), decl_buffer((16,), name="B")
+    lanes = (Ramp(o * 4, IntImm(1), 4),)
+    use = seq([Store(S, Broadcast(convert(1.0), 4), lanes), Store(B, Load(S, lanes), lanes)])
+    assert allocations(compact_buffers(plain([B], loop(o, 4, Allocate(S, use))))) == {"S": (4,)}
 
 
 def test_compaction_makes_a_symbolic_buffer_constant() -> None:
@@ -274,6 +293,14 @@ def test_a_loop_guarded_by_its_own_variable_gets_shorter() -> None:
     assert "likely" not in text and "for o in range((n - i + 3) // 4):" in text
 
 
+def test_a_guard_of_one_loop_is_split_off_there_whatever_is_inside() -> None:
+    n, o, i, j = Var("n"), Var("o"), Var("i"), Var("j")
+    B = decl_buffer((n, 4, 4), name="B")
+    body = IfThenElse(intrinsic("likely", o < n), Store(B, convert(1.0), (o, i, j)))
+    text = str(partition_loops(plain([B], loop(o, ceildiv(n, 4) * 4, loop(i, 4, loop(j, 4, body))))))
+    assert "likely" not in text
+
+
 def test_a_loop_that_may_be_empty_teaches_nothing_to_the_code_after_it() -> None:
     B = decl_buffer((8,), name="B")
     o, i = Var("o"), Var("i")
@@ -305,6 +332,18 @@ def test_stores_into_a_tile_lose_the_guard_of_its_readers() -> None:
     assert "T.if_then_else(T.likely(" in text
     tile = next(s for s in statements(func.body) if isinstance(s, Allocate) and s.buffer.name == "C_local")
     assert tile.annotations == {PADDED: True}
+
+
+@pytest.mark.parametrize("column, filled", [("j", True), ("i", False)])
+def test_a_buffer_is_padded_where_its_stores_fill_all_lanes(column: str, filled: bool) -> None:
+    n, o, i, j, v = (Var(name) for name in ("n", "o", "i", "j", "v"))
+    S, B = decl_buffer((4, 4), name="S"), decl_buffer((n, 4), name="B")
+    row = intrinsic("likely", o < n)
+    fill = loop(i, 4, loop(j, 4, IfThenElse(row, Store(S, convert(1.0), (i, {"i": i, "j": j}[column])))))
+    read = loop(v, 4, IfThenElse(row, Store(B, S[v, 3 - v], (o, v))), "vectorized")
+    func = relax_private_guards(plain([B], loop(o, ceildiv(n, 4) * 4, Allocate(S, seq([fill, read])))))
+    tile = next(s for s in statements(func.body) if isinstance(s, Allocate))
+    assert tile.annotations == ({PADDED: True} if filled else {})
 
 
 # ------------------------------------------------------------------------------------------------ widths and unrolling
@@ -360,6 +399,17 @@ def test_nested_loops_of_one_thread_axis_share_it() -> None:
     assert "if T.likely(threadIdx_x < 8):" in str(unify_thread_loops(bound((32, 8))))
     with pytest.raises(LowerError, match="extent 64"):
         unify_thread_loops(bound((32, 64)))
+
+
+@pytest.mark.parametrize("rows, around", [(2, []), ("k", ["tx", "k"])])
+def test_shared_memory_is_allocated_outside_of_the_threads_where_its_size_is_known(
+        rows: int | str, around: list[str]) -> None:
+    tx, k = Var("tx"), Var("k")
+    S, B = decl_buffer((k + 1 if rows == "k" else rows, 8), name="S", scope="shared"), decl_buffer((4, 8), name="B")
+    fill, read = Store(S, convert(1.0), (IntImm(0), tx)), Store(B, S[0, 7 - tx], (k, tx))
+    body = loop(k, 4, Allocate(S, seq([fill, Evaluate(intrinsic("sync", "shared")), read])))
+    func = plain([B], For(tx, IntImm(0), IntImm(8), "thread_binding", body, "threadIdx.x"))
+    assert loops_around(unify_thread_loops(func), "S") == around
 
 
 # ------------------------------------------------------------------------------------------------ the pipeline

@@ -7,6 +7,7 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.rules import apply_rules
+from tilewright.rules.elementwise import PARALLEL_POINTS
 from tilewright.rules.facts import kernel_blocks
 from tilewright.rules.full_reduction import is_full_reduction
 from tilewright.schedule import Schedule
@@ -71,6 +72,12 @@ def test_a_mean():
 def test_large_sums_run_on_threads():
     assert "parallel" in loop_kinds(apply_rules(reduced((1 << 18,), (0,))[0], TARGET))
     assert "parallel" not in loop_kinds(apply_rules(reduced((1 << 12,), (0,))[0], TARGET))
+
+
+@pytest.mark.parametrize("chunks", [2, 3])
+def test_a_chunk_for_each_thread(chunks):
+    sch = apply_rules(reduced((chunks * PARALLEL_POINTS + 5,), (0,))[0], TARGET)
+    assert f"B_rf_rf = T.alloc_buffer(({chunks}, 64))" in str(sch)
 
 
 def test_the_number_of_threads_changes_no_bit():

@@ -75,6 +75,10 @@ def test_what_is_left_to_other_rules(func):
     assert not {"winograd", "winograd_form"} & {*rules(func)}
 
 
+def test_short_vectors_are_left_to_other_rules():
+    assert "winograd" not in rules(conv(1, 32, 28, 28, 32), "llvm -mcpu=x86-64-v2")
+
+
 def test_strict_sums_are_left_to_other_rules(monkeypatch):
     assert "winograd" in rules(conv(1, 32, 28, 28, 32))
     monkeypatch.setenv("TILEWRIGHT_STRICT_MATH", "1")

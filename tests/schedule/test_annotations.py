@@ -7,6 +7,7 @@ from tests.schedule.core_support import check, check_replay, matmul, matmul_relu
 from tests.schedule.test_loops import refused
 from tilewright import te
 from tilewright.schedule import Schedule
+from tilewright.script import from_source
 from tilewright.te.prim_func import create_prim_func
 
 
@@ -116,3 +117,16 @@ def test_set_scope():
     refused("there is no number 1", sch.set_scope, block, 1, "local")
     refused("writes no buffer 'Q'", sch.set_scope, block, "Q", "local")
     refused("'fast' is not a storage scope", sch.set_scope, block, 0, "fast")
+
+
+def test_an_annotation_may_read_what_nothing_writes():
+    func = from_source("""
+@T.prim_func
+def f(A: T.Buffer((16,), "int32"), C: T.Buffer((16,), "int32")):
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            T.block_attr({"n": A[0]})
+            C[vi] = A[vi]
+""")
+    assert Schedule(func).func is func

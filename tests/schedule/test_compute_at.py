@@ -207,6 +207,18 @@ def test_consumer_reduction_may_share_the_loop_that_feeds_it():
     check(sch, func, lambda a: 2 * a.sum(1), (6, 7))
 
 
+def test_a_sum_over_a_window_follows_the_row_that_it_reads():
+    a = te.placeholder((6, 10), "int32", name="A")
+    b = te.compute((6, 10), lambda i, j: a[i, j] * 2, name="B")
+    r = te.reduce_axis((0, 3), name="r")
+    c = te.compute((6, 8), lambda i, j: te.sum(b[i, j + r], axis=r), name="C")
+    func = create_prim_func([a, c])
+    sch = Schedule(func)
+    sch.reverse_compute_at("C", sch.get_loops("B")[0])
+    assert loop_extents(sch, "C") == [6, 8, 3]
+    check(sch, func, lambda a: 2 * (a[:, :-2] + a[:, 1:-1] + a[:, 2:]), (6, 10))
+
+
 def test_symbolic_consumer():
     n = te.var("n")
     func = chain(n)

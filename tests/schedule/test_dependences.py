@@ -294,3 +294,25 @@ def f(B: T.Buffer((65,), "int32")):
             B[vb * 8 + vk] = {body} + 1
 """))
     assert accepts(sch.parallel, sch.get_loops("out")[0]) == independent
+
+
+def test_a_block_does_not_pass_another_that_writes_the_same():
+    """D overwrites what W writes: it may not move to B, before W."""
+    sch = Schedule(from_source("""
+@T.prim_func
+def main(A: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
+    B = T.alloc_buffer((6,), "int32")
+    for i in range(6):
+        with T.block("B"):
+            vi = T.axis.spatial(6, i)
+            B[vi] = A[vi] * 3
+    for i in range(6):
+        with T.block("W"):
+            vi = T.axis.spatial(6, i)
+            C[vi] = 7
+    for i in range(6):
+        with T.block("D"):
+            vi = T.axis.spatial(6, i)
+            C[vi] = B[vi] + 1
+"""))
+    refused("before or after block W, and both touch C", sch.reverse_compute_at, "D", sch.get_loops("B")[0])

@@ -267,3 +267,24 @@ def test_an_argmax_of_a_script(index, value, known):
     found, best = np.zeros(8, "int32"), np.zeros(8, "int32")
     tw.build(sch.func)(a, found, best)
     assert (found == a.argmax(1)).all() and (best == a.max(1)).all()
+
+
+@pytest.mark.parametrize("second, first", [
+    ("C[0, 0] = C[0, 0] + A[vk]", "B[0] = B[0] + A[vk]"),            # elements at different indices
+    ("C[0, 0] = C[0, 0] + B[0, 0]", "B[0, 0] = B[0, 0] + A[vk]"),    # sums of sums: in order
+])
+def test_what_is_no_tuple_of_sums(first, second):
+    rank = 1 if "B[0]" in first else 2
+    sch = Schedule(from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer({(1,) * rank}, "int32"), C: T.Buffer((1, 1), "int32")):
+    for k in range(8):
+        with T.block("C"):
+            vk = T.axis.reduce(8, k)
+            with T.init():
+                C[0, 0] = 0
+                {first.split(" = ")[0]} = 0
+            {second}
+            {first}
+"""))
+    assert reduction_of(sch.get(sch.get_block("C"))) is None

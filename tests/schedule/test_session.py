@@ -76,6 +76,17 @@ def test_a_removed_handle_is_refused_and_an_equal_one_is_not():
     check_replay(sch, matmul())
 
 
+def test_what_consumed_a_loop_is_what_happened_after_a_return():
+    sch = Schedule(matmul())
+    i, j, _ = sch.get_loops("C")
+    before = sch.snapshot()
+    sch.split(i, [None, 2])
+    sch.restore(before)
+    sch.fuse(i, j)
+    for loop in (i, j):
+        refused("does not exist any more: fuse consumed it", sch.unroll, loop)
+
+
 def test_postprocessors_can_be_left_out():
     sch = Schedule(matmul())
     i, j, _ = sch.get_loops("C")

@@ -380,3 +380,27 @@ def rows(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32")):
     with pytest.raises(ScheduleError, match="may touch the same element of c_shared, which is written"):
         sch.write_at(sch.get_loops("copy")[0], "copy", 0, "shared")
     assert str(sch) == before
+
+
+def test_rows_of_threads_do_not_fill_one_row_of_shared_memory():
+    """The threads of a row fill S together; those of another row would fill it with other values."""
+    sch = Schedule(from_source("""@T.prim_func
+def rows(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32")):
+    S = T.alloc_buffer((8,), "int32", scope="shared")
+    for i, j in T.grid(4, 8):
+        for k in range(8):
+            with T.block("fill"):
+                v, w = T.axis.remap("SS", [i, k])
+                S[w] = A[v, w]
+        with T.block("copy"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[v, w] = S[7 - w]
+"""))
+    row, thread, part = sch.get_loops("fill")
+    sch.bind(thread, "threadIdx.x")
+    sch.bind(part, "threadIdx.x")
+    with pytest.raises(ScheduleError, match="may touch the same element of S, which is written"):
+        sch.bind(row, "threadIdx.y")
+    sch.bind(row, "blockIdx.x")
+    x = numbers(4, 8)
+    check_every_form(sch.func, [x], x[:, ::-1].copy())

@@ -109,6 +109,17 @@ def test_callbacks_read_and_write_strided_views(form):
     np.testing.assert_array_equal(c, a @ b)
 
 
+def test_a_condition_of_a_description_may_hold_for_each_point():
+    def conditional(n):
+        return n.replace(predicate=n.iter_values[0] < 4) if isinstance(n, tir.BlockRealize) and n.iter_values else None
+    desc = intrinsics.product_desc
+    TensorIntrin.register("test.conditional", desc.with_body(tir.rewrite(desc.body, conditional)),
+                          intrinsics.product_loops, override=True)
+    sch, top = tiles(product())
+    sch.tensorize(top, "test.conditional")
+    check(sch, product())
+
+
 def test_a_block_can_be_tensorized_after_blockize():
     func = product()
     sch, top = tiles(func)

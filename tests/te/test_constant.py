@@ -195,3 +195,10 @@ def test_a_script_says_what_to_do_with_an_array():
         def func(A: T.Buffer((8,), "float32")):
             for i in range(8):
                 A[i] = WINDOW[i]
+
+
+def test_an_array_without_dimensions_is_the_number_that_it_holds():
+    a, x = vector()
+    two = np.array(2, "float32")
+    b = te.compute((20,), lambda i: a[i] * (two + 1), name="B")
+    np.testing.assert_array_equal(value(b, (a, x)), x * 3)

@@ -93,6 +93,15 @@ def remembered(a):
 
 
 @hybrid.script
+def converted(a):
+    out = output_tensor((8,), "float32")
+    for i in range(8):
+        x = int64(a[i] * 50000000.0)
+        out[i] = float32(int64(int8(x)) + int64(int16(x)) + int64(int32(x)) + int64(uint8(x)) + int64(uint16(x)))
+    return out
+
+
+@hybrid.script
 def counted(a, count=3):
     out = output_tensor((8,), "float32")
     for i in range(8):
@@ -101,7 +110,7 @@ def counted(a, count=3):
     return out
 
 
-@pytest.mark.parametrize("function", [swapped, fibonacci, swapped_elements, remembered, counted])
+@pytest.mark.parametrize("function", [swapped, fibonacci, swapped_elements, remembered, converted, counted])
 def test_assignments_mean_what_they_mean_in_python(function):
     a = te.placeholder((8,), name="a")
     out = function(a)

@@ -7,8 +7,8 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.lowering.copying import Copier
 from tilewright.support.errors import LowerError
 from tilewright.tir.arithmetic import binary
-from tilewright.tir.buffer import DIM_ALIGN, Buffer, Load
-from tilewright.tir.expr import Call, Expr, IntImm
+from tilewright.tir.buffer import DIM_ALIGN, Buffer
+from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.node import statements, walk
 from tilewright.tir.stmt import Allocate, Block, PrimFunc, Stmt
 
@@ -32,7 +32,7 @@ def align_strides(func: PrimFunc) -> PrimFunc:
     """Each allocation that is to be aligned has strides: that of an aligned axis is the least s that holds the
     dimensions inside it with s % factor == offset.
 
-    Raises LowerError where the address of such an allocation is passed on: who gets it has its strides already.
+    Raises LowerError where the address of such an allocation is passed on: it has strides since lower_match_buffer.
     """
     if not any(isinstance(s, Allocate) and DIM_ALIGN in s.annotations for s in statements(func.body)):
         return func
@@ -48,10 +48,6 @@ class _Alignment(Copier):
             raise LowerError(
                 f"{s.buffer.name} is aligned by storage_align, and its strides are fixed by a view that names them or "
                 "an address that is passed on", "align a copy that only loads and stores use")
-        for call in (n for n in walk(s.body) if isinstance(n, Call) and n.op == "access_ptr"):
-            if any(n is s.buffer.data or isinstance(n, Load) and n.buffer is s.buffer for n in walk(call)):
-                raise LowerError(f"{s.buffer.name} is aligned by storage_align, and its address is passed on",
-                                 "align a copy that only loads and stores use")
         buffer = s.buffer.replace(strides=aligned_strides(s.buffer.shape, {r[0]: (r[1], r[2]) for r in rows}))
         self.buffers[s.buffer] = buffer
         rest = {k: v for k, v in s.annotations.items() if k != DIM_ALIGN}

@@ -160,6 +160,16 @@ def test_a_cache_has_the_dimensions_of_reordered_loops():
     np.testing.assert_array_equal(result(s, [a, b], x, shape=(8, 12)), x + 1)
 
 
+def test_a_cache_has_the_dimensions_of_fused_axes_of_a_layout():
+    s, a, b = shifted(8, 12)
+    panel, row, column = s[b].transform_layout(lambda i, j: [j // 4, i, j % 4])
+    s[b].fuse(panel, row)
+    cache = s.cache_write(b, "local")
+    assert [d.value for d in cache.shape] == [24, 4]
+    x = random(8, 12)
+    np.testing.assert_array_equal(result(s, [a, b], x, shape=(3, 8, 4)), (x + 1).reshape(8, 3, 4).transpose(1, 0, 2))
+
+
 def test_a_cache_has_the_dimensions_of_split_loops_of_symbolic_extent():
     m = te.var("m")
     s, a, b = shifted(m * 4, m)

@@ -144,8 +144,8 @@ class ReduceSum(Operator):
 @dataclass(frozen=True)
 class ReduceSumGrad(Operator):
     """dx = dy repeated along the axes that ReduceSum(axis, keepdims) summed out of x."""
-    axis: tuple[int, ...] | int | None = None
-    keepdims: bool = False
+    axis: tuple[int, ...] | int | None
+    keepdims: bool
     pattern = INJECTIVE
     shape_only = (1,)
 

@@ -139,6 +139,6 @@ def filled_together(sch: Schedule, loop: For, thread_tag: str) -> set[Buffer]:
     bound = loop if loop.thread_tag == thread_tag else loop.replace(kind=THREAD_BINDING, thread_tag=thread_tag)
     body = sch.func.body if bound is loop else replaced(sch.index, loop, bound)
     works = shared_work_of(sch.func.with_body(body), lambda *_, **__: None)
-    parted = {id(s) for w in works if w.meets and w.divides(bound) for s in statements(w.stmt)}
+    parted = {id(s) for w in works if w.divides(bound) for s in statements(w.stmt)}
     alone = {s.buffer for s in statements(bound) if isinstance(s, Store) and id(s) not in parted}
     return {s.buffer for s in statements(bound) if isinstance(s, Store) and is_shared(s.buffer)} - alone
