@@ -132,6 +132,15 @@ def test_iter_map_against_enumeration(seed):
             assert all(evaluate(inverse[v], env) == p[v] for v in domains), label
 
 
+def test_iter_map_needs_divisors_that_are_positive_and_fixed():
+    n, an = Var("n"), Analyzer()
+    domains = {X: (IntImm(0), IntImm(8)), J: (IntImm(0), IntImm(4))}
+    assert detect_iter_map([X // n, J], domains, None, an) is None
+    assert detect_iter_map([X // (J + 1), J], domains, None, an) is None
+    an.assume(n >= 1)
+    assert detect_iter_map([X // n, J], domains, None, an) is not None
+
+
 def test_iter_map_understands_splits_and_fusions():
     def bijective(indices, domains, predicate=None, an=None):
         found = detect_iter_map(indices, domains, predicate, an or Analyzer())

@@ -41,6 +41,20 @@ def test_law(table, i, request):
         assert evaluate(before, env) == evaluate(got, env), brief(env)
 
 
+@pytest.mark.parametrize("near", [
+    lambda x, y, z: z // (y + 1) * 3 // (x + 1), lambda x, y, z: (z // (y + 1) + 1) // (x + 1),
+    lambda x, y, z: z // (y + 1) // x, lambda x, y, z: z // (y - 2) // (x + 1)])
+def test_what_a_law_of_quotients_does_not_hold_for_keeps_its_value(near):
+    x, y, z = Var("x"), Var("y"), Var("z")
+    an = Analyzer()
+    an.bind(x, 0, 8)
+    an.bind(y, 0, 4)
+    simple, rng = an.simplify(near(x, y, z)), random.Random(0)
+    for _ in range(300):
+        env = {x: rng.randrange(1, 8), y: rng.choice((0, 1, 3)), z: rng.randint(-200, 200)}
+        assert evaluate(near(x, y, z), env) == evaluate(simple, env), f"{text(simple)} {brief(env)}"
+
+
 @pytest.mark.parametrize("law", VALUES.rules, ids=lambda law: law.name)
 def test_value_law_is_exact(law):
     x = Var("x", "float32")

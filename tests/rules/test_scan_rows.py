@@ -104,3 +104,20 @@ def test_sums_along_the_first_axis_are_made_where_they_go(shape, target):
     y = np.zeros_like(x)
     tw.compile(func, target=target)(x, y)
     np.testing.assert_array_equal(y, np.moveaxis(folded(np.moveaxis(x, 0, -1)), -1, 0))
+
+
+def test_a_reduction_in_a_step_accumulates_vectors():
+    """h[t, i] = X[t, i] + the sum of h[t - 1, k] * W[k, i], whose elements lie side by side in i."""
+    n, m = 5, 40
+    x, w, state = te.placeholder((n, m), name="X"), te.placeholder((m, m), name="W"), te.placeholder((n, m))
+    k = te.reduce_axis((0, m), name="k")
+    h = te.scan(te.compute((1, m), lambda _, i: x[0, i]),
+                te.compute((n, m), lambda t, i: te.sum(state[t - 1, k] * w[k, i], axis=k), name="h"), state)
+    sch = apply_rules(te.create_prim_func([x, w, h]), TARGET)
+    assert [sch.get(loop).kind for loop in sch.get_loops("h_update")[-2:]] == ["serial", "vectorized"]
+    a, b, out = drawn((n, m)), drawn((m, m)) / 1000, np.zeros((n, m), "float32")
+    tw.build(sch.func)(a, b, out)
+    want = [a[0].astype("float64")]
+    for _ in range(n - 1):
+        want.append(want[-1] @ b)
+    np.testing.assert_allclose(out, want, rtol=1e-3, atol=1e-3)

@@ -119,3 +119,12 @@ def test_infinity_times_padding_is_refused():
     sch = Schedule(program(a, b, te.compute((5,), lambda i: te.sum(a[i, k] * b[i], axis=k), name="C")))
     refuses(sch, lambda: sch.pad_einsum("C", [1, 4]), "a step on padding is not known to change nothing")
     sch.pad_einsum("C", [4, 1])
+
+
+def test_a_step_that_is_greater_on_padding_is_refused():
+    a, k = te.placeholder((5,), "int32", name="A"), te.reduce_axis((0, 7), "k")
+    func = program(a, te.compute((5,), lambda i: te.max(a[i] + k, axis=k), name="C"))
+    sch = Schedule(func)
+    refuses(sch, lambda: sch.pad_einsum("C", [1, 4]), "a step on padding is not known to change nothing")
+    sch.pad_einsum("C", [4, 1])
+    proven(sch, func, lambda x: x + 6, (5,))

@@ -254,3 +254,27 @@ def test_a_buffer_that_is_viewed_does_not_vanish():
     with pytest.raises(ScheduleError, match="P would vanish, and block B has a view of it"):
         sch.compute_inline("P")
     assert sch.func.script() == before
+
+
+@pytest.mark.parametrize("body", ["x: T.int32 = X[vi]; C[vi] = B[x]", "for k in range(3): C[vi] = B[X[k + vi % 2]]"])
+def test_what_a_block_reads_at_an_index_of_its_own_may_be_any_element(body):
+    lines = "\n            ".join(body.split("; "))
+    func = from_source(f"""
+@T.prim_func
+def main(X: T.Buffer((4,), "int32"), A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+    B = T.alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = A[vi] * 2
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            {lines}
+""")
+    sch = Schedule(func)
+    sch.compute_inline("B")
+    assert "A[0:4]" in str(next(r for r in sch.get(sch.get_block("C")).reads if r.buffer.name == "A"))
+    x, a, c = np.array([2, 0, 3, 1], "int32"), np.arange(4, dtype="int32"), np.zeros(4, "int32")
+    interp.run(sch.func, x, a, c)
+    np.testing.assert_array_equal(c, 2 * (x if "k" not in body else x[2 + np.arange(4) % 2]))

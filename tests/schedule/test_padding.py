@@ -8,6 +8,7 @@ import pytest
 
 from tilewright import te
 from tilewright.schedule import Schedule
+from tilewright.script import from_source
 from tilewright.tir.interp import evaluate
 
 from .compute_support import body_text
@@ -106,3 +107,23 @@ def test_an_output_that_is_padded_in_parallel():
     sch.decompose_padding("P", i)
     sch.vectorize(sch.get_loops("P")[1])
     proven(sch, func, lambda x: np.pad(x * 5, ((2, 2), (0, 2)), constant_values=-1), (10, 6))
+
+
+def test_a_loop_that_a_predicate_uses_as_well_keeps_its_iterations():
+    func = from_source("""
+@T.prim_func
+def f(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32")):
+    P = T.alloc_buffer((8, 8), "int32")
+    for i, j in T.grid(8, 8):
+        with T.block("P"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.where(j <= i + 5)
+            P[vi, vj] = T.if_then_else(2 <= vi and vi < 6, A[vi - 2, vj], 0)
+    for i, j in T.grid(4, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = P[vi + 2, vj] + 1
+""")
+    sch = Schedule(func)
+    sch.decompose_padding("P", sch.get_loops("P")[0])
+    proven(sch, func, lambda a: a + 1, (4, 8))

@@ -404,3 +404,57 @@ def rows(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32")):
     sch.bind(row, "blockIdx.x")
     x = numbers(4, 8)
     check_every_form(sch.func, [x], x[:, ::-1].copy())
+
+
+def test_a_block_that_writes_local_memory_as_well_is_of_each_thread():
+    a = te.placeholder((32,), "int32", name="A")
+    b, c = te.compute((32,), lambda i: (a[i] + 1, a[i] * 2), name="BC")
+    sch = Schedule(te.create_prim_func([a, te.compute((32,), lambda i: b[i] - c[i], name="D")]))
+    outer, thread = sch.split(sch.get_loops("D")[0], [None, 8])
+    sch.bind(outer, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    sch.set_scope("BC", 0, "shared")
+    sch.set_scope("BC", 1, "local")
+    sch.compute_at("BC", thread)
+    x = numbers(32)
+    assert BARRIER not in str(check_every_form(sch.func, [x], 1 - x))
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_threads_do_not_read_what_others_write_in_another_iteration(shift):
+    """Thread k reads S[k * 2 + 2] for t = 1, which thread k + 1 writes for t = 0, with no barrier between."""
+    sch = Schedule(from_source(f"""@T.prim_func
+def rows(A: T.Buffer((4, 20), "int32"), C: T.Buffer((4, 8), "int32")):
+    S = T.alloc_buffer((20,), "int32", scope="shared")
+    L = T.alloc_buffer((8,), "int32", scope="shared")
+    for i, j in T.grid(4, 8):
+        for k in range(20):
+            with T.block("fill"):
+                v, w = T.axis.remap("SS", [i, k])
+                S[w] = A[v, w]
+        for t in range(2):
+            for k in range(8):
+                with T.block("take"):
+                    u = T.axis.opaque(2, t)
+                    w = T.axis.spatial(8, k)
+                    L[w] = S[w * 2 + u + {shift}]
+                with T.block("put"):
+                    u = T.axis.opaque(2, t)
+                    w = T.axis.spatial(8, k)
+                    S[w * 2 + u] = L[w] + 1
+        with T.block("copy"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[v, w] = S[w]
+"""))
+    i, j, _ = sch.get_loops("fill")
+    sch.bind(i, "blockIdx.x")
+    sch.bind(j, "threadIdx.x")
+    part = sch.get_loops("take")[-1]
+    if shift:
+        with pytest.raises(ScheduleError, match="two threads that share the work of loop k may touch"):
+            sch.bind(part, "threadIdx.x")
+    else:
+        sch.bind(part, "threadIdx.x")
+        x = numbers(4, 20)
+        want = x[:, :8] + 1
+        check_every_form(sch.func, [x], want)

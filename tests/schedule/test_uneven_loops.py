@@ -8,6 +8,8 @@ from tests.schedule.core_support import check_replay
 from tests.schedule.test_loops import refused
 from tilewright import driver
 from tilewright.schedule import Schedule
+from tilewright.schedule.analysis.domains import domains_of
+from tilewright.schedule.analysis.mixed_radix import reach
 from tilewright.script import from_source
 from tilewright.tir import interp
 from tilewright.tir.stmt import PrimFunc
@@ -207,3 +209,21 @@ def f(n: T.int32, A: T.Buffer((8,), 'int32'), C: T.Buffer((8,), 'int32')):
         out = np.full(8, 77, "int32")
         interp.run(sch.func, n, np.arange(8, dtype="int32"), out)
         np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("extent, together", [("3", True), ("i + 1", False)])
+def test_loops_that_a_condition_cuts_stay_apart_where_another_runs_as_far_as_one(extent, together):
+    sch = Schedule(from_source(f"""
+@T.prim_func
+def main(P: T.Buffer((10, 3), "int32")):
+    for i, j in T.grid(3, 4):
+        for k in range({extent}):
+            with T.block("P"):
+                v = T.axis.spatial(10, i * 4 + j)
+                w = T.axis.spatial(3, k)
+                T.where(i * 4 + j < 10)
+                P[v, w] = v
+"""))
+    realize, loops = sch.realize("P"), sch.index.loops_above(sch.realize("P"))
+    _, ranges = reach(realize, domains_of(loops))
+    assert len(ranges) == (2 if together else 3)

@@ -47,6 +47,7 @@ from tilewright.tir import (
     show,
     truncdiv,
 )
+from tilewright.tir.slices import stop_of
 
 x, y, z, n = Var("x"), Var("y"), Var("z"), Var("n")
 f = Var("f", "float32")
@@ -332,3 +333,10 @@ def rebuilt(e):
         "shr": ast.RShift,
     }
     return ast.Name(e.name) if isinstance(e, Var) else ast.BinOp(rebuilt(e.a), nodes[e.op](), rebuilt(e.b))
+
+
+def test_an_end_of_a_type_without_sums_is_written_as_one():
+    """Of bool; what is wrong with it is for others to say, who may print it."""
+    low, extent = Var("low", "bool"), IntImm(1, "bool")
+    stop = stop_of(low, extent)
+    assert isinstance(stop, Binary) and stop.op == "add" and stop.a is low and stop.b is extent

@@ -50,7 +50,7 @@ def _nice_stop(low: Expr, extent: Expr) -> Expr | None:
         if rest is not low and isinstance(extent, IntImm):
             return binary("add", rest, IntImm(shift + extent.value, low.dtype))
         return binary("add", low, extent)
-    except IRError:                                     # the sum of two constants fits no type
+    except IRError:                                     # bool has no sums
         return None
 
 

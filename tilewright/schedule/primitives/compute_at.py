@@ -167,9 +167,8 @@ def _consumers(sch: Schedule, realize: BlockRealize) -> list[BlockRealize]:
 
 
 def _producers(sch: Schedule, realize: BlockRealize) -> list[BlockRealize]:
-    """The other blocks that write what the block reads."""
-    found = {id(r): r for b in dataflow.inputs_of(sch, realize) for r in dataflow.writers_of(sch, b)}
-    return [r for r in found.values() if r is not realize]
+    """The blocks that write what the block reads."""
+    return list({id(r): r for b in dataflow.inputs_of(sch, realize) for r in dataflow.writers_of(sch, b)}.values())
 
 
 def _is_no_loop(loop: LoopRV) -> bool:

@@ -96,10 +96,8 @@ class LayoutCalls(LoopCalls):
         for iv in old:
             self._require_free(call, iv)
         results = new_axes(call, mapped, old)
-        place = next((n for n, leaf in enumerate(self._leaves) if old and leaf is old[0]), 0)
         self._consumed.update((id(iv), "laid out anew") for iv in old)
-        self._leaves = [iv for iv in self._leaves if not any(iv is a for a in old)]
-        self._leaves[place:place] = results
+        self._leaves = [*results, *(iv for iv in self._leaves if not any(iv is a for a in old))]
         self._all += results
         self.layouts.append(Layout(mapped, call, results))
         return list(results)
