@@ -114,7 +114,8 @@ MISSING = {
     "tvm.relay": "tilewright.graph", "tvm.te.gradient": "tilewright.graph.gradients",
     "tvm.hardware_intrin": "in no release",
     "tvm.plceholder": "did you mean placeholder", "tvm.te.Compute": "did you mean compute",
-    "tvm.nd.Array": "did you mean array", "tvm.topi.nn.conv2d": "write it in te", "tvm.foo": r"dir\(tvm\)",
+    "tvm.nd.Array": "did you mean array", "tvm.topi.cuda": "docs/topi.md lists",
+    "tvm.topi.nn.conv2dd": "did you mean conv2d", "tvm.foo": r"dir\(tvm\)",
     "tvm.tir.transform.LowerAutoCopy": "tvm.lower runs all of them", "tvm.error.Nothing": r"dir\(tvm.error\)",
 }
 

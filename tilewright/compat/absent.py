@@ -32,7 +32,7 @@ INSTEAD = {
     "te.autodiff": "differentiate the model with tilewright.graph.gradients",
     "te.gradient": "differentiate the model with tilewright.graph.gradients",
     "hardware_intrin": "it is in no release of TVM",
-    "topi": "write it in te; the operators of tilewright.graph have compute rules to start from",
+    "topi": "docs/topi.md lists the operators of tilewright.topi; what is not there is written in te",
     "ir_pass": "print(tvm.lower(s, args, simple_mode=True)) shows the loops; passes of your own are "
                "tvm.tir.transform.prim_func_pass",
     "make": "the names of tvm.tir and the operators of te build nodes",
@@ -78,8 +78,9 @@ LEFT_OUT: list[LeftOut] = [
             "schedules are written, or made by the rules of `tilewright.compile`; there is no search",
             "auto_scheduler|override_native_generic_func|tile_with_tensor_intrin|get_tensorize_loop_mapping"),
     LeftOut("`tvm.rpc`", "kernels run on the machine that built them, or are exported"),
-    LeftOut("`tvm.topi`, `tvm.contrib.sparse`",
-            "operators are written in te; of topi there are only its helpers for shapes", "topi|contrib.sparse"),
+    LeftOut("the schedules of `tvm.topi` for targets (`topi.x86`, `topi.cuda`, ...), its operators of layouts in "
+            "blocks, of bits and for Winograd by hand, `tvm.contrib.sparse`",
+            "operators have no schedule: `tilewright.compile` finds one, or it is written", "topi|contrib.sparse"),
     LeftOut("names that begin with an underscore, `_ffi_api` of every module, fields of nodes that only TVM's C++ "
             "reads (`tvm.ir.make_node` of `DictAttrs` and `Tensor`, `tvm.Function`)",
             "they belong to the inside of TVM, between its Python and its C++",

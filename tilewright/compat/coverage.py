@@ -37,8 +37,10 @@ means `tilewright.compat.tvm`; `tilewright tvm --check SCRIPT` lists the names i
 whose arguments do not fit. How programs move is in [migration.md](migration.md).
 
 A name that is here has TVM's meaning for code on a CPU. That says nothing of every argument: what a function does not
-take, it refuses. Relay, Relax, NNVM, topi, AutoTVM, the auto-scheduler, RPC and the contributed libraries (but for
-`utils`, `cc`, `tar`, `clang` and `cblas` in `tvm.contrib`) are not in the table: they are missing.
+take, it refuses. Relay, Relax, NNVM, AutoTVM, the auto-scheduler, RPC and the contributed libraries (but for `utils`,
+`cc`, `tar`, `clang` and `cblas` in `tvm.contrib`) are not in the table: they are missing. `tvm.topi` is not in it
+either: of its operators there are those that `dir(tvm.topi)` and `dir(tvm.topi.nn)` list, by the signatures of TVM,
+as calls of [tilewright.topi](topi.md).
 """
 
 

@@ -26,6 +26,7 @@ from tilewright.compat import (
 )
 from tilewright.compat.contrib import cblas, toolchain
 from tilewright.compat.pass_context import PassContext, PassInfo, PrimFuncPass, build_config
+from tilewright.compat.topi import elements, images, nn, transform
 from tilewright.driver import Target, target
 from tilewright.runtime.timing import BenchmarkResult
 from tilewright.schedule.index_map import IndexMap
@@ -139,7 +140,13 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm._ffi": (_FUNCTIONS, "The calling convention."),
     "tvm.testing": ({
         **tools.TESTING, **_of(adapters, "assert_allclose", "enabled_targets", "requires_llvm")}, "Checks."),
-    "tvm.topi": ({}, "Operators in te (none yet under TVM's names)."),
+    "tvm.topi": ({**elements.NAMES, **transform.NAMES}, "Operators in te."),
+    "tvm.topi.nn": (nn.NAMES, "Layers in te."),
+    "tvm.topi.image": (images.IMAGE, "Images in te."),
+    "tvm.topi.vision": (images.VISION, "Regions of images in te."),
+    "tvm.topi.sparse": (images.SPARSE, "Sparse products in te."),
+    "tvm.topi.generic": (images.GENERIC, "Schedules of operators: none but the default."),
+    "tvm.topi.tag": (images.TAG, "Tags of operators."),
     "tvm.topi.utils": (early.TOPI_UTILS, "Helpers of operators."),
     "tvm.contrib": ({}, "Helpers of programs."),
     "tvm.contrib.utils": (_of(toolchain, "tempdir", "TempDirectory"), "Temporary folders."),
