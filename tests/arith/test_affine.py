@@ -112,9 +112,21 @@ def test_iter_map_against_enumeration(seed):
     domains = {v: (IntImm(rng.choice([0, 0, 0, 2])), IntImm(s)) for v, s in zip((X, J, K), sizes, strict=True)}
     indices = random_indices(rng, [X, J, K], [2, 3, 4, 8])
     predicate = rng.choice([None, None, X * sizes[1] + J < rng.randint(1, 30), J < 3, X + J < 5])
+    check_map(indices, domains, predicate)
+
+
+@pytest.mark.parametrize("low, understood", [(0, True), (-1, True), (-2, False), (2, False)])
+def test_iter_map_of_fused_loops_that_start_anywhere(low, understood):
+    fused, domains = (X - low) * 3 + J, {X: (IntImm(low), IntImm(4)), J: (IntImm(0), IntImm(3))}
+    assert check_map([fused // 4, fused % 4], domains, None) == understood
+    assert check_map([fused * 2], domains, None)
+
+
+def check_map(indices, domains, predicate):
+    """What detect_iter_map says of the indices is so at every point; whether it says anything."""
     found = detect_iter_map(indices, domains, predicate, Analyzer())
     if found is None:
-        return
+        return False
     points = [p for p in points_of(domains, {}) if predicate is None or evaluate(predicate, p)]
     images = [tuple(evaluate(e, p) for e in indices) for p in points]
     sizes_text = [(a.value, b.value) for a, b in domains.values()]
@@ -130,6 +142,7 @@ def test_iter_map_against_enumeration(seed):
         for p, image in zip(points, images, strict=True):
             env = dict(zip(outputs, image, strict=True))
             assert all(evaluate(inverse[v], env) == p[v] for v in domains), label
+    return True
 
 
 def test_iter_map_needs_divisors_that_are_positive_and_fixed():

@@ -139,3 +139,15 @@ def shifted(A: T.Buffer((4,), "int32"), X: T.Buffer((1,), "int32"), B: T.Buffer(
 ''')
     a = np.array([5, 6, 7, 8], "int32")
     agree(f, [a, np.array([9], "int32"), np.zeros(3, "int32")], a[1:])
+
+
+@pytest.mark.parametrize("op", ["&", "|", "^"])
+def test_indices_of_bits(op):
+    f = from_source(f'''@T.prim_func
+def bits(A: T.Buffer((8,), "int32"), B: T.Buffer((8, 8), "int32")):
+    for i, j in T.grid(8, 8):
+        B[i, j] = A[i {op} j]
+''')
+    i, j = np.ogrid[:8, :8]
+    a = np.arange(10, 18, dtype="int32")
+    agree(f, [a, np.zeros((8, 8), "int32")], a[{"&": i & j, "|": i | j, "^": i ^ j}[op]])

@@ -68,6 +68,24 @@ def test_stages_of_a_step_are_one_kernel():
     assert text.count('"blockIdx.x"') == 1
 
 
+def test_what_follows_the_steps_joins_their_kernel():
+    sch, (x, y) = bound_scan(lambda s, t, i: s[t - 1, i])
+    z = te.compute(y.shape, lambda t, i: y[t, i] * 2.0, name="Z")
+    s = te.create_schedule(z.op)
+    for stage, axis in [(s[op], op.axis[1]) for op in (y.op.init[0].op, y.op.update[0].op, z.op)]:
+        outer, inner = stage.split(axis, factor=8)
+        stage.bind(outer, te.thread_axis("blockIdx.x"))
+        stage.bind(inner, te.thread_axis("threadIdx.x"))
+        if stage.op is z.op:
+            stage.reorder(outer, inner, z.op.axis[0])
+    text = str(lower(s.replay([x, z]).func, simple_mode=True))
+    assert text.count('"blockIdx.x"') == 1
+    a = np.random.default_rng(1).uniform(-1, 1, (4, 19)).astype("float32")
+    out = np.zeros_like(a)
+    interp.run(lower(s.replay([x, z]).func), a, out)
+    np.testing.assert_allclose(out, 2 * np.cumsum(a, 0, dtype="float64"), rtol=1e-5)
+
+
 @pytest.mark.parametrize("stages", [1, 2])
 def test_data_of_other_threads_takes_a_launch_for_each_step(stages):
     sch, args = bound_scan(lambda s, t, i: te.if_then_else(i >= 1, s[t - 1, i - 1], 0.0), stages)

@@ -244,3 +244,27 @@ def main(a: T.handle, c: T.handle):
         out = np.full(n, 7, "int32")
         interp.run(sch.func, np.arange(n, dtype="int32"), out)
         np.testing.assert_array_equal(out, [0, 1, 7, 7, 7][:n])
+
+
+def test_what_a_consumer_reads_all_of_is_written_whatever_else_it_reads():
+    """No one block writes all of X; that Q reads all of it says that it is written."""
+    func = from_source("""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), W: T.Buffer((8, 3), "int32"), C: T.Buffer((8,), "int32")):
+    X = T.alloc_buffer((8,), "int32")
+    for i in range(4):
+        with T.block("low"):
+            v = T.axis.spatial(4, i)
+            X[v] = A[v]
+    for i in range(4):
+        with T.block("high"):
+            v = T.axis.spatial(4, i)
+            X[v + 4] = A[v + 4] * 2
+    for i in range(8):
+        with T.block("Q"):
+            v = T.axis.spatial(8, i)
+            C[v] = X[v] * W[v, 1]
+""")
+    sch = Schedule(func)
+    sch.cache_read("Q", "X", "local")
+    check(sch, func, lambda a, w: a * [1, 1, 1, 1, 2, 2, 2, 2] * w[:, 1], (8,), (8, 3))

@@ -8,6 +8,7 @@ import pytest
 
 from tilewright import te
 from tilewright.schedule import Schedule
+from tilewright.script import from_source
 
 from .compute_support import body_text, matmul_bias, matmul_bias_reference, refuses
 from .layout_support import matmul, program, proven
@@ -128,3 +129,24 @@ def test_a_step_that_is_greater_on_padding_is_refused():
     refuses(sch, lambda: sch.pad_einsum("C", [1, 4]), "a step on padding is not known to change nothing")
     sch.pad_einsum("C", [4, 1])
     proven(sch, func, lambda x: x + 6, (5,))
+
+
+def test_an_operand_of_which_only_what_is_read_was_written():
+    func = from_source("""
+@T.prim_func
+def main(A: T.Buffer((5, 7), "int32"), W: T.Buffer((7,), "int32"), C: T.Buffer((5,), "int32")):
+    X = T.alloc_buffer((7, 3), "int32")
+    for k in range(7):
+        with T.block("X"):
+            vk = T.axis.spatial(7, k)
+            X[vk, 1] = W[vk] * 3
+    for i, k in T.grid(5, 7):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + A[vi, vk] * X[vk, 1]
+""")
+    sch = Schedule(func)
+    sch.pad_einsum("C", [4, 4])
+    proven(sch, func, lambda x, y: x @ y * 3, (5, 7), (7,))
