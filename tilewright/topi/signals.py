@@ -352,24 +352,23 @@ def blackman_window(size: Any, *, periodic: bool = True, dtype: Any = "float32")
 def mel_weights(*, bins: int, length: int, rate: float, low: float, high: float, dtype: Any = "float32") -> Tensor:
     """T[length // 2 + 1, bins]: by how much an element of the `rfft` of `length` samples counts in each mel bin.
 
-    Triangles between frequencies that are equally far apart in mel, 2595 * log10(1 + f / 700), from low to high, each
-    moved to an element of the transform: floor((length + 1) * f / rate). rate: samples per second. As in ONNX.
+    Triangles between frequencies that are (high - low) / (bins + 2) apart in mel, 2595 * log10(1 + f / 700), from low
+    on, each moved to an element of the transform: floor((length + 1) * f / rate). rate: samples per second. As in ONNX.
     """
     op, kind = "mel_weights", dtype_name(dtype)
     check_kind(op, "dtype", kind, FLOAT)
     (several,), (size,) = per_axis(op, "bins", bins, 1, 1), per_axis(op, "length", length, 1, 1)
     check(0 <= low < high <= rate / 2, op, f"low is {low}, high is {high}", f"0 <= low < high <= {rate / 2}")
     first, last = (2595 * math.log10(1 + f / 700) for f in (low, high))
-    mels = np.linspace(first, last, several + 2)
+    mels = first + np.arange(several + 2) * (last - first) / (several + 2)
     edges = ((size + 1) * (700 * (10 ** (mels / 2595) - 1)) / rate).astype(int)
     table = np.zeros((size // 2 + 1, several))
     for k, (start, middle, end) in enumerate(zip(edges, edges[1:], edges[2:])):
+        table[middle, k] = 1
         for i in range(start, middle):
             table[i, k] = (i - start) / (middle - start)
         for i in range(middle, end):
             table[i, k] = (end - i) / (end - middle)
-        if start == middle:
-            table[middle, k] = 1
     values = te_constant(table.astype(accumulator(kind)))
     return compute(table.shape, lambda i, k: cast(kind, values(i, k)), name=op)
 

@@ -101,7 +101,8 @@ window("blackman_window", lambda t: 0.42 - 0.5 * np.cos(t) + 0.08 * np.cos(2 * t
 def mel_weights(draw: Draw) -> Sample:
     bins, length, rate, dtype = draw.integer(1, 8), draw.choice(16, 64, 100), draw.choice(8192, 16000), draw.dtype()
     low, high = draw.choice(0, 60), draw.choice(rate / 4, rate / 2)
-    mels = np.linspace(2595 * np.log10(1 + low / 700), 2595 * np.log10(1 + high / 700), bins + 2)
+    ends = [2595 * np.log10(1 + f / 700) for f in (low, high)]
+    mels = ends[0] + np.arange(bins + 2) * (ends[1] - ends[0]) / (bins + 2)
     edges = np.floor((length + 1) * (700 * (10 ** (mels / 2595) - 1)) / rate)
     y = np.zeros((length // 2 + 1, bins))
     for i, k in np.ndindex(*y.shape):
@@ -110,7 +111,7 @@ def mel_weights(draw: Draw) -> Sample:
             y[i, k] = (i - start) / (middle - start)
         elif middle <= i < end:
             y[i, k] = (end - i) / (end - middle)
-        if start == middle == i:
+        if i == middle:
             y[i, k] = 1
     attrs = {"bins": bins, "length": length, "rate": rate, "low": low, "high": high, "dtype": dtype}
     return Sample(lambda: topi.mel_weights(**attrs), [], y, dtype)
