@@ -27,7 +27,7 @@ def test_attributes_are_keywords():
                   "value_cache", "pages", "table", "scores", "recurrent", "recurrent_bias", "start_cell", "a_scale",
                   "a_zero", "b_scale", "b_zero", "x_scale", "x_zero", "weight_scale", "weight_zero", "y_scale",
                   "y_zero", "source", "weights", "offsets", "shift", "pad_width", "repetitions", "repeats", "data",
-                  "indptr", "window", "target_lengths", "theta"}
+                  "indptr", "window", "target_lengths", "theta", "ends", "delta", "decay", "skip"}
     for name in topi.__all__:
         for p in inspect.signature(getattr(topi, name)).parameters.values():
             if p.kind is p.POSITIONAL_OR_KEYWORD:

@@ -150,6 +150,15 @@ REFUSED = {
     "p is 1.5, not between 0 and 1": lambda: topi.top_p_filter(tensor(4), p=1.5),
     "the padding depends on the extents n and 3": lambda: topi.conv(tensor(1, 1, te.var("n")), tensor(1, 1, 3),
                                                                     padding="same_upper"),
+    "indexed_matmul: the extent of indices is 3": lambda: topi.indexed_matmul(tensor(4, 2), tensor(2, 2, 2), tensor(
+        3, dtype="int32")),
+    "the extent of ends is 3, not 2": lambda: topi.grouped_matmul(tensor(4, 2), tensor(2, 2, 2), tensor(
+        3, dtype="int32")),
+    "extent 1 of delta is 3, not 5": lambda: topi.selective_scan(tensor(1, 5, 2), tensor(1, 3, 2), tensor(
+        2, 3), tensor(1, 5, 3), tensor(1, 5, 3)),
+    "scatter_reduce: x is int32, floats are needed": lambda: topi.scatter_reduce(*[tensor(4, dtype="int32")] * 3,
+                                                                                 reduction="mean"),
+    "the extent of repeats is 3, not 4": lambda: topi.repeat_interleave(tensor(4), tensor(3, dtype="int32"), size=9),
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
 }
 

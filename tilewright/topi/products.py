@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.te.definition import compute
+from tilewright.te.reduction import sum as te_sum
 from tilewright.te.tensor import Tensor, shape_text
-from tilewright.tir.arithmetic import binary
-from tilewright.tir.conversion import cast
+from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary, select
+from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Expr
 from tilewright.topi.contraction import contraction, reduction_axis
+from tilewright.topi.indexing import from_end
 from tilewright.topi.shapes import (
     axis_indices,
     broadcast_shapes,
@@ -17,6 +20,7 @@ from tilewright.topi.shapes import (
     check_extent,
     check_rank,
     check_tensors,
+    constant,
     element,
     is_one,
     product,
@@ -96,6 +100,54 @@ def with_bias(op: str, y: Tensor, bias: Tensor | None, axis: int) -> Tensor:
     check_extent(op, "the extent of bias", bias.shape[0], y.shape[axis], f"the result has the shape "
                  f"{shape_text(y.shape)}")
     return compute(y.shape, lambda *i: binary("add", y(*i), cast(y.dtype, bias(i[axis]))), name=f"{op}_bias")
+
+
+def indexed_matmul(x: Tensor, weight: Tensor, indices: Tensor, *, out_dtype: Any = None) -> Tensor:
+    """y[i, o] = sum over k of x[i, k] * weight[indices[i], k, o]: each row by a matrix of its own.
+
+    x: T[n, k]; weight: T[m, k, o]; indices: integers [n], below 0 they count from the end: the experts of the rows of a
+    mixture. An index out of range is an error of the kernel. Raises TensorExpressionError where extents differ.
+    """
+    op = "indexed_matmul"
+    check_tensors(op, x=x, weight=weight, indices=indices)
+    for name, t, rank in (("x", x, 2), ("weight", weight, 3), ("indices", indices, 1)):
+        check_rank(op, name, t, rank)
+    check(dt.is_integer(indices.dtype), op, f"indices are {indices.dtype}, integers are needed",
+          'convert them: indices.astype("int64")')
+    check_extent(op, "the extent of indices", indices.shape[0], x.shape[0], f"x has the shape {shape_text(x.shape)}")
+    check_extent(op, "extent 1 of weight", weight.shape[1], x.shape[1], f"x has the shape {shape_text(x.shape)}")
+    dtype, shape, k = _result_type(op, out_dtype, x, weight), (x.shape[0], weight.shape[2]), reduction_axis(
+        x.shape[1], "k")
+    if constant(weight.shape[0]) == 0:
+        check(constant(x.shape[0]) == 0, op, "weight has no matrix")
+        return compute(shape, lambda i, o: const(0, dtype), name=op)
+
+    def factors(i: Any, o: Any) -> tuple[Expr, Expr]:
+        return x(i, k), weight(from_end(indices(i), weight.shape[0]), k, o)
+    return contraction(op, shape, factors, [k], dtype)
+
+
+def grouped_matmul(x: Tensor, weight: Tensor, ends: Tensor, *, out_dtype: Any = None) -> Tensor:
+    """y[i, o] = sum over k of x[i, k] * weight[g, k, o], g: how many of the ends are not above i.
+
+    x: T[n, k], rows in the order of their groups; weight: T[m, k, o]; ends: integers [m], ascending: where each group
+    ends. Rows behind the last end are 0. As torch's grouped_mm. Raises TensorExpressionError where extents differ.
+    """
+    op = "grouped_matmul"
+    check_tensors(op, x=x, weight=weight, ends=ends)
+    for name, t, rank in (("x", x, 2), ("weight", weight, 3), ("ends", ends, 1)):
+        check_rank(op, name, t, rank)
+    check(dt.is_integer(ends.dtype), op, f"ends are {ends.dtype}, integers are needed")
+    groups = weight.shape[0]
+    check_extent(op, "the extent of ends", ends.shape[0], groups, f"weight has the shape {shape_text(weight.shape)}")
+    g = reduction_axis(groups, "g")
+    group = compute((x.shape[0],), lambda i: te_sum(cast("int64", binary("le", cast("int64", ends(g)), cast(
+        "int64", i))), axis=g), name=f"{op}_group")
+    last = cast("int64", groups) - 1
+    inside = compute(group.shape, lambda i: binary("max", binary("min", group(i), last), const(0, "int64")),
+                     name=f"{op}_inside")
+    y = indexed_matmul(x, weight, inside, out_dtype=out_dtype)
+    return compute(y.shape, lambda i, o: select(binary("le", group(i), last), y(i, o), const(0, y.dtype)), name=op)
 
 
 def bilinear(a: Tensor, b: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -316,5 +368,5 @@ def addmm(c: Tensor, a: Tensor, b: Tensor, *, alpha: float = 1.0, beta: float = 
                    name="addmm")
 
 
-__all__ = ["addmm", "bilinear", "einsum", "kron", "linear", "matmul", "multi_dot", "outer", "tensordot", "trace",
-           "vecdot"]
+__all__ = ["addmm", "bilinear", "einsum", "grouped_matmul", "indexed_matmul", "kron", "linear", "matmul", "multi_dot",
+           "outer", "tensordot", "trace", "vecdot"]

@@ -234,4 +234,54 @@ def lstm(x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor | None = Non
     return y, last, cell
 
 
-__all__ = ["gru", "lstm", "rnn"]
+def selective_scan(x: Tensor, delta: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor | None = None,
+                   start: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """(y, last): h = exp(delta * decay) * h + delta * b * x and y = sum over n of c * h, + skip * x, step by step.
+
+    x, delta, y: T[b, l, d]; decay: T[d, n]; b, c: T[b, l, n]; skip: T[d]; start, last: the states T[b, d, n]; start: 0
+    unless given. Source: Gu and Dao, Mamba (2023). Raises TensorExpressionError where extents differ.
+    """
+    op = "selective_scan"
+    check_tensors(op, x=x, delta=delta, decay=decay, b=b, c=c)
+    for name, t, rank in (("x", x, 3), ("decay", decay, 2)):
+        check_rank(op, name, t, rank)
+    (batch, steps, width), states = x.shape, decay.shape[1]
+    wanted: dict[str, tuple[Tensor | None, tuple[Any, ...]]] = {
+        "delta": (delta, x.shape), "decay": (decay, (width, states)), "b": (b, (batch, steps, states)),
+        "c": (c, (batch, steps, states)), "skip": (skip, (width,)), "start": (start, (batch, width, states))}
+    for name, (given, shape) in wanted.items():
+        if given is not None:
+            check_tensors(op, **{name: given})
+            check_rank(op, name, given, len(shape))
+            for n, (found, extent) in enumerate(zip(given.shape, shape)):
+                check_extent(op, f"extent {n} of {name}", found, extent, f"x has the shape {shape_text(x.shape)}")
+    dtype = common_type(op, x, *(t for t, _ in wanted.values() if t is not None))
+    check_kind(op, "an operand", dtype, FLOAT)
+    wide = accumulator(dtype)
+    full = (simplified(steps + 1), batch, width, states)
+    state = placeholder(full, wide, name=f"{op}_state")
+    first = compute((1, *full[1:]), lambda t, i, d, n: const(0.0, wide) if start is None else cast(
+        wide, start(i, d, n)), name=f"{op}_start")
+
+    def at(tensor: Tensor, i: Any, t: Any, last: Any) -> Expr:
+        return if_then_else(binary("gt", t, 0), cast(wide, tensor(i, binary("sub", t, 1), last)), const(0.0, wide))
+
+    def updated(t: Any, i: Any, d: Any, n: Any) -> Expr:
+        step = at(delta, i, t, d)
+        return _F["exp"](step * cast(wide, decay(d, n))) * state(binary("sub", t, 1), i, d, n) + step * at(
+            b, i, t, n) * at(x, i, t, d)
+    found = first
+    if constant(steps) != 0:
+        found = scan([first], [compute(full, updated, name=f"{op}_step")], [state], inputs=[x], name=f"{op}_steps")
+    k = reduction_axis(states, "n")
+    total = contraction(f"{op}_sum", x.shape, lambda i, t, d: (
+        c(i, t, k), found(t if constant(steps) == 0 else binary("add", t, 1), i, d, k)), [k], wide)
+
+    def output(i: Any, t: Any, d: Any) -> Expr:
+        e: Expr = total(i, t, d)
+        return cast(dtype, e if skip is None else e + cast(wide, skip(d)) * cast(wide, x(i, t, d)))
+    return (compute(x.shape, output, name=op), compute((batch, width, states), lambda i, d, n: cast(dtype, found(
+        steps, i, d, n)), name=f"{op}_last"))
+
+
+__all__ = ["gru", "lstm", "rnn", "selective_scan"]

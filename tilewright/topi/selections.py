@@ -15,7 +15,7 @@ from tilewright.tir.arithmetic import all_of, binary, if_then_else, maximum, min
 from tilewright.tir.conversion import cast, const, max_value, min_value
 from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
-from tilewright.topi.indexing import from_end, gather_nd, scatter_nd, scattered, signed
+from tilewright.topi.indexing import from_end, gather_nd, scatter, scatter_nd, scattered, signed
 from tilewright.topi.reductions import truth
 from tilewright.topi.shapes import (
     Shape,
@@ -214,6 +214,70 @@ def index_reduce(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, 
                      lambda where, i: replaced(i, at, from_end(where[i[at]], x.shape[at])))
 
 
+def scatter_reduce(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "sum",
+                   include_self: bool = True) -> Tensor:
+    """x, with its elements and the updates that `scatter` puts there reduced: "sum", "mean", "prod", "min", "max".
+
+    Without include_self only the updates count, where there are any. As torch's scatter_reduce.
+    Raises TensorExpressionError where shapes or types differ, and for a mean of integers.
+    """
+    op = "scatter_reduce"
+    check_tensors(op, x=x, updates=updates)
+    check_choice(op, "reduction", reduction, SEGMENTS)
+    check_kind(op, "x", x.dtype, FLOAT if reduction == "mean" else NUMBER)
+    _check_whole(op, "indices", indices, x.ndim)
+    check(updates.dtype == x.dtype, op, f"updates are {updates.dtype}, x is {x.dtype}",
+          f'convert them: updates.astype("{x.dtype}")')
+    at = axis_index(op, axis, x.ndim)
+    name = {"sum": "add", "mean": "add", "prod": "mul"}.get(reduction, reduction)
+    wide = accumulator(x.dtype)
+    ones = compute(updates.shape, lambda *i: const(1, "int32"), name=f"{op}_ones")
+    none = compute(x.shape, lambda *i: const(0, "int32"), name=f"{op}_none")
+    counts = scatter(none, indices, ones, axis=at, reduction="add")
+    own = compute(x.shape, lambda *i: cast(wide, x(*i)) if include_self else select(
+        binary("gt", counts(*i), 0), _neutral(reduction, wide), cast(wide, x(*i))), name=f"{op}_own")
+    new = compute(updates.shape, lambda *i: cast(wide, updates(*i)), name=f"{op}_updates")
+    total = scatter(own, indices, new, axis=at, reduction=name)
+
+    def finished(*i: Any) -> Expr:
+        if reduction != "mean":
+            return cast(x.dtype, total(*i))
+        several = maximum(counts(*i) + (1 if include_self else 0), const(1, "int32"))
+        return cast(x.dtype, total(*i) / cast(wide, several))
+    return compute(x.shape, finished, name=op)
+
+
+def repeat_interleave(x: Tensor, repeats: Tensor, *, size: Any, axis: int = 0) -> Tensor:
+    """Element k of x along an axis repeats[k] times in a row, up to `size` elements; 0 behind the last one.
+
+    repeats: integers [n], not negative. Raises TensorExpressionError where the extents differ.
+    """
+    op = "repeat_interleave"
+    check_tensors(op, x=x)
+    _check_whole(op, "repeats", repeats, 1)
+    at, (extent,) = axis_index(op, axis, x.ndim), as_shape(op, size)
+    n = repeats.shape[0]
+    check_extent(op, "the extent of repeats", n, x.shape[at], f"x has the shape {shape_text(x.shape)}")
+
+    def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
+        (times,), (places,) = ins, outs
+        with ib.for_range(0, extent, name="k") as k:
+            places[k] = const(-1, INDEX)
+        end = variable(ib, 0, INDEX, "end")
+        with ib.for_range(0, n, name="k") as k:
+            until = minimum(end[0] + cast(INDEX, times[k]), cast(INDEX, extent))
+            stop = ib.let("stop", until)
+            with ib.for_range(end[0], stop, name="at") as where:
+                places[where] = cast(INDEX, k)
+            end[0] = stop
+    places, = written(f"{op}_places", [((extent,), INDEX)], [repeats], write)
+    shape = replaced(x.shape, at, extent)
+    if constant(n) == 0:
+        return compute(shape, lambda *i: const(0, x.dtype), name=op)
+    return compute(shape, lambda *i: if_then_else(binary("ge", places(i[at]), 0), x(*replaced(i, at, places(i[at]))),
+                                                  const(0, x.dtype)), name=op)
+
+
 # groups
 
 
@@ -389,4 +453,5 @@ def reverse_sequence(x: Tensor, lengths: Tensor, *, axis: int = 0, batch_axis: i
 
 
 __all__ = ["bincount", "compress", "embedding_bag", "histogram", "index_get", "index_put", "index_reduce",
-           "masked_scatter", "masked_select", "nonzero", "reverse_sequence", "segment_reduce", "sequence_mask"]
+           "masked_scatter", "masked_select", "nonzero", "repeat_interleave", "reverse_sequence", "scatter_reduce",
+           "segment_reduce", "sequence_mask"]

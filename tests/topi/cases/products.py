@@ -37,6 +37,28 @@ def linear(draw: Draw) -> Sample:
 
 
 @case
+def indexed_matmul(draw: Draw) -> Sample:
+    dtype, n, k, o, m = draw.dtype(*NUMBERS), draw.extent(), draw.extent(), draw.extent(), draw.integer(1, 4)
+    x, w = draw.array((n, k), dtype), draw.array((m, k, o), dtype)
+    i = draw.rng.integers(-m, m, n).astype(draw.choice("int64", "int32"))
+    return Sample(topi.indexed_matmul, [x, w, i], np.einsum("ik,iko->io", wide(x), wide(w)[i]), dtype)
+
+
+@case
+def grouped_matmul(draw: Draw) -> Sample:
+    dtype, n, k, o, m = draw.dtype(*NUMBERS), draw.extent(), draw.extent(), draw.extent(), draw.extent(4)
+    x, w = draw.array((n, k), dtype), draw.array((m, k, o), dtype)
+    if not m and n:
+        x, n = x[:0], 0
+    ends = np.sort(draw.rng.integers(0, n + 1, m)).astype(draw.choice("int64", "int32"))
+    y, start = np.zeros((n, o), wide(x).dtype), 0
+    for g, end in enumerate(ends):
+        y[start:end] = wide(x)[start:end] @ wide(w)[g]
+        start = end
+    return Sample(topi.grouped_matmul, [x, w, ends], y, dtype)
+
+
+@case
 def bilinear(draw: Draw) -> Sample:
     dtype, lead, n, m, o = draw.dtype(), draw.shape(0, 2), draw.extent(), draw.extent(), draw.extent()
     a, b, w = draw.array((*lead, n), dtype), draw.array((*lead, m), dtype), draw.array((o, n, m), dtype)

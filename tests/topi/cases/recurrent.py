@@ -70,3 +70,25 @@ def lstm(draw: Draw) -> Sample:
         cell = sigmoid(f) * states[1] + sigmoid(i) * np.tanh(g)
         return [sigmoid(o) * np.tanh(cell), cell]
     return layer(draw, 4, 2, step, topi.lstm)
+
+
+@case
+def selective_scan(draw: Draw) -> Sample:
+    dtype, b, count, d, n = draw.dtype(), draw.extent(2), draw.extent(4), draw.extent(3), draw.extent(3)
+    x, decay = draw.array((b, count, d), dtype), draw.array((d, n), dtype, -2, 0)
+    delta = draw.array((b, count, d), dtype, 0, 1)
+    p, q = (draw.array((b, count, n), dtype) for _ in "pq")
+    more = [draw.array((d,), dtype) if draw.flag() else None, draw.array((b, d, n), dtype) if draw.flag() else None]
+    h = np.zeros((b, d, n)) if more[1] is None else wide(more[1])
+    y = np.zeros(x.shape)
+    for t in range(count):
+        step = wide(delta)[:, t, :, None]
+        h = np.exp(step * wide(decay)) * h + step * wide(p)[:, t, None] * wide(x)[:, t, :, None]
+        y[:, t] = (h * wide(q)[:, t, None]).sum(-1)
+    y = y if more[0] is None else y + wide(more[0]) * wide(x)
+    there = [v is not None for v in more]
+
+    def call(*tensors):
+        rest = iter(tensors[5:])
+        return topi.selective_scan(*tensors[:5], *(next(rest) if yes else None for yes in there))
+    return Sample(call, [x, delta, decay, p, q, *(v for v in more if v is not None)], [y, h], [dtype] * 2, tolerance=4)

@@ -113,6 +113,36 @@ def segment_reduce(draw: Draw) -> Sample:
 
 
 @case
+def scatter_reduce(draw: Draw) -> Sample:
+    name, own = draw.choice(*REDUCE), draw.flag()
+    x = draw.array(draw.shape(1, 3, 4), draw.dtype(*FLOATS if name == "mean" else NUMBERS))
+    axis = draw.axis(x.ndim)
+    at = axis % x.ndim
+    shape = [draw.integer(0, n) for n in x.shape]
+    shape[at] = draw.extent(5) if x.shape[at] else 0
+    i, updates = indices(draw, shape, x.shape[at]), draw.array(shape, str(x.dtype))
+    parts = {p: [wide(x)[p]] if own else [] for p in np.ndindex(*x.shape)}
+    for j in np.ndindex(*shape):
+        parts[(*j[:at], int(i[j]) % x.shape[at], *j[at + 1:])].append(wide(updates)[j])
+    y = np.zeros(x.shape, wide(x).dtype)
+    with np.errstate(all="ignore"):
+        for p, values in parts.items():
+            y[p] = REDUCE[name](np.array(values, y.dtype)) if values else wide(x)[p]
+    return Sample(lambda *a: topi.scatter_reduce(*a, axis=axis, reduction=name, include_self=own), [x, i, updates], y,
+                  str(x.dtype), tolerance=2)
+
+
+@case
+def repeat_interleave(draw: Draw) -> Sample:
+    x, size = draw.array(draw.shape(1, 3), draw.dtype(*ALL)), draw.extent(9)
+    axis = draw.axis(x.ndim)
+    times = draw.rng.integers(0, 4, x.shape[axis]).astype(draw.choice("int64", "int32", "uint8"))
+    y = np.moveaxis(np.repeat(x, times, axis), axis, 0)[:size]
+    y = np.concatenate([y, np.zeros((size - len(y), *y.shape[1:]), y.dtype)])
+    return Sample(lambda x, r: topi.repeat_interleave(x, r, size=size, axis=axis), [x, times], np.moveaxis(y, 0, axis))
+
+
+@case
 def embedding_bag(draw: Draw) -> Sample:
     weight, name = draw.array((draw.integer(1, 6), draw.extent(4)), draw.dtype()), draw.choice("mean", "sum", "max")
     i = indices(draw, (draw.integer(0, 8),), len(weight))
