@@ -29,7 +29,8 @@ FLOATS = ("float32", "float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NUMBERS = (*FLOATS, *INTEGERS)
 #: of results, relative to the largest of them
-TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 3e-3, "bfloat16": 2.5e-2}
+TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 3e-3, "bfloat16": 2.5e-2, "float8_e4m3fn": 0.0,
+             "float8_e5m2": 0.0}
 
 
 class Draw:

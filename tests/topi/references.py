@@ -34,7 +34,8 @@ def conv(x, w, stride=1, padding=0, dilation=1, groups=1):
 def conv_transpose(x, w, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
     """x: [b, c, *spatial], w: [c, f / groups, *kernel]."""
     count = x.ndim - 2
-    stride, dilation, padding, extra = (tuples(v, count) for v in (stride, dilation, padding, output_padding))
+    stride, dilation, extra = (tuples(v, count) for v in (stride, dilation, output_padding))
+    padding = pad_pairs(padding, count)
     full = [(n - 1) * s + d * (k - 1) + 1 + e
             for n, s, d, k, e in zip(x.shape[2:], stride, dilation, w.shape[2:], extra)]
     y = np.zeros((x.shape[0], w.shape[1] * groups, *full))
@@ -46,7 +47,7 @@ def conv_transpose(x, w, stride=1, padding=0, output_padding=0, dilation=1, grou
                 o = tuple(a * s + b * d for a, s, b, d in zip(i, stride, k, dilation))
                 y[(slice(None), slice(g * per, (g + 1) * per), *o)] += np.outer(x[(slice(None), c, *i)],
                                                                                w[(c, slice(None), *k)])
-    return y[(slice(None), slice(None), *(slice(p, n - p) for p, n in zip(padding, full)))]
+    return y[(slice(None), slice(None), *(slice(p, n - q) for (p, q), n in zip(padding, full)))]
 
 
 def bilinear(image, y, x):

@@ -159,6 +159,9 @@ REFUSED = {
     "scatter_reduce: x is int32, floats are needed": lambda: topi.scatter_reduce(*[tensor(4, dtype="int32")] * 3,
                                                                                  reduction="mean"),
     "the extent of repeats is 3, not 4": lambda: topi.repeat_interleave(tensor(4), tensor(3, dtype="int32"), size=9),
+    "float8_e5m2 has no zero point": lambda: topi.quantize(tensor(4), 0.1, 3, dtype="float8_e5m2"),
+    "block is 0, a number of at least": lambda: topi.absmax_quantize(tensor(4), block=0),
+    "without an element along axis -1": lambda: topi.sparsemax(tensor(3, 0)),
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
 }
 

@@ -24,7 +24,7 @@ from tilewright.topi.shapes import (
     simplified,
 )
 from tilewright.topi.types import NUMBER, check_kind, common_type, dtype_name
-from tilewright.topi.windows import SPATIAL, Windows, of_rank, padded, spatial_rank, windows
+from tilewright.topi.windows import SPATIAL, Windows, of_rank, padded, paddings, spatial_rank, windows
 
 
 def _dtype(op: str, out_dtype: Any, x: Tensor, weight: Tensor) -> str:
@@ -137,7 +137,8 @@ def conv_transpose(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, str
     """The adjoint of `conv`: y[b, f, o] = sum of x[b, c, i] * weight[c, f, k], i * stride + k * dilation - padding = o.
 
     x: T[b, c, *spatial]; weight: T[c, f / groups, *kernel]; bias: T[f]; the extent of an axis of y is
-    (n - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1.
+    (n - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1. padding: a number, one or a pair
+    (before, after) for each axis: a pair takes `before` off the front and `after` off the end.
     Output o = stride * q + r - padding is computed as element q of phase r: a convolution of stride 1 with every
     stride-th weight; a copy interleaves the phases.
     Raises TensorExpressionError where channels and groups do not fit or the result has a negative extent.
@@ -151,10 +152,11 @@ def conv_transpose(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, str
     depth = quotient(op, "the number of channels", x.shape[1], groups)
     stride, dilation = per_axis(op, "stride", stride, count, 1), per_axis(op, "dilation", dilation, count, 1)
     extra = per_axis(op, "output_padding", output_padding, count)
-    pads = per_axis(op, "padding", padding, count)
+    pairs = paddings(op, padding, weight.shape[2:], (2,) * count, dilation)
+    pads = [before for before, _ in pairs]
     spread = tuple(simplified((k - 1) * d + 1) for k, d in zip(weight.shape[2:], dilation))
-    out = tuple(simplified((n - 1) * s - 2 * p + e + k)
-                for n, s, p, k, e in zip(x.shape[2:], stride, pads, spread, extra))
+    out = tuple(simplified((n - 1) * s - (before + after) + e + k)
+                for n, s, (before, after), k, e in zip(x.shape[2:], stride, pairs, spread, extra))
     check(all((constant(o) or 0) >= 0 for o in out), op, f"the result has the spatial extents {shape_text(out)}")
     taps = tuple(simplified((k + s - 1) // s) for k, s in zip(spread, stride))
     phased = _phased_weight(weight, dilation, stride, spread, taps)
@@ -179,6 +181,9 @@ def conv_transpose(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, str
                  *(binary("floordiv", v, s) for v, s in zip(shifted, stride)))
     merged = compute((x.shape[0], simplified(per * groups), *out), interleaved, name=f"{op}_interleaved")
     return with_bias(op, merged, bias, 1)
+
+
+conv_transpose1d, conv_transpose2d, conv_transpose3d = (of_rank(conv_transpose, n) for n in (1, 2, 3))
 
 
 def _phased_weight(weight: Tensor, dilation: Sequence[int], stride: Sequence[int], spread: Sequence[Any],
@@ -243,4 +248,5 @@ def _moved(x: Tensor, offset: Tensor, mask: Tensor | None, w: Windows, taps: int
     return compute((*x.shape[:2], kh, kw, *w.out), element, name="moved")
 
 
-__all__ = ["conv", "conv1d", "conv2d", "conv3d", "conv_transpose", "deform_conv2d", "depthwise_conv"]
+__all__ = ["conv", "conv1d", "conv2d", "conv3d", "conv_transpose", "conv_transpose1d", "conv_transpose2d",
+           "conv_transpose3d", "deform_conv2d", "depthwise_conv"]

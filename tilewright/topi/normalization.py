@@ -12,6 +12,7 @@ from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import all_of, binary, if_then_else, maximum, power, select
 from tilewright.tir.conversion import cast, const, min_value
 from tilewright.tir.expr import Expr
+from tilewright.topi.cumulative import cumsum
 from tilewright.topi.reductions import (
     argmax,
     elements_along,
@@ -29,10 +30,13 @@ from tilewright.topi.shapes import (
     check_extent,
     check_rank,
     check_tensors,
+    constant,
     element,
     quotient,
+    replaced,
     same_shape,
 )
+from tilewright.topi.sorting import sort
 from tilewright.topi.types import BOOL, FLOAT, accumulator, check_kind, rounded
 
 
@@ -100,6 +104,28 @@ def masked_softmax(x: Tensor, mask: Tensor, *, axis: int = -1) -> Tensor:
     share = compute(total.shape, lambda *i: select(binary("gt", total(*i), zero), 1.0 / maximum(
         total(*i), const(1.0, wide)), zero), name=f"{op}_share")
     return compute(x.shape, lambda *i: cast(x.dtype, e(*i) * element(share, i)), name=op)
+
+
+def sparsemax(x: Tensor, *, axis: int = -1) -> Tensor:
+    """y = max(x - t, 0) along an axis, with the t for which the sum is 1. Source: Martins and Astudillo (2016)."""
+    op = "sparsemax"
+    _floats(op, x=x)
+    at, wide = axis_index(op, axis, x.ndim), accumulator(x.dtype)
+    check(constant(x.shape[at]) != 0, op, f"x has the shape {shape_text(x.shape)}, without an element along axis "
+          f"{axis}")
+    falling = sort(rounded(x, wide), axis=at, descending=True)
+    sums = cumsum(falling, axis=at)
+
+    def counts(*i: Any) -> Expr:
+        rank = cast(wide, i[at]) + 1.0
+        return cast("int64", binary("gt", rank * falling(*i) + 1.0, sums(*i)))
+    size = reduced(f"{op}_size", x, at, True, te_sum, counts)
+
+    def level(*i: Any) -> Expr:
+        return (sums(*replaced(i, at, size(*i) - 1)) - 1.0) / cast(wide, size(*i))
+    limit = compute(size.shape, level, name=f"{op}_level")
+    return compute(x.shape, lambda *i: cast(x.dtype, maximum(cast(wide, x(*i)) - element(limit, i), const(0.0, wide))),
+                   name=op)
 
 
 def hardmax(x: Tensor, *, axis: int = -1) -> Tensor:
@@ -339,4 +365,4 @@ def local_response_norm(x: Tensor, *, size: int, alpha: float = 1e-4, beta: floa
 
 __all__ = ["batch_norm", "batch_norm_training", "group_norm", "hardmax", "instance_norm", "layer_norm",
            "local_response_norm", "log_softmax", "masked_softmax", "mean_variance_norm", "normalize", "rms_norm",
-           "softmax", "softmin", "weight_norm"]
+           "softmax", "softmin", "sparsemax", "weight_norm"]

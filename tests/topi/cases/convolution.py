@@ -82,20 +82,41 @@ def depthwise_conv(draw: Draw) -> Sample:
                   references.conv(wide(x), wide(w), **attrs, groups=c), dtype, [(0, *range(2, count + 2)), ()])
 
 
-@case
-def conv_transpose(draw: Draw) -> Sample:
-    count, dtype, groups = draw.integer(1, 3), draw.dtype(), draw.choice(1, 1, 2)
+def transposed(draw: Draw, count: int, call) -> Sample:
+    dtype, groups = draw.dtype(), draw.choice(1, 1, 2)
     kernel = [draw.integer(1, 4 if count < 3 else 2) for _ in range(count)]
     stride, dilation = [draw.integer(1, 3) for _ in kernel], [draw.integer(1, 2) for _ in kernel]
     pads = [draw.integer(0, (k - 1) * d // 2) for k, d in zip(kernel, dilation)]
+    if draw.flag(0.3):
+        pads = [(draw.integer(0, p), p) for p in pads]
     extra = [draw.integer(0, 1) for _ in kernel]
     attrs = {"stride": stride, "padding": pads, "dilation": dilation, "output_padding": extra}
     cg, per = draw.integer(1, 3), draw.integer(1, 3)
     x = draw.array((draw.extent(2), groups * cg, *(draw.integer(1, 4) for _ in kernel)), dtype)
     w, b = draw.array((groups * cg, per, *kernel), dtype), draw.array((groups * per,), dtype)
     y = references.conv_transpose(wide(x), wide(w), **attrs, groups=groups) + wide(b).reshape(-1, *[1] * count)
-    return Sample(lambda x, w, b: topi.conv_transpose(x, w, b, **attrs, groups=groups), [x, w, b], y, dtype,
+    return Sample(lambda x, w, b: call(x, w, b, **attrs, groups=groups), [x, w, b], y, dtype,
                   [(0, *range(2, count + 2)), (), ()])
+
+
+@case
+def conv_transpose(draw: Draw) -> Sample:
+    return transposed(draw, draw.integer(1, 3), topi.conv_transpose)
+
+
+@case
+def conv_transpose1d(draw: Draw) -> Sample:
+    return transposed(draw, 1, topi.conv_transpose1d)
+
+
+@case
+def conv_transpose2d(draw: Draw) -> Sample:
+    return transposed(draw, 2, topi.conv_transpose2d)
+
+
+@case
+def conv_transpose3d(draw: Draw) -> Sample:
+    return transposed(draw, 3, topi.conv_transpose3d)
 
 
 @case

@@ -47,6 +47,19 @@ def masked_softmax(draw: Draw) -> Sample:
 
 
 @case
+def sparsemax(draw: Draw) -> Sample:
+    dtype, shape = draw.dtype(), draw.shape(1, 3, 5, 0)
+    x, axis = draw.array(shape, dtype), draw.axis(len(shape))
+
+    def of_line(v):
+        z = np.sort(v)[::-1]
+        k = max(n for n in range(1, len(z) + 1) if 1 + n * z[n - 1] > z[:n].sum())
+        return np.maximum(v - (z[:k].sum() - 1) / k, 0)
+    return Sample(lambda x: topi.sparsemax(x, axis=axis), [x], np.apply_along_axis(of_line, axis, wide(x)), dtype,
+                  tolerance=2)
+
+
+@case
 def hardmax(draw: Draw) -> Sample:
     dtype, shape = draw.dtype(*NUMBERS), draw.shape(1, 4, 5, 0)
     x, axis = np.asarray(np.round(draw.array(shape, dtype))), draw.axis(len(shape))

@@ -1,6 +1,7 @@
 """Samples of quantization."""
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from tests.topi.agreement import INTEGERS, Draw, Sample, case, wide
@@ -55,8 +56,48 @@ def quantized(draw: Draw):
     return kind, x, attrs, scale, zero, form, steps_of(x, form(scale), form(zero), info.min, info.max)
 
 
+F8 = ("float8_e4m3fn", "float8_e5m2")
+
+
+def float8(x, kind):
+    """x, rounded to the type, as float64; what is beyond its range as its largest number."""
+    most = float(ml_dtypes.finfo(kind).max)
+    return np.clip(x, -most, most).astype(getattr(ml_dtypes, kind)).astype("float64")
+
+
+def floats8(draw: Draw):
+    """(type, x, attributes, scale, the quotients rounded, a function that makes scales broadcast)"""
+    kind = draw.choice(*F8)
+    shape, attrs, scale, _, form = drawn(draw, 0, 1)
+    scale = np.asarray(2.0 ** np.round(np.log2(scale))).astype("float32")
+    x = draw.array(shape, "float32", -3, draw.choice(3, 300))
+    return kind, x, attrs, scale, float8(wide(x) / form(wide(scale)), kind), form
+
+
+@case
+def absmax_quantize(draw: Draw) -> Sample:
+    dtype, kind, shape = draw.dtype("float32", "float64"), draw.choice("int8", "uint8", *F8), draw.shape(1, 3, 6, 0)
+    x, axis, block = draw.array(shape, dtype), draw.axis(len(shape)), draw.choice(None, 1, 2, 3)
+    x = np.abs(x) if kind == "uint8" else x
+    if draw.flag(0.2):
+        x = x * 0
+    size, most = block or shape[axis], float(ml_dtypes.finfo(kind).max) if kind in F8 else float(np.iinfo(kind).max)
+    count = -(-shape[axis] // size)
+    parts = [np.take(x, range(k * size, min((k + 1) * size, shape[axis])), axis) for k in range(count)]
+    largest = np.concatenate([np.abs(p).max(axis, keepdims=True) for p in parts], axis)
+    scale = np.where(largest > 0, largest / x.dtype.type(most), x.dtype.type(1))
+    q = x / np.take(np.repeat(scale, size, axis), range(shape[axis]), axis)
+    y = float8(q, kind).astype(getattr(ml_dtypes, kind)) if kind in F8 else np.rint(q)
+    return Sample(lambda x: topi.absmax_quantize(x, axis=axis, block=block, dtype=kind), [x], [y, scale], [kind, dtype],
+                  [[k for k in range(x.ndim) if k != axis % x.ndim]])
+
+
 @case
 def quantize(draw: Draw) -> Sample:
+    if draw.flag(0.2):
+        kind, x, attrs, scale, y, _ = floats8(draw)
+        return Sample(lambda *a: topi.quantize(*a, **attrs, dtype=kind), [x, scale], y.astype(getattr(ml_dtypes, kind)),
+                      kind, tiled(attrs))
     kind, x, attrs, scale, zero, _, y = quantized(draw)
     if attrs["axis"] is None and draw.flag():
         return Sample(lambda x: topi.quantize(x, float(scale), int(zero), dtype=kind), [x], y, kind)
@@ -66,6 +107,10 @@ def quantize(draw: Draw) -> Sample:
 
 @case
 def dequantize(draw: Draw) -> Sample:
+    if draw.flag(0.2):
+        kind, _, attrs, scale, y, form = floats8(draw)
+        return Sample(lambda *a: topi.dequantize(*a, **attrs), [y.astype(getattr(ml_dtypes, kind)), scale],
+                      y * form(wide(scale)), "float32", tiled(attrs))
     kind, dtype = draw.choice(*INTEGERS), draw.dtype()
     info = np.iinfo(kind)
     shape, attrs, scale, zero, form = drawn(draw, info.min, info.max)
@@ -77,6 +122,10 @@ def dequantize(draw: Draw) -> Sample:
 
 @case
 def fake_quantize(draw: Draw) -> Sample:
+    if draw.flag(0.2):
+        kind, x, attrs, scale, y, form = floats8(draw)
+        return Sample(lambda *a: topi.fake_quantize(*a, **attrs, dtype=kind), [x, scale], y * form(wide(scale)),
+                      "float32", tiled(attrs))
     kind, x, attrs, scale, zero, form, y = quantized(draw)
     return Sample(lambda *a: topi.fake_quantize(*a, **attrs, dtype=kind), [x, scale, zero.astype(kind)],
                   (y - form(zero)) * wide(form(scale)), str(x.dtype), tiled(attrs))

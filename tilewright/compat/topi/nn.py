@@ -113,10 +113,7 @@ def depthwise_conv2d_nhwc(Input: Tensor, Filter: Tensor, stride: Any, padding: A
 def _transposed(Input: Tensor, Filter: Tensor, strides: Any, padding: Any, out_dtype: Any, output_padding: Any,
                 groups: int) -> Tensor:
     count = len(Input.shape) - 2
-    pads = ends(padding, Filter.shape[2:], 1)
-    if any(a != b for a, b in pads):
-        raise ArgumentError(f"conv{count}d_transpose: padding is {described(padding)}, both ends alike are taken")
-    y = topi.conv_transpose(Input, Filter, stride=_each(strides, count), padding=[a for a, _ in pads],
+    y = topi.conv_transpose(Input, Filter, stride=_each(strides, count), padding=ends(padding, Filter.shape[2:], 1),
                             output_padding=_each(output_padding, count), groups=groups)
     return y if out_dtype in (None, y.dtype) else topi.astype(y, out_dtype)
 
@@ -142,11 +139,8 @@ def group_conv2d_transpose_nchw(data: Tensor, kernel: Tensor, stride: Any, paddi
 def deformable_conv2d_nchw(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any,
                            deformable_groups: int, groups: int, out_dtype: Any = None) -> Tensor:
     """A convolution that reads at places moved by offset."""
-    pads = ends(padding, kernel.shape[2:], dilation)
-    if any(a != b for a, b in pads):
-        raise ArgumentError(f"deformable_conv2d_nchw: padding is {described(padding)}, both ends alike are taken")
-    return topi.deform_conv2d(data, offset, kernel, stride=_each(strides, 2), padding=[a for a, _ in pads],
-                              dilation=_each(dilation, 2))
+    return topi.deform_conv2d(data, offset, kernel, stride=_each(strides, 2),
+                              padding=ends(padding, kernel.shape[2:], dilation), dilation=_each(dilation, 2))
 
 
 # products
