@@ -68,6 +68,7 @@ CASES = {
         (lambda t: lambda a: t.sum(a, axis=1), [A], A.sum(1)),
         (lambda t: lambda a: t.max(a, axis=1, keepdims=True), [A], A.max(1, keepdims=True)),
         (lambda t: lambda a: t.argmax(a, axis=1), [A], A.argmax(1)), (lambda t: t.prod, [M], M.prod()),
+        (lambda t: lambda a: t.argmin(a, axis=1, select_last_index=True), [M], 2 - M[:, ::-1].argmin(1)),
         (lambda t: lambda a: t.collapse_sum(a, (3, 1)), [A], A.sum((0, 2))[:, None]),
         (lambda t: lambda a: t.reinterpret(a, "int32"), [A], A.view("int32")),
         (lambda t: lambda a, b: t.broadcast_mul(a, b), [A, B], A * B),
@@ -206,7 +207,6 @@ REFUSED = {
     "layout_transform: NCHW to NHW": lambda t, x: t.layout_transform(x, "NCHW", "NHW"),
     "the bounds are tensors": lambda t, x: t.strided_slice(x, x, x),
     "ret_type is 'all'": lambda t, x: t.topk(x, ret_type="all"),
-    "select_last_index": lambda t, x: t.argmax(x, select_last_index=True),
 }
 
 

@@ -14,17 +14,19 @@ from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, ceildiv, minimum, negate, select
 from tilewright.tir.conversion import cast, const
-from tilewright.tir.expr import Expr
+from tilewright.tir.expr import Expr, IntImm
 from tilewright.topi.cumulative import cumsum
 from tilewright.topi.shapes import (
     Shape,
     as_shape,
+    axis_indices,
     check,
     check_choice,
     check_extent,
     check_rank,
     check_tensors,
     constant,
+    element,
     product,
     row_major,
     simplified,
@@ -247,19 +249,22 @@ def multinomial(x: Tensor, key: Tensor, *, samples: Any, stream: int = 0) -> Ten
     return compute(shape, lambda *i: minimum(count(*i), cast("int64", n) - 1), name=op)
 
 
-def dropout(x: Tensor, key: Tensor, *, p: float = 0.5, stream: int = 0) -> Tensor:
+def dropout(x: Tensor, key: Tensor, *, p: float = 0.5, stream: int = 0, shared: Any = ()) -> Tensor:
     """y = x / (1 - p) where `uniform` in float32 is at least p, else 0: elements are left out with the probability p.
 
-    Equal keys and streams leave out the same elements, so a gradient needs no mask that is kept.
+    Equal keys and streams leave out the same elements, so a gradient needs no mask that is kept. shared: axes along
+    which elements have one number, such as those of space, to leave out whole channels.
     """
     op = "dropout"
     check_tensors(op, x=x)
     check_kind(op, "x", x.dtype, FLOAT)
     check(isinstance(p, (int, float)) and 0 <= p <= 1, op, f"p is {described(p)}, not between 0 and 1")
-    u, wide = _fractions(op, key, x.shape, stream, "float32"), accumulator(x.dtype)
+    axes = axis_indices(op, shared, x.ndim, "shared")
+    form = tuple(IntImm(1) if n in axes else extent for n, extent in enumerate(x.shape))
+    u, wide = _fractions(op, key, form, stream, "float32"), accumulator(x.dtype)
     scale = 0.0 if p == 1 else 1.0 / (1.0 - p)
     return compute(x.shape, lambda *i: cast(x.dtype, select(
-        binary("ge", u(*i), const(float(p), "float32")), cast(wide, x(*i)) * scale, const(0.0, wide))), name=op)
+        binary("ge", element(u, i), const(float(p), "float32")), cast(wide, x(*i)) * scale, const(0.0, wide))), name=op)
 
 
 __all__ = ["bernoulli", "dropout", "exponential", "gumbel", "multinomial", "normal", "permutation", "philox", "randint",

@@ -27,6 +27,7 @@ from tilewright.topi.shapes import (
     number,
     product,
     row_major,
+    simplified,
 )
 from tilewright.topi.types import (
     FLOAT,
@@ -115,34 +116,41 @@ def arg_reducer(largest: bool) -> Reducer:
                         name="argmax" if largest else "argmin")
 
 
-def _place(op: str, x: Tensor, axis: Any, keepdims: bool, dtype: Any) -> Tensor:
+def _place(op: str, x: Tensor, axis: Any, keepdims: bool, dtype: Any, last: bool) -> Tensor:
     check_tensors(op, x=x)
     axes = axis_indices(op, axis, x.ndim)
     check(axis is None or len(axes) == 1, op, f"axis is {described(axis)}, one axis or None is needed")
     check(constant(product(x.shape[a] for a in axes)) != 0, op, f"there is no element along axis {axis} of the shape "
           f"{shape_text(x.shape)}")
-    index = dtype_name(dtype)
+    index, extents = dtype_name(dtype), [x.shape[a] for a in axes]
+    end = cast(index, simplified(product(extents))) - 1
 
     def pair(*i: Any) -> tuple[Expr, Expr]:
         value = cast("uint8", x(*i)) if dt.is_bool(x.dtype) else x(*i)
-        return cast(index, row_major([i[a] for a in axes], [x.shape[a] for a in axes])), value
-    return reduced(op, x, axis, keepdims, arg_reducer(op == "argmax"), pair)[0]
+        place = cast(index, row_major([i[a] for a in axes], extents))
+        return end - place if last else place, value
+    y = reduced(op, x, axis, keepdims, arg_reducer(op == "argmax"), pair)[0]
+    return compute(y.shape, lambda *i: end - y(*i), name=f"{op}_last") if last else y
 
 
-def argmax(x: Tensor, *, axis: int | None = None, keepdims: bool = False, dtype: Any = INDEX) -> Tensor:
-    """The place of the largest element along an axis; of all elements, row by row, for None. Of equals the first.
+def argmax(x: Tensor, *, axis: int | None = None, keepdims: bool = False, dtype: Any = INDEX,
+           last: bool = False) -> Tensor:
+    """The place of the largest element along an axis; of all elements, row by row, for None. Of equals the first, or
+    the last one.
 
     NaN counts as the largest. Raises TensorExpressionError for an axis without elements.
     """
-    return _place("argmax", x, axis, keepdims, dtype)
+    return _place("argmax", x, axis, keepdims, dtype, last)
 
 
-def argmin(x: Tensor, *, axis: int | None = None, keepdims: bool = False, dtype: Any = INDEX) -> Tensor:
-    """The place of the smallest element along an axis; of all elements, row by row, for None. Of equals the first.
+def argmin(x: Tensor, *, axis: int | None = None, keepdims: bool = False, dtype: Any = INDEX,
+           last: bool = False) -> Tensor:
+    """The place of the smallest element along an axis; of all elements, row by row, for None. Of equals the first, or
+    the last one.
 
     NaN counts as the smallest. Raises TensorExpressionError for an axis without elements.
     """
-    return _place("argmin", x, axis, keepdims, dtype)
+    return _place("argmin", x, axis, keepdims, dtype, last)
 
 
 # the largest that is no NaN, of one comparison: for formulas in which a NaN shows up all the same
@@ -243,6 +251,29 @@ def norm(x: Tensor, *, axis: Any = None, keepdims: bool = False, ord: float = 2)
     return compute(total.shape, lambda *i: cast(x.dtype, root(total(*i))), name=op)
 
 
+def _number(e: Expr, wide: str) -> Expr:
+    """An element, 0 for NaN."""
+    return cast(wide, select(isnan(e), const(0.0, e.dtype), e))
+
+
+def nansum(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The sum over axes of the elements that are not NaN."""
+    _checked("nansum", x, FLOAT)
+    wide = accumulator(x.dtype)
+    y = reduced("nansum", x, axis, keepdims, te_sum, lambda *i: _number(x(*i), wide))
+    return rounded(y, x.dtype, "nansum_rounded")
+
+
+def nanmean(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The mean over axes of the elements that are not NaN; NaN of none."""
+    _checked("nanmean", x, FLOAT)
+    wide = accumulator(x.dtype)
+    total = reduced("nanmean_sum", x, axis, keepdims, te_sum, lambda *i: _number(x(*i), wide))
+    count = reduced("nanmean_count", x, axis, keepdims, te_sum, lambda *i: select(isnan(x(*i)), const(0.0, wide), const(
+        1.0, wide)))
+    return compute(total.shape, lambda *i: cast(x.dtype, binary("div", total(*i), count(*i))), name="nanmean")
+
+
 # questions
 
 
@@ -276,5 +307,5 @@ def count_nonzero(x: Tensor, *, axis: Any = None, keepdims: bool = False, dtype:
     return reduced("count_nonzero", x, axis, keepdims, te_sum, lambda *i: cast(index, truth(x(*i))))
 
 
-__all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "norm", "prod", "std",
-           "sum", "var"]
+__all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "nanmean", "nansum",
+           "norm", "prod", "std", "sum", "var"]

@@ -135,6 +135,8 @@ def multinomial(draw: Draw) -> Sample:
 def dropout(draw: Draw) -> Sample:
     (key, stream), p = drawn(draw), draw.choice(0.0, 0.3, 0.5, 1.0)
     x = draw.array(draw.shape(0, 3), draw.dtype())
-    kept = fractions(key, stream, x.shape, "float32") >= np.float32(p)
-    return Sample(lambda x, key: topi.dropout(x, key, p=p, stream=stream), [x, key],
+    shared = [a - x.ndim * draw.flag() for a in range(x.ndim) if draw.flag(0.2)]
+    form = [1 if n in shared or n - x.ndim in shared else e for n, e in enumerate(x.shape)]
+    kept = fractions(key, stream, form, "float32") >= np.float32(p)
+    return Sample(lambda x, key: topi.dropout(x, key, p=p, stream=stream, shared=shared), [x, key],
                   np.where(kept, wide(x) / (1 - p or 1), 0), str(x.dtype), [tuple(range(x.ndim)), ()])

@@ -1,6 +1,8 @@
 """Samples of reductions."""
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from tests.topi.agreement import FLOATS, INTEGERS, NUMBERS, Draw, Sample, case, wide
@@ -53,12 +55,17 @@ def places(draw: Draw, name: str) -> Sample:
     dtype = draw.dtype(*MORE)
     x = draw.array(shape, dtype)
     if dtype == "float32":
-        x = np.round(x)
+        x = np.asarray(np.round(x))
         x[draw.rng.random(shape) < 0.1] = np.nan
     axis, keep = None if not shape or draw.flag(0.3) else draw.axis(len(shape)), draw.flag()
     out = draw.choice("int64", "int32")
-    return Sample(lambda x: getattr(topi, name)(x, axis=axis, keepdims=keep, dtype=out), [x],
-                  getattr(np, name)(wide(x), axis=axis, keepdims=keep), out)
+    last, v = draw.flag(0.3), wide(x)
+    if last:
+        extent = v.size if axis is None else v.shape[axis]
+        y = extent - 1 - getattr(np, name)(np.flip(v, axis), axis=axis, keepdims=keep)
+    else:
+        y = getattr(np, name)(v, axis=axis, keepdims=keep)
+    return Sample(lambda x: getattr(topi, name)(x, axis=axis, keepdims=keep, dtype=out, last=last), [x], y, out)
 
 
 @case
@@ -69,6 +76,26 @@ def argmax(draw: Draw) -> Sample:
 @case
 def argmin(draw: Draw) -> Sample:
     return places(draw, "argmin")
+
+
+def without_nan(draw: Draw, name: str) -> Sample:
+    x, attrs = drawn(draw)
+    x = np.asarray(x)
+    x[draw.rng.random(x.shape) < 0.3] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y = getattr(np, name)(wide(x), **attrs)
+    return Sample(lambda x: getattr(topi, name)(x, **attrs), [x], y, str(x.dtype), tolerance=2)
+
+
+@case
+def nansum(draw: Draw) -> Sample:
+    return without_nan(draw, "nansum")
+
+
+@case
+def nanmean(draw: Draw) -> Sample:
+    return without_nan(draw, "nanmean")
 
 
 @case

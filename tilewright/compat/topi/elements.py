@@ -140,15 +140,13 @@ def _reduction(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def _place(name: str) -> Callable[..., Tensor]:
     def function(data: Tensor, axis: Any = None, keepdims: bool = False, select_last_index: bool = False) -> Tensor:
-        if select_last_index:
-            raise ArgumentError(f"{name}: select_last_index", "turn the axis around with topi.flip")
         chosen = _axis(axis)
         if isinstance(chosen, tuple):
             if len(chosen) != 1:
                 raise ArgumentError(f"{name}: axis is {described(axis)}, one axis or None is needed")
             chosen = chosen[0]
-        return getattr(topi, name)(data, axis=chosen, keepdims=keepdims, dtype="int32")
-    function.__doc__ = f"The place of the element along an axis, int32, as `topi.{name}`; the first of equals."
+        return getattr(topi, name)(data, axis=chosen, keepdims=keepdims, dtype="int32", last=select_last_index)
+    function.__doc__ = f"The place of the element along an axis, int32, as `topi.{name}`."
     return function
 
 
