@@ -1,8 +1,8 @@
 """The figures of docs/performance.md: `python benchmarks/performance_page.py` measures its schedules and writes them.
 
-The programs of the page are run as they stand there; each schedule is built for 1024 x 1024 and profiled, on one thread
-but for the last ones. --print writes the table to standard output alone. On a machine that does something else at the
-same time the figures are worth little.
+The programs of the page are run as they stand there; each schedule is built for 1024 x 1024, or for 64 channels of
+56 x 56, and profiled, on one thread but for the last ones. --print writes the tables to standard output alone. On a
+machine that does something else at the same time the figures are worth little.
 """
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ from tilewright.support.views import counted
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
-STEPS = {"naive": "0: nothing said", "ordered": "1: order of loops, vectors", "tiled": "2: a tile in registers",
-         "packed": "3: B in panels", "threaded": "4: all threads"}
-SERIAL = ("naive", "ordered", "tiled", "packed")
+PRODUCT = {"naive": "0: nothing said", "ordered": "1: order of loops, vectors", "tiled": "2: a tile in registers",
+           "packed": "3: B in panels", "threaded": "4: all threads"}
+CONVOLUTION = {"plain": "0: nothing said", "vectors": "1: vectors", "tile": "2: a tile in registers",
+               "weights": "3: weights in order", "rows": "4: the image in order", "shared": "5: all threads"}
+THREADED = ("threaded", "shared")
+Build = Callable[[], Any]
 
 
 def programs(page: str) -> dict[str, Any]:
@@ -36,27 +39,40 @@ def programs(page: str) -> dict[str, Any]:
     return names
 
 
-def table(names: dict[str, Any], n: int, profile: Callable[..., Any] = tw.profile) -> str:
-    """A row for each schedule, then the built-in rules on one thread and on all."""
-    a, b = np.random.default_rng(0).random((2, n, n), "float32")
-    c = np.empty((n, n), "float32")
-    everyone = tw.get_num_threads()
+def figures(names: dict[str, Any], n: int, channels: int, image: int,
+            profile: Callable[..., Any] = tw.profile) -> str:
+    """Two tables: the product of n x n, the convolution of `channels` of image x image."""
+    def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+        return [np.random.default_rng(0).random(shape, "float32") for shape in shapes]
     peaks = machine_peaks()
-    rows = [f"Measured on {peaks.cpu}, {n} x {n} in float32; the peak is {peaks.operations['float32'][0] / 1e9:.0f} "
-            f"GFLOP/s on one thread, {peaks.operations['float32'][1] / 1e9:.0f} on {peaks.threads}.", "",
-            "| schedule | threads | time | GFLOP/s | of the peak |", "| --- | --- | --- | --- | --- |"]
-    cases = [(title, 1 if name in SERIAL else everyone, lambda name=name: tw.build(*names[name](n)))
-             for name, title in STEPS.items()]
-    cases += [("`tw.compile`", threads, lambda: tw.compile(list(names["product"](n)))) for threads in (1, everyone)]
+    product = {name: lambda name=name: tw.build(*names[name](n)) for name in PRODUCT}
+    convolution = {name: lambda name=name: tw.build(names[name](channels, image).mod) for name in CONVOLUTION}
+    return "\n".join([
+        f"Measured on {peaks.cpu}, {n} x {n} in float32; the peak is {peaks.operations['float32'][0] / 1e9:.0f} "
+        f"GFLOP/s on one thread, {peaks.operations['float32'][1] / 1e9:.0f} on {peaks.threads}.", "",
+        *table(PRODUCT, product, lambda: tw.compile(list(names["product"](n))), arrays((n, n), (n, n), (n, n)),
+               profile),
+        "", f"The convolution, {channels} channels of {image} x {image}:", "",
+        *table(CONVOLUTION, convolution, lambda: tw.compile(list(names["convolution"](channels, image))),
+               arrays((channels, image, image), (channels, channels, 3, 3), (channels, image, image)), profile)])
+
+
+def table(titles: dict[str, str], builds: dict[str, Build], by_rules: Build, args: list[np.ndarray],
+          profile: Callable[..., Any]) -> list[str]:
+    """A row for each schedule, then the built-in rules on one thread and on all."""
+    everyone = tw.get_num_threads()
+    rows = ["| schedule | threads | time | GFLOP/s | of the peak |", "| --- | --- | --- | --- | --- |"]
+    cases = [(title, everyone if name in THREADED else 1, builds[name]) for name, title in titles.items()]
+    cases += [("`tw.compile`", threads, by_rules) for threads in (1, everyone)]
     for title, threads, make in cases:
         tw.set_num_threads(threads)
-        p = profile(make(), a, b, c)
+        p = profile(make(), *args)
         share = "" if p.of_peak is None else f"{100 * p.of_peak:.1f} %"
         cells = (title, str(threads), f"{1e3 * p.seconds:.4g} ms", f"{p.operations_per_second / 1e9:.4g}", share)
         rows.append(f"| {' | '.join(cells)} |")
         print(rows[-1], f"({counted(threads, 'thread')}, spread {p.spread:.0%})", flush=True)
     tw.set_num_threads(everyone)
-    return "\n".join(rows)
+    return rows
 
 
 def with_table(page: str, text: str) -> str:
@@ -70,7 +86,7 @@ def main() -> None:
     parser.add_argument("--print", action="store_true", help="leave the page as it is")
     options = parser.parse_args()
     page = PAGE.read_text()
-    text = table(programs(page), 1024)
+    text = figures(programs(page), 1024, 64, 56)
     if not options.print:
         PAGE.write_text(with_table(page, text))
 

@@ -1,22 +1,32 @@
-"""docs/architecture.md has the passes, all of them and in order; the files that it names are there."""
+"""docs/architecture.md has the passes, all of them and in order, and names files that are there; what a pass says."""
 import re
-from itertools import groupby
 from pathlib import Path
 
-from tilewright.lowering import PASSES, PassOptions
-from tilewright.lowering.passes import passes_for
-from tilewright.support.target import target as resolve_target
+import pytest
+
+from tests.lowering import pass_table
+from tilewright.lowering import PASSES, passes
+from tilewright.lowering.options import BOTH, OPTIONAL, Pass
+from tilewright.support.errors import ArgumentError
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 
 
-def test_the_passes_are_listed_in_order():
-    rows = re.findall(r"^\| (blocks|loops|flat|functions) \| (.*) \|$", PAGE, re.MULTILINE)
-    listed = [(form, re.findall(r"`(\w+)`", text)) for form, text in rows]
-    forms = {"block": "blocks", "loop": "loops", "flat": "flat", "module": "functions"}
-    passes = [*PASSES, *passes_for(PassOptions(), resolve_target("llvm"), module=True)]
-    assert listed == [(forms[stage], [p.name for p in group]) for stage, group in groupby(passes, lambda p: p.stage)]
+def test_the_page_has_the_passes_of_today():
+    assert pass_table.page() == PAGE, "run: python -m tests.lowering.pass_table"
+    assert all(f"| `{p.name}` | {p.stage} |" in PAGE for p in PASSES)
+
+
+def test_every_pass_says_what_holds_of_its_result():
+    results = [p.result for p in passes.CPU]
+    assert all(20 < len(r) < 240 for r in results) and len(set(results)) == len(results)
+
+
+@pytest.mark.parametrize("wrong", [{"stage": "blocks"}, {"mode": OPTIONAL}, {"use": BOTH}, {"use": "never"}])
+def test_a_pass_of_unknown_words_is_refused(wrong):
+    with pytest.raises(ArgumentError, match=f"Pass mine: {next(iter(wrong))}=.* is none of"):
+        Pass(**{"name": "mine", "run": len, "stage": "flat", **wrong})
 
 
 def test_files_that_are_named_are_there():

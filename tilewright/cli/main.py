@@ -15,7 +15,6 @@ from tilewright.compat.check.names import missing_names
 from tilewright.compat.namespace import install
 from tilewright.driver import target as resolve_target
 from tilewright.lowering import list_of
-from tilewright.lowering.options import FULL, NEEDED, always
 from tilewright.support.errors import TilewrightError
 
 
@@ -82,8 +81,7 @@ def passes(target: str) -> None:
     except TilewrightError as why:
         raise click.ClickException(str(why)) from None
     for p in rows:
-        notes = [n for n, usual in ((p.mode, FULL), (p.use, NEEDED), (p.when.__name__, always.__name__)) if n != usual]
-        click.echo(f"{p.stage:7s}{p.name:30s} {', '.join(notes):23s} {(p.run.__doc__ or '').splitlines()[0]}")
+        click.echo(f"{p.stage:7s}{p.name:30s} {', '.join(p.conditions):23s} {p.result}")
 
 
 for command in (tvm, demo, info, bench):

@@ -1,6 +1,7 @@
 """What a pass is, and the options that say which passes run and what looks on."""
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from tilewright.support.errors import ArgumentError, described
 from tilewright.support.target import Target
 from tilewright.tir.stmt import IRModule, PrimFunc
 
+STAGES = ("block", "loop", "flat", "module", "")                   # forms of results; "": its place says which
 FULL, SIMPLE, BOTH = "full", "simple only", "simple too"           # modes
 NEEDED, OPTIONAL, OFF = "needed", "optional", "off"               # uses
 
@@ -30,6 +32,9 @@ class Pass:
     - use: NEEDED, OPTIONAL (may be disabled: the result computes the same) or OFF (runs where it is enabled).
     - when: `(options, target)`, a condition.
     - takes_options: it is called with options and target as well.
+
+    The docstring of `run` begins with a sentence that says what holds of the result. Raises ArgumentError for a stage,
+    mode or use that there is not.
     """
     name: str
     run: Callable[..., Any]
@@ -38,6 +43,27 @@ class Pass:
     use: str = NEEDED
     when: Callable[[PassOptions, Target], bool] = always
     takes_options: bool = False
+
+    def __post_init__(self) -> None:
+        for field, known in (("stage", STAGES), ("mode", (FULL, SIMPLE, BOTH)), ("use", (NEEDED, OPTIONAL, OFF))):
+            value = getattr(self, field)
+            if value not in known:
+                words = ", ".join(filter(None, known))
+                raise ArgumentError(f"Pass {self.name}: {field}={described(value)} is none of {words}",
+                                    "give it by its name: Pass(name, run, stage, use=OPTIONAL)")
+
+    @property
+    def result(self) -> str:
+        """What holds of its result: the first sentence of the docstring."""
+        text = " ".join((self.run.__doc__ or "").split("\n\n")[0].split())
+        end = re.search(r"\.(?= [A-Z]|$)", text)
+        return text[:end.start()] if end else text
+
+    @property
+    def conditions(self) -> list[str]:
+        """What is unusual about when it runs, in a word each."""
+        return [n for n, usual in ((self.mode, FULL), (self.use, NEEDED), (self.when.__name__, always.__name__))
+                if n != usual]
 
     def chosen(self, options: PassOptions) -> bool:
         """Whether the options let it run."""

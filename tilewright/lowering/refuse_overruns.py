@@ -22,7 +22,7 @@ LAZY = ("if_then_else", "prefetch", "likely")
 
 
 def refuse_overruns(func: PrimFunc) -> PrimFunc:
-    """func itself. Raises LowerError where an access that is certain to be made is certain to be out of bounds.
+    """func itself, or LowerError where an access that is certain to be made is certain to be out of bounds.
 
     Certain is what stands under no condition, in loops of constant extent, at indices that are affine in their
     variables: those take their least and greatest value. Anything else is left to assert_bounds, to the interpreter and
@@ -33,7 +33,7 @@ def refuse_overruns(func: PrimFunc) -> PrimFunc:
 
 
 def refuse_view_overruns(func: PrimFunc) -> PrimFunc:
-    """func itself. Raises LowerError where refuse_overruns would, for accesses to views of regions (`match_buffer`).
+    """func itself, or LowerError where refuse_overruns would raise it, for accesses to views (`match_buffer`).
 
     Expects blocks; once views are what they view, nothing says where they end.
     """
