@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -21,6 +21,8 @@ from .warm import PASSED, Warm, fork, wait
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 1200.0                                         # seconds for a test file
+AROUND = 40                                            # lines before and behind, by which tests differ
+SAME = 2                                               # tests that do not
 
 
 class Lines:
@@ -89,23 +91,30 @@ class CoverageMap:
     def tests(self, path: str, first: int, last: int, whole: bool) -> list[tuple[str, float]]:
         """(node id, seconds) of the tests that run one of the lines of a module, or any line of it where `whole`.
 
-        First those of the folder's own tests, `tests/arith` for `tilewright/arith`, up to 8 of each file, the fastest
-        first; then the two fastest of each other file; then the others. Tests that fail by themselves are left out.
+        First those that differ in which lines around these they run, SAME of each sort; then those of the folder's own
+        tests, `tests/arith` for `tilewright/arith`; then the others; the fastest first. Tests that fail by themselves
+        are left out.
         """
+        different: list[tuple[float, str]] = []
         own: list[tuple[float, str]] = []
-        first_of_each: list[tuple[float, str]] = []
         others: list[tuple[float, str]] = []
+        sorts: Counter[frozenset[int]] = Counter()
+        for seconds, node, at_home, lines in sorted(self._running(path, first, last, whole), key=lambda t: t[:3]):
+            sorts[lines] += 1
+            (different if sorts[lines] <= SAME else own if at_home else others).append((seconds, node))
+        return [(node, seconds) for seconds, node in (*different, *own, *others)]
+
+    def _running(self, path: str, first: int, last: int,
+                 whole: bool) -> Iterator[tuple[float, str, bool, frozenset[int]]]:
+        """(seconds, node id, whether it is the folder's own, lines around that it runs) of each test."""
         for entry in self.files:
-            lines = entry["lines"].get(path, {})
-            running = [int(tests, 16) for n, tests in lines.items() if whole or first <= int(n) <= last]
-            bits = functools.reduce(int.__or__, running, 0)
-            found = sorted((entry["seconds"][k], n) for k, n in enumerate(entry["tests"])
-                           if bits >> k & 1 and n not in self.broken)
+            masks = {int(n): int(tests, 16) for n, tests in entry["lines"].get(path, {}).items()}
+            running = functools.reduce(int.__or__, (m for n, m in masks.items() if whole or first <= n <= last), 0)
+            around = {n: m for n, m in masks.items() if first - AROUND <= n <= last + AROUND}
             at_home = entry["file"].split("/")[1] == path.split("/")[1]
-            some = 8 if at_home else 2
-            (own if at_home else first_of_each).extend(found[:some])
-            others += found[some:]
-        return [(node, seconds) for seconds, node in (*sorted(own), *sorted(first_of_each), *sorted(others))]
+            for k, node in enumerate(entry["tests"]):
+                if running >> k & 1 and node not in self.broken:
+                    yield entry["seconds"][k], node, at_home, frozenset(n for n, m in around.items() if m >> k & 1)
 
 
 @click.command()

@@ -75,9 +75,7 @@ def signature(name: str, fn: Any, owner: str = "sch") -> str:
 
 def documentation(fn: Any) -> str:
     """The docstring without the indentation of a function's body; pictures keep theirs."""
-    first, _, rest = (inspect.unwrap(fn).__doc__ or "").partition("\n")
-    lines = [line.removeprefix("    ") for line in rest.splitlines()]
-    return "\n".join([first, *lines]).rstrip()
+    return inspect.cleandoc(inspect.unwrap(fn).__doc__ or "")
 
 
 def section(name: str) -> str:

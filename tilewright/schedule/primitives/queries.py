@@ -80,8 +80,10 @@ def get_child_blocks(sch: Schedule, block_or_loop: BlockRV | LoopRV) -> list[Blo
     """The blocks directly below a loop or block, in program order.
 
         for i in range(n):
-            with block("A"): ...            ->   [A, B]: what blocks A and B hold does not count
+            with block("A"): ...            ->   [A, B]
             with block("B"): ...
+
+    What blocks A and B hold does not count.
     """
     if isinstance(block_or_loop, LoopRV):
         return [sch.block_rv(b) for b in children_blocks(sch.loop(block_or_loop))]
@@ -92,8 +94,10 @@ def get_child_blocks(sch: Schedule, block_or_loop: BlockRV | LoopRV) -> list[Blo
 def get_output_blocks(sch: Schedule, scope_block: BlockRV | str) -> list[BlockRV]:
     """The blocks directly below scope_block that write an argument of the function, in program order.
 
-        with block("A"): A[i] = X[i] + 1    # A is allocated by the function
-        with block("B"): Y[i] = A[i] * 2    # Y is its argument        ->   [B]
+        with block("A"): A[i] = X[i] + 1
+        with block("B"): Y[i] = A[i] * 2        ->   [B]
+
+    Y is an argument of the function, A is allocated.
     """
     children = list(children_blocks(sch.realize(scope_block).block))
     return [sch.block_rv(b) for b in children if any(is_output(sch, w.buffer) for w in b.block.writes)]
