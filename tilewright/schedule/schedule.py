@@ -307,7 +307,8 @@ class Schedule(Viewed, Session):
         """Drop the allocation of buffer from the root block. Refused where a block views it, used or not."""
         for realize in self.index.realizes.values():
             viewed = any(m.source.buffer is buffer for m in realize.block.match_buffers)
-            legal(not viewed, f"{buffer.name} would vanish, and block {realize.block.name} has a view of it", realize)
+            legal(not viewed, f"{buffer.name} would vanish, and block {realize.block.name} has a view of it", realize,
+                  hint="write the block without match_buffer, or leave the buffer where it is")
         root = self.root
         kept = tuple(b for b in root.block.alloc_buffers if b is not buffer)
         self.set_body(root.replace(block=root.block.replace(alloc_buffers=kept)))
