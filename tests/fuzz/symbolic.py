@@ -108,7 +108,7 @@ class Machine(Memory):
 
     def choose(self, condition: Any, a: Any, b: Any) -> Any:
         if isinstance(condition, Term):
-            return a if a is b else self.terms.make("choose", condition, a, b)
+            return self.terms.choose(condition, a, b)
         return a if condition else b
 
     def call(self, e: Call) -> Any:
@@ -123,7 +123,7 @@ class Machine(Memory):
             raise Unsupported(e.op)
         if e.op == "prefetch":
             return 0
-        return lanewise(lambda *args: self.terms.make("call", e.op, dt.element_of(e.type), *args),
+        return lanewise(lambda *args: self.terms.call(e.op, dt.element_of(e.type), *args),
                         *[self.expr(a) for a in e.args])
 
     # statements

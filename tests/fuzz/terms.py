@@ -1,13 +1,14 @@
 """Symbolic values: terms over the elements of arguments, one object per structure.
 
 Sums, products, minima and the like are multisets, so that the order of a reduction does not count. Products with 0
-and quotients of 0 are 0, constants are folded and what is never the least of a minimum is dropped from it, so NaN and
-infinities are not told apart.
+and quotients of 0 are 0, x - x is 0, constants are folded and what is never the least of a minimum is dropped from it,
+so NaN and infinities are not told apart, nor the signs of zeros. Choices by one condition are one choice.
 """
 from __future__ import annotations
 
+import functools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,7 @@ COUNTED = {"add", "mul", "bitxor"}                     # multisets
 MERGED = {"min", "max", "and", "or", "bitand", "bitor"}    # sets: x op x is x
 DIVISIONS = {"floordiv", "floormod", "truncdiv", "truncmod"}   # x / 0 and x % 0 are 0
 NEUTRAL = {"add": 0, "mul": 1, "bitxor": 0, "bitor": 0, "and": True, "or": False}
+EXACT: dict[str, Callable[[float], float]] = {"abs": abs, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc}
 MOST_OPERANDS = 4096                                   # of a flat sum
 
 
@@ -64,6 +66,9 @@ def bounds(x: Any) -> tuple[float, float]:
         return (x.args[1], x.args[1])
     if x.op == "call" and dt.is_float(x.args[1]):
         return RANGES.get(x.args[0], EVERYTHING)
+    if x.op == "choose":
+        (low, high), (other_low, other_high) = map(bounds, x.args[1:])
+        return min(low, other_low), max(high, other_high)
     if x.op not in ("add", "mul", "min", "max") or not dt.is_float(x.args[0]):
         return EVERYTHING
     known = [(bounds(y), count) for y, count in x.args[1]]
@@ -121,6 +126,8 @@ class Terms:
                 return self.make("float", dtype, value)
         if op == "mul" and any(map(_is_zero, (a, b))) or op == "div" and _is_zero(a):
             return self.make("float", dtype, 0.0)
+        if op == "sub" and a is b:
+            return self.make("float", dtype, 0.0) if dt.is_float(dtype) else 0
         if op in DIVISIONS and (a == 0 or b == 0):
             return 0
         if op in DIVISIONS and b == 1:
@@ -130,6 +137,36 @@ class Terms:
         if op in ("eq", "ne"):
             return self.make(op, frozenset(((type(a), a), (type(b), b))))
         return self.make(op, dtype, a, b)
+
+    def choose(self, condition: Any, a: Any, b: Any) -> Any:
+        """a where a term holds, else b."""
+        if a is b:
+            return a
+        if isinstance(condition, Term) and condition.op in ("eq", "ne") and {(type(x), x) for x in (a, b)
+                                                                             } == set(condition.args[0]):
+            return a if condition.op == "ne" else b
+        return self.make("choose", condition, a, b)
+
+    def call(self, name: str, dtype: str, *args: Any) -> Any:
+        """A function of scalars."""
+        if name in EXACT and isinstance(args[0], Term) and args[0].op == "float":
+            return self.make("float", dtype, float(EXACT[name](args[0].args[1])))
+        return self.make("call", name, dtype, *args)
+
+    def _in_one_choice(self, op: str, dtype: str, items: Counter[Any]) -> Counter[Any]:
+        """Choices by the same condition as a choice of results."""
+        by_condition: dict[Any, list[Term]] = defaultdict(list)
+        for x, count in items.items():
+            if isinstance(x, Term) and x.op == "choose":
+                by_condition[x.args[0]] += [x] * count
+        for condition, choices in by_condition.items():
+            if len(choices) > 1:
+                a, b = (functools.reduce(lambda x, y: self.binary(op, dtype, x, y), (c.args[k] for c in choices))
+                        for k in (1, 2))
+                for c in choices:
+                    items.pop(c, None)
+                items[self.choose(condition, a, b)] += 1
+        return items
 
     def _gathered(self, op: str, dtype: str, a: Any, b: Any) -> Any:
         items: Counter[Any] = Counter()
@@ -143,6 +180,9 @@ class Terms:
                     items[y] += count
         if op == "mul" and number == 0:
             return 0
+        if op in ("min", "max") and dt.is_integer(dtype) and number == dt.integer_range(dtype)[op == "max"]:
+            return number
+        items = self._in_one_choice(op, dtype, items)
         if number is not None and number != _neutral(op, dtype):
             items[number] = 1
         if op in MERGED:

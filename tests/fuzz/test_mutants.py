@@ -131,6 +131,19 @@ def test_iterations_that_meet_conflict(loop, conflict):
             outputs(parallel, Terms())
 
 
+def test_terms_that_are_always_equal_are_one_object():
+    t = Terms()
+    x, y, c = (t.make("argument", 0, k) for k in range(3))
+    assert t.binary("sub", "int32", x, x) == 0 and t.binary("sub", "float32", x, x) is t.make("float", "float32", 0.0)
+    assert t.binary("min", "uint8", x, 0) == 0 and t.binary("max", "int8", 127, x) == 127
+    assert isinstance(t.binary("min", "int8", x, 0), Term) and isinstance(t.binary("sub", "int32", x, y), Term)
+    assert t.choose(t.binary("ne", "int32", x, 0), x, 0) is x and t.choose(t.binary("eq", "int32", x, y), x, y) is y
+    assert t.choose(t.binary("ne", "int32", x, 1), x, 0) is not x
+    both = t.binary("mul", "int32", t.choose(c, x, 0), t.choose(c, y, 1))
+    assert both is t.choose(c, t.binary("mul", "int32", x, y), 0)
+    assert t.call("floor", "float32", t.make("float", "float32", 1.5)) is t.make("float", "float32", 1.0)
+
+
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_operators_change_one_thing(operator):
     """Every mutation gives a function with another text; those of a plain product are enumerated."""
