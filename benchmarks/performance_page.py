@@ -27,7 +27,7 @@ PRODUCT = {"naive": "0: nothing said", "ordered": "1: order of loops, vectors", 
 CONVOLUTION = {"plain": "0: nothing said", "vectors": "1: vectors", "tile": "2: a tile in registers",
                "weights": "3: weights in order", "rows": "4: the image in order", "shared": "5: all threads"}
 THREADED = ("threaded", "shared")
-Build = Callable[[], Any]
+Case = tuple[str, bool, Callable[[], Any], list[np.ndarray]]     # title, whether on all threads, build, arguments
 
 
 def programs(page: str) -> dict[str, Any]:
@@ -44,27 +44,33 @@ def figures(names: dict[str, Any], n: int, channels: int, image: int,
     """Two tables: the product of n x n, the convolution of `channels` of image x image."""
     def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
         return [np.random.default_rng(0).random(shape, "float32") for shape in shapes]
+    matrices = arrays((n, n), (n, n), (n, n))
+    x, w, y = images = arrays((channels, image, image), (channels, channels, 3, 3), (channels, image, image))
+    product = [(title, name in THREADED, lambda name=name: tw.build(*names[name](n)), matrices)
+               for name, title in PRODUCT.items()]
+    product += by_rules(lambda: tw.compile(list(names["product"](n))), matrices)
+    convolution = [(title, name in THREADED, lambda name=name: tw.build(names[name](channels, image).mod), images)
+                   for name, title in CONVOLUTION.items()]
+    convolution += by_rules(lambda: tw.compile(list(names["batch"](channels, image))), [x[None], w, y[None]])
     peaks = machine_peaks()
-    product = {name: lambda name=name: tw.build(*names[name](n)) for name in PRODUCT}
-    convolution = {name: lambda name=name: tw.build(names[name](channels, image).mod) for name in CONVOLUTION}
     return "\n".join([
         f"Measured on {peaks.cpu}, {n} x {n} in float32; the peak is {peaks.operations['float32'][0] / 1e9:.0f} "
         f"GFLOP/s on one thread, {peaks.operations['float32'][1] / 1e9:.0f} on {peaks.threads}.", "",
-        *table(PRODUCT, product, lambda: tw.compile(list(names["product"](n))), arrays((n, n), (n, n), (n, n)),
-               profile),
-        "", f"The convolution, {channels} channels of {image} x {image}:", "",
-        *table(CONVOLUTION, convolution, lambda: tw.compile(list(names["convolution"](channels, image))),
-               arrays((channels, image, image), (channels, channels, 3, 3), (channels, image, image)), profile)])
+        *table(product, profile), "", f"The convolution, {channels} channels of {image} x {image}:", "",
+        *table(convolution, profile)])
 
 
-def table(titles: dict[str, str], builds: dict[str, Build], by_rules: Build, args: list[np.ndarray],
-          profile: Callable[..., Any]) -> list[str]:
-    """A row for each schedule, then the built-in rules on one thread and on all."""
+def by_rules(build: Callable[[], Any], args: list[np.ndarray]) -> list[Case]:
+    """The built-in rules, on one thread and on all."""
+    return [("`tw.compile`", threaded, build, args) for threaded in (False, True)]
+
+
+def table(cases: list[Case], profile: Callable[..., Any]) -> list[str]:
+    """A row for each case."""
     everyone = tw.get_num_threads()
     rows = ["| schedule | threads | time | GFLOP/s | of the peak |", "| --- | --- | --- | --- | --- |"]
-    cases = [(title, everyone if name in THREADED else 1, builds[name]) for name, title in titles.items()]
-    cases += [("`tw.compile`", threads, by_rules) for threads in (1, everyone)]
-    for title, threads, make in cases:
+    for title, threaded, make, args in cases:
+        threads = everyone if threaded else 1
         tw.set_num_threads(threads)
         p = profile(make(), *args)
         share = "" if p.of_peak is None else f"{100 * p.of_peak:.1f} %"

@@ -32,7 +32,7 @@ def test_the_tables_have_a_row_for_each_schedule(script, monkeypatch):
 
     def profile(f, a, b, c):
         found = tw.profile(f, a, b, c)
-        right.append(a.ndim == 3 or np.allclose(c, a @ b, rtol=1e-4))    # convolutions are checked by the page
+        right.append(a.ndim > 2 or np.allclose(c, a @ b, rtol=1e-4))     # convolutions are checked by the page
         return found
     before = tw.get_num_threads()
     text = script.figures(names, 64, 32, 14, profile)
