@@ -192,3 +192,7 @@ def test_a_split_without_a_condition():
     assert sch.can_decompose_padding("B", sch.get_loops("B")[0]) is False
     sch.blockize(loop=sch.get_loops("B")[1])
     assert sch.get_child_blocks("root")[0].name == "B_o"
+
+
+def test_kinds_of_dependences_have_the_numbers_of_tvm():
+    assert [(k.name, k.value) for k in DepKind] == [("RAW", 0), ("WAW", 1), ("WAR", 2), ("OPAQUE", 3)]

@@ -181,3 +181,22 @@ def test_a_statement_may_read_what_a_call_in_it_only_reads():
 def test_wrong_calls(call, error, said):
     with pytest.raises(error, match=said):
         tw.build(from_source(TEXT.format(call)))
+
+
+@pytest.mark.parametrize("element", ["A[0, 2]", "A[1, 0]", "A[1, 2]"])
+def test_the_address_of_an_inner_element_is_no_whole_buffer(element):
+    source = """
+@I.ir_module
+class M:
+    @T.prim_func
+    def main(A: T.Buffer((2, 4), "float32")):
+        M.sub(T.address_of({}))
+    @T.prim_func(private=True)
+    def sub(A: T.Buffer((2,), "float32")):
+        A[0] = 1.0
+"""
+    with pytest.raises(LowerError, match="takes the memory of A"):
+        tw.build(from_source(source.format(element)))
+    a = np.zeros((2, 4), "float32")
+    tw.build(from_source(source.format("A[0, 0]")))(a)
+    assert a.ravel().tolist() == [1, 0, 0, 0, 0, 0, 0, 0]

@@ -324,6 +324,14 @@ def test_external_functions_see_arrays():
         run(function(body, A, B), a, b)
 
 
+@pytest.mark.parametrize("given, stored", [(None, 0), (5, 5), (0, 0)])
+def test_what_an_external_function_gives_is_a_value(given, stored):
+    B = decl_buffer((1,), "int32", name="B")
+    b = np.full(1, 9, "int32")
+    run(function(Store(B, intrinsic("call_packed", "f", 3), (IntImm(0),)), B), b, externs={"f": lambda x: given})
+    assert b[0] == stored
+
+
 def test_assumptions_are_checked():
     n = Var("n")
     f = function(seq([Evaluate(intrinsic("assume", binary("eq", n % 4, 0))), nothing()]), n)
