@@ -276,3 +276,9 @@ def test_same_is_what_structural_keys_say():
     for x in make():
         for y in make():
             assert same(x, y) == (structural_key(x) == structural_key(y)), (x, y)
+
+
+def test_a_maximum_is_not_less_than_either_operand_and_a_minimum_not_greater(an):
+    for x, y in ((F, N), (N, F)):
+        assert an.prove(maximum(x, y) >= F) and an.prove(minimum(x, y) <= F)
+    assert not an.prove(maximum(F, N) <= F) and not an.prove(minimum(F, N) >= F)

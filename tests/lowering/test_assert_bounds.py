@@ -55,6 +55,7 @@ SIZES = [(n, m) for n in (0, 1, 3, 4, 8, 9) for m in (0, 1, 4, 8, 9, 10)]
     "for i in range(n):\n    for j in range(8):\n        B[j] = A[i]",
     "for i in range(n):\n    if i < m:\n        B[i] = A[i]",
     "B[k] = A[0]",
+    "for i in range(8):\n    B[i - n] = T.float32(2)",
 ])
 def test_native_code_raises_where_the_interpreter_does_and_writes_nothing(body):
     func = function(body)

@@ -108,6 +108,24 @@ def some(n: T.int32, B: T.Buffer((40000, 2), "int32")):
     np.testing.assert_array_equal(out, want)
 
 
+@pytest.mark.parametrize("value, limit", [("(i >> 1) * 131072", 2**31 - 1),
+                                          ("i * -30000 - j * 1200000000", -2**31 + 1)])
+def test_conditions_that_leave_int32_by_shifts_and_differences(value, limit):
+    i, j = np.ogrid[:40000, :2]
+    f = from_source(f'''@T.prim_func
+def some(n: T.int32, B: T.Buffer((40000, 2), "int32")):
+    for i, j in T.grid(40000, 2):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            T.where({value} < n)
+            B[v, w] = 1
+''')
+    assert "T.int64" in str(lower(f))
+    out = np.zeros((40000, 2), "int32")
+    tw.build(f)["some"](limit, out)
+    np.testing.assert_array_equal(out, np.broadcast_to(eval(value, {"i": i, "j": j}) < limit, (40000, 2)))
+
+
 def test_a_divisor_that_becomes_zero_in_a_copy_of_the_loop():
     f = from_source('''@T.prim_func
 def by(A: T.Buffer((4, 3), "int32"), B: T.Buffer((4, 3), "int32")):

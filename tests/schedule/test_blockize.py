@@ -116,6 +116,21 @@ def test_other_primitives_work_inside_and_outside():
     check_matmul(sch, func)
 
 
+def test_blocks_that_write_the_bound_of_a_loop_around_them_are_refused():
+    sch = Schedule(from_source('''@T.prim_func
+def f(N: T.Buffer((1,), "int32"), A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in range(2):
+        for j in range(N[0]):
+            with T.block("B"):
+                v = T.axis.spatial(8, i * 4 + j)
+                B[v] = A[v]
+            with T.block("N"):
+                v = T.axis.spatial(1, 0)
+                N[v] = 3
+'''))
+    refuses(sch, lambda: sch.blockize(["B", "N"]), "N is read by the bounds of a loop, and written below it")
+
+
 def test_blocks_nest_twice():
     func, sch, block, loops = tiled()
     sch.blockize(loops[3])

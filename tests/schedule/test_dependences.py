@@ -316,3 +316,45 @@ def main(A: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
             C[vi] = B[vi] + 1
 """))
     refused("before or after block W, and both touch C", sch.reverse_compute_at, "D", sch.get_loops("B")[0])
+
+
+def test_digits_of_an_axis_fill_a_private_buffer_whatever_else_runs_around():
+    """Loop r repeats what block B writes; each iteration of t reads what it has written itself."""
+    sch = Schedule(from_source('''@T.prim_func
+def f(A: T.Buffer((16,), "int32"), C: T.Buffer((3, 16), "int32")):
+    B = T.alloc_buffer((4, 4), "int32")
+    for t in range(3):
+        for i, r in T.grid(16, 2):
+            with T.block("B"):
+                vt, v, w = T.axis.remap("SSS", [t, i, r])
+                B[v // 4, v % 4] = A[v] + vt
+        for i in range(16):
+            with T.block("C"):
+                vt, v = T.axis.remap("SS", [t, i])
+                C[vt, v] = B[v // 4, v % 4] + 1
+'''))
+    sch.parallel(sch.get_loops("C")[0])
+    a, c = np.arange(16, dtype="int32"), np.zeros((3, 16), "int32")
+    interp.run(sch.func, a, c)
+    np.testing.assert_array_equal(c, a + np.arange(3)[:, None] + 1)
+
+
+def test_a_consumer_that_overwrites_what_its_producer_writes_keeps_its_place():
+    """R reads what W wrote in the same iteration, and both write all of C, in opposite orders."""
+    sch = Schedule(from_source('''@T.prim_func
+def f(X: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32"), D: T.Buffer((4, 8), "int32")):
+    A = T.alloc_buffer((4, 8), "int32")
+    for i in range(4):
+        for j in range(8):
+            with T.block("W"):
+                u, v = T.axis.remap("SS", [i, j])
+                A[u, v] = X[u, v]
+                C[u, v] = 7
+        for j in range(8):
+            with T.block("R"):
+                u, v = T.axis.remap("SS", [i, j])
+                D[u, v] = A[u, v]
+                C[u, 7 - v] = A[u, v]
+'''))
+    refused("both touch C", sch.compute_at, "W", sch.get_loops("R")[1])
+    refused("what block R reads of block W is not all computed", sch.reverse_compute_at, "R", sch.get_loops("W")[1])

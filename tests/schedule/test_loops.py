@@ -294,3 +294,13 @@ def test_fuse_counts_in_64_bits_where_32_do_not_reach():
     loop = sch.get(sch.fuse(*sch.get_loops("S")))
     assert loop.loop_var.dtype == "int64" and loop.extent.value == 65536 * 65537
     assert "T.Cast(\"int32\", i_j_fused // T.int64(65537))" in str(sch.func)
+
+
+def test_loops_of_a_sum_that_also_drive_its_output_keep_their_order_around_a_loop_between_them():
+    a, k = te.placeholder((4, 5, 6), "int32", name="A"), te.reduce_axis((0, 6), name="k")
+    c = te.compute((4, 5), lambda i, j: te.sum(a[i, j, k], axis=k), name="C")
+    sch = Schedule(create_prim_func([a, c]))
+    i, j, k = sch.get_loops("C")
+    sch.reorder(i, k, j)
+    outer, inner = sch.split(sch.fuse(i, k), [None, 4])
+    refused("breaks a dependence of block C on C", sch.reorder, inner, j, outer)

@@ -202,3 +202,27 @@ def test_a_view_that_stands_for_its_source_is_one_name():
     x, outs = np.arange(16, dtype="float32"), np.zeros((2, 16), "float32")
     interp.run(sch.func, x, *outs)
     np.testing.assert_array_equal(outs, [x * 2, x * 2])
+
+
+def test_a_block_that_holds_a_sum_states_no_read_of_its_output():
+    sch = Schedule(from_source('''@T.prim_func
+def f(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32"), C: T.Buffer((4, 8), "int32")):
+    for i in range(4):
+        with T.block("outer"):
+            v = T.axis.spatial(4, i)
+            T.reads(A[v, 0:8])
+            T.writes(B[v], C[v, 0:8])
+            for k in range(8):
+                with T.block("B"):
+                    r = T.axis.reduce(8, k)
+                    with T.init():
+                        B[v] = 0
+                    B[v] = B[v] + A[v, r]
+            for k in range(8):
+                with T.block("C"):
+                    r = T.axis.spatial(8, k)
+                    C[v, r] = A[v, r]
+'''))
+    sch.decompose_reduction("B", sch.get_loops("B")[-1])
+    sch.cache_read("C", 0, "local")
+    assert [r.buffer.name for r in sch.get("outer").reads] == ["A"]

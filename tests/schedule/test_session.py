@@ -62,6 +62,14 @@ def test_the_trace_of_a_module_says_which_function_it_means():
         assert all(structural_equal(other.mod[n], sch.mod[n]) for n in ("first", "second"))
 
 
+def test_in_a_module_only_names_of_blocks_become_handles_in_the_trace():
+    sch, again = Schedule(module()), Schedule(module())
+    sch.work_on("second")
+    sch.cache_read("C", 0, "local")
+    sch.trace.apply_to_schedule(again)
+    assert str(again) == str(sch) and "storage_scope='local'" in str(sch.trace)
+
+
 def test_a_removed_handle_is_refused_and_an_equal_one_is_not():
     sch = Schedule(matmul())
     block = sch.get_block("C")

@@ -458,3 +458,29 @@ def rows(A: T.Buffer((4, 20), "int32"), C: T.Buffer((4, 8), "int32")):
         x = numbers(4, 20)
         want = x[:, :8] + 1
         check_every_form(sch.func, [x], want)
+
+
+@pytest.mark.parametrize("scope, keeps", [("shared", True), ("local", False)])
+def test_what_an_earlier_iteration_left_is_there_in_memory_that_all_threads_see(scope, keeps):
+    func = from_source(f'''@T.prim_func
+def running(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4, 8), "int32")):
+    S = T.alloc_buffer((8,), "int32", scope="{scope}")
+    for k in range(4):
+        for x in T.thread_binding(8, thread="threadIdx.x"):
+            with T.block("S"):
+                vk = T.axis.scan(4, k)
+                v = T.axis.spatial(8, x)
+                if vk == 0:
+                    S[v] = 0
+                S[v] = S[v] + A[vk, v]
+            with T.block("B"):
+                vk, v = T.axis.remap("SS", [k, x])
+                B[vk, v] = S[v]
+''')
+    sch = Schedule(func)
+    loop = sch.get_loops("B")[0]
+    if keeps:
+        sch.annotate(loop, "note", 1)
+    else:
+        with pytest.raises(ScheduleError, match="what an earlier iteration of a loop around it left"):
+            sch.annotate(loop, "note", 1)

@@ -12,7 +12,7 @@ from tilewright import te, tir
 from tilewright.lowering.pipeline import lower
 from tilewright.schedule import Schedule
 from tilewright.script import tir as T
-from tilewright.support.errors import ArgumentError, IRError
+from tilewright.support.errors import ArgumentError, IRError, TilewrightError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import TensorIntrin, interp
 from tilewright.tir.verify import verify
@@ -157,7 +157,8 @@ def test_two_tensorized_blocks_have_names_and_loops_of_their_own():
     np.testing.assert_array_equal(got, np.arange(8) + 2)
 
 
-def test_a_scalar_parameter_stands_for_any_value():
+def scaling():
+    """The intrinsic y[i] = x[i] * factor of four elements."""
     factor = te.var("factor", "int32")
     x = te.placeholder((4,), "int32", name="x")
     y = te.compute((4,), lambda i: x[i] * factor, name="y")
@@ -165,12 +166,24 @@ def test_a_scalar_parameter_stands_for_any_value():
     def body(ins, outs, scalars):
         i = te.var("i")
         return tir.loop(i, 4, outs[0].vstore((i,), ins[0][i] * scalars[0]))
-    scale = te.decl_tensor_intrin(y.op, body, scalar_params=[factor])
+    return te.decl_tensor_intrin(y.op, body, scalar_params=[factor])
+
+
+def test_a_scalar_parameter_stands_for_no_element_of_memory():
+    a, f = (te.placeholder((n,), "int32", name=name) for n, name in ((12, "A"), (1, "F")))
+    c = te.compute((12,), lambda i: a[i] * f[0], name="C")
+    s = te.create_schedule(c.op)
+    s[c].tensorize(s[c].split(c.op.axis[0], factor=4)[1], scaling())
+    with pytest.raises(TilewrightError, match=r"the scalar factor of the description stands for `F\[0\]`"):
+        tw.build(s, [a, f, c], "llvm")
+
+
+def test_a_scalar_parameter_stands_for_any_value():
     a, by = te.placeholder((12,), "int32", name="A"), te.var("by", "int32")
     c = te.compute((12,), lambda i: a[i] * (by + 1), name="C")
     s = te.create_schedule(c.op)
     _, inner = s[c].split(c.op.axis[0], factor=4)
-    s[c].tensorize(inner, scale)
+    s[c].tensorize(inner, scaling())
     got = np.zeros(12, "int32")
     tw.build(s, [a, by, c], "llvm")(np.arange(12, dtype="int32"), 6, got)
     np.testing.assert_array_equal(got, np.arange(12) * 7)

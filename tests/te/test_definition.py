@@ -57,6 +57,13 @@ def test_several_outputs_share_one_operation():
     assert square.name == "both.v1" and square.op.output(1) is square
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+def test_a_reduction_prints_with_the_name_of_its_reducer(name):
+    assert str(getattr(te, name)(A[0, K], axis=K)).startswith(f"{name}(")
+    with pytest.raises(TensorExpressionError, match=rf"write te\.{name}\("):
+        getattr(te, name)(A[0, K])
+
+
 @pytest.mark.parametrize("body", [
     lambda i: -te.sum(A[i, K], axis=K), lambda i: te.sum(A[i, K], axis=K) / 4.0,
     lambda i: 1.0 + te.max(A[i, K], axis=K), lambda i: te.log(te.sum(A[i, K], axis=K)),

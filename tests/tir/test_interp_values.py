@@ -119,6 +119,14 @@ def test_integer_operators(dtype):
                 assert evaluate(e, {x: a, y: b}) == BINARY[op].fold(a, b), (op, a, b)
 
 
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_extrema_of_conditions(op):
+    x, y = Var("x", "bool"), Var("y", "bool")
+    for a in (False, True):
+        for b in (False, True):
+            assert evaluate(Binary(op, x, y), {x: a, y: b}) is {"min": a and b, "max": a or b}[op]
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
 def test_integer_operators_with_known_bounds(dtype):
     """Constants and loop variables let the compiler drop wraps and checks; the values stay the same."""

@@ -150,6 +150,7 @@ def test_free_variables():
     assert defined(s) == [s.var] and list(free_vars(s)) == [n]
     assert list(free_vars(each(extent=s.var, after=Evaluate(m)))) == [s.var, m]
     assert list(free_vars(Allocate(decl_buffer((m,), "int32"), s))) == [m, n]
+    assert list(free_vars(Allocate(decl_buffer((4, 4), "int32", strides=(m, 1)), s))) == [m, n]
     x = Var("x")
     assert list(free_vars(Let(x, x + m, x * n))) == [x, m, n] and list(free_vars(Let(x, m, x * n))) == [m, n]
     assert uses_any(s, {n}) and not uses_any(s, {m}) and not uses_any(s, set())

@@ -166,5 +166,7 @@ def test_refusals_of_other_stages():
     s[c].compute_at(s[b], p)
     refused("C is computed at p", lambda: s.rfactor(b, q))
     s = te.create_schedule(b.op)
-    s[b].split(p, factor=2)
+    outer, inner = s[b].split(p, factor=2)
+    refused("changed loops of the reduction that q does not come from", lambda: s.rfactor(b, q))
+    s[b].reorder(q, outer, inner)
     refused("changed loops of the reduction that q does not come from", lambda: s.rfactor(b, q))
