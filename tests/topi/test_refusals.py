@@ -162,6 +162,11 @@ REFUSED = {
     "float8_e5m2 has no zero point": lambda: topi.quantize(tensor(4), 0.1, 3, dtype="float8_e5m2"),
     "block is 0, a number of at least": lambda: topi.absmax_quantize(tensor(4), block=0),
     "without an element along axis -1": lambda: topi.sparsemax(tensor(3, 0)),
+    "1 extent.s. are needed": lambda: topi.sequence_mask(tensor(4, dtype="int32"), size=(2, 3)),
+    "cap is 'high', a number is needed": lambda: topi.softcap(tensor(4), cap="high"),
+    "x is None, not a tensor": lambda: topi.softmax(None),
+    "target is None, not a tensor": lambda: topi.binary_cross_entropy(tensor(4), None),
+    "offset is .* not made of integers": lambda: topi.diagonal(tensor(4, 4), offset=0.5),
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
 }
 

@@ -12,7 +12,16 @@ from tilewright.tir.arithmetic import absolute, binary, negate, select
 from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Expr
 from tilewright.topi.elementwise import elementwise
-from tilewright.topi.shapes import axis_index, check, check_choice, check_extent, check_tensors, constant, replaced
+from tilewright.topi.shapes import (
+    axis_index,
+    check,
+    check_choice,
+    check_extent,
+    check_numbers,
+    check_tensors,
+    constant,
+    replaced,
+)
 from tilewright.topi.types import FLOAT, NUMBER, accumulator, check_kind
 
 _F = te_math.FUNCTIONS
@@ -74,6 +83,7 @@ def swish(x: Tensor, *, beta: float = 1.0) -> Tensor:
 
 def softcap(x: Tensor, *, cap: float) -> Tensor:
     """y = cap * tanh(x / cap)."""
+    check_numbers("softcap", cap=cap)
     check(cap > 0, "softcap", f"cap is {cap}, a positive number is needed")
     return mapped("softcap", x, lambda e: _F["tanh"](e / cap) * cap)
 

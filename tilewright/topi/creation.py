@@ -12,7 +12,7 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, ceildiv, maximum, select
 from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.expr import Expr, IntImm
-from tilewright.topi.shapes import as_shape, check, check_tensors, simplified
+from tilewright.topi.shapes import as_shape, check, check_numbers, check_tensors, simplified
 from tilewright.topi.types import accumulator, dtype_name
 
 
@@ -62,6 +62,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None) ->
     check(isinstance(step, (int, float, np.number)) and step != 0, op, f"step is {described(step)}, a number that is "
           "not 0 is needed")
     check(whole or not any(isinstance(v, Expr) for v in given), op, f"{given} mixes symbols and floats")
+    check_numbers(op, **({} if whole else {"start": low, "stop": high}))
     kind = dtype_name(dtype) if dtype is not None else "int64" if whole else "float32"
     if whole:
         span = binary("sub", high, low) if step > 0 else binary("sub", low, high)
@@ -81,7 +82,7 @@ def linspace(start: float, stop: float, num: Any, *, endpoint: bool = True, dtyp
     """
     op, kind = "linspace", dtype_name(dtype)
     check(dt.is_float(kind), op, f"dtype is {kind}, a float is needed")
-    extent, = as_shape(op, num)
+    extent, = as_shape(op, num, 1)
     parts = maximum(extent - 1, 1) if endpoint else maximum(extent, 1)
     wide = "float64" if accumulator(kind) == "float64" else "float32"
     slope = const(float(stop) - float(start), wide)

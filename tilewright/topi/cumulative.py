@@ -97,7 +97,7 @@ def cumprod(x: Tensor, *, axis: int = 0, exclusive: bool = False, reverse: bool 
 def _extreme(op: str, x: Tensor, axis: Any, exclusive: bool, reverse: bool, return_indices: bool) -> Any:
     check_tensors(op, x=x)
     kind, largest = "uint8" if dt.is_bool(x.dtype) else x.dtype, op == "cummax"
-    starts = [(min_value if largest else max_value)(kind), const(-1, INDEX)][:1 + return_indices]
+    starts = [(min_value if largest else max_value)(kind), const(-1, INDEX)][:2 if return_indices else 1]
 
     def step(before: Sequence[Expr], term: Sequence[Expr]) -> Sequence[Expr]:
         a, b = before[0], term[0]

@@ -25,6 +25,7 @@ from tilewright.topi.shapes import (
     axis_index,
     check,
     check_extent,
+    check_numbers,
     check_rank,
     check_tensors,
     constant,
@@ -56,7 +57,7 @@ def rotary_angles(rows: Any, *, width: int, base: float = 10000.0, dtype: Any = 
     check(isinstance(width, int) and width > 0 and width % 2 == 0, op, f"width is {described(width)}, an even number "
           "is needed")
     check_kind(op, "dtype", kind, FLOAT)
-    (extent,), wide = as_shape(op, rows), accumulator(kind)
+    (extent,), wide = as_shape(op, rows, 1), accumulator(kind)
 
     def angle(i: Expr, k: Expr) -> Expr:
         return cast(wide, i) * exp(cast(wide, k) * (-2.0 * math.log(base) / width))
@@ -77,8 +78,8 @@ def rotary_embedding(x: Tensor, cos: Tensor, sin: Tensor, positions: Tensor | No
     check_tensors(op, x=x, cos=cos, sin=sin)
     check_rank(op, "x", x, 3, 4)
     check_kind(op, "x", x.dtype, FLOAT)
-    rows, d, half = x.shape[-2], x.shape[-1], cos.shape[-1]
     _check_rotation(op, x, cos, sin, positions)
+    rows, d, half = x.shape[-2], x.shape[-1], cos.shape[-1]
     known, most = constant(half), constant(d)
     check(known is None or most is None or 2 * known <= most, op, f"cos has {half} angles, x only {d} elements a head")
     whole, wide = same_extent(d, simplified(half * 2)), accumulator(x.dtype)
@@ -173,6 +174,7 @@ def top_p_filter(x: Tensor, *, p: float) -> Tensor:
     check_tensors(op, x=x)
     check_rank(op, "x", x, 1, 100)
     check_kind(op, "x", x.dtype, FLOAT)
+    check_numbers(op, p=p)
     check(0 <= p <= 1, op, f"p is {p}, not between 0 and 1")
     wide, order = accumulator(x.dtype), ordered(op, x, x.ndim - 1, True)
     shares = softmax(rounded(x, wide, f"{op}_wide"))

@@ -248,7 +248,7 @@ def one_hot(indices: Tensor, *, depth: Any, on: float = 1, off: float = 0, axis:
     """
     op = "one_hot"
     _check_indices(op, indices)
-    extent, = as_shape(op, depth)
+    extent, = as_shape(op, depth, 1)
     at, kind = axis_index(op, axis, indices.ndim + 1), dtype_name(dtype)
 
     def element(*i: Any) -> Expr:

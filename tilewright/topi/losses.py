@@ -24,6 +24,7 @@ from tilewright.topi.shapes import (
     check,
     check_choice,
     check_extent,
+    check_numbers,
     check_rank,
     check_tensors,
     element,
@@ -49,7 +50,7 @@ def finished(op: str, terms: Tensor, reduction: str, dtype: str, count: Callable
 
 def common_float(op: str, reduction: str, **tensors: Any) -> str:
     """The common type of the tensors that are given, a float."""
-    given = {name: x for name, x in tensors.items() if x is not None}
+    given = {name: x for name, x in tensors.items() if x is not None or name not in ("weight", "pos_weight")}
     check_tensors(op, **given)
     check_choice(op, "reduction", reduction, REDUCTIONS)
     common = common_type(op, *given.values())
@@ -83,6 +84,7 @@ def l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
 
 def smooth_l1_loss(x: Tensor, target: Tensor, *, beta: float = 1.0, reduction: str = "mean") -> Tensor:
     """d * d / (2 * beta) where d = |x - target| < beta, else d - beta / 2."""
+    check_numbers("smooth_l1_loss", beta=beta)
     check(beta >= 0, "smooth_l1_loss", f"beta is {beta}, below 0")
     if beta == 0:
         return l1_loss(x, target, reduction=reduction)
@@ -95,6 +97,7 @@ def smooth_l1_loss(x: Tensor, target: Tensor, *, beta: float = 1.0, reduction: s
 
 def huber_loss(x: Tensor, target: Tensor, *, delta: float = 1.0, reduction: str = "mean") -> Tensor:
     """d * d / 2 where d = |x - target| <= delta, else delta * (d - delta / 2)."""
+    check_numbers("huber_loss", delta=delta)
     check(delta > 0, "huber_loss", f"delta is {delta}, not above 0")
 
     def term(a: Expr, b: Expr) -> Expr:
@@ -283,6 +286,7 @@ def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, *, ig
     op = "cross_entropy"
     dtype = common_float(op, reduction, x=x, weight=weight)
     check_tensors(op, target=target)
+    check_numbers(op, label_smoothing=label_smoothing)
     check(0 <= label_smoothing <= 1, op, f"label_smoothing is {label_smoothing}, not between 0 and 1")
     axis, wide = class_axis(op, x, weight), accumulator(dtype)
     logs = log_softmax(rounded(x, wide, f"{op}_wide"), axis=axis)

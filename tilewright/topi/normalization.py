@@ -28,6 +28,7 @@ from tilewright.topi.shapes import (
     broadcast_shapes,
     check,
     check_extent,
+    check_numbers,
     check_rank,
     check_tensors,
     constant,
@@ -41,7 +42,7 @@ from tilewright.topi.types import BOOL, FLOAT, accumulator, check_kind, rounded
 
 
 def _floats(op: str, **tensors: Any) -> None:
-    given = {name: x for name, x in tensors.items() if x is not None}
+    given = {name: x for name, x in tensors.items() if x is not None or name not in ("weight", "bias")}
     check_tensors(op, **given)
     for name, x in given.items():
         check_kind(op, name, x.dtype, FLOAT)
@@ -350,6 +351,7 @@ def local_response_norm(x: Tensor, *, size: int, alpha: float = 1e-4, beta: floa
     _floats(op, x=x)
     check_rank(op, "x", x, 2, 100)
     check(isinstance(size, int) and size >= 1, op, f"size is {described(size)}, an integer of at least 1 is needed")
+    check_numbers(op, alpha=alpha, beta=beta, k=k)
     wide = accumulator(x.dtype)
     r = reduce_axis((0, size), name="k")
 

@@ -23,10 +23,12 @@ from tilewright.topi.shapes import (
     check,
     check_choice,
     check_extent,
+    check_numbers,
     check_rank,
     check_tensors,
     constant,
     element,
+    per_axis,
     product,
     row_major,
     simplified,
@@ -173,6 +175,7 @@ def normal(key: Tensor, shape: Any, *, mean: float = 0.0, std: float = 1.0, stre
 def exponential(key: Tensor, shape: Any, *, rate: float = 1.0, stream: int = 0, dtype: Any = "float32") -> Tensor:
     """y = -log(1 - u) / rate, u: `uniform`: exponentially distributed. Raises TensorExpressionError unless rate > 0."""
     op, kind = "exponential", dtype_name(dtype)
+    check_numbers(op, rate=rate)
     check(rate > 0, op, f"rate is {rate}, a positive number is needed")
     out = as_shape(op, shape)
     u = _fractions(op, key, out, stream, kind)
@@ -199,6 +202,7 @@ def randint(key: Tensor, shape: Any, *, low: int = 0, high: int, stream: int = 0
     """
     op, kind = "randint", dtype_name(dtype)
     check(dt.is_integer(kind), op, f"dtype is {kind}, an integer is needed")
+    (low,), (high,) = (per_axis(op, name, v, 1, -(1 << 62)) for name, v in (("low", low), ("high", high)))
     check(0 < high - low <= 1 << 32, op, f"low is {low}, high is {high}")
     least, most = dt.integer_range(kind)
     check(least <= low and high - 1 <= most, op, f"low is {low}, high is {high}, beyond the range of {kind}")

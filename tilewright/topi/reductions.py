@@ -21,6 +21,7 @@ from tilewright.tir.expr import Expr
 from tilewright.topi.shapes import (
     axis_indices,
     check,
+    check_numbers,
     check_tensors,
     constant,
     element,
@@ -191,6 +192,7 @@ def squared_distances(name: str, x: Tensor, center: Tensor, axis: Any, keepdims:
 def _variance(op: str, x: Tensor, axis: Any, keepdims: bool, correction: float,
               finish: Callable[[Expr], Expr]) -> Tensor:
     check_tensors(op, x=x)
+    check_numbers(op, correction=correction)
     result = floating(x.dtype)
     center = wide_mean(f"{op}_mean", x, axis)
     total = squared_distances(f"{op}_sum", x, center, axis, keepdims)

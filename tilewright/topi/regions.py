@@ -210,7 +210,7 @@ def _limit(op: str, most: Any, count: Any) -> Expr:
     """How many boxes are kept at most."""
     if most is None:
         return convert(count)
-    extent, = as_shape(op, most)
+    extent, = as_shape(op, most, 1)
     return simplified(minimum(extent, count))
 
 

@@ -25,6 +25,7 @@ from tilewright.topi.shapes import (
     check,
     check_choice,
     check_extent,
+    check_numbers,
     check_rank,
     check_tensors,
     constant,
@@ -255,7 +256,7 @@ def repeat_interleave(x: Tensor, repeats: Tensor, *, size: Any, axis: int = 0) -
     op = "repeat_interleave"
     check_tensors(op, x=x)
     _check_whole(op, "repeats", repeats, 1)
-    at, (extent,) = axis_index(op, axis, x.ndim), as_shape(op, size)
+    at, (extent,) = axis_index(op, axis, x.ndim), as_shape(op, size, 1)
     n = repeats.shape[0]
     check_extent(op, "the extent of repeats", n, x.shape[at], f"x has the shape {shape_text(x.shape)}")
 
@@ -307,7 +308,7 @@ def segment_reduce(x: Tensor, indices: Tensor, *, segments: Any, reduction: str 
     _check_whole(op, "indices", indices, 1)
     check_choice(op, "reduction", reduction, SEGMENTS)
     check_extent(op, "the extent of indices", indices.shape[0], x.shape[0], f"x has the shape {shape_text(x.shape)}")
-    several, = as_shape(op, segments)
+    several, = as_shape(op, segments, 1)
     shape, rest = (several, *x.shape[1:]), x.shape[1:]
     wide = x.dtype if reduction in ("min", "max") else accumulator(x.dtype)
 
@@ -379,7 +380,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, *, size: Any) -> Tensor:
     """
     op = "bincount"
     _check_whole(op, "x", x)
-    extent, = as_shape(op, size)
+    extent, = as_shape(op, size, 1)
     if weights is not None:
         check_tensors(op, weights=weights)
         check(same_shape(weights.shape, x.shape), op, f"weights have the shape {shape_text(weights.shape)}, x "
@@ -409,8 +410,9 @@ def histogram(x: Tensor, *, bins: Any, low: float, high: float) -> Tensor:
     op = "histogram"
     check_tensors(op, x=x)
     check_kind(op, "x", x.dtype, FLOAT)
+    check_numbers(op, low=low, high=high)
     check(low < high, op, f"low is {low}, high is {high}")
-    several, = as_shape(op, bins)
+    several, = as_shape(op, bins, 1)
     wide = accumulator(x.dtype)
 
     def bin_of(*i: Any) -> Expr:
@@ -429,7 +431,7 @@ def sequence_mask(lengths: Tensor, *, size: Any) -> Tensor:
     """y[..., j] = j < lengths[...]: bools of a new last axis of extent size."""
     op = "sequence_mask"
     _check_whole(op, "lengths", lengths)
-    extent, = as_shape(op, size)
+    extent, = as_shape(op, size, 1)
     return compute((*lengths.shape, extent), lambda *i: binary("lt", cast(INDEX, i[-1]), cast(INDEX, lengths(*i[:-1]))),
                    name=op)
 

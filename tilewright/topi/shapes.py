@@ -104,9 +104,11 @@ def quotient(op: str, what: str, extent: Any, divisor: Any) -> Expr:
     return simplified(binary("floordiv", extent, divisor))
 
 
-def as_shape(op: str, shape: Any) -> Shape:
-    """A shape that the caller gives: a number, or several numbers and variables."""
-    return to_shape(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), op)
+def as_shape(op: str, shape: Any, count: int | None = None) -> Shape:
+    """A shape that the caller gives: a number, or several numbers and variables; of so many extents."""
+    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    check(count is None or len(given) == count, op, f"{described(shape)} is given, {count} extent(s) are needed")
+    return to_shape(given, op)
 
 
 def number(extent: Any, dtype: str) -> Any:
@@ -135,6 +137,13 @@ def axis_indices(op: str, axis: Any, rank: int, name: str = "axis") -> tuple[int
     out = tuple(axis_index(op, a, rank, name) for a in given)
     check(len(set(out)) == len(out), op, f"{name} is {described(axis)}, which has an axis twice")
     return out
+
+
+def check_numbers(op: str, **values: Any) -> None:
+    """Each is a number."""
+    for name, value in values.items():
+        check(isinstance(value, (int, float, np.number)) and not isinstance(value, bool), op,
+              f"{name} is {described(value)}, a number is needed")
 
 
 def per_axis(op: str, name: str, value: Any, count: int, least: int = 0) -> tuple[int, ...]:

@@ -361,6 +361,7 @@ def diagonal(x: Tensor, *, offset: int = 0) -> Tensor:
     op = "diagonal"
     check_tensors(op, x=x)
     check_rank(op, "x", x, 2, 100)
+    offset, = per_axis(op, "offset", offset, 1, -(1 << 31))
     rows, columns = x.shape[-2] + min(offset, 0), x.shape[-1] - max(offset, 0)
     extent = simplified(maximum(minimum(rows, columns), 0))
     return compute((*x.shape[:-2], extent), lambda *i: x(*i[:-1], i[-1] + max(-offset, 0), i[-1] + max(offset, 0)),
@@ -372,6 +373,7 @@ def diag_embed(x: Tensor, *, offset: int = 0) -> Tensor:
     op = "diag_embed"
     check_tensors(op, x=x)
     check_rank(op, "x", x, 1, 100)
+    offset, = per_axis(op, "offset", offset, 1, -(1 << 31))
     size = simplified(x.shape[-1] + abs(offset))
     zero = const(0, x.dtype)
 

@@ -29,6 +29,7 @@ from tilewright.topi.shapes import (
     check,
     check_choice,
     check_extent,
+    check_numbers,
     check_rank,
     check_tensors,
     constant,
@@ -131,7 +132,7 @@ def _checked(op: str, x: Any, norm: str) -> str:
 def _resized(op: str, x: Tensor, at: int, size: Any, wide: str, parts: int) -> Tensor:
     """[rest..., size, parts]: x with an axis moved before the complex one, cut or filled up with zeros."""
     extent = x.shape[at]
-    n, = (extent,) if size is None else as_shape(op, size)
+    n, = (extent,) if size is None else as_shape(op, size, 1)
     rest = [a for a in range(x.ndim - (parts == 2)) if a != at]
     have, wanted = constant(extent), constant(n)
     enough = size is None or have is not None and wanted is not None and wanted <= have
@@ -210,7 +211,7 @@ def irfft(x: Tensor, *, size: Any, axis: int = -2, norm: str = "backward") -> Te
     wide = _checked(op, x, norm)
     check_rank(op, "x", x, 2, 100)
     check_extent(op, "the last extent of x", x.shape[-1], 2, "complex numbers are pairs")
-    at, (n,) = axis_index(op, axis, x.ndim), as_shape(op, size)
+    at, (n,) = axis_index(op, axis, x.ndim), as_shape(op, size, 1)
     check(at != x.ndim - 1, op, f"axis is {axis}, that of the pairs")
     half = _resized(op, x, at, _bins(n), wide, 2)
 
@@ -321,7 +322,7 @@ def _cosines(op: str, size: Any, terms: Sequence[float], periodic: bool, dtype: 
     kind = dtype_name(dtype)
     check_kind(op, "dtype", kind, FLOAT)
     check(isinstance(periodic, bool), op, f"periodic is {described(periodic)}, not a bool")
-    (extent,), wide = as_shape(op, size), "float64"
+    (extent,), wide = as_shape(op, size, 1), "float64"
     if constant(extent) == 1:
         return compute((1,), lambda i: const(1.0, kind), name=op)
     n = number(extent if periodic else extent - 1, wide)
@@ -341,6 +342,7 @@ def hann_window(size: Any, *, periodic: bool = True, dtype: Any = "float32") -> 
 
 def hamming_window(size: Any, *, alpha: float = 0.54, periodic: bool = True, dtype: Any = "float32") -> Tensor:
     """y[i] = alpha - (1 - alpha) * cos(2 * pi * i / n), n as in `hann_window`. (ONNX's alpha is 25 / 46.)"""
+    check_numbers("hamming_window", alpha=alpha)
     return _cosines("hamming_window", size, (alpha, 1.0 - alpha), periodic, dtype)
 
 
@@ -358,6 +360,7 @@ def mel_weights(*, bins: int, length: int, rate: float, low: float, high: float,
     op, kind = "mel_weights", dtype_name(dtype)
     check_kind(op, "dtype", kind, FLOAT)
     (several,), (size,) = per_axis(op, "bins", bins, 1, 1), per_axis(op, "length", length, 1, 1)
+    check_numbers(op, rate=rate, low=low, high=high)
     check(0 <= low < high <= rate / 2, op, f"low is {low}, high is {high}", f"0 <= low < high <= {rate / 2}")
     first, last = (2595 * math.log10(1 + f / 700) for f in (low, high))
     mels = first + np.arange(several + 2) * (last - first) / (several + 2)

@@ -218,7 +218,7 @@ def topk(x: Tensor, *, k: Any, axis: int = -1, largest: bool = True, dtype: Any 
     """
     op = "topk"
     at, kind = _axis(op, x, axis), dtype_name(dtype)
-    count, = as_shape(op, k)
+    count, = as_shape(op, k, 1)
     have, wanted = constant(x.shape[at]), constant(count)
     check(have is None or wanted is None or wanted <= have, op, f"k is {count}, there are {have} elements along axis "
           f"{at} of the shape {shape_text(x.shape)}")

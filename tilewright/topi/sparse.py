@@ -208,7 +208,7 @@ def csr_softmax(data: Tensor, indptr: Tensor) -> Tensor:
 def csr_to_dense(data: Tensor, indices: Tensor, indptr: Tensor, *, columns: Any) -> Tensor:
     """y[r, c] = the sum of data[k] over k in row r with indices[k] == c: T[m, columns]."""
     op = "csr_to_dense"
-    rows, (width,) = _rows(op, data, indices, indptr), as_shape(op, columns)
+    rows, (width,) = _rows(op, data, indices, indptr), as_shape(op, columns, 1)
     check_kind(op, "data", data.dtype, NUMBER)
     wide = accumulator(data.dtype)
 
@@ -257,7 +257,7 @@ def row_pointers(rows: Tensor, *, size: Any) -> Tensor:
     """
     op = "row_pointers"
     _check_whole(op, "rows", rows)
-    extent, = as_shape(op, size)
+    extent, = as_shape(op, size, 1)
 
     def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
         (given,), (indptr,) = ins, outs

@@ -16,7 +16,7 @@ from tilewright.tir.arithmetic import absolute, all_of, any_of, binary, negate, 
 from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Expr
 from tilewright.topi.elementwise import elementwise
-from tilewright.topi.shapes import check, check_tensors
+from tilewright.topi.shapes import check, check_numbers, check_tensors
 from tilewright.topi.types import ANY, FLOAT, NUMBER
 
 _F = te_math.FUNCTIONS
@@ -243,6 +243,7 @@ def heaviside(a: Any, b: Any) -> Tensor:
 def logit(x: Tensor, *, eps: float | None = None) -> Tensor:
     """y = log(x / (1 - x)), of x brought into [eps, 1 - eps] where eps is given: the inverse of `sigmoid`."""
     check_tensors("logit", x=x)
+    check_numbers("logit", eps=0 if eps is None else eps)
     check(eps is None or 0 <= eps <= 0.5, "logit", f"eps is {eps}, not between 0 and 0.5")
 
     def f(e: Expr) -> Expr:
@@ -254,11 +255,13 @@ def logit(x: Tensor, *, eps: float | None = None) -> Tensor:
 
 def addcmul(x: Any, a: Any, b: Any, *, value: float = 1.0) -> Tensor:
     """y = x + value * a * b; all broadcast, a and b may be numbers."""
+    check_numbers("addcmul", value=value)
     return elementwise("addcmul", lambda e, p, q: e + p * q * value, x, a, b, kind=FLOAT)
 
 
 def addcdiv(x: Any, a: Any, b: Any, *, value: float = 1.0) -> Tensor:
     """y = x + value * a / b; all broadcast, a and b may be numbers."""
+    check_numbers("addcdiv", value=value)
     return elementwise("addcdiv", lambda e, p, q: e + p * value / q, x, a, b, kind=FLOAT)
 
 

@@ -18,7 +18,16 @@ from tilewright.tir.expr import Expr, IntImm
 from tilewright.tir.ir_builder import BufferVar, IRBuilder
 from tilewright.topi.contraction import contraction, reduction_axis
 from tilewright.topi.reductions import wide_mean
-from tilewright.topi.shapes import axis_index, check, check_choice, check_rank, check_tensors, constant, number
+from tilewright.topi.shapes import (
+    axis_index,
+    check,
+    check_choice,
+    check_numbers,
+    check_rank,
+    check_tensors,
+    constant,
+    number,
+)
 from tilewright.topi.shaping import flatten, reshape
 from tilewright.topi.sorting import ordered
 from tilewright.topi.statements import each, variable, written
@@ -106,6 +115,8 @@ def quantile(x: Tensor, *, q: Any, axis: int | None = None, keepdims: bool = Fal
     op = "quantile"
     check_choice(op, "method", method, METHODS)
     several = isinstance(q, (tuple, list, np.ndarray))
+    for value in q if several else [q]:
+        check_numbers(op, q=value)
     shares = np.asarray(q, "float64")
     check(shares.ndim <= 1 and bool(np.all((shares >= 0) & (shares <= 1))), op, f"q is {described(q)}, not made of "
           "numbers from 0 to 1")
@@ -198,6 +209,7 @@ def cov(x: Tensor, *, correction: float = 1.0) -> Tensor:
     check_tensors(op, x=x)
     check_rank(op, "x", x, 2)
     check_kind(op, "x", x.dtype, FLOAT)
+    check_numbers(op, correction=correction)
     center, wide = wide_mean(f"{op}_mean", x, 1), accumulator(x.dtype)
     apart = compute(x.shape, lambda i, k: cast(wide, x(i, k)) - center(i, 0), name=f"{op}_apart")
     k = reduction_axis(x.shape[1], "k")
