@@ -8,6 +8,8 @@ import pytest
 
 from tilewright import graph
 from tilewright.graph import SGD, Adam, Executor, TensorType, Update, gradients, parameter, placeholder, planner
+from tilewright.graph.fuse import Group
+from tilewright.graph.kernels import inplace_candidates
 from tilewright.graph.memory import Lifetime, plan_memory
 from tilewright.graph.value import topological
 from tilewright.script import from_source
@@ -134,6 +136,13 @@ def test_memory_is_shared_and_bounded():
     ex.run({x: f32(8, 8)})
     plan = ex.memory
     assert plan.lower_bound <= plan.planned < plan.unshared
+
+
+def test_an_input_that_another_element_of_the_output_needs_is_not_written_over():
+    x = placeholder("x")
+    y = graph.relu(x)
+    assert inplace_candidates(Group((y, graph.exp(y)))) == [0]
+    assert inplace_candidates(Group((y, graph.matmul(y, y)))) == []
 
 
 def test_the_plan_never_overlaps_values_that_live_together():

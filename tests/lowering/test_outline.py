@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.codegen.layout import kernel_layout
 from tilewright.lowering import lower, split
 from tilewright.script import from_source
 from tilewright.support.errors import CallError, InterpreterError, LowerError
@@ -103,6 +104,14 @@ def test_nothing_else_changes(text, count):
         for a, b in zip(want, results(run, *given), strict=True):
             np.testing.assert_array_equal(a, b)
     assert tw.build(parsed).names == ("main",)
+
+
+@pytest.mark.parametrize("text", [ADD, NESTED, SYMBOLIC], ids=["add", "nested", "symbolic"])
+def test_arguments_are_written_as_they_were_in_the_loops(text):
+    main, *regions = parts(text)
+    layout = kernel_layout(main, regions)
+    assert layout.signature == kernel_layout(lower(from_source(text))).signature
+    assert [p.name for p in layout.signature.params if p.written] == ["B"]
 
 
 def test_iterations_that_meet_still_raise():

@@ -5,7 +5,7 @@ import pytest
 from tilewright import te
 from tilewright.driver import build
 from tilewright.lowering.split_lanes import MAX_LANES, split_lanes
-from tilewright.tir import VECTORIZED, Buffer, For, IntImm, PrimFunc, Store, Var, interp, loop, walk
+from tilewright.tir import VECTORIZED, Buffer, For, IntImm, PrimFunc, Store, Var, interp, loop, structural_equal, walk
 
 
 @pytest.mark.parametrize("extent", [1, 2, 3, 7, 16, 48, 100, 255, 256, 257, 700, 1024])
@@ -18,6 +18,13 @@ def test_lengths(extent):
     got = np.full(extent, -1, "int32")
     interp.run(out, got)
     np.testing.assert_array_equal(got, np.arange(extent) * 3 + 1)
+
+
+def test_a_loop_of_symbolic_extent_stays():
+    n, p, i = Var("n"), Var("A", "handle"), Var("i")
+    a = Buffer("A", (n,), "int32")
+    func = PrimFunc((p, n), loop(i, n, Store(a, i * 3 + 1, (i,)), VECTORIZED), {p: a})
+    assert structural_equal(split_lanes(func), func)
 
 
 @pytest.mark.parametrize("extent", [3, 10, 48, 100])

@@ -50,8 +50,16 @@ def test_types(dtype):
     np.testing.assert_array_equal(y.numpy().astype("int64"), want)
 
 
+def matrix_of_weights():
+    """A convolution by windows of one element whose weights have no dimensions for them."""
+    x, w = te.placeholder((1, 16, 14, 14), name="x"), te.placeholder((16, 16), name="w")
+    c, r, q = (te.reduce_axis((0, n), name) for n, name in ((16, "c"), (1, "r"), (1, "q")))
+    y = te.compute((1, 16, 14, 14), lambda n, o, i, j: te.sum(x[n, c, i + r, j + q] * w[o, c], axis=[c, r, q]))
+    return te.create_prim_func([x, w, y])
+
+
 @pytest.mark.parametrize("func", [
-    conv(1, 16, 14, 14, 16, stride=2), conv(1, 16, 14, 14, 16, groups=4),
-    conv(1, 16, 6, 6, 16), conv(1, 16, 14, 14, 3)], ids=["stride", "groups", "pixels", "filters"])
+    conv(1, 16, 14, 14, 16, stride=2), conv(1, 16, 14, 14, 16, groups=4), conv(1, 16, 6, 6, 16),
+    conv(1, 16, 14, 14, 3), matrix_of_weights()], ids=["stride", "groups", "pixels", "filters", "matrix"])
 def test_what_is_left_to_other_rules(func):
     assert "pointwise" not in rules(func)

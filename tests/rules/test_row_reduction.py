@@ -122,6 +122,11 @@ def test_strict_mathematics_keep_the_order_of_sums(monkeypatch):
     assert rules_of(function((20, 100), (1,))) == ["reduction"]
     assert rules_of(function((20, 100), (1,), te.max)) == ["row_reduction"]
     assert rules_of(function((20, 100), (1,), te.sum, "int32")) == ["row_reduction"]
+    a, n = te.placeholder((20, 100), name="A"), te.placeholder((20, 100), "int32", "N")
+    k = te.reduce_axis((0, 100), "k")
+    sums = te.comm_reducer(lambda x, y: (x[0] + y[0], x[1] + y[1]), lambda s, t: (te.const(0, s), te.const(0, t)))
+    pair = te.compute((20,), lambda i: sums((a[i, k], n[i, k]), axis=k), name="B")
+    assert not is_reorderable(kernel_blocks(Schedule(te.create_prim_func([a, n, *pair])))[0])
 
 
 def test_lines_of_terms():

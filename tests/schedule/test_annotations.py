@@ -130,3 +130,22 @@ def f(A: T.Buffer((16,), "int32"), C: T.Buffer((16,), "int32")):
             C[vi] = A[vi]
 """)
     assert Schedule(func).func is func
+
+
+def test_a_bound_that_reads_what_an_earlier_iteration_left_is_refused():
+    sch = Schedule(from_source('''@T.prim_func
+def f(C: T.Buffer((3, 4, 8), "int32")):
+    P = T.alloc_buffer((2,), "int32", scope="local")
+    for t in range(3):
+        for i in T.parallel(4):
+            with T.block("first"):
+                P[1] = 2
+            for k in range(P[0]):
+                with T.block("C"):
+                    u, v, w = T.axis.remap("SSS", [t, i, k])
+                    C[u, v, w] = 1
+            with T.block("last"):
+                P[0] = 3
+'''))
+    refused("would have a P of its own, and reads there what an earlier iteration of a loop around it left",
+            sch.annotate, sch.get_loops("C")[0], "note", 1)

@@ -278,3 +278,19 @@ def main(X: T.Buffer((4,), "int32"), A: T.Buffer((4,), "int32"), C: T.Buffer((4,
     x, a, c = np.array([2, 0, 3, 1], "int32"), np.arange(4, dtype="int32"), np.zeros(4, "int32")
     interp.run(sch.func, x, a, c)
     np.testing.assert_array_equal(c, 2 * (x if "k" not in body else x[2 + np.arange(4) % 2]))
+
+
+def test_a_value_that_wraps_is_not_inlined_into_the_axis_of_a_block():
+    sch = Schedule(from_source('''@T.prim_func
+def f(C: T.Buffer((8,), "int32")):
+    X = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("P"):
+            v = T.axis.spatial(8, i)
+            X[v] = v * 3
+    for i in range(8):
+        with T.block("Q"):
+            v = T.axis.opaque(8, X[i] * 1103515245 % 8)
+            C[v] = 1
+'''))
+    refuses(sch, lambda: sch.compute_inline("P"), "index i * 3 * 1103515245 % 8 of block Q may wrap around")

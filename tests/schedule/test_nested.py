@@ -226,3 +226,26 @@ def f(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32"), C: T.Buffer((4, 
     sch.decompose_reduction("B", sch.get_loops("B")[-1])
     sch.cache_read("C", 0, "local")
     assert [r.buffer.name for r in sch.get("outer").reads] == ["A"]
+
+
+def test_an_argument_in_a_new_layout_is_an_argument_after_a_block_was_worked_in():
+    sch = Schedule(from_source('''@T.prim_func
+def f(A: T.Buffer((16,), "int32"), D: T.Buffer((16,), "int32"), E: T.Buffer((8,), "int32")):
+    for i in range(4):
+        with T.block("tile"):
+            v = T.axis.spatial(4, i)
+            for x in range(4):
+                with T.block("D"):
+                    w = T.axis.spatial(4, x)
+                    D[v * 4 + w] = A[v * 4 + w]
+    for i in range(8):
+        with T.block("E"):
+            v = T.axis.spatial(8, i)
+            E[v] = A[v * 2]
+'''))
+    sch.cache_read("D", 0, "local")
+    sch.transform_layout("E", ("read", 0), lambda i: (i // 4, i % 4), of_arguments=True)
+    sch.cache_read("E", 0, "local")
+    a, d, e = np.arange(16, dtype="int32"), np.zeros(16, "int32"), np.zeros(8, "int32")
+    interp.run(sch.func, a.reshape(4, 4), d, e)
+    assert (d == a).all() and (e == a[::2]).all()

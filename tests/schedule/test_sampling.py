@@ -14,6 +14,7 @@ from tests.schedule.test_loops import loops_of
 from tests.schedule.test_partition import chain, check_chain
 from tilewright.schedule import Schedule
 from tilewright.schedule.trace import Trace
+from tilewright.script import from_source
 from tilewright.support.errors import ScheduleError
 
 
@@ -137,6 +138,27 @@ def test_a_place_may_be_inlined():
     check_chain(sch, func)
     places = {Schedule(func, seed=s).sample_compute_location("B").place for s in range(20)}
     assert places == {"", "root", "inlined"}
+
+
+def test_a_block_that_updates_in_place_goes_to_those_that_read_the_result():
+    sch = Schedule(from_source('''@T.prim_func
+def f(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    B = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v]
+    for i in range(8):
+        with T.block("twice"):
+            v = T.axis.spatial(8, i)
+            B[v] = B[v] * 2
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = B[v] + 1
+'''))
+    place = sch.sample_compute_location("twice", decision=0)
+    assert sch.get(place) is sch.get(sch.get_loops("C")[0])
 
 
 def test_a_changed_place_moves_only_what_was_sampled():

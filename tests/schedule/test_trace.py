@@ -34,6 +34,15 @@ def apply_trace(sch) -> None:
     check_replay(sch, matmul())
 
 
+def test_one_argument_of_several_that_may_be_given_is_a_list_of_one():
+    sch = Schedule(scale())
+    loop, = sch.get_loops("B")
+    sch.reorder(loop)
+    sch.unroll(sch.fuse(loop))
+    assert "sch.reorder(l0)\n" in str(sch.trace) and "sch.fuse(l0)\n" in str(sch.trace)
+    check_replay(sch, scale())
+
+
 def test_a_trace_replays_on_another_function_of_the_same_structure():
     sch = Schedule(matmul(4, 6, 5))
     i, j, r = sch.get_loops("C")

@@ -15,7 +15,7 @@ _STORE = (r"(?m)^(\s*(?:\w+ )?call void @llvm\.masked\.store\.v(\d+)i(?:8|16|32)
 
 def has_narrow_masked_stores(module: llvm.ModuleRef) -> bool:
     """True when some function may store lanes of at most 32 bits under a mask."""
-    return any(re.match(_NARROW, f.name) for f in module.functions if f.is_declaration)
+    return any(re.match(_NARROW, f.name) for f in module.functions)
 
 
 def with_opaque_masks(text: str) -> str:

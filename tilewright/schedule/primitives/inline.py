@@ -144,8 +144,8 @@ def _reads_earlier_iterations(sch: Schedule, old: Index, gone: BlockRealize, con
     """True when, of the buffer, the vanished block read and consumer reads what earlier iterations of consumer wrote:
     the states of a scan."""
     writer = old.realizes[consumer.block.name]
-    touched = [r.buffer for block in (writer.block, gone.block) for r in (*block.reads, *block.writes)]
-    if not order(sch, old, writer, gone, ignore=[b for b in touched if b is not buffer]) <= {BEFORE}:
+    written = [r.buffer for block in (writer.block, gone.block) for r in block.writes]
+    if not order(sch, old, writer, gone, ignore=[b for b in written if b is not buffer]) <= {BEFORE}:
         return False
     index = sch.index
     mine = [[p for p in parts if p.region.buffer is buffer] for parts in (
