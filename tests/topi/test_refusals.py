@@ -167,6 +167,7 @@ REFUSED = {
     "x is None, not a tensor": lambda: topi.softmax(None),
     "target is None, not a tensor": lambda: topi.binary_cross_entropy(tensor(4), None),
     "offset is .* not made of integers": lambda: topi.diagonal(tensor(4, 4), offset=0.5),
+    "tau is 0, a positive number": lambda: topi.gumbel_softmax(tensor(4), tensor(2, dtype="uint32"), tau=0),
     "the last extent of scores is 4, not 3": lambda: topi.non_max_suppression(tensor(1, 3, 4), tensor(1, 2, 4)),
 }
 

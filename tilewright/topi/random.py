@@ -16,6 +16,7 @@ from tilewright.tir.arithmetic import binary, ceildiv, minimum, negate, select
 from tilewright.tir.conversion import cast, const
 from tilewright.tir.expr import Expr, IntImm
 from tilewright.topi.cumulative import cumsum
+from tilewright.topi.normalization import hardmax, softmax
 from tilewright.topi.shapes import (
     Shape,
     as_shape,
@@ -34,7 +35,7 @@ from tilewright.topi.shapes import (
     simplified,
 )
 from tilewright.topi.sorting import ordered
-from tilewright.topi.types import FLOAT, accumulator, check_kind, dtype_name
+from tilewright.topi.types import FLOAT, accumulator, check_kind, dtype_name, rounded
 
 MULTIPLIERS, WEYL, ROUNDS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85), 10
 #: how many bits of a word, or of two for float64, make up a number of a type
@@ -195,6 +196,23 @@ def gumbel(key: Tensor, shape: Any, *, stream: int = 0, dtype: Any = "float32") 
     return compute(out, lambda *i: cast(kind, negate(log(negate(log(u(*i) + half))))), name=op)
 
 
+def gumbel_softmax(x: Tensor, key: Tensor, *, tau: float = 1.0, hard: bool = False, axis: int = -1,
+                   stream: int = 0) -> Tensor:
+    """The softmax along an axis of (x + `gumbel`) / tau; with hard 1 for its largest element, 0 for the others.
+
+    Source: Jang, Gu and Poole (2016). Raises TensorExpressionError unless tau > 0.
+    """
+    op = "gumbel_softmax"
+    check_tensors(op, x=x)
+    check_kind(op, "x", x.dtype, FLOAT)
+    check_numbers(op, tau=tau)
+    check(tau > 0, op, f"tau is {tau}, a positive number is needed")
+    wide = accumulator(x.dtype)
+    noise = gumbel(key, x.shape, stream=stream, dtype=wide)
+    moved = compute(x.shape, lambda *i: (cast(wide, x(*i)) + noise(*i)) / tau, name=f"{op}_moved")
+    return rounded((hardmax if hard else softmax)(moved, axis=axis), x.dtype, f"{op}_rounded")
+
+
 def randint(key: Tensor, shape: Any, *, low: int = 0, high: int, stream: int = 0, dtype: Any = "int64") -> Tensor:
     """y = low + floor(w * (high - low) / 2 ** 32), w: `random_bits`: integers of at least low and below high.
 
@@ -271,5 +289,5 @@ def dropout(x: Tensor, key: Tensor, *, p: float = 0.5, stream: int = 0, shared: 
         binary("ge", element(u, i), const(float(p), "float32")), cast(wide, x(*i)) * scale, const(0.0, wide))), name=op)
 
 
-__all__ = ["bernoulli", "dropout", "exponential", "gumbel", "multinomial", "normal", "permutation", "philox", "randint",
-           "random_bits", "uniform"]
+__all__ = ["bernoulli", "dropout", "exponential", "gumbel", "gumbel_softmax", "multinomial", "normal", "permutation",
+           "philox", "randint", "random_bits", "uniform"]

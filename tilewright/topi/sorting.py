@@ -264,11 +264,11 @@ def searchsorted(x: Tensor, value: Tensor, *, side: str = "left", dtype: Any = I
     return compute(y.shape, lambda *i: cast(dtype_name(dtype), y(*i)), name=op)
 
 
-def unique(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def unique(x: Tensor, *, return_index: bool = False) -> tuple[Tensor, ...]:
     """(values, inverse, counts, number): each value of x once, in ascending order.
 
     Of n elements: values T[n] and counts int64[n] (how often each comes), `number` of them, int64[1], and 0 behind
-    them; inverse: int64 of the shape of x, x = values[inverse].
+    them; inverse: int64 of the shape of x, x = values[inverse]. return_index: and int64[n], where each value is first.
     """
     op = "unique"
     check_tensors(op, x=x)
@@ -277,22 +277,27 @@ def unique(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     order = ordered(op, flat, 0, False)
 
     def write(ib: IRBuilder, ins: list[BufferVar], outs: list[BufferVar]) -> None:
-        (given, places), (values, inverse, counts, number) = ins, outs
+        (given, places), (values, inverse, counts, number, *first) = ins, outs
         with ib.for_range(0, extent, name="k") as k:
             values[k], counts[k] = const(0, x.dtype), const(0, INDEX)
+            for index in first:
+                index[k] = const(0, INDEX)
         number[0] = const(0, INDEX)
         with ib.for_range(0, extent, name="k") as k:
             own = given[places[k]]
             new = if_then_else(binary("gt", k, 0), _below(given[places[binary("sub", k, 1)]], own), const(True, "bool"))
             with ib.if_scope(new):
                 values[number[0]] = own
+                for index in first:
+                    index[number[0]] = places[k]
                 number[0] = number[0] + 1
             at = ib.let("at", number[0] - 1)
             counts[at] = counts[at] + 1
             inverse[places[k]] = at
-    values, inverse, counts, number = written(
-        op, [((extent,), x.dtype), ((extent,), INDEX), ((extent,), INDEX), ((IntImm(1),), INDEX)], [flat, order], write)
-    return values, reshape(inverse, x.shape), counts, number
+    results = [((extent,), x.dtype), ((extent,), INDEX), ((extent,), INDEX), ((IntImm(1),), INDEX)]
+    more = [((extent,), INDEX)] if return_index else []
+    values, inverse, counts, *rest = written(op, [*results, *more], [flat, order], write)
+    return values, reshape(inverse, x.shape), counts, *rest
 
 
 __all__ = ["argsort", "searchsorted", "sort", "topk", "unique"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.topi.agreement import Draw, Sample, case, wide
+from tests.topi.references import softmax
 from tilewright import topi
 
 WORD = 0xFFFFFFFF
@@ -90,6 +91,21 @@ def gumbel(draw: Draw) -> Sample:
     u = u if wide_type == "float64" else u.astype("float32").astype("float64")
     return Sample(lambda key: topi.gumbel(key, shape, stream=stream, dtype=dtype), [key], -np.log(-np.log(u)), dtype,
                   None, tolerance=8)
+
+
+@case
+def gumbel_softmax(draw: Draw) -> Sample:
+    (key, stream), dtype, tau, hard = drawn(draw), draw.dtype(), draw.choice(1.0, 0.5), draw.flag()
+    x = draw.array(draw.shape(1, 3, 5, 0), dtype)
+    axis = draw.axis(x.ndim)
+    kind, bit = ("float64", 54) if dtype == "float64" else ("float32", 25)
+    u = (fractions(key, stream, x.shape, kind) + 2.0 ** -bit).astype(kind).astype("float64")
+    y = softmax((wide(x) - np.log(-np.log(u))) / tau, axis)
+    if hard:
+        y = (np.expand_dims(y.argmax(axis), axis) == np.arange(x.shape[axis]).reshape(
+            [-1 if k == axis % x.ndim else 1 for k in range(x.ndim)])).astype("float64")
+    return Sample(lambda x, key: topi.gumbel_softmax(x, key, tau=tau, hard=hard, axis=axis, stream=stream), [x, key], y,
+                  dtype, [tuple(range(x.ndim)), ()], tolerance=8)
 
 
 @case

@@ -70,7 +70,9 @@ def searchsorted(draw: Draw) -> Sample:
 @case
 def unique(draw: Draw) -> Sample:
     x = drawn(draw, 0)
-    values, inverse, counts = np.unique(wide(x), return_inverse=True, return_counts=True)
+    values, index, inverse, counts = np.unique(wide(x), return_index=True, return_inverse=True, return_counts=True)
     rest = (0, x.size - len(values))
-    return Sample(topi.unique, [x], [np.pad(values, rest).astype(x.dtype), inverse.reshape(x.shape),
-                                     np.pad(counts, rest), np.array([len(values)])])
+    first = draw.flag()
+    return Sample(lambda x: topi.unique(x, return_index=first), [x], [
+        np.pad(values, rest).astype(x.dtype), inverse.reshape(x.shape), np.pad(counts, rest), np.array([len(values)]),
+        *([np.pad(index, rest)] if first else [])])
