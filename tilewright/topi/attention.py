@@ -32,7 +32,7 @@ from tilewright.topi.types import FLOAT, accumulator, check_kind, common_type, r
 
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *,
                                  is_causal: bool = False, scale: float | None = None, softcap: float = 0.0) -> Tensor:
-    """y[b, h, i] = sum over j of softmax over j of (scale * q[b, h, i] . k[b, g, j] + mask[b, h, i, j]) * v[b, g, j].
+    """y[b, h, i] = sum over j of softmax over j of (scale * q[b, h, i] k[b, g, j] + mask[b, h, i, j]) * v[b, g, j].
 
     query: T[b, h, l, d]; key: T[b, g, s, d]; value: T[b, g, s, e]; y: T[b, h, l, e], h = g * heads of a group, which
     share keys and values: g = h // (heads of a group). Without h and g: T[b, l, d] and so on.

@@ -50,7 +50,7 @@ def ones_like(x: Tensor, *, dtype: Any = None) -> Tensor:
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
-    """start, start + step, ... below stop (above it for a negative step); with one number from 0 to it.
+    """The numbers from start on, `step` apart, below stop (above it for a negative step); with one number from 0 to it.
 
     Numbers, or symbolic extents for integers. dtype: int64 of integers, else float32, unless it is said.
     Raises TensorExpressionError for a step of 0, and for a symbolic step or symbols beside floats.

@@ -79,17 +79,17 @@ def _folded(op: str, x: Tensor, axis: Any, exclusive: bool, reverse: bool, dtype
 
 
 def cumsum(x: Tensor, *, axis: int = 0, exclusive: bool = False, reverse: bool = False, dtype: Any = None) -> Tensor:
-    """y[i] = x[0] + ... + x[i] along an axis; of integers and bools in 64 bits, unless dtype says otherwise.
+    """y[i] = the sum of x[0] to x[i] along an axis; of integers and bools in 64 bits, unless dtype says otherwise.
 
-    exclusive: without x[i]. reverse: x[i] + ... + x[n - 1].
+    exclusive: without x[i]. reverse: of x[i] to x[n - 1].
     """
     return _folded("cumsum", x, axis, exclusive, reverse, dtype, 0, "add")
 
 
 def cumprod(x: Tensor, *, axis: int = 0, exclusive: bool = False, reverse: bool = False, dtype: Any = None) -> Tensor:
-    """y[i] = x[0] * ... * x[i] along an axis; of integers and bools in 64 bits, unless dtype says otherwise.
+    """y[i] = the product of x[0] to x[i] along an axis; of integers and bools in 64 bits, unless dtype says otherwise.
 
-    exclusive: without x[i]. reverse: x[i] * ... * x[n - 1].
+    exclusive: without x[i]. reverse: of x[i] to x[n - 1].
     """
     return _folded("cumprod", x, axis, exclusive, reverse, dtype, 1, "mul")
 
@@ -130,7 +130,9 @@ def cummin(x: Tensor, *, axis: int = 0, exclusive: bool = False, reverse: bool =
 
 
 def logcumsumexp(x: Tensor, *, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """y[i] = log(exp(x[0]) + ... + exp(x[i])) along an axis, as m + log(sum of exp(x - m)) with the largest so far."""
+    """y[i] = log of the sum of exp(x[0]) to exp(x[i]) along an axis, as m + log(sum of exp(x - m)), m: the
+    largest so far.
+    """
     op = "logcumsumexp"
     check_tensors(op, x=x)
     check_kind(op, "x", x.dtype, FLOAT)

@@ -207,7 +207,8 @@ def triangular_solve(a: Tensor, b: Tensor, *, upper: bool = False, transpose: bo
 
 
 def matrix_power(x: Tensor, *, exponent: int) -> Tensor:
-    """x @ x @ ... @ x, `exponent` times, by squaring; the identity for 0, of the inverse for a negative number.
+    """The product of x with itself, `exponent` times, by squaring; the identity for 0, of the inverse for a negative
+    number.
 
     x: T[..., n, n]. Raises TensorExpressionError unless square.
     """

@@ -127,7 +127,7 @@ def compress(x: Tensor, condition: Tensor, *, axis: int | None = None) -> tuple[
 
 
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """x, with source[0], source[1], ... (row by row) in turn where mask holds; where source ends, x stays.
+    """x, with the elements of source in turn, row by row, where mask holds; where source ends, x stays.
 
     mask: bools, broadcasts to x. (torch raises where source is too short.) Raises TensorExpressionError where types
     differ.
