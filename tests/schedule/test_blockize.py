@@ -116,6 +116,25 @@ def test_other_primitives_work_inside_and_outside():
     check_matmul(sch, func)
 
 
+def test_a_new_block_states_whole_dimensions_where_loops_in_it_start_where_others_are():
+    sch = Schedule(from_source('''@T.prim_func
+def f(B: T.Buffer((16,), "int32"), C: T.Buffer((2, 16), "int32"), D: T.Buffer((2, 8), "int32")):
+    for i in range(2):
+        for x in range(4):
+            for y in range(x, x + 4):
+                with T.block("P"):
+                    u, w = T.axis.remap("SS", [i, y])
+                    C[u, w] = B[w]
+        for z in range(8):
+            with T.block("Q"):
+                u, w = T.axis.remap("SS", [i, z])
+                D[u, w] = C[u, w]
+'''))
+    new = sch.get(sch.blockize(["P", "Q"]))
+    assert [str(r) for r in new.reads] == ["B[0:16]", "C[vi, 0:8]"]
+    assert [str(r) for r in new.writes] == ["C[vi, 0:16]", "D[vi, 0:8]"]
+
+
 def test_blocks_that_write_the_bound_of_a_loop_around_them_are_refused():
     sch = Schedule(from_source('''@T.prim_func
 def f(N: T.Buffer((1,), "int32"), A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):

@@ -294,3 +294,27 @@ def f(C: T.Buffer((8,), "int32")):
             C[v] = 1
 '''))
     refuses(sch, lambda: sch.compute_inline("P"), "index i * 3 * 1103515245 % 8 of block Q may wrap around")
+
+
+def test_what_a_block_reads_in_loops_that_start_where_others_are_is_bounded_by_numbers():
+    func = from_source('''@T.prim_func
+def f(A: T.Buffer((16,), "int32"), C: T.Buffer((2,), "int32")):
+    B = T.alloc_buffer((16,), "int32")
+    for i in range(16):
+        with T.block("B"):
+            v = T.axis.spatial(16, i)
+            B[v] = A[v] * 2
+    for i in range(2):
+        with T.block("C"):
+            v = T.axis.spatial(2, i)
+            C[v] = 0
+            for x in range(4):
+                for y in range(x, x + 4):
+                    C[v] = C[v] + B[y + v * 8]
+''')
+    sch = Schedule(func)
+    sch.compute_inline("B")
+    assert [str(r) for r in sch.get("C").reads] == ["C[v]", "A[0:16]"]
+    a, c = np.arange(16, dtype="int32"), np.zeros(2, "int32")
+    interp.run(sch.func, a, c)
+    np.testing.assert_array_equal(c, [sum(2 * a[v * 8 + x + y] for x in range(4) for y in range(4)) for v in (0, 1)])

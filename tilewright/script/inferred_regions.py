@@ -116,7 +116,7 @@ def _box(buffer: Buffer, accesses: Sequence[Access]) -> BufferRegion:
 
 
 def _relaxed(r: Range, domains: Mapping[Var, Interval]) -> Range | None:
-    """r for all iterations of the loops; None where it is not bounded."""
+    """r for all iterations of the loops; None where neither the loops' numbers nor what is fixed around them bound it."""
     if any(isinstance(n, Load) or (isinstance(n, Call) and n.op == "checked_index") for n in walk(r)):
         return None
     lanes = next((n for n in walk(r.min) if "x" in getattr(n, "dtype", "")), None)
@@ -127,7 +127,7 @@ def _relaxed(r: Range, domains: Mapping[Var, Interval]) -> Range | None:
         return r
     analyzer = Analyzer()
     low = interval_of(r.min, domains, analyzer)
-    if low is None or any(isinstance(n, Var) and n in domains for n in walk(r.extent)):
+    if low is None or any(isinstance(n, Load) or n in domains for e in (*low, r.extent) for n in walk(e)):
         return None
     if isinstance(r.extent, IntImm) and r.extent.value == 1:
         return Range(*low)
