@@ -116,7 +116,7 @@ def _box(buffer: Buffer, accesses: Sequence[Access]) -> BufferRegion:
 
 
 def _relaxed(r: Range, domains: Mapping[Var, Interval]) -> Range | None:
-    """r for all iterations of the loops; None where neither the loops' numbers nor what is fixed around them bound it."""
+    """r for all iterations of the loops; None where no numbers, and nothing fixed around the loops, bound it."""
     if any(isinstance(n, Load) or (isinstance(n, Call) and n.op == "checked_index") for n in walk(r)):
         return None
     lanes = next((n for n in walk(r.min) if "x" in getattr(n, "dtype", "")), None)
