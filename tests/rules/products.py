@@ -1,6 +1,7 @@
 """Products of low-bit matrices for the tests of their rule: functions, operands, targets."""
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 import tilewright as tw
@@ -39,8 +40,12 @@ def einsum(of_a, of_b, extents, types, epilogue=None):
 
 
 def extremes(dtype, shape, seed=0):
+    """The least and greatest integers, 1 and 0; floats from -3 to 3, whose products are exact."""
+    rng = np.random.default_rng(seed)
+    if dtype == "bfloat16":
+        return rng.integers(-3, 4, shape).astype(ml_dtypes.bfloat16)
     info = np.iinfo(dtype)
-    return np.random.default_rng(seed).choice(np.array([info.min, info.max, info.min, info.max, 1, 0], dtype), shape)
+    return rng.choice(np.array([info.min, info.max, info.min, info.max, 1, 0], dtype), shape)
 
 
 def multiplied(a, b):

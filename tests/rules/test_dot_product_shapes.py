@@ -58,19 +58,30 @@ def uses_instruction(func, target=ZEN4):
     return "tensorize" in str(apply_rules(func, tw.Target(target)).trace)
 
 
-@pytest.mark.parametrize("of_a, of_b", [("ik", "kj"), ("ki", "jk")])
-def test_rows_of_unknown_number(of_a, of_b):
-    """m is known at the call only: another rule, the same result."""
-    m = te.var("m")
-    func = einsum(of_a, of_b, {"i": m, "j": 37, "k": 30}, S8)
-    assert not uses_instruction(func)
+@pytest.mark.parametrize("of_a, of_b, types", [("ik", "kj", S8), ("ki", "jk", S8), ("ik", "jk", U8), ("bik", "bjk", S8),
+                                               ("bki", "bkj", SU), ("ik", "kj", BF)])
+def test_rows_and_matrices_of_unknown_number(of_a, of_b, types):
+    """m and the number of matrices are known at the call only."""
+    result = "bij" if "b" in of_a else "ij"
+    func = einsum(of_a, of_b, {"b": te.var("b"), "i": te.var("m"), "j": 37, "k": 30}, types)
+    assert uses_instruction(func, ZEN4)
     module = tw.compile(func, target=HOST)
-    for rows in (1, 13):
-        extents = {"i": rows, "j": 37, "k": 30}
-        a, b = (extremes("int8", [extents[x] for x in of]) for of in (of_a, of_b))
-        out = np.zeros((rows, 37), "int32")
+    for rows, matrices in ((0, 2), (1, 1), (13, 3), (64, 2), (5, 0)):
+        extents = {"b": matrices, "i": rows, "j": 37, "k": 30}
+        a, b = (extremes(t, [extents[x] for x in of]) for t, of in zip(types, (of_a, of_b)))
+        out = np.zeros([extents[x] for x in result], types[2])
         module(a, b, out)
-        np.testing.assert_array_equal(out, np.einsum(f"{of_a},{of_b}->ij", a.astype("int64"), b.astype("int64")))
+        want = np.einsum(f"{of_a},{of_b}->{result}", a.astype("float64"), b.astype("float64"))
+        np.testing.assert_allclose(out.astype("float64"), want, rtol=1e-6 if types[2] == "float32" else 0)
+
+
+@pytest.mark.parametrize("unknown", ["j", "k"])
+def test_other_extents_that_are_unknown_leave_the_product_to_another_rule(unknown):
+    func = einsum("ik", "kj", {"i": 13, "j": 37, "k": 30, unknown: te.var("n")}, S8)
+    assert not uses_instruction(func)
+    out, (a, b) = np.zeros((13, 37), "int32"), (extremes("int8", shape) for shape in ((13, 30), (30, 37)))
+    tw.compile(func, target=HOST)(a, b, out)
+    np.testing.assert_array_equal(out, multiplied(a, b))
 
 
 def test_a_matrix_times_its_own_transpose():

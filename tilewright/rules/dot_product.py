@@ -32,6 +32,7 @@ from tilewright.tir import Binary, Block, Buffer, Cast, Expr, Load, Store, dtype
 PARALLEL_COPY = 1 << 14          # elements from which on threads share a copy
 LATENCY = 8                      # accumulators that hide the latency of a dot product
 WASTE = 0.04                     # share of k that may be padding so that packing is fast
+SYMBOLIC = 5040                  # rows that are taken for as many as there are
 COPY = 0.02                      # share of the time that a copy of A takes, where else it is read in place
 
 
@@ -48,19 +49,16 @@ class DotProduct:
 
     @property
     def extents(self) -> tuple[int, int, int]:
-        """m, n, k."""
-        m, n, k = (e or 0 for e in (*self.facts.spatial[-2:], *self.facts.reduced))
+        """m, n, k; SYMBOLIC where m is not known."""
+        m, n, k = (SYMBOLIC if e is None else e for e in (*self.facts.spatial[-2:], *self.facts.reduced))
         return m, n, k
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """The extents of the axes before them."""
-        return tuple(e or 0 for e in self.facts.spatial[:-2])
 
 
 def dot_product(facts: BlockFacts) -> DotProduct | None:
-    """facts as a product of widened elements of two matrices, or two batches of matrices; None for anything else."""
-    if len(facts.spatial) < 2 or len(facts.reduced) != 1 or not all((*facts.spatial, *facts.reduced)):
+    """facts as a product of widened elements of two matrices, or two batches of matrices; None for anything else, and
+    where another extent than m and those of the batch is symbolic."""
+    extents = (*facts.spatial, *facts.reduced)
+    if len(facts.spatial) < 2 or len(facts.reduced) != 1 or 0 in extents or None in extents[-2:]:
         return None
     summand = _summed(facts.block)
     if not isinstance(summand, Binary) or summand.op != "mul":

@@ -62,13 +62,13 @@ def _is_nest_of(s: tir.Stmt, block: tir.Block) -> bool:
 
 def _statements(product: DotProduct, taken: set[str]) -> tuple[tir.Stmt, tuple[tir.Buffer, ...]]:
     a, b, c = product.a, product.b, product.facts.written
-    batch, (m, n, k) = product.batch, product.extents
+    *batch, m, n, k = (iv.domain.extent for iv in product.facts.block.iter_vars)
 
-    def buffer(base: str, shape: Sequence[int], kind: str) -> tir.Buffer:
+    def buffer(base: str, shape: Sequence[tir.Expr], kind: str) -> tir.Buffer:
         numbered = (f"{base}_{p}" for p in itertools.count(1))
         name = next(x for x in itertools.chain([base], numbered) if x not in taken)
         taken.add(name)
-        return tir.Buffer(name, tuple(tir.IntImm(e) for e in shape), kind)
+        return tir.Buffer(name, tuple(shape), kind)
 
     shape_of_a = a.indices((*batch, m, k))
     shifted, sums = buffer(f"{a.buffer.name}_shifted", shape_of_a, "uint8"), buffer(
@@ -102,10 +102,10 @@ def _statements(product: DotProduct, taken: set[str]) -> tuple[tir.Stmt, tuple[t
     return seq(stmts), (shifted, sums, dot)
 
 
-def _nest(name: str, extents: Sequence[int], reduces: bool, body: Callable[..., tir.Store]) -> tir.Stmt:
+def _nest(name: str, extents: Sequence[tir.Expr], reduces: bool, body: Callable[..., tir.Store]) -> tir.Stmt:
     """Loops around a block over its own axes; the last of them, where it reduces, adds up from zero."""
     spatial = len(extents) - reduces
-    axes = [tir.IterVar(tir.Range(tir.IntImm(0), tir.IntImm(n)), tir.Var(f"i{p}" if p < spatial else "r"),
+    axes = [tir.IterVar(tir.Range(tir.IntImm(0), n), tir.Var(f"i{p}" if p < spatial else "r"),
                     tir.DATA_PARALLEL if p < spatial else tir.COMM_REDUCE) for p, n in enumerate(extents)]
     store = body(*(x.var for x in axes))
     reads = tuple(element_region(x.buffer, x.indices) for x in walk(store.value)
