@@ -41,6 +41,19 @@ def test_shapes(shape, target, epilogue):
     np.testing.assert_array_equal(y.numpy(), np.maximum(want, 0) + 1 if epilogue else want)
 
 
+@pytest.mark.parametrize("target", ["llvm", "llvm -num-cores=3", "c"])
+def test_a_number_of_images_that_the_call_tells(target):
+    func = conv(te.var("n"), 40, 13, 9, 24, epilogue=True)
+    assert rules(func, target)[-1] == "pointwise"
+    f, w = tw.compile(func, target=target), (RANDOM.randint(-4, 5, (24, 40, 1, 1)) / 2).astype("float32")
+    for images in (0, 1, 3):
+        x = (RANDOM.randint(-4, 5, (images, 40, 13, 9)) / 2).astype("float32")
+        y = np.full((images, 24, 13, 9), np.nan, "float32")
+        f(x, w, y)
+        want = np.einsum("oc,ncij->noij", w[:, :, 0, 0].astype("float64"), x.astype("float64"))
+        np.testing.assert_array_equal(y, np.maximum(want, 0) + 1)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int32"])
 def test_types(dtype):
     x, w = RANDOM.randint(-3, 4, (1, 20, 9, 10)).astype(dtype), RANDOM.randint(-3, 4, (12, 20, 1, 1)).astype(dtype)

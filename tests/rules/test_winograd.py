@@ -57,6 +57,18 @@ def test_targets_and_an_epilogue(target):
     check((1, 32, 31, 34, 40 if "haswell" in target else 48), 1, True, target)
 
 
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=haswell -num-cores=3", "c"])
+def test_a_number_of_images_that_the_call_tells(target):
+    func = conv(te.var("n"), 32, 28, 30, 32, epilogue=True)
+    assert "winograd" in rules(func)
+    f, w = tw.compile(func, target=target), RANDOM.randn(32, 32, 3, 3).astype("float32")
+    for images in (0, 1, 3):
+        x, y = RANDOM.randn(images, 32, 28, 30).astype("float32"), np.full((images, 32, 28, 30), np.nan, "float32")
+        f(x, w, y)
+        want = np.maximum(reference(x, w, 1), 0) + 1
+        assert np.abs(y - want).max(initial=0) < 2e-5 * np.abs(want).max(initial=1)
+
+
 def test_two_convolutions_and_a_name_that_is_taken():
     x, w = te.placeholder((1, 32, 28, 28), name="x"), te.placeholder((32, 32, 3, 3), name="conv_image")
     y = topi.conv(topi.conv(x, w, padding=1), w, padding=1)

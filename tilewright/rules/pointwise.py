@@ -22,7 +22,8 @@ FEWEST_FILTERS = 4
 def is_pointwise(facts: BlockFacts) -> bool:
     """True for a convolution of planes that are read as they lie, pixel by pixel."""
     parts = roles(facts) if facts.is_reduction and not facts.is_opaque else None
-    if parts is None or len(facts.spatial) != 4 or len(facts.reduced) != 3 or None in (*facts.spatial, *facts.reduced):
+    known = (*facts.spatial[1:], *facts.reduced)                # of the images there may be any number
+    if parts is None or len(facts.spatial) != 4 or len(facts.reduced) != 3 or None in known:
         return False
     (n, o, i, j), (c, r, q), x, w = facts.spatial_axes, facts.reduced_axes, parts.image, parts.weights
     planes = len(x.indices) == 4 and x.indices[0] is n and x.indices[1] is c and not x.buffer.strides

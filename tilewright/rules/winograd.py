@@ -48,23 +48,26 @@ class Convolution:
     facts: BlockFacts
     x: tir.Buffer
     w: tir.Buffer
-    shape: tuple[int, int, int, int, int]              # images, channels, channels of the result, rows, columns
+    images: tir.Expr
+    shape: tuple[int, int, int, int]                   # channels, channels of the result, rows, columns
 
 
 def convolution(facts: BlockFacts) -> Convolution | None:
     """facts as a convolution by 3x3 windows; None for anything else."""
     parts = roles(facts) if not facts.is_opaque and facts.is_reduction else None
-    if parts is None or len(facts.spatial) != 4 or len(facts.reduced) != 3 or None in (*facts.spatial, *facts.reduced):
+    known = (*facts.spatial[1:], *facts.reduced)                # of the images there may be any number
+    if parts is None or len(facts.spatial) != 4 or len(facts.reduced) != 3 or None in known:
         return None
     (n, o, i, j), (c, r, q) = facts.spatial_axes, facts.reduced_axes
     x, w = parts.image, parts.weights
     plain = [*map(id, w.indices)] == [*map(id, (o, c, r, q))] and [*map(id, x.indices[:2])] == [id(n), id(c)]
     windows = len(x.indices) == 4 and all(
         linear(index) == ({a: 1, b: 1}, 0) for index, a, b in zip(x.indices[2:], (i, j), (r, q)))
-    images, filters, rows, columns = (e or 0 for e in facts.spatial)
+    filters, rows, columns = (e or 0 for e in facts.spatial[1:])
     if not plain or not windows or facts.reduced[1:] != (TAPS, TAPS):
         return None
-    return Convolution(facts, x.buffer, w.buffer, (images, facts.reduced[0] or 0, filters, rows, columns))
+    images = next(iv.domain.extent for iv in facts.block.iter_vars if iv.var is n)
+    return Convolution(facts, x.buffer, w.buffer, images, (facts.reduced[0] or 0, filters, rows, columns))
 
 
 def _matches(work: Work) -> Match | None:
@@ -72,7 +75,7 @@ def _matches(work: Work) -> Match | None:
     found, lanes = convolution(work.first), work.target.vector_bytes // 4
     if found is None or lanes < 8 or {found.x.dtype, found.w.dtype, work.first.written.dtype} != {"float32"}:
         return None
-    _, channels, filters, rows, columns = found.shape
+    channels, filters, rows, columns = found.shape
     many = min(channels, filters) >= FEWEST_CHANNELS and (rows // TILE) * (columns // TILE) >= FEWEST_TILES
     fits = many and channels % lanes == filters % lanes == 0 and is_reorderable(work.first)
     return work.match(plan=found) if fits else None
@@ -85,7 +88,7 @@ def transform_convolution(sch: Schedule, match: Match, target: Target) -> tir.Pr
     func, block = sch.func, found.facts.block
     lanes = target.vector_bytes // 4
     x, w = (te.placeholder(b.shape, b.dtype, b.name) for b in (found.x, found.w))
-    y = definition(x, w, found.shape, lanes, _free_prefix(block.name, names_of(func)), block.name)
+    y = definition(x, w, found.images, found.shape, lanes, _free_prefix(block.name, names_of(func)), block.name)
     made = te.create_prim_func([x, w, y])
     new, root = made.body, func.body
     assert isinstance(new, tir.BlockRealize) and isinstance(root, tir.BlockRealize)
@@ -107,10 +110,10 @@ def _owned_block(n: tir.Node) -> tir.Node | None:
     return n.replace(annotations={**n.annotations, OWNER: "winograd"}) if isinstance(n, tir.Block) else None
 
 
-def definition(x: Any, w: Any, shape: Sequence[int], lanes: int, prefix: str, name: str) -> Any:
+def definition(x: Any, w: Any, n: Any, shape: Sequence[int], lanes: int, prefix: str, name: str) -> Any:
     """The convolution in stages. Channels are the lanes of vectors: `lanes` of the image, twice as many of the results
     where that divides them."""
-    n, channels, filters, rows, columns = shape
+    channels, filters, rows, columns = shape
     wide = lanes * (2 if filters % (2 * lanes) == 0 else 1)
     down, across, blocks = -(-rows // TILE), -(-columns // TILE), filters // wide
 
