@@ -189,3 +189,18 @@ def test_the_trace_replays():
     again = Schedule(work.func)
     work.schedule.trace.apply_to_schedule(again)
     assert str(again) == str(work.schedule)
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("kernel, stride, pad", [(3, 2, 1), (3, 1, 1), (5, 2, 2)])
+@pytest.mark.parametrize("rows", [19, te.var("rows")], ids=["rows", "unknown rows"])
+def test_images_that_the_call_counts(kind, kernel, stride, pad, rows):
+    func = pool(kind, (te.var("n"), 5, rows, 28), kernel, stride, pad)
+    assert "windows" in [d.rule for d in Scheduling(func, LOCAL).finish().decisions]
+    module = tw.compile(func, target=LOCAL)
+    for images in (0, 1, 3):
+        a = drawn((images, 5, 19, 28))
+        want = pooled(kind, a, kernel, stride, pad)
+        out = np.full(want.shape, 77, "float32")
+        module(a, out)
+        np.testing.assert_allclose(out, want, rtol=1e-6, atol=1e-4)

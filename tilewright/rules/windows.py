@@ -25,7 +25,8 @@ LEAST = 8                        # neighbours from which on vectors are worth it
 def planes(facts: BlockFacts) -> int | None:
     """How many spatial axes come before those along which windows of one operand slide, the last one among them, in
     steps of a few elements; None where there are no such windows, or none overlap along that axis."""
-    if len(facts.operands) != 1 or None in (*facts.spatial, *facts.reduced) or 0 in (*facts.spatial, *facts.reduced):
+    known = (*facts.spatial[-1:], *facts.reduced)
+    if len(facts.operands) != 1 or None in known or 0 in (*facts.spatial, *known):
         return None
     x, axes = facts.operands[0], facts.spatial_axes
     if facts.is_costly or any(isinstance(n, Select) or isinstance(n, Call) and n.op == "if_then_else"
