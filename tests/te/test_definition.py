@@ -178,3 +178,13 @@ def test_sizes_of_other_types_are_refused_where_they_are_written(dtype):
 
 def test_constants_of_other_types_are_sizes():
     assert [str(d.dtype) for d in te.placeholder((te.const(3, "uint8"), te.const(2, "uint64"))).shape] == ["int32"] * 2
+
+
+@pytest.mark.parametrize("first, second", [(683, 217), (te.var("n"), 5), (5, te.var("m"))])
+def test_the_other_side_of_a_choice_knows_that_the_condition_fails(first, second):
+    """Of two arrays that follow each other neither is read outside, with constant or symbolic lengths."""
+    a, b = te.placeholder((4, first), name="a"), te.placeholder((4, second), name="b")
+    c = te.compute((4, a.shape[1] + b.shape[1]), lambda i, j: te.if_then_else(j < first, a[i, j], b[i, j - first]))
+    assert "checked_index" not in str(c.op.body[0])
+    wrong = te.compute(c.shape, lambda i, j: te.if_then_else(j < first, a[i, j], b[i, j - first + 1]))
+    assert "checked_index" in str(wrong.op.body[0])

@@ -16,6 +16,7 @@ from tilewright.arith.conditions import (
     comparison_form,
     condition_key,
     is_index_comparison,
+    negation,
     prove,
     simplify_condition,
     tightened,
@@ -117,6 +118,8 @@ class Analyzer(Context):
             return
         elif isinstance(condition, Binary) and is_index_comparison(condition, self.types):
             self._assume_comparison(condition)
+        elif isinstance(condition, Not) and not isinstance(inner := negation(self, condition.a), Not):
+            self._assume(inner, memory)
         elif not isinstance(condition, IntImm):
             inner = condition.a if isinstance(condition, Not) else condition
             self._know(self.simplify(inner), inner is condition)

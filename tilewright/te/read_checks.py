@@ -111,6 +111,9 @@ class _Check:
         self.before_start: TensorExpressionError | None = None
 
     def read(self, g: Guarded) -> None:
+        for v in (n for extent in g.read.tensor.shape for n in walk(extent)):
+            if isinstance(v, Var) and v not in self.domains:
+                self.analyzer.assume_nonneg(v)
         for k, (index, extent) in enumerate(zip(g.read.indices, g.read.tensor.shape)):
             if self.proven(index, extent, ()):
                 continue
