@@ -10,6 +10,7 @@ from tilewright import te, topi
 from tilewright.rules import apply_rules
 from tilewright.rules.apply import Scheduling
 from tilewright.schedule import Schedule
+from tilewright.te.arg_reducers import arg_reducer
 from tilewright.tir import PARALLEL, For, walk
 
 TARGET = tw.target("llvm -mcpu=x86-64-v3 -num-cores=1 -opt-level=1")      # 8 lanes of float32
@@ -128,7 +129,7 @@ def test_the_element_is_the_one_at_the_place():
     """Both results are seen from outside: -0.0 and 0.0 are equal, and the first of them is what is given."""
     x = te.placeholder((4, 100), name="x")
     k = te.reduce_axis((0, 100), name="k")
-    first = topi.reductions.arg_reducer(True)
+    first = arg_reducer(True)
     place, best = te.compute((4,), lambda i: first((k.var.astype("int64"), x[i, k]), axis=k), name="y")
     func = te.create_prim_func([x, place, best])
     assert rules_of(func)[-1] == "places"
@@ -176,7 +177,7 @@ def test_other_reductions_of_pairs_stay():
 def test_places_that_are_not_the_number_of_the_element_stay():
     x, k = te.placeholder((4, 100), name="x"), te.reduce_axis((0, 100), name="k")
     for of, want in ((lambda k: 99 - k, lambda a: 99 - a.argmax(1)), (lambda k: k + 5, lambda a: a.argmax(1) + 5)):
-        place, _ = te.compute((4,), lambda i, of=of: topi.reductions.arg_reducer(True)(
+        place, _ = te.compute((4,), lambda i, of=of: arg_reducer(True)(
             (of(k.var).astype("int64"), x[i, k]), axis=k), name="y")
         func = te.create_prim_func([x, place])
         assert rules_of(func) == [""]

@@ -26,13 +26,13 @@ from tilewright.schedule import Schedule
 from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of
 from tilewright.support.target import Target
+from tilewright.te.arg_reducers import arg_reducer
+from tilewright.te.extents import digits, simplified
 from tilewright.te.reduction import CommReducer, Reducer, comm_reducer
 from tilewright.tir import Expr, IntImm, binary, cast, const, dtype, is_const, rewrite, select, seq, substitute
 from tilewright.tir.arithmetic import ceildiv, if_then_else, intrinsic, logical_not
 from tilewright.tir.buffer import element_region
 from tilewright.tir.conversion import max_value, min_value
-from tilewright.topi.reductions import arg_reducer
-from tilewright.topi.shapes import digits, simplified
 
 SHORTEST = 4                     # vectors of elements from which on comparing the lanes costs less than it saves
 

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.math import exp, isinf, tanh
 from tilewright.te.reduction import sum as te_sum
 from tilewright.te.tensor import Tensor, shape_text
@@ -25,7 +26,6 @@ from tilewright.topi.shapes import (
     element,
     number,
     quotient,
-    simplified,
 )
 from tilewright.topi.types import FLOAT, accumulator, check_kind, common_type, rounded
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import all_of, binary, if_then_else
 from tilewright.tir.conversion import const, convert
@@ -13,16 +14,7 @@ from tilewright.tir.iter_var import IterVar
 from tilewright.topi.contraction import contraction, reduction_axis
 from tilewright.topi.products import with_bias
 from tilewright.topi.sampling import interpolated
-from tilewright.topi.shapes import (
-    check,
-    check_extent,
-    check_rank,
-    check_tensors,
-    constant,
-    per_axis,
-    quotient,
-    simplified,
-)
+from tilewright.topi.shapes import check, check_extent, check_rank, check_tensors, constant, per_axis, quotient
 from tilewright.topi.types import NUMBER, check_kind, common_type, dtype_name
 from tilewright.topi.windows import SPATIAL, Windows, of_rank, padded, paddings, spatial_rank, windows
 

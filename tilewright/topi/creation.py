@@ -7,12 +7,13 @@ import numpy as np
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.tensor import Tensor
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, ceildiv, maximum, select
 from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.expr import Expr, IntImm
-from tilewright.topi.shapes import as_shape, check, check_numbers, check_tensors, simplified
+from tilewright.topi.shapes import as_shape, check, check_numbers, check_tensors
 from tilewright.topi.types import accumulator, dtype_name
 
 

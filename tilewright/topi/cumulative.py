@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.te.definition import compute, placeholder
+from tilewright.te.extents import simplified
 from tilewright.te.math import exp, isinf, isnan, log
 from tilewright.te.scan import scan
 from tilewright.te.tensor import Tensor
@@ -16,7 +17,7 @@ from tilewright.tir.arithmetic import all_of, any_of, binary, if_then_else, logi
 from tilewright.tir.conversion import cast, const, max_value, min_value
 from tilewright.tir.expr import Expr
 from tilewright.topi.sampling import Read
-from tilewright.topi.shapes import axis_index, check_tensors, constant, simplified
+from tilewright.topi.shapes import axis_index, check_tensors, constant
 from tilewright.topi.types import FLOAT, INDEX, accumulator, check_kind, dtype_name, sum_type
 
 Step = Callable[[Sequence[Expr], Sequence[Expr]], Sequence[Expr]]

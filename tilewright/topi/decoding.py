@@ -9,6 +9,7 @@ import numpy as np
 from tilewright.support.errors import described
 from tilewright.te.constant import constant as te_constant
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.math import cos as cosine
 from tilewright.te.math import exp, sin
 from tilewright.te.tensor import Tensor, shape_text
@@ -31,7 +32,6 @@ from tilewright.topi.shapes import (
     constant,
     replaced,
     same_extent,
-    simplified,
 )
 from tilewright.topi.sorting import ordered
 from tilewright.topi.types import FLOAT, accumulator, check_kind, dtype_name, rounded

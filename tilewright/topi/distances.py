@@ -5,6 +5,7 @@ from typing import Any
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.math import sqrt
 from tilewright.te.reduction import max as te_max
 from tilewright.te.reduction import reduce_axis
@@ -25,7 +26,6 @@ from tilewright.topi.shapes import (
     constant,
     element,
     is_one,
-    simplified,
 )
 from tilewright.topi.shaping import broadcast_to
 from tilewright.topi.statements import variable, written

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.math import FUNCTIONS
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
@@ -17,16 +18,7 @@ from tilewright.tir.low_bit import unpack_int4 as unpacked
 from tilewright.topi.contraction import contraction, reduction_axis
 from tilewright.topi.convolution import conv
 from tilewright.topi.products import linear, matmul
-from tilewright.topi.shapes import (
-    as_shape,
-    check,
-    check_extent,
-    check_rank,
-    check_tensors,
-    constant,
-    number,
-    simplified,
-)
+from tilewright.topi.shapes import as_shape, check, check_extent, check_rank, check_tensors, constant, number
 from tilewright.topi.types import FLOAT, INTEGER, accumulator, check_kind, dtype_name
 
 SUM = "int32"

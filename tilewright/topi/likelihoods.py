@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.math import exp, isinf, log, log1p
 from tilewright.te.reduction import max as te_max
 from tilewright.te.reduction import reduce_axis
@@ -22,17 +23,7 @@ from tilewright.tir.ir_builder import BufferVar, IRBuilder
 from tilewright.topi.indexing import signed
 from tilewright.topi.losses import above_zero, common_float, finished, pointwise
 from tilewright.topi.reductions import reduced
-from tilewright.topi.shapes import (
-    check,
-    check_extent,
-    check_rank,
-    check_tensors,
-    constant,
-    element,
-    number,
-    same_shape,
-    simplified,
-)
+from tilewright.topi.shapes import check, check_extent, check_rank, check_tensors, constant, element, number, same_shape
 from tilewright.topi.statements import variable, written
 from tilewright.topi.types import INDEX, accumulator
 

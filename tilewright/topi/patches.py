@@ -5,6 +5,7 @@ from typing import Any
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
+from tilewright.te.extents import digits, simplified
 from tilewright.te.reduction import reduce_axis
 from tilewright.te.reduction import sum as te_sum
 from tilewright.te.tensor import Tensor, shape_text
@@ -20,13 +21,11 @@ from tilewright.topi.shapes import (
     check_extent,
     check_rank,
     check_tensors,
-    digits,
     per_axis,
     product,
     quotient,
     row_major,
     same_shape,
-    simplified,
 )
 from tilewright.topi.shaping import reshape
 from tilewright.topi.types import NUMBER, accumulator, check_kind

@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.support.errors import described
+from tilewright.te.arg_reducers import arg_reducer
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.reduction import max as te_max
 from tilewright.te.reduction import reduce_axis
 from tilewright.te.reduction import sum as te_sum
@@ -13,18 +15,8 @@ from tilewright.te.tensor import Tensor
 from tilewright.tir.arithmetic import absolute, all_of, binary, ceildiv, if_then_else, power, select
 from tilewright.tir.conversion import cast, const, max_value, min_value
 from tilewright.tir.expr import Expr
-from tilewright.topi.reductions import arg_reducer, max, norm, wide_mean
-from tilewright.topi.shapes import (
-    as_shape,
-    check,
-    check_tensors,
-    constant,
-    number,
-    per_axis,
-    product,
-    row_major,
-    simplified,
-)
+from tilewright.topi.reductions import max, norm, wide_mean
+from tilewright.topi.shapes import as_shape, check, check_tensors, constant, number, per_axis, product, row_major
 from tilewright.topi.types import FLOAT, INDEX, NUMBER, accumulator, check_kind, rounded
 from tilewright.topi.windows import SPATIAL, Windows, of_rank, spatial_rank, windows
 

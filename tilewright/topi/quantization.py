@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.math import FUNCTIONS
 from tilewright.te.reduction import max as te_max
 from tilewright.te.reduction import min as te_min
@@ -17,16 +18,7 @@ from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.expr import Expr
 from tilewright.tir.low_bit import saturate_cast
 from tilewright.topi.reductions import reduced
-from tilewright.topi.shapes import (
-    axis_index,
-    check,
-    check_extent,
-    check_rank,
-    check_tensors,
-    constant,
-    replaced,
-    simplified,
-)
+from tilewright.topi.shapes import axis_index, check, check_extent, check_rank, check_tensors, constant, replaced
 from tilewright.topi.types import FLOAT, INTEGER, accumulator, check_kind, dtype_name
 
 Parameter = Callable[..., Expr]

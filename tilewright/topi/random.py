@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.math import cos, log, log1p, sqrt
 from tilewright.te.reduction import reduce_axis
 from tilewright.te.reduction import sum as te_sum
@@ -32,7 +33,6 @@ from tilewright.topi.shapes import (
     per_axis,
     product,
     row_major,
-    simplified,
 )
 from tilewright.topi.sorting import ordered
 from tilewright.topi.types import FLOAT, accumulator, check_kind, dtype_name, rounded

@@ -12,6 +12,7 @@ from typing import Any
 
 from tilewright.te import math as te_math
 from tilewright.te.definition import compute, placeholder
+from tilewright.te.extents import simplified
 from tilewright.te.scan import scan
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
@@ -21,16 +22,7 @@ from tilewright.tir.expr import Expr
 from tilewright.topi.contraction import contraction, reduction_axis
 from tilewright.topi.indexing import signed
 from tilewright.topi.products import linear
-from tilewright.topi.shapes import (
-    check,
-    check_choice,
-    check_extent,
-    check_rank,
-    check_tensors,
-    constant,
-    pairs,
-    simplified,
-)
+from tilewright.topi.shapes import check, check_choice, check_extent, check_rank, check_tensors, constant, pairs
 from tilewright.topi.types import FLOAT, accumulator, check_kind, common_type
 
 _F = te_math.FUNCTIONS

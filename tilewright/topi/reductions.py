@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.support.errors import described
+from tilewright.te.arg_reducers import arg_reducer
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.math import exp, isinf, isnan, log, sqrt
 from tilewright.te.reduction import Reducer, comm_reducer, reduce_axis
 from tilewright.te.reduction import max as te_max
@@ -15,8 +17,8 @@ from tilewright.te.reduction import prod as te_prod
 from tilewright.te.reduction import sum as te_sum
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
-from tilewright.tir.arithmetic import absolute, all_of, any_of, binary, logical_not, power, select
-from tilewright.tir.conversion import cast, const, max_value, min_value
+from tilewright.tir.arithmetic import absolute, binary, power, select
+from tilewright.tir.conversion import cast, const, min_value
 from tilewright.tir.expr import Expr
 from tilewright.topi.shapes import (
     axis_indices,
@@ -28,7 +30,6 @@ from tilewright.topi.shapes import (
     number,
     product,
     row_major,
-    simplified,
 )
 from tilewright.topi.types import (
     FLOAT,
@@ -100,21 +101,6 @@ def max(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 def min(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The smallest element over axes; NaN where one is NaN, the largest number of the type of no element."""
     return _extreme("min", x, axis, keepdims, te_min)
-
-
-@functools.cache
-def arg_reducer(largest: bool) -> Reducer:
-    """(place, value) pairs to that of the largest (or smallest) value; of equals the first, NaN before all others."""
-    def combine(a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, Expr]:
-        (i, x), (j, y) = a, b
-        wins, ties = binary("gt" if largest else "lt", x, y), binary("eq", x, y)
-        if dt.is_float(x.dtype):
-            wins = any_of(wins, all_of(isnan(x), logical_not(isnan(y))))
-            ties = any_of(ties, all_of(isnan(x), isnan(y)))
-        first = any_of(wins, all_of(ties, binary("lt", i, j)))
-        return select(first, i, j), select(first, x, y)
-    return comm_reducer(combine, lambda i, x: (max_value(i), (min_value if largest else max_value)(x)),
-                        name="argmax" if largest else "argmin")
 
 
 def _place(op: str, x: Tensor, axis: Any, keepdims: bool, dtype: Any, last: bool) -> Tensor:

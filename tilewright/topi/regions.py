@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.math import ceil, floor
 from tilewright.te.reduction import max as te_max
 from tilewright.te.reduction import reduce_axis
@@ -28,7 +29,6 @@ from tilewright.topi.shapes import (
     number,
     per_axis,
     product,
-    simplified,
 )
 from tilewright.topi.sorting import ordered
 from tilewright.topi.statements import each, variable, written

@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.math import FUNCTIONS, ceil, floor
 from tilewright.te.reduction import reduce_axis
 from tilewright.te.reduction import sum as te_sum
@@ -40,7 +41,6 @@ from tilewright.topi.shapes import (
     number,
     replaced,
     same_extent,
-    simplified,
 )
 from tilewright.topi.types import FLOAT, accumulator, check_kind, common_type
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import all_of, binary, if_then_else, maximum, minimum, select
@@ -33,7 +34,6 @@ from tilewright.topi.shapes import (
     product,
     replaced,
     same_shape,
-    simplified,
 )
 from tilewright.topi.shaping import broadcast_to, flatten
 from tilewright.topi.statements import each, variable, written

@@ -10,12 +10,12 @@ import numpy as np
 from tilewright.arith.analyzer import Analyzer
 from tilewright.support.errors import TensorExpressionError, described
 from tilewright.te.definition import to_shape
+from tilewright.te.extents import simplified
 from tilewright.te.operation import ComputeOp
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import convert
-from tilewright.tir.expr import Expr, IntImm, Var
-from tilewright.tir.node import walk
+from tilewright.tir.expr import Expr, IntImm
 
 Shape = tuple[Expr, ...]
 
@@ -75,17 +75,6 @@ def same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
 def check_extent(op: str, what: str, found: Any, wanted: Any, hint: str = "") -> None:
     """`found`, the extent that `what` names, is `wanted`."""
     check(same_extent(found, wanted), op, f"{what} is {found}, not {wanted}", hint)
-
-
-def simplified(extent: Any) -> Expr:
-    """An extent in the simplest form; its variables are natural numbers."""
-    e = convert(extent)
-    if isinstance(e, (IntImm, Var)):
-        return e
-    analyzer = Analyzer()
-    for v in dict.fromkeys(n for n in walk(e) if isinstance(n, Var)):
-        analyzer.assume_nonneg(v)
-    return analyzer.simplify(e)
 
 
 def product(extents: Iterable[Any]) -> Expr:
@@ -187,15 +176,6 @@ def row_major(indices: Sequence[Any], shape: Sequence[Any]) -> Expr:
     for i, extent in zip(indices, shape):
         flat = binary("add", binary("mul", flat, extent), i)
     return flat
-
-
-def digits(flat: Any, shape: Sequence[Any]) -> tuple[Expr, ...]:
-    """The indices of element number `flat`, counted row by row."""
-    out: list[Expr] = []
-    for extent in reversed(shape[1:]):
-        out.append(binary("floormod", flat, extent))
-        flat = binary("floordiv", flat, extent)
-    return (convert(flat), *reversed(out)) if shape else ()
 
 
 def is_computed(x: Tensor) -> bool:

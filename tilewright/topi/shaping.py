@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
+from tilewright.te.extents import digits, simplified
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import all_of, binary, if_then_else, maximum, minimum
 from tilewright.tir.conversion import cast, const, convert
@@ -23,7 +24,6 @@ from tilewright.topi.shapes import (
     check_tensors,
     constant,
     count,
-    digits,
     element,
     is_one,
     per_axis,
@@ -32,7 +32,6 @@ from tilewright.topi.shapes import (
     replaced,
     row_major,
     same_extent,
-    simplified,
 )
 from tilewright.topi.types import common_type
 

@@ -16,6 +16,7 @@ import numpy as np
 from tilewright.support.errors import described
 from tilewright.te.constant import constant as te_constant
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.math import cos, sin, sqrt
 from tilewright.te.reduction import sum as te_sum
 from tilewright.te.tensor import Tensor, shape_text
@@ -35,7 +36,6 @@ from tilewright.topi.shapes import (
     constant,
     number,
     per_axis,
-    simplified,
 )
 from tilewright.topi.types import FLOAT, accumulator, check_kind, dtype_name
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import absolute, all_of, binary, ceildiv, if_then_else, maximum, minimum
 from tilewright.tir.conversion import cast, const, convert
@@ -25,7 +26,6 @@ from tilewright.topi.shapes import (
     replaced,
     same_extent,
     same_shape,
-    simplified,
 )
 from tilewright.topi.shaping import flatten, reshaped
 from tilewright.topi.types import accumulator, rounded

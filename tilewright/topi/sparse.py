@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.te.extents import simplified
 from tilewright.te.math import exp
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir import dtype as dt
@@ -18,16 +19,7 @@ from tilewright.tir.ir_builder import BufferVar, IRBuilder
 from tilewright.topi.indexing import signed
 from tilewright.topi.products import with_bias
 from tilewright.topi.reductions import truth
-from tilewright.topi.shapes import (
-    as_shape,
-    check,
-    check_extent,
-    check_rank,
-    check_tensors,
-    constant,
-    product,
-    simplified,
-)
+from tilewright.topi.shapes import as_shape, check, check_extent, check_rank, check_tensors, constant, product
 from tilewright.topi.statements import each, variable, written
 from tilewright.topi.types import FLOAT, INDEX, NUMBER, accumulator, check_kind, common_type, rounded
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from tilewright.support.errors import described
 from tilewright.te.definition import compute
+from tilewright.te.extents import simplified
 from tilewright.te.tensor import Tensor, shape_text
 from tilewright.tir.arithmetic import all_of, binary, ceildiv, if_then_else
 from tilewright.tir.conversion import cast, convert
 from tilewright.tir.expr import Expr
-from tilewright.topi.shapes import check, check_rank, check_tensors, constant, per_axis, simplified
+from tilewright.topi.shapes import check, check_rank, check_tensors, constant, per_axis
 
 Pads = tuple[tuple[int, int], ...]
 SPATIAL = ("w", "hw", "dhw")              # names of the spatial axes by their number
