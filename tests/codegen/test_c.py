@@ -258,7 +258,23 @@ def main(A: T.Buffer(({n},), "int32"), B: T.Buffer(({n},), "int32"), C: T.Buffer
     f(a, b, c)
     np.testing.assert_array_equal(c, np.where(b != 0, a, 4))
     _, kernels, _ = f.export_source(tmp_path)
-    assert "-fvect-cost-model=very-cheap" in kernels.read_text()
+    assert "-fno-tree-loop-vectorize" in kernels.read_text()
+
+
+def test_a_choice_of_converted_integers():
+    """As written, by GCC 12 at -O3: it makes vectors of two, of which the second lane has the other choice."""
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 2**62, (2, 36)).astype("uint64")
+    z = rng.choice(np.array([2**63 - 1, -2**63, -5, 0, 7]), 36)
+    *_, (d, by_llvm) = both("""def main(X: T.Buffer((36,), "uint64"), Y: T.Buffer((36,), "uint64"),
+         Z: T.Buffer((36,), "int64"), D: T.Buffer((36,), "float32")):
+    for i in range(18):
+        for j in T.unroll(2):
+            D[i * 2 + j] = T.if_then_else(Z[i * 2 + j] >= T.int64(0), T.Cast("float32", Y[i * 2 + j]),
+                                          T.Cast("float32", X[i * 2 + j]))
+""", x, y, z, np.zeros(36, "float32"))
+    np.testing.assert_array_equal(d, by_llvm)
+    np.testing.assert_array_equal(d, np.where(z >= 0, y, x).astype("float32"))
 
 
 def test_what_one_iteration_leaves_for_the_next():

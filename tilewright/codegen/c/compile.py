@@ -22,9 +22,10 @@ _SETS = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f
          "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _FLAGS = ("-std=gnu11", "-c", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-w",
           "-fno-stack-protector", "-fno-asynchronous-unwind-tables")
-# As at -O2. What GCC 12 makes vectors of at -O3 alone is wrong in loops that have 3 or 5 guarded loads side by side,
-# and in some whose iterations read what the one before has written.
-GCC_FLAGS = ("-fvect-cost-model=very-cheap",)
+# What GCC 12 makes vectors of by itself is wrong in several kinds of loops: with 3 or 5 guarded loads side by side,
+# with iterations that read what the one before has written, with choices of converted integers. Vectors that a program
+# has are written as such, and stay.
+GCC_FLAGS = ("-fno-tree-loop-vectorize",)
 
 
 def c_source(funcs: Sequence[PrimFunc], target: Target) -> str:
