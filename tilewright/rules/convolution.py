@@ -58,6 +58,18 @@ def roles(facts: BlockFacts) -> Roles | None:
     return None
 
 
+def roles_of_planes(facts: BlockFacts) -> Roles | None:
+    """The parts of y[n, o, i, j] = sum over c, r, q of w[o, c, ...] * x[n, c, ...] in four dimensions, with any number
+    of images n, and all other extents known; None for anything else."""
+    parts = roles(facts) if facts.is_reduction and not facts.is_opaque else None
+    if parts is None or len(facts.spatial) != 4 or len(facts.reduced) != 3:
+        return None
+    (n, o, _, _), (c, _, _) = facts.spatial_axes, facts.reduced_axes
+    x, w = parts.image.indices, parts.weights.indices
+    planes = len(x) == len(w) == 4 and x[0] is n and x[1] is c and w[0] is o and w[1] is c
+    return parts if planes and None not in (*facts.spatial[1:], *facts.reduced) else None
+
+
 def choose_tile(pixels: int, channels: int, itemsize: int, target: Target) -> tuple[int, int]:
     """(pixels, vectors of channels) of a tile in registers, by the least estimate of cycles for a useful multiply-add.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tilewright.arith.linear import linear
 from tilewright.rules.contraction import schedule_contraction
-from tilewright.rules.convolution import roles
+from tilewright.rules.convolution import roles_of_planes
 from tilewright.rules.facts import BlockFacts, facts_of
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import Schedule
@@ -21,18 +21,15 @@ FEWEST_FILTERS = 4
 
 def is_pointwise(facts: BlockFacts) -> bool:
     """True for a convolution of planes that are read as they lie, pixel by pixel."""
-    parts = roles(facts) if facts.is_reduction and not facts.is_opaque else None
-    known = (*facts.spatial[1:], *facts.reduced)                # of the images there may be any number
-    if parts is None or len(facts.spatial) != 4 or len(facts.reduced) != 3 or None in known:
+    parts = roles_of_planes(facts)
+    if parts is None or parts.image.buffer.strides:
         return False
-    (n, o, i, j), (c, r, q), x, w = facts.spatial_axes, facts.reduced_axes, parts.image, parts.weights
-    planes = len(x.indices) == 4 and x.indices[0] is n and x.indices[1] is c and not x.buffer.strides
-    ahead = planes and all({a: k for a, k in linear(index)[0].items() if a not in (r, q)} == {axis: 1}
-                           and linear(index)[1] == 0 for index, axis in zip(x.indices[2:], (i, j)))
+    (_, _, i, j), (_, r, q), x = facts.spatial_axes, facts.reduced_axes, parts.image
+    ahead = all({a: k for a, k in linear(index)[0].items() if a not in (r, q)} == {axis: 1} and linear(index)[1] == 0
+                for index, axis in zip(x.indices[2:], (i, j)))
     whole = ahead and all(is_const(d, e) for d, e in zip(x.buffer.shape[2:], facts.spatial[2:]))
-    filters = len(w.indices) == 4 and w.indices[0] is o and w.indices[1] is c
     pixels = (facts.spatial[2] or 0) * (facts.spatial[3] or 0)
-    return (whole and filters and facts.reduced[1:] == (1, 1) and pixels >= FEWEST_PIXELS
+    return (whole and facts.reduced[1:] == (1, 1) and pixels >= FEWEST_PIXELS
             and (facts.spatial[1] or 0) >= FEWEST_FILTERS)
 
 

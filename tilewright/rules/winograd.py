@@ -19,7 +19,7 @@ from typing import Any
 from tilewright import te, tir
 from tilewright.arith.linear import linear
 from tilewright.rules.blocking import even
-from tilewright.rules.convolution import roles
+from tilewright.rules.convolution import roles_of_planes
 from tilewright.rules.elementwise import PARALLEL_POINTS, constant_extent, parallelize
 from tilewright.rules.facts import OWNER, BlockFacts, names_of
 from tilewright.rules.lanes import is_reorderable
@@ -54,15 +54,12 @@ class Convolution:
 
 def convolution(facts: BlockFacts) -> Convolution | None:
     """facts as a convolution by 3x3 windows; None for anything else."""
-    parts = roles(facts) if not facts.is_opaque and facts.is_reduction else None
-    known = (*facts.spatial[1:], *facts.reduced)                # of the images there may be any number
-    if parts is None or len(facts.spatial) != 4 or len(facts.reduced) != 3 or None in known:
+    parts = roles_of_planes(facts)
+    if parts is None:
         return None
-    (n, o, i, j), (c, r, q) = facts.spatial_axes, facts.reduced_axes
-    x, w = parts.image, parts.weights
-    plain = [*map(id, w.indices)] == [*map(id, (o, c, r, q))] and [*map(id, x.indices[:2])] == [id(n), id(c)]
-    windows = len(x.indices) == 4 and all(
-        linear(index) == ({a: 1, b: 1}, 0) for index, a, b in zip(x.indices[2:], (i, j), (r, q)))
+    (n, _, i, j), (_, r, q), x, w = facts.spatial_axes, facts.reduced_axes, parts.image, parts.weights
+    plain = w.indices[2] is r and w.indices[3] is q
+    windows = all(linear(index) == ({a: 1, b: 1}, 0) for index, a, b in zip(x.indices[2:], (i, j), (r, q)))
     filters, rows, columns = (e or 0 for e in facts.spatial[1:])
     if not plain or not windows or facts.reduced[1:] != (TAPS, TAPS):
         return None

@@ -201,7 +201,8 @@ class Cast(Elementwise):
     inplace = ()
 
     def __post_init__(self) -> None:
-        self.require(dt.lanes_of(self.dtype) == 1 and self.dtype != "handle", "this is no type of elements")
+        self.require(dt.lanes_of(self.dtype) == 1 and self.dtype != "handle", "this is no type of elements",
+                     hint='graph.cast(x, "float32"): vectors and pointers have no place in a tensor')
 
     def infer(self, *inputs: TensorType) -> TensorType:
         return TensorType(inputs[0].shape, self.dtype)
