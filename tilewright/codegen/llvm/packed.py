@@ -11,6 +11,7 @@ from tilewright.runtime.signature_table import encode
 def define_packed(module: ModuleBuilder, layout: KernelLayout, result: str | None) -> None:
     """Adds the entry, a call of `tw_run` in the runtime (native/packed.ll), and `NAME__run`, which that calls: it
     unpacks the slots and calls the kernel. result: the dtype of what the kernel returns; None: nothing.
+    Where the kernel may leave a message, `NAME__take_fault` gives it to those that call the kernel itself.
     """
     name, table = layout.name, encode(layout.signature)
     signature = module.global_data(
@@ -27,7 +28,11 @@ def define_packed(module: ModuleBuilder, layout: KernelLayout, result: str | Non
     module.define(f"{name}__run", f"define internal void @{name}__run(ptr %slots, ptr %result) #0 {{\n"
                                   f"{fn.body()}\n  ret void\n}}")
     run = module.declare("tw_run", "i32", "ptr, i32, ptr, ptr, ptr, ptr, i64, i32")
-    fault = f"@{name}__fault" if module.has_global(f"{name}__fault") else "null"
+    fault = "null"
+    if module.has_global(f"{name}__fault"):
+        fault = f"@{name}__fault"
+        module.define(f"{name}__take_fault", f"define ptr @{name}__take_fault() #0 {{\n"
+                      f"  %text = atomicrmw xchg ptr {fault}, ptr null monotonic, align 8\n  ret ptr %text\n}}")
     module.define(
         f"__tvm_ffi_{name}",
         f"define i32 @__tvm_ffi_{name}(ptr %self, ptr %args, i32 %n, ptr %ret) #0 {{\n"

@@ -1,0 +1,151 @@
+"""Functions of typed values: made by BlockBuilder, compiled for all sizes, run."""
+import threading
+
+import numpy as np
+import pytest
+
+from tilewright import te, topi
+from tilewright.graph.compile import build_function
+from tilewright.graph.ir.builder import BlockBuilder
+from tilewright.graph.ir.types import TensorType, size
+from tilewright.graph.ir.values import check_function
+from tilewright.support.errors import CallError, GraphError, TilewrightError
+
+RNG = np.random.default_rng(0)
+
+
+def array(*shape):
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def network(n):
+    """Two layers with a softmax, and the arrays of it."""
+    w, b, v = array(20, 16), array(16), array(16, 5)
+    bb = BlockBuilder()
+    x = bb.param("x", (n, 20))
+    with bb.function("main", [x]):
+        h = bb.emit_te(topi.relu, bb.emit_te(topi.add, bb.emit_te(topi.matmul, x, bb.const(w)), bb.const(b)))
+        parts = bb.emit_te(topi.reshape, h, (-1, 2, 8))
+        h = bb.emit_te(topi.reshape, bb.emit_te(topi.multiply, parts, 2.0), (n, 16))
+        bb.emit_func_output(bb.emit_te(topi.softmax, bb.emit_te(topi.matmul, h, bb.const(v)), axis=-1))
+
+    def reference(x):
+        z = 2 * np.maximum(x.astype("float64") @ w + b, 0) @ v
+        e = np.exp(z - z.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+    return bb.get()["main"], reference
+
+
+def test_one_build_serves_every_size():
+    function, reference = network(size("n"))
+    check_function(function)
+    assert [str(v.type) for v in function.results] == ["float32[n, 5]"]
+    run = build_function(function)
+    for n in (3, 1, 17, 3):
+        x = array(n, 20)
+        np.testing.assert_allclose(np.asarray(run(x)), reference(x), atol=1e-5)
+
+
+def test_constant_sizes():
+    function, reference = network(6)
+    x = array(6, 20)
+    np.testing.assert_allclose(np.asarray(build_function(function)(x)), reference(x), atol=1e-5)
+
+
+def test_results_have_memory_of_their_own():
+    bb = BlockBuilder()
+    x = bb.param("x", (3, 4))
+    with bb.function("main", [x]):
+        y = bb.emit_te(topi.exp, x)
+        flat = bb.emit_te(topi.reshape, y, (12,))
+        bb.emit_func_output([x, y, flat, bb.const(np.arange(3))])
+    given = array(3, 4)
+    first, second, third, fourth = build_function(bb.get()["main"])(given)
+    np.testing.assert_array_equal(np.asarray(first), given)
+    np.testing.assert_allclose(np.asarray(second), np.exp(given), rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(third), np.exp(given).ravel(), rtol=1e-6)
+    np.testing.assert_array_equal(np.asarray(fourth), [0, 1, 2])
+    assert len({t.data_ptr for t in (first, second, third)}) == 3
+
+
+def test_rules_of_programs_are_operators():
+    def twice_and_sum(x, y):
+        k = te.reduce_axis((0, x.shape[1]), name="k")
+        total = te.compute((x.shape[0],), lambda i: te.sum(x[i, k], axis=k), name="total")
+        return te.compute(x.shape, lambda i, j: x[i, j] * 2.0 + y[j], name="twice"), total
+
+    bb = BlockBuilder()
+    x, y = bb.param("x", (size("n"), 7)), bb.param("y", (7,))
+    with bb.function("main", [x, y]):
+        a, b = bb.emit_te(twice_and_sum, x, y)
+        bb.emit_func_output([bb.emit_te(topi.tanh, a), b])
+    run = build_function(bb.get()["main"])
+    p, q = array(5, 7), array(7)
+    r, s = run(p, q)
+    np.testing.assert_allclose(np.asarray(r), np.tanh(p * 2 + q), atol=1e-6)
+    np.testing.assert_allclose(np.asarray(s), p.sum(1), atol=1e-5)
+
+
+def test_threads_run_side_by_side():
+    function, reference = network(size("n"))
+    run = build_function(function)
+    inputs = [array(n, 20) for n in (1, 4, 9, 30)]
+    got = [None] * len(inputs)
+
+    def work(k):
+        for _ in range(20):
+            got[k] = np.asarray(run(inputs[k]))
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(inputs))]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    for x, y in zip(inputs, got):
+        np.testing.assert_allclose(y, reference(x), atol=1e-5)
+
+
+def test_an_index_outside_raises_and_the_next_run_is_right():
+    bb = BlockBuilder()
+    table, at = bb.param("table", (10, 4)), bb.param("at", (size("n"),), "int64")
+    with bb.function("main", [table, at]):
+        bb.emit_func_output(bb.emit_te(topi.take, table, at, axis=0))
+    run = build_function(bb.get()["main"])
+    values = array(10, 4)
+    with pytest.raises(CallError, match="99"):
+        run(values, np.array([1, 99]))
+    np.testing.assert_array_equal(np.asarray(run(values, np.array([3, 0, 9]))), values[[3, 0, 9]])
+
+
+@pytest.mark.parametrize("given, message", [
+    ((np.zeros((3, 19), "float32"),), "shape"),
+    ((np.zeros((3, 20), "float64"),), "float64"),
+    ((np.zeros((20,), "float32"),), "shape"),
+    (([1.0],), "pass a Tensor"),
+    ((), "0 are given"),
+])
+def test_arguments_that_do_not_fit(given, message):
+    run = build_function(network(size("n"))[0])
+    with pytest.raises(GraphError, match=message):
+        run(*given)
+
+
+def test_refusals_while_a_function_is_made():
+    bb = BlockBuilder()
+    x = bb.param("x", (3, 4))
+    with pytest.raises(GraphError, match="no function is open"):
+        bb.emit_te(topi.relu, x)
+    with pytest.raises(GraphError, match="without a result"):
+        with bb.function("f", [x]):
+            bb.emit_te(topi.relu, x)
+    y = bb.param("y", (3, 4))
+    with pytest.raises(TilewrightError, match=r"topi.matmul\(float32\[3, 4\], float32\[3, 4\]\)"):
+        with bb.function("g", [x, y]):
+            bb.emit_te(topi.matmul, x, y)
+    assert bb.get() == {}
+
+
+def test_types_are_equal_where_extents_are():
+    n = size("n")
+    assert size("n") is n
+    assert TensorType.of((n * 2, 3)) == TensorType.of((n + n, 3)) != TensorType.of((n, 3))
+    assert TensorType.of((n * 2 - n, 4)).shape[0] is n
+    with pytest.raises(GraphError, match="negative"):
+        TensorType.of((-1,))

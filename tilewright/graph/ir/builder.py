@@ -1,0 +1,142 @@
+"""BlockBuilder: makes functions, call by call."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.graph.ir.callees import Extern, Kernel, operator
+from tilewright.graph.ir.types import TensorType
+from tilewright.graph.ir.values import Call, Function, Value, call, constant
+from tilewright.runtime.tensor import as_numpy
+from tilewright.support.errors import GraphError, described
+from tilewright.support.names import NameSupply, identifier
+
+
+class BlockBuilder:
+    """Makes the functions of a module.
+
+        bb = BlockBuilder()
+        x = bb.param("x", (size("n"), 784))
+        with bb.function("main", [x]):
+            h = bb.emit_te(topi.matmul, x, bb.const(w))
+            bb.emit_func_output(bb.emit_te(topi.relu, h))
+        module = bb.get()
+
+    Every value has its type when it is made; an operator that refuses its inputs raises at the call that emits it.
+    `source(name)` says what the calls inside of its `with` come from: names in errors, profiles and pictures.
+    """
+
+    def __init__(self) -> None:
+        self.functions: dict[str, Function] = {}
+        self._open: _Open | None = None
+        self._source = ""
+
+    @staticmethod
+    def param(name: str, shape: Sequence[Any], dtype: Any = "float32") -> Value:
+        """A parameter for a function that is to be made."""
+        return Value(TensorType.of(shape, dtype), name)
+
+    @staticmethod
+    def const(array: Any, name: str = "const") -> Value:
+        """A constant with the elements of an array."""
+        return constant(as_numpy(array), name)
+
+    @contextlib.contextmanager
+    def function(self, name: str, params: Sequence[Value] = ()) -> Iterator[BlockBuilder]:
+        """Inside of the `with`, calls are emitted to the function of that name, which emit_func_output ends."""
+        if self._open is not None:
+            raise GraphError(f"function({name!r}): the function {self._open.name} is open",
+                             "functions are made one after the other")
+        if name in self.functions:
+            raise GraphError(f"function({name!r}): the module has a function of that name")
+        self._open = _Open(name, list(params))
+        try:
+            yield self
+            made = self._open.function
+            if made is None:
+                raise GraphError(f"function({name!r}) ends without a result",
+                                 "call emit_func_output(value) at the end of the `with`")
+            self.functions[name] = made
+        finally:
+            self._open = None
+
+    @contextlib.contextmanager
+    def source(self, name: str) -> Iterator[None]:
+        """What is emitted inside of the `with` comes from what is named."""
+        outer, self._source = self._source, name
+        try:
+            yield
+        finally:
+            self._source = outer
+
+    def emit_te(self, rule: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What a te rule makes of values, in lists too, and of other arguments: a Value, or a tuple of them.
+
+        A rule that gives one of its inputs back adds no call.
+        """
+        op, inputs = operator(rule, args, kwargs, Value)
+        traced = op.traced(*(v.type for v in inputs))
+        own = dict(zip(traced.inputs, inputs))
+        if all(t in own for t in traced.outputs):
+            results = tuple(own[t] for t in traced.outputs)
+        else:
+            made = self.emit_call(op, inputs, getattr(rule, "__name__", "lv"))
+            results = tuple(own.get(t, v) for t, v in zip(traced.outputs, made))
+        return results if len(results) > 1 else results[0]
+
+    def emit_call(self, callee: Any, inputs: Sequence[Value], name: str = "lv") -> tuple[Value, ...]:
+        """The results of a call of any callee."""
+        open_ = self._opened("emit")
+        made = call(callee, inputs, source=self._source)
+        for v in made.results:
+            v.name = open_.names.fresh(identifier(name))
+        open_.calls.append(made)
+        return made.results
+
+    def call_tir(self, kernel: Kernel, *inputs: Value) -> Any:
+        """The results of a function of blocks that writes its results."""
+        made = self.emit_call(kernel, inputs, kernel.name)
+        return made if len(made) > 1 else made[0]
+
+    def call_packed(self, symbol: str, inputs: Sequence[Value], results: Sequence[TensorType]) -> Any:
+        """The results that a packed function of the registry writes; it takes inputs and results, all as tensors."""
+        made = self.emit_call(Extern(symbol, tuple(results)), inputs, symbol.rsplit(".", 1)[-1])
+        return made if len(made) > 1 else made[0]
+
+    def emit_func_output(self, output: Any, params: Sequence[Value] | None = None) -> None:
+        """End the function with its result or results."""
+        open_ = self._opened("emit_func_output")
+        results = tuple(output) if isinstance(output, (tuple, list)) else (output,)
+        for v in results:
+            if not isinstance(v, Value):
+                raise GraphError(f"emit_func_output: {described(v)} is not a value of the function")
+        if params is not None:
+            open_.params = list(params)
+        open_.function = Function(open_.name, tuple(open_.params), tuple(open_.calls), results)
+
+    def get(self) -> dict[str, Function]:
+        """The functions that were made, by name."""
+        return dict(self.functions)
+
+    def _opened(self, what: str) -> _Open:
+        if self._open is None:
+            raise GraphError(f"{what}: no function is open", "write it inside of `with bb.function(name, params):`")
+        return self._open
+
+
+class _Open:
+    """The function that is being made."""
+
+    def __init__(self, name: str, params: list[Value]) -> None:
+        self.name, self.params = name, params
+        self.calls: list[Call] = []
+        self.names = NameSupply(p.name for p in params)
+        self.function: Function | None = None
+
+
+def array_of(value: Value) -> np.ndarray | None:
+    """The elements of a constant; None for other values."""
+    return value.data

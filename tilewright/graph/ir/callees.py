@@ -1,0 +1,170 @@
+"""What functions call: operators, which are te rules with attributes, functions of blocks, packed functions."""
+from __future__ import annotations
+
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewright import te, topi
+from tilewright.graph.ir.types import TensorType
+from tilewright.support.errors import GraphError, TilewrightError, described
+from tilewright.tir import Expr, PrimFunc, Var
+
+Rule = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The place of input number `index` among the arguments of a rule."""
+    index: int
+
+    def __repr__(self) -> str:
+        return f"%{self.index}"
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """An operator: a rule that makes te tensors of te tensors, and the other arguments that it is called with.
+
+    args and kwargs are those of the rule, with Slot(k) where input k goes; the rest, the attributes, is plain data.
+    Types of results follow from running the rule on placeholders, as does how it reads its inputs (`access.py`).
+    """
+    name: str
+    rule: Rule
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @functools.cached_property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for operators that compute the same of the same inputs."""
+        return (self.name, self.rule, _text(self.args), _text(dict(sorted(self.kwargs.items()))))
+
+    def apply(self, tensors: Sequence[te.Tensor]) -> tuple[te.Tensor, ...]:
+        """The results of the rule. Raises GraphError where the rule refuses, with the types of the inputs."""
+        def filled(x: Any) -> Any:
+            return _mapped(x, lambda leaf: tensors[leaf.index] if isinstance(leaf, Slot) else leaf)
+        try:
+            made = self.rule(*filled(self.args), **filled(dict(self.kwargs)))
+        except TilewrightError as error:
+            raise GraphError(f"{self.name}({', '.join(map(_described_tensor, tensors))}): {error}") from error
+        results = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+        for t in results:
+            if not isinstance(t, te.Tensor):
+                raise GraphError(f"{self.name}: the rule gives {described(t)}, not a tensor",
+                                 "a rule returns what te.compute gives, or a tuple of such tensors")
+        return results
+
+    def traced(self, *inputs: TensorType) -> Traced:
+        """The rule on placeholders of these types; remembered."""
+        return _remembered(self, inputs)
+
+    def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        return self.traced(*inputs).types
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What a rule makes of placeholders, and the types of the results."""
+    inputs: tuple[te.Tensor, ...]
+    outputs: tuple[te.Tensor, ...]
+    types: tuple[TensorType, ...]
+
+
+_traced: OrderedDict[Any, Traced] = OrderedDict()
+_lock = threading.Lock()
+_MOST = 4096
+
+
+def _remembered(op: Operator, inputs: tuple[TensorType, ...]) -> Traced:
+    key = (op.key, inputs)
+    with _lock:
+        found = _traced.get(key)
+        if found is not None:
+            _traced.move_to_end(key)
+            return found
+    placeholders = tuple(te.placeholder(t.shape, t.dtype, name=f"x{k}") for k, t in enumerate(inputs))
+    outputs = op.apply(placeholders)
+    found = Traced(placeholders, outputs, tuple(TensorType.of(t.shape, t.dtype) for t in outputs))
+    with _lock:
+        _traced[key] = found
+        if len(_traced) > _MOST:
+            _traced.popitem(last=False)
+    return found
+
+
+def operator(rule: Rule, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None,
+             value_type: type | tuple[type, ...] = ()) -> tuple[Operator, list[Any]]:
+    """(the operator of rule(*args, **kwargs), its inputs: the leaves of the arguments that are of value_type)."""
+    inputs: dict[Any, int] = {}
+
+    def slot(leaf: Any) -> Any:
+        return Slot(inputs.setdefault(leaf, len(inputs))) if isinstance(leaf, value_type) else leaf
+    op = Operator(rule_name(rule), rule, _mapped(tuple(args), slot), _mapped(dict(kwargs or {}), slot))
+    return op, list(inputs)
+
+
+def rule_name(rule: Rule) -> str:
+    """topi.NAME for operators of topi, te.NAME for rules of programs."""
+    name = getattr(rule, "__name__", type(rule).__name__)
+    return f"topi.{name}" if getattr(topi, name, None) is rule else f"te.{name}"
+
+
+def _mapped(x: Any, leaf: Callable[[Any], Any]) -> Any:
+    """x with leaf(y) in the place of each y that is not a list, tuple or dict."""
+    if type(x) in (list, tuple):
+        return type(x)(_mapped(y, leaf) for y in x)
+    if type(x) is dict:
+        return {k: _mapped(y, leaf) for k, y in x.items()}
+    return leaf(x)
+
+
+def _text(x: Any) -> str:
+    """x as a text that is equal for equal data."""
+    if isinstance(x, (list, tuple)):
+        return f"[{', '.join(map(_text, x))}]"
+    if isinstance(x, dict):
+        return f"{{{', '.join(f'{k}: {_text(v)}' for k, v in x.items())}}}"
+    if isinstance(x, np.ndarray):
+        return f"array({x.dtype} {x.shape} {x.tobytes().hex()})"
+    if isinstance(x, (Slot, Expr, int, float, str, type(None), np.generic)):
+        return f"{type(x).__name__ if not isinstance(x, Expr) else 'expr'} {x}"
+    return f"{type(x).__name__} {id(x):x}"
+
+
+def _described_tensor(t: te.Tensor) -> str:
+    return f"{t.dtype}[{', '.join(map(str, t.shape))}]"
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A function of blocks that writes its results: its parameters are the inputs, the results, and then the sizes.
+
+    over: the inputs whose memory result 0 may take, since each element is read only where that one is written.
+    """
+    func: PrimFunc
+    results: tuple[TensorType, ...]
+    sizes: tuple[Var, ...] = ()
+    over: tuple[int, ...] = ()
+    operators: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.func.name
+
+    def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        return self.results
+
+
+@dataclass(frozen=True, eq=False)
+class Extern:
+    """A packed function of the registry that is called with the inputs and then the results, which it writes."""
+    name: str
+    results: tuple[TensorType, ...]
+
+    def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        return self.results

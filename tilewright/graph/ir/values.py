@@ -1,0 +1,171 @@
+"""Functions of typed values: a value is a parameter, a constant, or a result of a call; every value is made once.
+
+A function is a list of calls in an order that can run. What a call calls is its callee: an operator, a function of
+blocks, a packed function, another function of the graph, or a choice or a loop over such functions.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from tilewright.graph.ir.types import TensorType, size_variables, type_of_array
+from tilewright.support.errors import GraphError, described
+from tilewright.tir import Var
+
+
+class Callee(Protocol):
+    """What can be called: its name, and the types of its results from those of its inputs."""
+
+    @property
+    def name(self) -> str: ...
+
+    def types(self, *inputs: TensorType) -> tuple[TensorType, ...]: ...
+
+
+class Value:
+    """A tensor: a parameter (`call` and `data` are None), a constant (`data`), or result `index` of `call`.
+
+    Values compare by identity. `source` names what a value comes from, such as the node of an ONNX file.
+    """
+    __slots__ = ("type", "name", "call", "index", "data", "source")
+    __array_ufunc__ = None
+
+    def __init__(self, type: TensorType, name: str, call: Call | None = None, index: int = 0,
+                 data: np.ndarray | None = None, source: str = "") -> None:
+        self.type, self.name, self.call, self.index, self.data, self.source = type, name, call, index, data, source
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> str:
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.type.ndim
+
+    @property
+    def is_constant(self) -> bool:
+        return self.data is not None
+
+    def __repr__(self) -> str:
+        kind = "constant" if self.is_constant else "parameter" if self.call is None else "value"
+        return f"<{kind} {self.name}: {self.type}>"
+
+    def __bool__(self) -> bool:
+        raise GraphError(f"{self!r} has no truth value: it is computed when the function runs")
+
+
+def constant(array: Any, name: str = "const") -> Value:
+    """A value that holds an array, which must not change any more."""
+    data = np.asarray(array)
+    return Value(type_of_array(data), name, data=data)
+
+
+@dataclass(eq=False)
+class Call:
+    """callee(*inputs) and the values that it binds, one for each result."""
+    callee: Any
+    inputs: tuple[Value, ...]
+    results: tuple[Value, ...] = ()
+
+    @property
+    def source(self) -> str:
+        return self.results[0].source if self.results else ""
+
+    def __repr__(self) -> str:
+        made = ", ".join(v.name for v in self.results)
+        return f"{made} = {self.callee.name}({', '.join(v.name for v in self.inputs)})"
+
+
+def call(callee: Any, inputs: Sequence[Value], names: Sequence[str] = (), source: str = "") -> Call:
+    """A call whose results have the types that the callee says they have."""
+    made = Call(callee, tuple(inputs))
+    types = callee.types(*(v.type for v in inputs))
+    made.results = tuple(Value(t, names[k] if k < len(names) else "lv", made, k, source=source)
+                         for k, t in enumerate(types))
+    return made
+
+
+@dataclass(eq=False)
+class Function:
+    """(params) -> results, by calls. attrs: plain data about the function.
+
+    updates: at the end of a run, parameters that take the value of others: effects are named here alone.
+    """
+    name: str
+    params: tuple[Value, ...]
+    calls: tuple[Call, ...]
+    results: tuple[Value, ...]
+    updates: Mapping[Value, Value] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> tuple[Var, ...]:
+        """The size variables of the parameters, in order of appearance."""
+        return tuple(size_variables(d for p in self.params for d in p.shape))
+
+    @property
+    def ends(self) -> tuple[Value, ...]:
+        """The values that a run leaves behind: results and what parameters are updated to."""
+        return (*self.results, *self.updates.values())
+
+    @property
+    def constants(self) -> list[Value]:
+        """The constants that are used, each once."""
+        used = (v for c in self.calls for v in c.inputs)
+        return list(dict.fromkeys(v for v in (*used, *self.ends) if v.is_constant))
+
+    def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        """The types of the results, for inputs of the types of the parameters."""
+        for p, t in zip(self.params, inputs, strict=True):
+            if p.type != t:
+                raise GraphError(f"{self.name}: the parameter {p.name} is {p.type}, and {t} is given")
+        return tuple(v.type for v in self.results)
+
+    def replace(self, **changes: Any) -> Function:
+        """A copy with other fields."""
+        fields = {"name": self.name, "params": self.params, "calls": self.calls, "results": self.results,
+                  "updates": self.updates, "attrs": self.attrs}
+        return Function(**{**fields, **changes})
+
+
+def readers(function: Function) -> dict[Value, list[Call]]:
+    """For each value the calls that read it, each once, in order."""
+    found: dict[Value, list[Call]] = {}
+    for c in function.calls:
+        for v in dict.fromkeys(c.inputs):
+            found.setdefault(v, []).append(c)
+    return found
+
+
+def check_function(function: Function) -> None:
+    """Raise GraphError unless every value is bound, once, before it is used, and has the type that its callee gives."""
+    known = set(function.params)
+    if len(known) != len(function.params):
+        raise GraphError(f"{function.name}: a parameter is listed twice")
+
+    def require(values: Iterable[Value], where: str) -> None:
+        for v in values:
+            if not isinstance(v, Value):
+                raise GraphError(f"{function.name}: {where} uses {described(v)}, not a value")
+            if v not in known and not v.is_constant:
+                raise GraphError(f"{function.name}: {where} uses {v!r}, which nothing before it binds")
+
+    for c in function.calls:
+        require(c.inputs, repr(c))
+        for v, t in zip(c.results, c.callee.types(*(x.type for x in c.inputs)), strict=True):
+            if v in known or v.call is not c or v.type != t:
+                raise GraphError(f"{function.name}: {c!r} gives {t}, and binds {v!r}")
+            known.add(v)
+    require(function.ends, "the result")
+
+
+def calls_of(function: Function, kind: type) -> Iterator[Call]:
+    """The calls whose callee is of a class."""
+    return (c for c in function.calls if isinstance(c.callee, kind))

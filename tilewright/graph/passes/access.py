@@ -1,0 +1,166 @@
+"""How a te program reads its inputs, found in its definitions alone: what fusion and writing in place need to know."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tilewright import te
+from tilewright.te.reduction import Reduce
+from tilewright.tir import Call as TirCall
+from tilewright.tir import Cast, Expr, IntImm, Var
+from tilewright.tir.node import walk
+
+INJECTIVE, REDUCTION, CONTRACTION, ROWS, OPAQUE = "injective", "reduction", "contraction", "rows", "opaque"
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a program with one result reads its inputs.
+
+    kind: injective: no stage reduces; reduction, contraction (of a product of two tensors): one does; rows: several
+    reductions, none of products; opaque: all else, and what statements or scans compute.
+    aligned: inputs read at the index that is written, and nowhere else.
+    once: inputs of which the reduction reads each element at most once.
+    moved: inputs whose indices are axes or numbers in every read, so that what makes them can be computed there;
+    spread: those of them of which an element is read for many of the result.
+    elementwise_end: what comes behind the last reduction is computed element by element.
+    cheap: nothing in it takes longer than a read from memory, such as an exponential.
+    """
+    kind: str
+    aligned: tuple[int, ...] = ()
+    once: tuple[int, ...] = ()
+    moved: tuple[int, ...] = ()
+    spread: tuple[int, ...] = ()
+    elementwise_end: bool = False
+    cheap: bool = False
+
+
+def access(inputs: Sequence[te.Tensor], outputs: Sequence[te.Tensor]) -> Access:
+    """The access pattern of the program that computes outputs from inputs."""
+    stages = [op for op in te.post_order([t.op for t in outputs]) if not isinstance(op, te.PlaceholderOp)]
+    if len(outputs) != 1 or any(not isinstance(op, (te.ComputeOp, te.ConstantOp)) for op in stages):
+        return Access(OPAQUE)
+    computed = [op for op in stages if isinstance(op, te.ComputeOp)]
+    reducing = [op for op in computed if op.reduce_axis]
+    if any(len(op.body) > 1 for op in computed):
+        return Access(OPAQUE)
+    reads = [_readers(x, computed) for x in inputs]
+    found = Access(
+        INJECTIVE, _aligned(inputs, outputs[0], computed), tuple(range(len(inputs))),
+        moved=tuple(k for k, found in enumerate(reads) if all(_moves(r) for _, r in found)),
+        spread=tuple(k for k, found in enumerate(reads) if any(_spreads(r, op) for op, r in found)),
+        elementwise_end=True,
+        cheap=not any(isinstance(n, TirCall) for op in computed for e in op.body for n in walk(e)))
+    if not reducing:
+        return found
+    after = computed[computed.index(reducing[-1]) + 1:]
+    ends = all(_elementwise(op) for op in after if _depends(op, reducing[-1], computed))
+    products = [op for op in reducing if _is_contraction(op)]
+    if len(reducing) > 1:
+        return replace(found, kind=OPAQUE if products else ROWS, once=(), elementwise_end=ends and not products)
+    if products:
+        return replace(found, kind=CONTRACTION, once=(), elementwise_end=ends)
+    once = tuple(k for k, x in enumerate(inputs) if _read_once(x, reducing[0], computed))
+    return replace(found, kind=REDUCTION, once=once, elementwise_end=ends)
+
+
+@functools.lru_cache(4096)
+def _reads(op: te.ComputeOp) -> tuple[te.TensorRead, ...]:
+    return tuple(n for e in op.body for n in walk(e) if isinstance(n, te.TensorRead))
+
+
+def _variables(op: te.ComputeOp) -> list[Var]:
+    return [iv.var for iv in op.axis]
+
+
+def _is_identity(read: te.TensorRead, op: te.ComputeOp) -> bool:
+    """The read is at the index that is written."""
+    axes = _variables(op)
+    return len(read.indices) == len(axes) and all(i is v for i, v in zip(read.indices, axes))
+
+
+def _elementwise(op: te.ComputeOp) -> bool:
+    """Each read is at the index written, or leaves axes out."""
+    return not op.reduce_axis and all(_broadcasts(r, op) for r in _reads(op))
+
+
+def _broadcasts(read: te.TensorRead, op: te.ComputeOp) -> bool:
+    """The indices are axes in order, some left out, or 0 where the tensor has one element."""
+    axes, at = _variables(op), -1
+    for index, extent in zip(read.indices, read.tensor.shape):
+        if isinstance(index, IntImm) and isinstance(extent, IntImm) and extent.value == 1:
+            continue
+        place = next((k for k, v in enumerate(axes) if v is index), -1)
+        if place <= at:
+            return False
+        at = place
+    return True
+
+
+def _aligned(inputs: Sequence[te.Tensor], output: te.Tensor, stages: Sequence[te.ComputeOp]) -> tuple[int, ...]:
+    """The inputs that are read where the output is written: from it back through elementwise stages alone."""
+    at_index = {output}
+    for op in reversed(stages):
+        if op.output(0) in at_index and not op.reduce_axis:
+            at_index.update(r.tensor for r in _reads(op) if _is_identity(r, op))
+    def apart(op: te.ComputeOp, r: te.TensorRead) -> bool:
+        return bool(op.reduce_axis) or op.output(0) not in at_index or not _is_identity(r, op)
+    elsewhere = {r.tensor for op in stages for r in _reads(op) if apart(op, r)}
+    return tuple(k for k, x in enumerate(inputs) if x in at_index and x not in elsewhere)
+
+
+def _readers(x: te.Tensor, stages: Sequence[te.ComputeOp]) -> list[tuple[te.ComputeOp, te.TensorRead]]:
+    return [(op, r) for op in stages for r in _reads(op) if r.tensor is x]
+
+
+def _moves(read: te.TensorRead) -> bool:
+    """Each index is a variable of its own, or a number."""
+    variables = [i for i in read.indices if not isinstance(i, IntImm)]
+    return all(isinstance(i, Var) for i in variables) and len({id(i) for i in variables}) == len(variables)
+
+
+def _spreads(read: te.TensorRead, op: te.ComputeOp) -> bool:
+    """An axis of more than one element is in no index."""
+    return any(not _uses(read.indices, iv.var) for iv in (*op.axis, *op.reduce_axis) if not _is_trivial(iv))
+
+
+def _is_trivial(iv: te.IterVar) -> bool:
+    extent = iv.domain.extent
+    return isinstance(extent, IntImm) and extent.value == 1
+
+
+def _depends(op: te.ComputeOp, source: te.ComputeOp, stages: Sequence[te.ComputeOp]) -> bool:
+    found = {source.output(0)}
+    for stage in stages:
+        if any(t in found for t in stage.input_tensors):
+            found.add(stage.output(0))
+    return op.output(0) in found
+
+
+def _is_contraction(op: te.ComputeOp) -> bool:
+    """A sum of products of elements of tensors, where each lacks an axis of the result."""
+    body = op.body[0]
+    if not isinstance(body, Reduce) or len(body.source) != 1 or not _is_product(body.source[0]):
+        return False
+    reads = _reads(op)
+    return len(reads) >= 2 and all(any(not _uses(r.indices, v) for v in _variables(op)) for r in reads)
+
+
+def _is_product(e: Expr) -> bool:
+    while isinstance(e, Cast):
+        e = e.value
+    return getattr(e, "op", "") == "mul"
+
+
+def _uses(indices: Iterable[Any], v: Var) -> bool:
+    return any(n is v for i in indices for n in walk(i))
+
+
+def _read_once(x: te.Tensor, reduction: te.ComputeOp, stages: Sequence[te.ComputeOp]) -> bool:
+    """Each element of x enters the reduction at most once: every axis that is not trivial is in the indices."""
+    readers = _readers(x, stages)
+    axes = [iv for iv in (*reduction.axis, *reduction.reduce_axis) if not _is_trivial(iv)]
+    return bool(readers) and all(
+        op is reduction and all(any(i is iv.var for i in r.indices) for iv in axes) for op, r in readers)

@@ -1,0 +1,216 @@
+"""Runs plans: kernels compiled and linked, one native function for the steps between two calls of Python."""
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import itertools
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright import driver, runtime
+from tilewright.driver import Target
+from tilewright.graph.ir.callees import Extern, Kernel
+from tilewright.graph.ir.types import TensorType, extents
+from tilewright.graph.plan.plan import ARENA, CONSTANT, Plan, Step, bound
+from tilewright.runtime import Tensor, elf
+from tilewright.runtime.dtypes import numpy_dtype
+from tilewright.runtime.loader import Library, load_objects, support_address
+from tilewright.runtime.tensor import as_numpy
+from tilewright.support.errors import ArgumentError, CallError, GraphError, described
+from tilewright.support.locks import ForkSafeLock
+from tilewright.tir import Buffer, Call, Cast, Evaluate, IntImm, PrimFunc, StringImm, Var, seq
+from tilewright.tir.printer import show
+
+MOST_FRAMES = 64                  # combinations of sizes of which an instance keeps the plan of memory
+
+
+class Executable:
+    """A compiled function: `executable(*arrays)` gives its result, or a tuple of them, as new tensors.
+
+    Arguments are Tensors, NumPy arrays or DLPack objects, read in place where they are contiguous. Calls from several
+    threads run side by side, each with an arena of its own. Raises GraphError for an argument whose type is not that of
+    the parameter, CallError where a kernel meets an index outside of its tensor.
+    """
+
+    def __init__(self, plan: Plan, target: Target, objects: Mapping[str, bytes]) -> None:
+        self.plan, self.target, self.objects = plan, target, objects
+        self.variables = tuple(b.variable for b in plan.sizes)
+        segments = [list(steps) for _, steps in itertools.groupby(plan.steps, lambda s: isinstance(s.callee, Kernel))]
+        natives = [_native(plan, s, self.variables) if isinstance(s[0].callee, Kernel) else None for s in segments]
+        codes = [driver.compile_flat(f, target) for f in natives if f is not None]
+        self.library: Library = load_objects([*dict.fromkeys([*objects.values(), *codes])])
+        self._parts: list[Any] = [
+            _entry(self.library, f.name) if f is not None else [self._extern(s) for s in steps]
+            for f, steps in zip(natives, segments)]
+        self._faults = [_fault(self.library, name) for name, data in objects.items()
+                        if f"{name}__take_fault" in elf.symbols(data)[0]]
+        self._constants = [runtime.view(a) for a in plan.constants]
+        self._free: list[_Instance] = []
+        self._lock = ForkSafeLock()
+
+    def __call__(self, *arguments: Any) -> Any:
+        plan = self.plan
+        if len(arguments) != len(plan.params):
+            names = ", ".join(name for name, _ in plan.params)
+            raise GraphError(f"{plan.name} takes {len(plan.params)} argument(s) ({names}), {len(arguments)} are given")
+        tensors = [_argument(plan.name, name, t, a) for (name, t), a in zip(plan.params, arguments)]
+        with self._lock:
+            instance = self._free.pop() if self._free else _Instance(self)
+        try:
+            results = instance.run(tensors)
+        finally:
+            with self._lock:
+                self._free.append(instance)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _extern(self, step: Step) -> Callable[[_Instance], None]:
+        callee = step.callee
+        if not isinstance(callee, Extern):
+            raise GraphError(f"{self.plan.name}: nothing runs {callee!r}")
+        function = runtime.get_global_func(callee.name, allow_missing=True)
+        if function is None:
+            raise GraphError(f"{self.plan.name} calls the packed function {callee.name!r}, which is not registered",
+                             f'register it: @tilewright.register_func("{callee.name}")')
+        return lambda instance: function(*(instance.tensor(s) for s in step.slots))
+
+    def check_faults(self) -> None:
+        """Raise CallError for the first message that a kernel has left."""
+        texts = [text for take in self._faults if (text := take())]
+        if texts:
+            raise CallError(ctypes.string_at(texts[0]).decode(errors="replace"))
+
+
+class _Instance:
+    """A table of addresses and an arena: one run at a time."""
+
+    def __init__(self, owner: Executable) -> None:
+        self.owner, self.plan = owner, owner.plan
+        self.table = (ctypes.c_uint64 * max(len(self.plan.slots), 1))()
+        self.sizes = (ctypes.c_int64 * max(len(owner.variables), 1))()
+        self.frames: OrderedDict[tuple[int, ...], _Frame] = OrderedDict()
+        self.arena: Tensor = runtime.empty((0,), "uint8")
+        self.current: tuple[int, ...] | None = None
+        self.held: dict[int, Tensor] = {}
+        for k, s in enumerate(self.plan.slots):
+            if s.kind == CONSTANT:
+                self.table[k] = owner._constants[s.data].data_ptr
+
+    def run(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        plan, table = self.plan, self.table
+        shapes = [a.shape for a in arguments]
+        values = tuple(shapes[b.parameter][b.axis] for b in plan.sizes)
+        frame = self.frames.get(values)
+        if frame is None or frame.shapes != shapes:
+            frame = self.frames[values] = _Frame(plan, shapes)
+            if len(self.frames) > MOST_FRAMES:
+                self.frames.popitem(last=False)
+        if self.current != values:
+            self._enter(values, frame)
+        for slot, a in zip(plan.param_slots, arguments):
+            if slot is not None:
+                table[slot] = a.data_ptr
+        results = []
+        for (slot, _), (shape, dtype) in zip(plan.results, frame.results):
+            out = runtime.empty(shape, dtype)
+            table[slot] = out.data_ptr
+            results.append(out)
+        self._steps(arguments, results)
+        return results
+
+    def _enter(self, values: tuple[int, ...], frame: _Frame) -> None:
+        """Fill in the addresses in the arena for values of the sizes."""
+        self.current = None
+        if frame.planned > self.arena.shape[0]:
+            self.arena = runtime.empty((frame.planned,), "uint8")
+        base = self.arena.data_ptr
+        for slot, offset in frame.offsets.items():
+            self.table[slot] = base + offset
+        self.sizes[:len(values)] = list(values)
+        self.current = values
+
+    def _steps(self, arguments: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+        refused = ctypes.c_int64.from_address(support_address("tw_refused"))
+        refused.value = 0
+        table, sizes = ctypes.addressof(self.table), ctypes.addressof(self.sizes)
+        for part in self.owner._parts:
+            if not isinstance(part, list):
+                part(table, sizes)
+                continue
+            self.held = {s: a for s, a in zip(self.plan.param_slots, arguments) if s is not None}
+            self.held.update((slot, r) for (slot, _), r in zip(self.plan.results, results))
+            for call in part:
+                call(self)
+        self.held = {}
+        if refused.value:
+            raise GraphError(f"run: there is no memory for a workspace of {refused.value % 2**64} bytes")
+        self.owner.check_faults()
+
+    def tensor(self, slot: int) -> Tensor:
+        """The tensor in a slot."""
+        if slot in self.held:
+            return self.held[slot]
+        s = self.plan.slots[slot]
+        if s.kind == CONSTANT:
+            return self.owner._constants[s.data]
+        assert s.kind == ARENA and self.current is not None
+        shape = extents(s.type.shape, dict(zip(self.owner.variables, self.current)))
+        offset = self.frames[self.current].offsets[slot]
+        nbytes = s.type.nbytes(dict(zip(self.owner.variables, self.current)))
+        memory = as_numpy(self.arena)[offset:offset + nbytes]
+        return runtime.from_dlpack(memory.view(numpy_dtype(s.type.dtype)).reshape(shape))
+
+
+class _Frame:
+    """What a run needs to know for values of the sizes: offsets in the arena, shapes of results."""
+
+    def __init__(self, plan: Plan, shapes: Sequence[tuple[int, ...]]) -> None:
+        self.shapes = list(shapes)
+        sizes = bound(plan, shapes)
+        memory = plan.memory(sizes)
+        self.planned, self.offsets = memory.planned, dict(memory.offset)
+        self.results = [(extents(t.shape, sizes), t.dtype) for _, t in plan.results]
+
+
+def _argument(function: str, name: str, wanted: TensorType, given: Any) -> Tensor:
+    """An argument as a compact tensor. Raises GraphError where it is none of the dtype of the parameter."""
+    if not isinstance(given, Tensor):
+        if not isinstance(given, (np.ndarray, np.generic)) and not hasattr(given, "__dlpack__"):
+            raise GraphError(f"{function}: {name} is {described(given)}", "pass a Tensor, an array or a DLPack object")
+        try:
+            given = runtime.view(np.asarray(given) if isinstance(given, np.generic) else given, name)
+        except ArgumentError as error:
+            raise GraphError(f"{function}: {error}") from None
+    elif not as_numpy(given).flags.c_contiguous:
+        given = runtime.array(given)
+    if given.dtype != wanted.dtype:
+        raise GraphError(f"{function}: {name} is of {given.dtype}, and {wanted} is needed", "convert it first")
+    return given
+
+
+def _native(plan: Plan, steps: Sequence[Step], variables: Sequence[Var]) -> PrimFunc:
+    """The function that calls kernels in order, on addresses and sizes from two tables. Its name is made of its body.
+
+    The calls may write any memory, so what follows one reads the tables again.
+    """
+    table = Buffer("table", (IntImm(max(len(plan.slots), 1)),), "uint64")
+    sizes = Buffer("sizes", (IntImm(max(len(variables), 1)),), "int64")
+    place = {v: k for k, v in enumerate(variables)}
+    calls = [Evaluate(Call("call_extern", (
+        StringImm(f"{s.callee.name}__kernel"), *(table[k] for k in s.slots),  # type: ignore[attr-defined]
+        *(Cast(v.dtype, sizes[place[v]]) for v in s.sizes)), "int32")) for s in steps]
+    params, body = (Var("table", "handle"), Var("sizes", "handle")), seq(calls)
+    name = f"run_{hashlib.sha256(show(body).encode()).hexdigest()[:16]}"
+    return PrimFunc(params, body, dict(zip(params, (table, sizes))), {"global_symbol": name, "tir.noalias": False})
+
+
+def _entry(library: Library, name: str) -> Any:
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address(f"{name}__kernel"))
+
+
+def _fault(library: Library, name: str) -> Any:
+    return ctypes.CFUNCTYPE(ctypes.c_void_p)(library.address(f"{name}__take_fault"))
+
+

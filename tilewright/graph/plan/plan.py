@@ -1,0 +1,165 @@
+"""The plan of a function of kernels, as data: which kernel works on which places, and how large these are."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.graph.ir.callees import Kernel
+from tilewright.graph.ir.types import TensorType, extents, same
+from tilewright.graph.ir.values import Call, Function, Value
+from tilewright.graph.memory import Lifetime, MemoryPlan, plan_memory
+from tilewright.graph.passes.own_results import memory_of
+from tilewright.graph.passes.views import is_view_call
+from tilewright.support.errors import GraphError
+from tilewright.tir import Var
+
+PARAMETER, RESULT, CONSTANT, ARENA = "parameter", "result", "constant", "arena"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place in memory. kind: of a parameter, a result, a constant (number `data`), or of the arena.
+
+    One of the arena lives from step `first`, which writes it, to step `last`; reuses: the slot whose place it takes.
+    """
+    kind: str
+    type: TensorType
+    data: int = -1
+    first: int = 0
+    last: int = 0
+    reuses: int | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call of `callee` on the addresses of slots and the values of sizes."""
+    callee: object
+    slots: tuple[int, ...]
+    sizes: tuple[Var, ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A size variable is the extent `axis` of parameter `parameter`."""
+    variable: Var
+    parameter: int
+    axis: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run does: bind the sizes, find a place for each slot, run the steps, hand out the results.
+
+    params and results: the slot of each, and for results the type, which may be a view of the slot.
+    """
+    name: str
+    params: tuple[tuple[str, TensorType], ...]
+    sizes: tuple[Binding, ...]
+    slots: tuple[Slot, ...]
+    steps: tuple[Step, ...]
+    param_slots: tuple[int | None, ...]
+    results: tuple[tuple[int, TensorType], ...]
+    constants: tuple[np.ndarray, ...]
+
+    def memory(self, sizes: Mapping[Var, int]) -> MemoryPlan[int]:
+        """Where in one arena the slots lie, for values of the size variables."""
+        return plan_memory([Lifetime(k, s.type.nbytes(sizes), s.first, s.last, s.reuses)
+                            for k, s in enumerate(self.slots) if s.kind == ARENA])
+
+
+def plan(function: Function) -> Plan:
+    """The plan of a function whose calls are of kernels, externs, and views."""
+    return _Planner(function).plan()
+
+
+class _Planner:
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.calls = [c for c in function.calls if not is_view_call(c)]
+        self.slots: list[Slot] = []
+        self.slot_of: dict[Value, int] = {}
+        self.constants: list[np.ndarray] = []
+        self.results = {memory_of(v) for v in function.results}
+        self.last = self._last_reads()
+
+    def _last_reads(self) -> dict[Value, int]:
+        return {memory_of(v): t for t, c in enumerate(self.calls) for v in c.inputs}
+
+    def plan(self) -> Plan:
+        function = self.function
+        for v in function.params:
+            if v in self.last or v in self.results:
+                self._add(v, Slot(PARAMETER, v.type))
+        steps = [self._step(t, c) for t, c in enumerate(self.calls)]
+        return Plan(function.name, tuple((p.name, p.type) for p in function.params), bindings(function),
+                    tuple(self.slots), tuple(steps), tuple(self.slot_of.get(p) for p in function.params),
+                    tuple((self._slot(v), v.type) for v in function.results), tuple(self.constants))
+
+    def _add(self, value: Value, slot: Slot) -> int:
+        self.slot_of[value] = len(self.slots)
+        self.slots.append(slot)
+        return self.slot_of[value]
+
+    def _slot(self, value: Value) -> int:
+        root = memory_of(value)
+        if root in self.slot_of:
+            return self.slot_of[root]
+        if root.data is None:
+            raise GraphError(f"{self.function.name}: {root!r} has no place: nothing before its use binds it")
+        self.constants.append(root.data)
+        return self._add(root, Slot(CONSTANT, root.type, len(self.constants) - 1))
+
+    def _step(self, t: int, c: Call) -> Step:
+        read = [self._slot(v) for v in c.inputs]
+        made = []
+        for k, v in enumerate(c.results):
+            if v in self.results:
+                made.append(self._add(v, Slot(RESULT, v.type)))
+                continue
+            made.append(self._add(v, Slot(ARENA, v.type, first=t, last=self.last.get(v, t),
+                                          reuses=self._overwritten(c, t) if k == 0 else None)))
+        sizes = c.callee.sizes if isinstance(c.callee, Kernel) else ()
+        return Step(c.callee, (*read, *made), sizes, c.source)
+
+    def _overwritten(self, c: Call, t: int) -> int | None:
+        """The slot of an input that is not needed any more and that the first result may take the place of."""
+        for k in c.callee.over if isinstance(c.callee, Kernel) else ():
+            root = memory_of(c.inputs[k])
+            slot = self.slots[self.slot_of[root]]
+            alone = sum(memory_of(v) is root for v in c.inputs) == 1
+            fits = same(slot.type.elements, c.results[0].type.elements)
+            if slot.kind == ARENA and self.last[root] == t and alone and fits:
+                return self.slot_of[root]
+        return None
+
+
+def bindings(function: Function) -> tuple[Binding, ...]:
+    """Where the values of the size variables come from. Raises GraphError for one that no extent is."""
+    found: dict[Var, Binding] = {}
+    for k, p in enumerate(function.params):
+        for axis, d in enumerate(p.shape):
+            if isinstance(d, Var):
+                found.setdefault(d, Binding(d, k, axis))
+    missing = [v.name for v in function.sizes if v not in found]
+    if missing:
+        raise GraphError(f"{function.name}: the size {missing[0]} is an extent of no parameter by itself")
+    return tuple(found.values())
+
+
+def bound(plan: Plan, shapes: Sequence[Sequence[int]]) -> dict[Var, int]:
+    """The values of the size variables for shapes of the arguments. Raises GraphError where a shape does not fit."""
+    for (name, t), shape in zip(plan.params, shapes):
+        if len(shape) != t.ndim:
+            raise GraphError(f"{plan.name}: {name} has the shape {tuple(shape)}, and {t} is needed")
+    sizes = {b.variable: shapes[b.parameter][b.axis] for b in plan.sizes}
+    for (name, t), shape in zip(plan.params, shapes):
+        wanted = extents(t.shape, sizes)
+        if tuple(shape) != wanted:
+            where = ", ".join(f"{v.name} = {n}" for v, n in sizes.items())
+            raise GraphError(f"{plan.name}: {name} has the shape {tuple(shape)}, and {t} is needed"
+                             + (f", where {where}" if where else ""))
+    return sizes
+
