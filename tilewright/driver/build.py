@@ -172,12 +172,12 @@ def compile(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str 
     check_listed(args)
     options, funcs = current_options(), functions(inputs, args, name)
     resolved = common_target(funcs, check_target(target))
-    return module([Part(_rules_key(show(f), resolved, options), functools.partial(_by_rules, f, resolved), options,
+    return module([Part(rules_key(show(f), resolved, options), functools.partial(by_rules, f, resolved), options,
                         functools.partial(_as_given, f))
                    for f in funcs.values()], resolved, _aliases(funcs))
 
 
-def _rules_key(what: str, target: Target, options: PassOptions | None = None) -> str | None:
+def rules_key(what: str, target: Target, options: PassOptions | None = None) -> str | None:
     """Name of what the rules schedule in the cache; None where some rules are not those of the package."""
     built_in = load(_RULES).are_built_in()
     return cache_key(f"rules {target.num_cores}\n{what}", target, options) if built_in else None
@@ -192,7 +192,8 @@ def _as_given(func: PrimFunc) -> PrimFunc:
     return func
 
 
-def _by_rules(func: PrimFunc, target: Target) -> PrimFunc:
+def by_rules(func: PrimFunc, target: Target) -> PrimFunc:
+    """The function as the rules of the target schedule it."""
     scheduled: PrimFunc = load(_RULES).apply_rules(func, target).func
     return scheduled
 
@@ -235,8 +236,8 @@ def module(parts: Sequence[Part], target: Target, aliases: Mapping[str, str] | N
 def compile_kernel(func: PrimFunc, target: Target, rules: bool, alias: Mapping[int, int]) -> bytes:
     """The object of one kernel of a graph. alias: parameter -> the parameter in whose memory it is written."""
     def make() -> bytes:
-        return generate(_by_rules(func, target) if rules else func, target, alias)
-    key = (_rules_key if rules else cache_key)(f"{show(func)}\nalias={sorted(alias.items())}", target)
+        return generate(by_rules(func, target) if rules else func, target, alias)
+    key = (rules_key if rules else cache_key)(f"{show(func)}\nalias={sorted(alias.items())}", target)
     return Compiled.from_bytes(cached(key, make)).data
 
 

@@ -3,12 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewright import driver
 from tilewright.driver import Target, target
-from tilewright.graph.ir.callees import Kernel
 from tilewright.graph.ir.rebuild import without_dead_calls
-from tilewright.graph.ir.values import Function, calls_of
+from tilewright.graph.ir.values import Function
 from tilewright.graph.passes.fuse import fuse
+from tilewright.graph.passes.native import compile_kernels
 from tilewright.graph.passes.own_results import own_results
 from tilewright.graph.plan.executable import Executable
 from tilewright.graph.plan.plan import plan
@@ -24,6 +23,5 @@ def build_function(function: Function, spec: str | Target | None = None) -> Exec
         raise GraphError(f"compile: target {resolved} does not run on this machine")
     for step in PASSES:
         function = step(function)
-    kernels = {c.callee.name: c.callee for c in calls_of(function, Kernel)}
-    objects = {name: driver.compile_kernel(k.func, resolved, rules=True, alias={}) for name, k in kernels.items()}
-    return Executable(plan(function), resolved, objects)
+    compiled = compile_kernels(function, resolved)
+    return Executable(plan(compiled.function), resolved, compiled.objects)

@@ -161,6 +161,19 @@ class Kernel:
 
 
 @dataclass(frozen=True, eq=False)
+class Native:
+    """The compiled code of a kernel, NAME__kernel: it takes inputs, results and sizes, as `Kernel` does."""
+    name: str
+    results: tuple[TensorType, ...]
+    sizes: tuple[Var, ...] = ()
+    over: tuple[int, ...] = ()
+    operators: tuple[str, ...] = ()
+
+    def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        return self.results
+
+
+@dataclass(frozen=True, eq=False)
 class Extern:
     """A packed function of the registry that is called with the inputs and then the results, which it writes."""
     name: str

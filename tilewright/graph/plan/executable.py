@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright import driver, runtime
 from tilewright.driver import Target
-from tilewright.graph.ir.callees import Extern, Kernel
+from tilewright.graph.ir.callees import Extern, Native
 from tilewright.graph.ir.types import TensorType, extents
 from tilewright.graph.plan.plan import ARENA, CONSTANT, Plan, Step, bound
 from tilewright.runtime import Tensor, elf
@@ -38,8 +38,8 @@ class Executable:
     def __init__(self, plan: Plan, target: Target, objects: Mapping[str, bytes]) -> None:
         self.plan, self.target, self.objects = plan, target, objects
         self.variables = tuple(b.variable for b in plan.sizes)
-        segments = [list(steps) for _, steps in itertools.groupby(plan.steps, lambda s: isinstance(s.callee, Kernel))]
-        natives = [_native(plan, s, self.variables) if isinstance(s[0].callee, Kernel) else None for s in segments]
+        segments = [list(steps) for _, steps in itertools.groupby(plan.steps, lambda s: isinstance(s.callee, Native))]
+        natives = [_native(plan, s, self.variables) if isinstance(s[0].callee, Native) else None for s in segments]
         codes = [driver.compile_flat(f, target) for f in natives if f is not None]
         self.library: Library = load_objects([*dict.fromkeys([*objects.values(), *codes])])
         self._parts: list[Any] = [

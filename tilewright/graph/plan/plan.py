@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.graph.ir.callees import Kernel
+from tilewright.graph.ir.callees import Native
 from tilewright.graph.ir.types import TensorType, extents, same
 from tilewright.graph.ir.values import Call, Function, Value
 from tilewright.graph.memory import Lifetime, MemoryPlan, plan_memory
@@ -121,12 +121,12 @@ class _Planner:
                 continue
             made.append(self._add(v, Slot(ARENA, v.type, first=t, last=self.last.get(v, t),
                                           reuses=self._overwritten(c, t) if k == 0 else None)))
-        sizes = c.callee.sizes if isinstance(c.callee, Kernel) else ()
+        sizes = c.callee.sizes if isinstance(c.callee, Native) else ()
         return Step(c.callee, (*read, *made), sizes, c.source)
 
     def _overwritten(self, c: Call, t: int) -> int | None:
         """The slot of an input that is not needed any more and that the first result may take the place of."""
-        for k in c.callee.over if isinstance(c.callee, Kernel) else ():
+        for k in c.callee.over if isinstance(c.callee, Native) else ():
             root = memory_of(c.inputs[k])
             slot = self.slots[self.slot_of[root]]
             alone = sum(memory_of(v) is root for v in c.inputs) == 1

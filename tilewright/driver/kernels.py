@@ -1,0 +1,72 @@
+"""Kernels of graphs: functions scheduled by the rules, and what of them is computed before, from constants."""
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.driver.build import Compiled, by_rules, cached, generate, rules_key
+from tilewright.lowering.hoist_constants import hoist_constants
+from tilewright.support.target import Target
+from tilewright.tir import IntImm, PrimFunc
+from tilewright.tir.printer import show
+
+
+@dataclass(frozen=True)
+class KernelCode:
+    """The objects of a kernel and of what prepares constants for it.
+
+    arguments: what NAME__kernel takes: k >= 0 is parameter k of the function, -1 - j the array `prepared[j]`, which
+    NAME_prepare__kernel makes of the parameters at the positions `read`. prepared: shapes and dtypes.
+    """
+    name: str
+    data: bytes
+    arguments: tuple[int, ...]
+    prepare: bytes = b""
+    read: tuple[int, ...] = ()
+    prepared: tuple[tuple[tuple[int, ...], str], ...] = ()
+
+    def to_bytes(self) -> bytes:
+        """All of it as one entry of the cache."""
+        head = json.dumps([self.name, self.arguments, self.read, self.prepared, len(self.prepare)]).encode()
+        return struct.pack("<I", len(head)) + head + self.prepare + self.data
+
+    @staticmethod
+    def from_bytes(entry: bytes) -> KernelCode:
+        size, = struct.unpack_from("<I", entry)
+        name, arguments, read, prepared, length = json.loads(entry[4:4 + size])
+        at = 4 + size
+        return KernelCode(name, entry[at + length:], tuple(arguments), entry[at:at + length], tuple(read),
+                          tuple((tuple(shape), dtype) for shape, dtype in prepared))
+
+
+def compile_graph_kernel(func: PrimFunc, target: Target, constant: Collection[int]) -> KernelCode:
+    """The code of a function in block form that is to be scheduled by the rules, of which the parameters at some
+    positions never change."""
+    key = rules_key(f"{show(func)}\nconstant={sorted(constant)}", target)
+    return KernelCode.from_bytes(cached(key, lambda: _compiled(func, target, constant).to_bytes()))
+
+
+def _compiled(func: PrimFunc, target: Target, constant: Collection[int]) -> KernelCode:
+    scheduled = by_rules(func, target)
+    split = hoist_constants(scheduled, constant) if constant else None
+    if split is None:
+        return KernelCode(func.name, _object(scheduled, target), tuple(range(len(func.params))))
+    own = {p: -1 - j for j, b in enumerate(split.prepared)
+           for p, q in split.main.buffer_map.items() if q is b}
+    given = {p: k for k, p in enumerate(scheduled.params)}
+    shapes = tuple((tuple(_number(e) for e in b.shape), b.dtype) for b in split.prepared)
+    return KernelCode(func.name, _object(split.main, target),
+                      tuple(own[p] if p in own else given[p] for p in split.main.params),
+                      _object(split.prepare, target), split.read, shapes)
+
+
+def _object(func: PrimFunc, target: Target) -> bytes:
+    return Compiled.from_bytes(generate(func, target)).data
+
+
+def _number(extent: Any) -> int:
+    assert isinstance(extent, IntImm)
+    return extent.value

@@ -1,0 +1,81 @@
+"""Kernels become code, and what they make of constants alone is computed while the model is compiled."""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright import driver, runtime
+from tilewright.driver import KernelCode, Target
+from tilewright.graph.ir.callees import Kernel, Native
+from tilewright.graph.ir.rebuild import Rebuild, rebuilt
+from tilewright.graph.ir.values import Call, Function, Value, calls_of, constant
+from tilewright.runtime.loader import load_objects
+from tilewright.runtime.tensor import as_numpy
+from tilewright.tir import PrimFunc
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A function whose calls are of native kernels (and of what Python calls), and the objects that these are in."""
+    function: Function
+    objects: dict[str, bytes]
+
+
+def compile_kernels(function: Function, target: Target) -> Compiled:
+    """The kernels of a function compiled, each of them once for each choice of constant inputs."""
+    wanted = {_symbol(c): c for c in calls_of(function, Kernel)}
+    codes = {name: driver.compile_graph_kernel(_named(c.callee, name), target, _constant_inputs(c))
+             for name, c in wanted.items()}
+    prepared: dict[tuple[object, ...], list[Value]] = {}
+
+    def step(new: Rebuild, c: Call, inputs: tuple[Value, ...]) -> Sequence[Value] | None:
+        if not isinstance(c.callee, Kernel):
+            return None
+        code = codes[_symbol(c)]
+        key = (code.name, *(inputs[k] for k in code.read))
+        if key not in prepared:
+            prepared[key] = _prepare(code, [inputs[k] for k in code.read])
+        callee, given = _native(c.callee, code, inputs, prepared[key])
+        return new.emit_all(callee, given, [v.name for v in c.results])
+
+    return Compiled(rebuilt(function, step), {name: code.data for name, code in codes.items()})
+
+
+def _constant_inputs(c: Call) -> tuple[int, ...]:
+    return tuple(k for k, v in enumerate(c.inputs) if v.is_constant)
+
+
+def _symbol(c: Call) -> str:
+    """The name of the code of a kernel: code that knows which inputs are constant is code of its own."""
+    return "_c".join([c.callee.name, *map(str, _constant_inputs(c))])
+
+
+def _named(kernel: Kernel, name: str) -> PrimFunc:
+    return kernel.func if kernel.name == name else kernel.func.with_attr("global_symbol", name)
+
+
+def _native(kernel: Kernel, code: KernelCode, inputs: Sequence[Value],
+            prepared: Sequence[Value]) -> tuple[Native, list[Value]]:
+    """(the code of a kernel as a callee, what it is called with)."""
+    count = len(inputs)
+    taken = [a for a in code.arguments if a < count]
+    sizes = tuple(kernel.sizes[a - count - len(kernel.results)] for a in code.arguments
+                  if a >= count + len(kernel.results))
+    over = tuple(taken.index(k) for k in kernel.over if k in taken)
+    callee = Native(code.name, kernel.results, sizes, over, kernel.operators)
+    return callee, [inputs[a] if a >= 0 else prepared[-1 - a] for a in taken]
+
+
+def _prepare(code: KernelCode, inputs: Sequence[Value]) -> list[Value]:
+    """The constants that a kernel wants in the place of some that it would have to rearrange at each call."""
+    if not code.prepare:
+        return []
+    library = load_objects([code.prepare])
+    results = [runtime.empty(shape, dtype) for shape, dtype in code.prepared]
+    arrays = [runtime.view(np.ascontiguousarray(v.data)) for v in inputs]
+    entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(arrays) + len(results)))
+    entry(library.address(f"{code.name}_prepare__kernel"))(*(t.data_ptr for t in (*arrays, *results)))
+    return [constant(as_numpy(t), f"{inputs[0].name}_packed") for t in results]
