@@ -6,6 +6,8 @@ from collections.abc import Callable
 from tilewright.driver import Target, target
 from tilewright.graph.ir.rebuild import without_dead_calls
 from tilewright.graph.ir.values import Function
+from tilewright.graph.passes.common import eliminate_common
+from tilewright.graph.passes.fold import constant_part, with_constants
 from tilewright.graph.passes.fuse import fuse
 from tilewright.graph.passes.native import compile_kernels
 from tilewright.graph.passes.own_results import own_results
@@ -13,15 +15,31 @@ from tilewright.graph.plan.executable import Executable
 from tilewright.graph.plan.plan import plan
 from tilewright.support.errors import GraphError
 
-PASSES: list[Callable[[Function], Function]] = [without_dead_calls, own_results, fuse]
+Pass = Callable[[Function], Function]
+SIMPLIFY: list[Pass] = [without_dead_calls, eliminate_common]
+LOWER: list[Pass] = [without_dead_calls, own_results, fuse]
 
 
 def build_function(function: Function, spec: str | Target | None = None) -> Executable:
-    """The function compiled for this machine."""
+    """The function compiled for this machine.
+
+    Constants are folded: what depends on them alone is a function of its own, which is built and run here.
+    """
     resolved = target(spec)
     if not resolved.is_host:
         raise GraphError(f"compile: target {resolved} does not run on this machine")
-    for step in PASSES:
+    for step in SIMPLIFY:
+        function = step(function)
+    fixed = constant_part(function)
+    if fixed is not None:
+        values = lowered(fixed, resolved)()
+        function = with_constants(function, dict(zip(fixed.results, values if len(fixed.results) > 1 else [values])))
+    return lowered(function, resolved)
+
+
+def lowered(function: Function, resolved: Target) -> Executable:
+    """The function, whose constants are folded, as kernels and a plan."""
+    for step in LOWER:
         function = step(function)
     compiled = compile_kernels(function, resolved)
     return Executable(plan(compiled.function), resolved, compiled.objects)

@@ -77,6 +77,9 @@ class BlockBuilder:
 
         A rule that gives one of its inputs back adds no call.
         """
+        if not callable(rule):
+            raise GraphError(f"emit_te: {described(rule)} is not a function that makes te tensors",
+                             "write emit_te(topi.relu, x)")
         op, inputs = operator(rule, args, kwargs, Value)
         traced = op.traced(*(v.type for v in inputs))
         own = dict(zip(traced.inputs, inputs))

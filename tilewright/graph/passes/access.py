@@ -76,9 +76,10 @@ def _variables(op: te.ComputeOp) -> list[Var]:
 
 
 def _is_identity(read: te.TensorRead, op: te.ComputeOp) -> bool:
-    """The read is at the index that is written."""
-    axes = _variables(op)
-    return len(read.indices) == len(axes) and all(i is v for i, v in zip(read.indices, axes))
+    """The read is at the index that is written; that is 0 along axes of one element."""
+    return len(read.indices) == len(op.axis) and all(
+        i is iv.var or (_is_one(extent) and _is_trivial(iv))
+        for i, iv, extent in zip(read.indices, op.axis, read.tensor.shape))
 
 
 def _elementwise(op: te.ComputeOp) -> bool:
@@ -90,7 +91,7 @@ def _broadcasts(read: te.TensorRead, op: te.ComputeOp) -> bool:
     """The indices are axes in order, some left out, or 0 where the tensor has one element."""
     axes, at = _variables(op), -1
     for index, extent in zip(read.indices, read.tensor.shape):
-        if isinstance(index, IntImm) and isinstance(extent, IntImm) and extent.value == 1:
+        if isinstance(index, IntImm) and _is_one(extent):
             continue
         place = next((k for k, v in enumerate(axes) if v is index), -1)
         if place <= at:
@@ -127,7 +128,10 @@ def _spreads(read: te.TensorRead, op: te.ComputeOp) -> bool:
 
 
 def _is_trivial(iv: te.IterVar) -> bool:
-    extent = iv.domain.extent
+    return _is_one(iv.domain.extent)
+
+
+def _is_one(extent: Expr) -> bool:
     return isinstance(extent, IntImm) and extent.value == 1
 
 
@@ -144,8 +148,8 @@ def _is_contraction(op: te.ComputeOp) -> bool:
     body = op.body[0]
     if not isinstance(body, Reduce) or len(body.source) != 1 or not _is_product(body.source[0]):
         return False
-    reads = _reads(op)
-    return len(reads) >= 2 and all(any(not _uses(r.indices, v) for v in _variables(op)) for r in reads)
+    reads, axes = _reads(op), [iv.var for iv in op.axis if not _is_trivial(iv)]
+    return len(reads) >= 2 and all(any(not _uses(r.indices, v) for v in axes) for r in reads)
 
 
 def _is_product(e: Expr) -> bool:

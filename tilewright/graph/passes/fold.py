@@ -1,0 +1,33 @@
+"""Constant folding: what depends on constants alone is computed, by kernels like all else, while a model is compiled."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tilewright.graph.ir.callees import Operator
+from tilewright.graph.ir.rebuild import Rebuild, rebuilt
+from tilewright.graph.ir.values import Call, Function, Value, constant
+from tilewright.runtime.tensor import as_numpy
+
+Run = Callable[[Function], Sequence[object]]
+
+
+def constant_part(function: Function) -> Function | None:
+    """The function, without parameters, of the values that depend on constants alone and are used elsewhere."""
+    fixed: set[Value] = set()
+    for c in function.calls:
+        known = isinstance(c.callee, Operator) and all(v.is_constant or v in fixed for v in c.inputs)
+        if known and all(v.type.is_constant for v in c.results):
+            fixed.update(c.results)
+    calls = tuple(c for c in function.calls if c.results and c.results[0] in fixed)
+    used = [v for c in function.calls if not (c.results and c.results[0] in fixed) for v in c.inputs]
+    results = tuple(dict.fromkeys(v for v in (*used, *function.ends) if v in fixed))
+    return Function(f"{function.name}_constants", (), calls, results) if results else None
+
+
+def with_constants(function: Function, values: dict[Value, object]) -> Function:
+    """function with constants in the place of some values."""
+    known = {v: constant(as_numpy(x), v.name) for v, x in values.items()}
+
+    def step(new: Rebuild, c: Call, inputs: tuple[Value, ...]) -> Sequence[Value] | None:
+        return tuple(known.get(v, v) for v in c.results) if any(v in known for v in c.results) else None
+    return rebuilt(function, step)
