@@ -73,8 +73,7 @@ def cached(key: str | None, make: Callable[[], bytes]) -> bytes:
 
     TILEWRIGHT_DUMP and TILEWRIGHT_VERIFY force it to be made: they are about what happens on the way.
     """
-    usable = config.get("CACHE") and not config.get("DUMP") and not config.get("VERIFY")
-    cache: ObjectCache | None = object_cache() if usable else None
+    cache = _cache()
     if key is None or cache is None:
         return make()
     found = cache.get(key)
@@ -82,6 +81,17 @@ def cached(key: str | None, make: Callable[[], bytes]) -> bytes:
         found = make()
         cache.put(key, found)
     return found
+
+
+def is_cached(key: str) -> bool:
+    """True where the cache has an object under key."""
+    cache = _cache()
+    return cache is not None and cache.get(key) is not None
+
+
+def _cache() -> ObjectCache | None:
+    usable = config.get("CACHE") and not config.get("DUMP") and not config.get("VERIFY")
+    return object_cache() if usable else None
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.driver.build import Compiled, by_rules, cached, generate, rules_key
+from tilewright.driver.build import Compiled, by_rules, cached, generate, is_cached, rules_key
+from tilewright.lowering import PassOptions
 from tilewright.lowering.hoist_constants import hoist_constants
+from tilewright.lowering.options import current_options
 from tilewright.support.target import Target
 from tilewright.tir import IntImm, PrimFunc
 from tilewright.tir.printer import show
@@ -45,8 +47,18 @@ class KernelCode:
 def compile_graph_kernel(func: PrimFunc, target: Target, constant: Collection[int]) -> KernelCode:
     """The code of a function in block form that is to be scheduled by the rules, of which the parameters at some
     positions never change."""
-    key = rules_key(f"{show(func)}\nconstant={sorted(constant)}", target)
-    return KernelCode.from_bytes(cached(key, lambda: _compiled(func, target, constant).to_bytes()))
+    return KernelCode.from_bytes(cached(_key(func, target, constant),
+                                        lambda: _compiled(func, target, constant).to_bytes()))
+
+
+def is_portable(func: PrimFunc, target: Target, constant: Collection[int]) -> bool:
+    """True where other processes would compile the same code, and where the cache does not have it yet."""
+    key = _key(func, target, constant)
+    return key is not None and current_options().key == PassOptions().key and not is_cached(key)
+
+
+def _key(func: PrimFunc, target: Target, constant: Collection[int]) -> str | None:
+    return rules_key(f"{show(func)}\nconstant={sorted(constant)}", target)
 
 
 def _compiled(func: PrimFunc, target: Target, constant: Collection[int]) -> KernelCode:

@@ -1,4 +1,4 @@
-"""Constant folding: what depends on constants alone is computed, by kernels like all else, while a model is compiled."""
+"""Constant folding: what depends on constants alone is computed while a model is compiled, by kernels like all else."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -27,8 +27,8 @@ class Compiled:
 def compile_kernels(function: Function, target: Target) -> Compiled:
     """The kernels of a function compiled, each of them once for each choice of constant inputs."""
     wanted = {_symbol(c): c for c in calls_of(function, Kernel)}
-    codes = {name: driver.compile_graph_kernel(_named(c.callee, name), target, _constant_inputs(c))
-             for name, c in wanted.items()}
+    jobs = [(_named(c.callee, name), _constant_inputs(c)) for name, c in wanted.items()]
+    codes = dict(zip(wanted, driver.compile_graph_kernels(jobs, target)))
     prepared: dict[tuple[object, ...], list[Value]] = {}
 
     def step(new: Rebuild, c: Call, inputs: tuple[Value, ...]) -> Sequence[Value] | None:

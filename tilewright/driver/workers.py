@@ -1,0 +1,128 @@
+"""Kernels compiled side by side, in processes: rules and lowering are Python, which runs on one core in a process."""
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, BinaryIO
+
+from tilewright.driver.kernels import KernelCode, compile_graph_kernel, is_portable
+from tilewright.runtime.machine import available_cpus
+from tilewright.support import config
+from tilewright.support.target import Target, target
+from tilewright.tir import PrimFunc
+
+Job = tuple[PrimFunc, Collection[int]]           # a function in block form, and its parameters that are constant
+_SERVE = "from tilewright.driver.workers import main; main()"
+JOBS_A_WORKER = 3                                # fewer do not make up for its start, of about 0.4 s
+
+
+def compile_graph_kernels(jobs: Sequence[Job], where: Target,
+                          progress: Callable[[int], None] | None = None) -> list[KernelCode]:
+    """The code of each function, in order. progress: is told how many are done.
+
+    Workers are processes of this interpreter that end with the call. They take part where there are enough functions
+    that are not in the cache, and no pass or rule of the program is involved, which other processes do not have.
+    """
+    results: list[KernelCode | None] = [None] * len(jobs)
+    left = queue.SimpleQueue[int]()
+    fresh = [k for k, (func, constant) in enumerate(jobs) if is_portable(func, where, constant)]
+    for k in fresh:
+        left.put(k)
+    crew = [_Worker(where) for _ in range(_crew(len(fresh)))]
+
+    def serve(worker: _Worker) -> None:
+        while (k := _next(left)) is not None:
+            made = worker.compile(jobs[k])
+            if made is None:                             # it ended: the work, and what it says of it, is done here
+                left.put(k)
+                return
+            results[k] = made
+
+    threads = [threading.Thread(target=serve, args=(w,), daemon=True) for w in crew]
+    try:
+        for t in threads:
+            t.start()
+        while (mine := _next(left)) is not None:
+            results[mine] = compile_graph_kernel(jobs[mine][0], where, jobs[mine][1])
+            if progress:
+                progress(sum(r is not None for r in results))
+        for t in threads:
+            t.join()
+    finally:
+        for w in crew:
+            w.end()
+    return [r if r is not None else compile_graph_kernel(job[0], where, job[1]) for r, job in zip(results, jobs)]
+
+
+def _next(left: queue.SimpleQueue[int]) -> int | None:
+    try:
+        return left.get_nowait()
+    except queue.Empty:
+        return None
+
+
+def _crew(jobs: int) -> int:
+    """How many workers are worth their start."""
+    most = config.get("COMPILE_WORKERS")
+    assert isinstance(most, int)
+    return max(0, min(jobs // JOBS_A_WORKER, available_cpus() - 1, most))
+
+
+class _Worker:
+    """A process that compiles one function after the other."""
+
+    def __init__(self, where: Target) -> None:
+        self.where = str(where)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        self.process = subprocess.Popen([sys.executable, "-c", _SERVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=environment, start_new_session=True)
+
+    def compile(self, job: Job) -> KernelCode | None:
+        """The code; None where the process ended, or the compiler refused."""
+        try:
+            assert self.process.stdin is not None and self.process.stdout is not None
+            _send(self.process.stdin, pickle.dumps((job[0], sorted(job[1]), self.where)))
+            entry = _receive(self.process.stdout)
+        except OSError:
+            return None
+        return KernelCode.from_bytes(entry) if entry else None
+
+    def end(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.communicate()
+
+
+def _send(stream: BinaryIO | Any, data: bytes) -> None:
+    stream.write(struct.pack("<Q", len(data)) + data)
+    stream.flush()
+
+
+def _receive(stream: BinaryIO | Any) -> bytes:
+    """What was sent; nothing at the end of the stream."""
+    head = stream.read(8)
+    if len(head) < 8:
+        return b""
+    size, = struct.unpack("<Q", head)
+    data: bytes = stream.read(size)
+    return data if len(data) == size else b""
+
+
+def main() -> None:
+    """Serve the process that started this one, until it closes its end."""
+    answers, requests = os.fdopen(os.dup(1), "wb"), sys.stdin.buffer
+    os.dup2(2, 1)                                        # nothing else may write where the answers go
+    while data := _receive(requests):
+        func, constant, where = pickle.loads(data)
+        try:
+            entry = compile_graph_kernel(func, target(where), constant).to_bytes()
+        except Exception:                                # the other process meets the same error, and raises it
+            return
+        _send(answers, entry)
+
