@@ -21,6 +21,7 @@ from tilewright.runtime.export import linker, place, workplace
 from tilewright.runtime.llvm import host_triple
 from tilewright.runtime.seal import SIZE
 from tilewright.support.errors import ArgumentError, CallError, CodegenError, LoadError, TargetError
+from tilewright.tir import IRModule
 from tilewright.support.target import target
 
 needs_linker = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a system linker")
@@ -388,3 +389,22 @@ def test_an_object_that_was_loaded_is_saved_and_archived(tmp_path):
         subprocess.run([*linker(host_triple()), "-shared", "-o", str(tmp_path / "all.so"), "-Wl,--whole-archive",
                         str(tmp_path / "lib.a"), "-Wl,--no-whole-archive"], check=True)
         check_scale(load_module(tmp_path / "all.so"))
+
+
+@needs_linker
+def test_functions_of_one_object_have_constants_of_their_own(tmp_path):
+    """A linker that joins objects keeps local symbols of one name, such as those of constants."""
+    def function(rule):
+        x = te.placeholder((64,), name="x")
+        return te.create_prim_func([x, te.compute((64,), lambda i: rule(x[i]), name="y")], name=rule.__name__)
+
+    rules = (te.tanh, te.exp, te.erf)
+    made = build(IRModule({f.__name__: function(f) for f in rules}))
+    made.save(tmp_path / "three.o")
+    loaded = load_module(tmp_path / "three.o")
+    x = np.linspace(-2, 2, 64).astype("float32")
+    for rule in rules:
+        want, got = np.empty(64, "float32"), np.empty(64, "float32")
+        made[rule.__name__](x, want)
+        loaded[rule.__name__](x, got)
+        np.testing.assert_array_equal(got, want)

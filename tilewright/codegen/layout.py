@@ -152,7 +152,10 @@ def pointwise_buffers(func: PrimFunc, stored: set[Var]) -> set[Var]:
 
 
 def written_buffers(func: PrimFunc) -> set[Var]:
-    """The data Vars of buffers that the function stores to, or hands to a function that might."""
+    """The data Vars of buffers that the function stores to, or hands to a function that might.
+
+    The attribute "only_read" of a function lists parameters that those which it calls do not store to.
+    """
     found: set[Var] = set()
     for node in walk(func.body):
         if isinstance(node, Store):
@@ -163,4 +166,5 @@ def written_buffers(func: PrimFunc) -> set[Var]:
                     found.add(inner.args[0].buffer.data)
                 elif isinstance(inner, Var) and inner.dtype == "handle":
                     found.add(inner)
-    return found
+    only_read = func.attrs.get("only_read", ())
+    return found - {b.data for p, b in func.buffer_map.items() if p.name in only_read}

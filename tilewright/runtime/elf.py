@@ -85,3 +85,36 @@ def functions(data: bytes) -> list[Code]:
     """The functions of an object file, local ones included, in the order of its symbol table."""
     return [Code(name, where, value, size, info >> 4 != _LOCAL)
             for name, info, where, value, size in _symbols(data) if where and info & 15 == _FUNCTION]
+
+
+def with_distinct_locals(data: bytes) -> bytes:
+    """The object with another name for each local symbol whose name an earlier one has; itself where there is none.
+
+    Objects that a linker joined have several symbols such as `.LCPI0_0`. Linkers tell them apart by their numbers, the
+    JIT linker of LLVM by their names: it would take the constants of another function.
+    """
+    if not is_elf(data):
+        return data
+    start, = struct.unpack_from("<Q", data, 0x28)
+    size, count = struct.unpack_from("<HH", data, 0x3A)
+    headers = [start + k * size for k in range(count)]
+    out: bytearray | None = None
+    for where in headers:
+        section = _SECTION.unpack_from(data, where)
+        if section[1] != _SYMTAB:
+            continue
+        texts = _SECTION.unpack_from(data, headers[section[6]])
+        names = bytes(data[texts[4]:texts[4] + texts[5]])
+        seen: set[bytes] = set()
+        for at in range(section[4], section[4] + section[5], _SYMBOL.size):
+            name, info, other, home, value, length = _SYMBOL.unpack_from(data, at)
+            text = names[name:names.index(b"\0", name)]
+            if info >> 4 == _LOCAL and text and text in seen:
+                out = out if out is not None else bytearray(data)
+                _SYMBOL.pack_into(out, at, len(names), info, other, home, value, length)
+                names += text + f".{at:x}".encode() + b"\0"
+            seen.add(text)
+        if out is not None and len(names) != texts[5]:
+            _SECTION.pack_into(out, headers[section[6]], *texts[:4], len(out), len(names), *texts[6:])
+            out += names
+    return data if out is None else bytes(out)

@@ -52,6 +52,30 @@ def object_of(text: str, triple: str, inline: bool = False) -> bytes:
     return machine.emit_object(module)
 
 
+def data_object(name: str, path: str, triple: str) -> bytes:
+    """An object with the bytes of a file, aligned to 64, and the function `ptr NAME__constant(i64 offset)` to them.
+
+    For this kind of machine. The file is read by LLVM's assembler, since text of so many bytes would take long.
+    """
+    initialize_targets()
+    binding.initialize_native_asmparser()
+    elf = "darwin" not in triple and "macos" not in triple
+    section = '.section .rodata.constants,\\22a\\22,@progbits' if elf else ".section __TEXT,__const"
+    symbol = f"{name}__data" if elf else f"_{name}__data"
+    quoted = path.replace("\\", "\\5C").replace('"', "\\22")
+    lines = [section, f"{'.hidden' if elf else '.private_extern'} {symbol}", f".globl {symbol}", ".p2align 6",
+             f"{symbol}:", f".incbin \\22{quoted}\\22", ".text"]
+    asm = "\n".join(f'module asm "{line}"' for line in lines)
+    return object_of(f"""target triple = "{triple}"
+{asm}
+@{name}__data = external hidden constant i8
+define hidden ptr @{name}__constant(i64 %offset) {{
+  %p = getelementptr i8, ptr @{name}__data, i64 %offset
+  ret ptr %p
+}}
+""", triple)
+
+
 def library_builder(*objects: bytes) -> Any:
     """A library of object files, not linked yet."""
     builder = binding.JITLibraryBuilder()

@@ -106,7 +106,7 @@ def load_objects(objects: Sequence[bytes]) -> Library:
     With TILEWRIGHT_PERF their addresses are written where `perf` looks for names.
     Raises CodegenError when an object is for another machine, or two define one symbol.
     """
-    builder = llvm.library_builder(*objects)
+    builder = llvm.library_builder(*map(elf.with_distinct_locals, objects))
     with _lock:
         for name, address in _support_addresses().items():
             builder.import_symbol(name, address)

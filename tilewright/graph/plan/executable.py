@@ -6,6 +6,7 @@ import hashlib
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from tilewright import driver, runtime
 from tilewright.driver import Target
 from tilewright.graph.ir.callees import Extern, Native
 from tilewright.graph.ir.types import TensorType, extents
+from tilewright.graph.plan.export import module_of
 from tilewright.graph.plan.plan import ARENA, CONSTANT, Plan, Step, bound
-from tilewright.runtime import Tensor, elf
+from tilewright.runtime import Module, Tensor, elf
 from tilewright.runtime.dtypes import numpy_dtype
 from tilewright.runtime.loader import Library, load_objects, support_address
 from tilewright.runtime.tensor import as_numpy
@@ -65,6 +67,18 @@ class Executable:
             with self._lock:
                 self._free.append(instance)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def module(self, name: str | None = None) -> Module:
+        """The module of the one function NAME(inputs..., results...), which writes its results, with all constants."""
+        return module_of(self.plan, self.objects, self.target, name or self.plan.name)
+
+    def export(self, path: str | Path, name: str | None = None, cc: str | None = None) -> None:
+        """Write a shared library (.so) or an object (.o) that stands alone, weights included.
+
+        `tilewright.load`, `load_module` and `tvm_ffi.load_module` load it, and programs of C call it: its function is
+        NAME(inputs..., results...). Raises GraphError where the plan calls Python, ArgumentError for another ending.
+        """
+        self.module(name).save(path, cc)
 
     def _extern(self, step: Step) -> Callable[[_Instance], None]:
         callee = step.callee

@@ -1,0 +1,137 @@
+"""Functions of graphs as files: loaded by Tilewright, by tvm-ffi, by a program of C."""
+import subprocess
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import topi
+from tilewright.graph.compile import build_function
+from tilewright.graph.ir.builder import BlockBuilder
+from tilewright.graph.ir.types import TensorType, size
+from tilewright.graph.plan.loaded import load
+from tilewright.runtime import export, ffi
+from tilewright.runtime.llvm import host_triple
+from tilewright.support.errors import CallError, GraphError, LoadError, TilewrightError
+
+needs_linker = pytest.mark.skipif(not export.has_linker(host_triple()), reason="no linker on this machine")
+RNG = np.random.default_rng(0)
+
+
+def array(*shape):
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def model(n):
+    """Rows through two layers: (scores of 5 classes, hidden values as [n * 2, 8])."""
+    w, v = array(16, 20), array(5, 16)
+    bb = BlockBuilder()
+    x = bb.param("x", (n, 20))
+    with bb.function("main", [x]):
+        h = bb.emit_te(topi.tanh, bb.emit_te(topi.linear, x, bb.const(w)))
+        y = bb.emit_te(topi.softmax, bb.emit_te(topi.linear, bb.emit_te(topi.multiply, h, h), bb.const(v)), axis=1)
+        bb.emit_func_output([y, bb.emit_te(topi.reshape, h, (n * 2, 8))])
+
+    def reference(x):
+        h = np.tanh(x.astype("float64") @ w.T)
+        e = np.exp((h * h) @ v.T)
+        return e / e.sum(1, keepdims=True), h.reshape(-1, 8)
+    return build_function(bb.get()["main"]), reference
+
+
+@needs_linker
+@pytest.mark.parametrize("extent", [7, "n"])
+@pytest.mark.parametrize("suffix", [".so", ".o"])
+def test_exported_models_load_and_run(tmp_path, extent, suffix):
+    run, reference = model(size(extent) if extent == "n" else extent)
+    path = tmp_path / f"model{suffix}"
+    run.export(path)
+    again = load(path)
+    for n in (7,) if extent == 7 else (7, 1, 300):
+        x = array(n, 20)
+        x.flags.writeable = False
+        for got, want in zip(again(x), reference(x)):
+            np.testing.assert_allclose(np.asarray(got), want, atol=1e-5)
+    with pytest.raises(TilewrightError, match="shape"):
+        again(array(7, 21))
+    with pytest.raises(CallError, match="2 are given"):
+        again(array(7, 20), array(7, 20))
+
+
+@needs_linker
+def test_other_programs_load_them(tmp_path):
+    run, reference = model(size("n"))
+    path = tmp_path / "model.so"
+    run.export(path, "classify")
+    x, y, h = array(4, 20), np.empty((4, 5), "float32"), np.empty((8, 8), "float32")
+    ffi.load_library(str(path)).get_function("classify")(*map(ffi.from_dlpack, (x, y, h)))
+    np.testing.assert_allclose(y, reference(x)[0], atol=1e-5)
+
+
+C = r"""
+#include <stdio.h>
+#include "model.h"
+int main(void) {
+    static float x[4 * 20], y[4 * 5], h[8 * 8];
+    for (int i = 0; i < 80; i++) x[i] = (float)(i % 7) - 3;
+    if (classify(x, y, h, 4) != 0) { puts(tilewright_last_error()); return 1; }
+    for (int i = 0; i < 20; i++) printf("%.6f\n", y[i]);
+    return 0;
+}
+"""
+
+
+@needs_linker
+def test_a_program_of_c_calls_them(tmp_path):
+    run, reference = model(size("n"))
+    module = run.module("classify")
+    module.save(tmp_path / "model.o")
+    module.export_header(tmp_path / "model.h")
+    (tmp_path / "main.c").write_text(C)
+    subprocess.run([*export.linker(host_triple()), "main.c", "model.o", "-o", "main", "-lm", "-lpthread", "-ldl"],
+                   cwd=tmp_path, check=True, timeout=120)
+    out = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=True, timeout=60).stdout
+    x = (np.arange(80) % 7 - 3).astype("float32").reshape(4, 20)
+    np.testing.assert_allclose(np.array(out.split(), "float64").reshape(4, 5), reference(x)[0], atol=1e-5)
+
+
+def test_an_index_outside_is_an_error_of_the_module_too():
+    bb = BlockBuilder()
+    table, at = bb.param("table", (10, 4)), bb.param("at", (size("n"),), "int64")
+    with bb.function("main", [table, at]):
+        bb.emit_func_output(bb.emit_te(topi.take, table, at, axis=0))
+    module = build_function(bb.get()["main"]).module("rows")
+    values, out = array(10, 4), np.empty((2, 4), "float32")
+    with pytest.raises(CallError, match="outside of its tensor"):
+        module["rows"](values, np.array([1, 99]), out)
+    module["rows"](values, np.array([1, 9]), out)
+    np.testing.assert_array_equal(out, values[[1, 9]])
+
+
+def test_what_calls_python_cannot_be_exported(tmp_path):
+    @tw.register_func("tests.graph.twice", override=True)
+    def twice(x, y):
+        y.copyfrom(np.asarray(x) * 2)
+
+    bb = BlockBuilder()
+    x = bb.param("x", (3,))
+    with bb.function("main", [x]):
+        y = bb.call_packed("tests.graph.twice", [bb.emit_te(topi.exp, x)], [TensorType((3,))])
+        bb.emit_func_output(bb.emit_te(topi.add, y, 1.0))
+    run = build_function(bb.get()["main"])
+    given = array(3)
+    np.testing.assert_allclose(np.asarray(run(given)), np.exp(given) * 2 + 1, rtol=1e-5)
+    with pytest.raises(GraphError, match="tests.graph.twice"):
+        run.export(tmp_path / "model.so")
+
+
+@needs_linker
+def test_damaged_files_are_refused(tmp_path):
+    run, _ = model(3)
+    path = tmp_path / "model.so"
+    run.export(path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(LoadError, match="damaged"):
+        load(path)

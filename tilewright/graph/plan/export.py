@@ -1,0 +1,181 @@
+"""Plans as modules: one function that is called with inputs and results, and carries its constants.
+
+Such a module is exported, loaded and called like any other: by `load_module`, by tvm-ffi, by programs of C.
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tilewright import driver
+from tilewright.driver import Target
+from tilewright.graph.ir.callees import Native
+from tilewright.graph.ir.types import TensorType
+from tilewright.graph.memory import ALIGNMENT, aligned
+from tilewright.graph.plan.plan import ARENA, CONSTANT, PARAMETER, RESULT, Plan, Step
+from tilewright.runtime import Module, elf, export, llvm
+from tilewright.runtime.loader import Image
+from tilewright.runtime.signature_table import signatures_in
+from tilewright.support.errors import GraphError
+from tilewright.support.names import identifier
+from tilewright.tir import (
+    Allocate,
+    Buffer,
+    Call,
+    Cast,
+    Evaluate,
+    Expr,
+    IntImm,
+    LetStmt,
+    Load,
+    PrimFunc,
+    Stmt,
+    Store,
+    StringImm,
+    Var,
+    seq,
+)
+from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.assertion import assertion
+from tilewright.tir.conversion import convert
+
+_NOMINAL = 64                     # what a size is taken to be where places are chosen in an order of size
+
+
+def module_of(plan: Plan, objects: Mapping[str, bytes], target: Target, name: str) -> Module:
+    """The module of the function `name(inputs..., results...)`. Raises GraphError where a plan calls Python."""
+    symbol = identifier("model" if name == "main" else name)
+    other = next((s for s in plan.steps if not isinstance(s.callee, Native)), None)
+    if other is not None:
+        raise GraphError(f"{plan.name} cannot be exported: it calls {other.callee!r}, which is no native code")
+    writer = _Writer(plan, symbol, [k for k, data in objects.items() if f"{k}__take_fault" in elf.symbols(data)[0]])
+    entry = driver.compile_flat(writer.function(), target)
+    with export.workplace() as folder:
+        path = Path(folder, "constants")
+        with open(path, "wb") as file:
+            for array in plan.constants:
+                file.write(np.ascontiguousarray(array).tobytes())
+                file.write(bytes(-array.nbytes % ALIGNMENT))
+        data = llvm.data_object(symbol, str(path), target.triple)
+    signature, = signatures_in(entry)
+    images = [Image("object", entry, (symbol,)), *(Image("object", o, ()) for o in dict.fromkeys(objects.values())),
+              Image("object", data, ())]
+    return Module(images, {symbol: signature}, symbol, target.triple, aliases={name: symbol} if name != symbol else {})
+
+
+class _Writer:
+    """Writes the function that binds places to slots and calls the kernels."""
+
+    def __init__(self, plan: Plan, name: str, may_fail: Sequence[str]) -> None:
+        self.plan, self.name, self.may_fail = plan, name, may_fail
+        self.inputs = [_buffer(n, t) for n, t in plan.params]
+        self.results = [_buffer(f"result{k}" if len(plan.results) > 1 else "result", t)
+                        for k, (_, t) in enumerate(plan.results)]
+        self.own = {slot: b for b, slot in [*zip(self.inputs, plan.param_slots),
+                                            *zip(self.results, (s for s, _ in plan.results))] if slot is not None}
+        self.constant_offsets = _running(a.nbytes for a in plan.constants)
+        self.places = [k for k, s in enumerate(plan.slots) if s.kind == ARENA]
+        self.fixed = all(plan.slots[k].type.is_constant for k in self.places)
+        self.offsets = Buffer("offsets", (IntImm(len(plan.slots) + 1),), "int64")
+        self.total = Var("total", "int64")
+        self.memory = plan.memory({}) if self.fixed else None
+        planned = self.total if self.memory is None else IntImm(max(self.memory.planned, 1), "int64")
+        self.arena = Buffer("arena", (planned,), "uint8")
+
+    def function(self) -> PrimFunc:
+        buffers = [*self.inputs, *self.results]
+        params = [Var(b.name, "handle") for b in buffers]
+        only_read = tuple(b.name for b in self.inputs)
+        return PrimFunc(tuple(params), self._body(), dict(zip(params, buffers)),
+                        {"global_symbol": self.name, "tir.noalias": True, "only_read": only_read})
+
+    def _body(self) -> Stmt:
+        calls: list[Stmt] = [self._call(s) for s in self.plan.steps]
+        calls += [assertion(self._no_fault(k), f"{k}: an index lies outside of its tensor") for k in self.may_fail]
+        if not self.places:
+            return seq(calls)
+        if self.fixed:
+            return Allocate(self.arena, seq(calls))
+        return Allocate(self.offsets, seq([*self._placed(), LetStmt(
+            self.total, Load(self.offsets, (IntImm(len(self.plan.slots)),)), Allocate(self.arena, seq(calls)))]))
+
+    def _placed(self) -> list[Stmt]:
+        """Offsets in the arena, computed from the sizes: behind all that is placed before and alive at one time.
+
+        The order, larger ones first, is that of some sizes; those that are written in place of others share a place.
+        The last entry is the number of bytes of the arena.
+        """
+        slots, stores = self.plan.slots, list[Stmt]()
+        placed: list[tuple[int, int, int]] = []
+        head = {k: k for k in self.places}
+        for k in self.places:
+            reused = slots[k].reuses
+            head[k] = k if reused is None else head[reused]
+        chains = [[k for k in self.places if head[k] == h] for h in dict.fromkeys(head.values())]
+        nominal = {b.variable: _NOMINAL for b in self.plan.sizes}
+        total: Expr = IntImm(0, "int64")
+        for chain in sorted(chains, key=lambda c: -slots[c[0]].type.nbytes(nominal)):
+            first, last = min(slots[k].first for k in chain), max(slots[k].last for k in chain)
+            offset: Expr = IntImm(0, "int64")
+            for other, a, b in placed:
+                if a <= last and first <= b:
+                    offset = binary("max", offset, self._end(other))
+            stores += [Store(self.offsets, offset if k == chain[0] else self._offset(chain[0]), (IntImm(k),))
+                       for k in chain]
+            placed.append((chain[0], first, last))
+        for k, _, _ in placed:
+            stores.append(Store(self.offsets, binary("max", total, self._end(k)), (IntImm(len(slots)),)))
+            total = Load(self.offsets, (IntImm(len(slots)),))
+        return stores
+
+    def _offset(self, slot: int) -> Expr:
+        return Load(self.offsets, (IntImm(slot),))
+
+    def _end(self, slot: int) -> Expr:
+        """Where what is in a slot ends, rounded up."""
+        t = self.plan.slots[slot].type
+        size: Expr = IntImm(dt.bytes_of(t.dtype), "int64")
+        for d in t.shape:
+            size = binary("mul", size, IntImm(d, "int64") if isinstance(d, int) else Cast("int64", d))
+        lines = binary("floordiv", binary("add", size, IntImm(ALIGNMENT - 1, "int64")), IntImm(ALIGNMENT, "int64"))
+        return binary("add", self._offset(slot), binary("mul", lines, IntImm(ALIGNMENT, "int64")))
+
+    def _call(self, step: Step) -> Stmt:
+        assert isinstance(step.callee, Native)
+        pointers = [self._pointer(k) for k in step.slots]
+        return Evaluate(Call("call_extern", (_text(f"{step.callee.name}__kernel"), *pointers, *step.sizes), "int32"))
+
+    def _pointer(self, slot: int) -> Expr:
+        s = self.plan.slots[slot]
+        if s.kind in (PARAMETER, RESULT):
+            return self.own[slot].data
+        if s.kind == CONSTANT:
+            offset = IntImm(self.constant_offsets[s.data], "int64")
+            return Call("call_extern", (_text(f"{self.name}__constant"), offset), "handle")
+        if self.memory is not None:
+            return _address(self.arena, IntImm(self.memory.offset[slot], "int64"))
+        return _address(self.arena, self._offset(slot))
+
+    def _no_fault(self, kernel: str) -> Expr:
+        return binary("eq", Call("call_extern", (_text(f"{kernel}__take_fault"),), "uint64"), IntImm(0, "uint64"))
+
+
+def _buffer(name: str, t: TensorType) -> Buffer:
+    return Buffer(identifier(name), tuple(convert(d) for d in t.shape), t.dtype)
+
+
+def _address(buffer: Buffer, offset: Expr) -> Expr:
+    return Call("access_ptr", (Load(buffer, (offset,)),), "handle")
+
+
+def _text(name: str) -> StringImm:
+    return StringImm(name)
+
+
+def _running(sizes: Iterable[int]) -> list[int]:
+    """Where each of several arrays begins that lie one behind the other, aligned."""
+    return list(itertools.accumulate((aligned(n) for n in sizes), initial=0))[:-1]

@@ -1,0 +1,61 @@
+"""Exported models, loaded: called with inputs alone, since the types of the results follow from those of the inputs."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tilewright import runtime
+from tilewright.runtime import Function, Module, Tensor
+from tilewright.runtime.signature import Dim
+from tilewright.support.errors import CallError, LoadError
+from tilewright.support.views import View, Viewed
+
+_OPERATORS: Mapping[str, Callable[[int, int], int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv,
+    "floormod": operator.mod, "min": min, "max": max}
+
+
+class Model(Viewed):
+    """A model that `export` wrote: `model(*inputs)` gives its result, or a tuple of them, as new tensors."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.function: Function = module[module.entry_name]
+        self.signature = module.signatures[module.entry_name]
+        self.inputs = tuple(p for p in self.signature.params if not p.written)
+        self.results = tuple(p for p in self.signature.params if p.written)
+        first = next((k for k, p in enumerate(self.signature.params) if p.written), 0)
+        if not self.results or self.signature.params[first:] != self.results:
+            raise LoadError(f"load: {self.signature} does not end with its results",
+                            "load_module(path) loads any exported functions")
+
+    def __call__(self, *inputs: Any) -> Any:
+        if len(inputs) != len(self.inputs):
+            raise CallError(f"{self.signature.name} takes {len(self.inputs)} input(s), {len(inputs)} are given")
+        tensors = [x if isinstance(x, Tensor) else runtime.view(x, p.name) for p, x in zip(self.inputs, inputs)]
+        sizes: dict[str, int] = {}
+        for p, t in zip(self.inputs, tensors):
+            sizes.update((d, n) for d, n in zip(p.shape or (), t.shape) if isinstance(d, str))
+        results = [runtime.empty(tuple(_number(d, sizes) for d in p.shape or ()), p.dtype) for p in self.results]
+        self.function(*tensors, *results)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def view(self) -> View:
+        return View(f"tilewright.Model {self.signature}")
+
+
+def _number(dim: Dim, sizes: Mapping[str, int]) -> int:
+    """The number that an extent is; 0 where a size is not known, so that the call says what does not fit."""
+    if isinstance(dim, int):
+        return dim
+    if isinstance(dim, str):
+        return sizes.get(dim, 0)
+    op, a, b = dim
+    return _OPERATORS[op](_number(a, sizes), _number(b, sizes))
+
+
+def load(path: str | Path) -> Model:
+    """The model in a file that `export` wrote. Raises LoadError where the file is damaged or holds none."""
+    return Model(runtime.load_module(path))
