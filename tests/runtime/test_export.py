@@ -21,8 +21,8 @@ from tilewright.runtime.export import linker, place, workplace
 from tilewright.runtime.llvm import host_triple
 from tilewright.runtime.seal import SIZE
 from tilewright.support.errors import ArgumentError, CallError, CodegenError, LoadError, TargetError
-from tilewright.tir import IRModule
 from tilewright.support.target import target
+from tilewright.tir import IRModule
 
 needs_linker = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a system linker")
 HERE = Path(__file__).parent

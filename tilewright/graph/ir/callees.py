@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -48,8 +49,13 @@ class Operator:
         """The results of the rule. Raises GraphError where the rule refuses, with the types of the inputs."""
         def filled(x: Any) -> Any:
             return _mapped(x, lambda leaf: tensors[leaf.index] if isinstance(leaf, Slot) else leaf)
+        args, kwargs = filled(self.args), filled(dict(self.kwargs))
         try:
-            made = self.rule(*filled(self.args), **filled(dict(self.kwargs)))
+            made = self.rule(*args, **kwargs)
+        except TypeError as error:
+            if _accepts(self.rule, args, kwargs):
+                raise
+            raise GraphError(f"{self.name}: {error}", f"the rule is {self.name}{_parameters(self.rule)}") from error
         except TilewrightError as error:
             raise GraphError(f"{self.name}({', '.join(map(_described_tensor, tensors))}): {error}") from error
         results = tuple(made) if isinstance(made, (tuple, list)) else (made,)
@@ -112,6 +118,21 @@ def rule_name(rule: Rule) -> str:
     """topi.NAME for operators of topi, te.NAME for rules of programs."""
     name = getattr(rule, "__name__", type(rule).__name__)
     return f"topi.{name}" if getattr(topi, name, None) is rule else f"te.{name}"
+
+
+def _accepts(rule: Rule, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """False where a rule does not take such arguments at all."""
+    try:
+        inspect.signature(rule).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    except ValueError:                                   # a function that does not say what it takes
+        return True
+    return True
+
+
+def _parameters(rule: Rule) -> str:
+    return str(inspect.signature(rule))
 
 
 def _mapped(x: Any, leaf: Callable[[Any], Any]) -> Any:
