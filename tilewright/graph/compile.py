@@ -6,6 +6,7 @@ from collections.abc import Callable
 from tilewright.driver import Target, target
 from tilewright.graph.ir.rebuild import without_dead_calls
 from tilewright.graph.ir.values import Function
+from tilewright.graph.passes.affine import expand_batch_norm, fold_affine
 from tilewright.graph.passes.common import eliminate_common
 from tilewright.graph.passes.fold import constant_part, with_constants
 from tilewright.graph.passes.fuse import fuse
@@ -16,7 +17,7 @@ from tilewright.graph.plan.plan import plan
 from tilewright.support.errors import GraphError
 
 Pass = Callable[[Function], Function]
-SIMPLIFY: list[Pass] = [without_dead_calls, eliminate_common]
+SIMPLIFY: list[Pass] = [without_dead_calls, eliminate_common, expand_batch_norm, fold_affine]
 LOWER: list[Pass] = [without_dead_calls, own_results, fuse]
 
 

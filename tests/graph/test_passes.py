@@ -1,0 +1,98 @@
+"""Passes over functions: what they make, and that it means the same."""
+import numpy as np
+import pytest
+
+from tilewright import topi
+from tilewright.graph.compile import SIMPLIFY, build_function
+from tilewright.graph.ir.builder import BlockBuilder
+from tilewright.graph.ir.types import size
+from tilewright.graph.ir.values import check_function
+
+RNG = np.random.default_rng(0)
+
+
+def array(*shape):
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def simplified(function):
+    for step in SIMPLIFY:
+        function = step(function)
+        check_function(function)
+    return function
+
+
+def rules(run):
+    """The operators of each kernel of what was built."""
+    return [tuple(name.removeprefix("topi.") for name in s.callee.operators) for s in run.plan.steps]
+
+
+@pytest.mark.parametrize("layer", ["conv", "linear"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_batch_normalisation_becomes_part_of_the_weights(layer, bias):
+    shape, w = ((size("n"), 3, 8, 8), array(6, 3, 3, 3)) if layer == "conv" else ((size("n"), 8), array(6, 8))
+    b, mean, var, gamma, beta = array(6), array(6), np.abs(array(6)) + 0.5, array(6), array(6)
+    bb = BlockBuilder()
+    x = bb.param("x", shape)
+    with bb.function("main", [x]):
+        y = bb.emit_te(getattr(topi, layer), x, bb.const(w), *([bb.const(b)] if bias else []))
+        y = bb.emit_te(topi.batch_norm, y, *map(bb.const, (mean, var, gamma, beta)), eps=1e-3)
+        bb.emit_func_output(bb.emit_te(topi.relu, y))
+    function = bb.get()["main"]
+    run = build_function(function)
+    assert rules(run) == [(layer, "relu")]
+    given = array(2, *shape[1:])
+    if layer == "conv":
+        windows = np.lib.stride_tricks.sliding_window_view(given.astype("float64"), (3, 3), axis=(2, 3))
+        z = np.einsum("bchwij,ocij->bohw", windows, w)
+    else:
+        z = given.astype("float64") @ w.T
+
+    def channels(v):
+        return v.astype("float64").reshape(-1, 1, 1) if layer == "conv" else v.astype("float64")
+    z = z + channels(b) if bias else z
+    z = (z - channels(mean)) / np.sqrt(channels(var) + 1e-3) * channels(gamma) + channels(beta)
+    np.testing.assert_allclose(np.asarray(run(given)), np.maximum(z, 0), atol=1e-4)
+
+
+def test_what_is_read_twice_keeps_its_weights():
+    w, scale = array(6, 8), array(6)
+    bb = BlockBuilder()
+    x = bb.param("x", (3, 8))
+    with bb.function("main", [x]):
+        y = bb.emit_te(topi.linear, x, bb.const(w))
+        bb.emit_func_output([y, bb.emit_te(topi.multiply, y, bb.const(scale))])
+    given = array(3, 8)
+    plain, scaled = build_function(bb.get()["main"])(given)
+    np.testing.assert_allclose(np.asarray(plain), given @ w.T, atol=1e-4)
+    np.testing.assert_allclose(np.asarray(scaled), given @ w.T * scale, atol=1e-4)
+
+
+def test_a_factor_along_another_axis_is_not_taken_in():
+    w, scale = array(3, 8), array(3, 1)
+    bb = BlockBuilder()
+    x = bb.param("x", (3, 8))
+    with bb.function("main", [x]):
+        bb.emit_func_output(bb.emit_te(topi.multiply, bb.emit_te(topi.linear, x, bb.const(w)), bb.const(scale)))
+    given = array(3, 8)
+    np.testing.assert_allclose(np.asarray(build_function(bb.get()["main"])(given)), given @ w.T * scale, atol=1e-4)
+
+
+def test_equal_calls_and_dead_calls():
+    bb = BlockBuilder()
+    x = bb.param("x", (3, 8))
+    with bb.function("main", [x]):
+        a, b = bb.emit_te(topi.exp, x), bb.emit_te(topi.exp, x)
+        bb.emit_te(topi.tanh, a)
+        bb.emit_func_output(bb.emit_te(topi.add, a, b))
+    assert [c.callee.name for c in simplified(bb.get()["main"]).calls] == ["topi.exp", "topi.add"]
+
+
+def test_constants_are_computed_once():
+    bb = BlockBuilder()
+    x = bb.param("x", (3, 8))
+    with bb.function("main", [x]):
+        c = bb.emit_te(topi.exp, bb.const(array(8)))
+        bb.emit_func_output([bb.emit_te(topi.add, x, c), c])
+    run = build_function(bb.get()["main"])
+    assert [o for step in rules(run) for o in step].count("exp") == 0
