@@ -96,3 +96,34 @@ def test_constants_are_computed_once():
         bb.emit_func_output([bb.emit_te(topi.add, x, c), c])
     run = build_function(bb.get()["main"])
     assert [o for step in rules(run) for o in step].count("exp") == 0
+
+
+def test_movement_that_cancels_is_not_there():
+    bb = BlockBuilder()
+    x = bb.param("x", (2, 3, 4))
+    with bb.function("main", [x]):
+        y = bb.emit_te(topi.transpose, bb.emit_te(topi.transpose, bb.emit_te(topi.exp, x), (1, 2, 0)), (2, 0, 1))
+        z = bb.emit_te(topi.reshape, bb.emit_te(topi.reshape, y, (6, 4)), (2, 3, 4))
+        wide = bb.emit_te(topi.reshape, z, (2, 1, 12))
+        bb.emit_func_output([bb.emit_te(topi.tanh, z), bb.emit_te(topi.transpose, wide, (1, 0, 2))])
+    function = simplified(bb.get()["main"])
+    assert [c.callee.name for c in function.calls] == ["topi.exp", "topi.tanh", "topi.reshape"]
+    given = array(2, 3, 4)
+    first, second = build_function(bb.get()["main"])(given)
+    np.testing.assert_allclose(np.asarray(first), np.tanh(np.exp(given)), atol=1e-6)
+    np.testing.assert_allclose(np.asarray(second), np.exp(given).reshape(1, 2, 12), rtol=1e-6)
+
+
+def test_elementwise_operators_pass_views_to_reach_a_product():
+    w, b = array(8, 6), array(8)
+    n = size("n")
+    bb = BlockBuilder()
+    x, r = bb.param("x", (n, 3, 6)), bb.param("r", (n, 3, 8))
+    with bb.function("main", [x, r]):
+        flat = bb.emit_te(topi.linear, bb.emit_te(topi.reshape, x, (n * 3, 6)), bb.const(w))
+        y = bb.emit_te(topi.add, bb.emit_te(topi.reshape, flat, (n, 3, 8)), bb.const(b))
+        bb.emit_func_output(bb.emit_te(topi.multiply, bb.emit_te(topi.tanh, y), r))
+    run = build_function(bb.get()["main"])
+    assert rules(run) == [("linear", "tanh", "multiply")]
+    p, q = array(5, 3, 6), array(5, 3, 8)
+    np.testing.assert_allclose(np.asarray(run(p, q)), np.tanh(p @ w.T + b) * q, atol=1e-5)

@@ -10,6 +10,7 @@ from tilewright.graph.passes.affine import expand_batch_norm, fold_affine
 from tilewright.graph.passes.common import eliminate_common
 from tilewright.graph.passes.fold import constant_part, with_constants
 from tilewright.graph.passes.fuse import fuse
+from tilewright.graph.passes.movement import cancel_movement, sink_views
 from tilewright.graph.passes.native import compile_kernels
 from tilewright.graph.passes.own_results import own_results
 from tilewright.graph.plan.executable import Executable
@@ -17,7 +18,8 @@ from tilewright.graph.plan.plan import plan
 from tilewright.support.errors import GraphError
 
 Pass = Callable[[Function], Function]
-SIMPLIFY: list[Pass] = [without_dead_calls, eliminate_common, expand_batch_norm, fold_affine]
+SIMPLIFY: list[Pass] = [without_dead_calls, eliminate_common, cancel_movement, expand_batch_norm, sink_views,
+                        fold_affine, cancel_movement, without_dead_calls]
 LOWER: list[Pass] = [without_dead_calls, own_results, fuse]
 
 
