@@ -19,8 +19,8 @@ from tilewright.support.errors import GraphError
 
 Pass = Callable[[Function], Function]
 SIMPLIFY: list[Pass] = [without_dead_calls, eliminate_common, cancel_movement, expand_batch_norm, sink_views,
-                        fold_affine, cancel_movement, without_dead_calls]
-LOWER: list[Pass] = [without_dead_calls, own_results, fuse]
+                        fold_affine, cancel_movement]
+LOWER: list[Pass] = [own_results, fuse]
 
 
 def build_function(function: Function, spec: str | Target | None = None) -> Executable:

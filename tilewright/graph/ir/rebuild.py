@@ -34,7 +34,10 @@ Step = Callable[[Rebuild, Call, tuple[Value, ...]], "Sequence[Value] | None"]
 
 
 def rebuilt(function: Function, step: Step) -> Function:
-    """function with each call replaced: step(new, call, inputs) gives what its results become, or None to keep it."""
+    """function with each call replaced: step(new, call, inputs) gives what its results become, or None to keep it.
+
+    Calls of which nothing is needed any more are left out.
+    """
     new = Rebuild()
     for c in function.calls:
         inputs = tuple(new[v] for v in c.inputs)
@@ -46,8 +49,9 @@ def rebuilt(function: Function, step: Step) -> Function:
                 continue
             made = new.emit_all(c.callee, inputs, [v.name for v in c.results])
         new.map.update((old, v) for old, v in zip(c.results, made, strict=True) if old is not v)
-    return function.replace(calls=tuple(new.calls), results=tuple(new[v] for v in function.results),
-                            updates={p: new[v] for p, v in function.updates.items()})
+    return without_dead_calls(function.replace(
+        calls=tuple(new.calls), results=tuple(new[v] for v in function.results),
+        updates={p: new[v] for p, v in function.updates.items()}))
 
 
 def without_dead_calls(function: Function) -> Function:
