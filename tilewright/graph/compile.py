@@ -10,6 +10,7 @@ from tilewright.graph.passes.affine import expand_batch_norm, fold_affine
 from tilewright.graph.passes.common import eliminate_common
 from tilewright.graph.passes.fold import constant_part, with_constants
 from tilewright.graph.passes.fuse import fuse
+from tilewright.graph.passes.hosted import host_calls
 from tilewright.graph.passes.movement import cancel_movement, sink_views
 from tilewright.graph.passes.native import compile_kernels
 from tilewright.graph.passes.own_results import own_results
@@ -42,6 +43,7 @@ def build_function(function: Function, spec: str | Target | None = None) -> Exec
 
 def lowered(function: Function, resolved: Target) -> Executable:
     """The function, whose constants are folded, as kernels and a plan."""
+    function = host_calls(function, lambda f: build_function(f, resolved))
     for step in LOWER:
         function = step(function)
     compiled = compile_kernels(function, resolved)

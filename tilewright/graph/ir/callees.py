@@ -13,6 +13,7 @@ import numpy as np
 
 from tilewright import te, topi
 from tilewright.graph.ir.types import TensorType
+from tilewright.runtime import Tensor
 from tilewright.support.errors import GraphError, TilewrightError, described
 from tilewright.tir import Expr, PrimFunc, Var
 
@@ -199,6 +200,17 @@ class Extern:
     """A packed function of the registry that is called with the inputs and then the results, which it writes."""
     name: str
     results: tuple[TensorType, ...]
+
+    def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        return self.results
+
+
+@dataclass(frozen=True, eq=False)
+class Hosted:
+    """What Python runs between native kernels: run(inputs, results) writes the results."""
+    name: str
+    results: tuple[TensorType, ...]
+    run: Callable[[Sequence[Tensor], Sequence[Tensor]], None]
 
     def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         return self.results

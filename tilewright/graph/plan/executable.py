@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright import driver, runtime
 from tilewright.driver import Target
-from tilewright.graph.ir.callees import Extern, Native
+from tilewright.graph.ir.callees import Hosted, Native
 from tilewright.graph.ir.types import TensorType, extents
 from tilewright.graph.plan.export import module_of
 from tilewright.graph.plan.plan import ARENA, CONSTANT, Plan, Step, bound
@@ -45,7 +45,7 @@ class Executable:
         codes = [driver.compile_flat(f, target) for f in natives if f is not None]
         self.library: Library = load_objects([*dict.fromkeys([*objects.values(), *codes])])
         self._parts: list[Any] = [
-            _entry(self.library, f.name) if f is not None else [self._extern(s) for s in steps]
+            _entry(self.library, f.name) if f is not None else [self._hosted(s) for s in steps]
             for f, steps in zip(natives, segments)]
         self._faults = [_fault(self.library, name) for name, data in objects.items()
                         if f"{name}__take_fault" in elf.symbols(data)[0]]
@@ -80,15 +80,13 @@ class Executable:
         """
         self.module(name).save(path, cc)
 
-    def _extern(self, step: Step) -> Callable[[_Instance], None]:
+    def _hosted(self, step: Step) -> Callable[[_Instance], None]:
         callee = step.callee
-        if not isinstance(callee, Extern):
+        if not isinstance(callee, Hosted):
             raise GraphError(f"{self.plan.name}: nothing runs {callee!r}")
-        function = runtime.get_global_func(callee.name, allow_missing=True)
-        if function is None:
-            raise GraphError(f"{self.plan.name} calls the packed function {callee.name!r}, which is not registered",
-                             f'register it: @tilewright.register_func("{callee.name}")')
-        return lambda instance: function(*(instance.tensor(s) for s in step.slots))
+        count = len(step.slots) - len(callee.results)
+        return lambda instance: callee.run([instance.tensor(s) for s in step.slots[:count]],
+                                           [instance.tensor(s) for s in step.slots[count:]])
 
     def check_faults(self) -> None:
         """Raise CallError for the first message that a kernel has left."""

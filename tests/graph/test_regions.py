@@ -1,0 +1,79 @@
+"""Choices and loops over functions."""
+import numpy as np
+import pytest
+
+from tilewright import topi
+from tilewright.graph.compile import build_function
+from tilewright.graph.ir.builder import BlockBuilder
+from tilewright.graph.ir.regions import If, Loop
+from tilewright.graph.ir.types import size
+from tilewright.support.errors import GraphError
+
+N = size("n")
+
+
+def function(name, params, body):
+    bb = BlockBuilder()
+    with bb.function(name, params):
+        bb.emit_func_output(body(bb, *params))
+    return bb.get()[name]
+
+
+def test_a_choice_runs_one_branch():
+    def branch(rule):
+        return function(rule.__name__, [BlockBuilder.param("x", (N, 3))], lambda bb, x: bb.emit_te(rule, x))
+
+    def body(bb, x, flag):
+        y, = bb.emit_call(If(branch(topi.exp), branch(topi.negative)), [flag, x])
+        return bb.emit_te(topi.add, y, 1.0)
+    run = build_function(function("main", [BlockBuilder.param("x", (N, 3)), BlockBuilder.param("flag", (), "bool")],
+                                  body))
+    x = np.random.default_rng(0).standard_normal((4, 3)).astype("float32")
+    np.testing.assert_allclose(np.asarray(run(x, np.array(True))), np.exp(x) + 1, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(run(x, np.array(False))), 1 - x, rtol=1e-5)
+
+
+def power_steps(steps=0):
+    """x, x * f, x * f * f, ... until the sum of elements is above 100: (the last one, all of them)."""
+    params = [BlockBuilder.param(*p) for p in (("i", (), "int64"), ("x", (N,)), ("f", (N,)))]
+
+    def body(bb, i, x, f):
+        y = bb.emit_te(topi.multiply, x, f)
+        go = bb.emit_te(topi.less, bb.emit_te(topi.sum, y), 100.0)
+        return [go, y, y] if steps else [go, y]
+    loop = Loop(function("body", params, body), 1, steps)
+
+    def main(bb, count, x, f):
+        return list(bb.emit_call(loop, [count, bb.const(np.array(True)), x, f]))
+    return build_function(function("main", [BlockBuilder.param("count", (), "int64"), BlockBuilder.param("x", (N,)),
+                                            BlockBuilder.param("f", (N,))], main))
+
+
+def test_a_loop_ends_by_its_condition_or_its_count():
+    run = power_steps()
+    x, f = np.ones(3, "float32"), np.full(3, 2, "float32")
+    np.testing.assert_array_equal(np.asarray(run(np.array(100), x, f)), np.full(3, 64))
+    np.testing.assert_array_equal(np.asarray(run(np.array(2), x, f)), np.full(3, 4))
+    np.testing.assert_array_equal(np.asarray(run(np.array(0), x, f)), x)
+
+
+def test_scanned_values_are_stacked():
+    run = power_steps(steps=4)
+    x, f = np.ones(2, "float32"), np.array([1, 2], "float32")
+    last, stacked = run(np.array(4), x, f)
+    np.testing.assert_array_equal(np.asarray(stacked), np.stack([f ** k for k in range(1, 5)]))
+    np.testing.assert_array_equal(np.asarray(last), f ** 4)
+    with pytest.raises(GraphError, match="ends after 2 steps"):
+        run(np.array(2), x, f)
+
+
+def test_types_of_regions_are_checked():
+    x = BlockBuilder.param("x", (N, 3))
+    same = function("same", [x], lambda bb, x: bb.emit_te(topi.exp, x))
+    less = function("less", [BlockBuilder.param("x", (N, 3))], lambda bb, x: bb.emit_te(topi.sum, x, axis=1))
+    bb = BlockBuilder()
+    flag, number, value = bb.param("flag", (), "bool"), bb.param("number", ()), bb.param("value", (N, 3))
+    with pytest.raises(GraphError, match="same gives float32"), bb.function("main", [flag, value]):
+        bb.emit_call(If(same, less), [flag, value])
+    with pytest.raises(GraphError, match="the condition is float32"), bb.function("main", [number, value]):
+        bb.emit_call(If(same, same), [number, value])
