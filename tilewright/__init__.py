@@ -3,13 +3,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.support.registry import load
+from tilewright.support import registry
 
 __version__ = "0.1.0"
 
 # name -> where it lives ("": the package of that name). Loaded at first use, so that a program pays for what it uses.
 _NAMES = {
-    **dict.fromkeys(("build", "compile", "lower"), "tilewright.driver"),
+    **dict.fromkeys(("build", "lower"), "tilewright.driver"),
+    "compile": "tilewright.frontend.entry",
+    "load": "tilewright.graph.plan.loaded",
     "explain": "tilewright.driver.explanation",
     "profile": "tilewright.driver.profiles",
     "pass_options": "tilewright.lowering",
@@ -19,8 +21,8 @@ _NAMES = {
     **dict.fromkeys(("Device", "Module", "Tensor", "cpu", "device", "load_module", "register_func", "get_global_func",
                      "set_num_threads", "get_num_threads", "nd"), "tilewright.runtime"),
     **dict.fromkeys(("TilewrightError",), "tilewright.support.errors"),
-    **dict.fromkeys(("arith", "cli", "codegen", "compat", "driver", "graph", "lowering", "records", "rules", "script",
-                     "runtime", "schedule", "support", "te", "tir", "topi"), ""),
+    **dict.fromkeys(("arith", "cli", "codegen", "compat", "driver", "frontend", "graph", "lowering", "records", "rules",
+                     "script", "runtime", "schedule", "support", "te", "tir", "topi"), ""),
 }
 __all__ = list(_NAMES)
 
@@ -28,8 +30,8 @@ __all__ = list(_NAMES)
 def __getattr__(name: str) -> Any:
     home = _NAMES.get(name)
     if home is None:
-        raise load("tilewright.support.errors").no_attribute("tilewright", name, __all__)
-    value = globals()[name] = getattr(load(home), name) if home else load(f"tilewright.{name}")
+        raise registry.load("tilewright.support.errors").no_attribute("tilewright", name, __all__)
+    value = globals()[name] = getattr(registry.load(home), name) if home else registry.load(f"tilewright.{name}")
     return value
 
 
