@@ -184,12 +184,16 @@ class Kernel:
 
 @dataclass(frozen=True, eq=False)
 class Native:
-    """The compiled code of a kernel, NAME__kernel: it takes inputs, results and sizes, as `Kernel` does."""
+    """The compiled code of a kernel, NAME__kernel: it takes inputs, results and sizes, as `Kernel` does.
+
+    definition: the function that was compiled, for tools that look at what it does.
+    """
     name: str
     results: tuple[TensorType, ...]
     sizes: tuple[Var, ...] = ()
     over: tuple[int, ...] = ()
     operators: tuple[str, ...] = ()
+    definition: PrimFunc | None = None
 
     def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         return self.results

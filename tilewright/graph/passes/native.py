@@ -65,7 +65,7 @@ def _native(kernel: Kernel, code: KernelCode, inputs: Sequence[Value],
     sizes = tuple(kernel.sizes[a - count - len(kernel.results)] for a in code.arguments
                   if a >= count + len(kernel.results))
     over = tuple(taken.index(k) for k in kernel.over if k in taken)
-    callee = Native(code.name, kernel.results, sizes, over, kernel.operators)
+    callee = Native(code.name, kernel.results, sizes, over, kernel.operators, kernel.func)
     return callee, [inputs[a] if a >= 0 else prepared[-1 - a] for a in taken]
 
 

@@ -1,11 +1,12 @@
 """Runs plans: kernels compiled and linked, one native function for the steps between two calls of Python."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,14 @@ from tilewright.runtime.loader import Library, load_objects, support_address
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import ArgumentError, CallError, GraphError, described
 from tilewright.support.locks import ForkSafeLock
+from tilewright.support.views import View, Viewed, readable_bytes
 from tilewright.tir import Buffer, Call, Cast, Evaluate, IntImm, PrimFunc, StringImm, Var, seq
 from tilewright.tir.printer import show
 
 MOST_FRAMES = 64                  # combinations of sizes of which an instance keeps the plan of memory
 
 
-class Executable:
+class Executable(Viewed):
     """A compiled function: `executable(*arrays)` gives its result, or a tuple of them, as new tensors.
 
     Arguments are Tensors, NumPy arrays or DLPack objects, read in place where they are contiguous. Calls from several
@@ -50,23 +52,45 @@ class Executable:
         self._faults = [_fault(self.library, name) for name, data in objects.items()
                         if f"{name}__take_fault" in elf.symbols(data)[0]]
         self._constants = [runtime.view(a) for a in plan.constants]
-        self._free: list[_Instance] = []
+        self._free: list[Instance] = []
         self._lock = ForkSafeLock()
 
     def __call__(self, *arguments: Any) -> Any:
+        tensors = self.tensors(arguments)
+        with self.instance() as instance:
+            results = instance.run(tensors)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def tensors(self, arguments: Sequence[Any]) -> list[Tensor]:
+        """The arguments of a call as compact tensors of the dtypes of the parameters. Raises GraphError."""
         plan = self.plan
         if len(arguments) != len(plan.params):
             names = ", ".join(name for name, _ in plan.params)
             raise GraphError(f"{plan.name} takes {len(plan.params)} argument(s) ({names}), {len(arguments)} are given")
-        tensors = [_argument(plan.name, name, t, a) for (name, t), a in zip(plan.params, arguments)]
+        return [_argument(plan.name, name, t, a) for (name, t), a in zip(plan.params, arguments)]
+
+    @contextlib.contextmanager
+    def instance(self) -> Iterator[Instance]:
+        """Memory to run in, for one thread at a time."""
         with self._lock:
-            instance = self._free.pop() if self._free else _Instance(self)
+            found = self._free.pop() if self._free else Instance(self)
         try:
-            results = instance.run(tensors)
+            yield found
         finally:
             with self._lock:
-                self._free.append(instance)
-        return results[0] if len(results) == 1 else tuple(results)
+                self._free.append(found)
+
+    def view(self) -> View:
+        plan = self.plan
+        params = ", ".join(f"{name}: {t}" for name, t in plan.params)
+        results = ", ".join(str(t) for _, t in plan.results)
+        held = sum(a.nbytes for a in plan.constants)
+        rows = [("kernels", f"{len(self.objects)}, called {len(plan.steps)} times"),
+                ("code", readable_bytes(sum(map(len, self.objects.values())))), ("constants", readable_bytes(held))]
+        if not plan.sizes:
+            memory = plan.memory({})
+            rows.append(("arena", f"{readable_bytes(memory.planned)}, {readable_bytes(memory.unshared)} without reuse"))
+        return View(f"tilewright.Executable {plan.name}({params}) -> {results}", rows)
 
     def module(self, name: str | None = None) -> Module:
         """The module of the one function NAME(inputs..., results...), which writes its results, with all constants."""
@@ -80,7 +104,7 @@ class Executable:
         """
         self.module(name).save(path, cc)
 
-    def _hosted(self, step: Step) -> Callable[[_Instance], None]:
+    def _hosted(self, step: Step) -> Callable[[Instance], None]:
         callee = step.callee
         if not isinstance(callee, Hosted):
             raise GraphError(f"{self.plan.name}: nothing runs {callee!r}")
@@ -95,7 +119,7 @@ class Executable:
             raise CallError(ctypes.string_at(texts[0]).decode(errors="replace"))
 
 
-class _Instance:
+class Instance:
     """A table of addresses and an arena: one run at a time."""
 
     def __init__(self, owner: Executable) -> None:
