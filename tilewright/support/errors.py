@@ -86,6 +86,14 @@ class GraphError(TilewrightError):
     """A graph operator was given inputs or attributes that it does not accept."""
 
 
+class ImportModelError(TilewrightError):
+    """A model file is damaged, asks for what is not allowed, or has operators that are not supported.
+
+    needs: names of the model's inputs whose elements, given when it is imported, would help.
+    """
+    needs: tuple[str, ...] = ()
+
+
 class Illegal(Exception):
     """Raised inside a primitive by `require`; the `primitive` decorator turns it into a ScheduleError."""
 

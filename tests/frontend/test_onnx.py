@@ -1,0 +1,153 @@
+"""Models in the ONNX format: shapes of named sizes, functions, choices and loops, the interface of the onnx package."""
+import numpy as np
+import pytest
+from onnx import helper
+
+from tests.frontend.onnx_backend import cases, run_case
+from tests.frontend.onnx_models import BOOL, FLOAT, INT64, graph, model, node, reference, tensor, transformer
+from tests.frontend.onnx_table import PAGE, page
+from tilewright.frontend.onnx import from_onnx
+from tilewright.frontend.onnx.backend import backend
+from tilewright.graph.compile import build_function
+from tilewright.graph.ir.values import check_function
+from tilewright.support.errors import ImportModelError
+
+RNG = np.random.default_rng(0)
+SAMPLE = """
+test_abs test_add_bcast test_add_uint8 test_argmax_default_axis_example test_averagepool_2d_ceil
+test_basic_conv_with_padding test_batchnorm_example test_bitshift_left_uint8 test_cast_FLOAT_to_FLOAT8E4M3FN
+test_cast_INT4_to_FLOAT test_celu test_clip_example test_concat_2d_axis_0 test_convtranspose_group_2
+test_cumsum_1d_exclusive test_depthtospace_example test_dequantizelinear_axis
+test_einsum_batch_matmul test_expand_dim_changed test_gather_negative_indices test_gelu_tanh_1
+test_gemm_all_attributes test_gridsample_bilinear test_gru_with_initial_bias test_hardmax_axis_1
+test_identity_sequence test_if test_if_seq test_layer_normalization_2d_axis0 test_logsoftmax_axis_1_expanded
+test_loop11 test_lstm_with_initial_bias test_matmulinteger test_maxpool_2d_same_upper
+test_maxunpool_export_with_output_shape test_mod_mixed_sign_int32 test_nllloss_NCd1_weight_ii
+test_onehot_negative_indices test_reflect_pad test_pow_types_float32_int64 test_qlinearmatmul_2D_uint8_float32
+test_quantizelinear_axis test_range_int32_type_negative_delta test_reduce_l2_keep_dims_example
+test_reshape_negative_dim test_resize_upsample_scales_linear test_roialign_aligned_true test_scan9_sum
+test_scatter_elements_with_axis test_sequence_map_add_2_sequences test_slice_neg_steps test_softmax_axis_0_expanded
+test_split_to_sequence_1 test_squeeze_negative_axes test_top_k test_transpose_all_permutations_0 test_tril_neg
+test_unsqueeze_two_axes test_where_example
+""".split()
+
+
+def built(proto, **options):
+    function = from_onnx(proto, **options)
+    check_function(function)
+    return function, build_function(function)
+
+
+def test_shapes_of_named_sizes_stay_sizes_and_one_build_serves_all():
+    proto = transformer()
+    function, run = built(proto)
+    assert [str(p.type) for p in function.params] == ["int64[batch, length]"]
+    assert [str(r.type) for r in function.results] == ["float32[batch, length, 16]"]
+    for shape in ((1, 1), (2, 7), (3, 12)):
+        ids = RNG.integers(0, 50, shape)
+        np.testing.assert_allclose(np.asarray(run(ids)), reference(proto, ids)[0], atol=2e-5)
+
+
+def test_nodes_name_the_calls_that_they_become():
+    proto = model([helper.make_node("Relu", ["x"], ["y"], name="first")], [tensor("x", [3])], [tensor("y", [3])])
+    assert [c.source for c in from_onnx(proto).calls] == ["first"]
+
+
+def test_shapes_are_given_for_inputs():
+    proto = model([node("Relu", "x", "y")], [helper.make_tensor_value_info("x", FLOAT, None)], [tensor("y", None)])
+    with pytest.raises(ImportModelError, match="'x' has no shape"):
+        from_onnx(proto)
+    function = from_onnx(proto, shapes={"x": ("n", 3)})
+    assert str(function.results[0].type) == "float32[n, 3]"
+    unnamed = model([node("Relu", "x", "y")], [tensor("x", [None, None])], [tensor("y", None)])
+    assert str(from_onnx(unnamed).results[0].type) == "float32[x_0, x_1]"
+
+
+def test_an_input_that_decides_a_shape_is_named_and_can_be_given():
+    proto = model([node("Reshape", "x s", "y")], [tensor("x", [6]), tensor("s", [2], INT64)], [tensor("y", None)])
+    with pytest.raises(ImportModelError, match="the shape has to be known") as found:
+        from_onnx(proto)
+    assert found.value.needs == ("s",)
+    function, run = built(proto, values={"s": np.array([2, -1])})
+    x = RNG.standard_normal(6).astype("float32")
+    np.testing.assert_array_equal(np.asarray(run(x)), x.reshape(2, 3))
+    prepared = backend().prepare(proto)
+    for shape in ([3, 2], [1, 6]):
+        np.testing.assert_array_equal(prepared.run([x, np.array(shape)])[0], x.reshape(shape))
+
+
+def test_functions_of_the_file_are_written_out():
+    twice = helper.make_function("own", "Scaled", ["x"], ["y"], [
+        helper.make_node("Constant", [], ["c"]), node("Mul", "x c", "y")], [helper.make_opsetid("", 18)], ["factor"])
+    twice.node[0].attribute.add(name="value_float", ref_attr_name="factor", type=1)
+    proto = model([helper.make_node("Scaled", ["x"], ["y"], domain="own", factor=2.5)], [tensor("x", ["n"])],
+                  [tensor("y", ["n"])], functions=[twice], domains=["own"])
+    _, run = built(proto)
+    x = RNG.standard_normal(5).astype("float32")
+    np.testing.assert_allclose(np.asarray(run(x)), 2.5 * x, rtol=1e-6)
+
+
+def branches():
+    return (graph([node("Add", "x x", "a")], [], [tensor("a", None)]),
+            graph([node("Mul", "x x", "b")], [], [tensor("b", None)]))
+
+
+def test_a_known_condition_chooses_its_branch():
+    yes, no = branches()
+    proto = model([node("Shape", "x", "s"), node("Size", "s", "r"), node("Equal", "r two", "c"),
+                   node("If", "c", "y", then_branch=yes, else_branch=no)], [tensor("x", ["n", "m"])],
+                  [tensor("y", None)], {"two": np.int64(2)})
+    _, run = built(proto)
+    x = RNG.standard_normal((2, 3)).astype("float32")
+    np.testing.assert_allclose(np.asarray(run(x)), x + x)
+
+
+def test_a_loop_of_known_turns_is_written_out():
+    body = graph([node("Add", "v x", "w"), node("Identity", "c", "d")],
+                 [tensor("i", [], INT64), tensor("c", [], BOOL), tensor("v", None)],
+                 [tensor("d", [], BOOL), tensor("w", None), tensor("w", None)])
+    proto = model([node("Loop", "turns  x", "last all", body=body)], [tensor("x", ["n"])],
+                  [tensor("last", None), tensor("all", None)], {"turns": np.int64(3)})
+    proto.graph.node[0].input[:] = ["turns", "", "x"]
+    function, run = built(proto)
+    assert str(function.results[1].type) == "float32[3, n]"
+    x = RNG.standard_normal(4).astype("float32")
+    last, rows = (np.asarray(r) for r in run(x))
+    np.testing.assert_allclose(last, 4 * x, rtol=1e-6)
+    np.testing.assert_allclose(rows, np.stack([2 * x, 3 * x, 4 * x]), rtol=1e-6)
+
+
+def test_results_that_are_sequences_are_listed():
+    proto = model([node("SplitToSequence", "x", "y", axis=0)], [tensor("x", [3, 2])],
+                  [helper.make_tensor_sequence_value_info("y", FLOAT, None)])
+    function, run = built(proto)
+    assert function.attrs["results"] == (("y", 3, "float32"),)
+    assert len(backend().prepare(proto).run([np.zeros((3, 2), "float32")])[0]) == 3
+
+
+def test_constants_decide_sizes():
+    proto = model([node("NonZero", "c", "p"), node("Squeeze", "p zero", "q"), node("Gather", "x q", "y")],
+                  [tensor("x", [4])], [tensor("y", None)],
+                  {"c": np.array([0, 1, 0, 1], "float32"), "zero": np.array([0])})
+    _, run = built(proto)
+    np.testing.assert_array_equal(np.asarray(run(np.arange(4, dtype="float32"))), [1, 3])
+
+
+CASES = {case.name: case for _, case in cases()}
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_cases_of_the_onnx_package(name):
+    if name not in CASES:
+        pytest.skip("this release of the onnx package has no such case")
+    run_case(CASES[name])
+
+
+def test_one_node_runs_by_itself():
+    x = RNG.standard_normal((2, 3)).astype("float32")
+    np.testing.assert_allclose(backend().run_node(node("Exp", "x", "y"), [x])[0], np.exp(x), rtol=1e-6)
+    assert backend().supports_device("CPU") and not backend().supports_device("CUDA")
+
+
+def test_the_page_is_up_to_date():
+    assert PAGE.read_text() == page(), "run python -m tests.frontend.onnx_table"

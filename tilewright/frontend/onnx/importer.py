@@ -1,0 +1,288 @@
+"""Walks a graph of a file, node by node, and emits what the table of operators makes of each."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.frontend.onnx.limits import MOST_BYTES, MOST_DEPTH, MOST_NODES, MOST_REPORTED
+from tilewright.frontend.onnx.node import Node, Unknown, Unsupported
+from tilewright.frontend.onnx.registry import EVALUATED, ROWS, find
+from tilewright.frontend.onnx.schemas import check_node, defaults, function_of, has_function
+from tilewright.frontend.onnx.scope import POISON, Scope
+from tilewright.frontend.onnx.tensors import ReadExternal, array_of, dense_array
+from tilewright.frontend.onnx.values import Held, elements
+from tilewright.graph.ir.builder import BlockBuilder
+from tilewright.graph.ir.values import Value
+from tilewright.support.errors import ImportModelError, TilewrightError
+
+MOST_CHOSEN = 256                      # elements of a tensor of sizes that is made in the graph
+_WRONG = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError,
+          RecursionError)
+
+
+class Poisoned(Exception):
+    """A node reads what a node that could not be imported would have made."""
+
+
+class Importer:
+    """One model. functions: those of the file, by domain and name; external: what reads tensors of other files."""
+
+    def __init__(self, builder: BlockBuilder, functions: Mapping[tuple[str, str], Any],
+                 external: ReadExternal | None) -> None:
+        self.builder, self.functions, self.external = builder, functions, external
+        self.problems: list[str] = []
+        self.needs: dict[str, None] = {}
+        self.unreported = 0
+        self.nodes = 0
+        self.depth = 0
+        self.calling: list[tuple[str, str]] = []
+
+    # values
+
+    def value(self, held: Held) -> Value:
+        """What stands for a tensor in the graph."""
+        if held.value is None:
+            array = held.elements
+            assert array is not None
+            if held.is_symbolic and array.size > MOST_CHOSEN:
+                raise Unsupported(f"a tensor of {array.size} elements that depend on sizes")
+            held.value = self.emit(elements, tuple(array.reshape(-1).tolist()), held.shape, held.dtype) \
+                if held.is_symbolic else self.builder.const(array)
+        return held.value
+
+    def emit(self, rule: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What a rule makes of values. Raises Unsupported for a result that no machine holds."""
+        made = self.builder.emit_te(rule, *args, **kwargs)
+        for v in made if isinstance(made, tuple) else (made,):
+            if v.type.is_constant and v.type.nbytes() > MOST_BYTES:
+                raise Unsupported(f"a result is {v.type}: {v.type.nbytes()} bytes")
+        return made
+
+    # graphs
+
+    def graph(self, proto: Any, scope: Scope, given: Sequence[Any]) -> list[Any]:
+        """The results of a graph within a node, for its inputs."""
+        if len(given) != len(proto.input):
+            raise Unsupported(f"a graph within it takes {len(proto.input)} input(s), {len(given)} are given")
+        with self.deeper():
+            self.initializers(proto, scope)
+            scope.names.update((i.name, entry) for i, entry in zip(proto.input, given))
+            self.run(proto.node, scope)
+            return [self.read(scope, o.name, "the result") for o in proto.output]
+
+    def dense(self, sparse: Any) -> Held:
+        """A constant that the file has as a sparse tensor."""
+        return Held.known(dense_array(sparse, self.external))
+
+    def deeper(self) -> _Depth:
+        return _Depth(self)
+
+    def initializers(self, proto: Any, scope: Scope) -> None:
+        """The constants of a graph."""
+        for t in proto.initializer:
+            if t.name in scope.names:
+                raise ImportModelError(f"the name {t.name!r} is given to two tensors")
+            array, kind = array_of(t, self.external)
+            scope.names[t.name] = Held.known(array, kind=kind)
+        for s in proto.sparse_initializer:
+            scope.names[s.values.name] = self.dense(s)
+
+    def run(self, nodes: Any, scope: Scope) -> None:
+        """Import nodes, in order. What goes wrong in them is kept as problems, their results are poisoned."""
+        for k, proto in enumerate(nodes):
+            self.nodes += 1
+            if self.nodes > MOST_NODES:
+                raise ImportModelError(f"the model has more than {MOST_NODES} nodes, functions and loops written out")
+            label = f"{scope.prefix}{proto.name or f'{proto.op_type}_{k}'}"
+            results = self._results(proto, label, scope)
+            for name, entry in zip(proto.output, results):
+                if name:
+                    if name in scope.names:
+                        raise ImportModelError(f"{label}: the name {name!r} is given to two tensors")
+                    scope.names[name] = entry
+
+    def read(self, scope: Scope, name: str, what: str) -> Any:
+        """What a name stands for. Raises Unsupported for an unknown one."""
+        there, entry = scope.find(name)
+        if not there:
+            raise Unsupported(f"{what} is {name!r}, which nothing before it makes: a cycle, a wrong order, or a "
+                              "node that is missing")
+        if entry is POISON:
+            raise Poisoned
+        return entry
+
+    def _results(self, proto: Any, label: str, scope: Scope) -> Sequence[Any]:
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        where = f"{label} ({f'{domain}.' if domain else ''}{proto.op_type})"
+        try:
+            with self.builder.source(label):
+                return self._imported(proto, domain, label, scope)
+        except Poisoned:
+            pass
+        except Unknown as unknown:
+            self.problem(f"{where}: {unknown.what} has to be known when the model is imported, and is computed by it",
+                         [unknown.held])
+        except Unsupported as problem:
+            self.problem(f"{where}: {problem}", problem.needs)
+        except ImportModelError as error:
+            raise ImportModelError(f"{where}: {error}") from error
+        except TilewrightError as error:
+            self.problem(f"{where}: {str(error).strip()}")
+        except _WRONG as error:
+            self.problem(f"{where}: its inputs and attributes do not fit ({type(error).__name__}: {error})")
+        return [POISON] * len(proto.output)
+
+    def problem(self, text: str, needs: Sequence[Held] = ()) -> None:
+        """Keep a problem for the error at the end."""
+        if len(self.problems) < MOST_REPORTED:
+            self.problems.append(text)
+        else:
+            self.unreported += 1
+        for held in needs:
+            self.needs.update(dict.fromkeys(roots(held)))
+
+    # nodes
+
+    def _imported(self, proto: Any, domain: str, label: str, scope: Scope) -> Sequence[Any]:
+        inputs = [self.read(scope, name, "an input") if name else None for name in proto.input]
+        while inputs and inputs[-1] is None and not proto.input[len(inputs) - 1]:
+            inputs.pop()
+        attributes = self._attributes(proto, scope)
+        local = self.functions.get((domain, proto.op_type))
+        if local is not None:
+            return self.call(local, (domain, proto.op_type), proto, label, attributes, inputs)
+        version = self.version(scope, domain)
+        check_node(proto, domain, version, attributes)
+        node = Node(self, scope, proto, label, version, attributes, inputs)
+        made = self._by_table(node, domain)
+        results = list(made) if isinstance(made, tuple) else [made]
+        return [_entry(r) for r in results] + [None] * (len(proto.output) - len(results))
+
+    def _by_table(self, node: Node, domain: str) -> Any:
+        unknown: Unknown | Unsupported | None = None
+        row = find(EVALUATED, domain, node.op, node.version)
+        if row is not None:
+            try:
+                return row.make(node)
+            except (Unknown, Unsupported) as error:
+                unknown = error
+        row = find(ROWS, domain, node.op, node.version)
+        if row is not None:
+            return row.make(node)
+        if unknown is not None:
+            raise unknown
+        return self.by_function(node)
+
+    def by_function(self, node: Node) -> Any:
+        """The results of a node by the definition of its operator by others."""
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        body = function_of(node.proto, domain, node.version, node.inputs)
+        attributes = {**defaults(domain, node.op, node.version), **node.attributes}
+        return tuple(self.call(body, (domain, node.op), node.proto, node.label, attributes, node.inputs))
+
+    def version(self, scope: Scope, domain: str) -> int:
+        """The version of a domain's operators."""
+        if domain not in scope.versions:
+            raise Unsupported(f"the model says no version of the domain {domain or 'ai.onnx'!r}")
+        return scope.versions[domain]
+
+    def call(self, body: Any, name: tuple[str, str], proto: Any, label: str, attributes: Mapping[str, Any],
+             inputs: Sequence[Any]) -> list[Any]:
+        """The results of a function of operators, written out."""
+        if name in self.calling and name in self.functions:
+            raise Unsupported("the function calls itself")
+        if len(inputs) > len(body.input):
+            raise Unsupported(f"the function takes {len(body.input)} input(s), {len(inputs)} are given")
+        own = {a.name: a for a in body.attribute_proto}
+        own.update((k, a) for k, a in attributes.items())
+        scope = Scope(versions_of(body.opset_import), None, own, f"{label}/")
+        scope.names.update((n, None) for n in body.input)
+        scope.names.update(zip(body.input, inputs))
+        before = len(self.problems) + self.unreported
+        self.calling.append(name)
+        try:
+            with self.deeper():
+                self.run(body.node, scope)
+                if len(self.problems) + self.unreported > before:
+                    raise Poisoned
+                return [self.read(scope, n, "a result") if n in scope.names else None
+                        for n in body.output][:len(proto.output)]
+        finally:
+            self.calling.pop()
+
+    def _attributes(self, proto: Any, scope: Scope) -> dict[str, Any]:
+        """The attributes by name; those that stand for an attribute of the function have its value."""
+        meant = ((a.name, scope.attributes.get(a.ref_attr_name) if a.ref_attr_name else a) for a in proto.attribute)
+        return {name: a for name, a in meant if a is not None}
+
+    # what cannot be imported, before anything is
+
+    def survey(self, nodes: Any, versions: Mapping[str, int], missing: dict[str, list[str]], seen: set[Any]) -> None:
+        """Collect the nodes whose operator neither the table nor a function has, in graphs within nodes too."""
+        for proto in nodes:
+            domain = "" if proto.domain == "ai.onnx" else proto.domain
+            key = (domain, proto.op_type)
+            if key in self.functions:
+                if key not in seen:
+                    seen.add(key)
+                    body = self.functions[key]
+                    with self.deeper():
+                        self.survey(body.node, versions_of(body.opset_import), missing, seen)
+                continue
+            version = versions.get(domain, 0)
+            if not any(find(table, *key, version) for table in (ROWS, EVALUATED)) and not has_function(*key, version):
+                name = f"{domain or 'ai.onnx'}.{proto.op_type} of version {version}"
+                missing.setdefault(name, []).append(proto.name or proto.op_type)
+            for a in proto.attribute:
+                for g in ([a.g] if a.type == 5 else a.graphs if a.type == 10 else ()):
+                    with self.deeper():
+                        self.survey(g.node, versions, missing, seen)
+
+
+class _Depth:
+    """A level of graphs within graphs and functions within functions."""
+
+    def __init__(self, importer: Importer) -> None:
+        self.importer = importer
+
+    def __enter__(self) -> None:
+        self.importer.depth += 1
+        if self.importer.depth > MOST_DEPTH:
+            self.importer.depth -= 1
+            raise ImportModelError(f"graphs and functions are nested more than {MOST_DEPTH} deep")
+
+    def __exit__(self, *_: object) -> None:
+        self.importer.depth -= 1
+
+
+def versions_of(imports: Any) -> dict[str, int]:
+    """The version of each domain's operators."""
+    return {"" if i.domain == "ai.onnx" else i.domain: int(i.version) for i in imports}
+
+
+def _entry(result: Any) -> Any:
+    """What a function of the table gives, as an entry of a scope."""
+    if isinstance(result, Value):
+        return Held.of(result)
+    if isinstance(result, np.ndarray):
+        return Held.known(result)
+    return result
+
+
+def roots(held: Held) -> list[str]:
+    """The parameters that a tensor is computed from."""
+    found: dict[str, None] = {}
+    seen: set[Value] = set()
+    stack = [held.value] if held.value is not None else []
+    while stack:
+        v = stack.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        if v.call is not None:
+            stack.extend(v.call.inputs)
+        elif not v.is_constant:
+            found[v.name] = None
+    return list(found)

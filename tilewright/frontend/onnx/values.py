@@ -1,0 +1,122 @@
+"""What the importer knows of a tensor beside its type: small ones element by element, as numbers or sizes."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright import te
+from tilewright.arith.analyzer import Analyzer
+from tilewright.frontend.onnx.tensors import numpy_type
+from tilewright.graph.ir.types import size_variables
+from tilewright.graph.ir.values import Value
+from tilewright.tir import Expr, IntImm
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.conversion import const, convert
+
+
+@dataclass(eq=False)
+class Held:
+    """A tensor. elements: what it holds, where that is known: an array, of objects where some are expressions of sizes.
+
+    dtype: of its elements in the graph; kind: its type in the file, which differs for integers below 8 bits.
+    value: what stands for it in the graph; made when it is first read, where only the elements are known.
+    """
+    dtype: str
+    shape: tuple[Any, ...]
+    kind: str
+    elements: np.ndarray | None = None
+    value: Value | None = None
+
+    @staticmethod
+    def of(value: Value, kind: str = "") -> Held:
+        """The tensor that a value is."""
+        return Held(value.dtype, value.shape, kind or value.dtype, value.data, value)
+
+    @staticmethod
+    def known(elements: Any, dtype: str = "", kind: str = "") -> Held:
+        """A tensor of known elements: an array, or objects that are numbers and expressions of a dtype."""
+        array = np.asarray(elements)
+        if array.dtype == object:
+            flat = [simple(e) for e in array.reshape(-1)]
+            array = objects(flat, array.shape)
+            if not any(isinstance(e, Expr) for e in flat):
+                array = array.astype(numpy_type(dtype))
+        elif dtype and array.dtype != numpy_type(dtype):
+            array = array.astype(numpy_type(dtype))
+        dtype = dtype or array.dtype.name
+        return Held(dtype, array.shape, kind or dtype, array)
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Some elements are expressions of sizes."""
+        return self.elements is not None and self.elements.dtype == object
+
+
+def objects(values: Sequence[Any], shape: Sequence[int] | None = None) -> np.ndarray:
+    """An array of Python objects."""
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out if shape is None else out.reshape(tuple(shape))
+
+
+def as_objects(array: np.ndarray) -> np.ndarray:
+    """The elements as Python numbers and expressions."""
+    if array.dtype == object:
+        return array
+    return objects(array.reshape(-1).tolist(), array.shape)
+
+
+def facts(*expressions: Any) -> Analyzer:
+    """What is known of sizes: that they are at least 1."""
+    analyzer = Analyzer()
+    for v in size_variables(e for e in expressions if isinstance(e, Expr)):
+        analyzer.bind(v, 1, 2**31 - 2)
+    return analyzer
+
+
+def simple(e: Any) -> Any:
+    """An expression in its simplest form, a number where it is one."""
+    if not isinstance(e, Expr):
+        return e
+    if not isinstance(e, IntImm):
+        e = facts(e).simplify(e)
+    return e.value if isinstance(e, IntImm) else e
+
+
+def holds(op: str, a: Any, b: Any) -> bool | None:
+    """Whether `a op b` ("lt", "eq", ...) is true for all sizes; None where that depends on them."""
+    if not isinstance(a, Expr) and not isinstance(b, Expr):
+        return {"lt": a < b, "le": a <= b, "eq": a == b, "ne": a != b, "gt": a > b, "ge": a >= b}[op]
+    analyzer = facts(a, b)
+    low, high = analyzer.bounds(analyzer.simplify(convert(a - b)))
+    if low == high == 0:
+        return op in ("le", "ge", "eq")
+    if low is not None and low > 0:
+        return op in ("gt", "ge", "ne")
+    if high is not None and high < 0:
+        return op in ("lt", "le", "ne")
+    if op in ("ge", "lt") and low is not None and low >= 0:
+        return op == "ge"
+    if op in ("le", "gt") and high is not None and high <= 0:
+        return op == "le"
+    return None
+
+
+def elements(values: tuple[Any, ...], shape: tuple[int, ...], dtype: str) -> te.Tensor:
+    """y: dtype[shape], the values row by row: numbers and expressions of sizes."""
+    def element(*i: Any) -> Expr:
+        at: Any = convert(0)
+        for index, extent in zip(i, shape):
+            at = binary("add", binary("mul", at, extent), index)
+        chosen = _typed(values[-1], dtype)
+        for k in range(len(values) - 2, -1, -1):
+            chosen = te.select(binary("eq", at, k), _typed(values[k], dtype), chosen)
+        return chosen
+    return te.compute(shape, element, name="elements")
+
+
+def _typed(value: Any, dtype: str) -> Expr:
+    return value.astype(dtype) if isinstance(value, Expr) else const(value, dtype)
