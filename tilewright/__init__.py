@@ -10,10 +10,9 @@ __version__ = "0.1.0"
 # name -> where it lives ("": the package of that name). Loaded at first use, so that a program pays for what it uses.
 _NAMES = {
     **dict.fromkeys(("build", "lower"), "tilewright.driver"),
-    "compile": "tilewright.frontend.entry",
+    **dict.fromkeys(("compile", "profile"), "tilewright.frontend.entry"),
     "load": "tilewright.graph.plan.loaded",
     "explain": "tilewright.driver.explanation",
-    "profile": "tilewright.driver.profiles",
     "pass_options": "tilewright.lowering",
     **dict.fromkeys(("Target", "target"), "tilewright.support.target"),
     **dict.fromkeys(("Schedule",), "tilewright.schedule"),

@@ -1,9 +1,11 @@
 """Functions of typed values: made by BlockBuilder, compiled for all sizes, run."""
+import json
 import threading
 
 import numpy as np
 import pytest
 
+import tilewright
 from tilewright import te, topi
 from tilewright.graph.compile import build_function
 from tilewright.graph.ir.builder import BlockBuilder
@@ -149,3 +151,14 @@ def test_types_are_equal_where_extents_are():
     assert TensorType.of((n * 2 - n, 4)).shape[0] is n
     with pytest.raises(GraphError, match="negative"):
         TensorType.of((-1,))
+
+
+def test_a_profile_names_each_kernel(tmp_path):
+    run = build_function(network(size("n"))[0])
+    found = tilewright.profile(run, array(9, 20))
+    assert len(found.kernels) == len(run.plan.steps) and found.seconds > 0
+    assert found.kernels[0].operations >= 2 * 9 * 20 * 16
+    assert "matmul" in str(found) and "of the limit" in str(found)
+    found.save(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert [e["name"] for e in events] == [k.name for k in found.kernels]

@@ -11,6 +11,7 @@ import click
 from tilewright import __version__
 from tilewright.cli.demo import demo
 from tilewright.cli.info import bench, info
+from tilewright.cli.models import COMMANDS
 from tilewright.compat.check.names import missing_names
 from tilewright.compat.namespace import install
 from tilewright.driver import target as resolve_target
@@ -84,7 +85,7 @@ def passes(target: str) -> None:
         click.echo(f"{p.stage:7s}{p.name:30s} {', '.join(p.conditions):23s} {p.result}")
 
 
-for command in (tvm, demo, info, bench):
+for command in (tvm, demo, info, bench, *COMMANDS):
     main.add_command(command)
 
 if __name__ == "__main__":

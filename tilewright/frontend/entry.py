@@ -1,4 +1,4 @@
-"""`tilewright.compile`: kernels, functions of the graph, models of PyTorch and ONNX files."""
+"""`tilewright.compile` and `tilewright.profile`: kernels, functions of the graph, models of PyTorch and ONNX files."""
 from __future__ import annotations
 
 import sys
@@ -32,6 +32,18 @@ def compile(inputs: Any, args: Sequence[Any] | None = None, target: str | Target
     if shapes is not None:
         raise ArgumentError(f"compile: shapes are those of an ONNX model, and {described(inputs)} is none")
     return driver.compile(inputs, args, target, name)
+
+
+def profile(f: Any, /, *args: Any, **named: Any) -> Any:
+    """The time of f(*args, **named): of a kernel a Profile, of a model that `compile` gave a ModelProfile.
+
+    f runs many times. Peaks are those that `tilewright bench` stored on this machine; without them they are measured
+    first, which takes seconds. Raises ArgumentError for what is no compiled function, and what the call raises.
+    """
+    plans = sys.modules.get("tilewright.graph.plan.executable")
+    if plans is not None and isinstance(f, plans.Executable):
+        return load("tilewright.graph.plan.profiling").profile_model(f, *args, **named)
+    return load("tilewright.driver.profiles").profile(f, *args, **named)
 
 
 def _is_model(x: Any) -> bool:
