@@ -26,6 +26,7 @@ from tilewright.compat import (
 )
 from tilewright.compat.contrib import cblas, toolchain
 from tilewright.compat.pass_context import PassContext, PassInfo, PrimFuncPass, build_config
+from tilewright.compat.relax import names as relax
 from tilewright.compat.topi import elements, images, nn, transform
 from tilewright.driver import Target, target
 from tilewright.runtime.timing import BenchmarkResult
@@ -109,6 +110,7 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.script": ({"tir": script_tir, "ir": script_ir, "ir_module": ir_module,
                     "from_source": diagnostics.from_source}, "Scripts."),
     "tvm.ir.diagnostics": (diagnostics.NAMES, "What is wrong with a script."),
+    **relax.MODULES,
     "tvm.arith": (arith.NAMES, "Simplification, bounds and iterator maps."),
     **{f"tvm.arith.{file}": (names, "A part of tvm.arith.") for file, names in arith.FILES.items()},
     "tvm.ir": (_IR, "Modules and what they hold."),

@@ -22,10 +22,15 @@ class Op(str):
     @staticmethod
     def get(op_name: str) -> Op:
         """The function of that name. Raises ArgumentError where there is none."""
+        if op_name in OTHER_OPS:
+            return OTHER_OPS[op_name]
         plain = op_name.removeprefix("tir.")
         if plain not in INTRINSICS:
             raise ArgumentError(f"there is no function {op_name!r}", "tvm.ir.register_intrin_lowering makes one known")
         return Op(plain)
+
+
+OTHER_OPS: dict[str, Op] = {}                   # operators that are no functions of expressions, by their full names
 
 
 class RuleCall(Call):

@@ -46,7 +46,7 @@ class KernelCode:
 
 def compile_graph_kernel(func: PrimFunc, target: Target, constant: Collection[int]) -> KernelCode:
     """The code of a function in block form that is to be scheduled by the rules, of which the parameters at some
-    positions never change."""
+    positions never change. One with the attribute "tir.is_scheduled" is taken as it is."""
     return KernelCode.from_bytes(cached(_key(func, target, constant),
                                         lambda: _compiled(func, target, constant).to_bytes()))
 
@@ -62,7 +62,7 @@ def _key(func: PrimFunc, target: Target, constant: Collection[int]) -> str | Non
 
 
 def _compiled(func: PrimFunc, target: Target, constant: Collection[int]) -> KernelCode:
-    scheduled = by_rules(func, target)
+    scheduled = func if func.attrs.get("tir.is_scheduled") else by_rules(func, target)
     split = hoist_constants(scheduled, constant) if constant else None
     if split is None:
         return KernelCode(func.name, _object(scheduled, target), tuple(range(len(func.params))))

@@ -9,14 +9,15 @@ from tilewright.support.errors import IRError, described
 from tilewright.support.registry import hook, register_hook
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer
 from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.functions import BaseFunc, GlobalVar, Shown
 from tilewright.tir.iter_var import COMM_REDUCE, IterVar, Range
 from tilewright.tir.node import map_children, walk
 from tilewright.tir.structure import STRUCTURE, Effect, Node, structure
 
 __all__ = [
-    "Allocate", "Block", "BlockRealize", "Evaluate", "FOR_KINDS", "For", "IRModule", "IfThenElse", "LetStmt", "NOP",
-    "PARALLEL", "PrimFunc", "SERIAL", "Seq", "Stmt", "Store", "THREAD_BINDING", "UNROLLED", "VECTORIZED", "While",
-    "loop", "range_of", "seq",
+    "Allocate", "BaseFunc", "Block", "BlockRealize", "Evaluate", "FOR_KINDS", "For", "GlobalVar", "IRModule",
+    "IfThenElse", "LetStmt", "NOP", "PARALLEL", "PrimFunc", "SERIAL", "Seq", "Stmt", "Store", "THREAD_BINDING",
+    "UNROLLED", "VECTORIZED", "While", "loop", "range_of", "seq",
 ]
 SERIAL, PARALLEL, VECTORIZED, UNROLLED = "serial", "parallel", "vectorized", "unroll"
 THREAD_BINDING = "thread_binding"
@@ -169,27 +170,9 @@ def map_sub_statements(stmt: Stmt, fn: Callable[[Any], Stmt]) -> Stmt:
     return seq(new.stmts) if type(new) is Seq and new is not stmt else new
 
 
-class Shown:
-    """What has a script: functions and modules."""
-    __slots__ = ()
-
-    def script(self, *, name: str | None = None, **options: Any) -> str:
-        """This as TVMScript, a function or a module's class under another name if one is given. `options` are TVM's
-        for its printer."""
-        return hook("tir.script")(self, name, options)
-
-    def show(self, style: str | None = None, black_format: bool | None = None, *, name: str | None = None,
-             **options: Any) -> None:
-        """Print the script, with colours in a terminal or a notebook; `style` names those of Pygments."""
-        hook("tir.show")(self, style, name, options)
-
-    def _repr_html_(self) -> str:
-        return hook("tir.html")(self)
-
-
 @structure(defines=("params", "buffer_map"), sizes=("shape", "strides", "elem_offset"), within=("body", "attrs"))
 @dataclass(slots=True, eq=False, repr=False)
-class PrimFunc(Node, Shown):
+class PrimFunc(Node, BaseFunc):
     """A kernel. params are handle or scalar Vars; buffer_map gives the Buffer behind each handle.
 
     attrs has "global_symbol" (the name) and "tir.noalias". A PrimFunc of blocks has a root block as its body.
@@ -234,36 +217,26 @@ class PrimFunc(Node, Shown):
         return hook("tir.specialize")(self, param_map)
 
 
-class GlobalVar(str):
-    """The name of a function of a module."""
-    __slots__ = ()
-
-    @property
-    def name_hint(self) -> str:
-        """The name itself."""
-        return str(self)
-
-
 @dataclass(slots=True, eq=False, repr=False)
 class IRModule(Node, Shown):
-    """Named functions."""
-    functions: Mapping[str, PrimFunc] = field(default_factory=dict)
+    """Named functions: PrimFuncs, and functions of higher floors beside them."""
+    functions: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.functions = {GlobalVar(name): f for name, f in _functions(self.functions, "IRModule").items()}
 
     @staticmethod
-    def from_expr(func: PrimFunc) -> IRModule:
+    def from_expr(func: Any) -> IRModule:
         """The module of one function, under its name."""
         return IRModule({func.name: func})
 
-    def __getitem__(self, name: str) -> PrimFunc:
+    def __getitem__(self, name: str) -> Any:
         if name not in self.functions:
             known = ", ".join(self.functions) or "none"
             raise IRError(f"the module has no function {name!r}; it has {known}")
         return self.functions[name]
 
-    def __setitem__(self, name: str, func: PrimFunc) -> None:
+    def __setitem__(self, name: str, func: BaseFunc) -> None:
         self.update_func(name, func)
 
     def __contains__(self, name: object) -> bool:
@@ -278,14 +251,14 @@ class IRModule(Node, Shown):
         """The names of the functions."""
         return [GlobalVar(name) for name in self.functions]
 
-    def update_func(self, name: str, func: PrimFunc) -> None:
+    def update_func(self, name: str, func: BaseFunc) -> None:
         """Put func in the place of the function of that name, or add it, in this module."""
         self.update({name: func})
 
-    def update(self, other: IRModule | Mapping[str, PrimFunc]) -> None:
+    def update(self, other: IRModule | Mapping[str, BaseFunc]) -> None:
         """Put the functions of other into this module. Raises IRError, before it changes, for what is no function."""
         added = _functions(other, "update")
-        wrong = next((f for f in added.values() if not isinstance(f, PrimFunc)), None)
+        wrong = next((f for f in added.values() if not isinstance(f, BaseFunc)), None)
         if wrong is not None:
             raise IRError(f"a module holds functions, not {type(wrong).__name__}")
         self.functions = {**self.functions, **{GlobalVar(name): f for name, f in added.items()}}

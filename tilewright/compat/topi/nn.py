@@ -37,8 +37,8 @@ def _each(value: Any, count: int) -> list[int]:
     return values * count if len(values) == 1 else values
 
 
-def _conv(data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any, groups: int, layout: str,
-          kernel_layout: str, out_dtype: Any) -> Tensor:
+def conv(data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any, groups: int, layout: str,
+         kernel_layout: str, out_dtype: Any) -> Tensor:
     """A convolution of tensors in any layout of these letters; the result has that of the data."""
     count = len(data.shape) - 2
     space = "DHW"[3 - count:]
@@ -58,20 +58,43 @@ def _conv(data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: An
 def conv1d(data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, groups: int = 1,
            data_layout: str = "NCW", kernel_layout: str = "", out_dtype: Any = None) -> Tensor:
     """A convolution over one axis."""
-    return _conv(data, kernel, strides, padding, dilation, groups, data_layout, kernel_layout, out_dtype)
+    return conv(data, kernel, strides, padding, dilation, groups, data_layout, kernel_layout, out_dtype)
 
 
 def conv2d(input: Tensor, filter: Tensor, strides: Any, padding: Any, dilation: Any, data_layout: str = "NCHW",
            kernel_layout: str = "", out_dtype: Any = None) -> Tensor:
     """A convolution over two axes; data_layout "NCHW" with filters "OIHW", "NHWC" and "HWCN" with "HWIO"."""
     kernel_layout = kernel_layout or ("OIHW" if data_layout == "NCHW" else "HWIO")
-    return _conv(input, filter, strides, padding, dilation, 1, data_layout, kernel_layout, out_dtype)
+    if (data_layout, kernel_layout) == ("NCHW", "OIHW"):
+        return conv2d_nchw(input, filter, strides, padding, dilation, out_dtype)
+    return conv(input, filter, strides, padding, dilation, 1, data_layout, kernel_layout, out_dtype)
+
+
+def conv2d_nchw(Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1,
+                out_dtype: Any = None) -> Tensor:
+    """A convolution of data in the layout NCHW by filters OIHW, in the stages that schedules of TVM know by name:
+    pad_temp and conv2d_nchw."""
+    pads = ends(padding, Filter.shape[2:], dilation)
+    plan = conv(Input, Filter, stride, padding, dilation, 1, "NCHW", "OIHW", out_dtype)       # its checks and its type
+    (sy, sx), (dy, dx) = _each(stride, 2), _each(dilation, 2)
+    (top, bottom), (left, right) = pads
+    batch, channels, height, width = Input.shape
+
+    def padded(n: Any, c: Any, y: Any, x: Any) -> Any:
+        inside = te.all(y >= top, y < height + top, x >= left, x < width + left)
+        return te.if_then_else(inside, Input[n, c, y - top, x - left], te.const(0, Input.dtype))
+    shape = (batch, channels, height + top + bottom, width + left + right)
+    pad_temp = te.compute(shape, padded if any(map(any, pads)) else lambda *at: Input(*at), name="pad_temp")
+    rc, ry, rx = (te.reduce_axis((0, n), name=name) for n, name in zip(Filter.shape[1:], ("rc", "ry", "rx")))
+    return te.compute(plan.shape, lambda nn, ff, yy, xx: te.sum(
+        pad_temp[nn, rc, yy * sy + ry * dy, xx * sx + rx * dx].astype(plan.dtype)
+        * Filter[ff, rc, ry, rx].astype(plan.dtype), axis=[rc, ry, rx]), name="conv2d_nchw", tag="conv2d_nchw")
 
 
 def _fixed(layout: str, kernel_layout: str) -> Callable[..., Tensor]:
     def function(Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any = 1,
                  out_dtype: Any = None) -> Tensor:
-        return _conv(Input, Filter, stride, padding, dilation, 1, layout, kernel_layout, out_dtype)
+        return conv(Input, Filter, stride, padding, dilation, 1, layout, kernel_layout, out_dtype)
     function.__doc__ = f"A convolution of data in the layout {layout} by filters {kernel_layout}."
     return function
 
@@ -79,13 +102,13 @@ def _fixed(layout: str, kernel_layout: str) -> Callable[..., Tensor]:
 def conv3d_ncdhw(Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int = 1,
                  out_dtype: Any = None) -> Tensor:
     """A convolution over three axes."""
-    return _conv(Input, Filter, stride, padding, dilation, groups, "NCDHW", "OIDHW", out_dtype)
+    return conv(Input, Filter, stride, padding, dilation, groups, "NCDHW", "OIDHW", out_dtype)
 
 
 def group_conv2d_nchw(Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int,
                       out_dtype: Any = None) -> Tensor:
     """A convolution of groups of channels."""
-    return _conv(Input, Filter, stride, padding, dilation, groups, "NCHW", "OIHW", out_dtype)
+    return conv(Input, Filter, stride, padding, dilation, groups, "NCHW", "OIHW", out_dtype)
 
 
 def _depthwise(Input: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: Any,
@@ -414,7 +437,7 @@ NAMES: dict[str, Any] = {f.__name__: f for f in (
     batch_norm, layer_norm, rms_norm, group_norm, instance_norm, l2_normalize, lrn, relu, leaky_relu, prelu, bias_add,
     scale_shift_nchw, scale_shift_nhwc, flatten, pad, mirror_pad, dilate, depth_to_space, space_to_depth, upsampling,
 )} | {
-    "conv2d_nchw": _fixed("NCHW", "OIHW"), "conv2d_nhwc": _fixed("NHWC", "HWIO"), "conv2d_hwcn": _fixed("HWCN", "HWIO"),
+    "conv2d_nchw": conv2d_nchw, "conv2d_nhwc": _fixed("NHWC", "HWIO"), "conv2d_hwcn": _fixed("HWCN", "HWIO"),
     "conv1d_ncw": _fixed("NCW", "OIW"), "conv1d_nwc": _fixed("NWC", "WIO"), "conv3d_ndhwc": _fixed("NDHWC", "DHWIO"),
     "fast_softmax": softmax,
 }

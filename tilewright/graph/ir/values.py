@@ -13,7 +13,9 @@ import numpy as np
 
 from tilewright.graph.ir.types import TensorType, size_variables, type_of_array
 from tilewright.support.errors import GraphError, described
+from tilewright.support.registry import hook
 from tilewright.tir import Var
+from tilewright.tir.functions import BaseFunc, ModuleText
 
 
 class Callee(Protocol):
@@ -92,8 +94,8 @@ def call(callee: Any, inputs: Sequence[Value], names: Sequence[str] = (), source
     return made
 
 
-@dataclass(eq=False)
-class Function:
+@dataclass(eq=False, repr=False)
+class Function(BaseFunc):
     """(params) -> results, by calls. attrs: plain data about the function.
 
     updates: at the end of a run, parameters that take the value of others: effects are named here alone.
@@ -127,6 +129,22 @@ class Function:
             if p.type != t:
                 raise GraphError(f"{self.name}: the parameter {p.name} is {p.type}, and {t} is given")
         return tuple(v.type for v in self.results)
+
+    @property
+    def called_functions(self) -> Sequence[BaseFunc]:
+        """The functions that its calls call, of blocks and of the graph, each once."""
+        own = (getattr(c.callee, "func", c.callee) for c in self.calls)
+        return list({id(f): f for f in own if isinstance(f, BaseFunc)}.values())
+
+    def lines_in(self, name: str, module: ModuleText) -> list[str]:
+        """The text of this function in that of a module."""
+        found: list[str] = hook("graph.lines")(self, name, module)
+        return found
+
+    def __str__(self) -> str:
+        return self.script()
+
+    __repr__ = __str__
 
     def replace(self, **changes: Any) -> Function:
         """A copy with other fields."""

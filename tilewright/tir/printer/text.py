@@ -13,6 +13,7 @@ from tilewright.support.registry import register_hook
 from tilewright.support.views import LIGHT, code_html
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var
+from tilewright.tir.functions import BaseFunc, ModuleText
 from tilewright.tir.node import Node, walk
 from tilewright.tir.printer.expressions import is_expression, symbols, type_text
 from tilewright.tir.printer.statements import StmtPrinter
@@ -42,29 +43,33 @@ class _Printer(StmtPrinter):
             self.module(node, name or "Module")
         elif isinstance(node, PrimFunc):
             self.function(node, name or node.name)
+        elif isinstance(node, BaseFunc):
+            self.lines += node.lines_in(name or str(getattr(node, "name", "main")), ModuleText())
         else:
             self.stmt(node)
         return "\n".join(self.lines)
 
     # functions ---------------------------------------------------------------------------------------------
     def module(self, m: IRModule, called: str) -> None:
-        names = _method_names([name for name, f in m.functions.items() if isinstance(f, PrimFunc)])
+        named: list[tuple[str, BaseFunc]] = [(k, f) for k, f in m.functions.items() if isinstance(f, BaseFunc)]
+        names = _method_names([name for name, _ in named])
         others = {said: name for name, said in names.items() if said != name}
         self.line(f"@I.ir_module(names={self.value(others)})" if others else "@I.ir_module")
         self.line(f"class {called}:")
         self.indent = "    "
-        if not m.functions:
+        if not named:
             self.line("pass")
-        for k, (name, func) in enumerate(m.functions.items()):
+        shared = ModuleText(called, names, {id(f): names[name] for name, f in named})
+        for k, (text, func) in enumerate([*((names[name], f) for name, f in named), *_unnamed(named, shared)]):
             if k:
                 self.lines.append("")
             if isinstance(func, PrimFunc):
                 inner = _Printer(self.mark, not any(isinstance(n, BlockRealize) for n in walk(func)))
                 inner.indent = "    "
-                inner.function(func, names[name])
+                inner.function(func, text)
                 self.lines += inner.lines
             else:
-                self.lines += [f"    {line}" if line else line for line in str(func).split("\n")]
+                self.lines += [f"    {line}" if line else line for line in func.lines_in(text, shared)]
 
     def function(self, func: PrimFunc, name: str) -> None:
         """`@T.prim_func` and `def`. Buffers with symbolic shapes come from handles through T.match_buffer."""
@@ -132,6 +137,19 @@ def _method_names(names: Sequence[str]) -> dict[str, str]:
     plain = {name: f"f{text}" if text.startswith("__") else text for name, text in texts.items()}
     supply = NameSupply(name for name, text in plain.items() if text == name)
     return {name: text if text == name else supply.fresh(text) for name, text in plain.items()}
+
+
+def _unnamed(named: Sequence[tuple[str, BaseFunc]], shared: ModuleText) -> list[tuple[str, BaseFunc]]:
+    """The functions that those of a module call and that are not in it, under names of their own."""
+    supply, found = NameSupply(shared.methods.values()), []
+    left = [f for _, f in named]
+    for caller in left:                                   # it grows while it is walked
+        for f in caller.called_functions:
+            if id(f) not in shared.defined:
+                shared.defined[id(f)] = supply.fresh(identifier(str(getattr(f, "name", "f"))))
+                found.append((shared.defined[id(f)], f))
+                left.append(f)
+    return found
 
 
 def _is_symbolic(b: Buffer) -> bool:

@@ -1,0 +1,216 @@
+"""tvm.relax: functions of bindings are built, shown, rewritten, compiled and run."""
+import numpy as np
+import pytest
+
+from tilewright.support.errors import TilewrightError
+
+RNG = np.random.default_rng(0)
+
+
+def f32(*shape):
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def ran(tvm, mod, *inputs, name="main"):
+    """The result of a function, as NumPy has it."""
+    vm = tvm.relax.VirtualMachine(tvm.relax.build(mod, "llvm"), tvm.cpu())
+    out = vm[name](*(tvm.nd.array(x) for x in inputs))
+    return [x.numpy() for x in out] if isinstance(out, (list, tuple)) else out.numpy()
+
+
+def layers(tvm, n=4, w=None, b=None):
+    """relu(x @ w.T + b) in operators of the graph, and its arrays."""
+    relax = tvm.relax
+    w, b = f32(5, 7) if w is None else w, f32(5) if b is None else b
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((n, 7), "float32"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            lv = bb.emit(relax.op.matmul(x, relax.op.permute_dims(relax.const(w))))
+            lv1 = bb.emit(lv + relax.const(b))
+            gv = bb.emit_output(relax.op.nn.relu(lv1))
+        bb.emit_func_output(gv)
+    return bb.get(), w, b
+
+
+def test_a_function_is_shown(tvm):
+    mod, *_ = layers(tvm)
+    assert mod.script() == """\
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4, 7), dtype="float32")) -> R.Tensor((4, 5), dtype="float32"):
+        with R.dataflow():
+            lv: R.Tensor((7, 5), dtype="float32") = R.permute_dims(metadata["relax.expr.Constant"][0])
+            lv1: R.Tensor((4, 5), dtype="float32") = R.matmul(x, lv)
+            lv2: R.Tensor((4, 5), dtype="float32") = R.add(lv1, metadata["relax.expr.Constant"][1])
+            gv: R.Tensor((4, 5), dtype="float32") = R.nn.relu(lv2)
+            R.output(gv)
+        return gv"""
+    assert str(mod["main"]).startswith("@R.function\ndef main(x: R.Tensor((4, 7)")
+
+
+@pytest.mark.parametrize("passes", [
+    [], ["LegalizeOps"], ["LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR"], ["CanonicalizeBindings"],
+    ["FoldConstant", "DeadCodeElimination"]])
+def test_passes_change_no_result(tvm, passes):
+    mod, w, b = layers(tvm)
+    for name in passes:
+        mod = getattr(tvm.relax.transform, name)()(mod)
+    x = f32(4, 7)
+    np.testing.assert_allclose(ran(tvm, mod, x), np.maximum(x @ w.T + b, 0), rtol=1e-5, atol=1e-6)
+    if "FuseTIR" in passes:
+        assert any("fused_matmul_add_relu" in name for name in mod.functions)
+    if "FoldConstant" in passes:
+        assert "permute_dims" not in mod.script()
+
+
+def test_sizes_are_symbols(tvm):
+    from tvm import relax, topi
+    n = tvm.tir.Var("n", "int64")
+    mod, w, b = layers(tvm, n)
+    assert 'x: R.Tensor(("n", 7), dtype="float32")' in mod.script()
+    mod = relax.transform.LegalizeOps()(mod)
+    for rows in (1, 9):
+        x = f32(rows, 7)
+        np.testing.assert_allclose(ran(tvm, mod, x), np.maximum(x @ w.T + b, 0), rtol=1e-5, atol=1e-6)
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo((n, 2, 3), "float32"))
+    with bb.function("main", [x]):
+        gv = bb.emit_te(topi.reshape, x, (n * 2, 3))
+        assert str(gv.struct_info.shape[0]) == "n * T.int64(2)" and gv.struct_info.ndim == 2
+        bb.emit_func_output(bb.emit(relax.op.reshape(gv, (n, 6))))
+    x = f32(5, 2, 3)
+    np.testing.assert_array_equal(ran(tvm, bb.get(), x), x.reshape(5, 6))
+
+
+def test_tuples_and_inner_functions(tvm):
+    from tvm import relax
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", (6, 4), relax.DynTensorType(2, "float32"))
+    with bb.function("halves", [x], attrs={"Primitive": 1}):
+        bb.emit_func_output(bb.emit(relax.op.split(x, 2, axis=1)))
+    y = relax.Var("y", (6, 4), relax.DynTensorType(2, "float32"))
+    with bb.function("main", [y]):
+        with bb.dataflow():
+            both = bb.emit(relax.Call(tvm.ir.GlobalVar("halves"), [y]))
+            a, b = bb.emit(both[0]), bb.emit(relax.TupleGetItem(both, 1))
+            out = bb.emit_output(relax.Tuple([a * 2.0, relax.op.sum(b, axis=0), y]))
+        bb.emit_func_output(out)
+    given = f32(6, 4)
+    first, second, third = ran(tvm, bb.get(), given)
+    np.testing.assert_array_equal(first, given[:, :2] * 2)
+    np.testing.assert_allclose(second, given[:, 2:].sum(0), rtol=1e-5)
+    np.testing.assert_array_equal(third, given)
+
+
+def test_packed_functions(tvm):
+    from tvm import relax
+
+    @tvm.register_func("test.relax.twice", override=True)
+    def twice(x, out):
+        out.copyfrom(x.numpy() * 2)
+
+    @tvm.register_func("test.relax.thrice", override=True)
+    def thrice(x):
+        return tvm.nd.array(x.numpy() * 3)
+
+    bb = relax.BlockBuilder()
+    info = relax.TensorStructInfo((3, 4), "float32")
+    x = relax.Var("x", info)
+    with bb.function("main", [x]):
+        y = bb.emit(relax.op.call_dps_packed("test.relax.twice", (x,), out_sinfo=info))
+        bb.emit_func_output(bb.emit(relax.op.call_pure_packed("test.relax.thrice", y, sinfo_args=info)))
+    given = f32(3, 4)
+    np.testing.assert_allclose(ran(tvm, bb.get(), given), given * 6, rtol=1e-6)
+    assert 'R.call_dps_packed("test.relax.twice", (x,), out_sinfo=' in bb.get().script()
+
+
+def test_patterns_make_functions(tvm):
+    from tvm import relax
+    from tvm.relax.dpl import is_op, rewrite_call, wildcard
+    mod, w, b = layers(tvm)
+    product = is_op("relax.matmul")(wildcard(), wildcard())
+    pattern = is_op("relax.nn.relu")(is_op("relax.add")(product, wildcard()))
+    fused = relax.transform.FuseOpsByPattern([("own.layer", pattern)])(mod)
+    (name,) = [n for n in fused.functions if n != "main"]
+    assert name == "fused_relax_matmul_relax_add_relax_nn_relu" and fused[name].attrs["Composite"] == "own.layer"
+    x = f32(4, 7)
+    want = np.maximum(x @ w.T + b, 0)
+    np.testing.assert_allclose(ran(tvm, fused, x), want, rtol=1e-5, atol=1e-6)
+    plain = rewrite_call(is_op("relax.nn.relu")(wildcard()), lambda call, found: relax.op.nn.gelu(call.args[0]),
+                         mod["main"])
+    assert "R.nn.gelu" in str(plain) and "R.nn.relu" not in str(plain)
+
+
+def test_visitors_and_mutators(tvm):
+    from tvm import relax
+    mod, *_ = layers(tvm)
+    seen = []
+
+    @relax.expr_functor.visitor
+    class Names(relax.PyExprVisitor):
+        def visit_call_(self, op):
+            seen.append(op.op.name)
+            super().visit_call_(op)
+
+    @relax.expr_functor.mutator
+    class Squared(relax.PyExprMutator):
+        def visit_call_(self, op):
+            call = self.visit_expr_post_order(op)
+            if call.op == tvm.ir.Op.get("relax.nn.relu"):
+                x = self.builder_.emit(relax.op.multiply(call.args[0], call.args[0]))
+                return relax.op.nn.softmax(x, axis=0)
+            return call
+    Names().visit_expr(mod["main"])
+    assert seen == ["relax.permute_dims", "relax.matmul", "relax.add", "relax.nn.relu"]
+    new = Squared(mod).visit_expr(mod["main"])
+    assert relax.analysis.well_formed(tvm.IRModule({"main": new})) and "R.nn.softmax(lv3, axis=0)" in str(new)
+    assert [b.var.name_hint for b in new.body.blocks[0].bindings] == ["lv", "lv1", "lv2", "lv3", "gv"]
+
+
+def test_parameters_are_bound_and_timed(tvm):
+    from tvm import relax
+    bb = relax.BlockBuilder()
+    x, w = (relax.Var(name, (4, 4), relax.DynTensorType(2, "float32")) for name in "xw")
+    with bb.function("main", [x, w]):
+        bb.emit_func_output(bb.emit(relax.op.matmul(x, w)))
+    given, weight = f32(4, 4), f32(4, 4)
+    mod = relax.transform.BindParams("main", {"w": weight})(bb.get())
+    assert [p.name_hint for p in mod["main"].params] == ["x"]
+    np.testing.assert_allclose(ran(tvm, mod, given), given @ weight, rtol=1e-5, atol=1e-5)
+    vm = relax.VirtualMachine(relax.build(bb.get(), tvm.target.Target("llvm")), tvm.cpu())
+    vm.set_input("main", tvm.nd.array(given), w=tvm.nd.array(weight))
+    vm.invoke_stateful("main")
+    np.testing.assert_allclose(vm.get_outputs("main").numpy(), given @ weight, rtol=1e-5, atol=1e-5)
+    assert vm.time_evaluator("main", tvm.cpu(), number=2)().mean > 0
+
+
+@pytest.mark.parametrize("wrong, message", [
+    (lambda tvm, bb, x: bb.emit(tvm.relax.op.matmul(x, x)), "matmul"),
+    (lambda tvm, bb, x: tvm.relax.op.nn.relu(x, 3), "relax.nn.relu"),
+    (lambda tvm, bb, x: tvm.relax.op.call_tir(tvm.ir.GlobalVar("f"), (x,)), "results of the call are not stated"),
+    (lambda tvm, bb, x: tvm.ir.Op.get("relax.nothing"), "there is no function"),
+    (lambda tvm, bb, x: bb.emit("x"), "no expression"),
+    (lambda tvm, bb, x: bb.emit_output(x), "no dataflow block"),
+    (lambda tvm, bb, x: bb.emit_te(lambda t: 1, x), "not a tensor"),
+])
+def test_refusals(tvm, wrong, message):
+    bb = tvm.relax.BlockBuilder()
+    x = tvm.relax.Var("x", tvm.relax.TensorStructInfo((3, 4), "float32"))
+    with pytest.raises(TilewrightError, match=message):
+        with bb.function("main", [x]):
+            wrong(tvm, bb, x)
+            bb.emit_func_output(x)
+
+
+def test_what_cannot_be_built(tvm):
+    from tvm import relax
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorStructInfo(ndim=-1, dtype="float32"))
+    with bb.function("main", [x]):
+        bb.emit_func_output(x)
+    with pytest.raises(TilewrightError, match="shape of main: the parameter x is not known"):
+        relax.build(bb.get(), "llvm")
+    with pytest.raises(TilewrightError, match="no relax function"):
+        relax.build(tvm.IRModule({}), "llvm")
