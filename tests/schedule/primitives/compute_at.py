@@ -233,29 +233,6 @@ for i, k in T.grid(8, 16):
 """))
 
 
-@wrong("`compute_at` of a block whose loops run an unknown part of its domain",
-       r"block P may run for an unknown part only of the domain of vi")
-def at_unknown_part():
-    sch = watch(tw.Schedule(tw.script.from_source("""
-@T.prim_func
-def main(a: T.handle, b: T.handle):
-    n = T.int32()
-    m = T.int32()
-    A = T.match_buffer(a, (n,), "int32")
-    B = T.match_buffer(b, (m,), "int32")
-    X = T.alloc_buffer((m,), "int32")
-    for i in range(n):
-        with T.block("P"):
-            vi = T.axis.spatial(m, i)
-            X[vi] = A[vi]
-    for i in range(m):
-        with T.block("Q"):
-            vi = T.axis.spatial(m, i)
-            B[vi] = X[vi]
-""")))
-    at_consumer(sch)
-
-
 @wrong("`compute_at` past a block that writes what the moved one reads",
        r"moving block P could change whether it runs before or after block W, and both touch A")
 def at_past_writer():
@@ -276,6 +253,23 @@ for i in range(8):
         vi = T.axis.spatial(8, i)
         B[vi, 0] = X[vi, vi]
 """)
+    sch.compute_at("P", sch.get_loops("Q")[0])
+
+
+@wrong("`compute_at` of a block below a loop that may have no iterations, to where it would run nevertheless",
+       r"block P would run where loop t has no iterations")
+def compute_repeated():
+    sch = script("""
+X = T.alloc_buffer((8,), "int32")
+for t, i in T.grid(m, 8):
+    with T.block("P"):
+        vi = T.axis.spatial(8, i)
+        X[vi] = A[vi]
+for i, t in T.grid(8, m):
+    with T.block("Q"):
+        vi = T.axis.spatial(8, i)
+        B[vi] = X[vi]
+""", "A: T.Buffer((8,), 'int32'), B: T.Buffer((8,), 'int32'), m: T.int32")
     sch.compute_at("P", sch.get_loops("Q")[0])
 
 

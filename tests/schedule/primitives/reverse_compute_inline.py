@@ -80,6 +80,17 @@ for i in range(16):
 """, arguments="A: T.Buffer((8,), 'int32'), B: T.Buffer((16,), 'int32')").reverse_compute_inline("Q")
 
 
+@wrong("`reverse_compute_inline` of a block that runs every other point of its domain only",
+       r"the loops around block Q are not shown to run a box of its domain, and dissolved it might run more")
+def reverse_inline_steps():
+    producer_and_consumer("X[vi] = A[vi]", """
+for i in range(4):
+    with T.block("Q"):
+        vi = T.axis.spatial(8, i * 2)
+        B[vi] = X[vi]
+""").reverse_compute_inline("Q")
+
+
 @wrong("`reverse_compute_inline` of a block that reads where data says",
        r"which element of X block Q reads depends on data")
 def reverse_inline_gather():

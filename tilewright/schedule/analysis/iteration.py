@@ -13,6 +13,7 @@ from tilewright.schedule.analysis.domains import (
     Interval,
     axis_domains,
     domain_bounds,
+    domain_of,
     domains_of,
 )
 from tilewright.schedule.analysis.mixed_radix import coefficients_of, reach
@@ -21,7 +22,7 @@ from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index
 from tilewright.support.errors import legal
-from tilewright.tir.arithmetic import all_of, binary, conjuncts, maximum
+from tilewright.tir.arithmetic import all_of, binary, conjuncts, maximum, minimum
 from tilewright.tir.buffer import BufferRegion, Load
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.expr import Binary, Expr, IntImm, Var
@@ -116,7 +117,7 @@ def require_whole_iteration(sch: Schedule, realize: BlockRealize, beside: Stmt |
     legal(unknown is None, "" if unknown is None else f"axis {unknown[0].var.name} of block {block.name} is "
           f"{unknown[1]}, which depends on data or a let", realize)
     reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
-    simple = not reductions or all(_plain(iv, value, loops) for iv, value in pairs)
+    simple = not reductions or all(is_plain(iv, value, loops) for iv, value in pairs)
     if simple and is_const(realize.predicate, 1):                        # most blocks: nothing is to be proved
         return
     analyzer = sch.analyzer_at(realize)
@@ -131,19 +132,7 @@ def require_whole_iteration(sch: Schedule, realize: BlockRealize, beside: Stmt |
           f"the loops around block {block.name} are not shown to run its reduction exactly once", realize)
 
 
-def runs_all(sch: Schedule, realize: BlockRealize) -> bool:
-    """True when the loops around a block without reductions are shown to take its iter vars through all of its domain.
-
-    They do not where two axes follow one loop: a copy of a diagonal has the domain of the square.
-    """
-    loops = sch.index.loops_above(realize)
-    pairs = realize.bound
-    used = [{n for n in walk(value) if isinstance(n, Var)} for _, value in pairs]
-    apart = all(not (a & b) for k, a in enumerate(used) for b in used[:k])
-    return apart or runs_once(pairs, loops, realize.predicate, sch.analyzer_at(realize))
-
-
-def _plain(iv: IterVar, value: Expr, loops: Sequence[For]) -> bool:
+def is_plain(iv: IterVar, value: Expr, loops: Sequence[For]) -> bool:
     """True when value is the variable of a loop over exactly the domain of iv."""
     return any(value is loop.loop_var and same(loop.extent, iv.domain.extent) and same(loop.min, iv.domain.min)
                for loop in loops)
@@ -209,7 +198,7 @@ def narrowed(sch: Schedule, realize: BlockRealize, to_move: bool = True) -> Bloc
     """The block with the domains of its data-parallel iter vars cut to the box that the loops around it run.
 
     Wherever the block runs from now on, no more than that can be needed, and no more may find its inputs. So with
-    to_move the box must be known: the loops must be shown to reach the ends of the domains that are left.
+    to_move, of a block that runs a known box, no more than that is left, also where the domain may end before.
     """
     loops = sch.index.loops_above(realize)
     place = Place(sch.analyzer_at(None), frozenset())
@@ -219,14 +208,15 @@ def narrowed(sch: Schedule, realize: BlockRealize, to_move: bool = True) -> Bloc
     iter_vars = []
     for iv, value in realize.bound:
         # Fusing with a loop that never runs binds axes to constants: they say nothing of the elements to start.
-        whole = _plain(iv, value, loops) or unbound and isinstance(value, IntImm)
+        whole = is_plain(iv, value, loops) or unbound and isinstance(value, IntImm)
         if iv.iter_type == DATA_PARALLEL and not whole:
             hull = interval_of(values[iv.var], ranges, place.analyzer)
             ends = [] if hull is None else [("ge", hull[0]), ("lt", binary("add", *hull))]
             iv = cut(iv, [*ends, *_limits(realize.predicate, value)], variables, place.analyzer)
-            legal(not to_move or hull is None or _reaches_ends(iv, hull, place.analyzer),
-                  f"block {realize.block.name} may run for an unknown part only of the "
-                  f"domain of {iv.var.name}", realize)
+            exact = interval_of(values[iv.var], ranges, place.analyzer, widen=False) if to_move else None
+            known = exact is not None and not any(isinstance(n, Load) or n in ranges for e in exact for n in walk(e))
+            if exact is not None and known and not _reaches_ends(iv, exact, place.analyzer):
+                iv = _meeting(iv, exact, place.analyzer)
         iter_vars.append(iv)
     same = all(a is b for a, b in zip(iter_vars, realize.block.iter_vars, strict=True))
     return realize.block if same else realize.block.replace(iter_vars=tuple(iter_vars))
@@ -261,6 +251,14 @@ def _reaches_ends(iv: IterVar, hull: Interval, analyzer: Analyzer) -> bool:
     end, last = binary("add", iv.domain.min, extent), binary("add", *hull)
     with analyzer.constraint(binary("gt", extent, 0)):
         return analyzer.prove(binary("le", hull[0], iv.domain.min)) and analyzer.prove(binary("ge", last, end))
+
+
+def _meeting(iv: IterVar, interval: Interval, analyzer: Analyzer) -> IterVar:
+    """iv with its domain cut to an interval, whichever of them ends first."""
+    (low, size), (least, extent) = domain_of(iv), (cast(iv.var.dtype, e) for e in interval)
+    first = analyzer.simplify(maximum(low, least))
+    last = minimum(binary("add", low, size), binary("add", least, extent))
+    return iv.replace(dom=Range(first, analyzer.simplify(maximum(binary("sub", last, first), 0))))
 
 
 def _limits(predicate: Expr, value: Expr) -> Iterator[tuple[str, Expr]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.schedule.analysis import dataflow
-from tilewright.schedule.analysis.iteration import narrowed, never_runs, require_whole_iteration, runs_all
+from tilewright.schedule.analysis.box_run import box_run
+from tilewright.schedule.analysis.iteration import narrowed, never_runs, require_whole_iteration
 from tilewright.schedule.analysis.moving import (
     goes_on,
     moved_runs_all,
@@ -22,6 +23,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.scoped import in_scope
 from tilewright.schedule.state import BlockRV, LoopRV
 from tilewright.support.errors import legal, require
+from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.shared_work import is_shared
 from tilewright.tir.stmt import BlockRealize, For, is_thread_axis, seq
@@ -49,7 +51,7 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     A block whose domain is empty may go anywhere.
 
     Legal when
-    - the block computes each element from its inputs alone, whole reductions;
+    - the block computes each element from its inputs alone, whole reductions, for a box of its domain;
     - all its producers come before the place;
     - its consumers read what it has written by then, and are below loop, or come after all of what the iterations of
       loop need and that is the whole domain of the block;
@@ -124,6 +126,7 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     A block whose domain is empty may go anywhere.
 
     Legal when
+    - the block runs for a box of its domain;
     - every producer is below loop or finished before it, and has written what the block reads of it;
     - what the block reads of those below is complete at the place, each time that the block runs there;
     - the parts of the block make up its domain, with steps of a reduction once each, or all again from the first;
@@ -189,9 +192,20 @@ def _movable(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> tuple[For, Bl
             "already", realize, target)
     if not empty:
         require_whole_iteration(sch, realize, target)
-        legal(dataflow.is_reduction(realize.block) or runs_all(sch, realize), f"the loops around block {name} are not "
-              "shown to run all of its domain, and moved it might run more", realize)
+        _require_box(sch, realize, target)
     return target, realize
+
+
+def _require_box(sch: Schedule, realize: BlockRealize, target: For) -> None:
+    """The block runs for a box of its domain, which the loops around it but not around target cannot make empty."""
+    name, run = realize.block.name, box_run(sch, realize)
+    legal(run is not None, f"the loops around block {name} are not shown to run all of its domain, and moved it might "
+          "run more", realize)
+    known = sch.analyzer_at(target.body)
+    above = [*sch.index.loops_above(target), target]
+    known.assume(all_of(*[binary("gt", loop.extent, 0) for loop in above]))
+    idle = [v for v, extent in run.idle.items() if not known.prove(binary("gt", extent, 0))] if run else []
+    legal(not idle, f"block {name} would run where loop {idle[0] if idle else ''} has no iterations", realize)
 
 
 def _require_read_inside(sch: Schedule, consumer: BlockRealize, buffers: Sequence[Buffer], target: For) -> None:

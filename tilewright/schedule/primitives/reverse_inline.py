@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.regions import covers, intervals_of
+from tilewright.schedule.analysis.box_run import box_run
 from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.dataflow import (
     blocks_of,
@@ -16,7 +17,7 @@ from tilewright.schedule.analysis.dataflow import (
     writers_of,
 )
 from tilewright.schedule.analysis.density import domain_box, filled_box, is_dense
-from tilewright.schedule.analysis.domains import axis_domains, domains_of
+from tilewright.schedule.analysis.domains import axis_domains, domain_of, domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own, require_whole_iteration
 from tilewright.schedule.analysis.mixed_radix import bindings
 from tilewright.schedule.analysis.ordering import order, order_of, place_in, require_no_race
@@ -37,9 +38,9 @@ from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, Load, element_region
-from tilewright.tir.conversion import cast
+from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.expr import Call, Expr, Var
-from tilewright.tir.node import Node, children, rewrite, substitute, walk
+from tilewright.tir.node import Node, children, rewrite, same, substitute, walk
 from tilewright.tir.stmt import BlockRealize, Store
 
 
@@ -56,6 +57,7 @@ def reverse_compute_inline(sch: Schedule, block: BlockRV) -> None:
     Legal when
     - the block stores one value per iteration, no reduction;
     - it reads one element, which determines its iter vars, of one buffer that nothing else reads;
+    - it runs for a box of its domain, or like the producer;
     - that buffer is not an output, and one block writes it that stores one value per iteration, no reduction;
     - no block between the two touches what the block writes or writes what it reads.
     """
@@ -91,6 +93,7 @@ def reverse_compute_inline(sch: Schedule, block: BlockRV) -> None:
     missed = [c for iv in realize.block.iter_vars for c in bounds_to_check(iv, table[iv.var], inside)]
     missed += _other_elements(loads[0], source, table, inside)
     predicate = [substitute(c, bindings(producer)) for c in missed]
+    predicate += _points_left_out(sch, producer, realize, table)
     before = sch.index
     sch.replace(producer, producer.replace(predicate=all_of(producer.predicate, *predicate), block=with_reads(merged)))
     sch.remove_stmt(sch.realize(realize.block.name))
@@ -148,6 +151,43 @@ def _other_elements(load: Load, store: Store, table: Mapping[Var, Expr], analyze
     """The conditions under which the element that is stored is the one that load names, less those that always hold."""
     pairs = [(substitute(e, table), at) for e, at in zip(load.indices, store.indices, strict=True)]
     return [binary("eq", at, analyzer.simplify(e)) for e, at in pairs if not analyzer.equal(at, e)]
+
+
+def _points_left_out(sch: Schedule, producer: BlockRealize, consumer: BlockRealize,
+                     table: Mapping[Var, Expr]) -> list[Expr]:
+    """The conditions, in the producer's loops, under which consumer runs for a point of its domain, less those that
+    always hold. table: the consumer's iter vars in terms of the producer's."""
+    values, known = bindings(producer), sch.analyzer_at(producer)
+    points = {v: substitute(e, values) for v, e in table.items()}
+    if _runs_alike(sch, producer, consumer, points, known):
+        return []
+    run, own = box_run(sch, consumer), {iv.var: domain_of(iv) for iv in consumer.block.iter_vars}
+    known.assume(all_of(*[binary("gt", loop.extent, 0) for loop in sch.index.loops_above(producer)]))
+    needed = [binary("gt", extent, 0) for extent in run.idle.values()] if run else []
+    for v, (low, extent) in run.box.items() if run else ():
+        if (low, extent) != own[v]:
+            needed += [binary("ge", points[v], low), binary("lt", points[v], binary("add", low, extent))]
+    left = [c for c in needed if not known.prove(c)]
+    loops = sch.index.loops.keys() - {loop.loop_var for loop in sch.index.loops_above(producer)}
+    legal(run is not None and not any(isinstance(n, Load) or n in loops for c in left for n in walk(c)),
+          f"the loops around block {consumer.block.name} are not shown to run a box of its domain, and dissolved it "
+          "might run more", consumer, producer)
+    return left
+
+
+def _runs_alike(sch: Schedule, producer: BlockRealize, consumer: BlockRealize, points: Mapping[Var, Expr],
+                known: Analyzer) -> bool:
+    """True when both blocks are below loops alike that give the consumer these points, and the consumer runs under no
+    condition: then it runs for each of them that the producer makes."""
+    above, around = sch.index.loops_above(consumer), sch.index.loops_above(producer)
+    if len(above) != len(around) or not is_const(consumer.predicate, 1):
+        return False
+    names: dict[Var, Expr] = {}
+    for a, b in zip(above, around, strict=True):
+        if not all(same(substitute(e, names), f) for e, f in ((a.min, b.min), (a.extent, b.extent))):
+            return False
+        names[a.loop_var] = b.loop_var
+    return all(known.equal(points[iv.var], substitute(value, names)) for iv, value in consumer.bound)
 
 
 def _require_consumer_order(sch: Schedule, old: Index, gone: BlockRealize, producer: BlockRealize) -> None:
