@@ -1,4 +1,6 @@
 """Passes over functions: what they make, and that it means the same."""
+import math
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,18 @@ def test_elementwise_operators_pass_views_to_reach_a_product():
     assert rules(run) == [("linear", "tanh", "multiply")]
     p, q = array(5, 3, 6), array(5, 3, 8)
     np.testing.assert_allclose(np.asarray(run(p, q)), np.tanh(p @ w.T + b) * q, atol=1e-5)
+
+
+def test_a_product_takes_in_what_reads_it_twice():
+    w = array(8, 6)
+    bb = BlockBuilder()
+    x = bb.param("x", (5, 6))
+    with bb.function("main", [x]):
+        y = bb.emit_te(topi.linear, x, bb.const(w))
+        half = bb.emit_te(topi.multiply, y, bb.emit_te(topi.add, bb.emit_te(topi.erf, y), 1.0))
+        bb.emit_func_output(bb.emit_te(topi.multiply, half, 0.5))
+    run = build_function(bb.get()["main"])
+    assert rules(run) == [("linear", "erf", "add", "multiply", "multiply")]
+    p = array(5, 6)
+    z = p.astype("float64") @ w.T
+    np.testing.assert_allclose(np.asarray(run(p)), z * (np.vectorize(math.erf)(z) + 1) / 2, atol=1e-5)

@@ -22,9 +22,10 @@ MOST_CALLS = 32                  # of one kernel: longer expressions gain nothin
 def fuse(function: Function) -> Function:
     """function with every operator that is no view in a kernel: a call of a function of blocks.
 
-    An injective call joins the kernel of its only reader where that reads each element at most once, or where computing
-    it again is cheap. An elementwise reader joins the kernel of the reduction, contraction or normalisation whose
-    result it reads at the index it writes. A kernel has one of these at most, and at most MOST_CALLS calls.
+    A call joins the kernel of its readers where that is one. An injective one does where each element is read at most
+    once, or computing it again is cheap. An elementwise reader joins the kernel of the reduction, contraction or
+    normalisation whose result it reads at the index it writes. A kernel has one of these at most, and at most
+    MOST_CALLS calls.
     """
     groups = _groups(function)
 
@@ -69,14 +70,20 @@ def _groups(function: Function) -> dict[Call, list[Call]]:
         if len(c.results) != 1 or c.results[0] in ends:
             continue
         users = read_by.get(c.results[0], [])
-        if len(users) != 1 or users[0] not in group:
+        if not users or any(group.get(u) is not group.get(users[0]) for u in users) or users[0] not in group:
             continue
         target = group[users[0]]
-        if len(target) < MOST_CALLS and _joins(c, users[0], target):
+        if len(target) < MOST_CALLS and _may_repeat(c, users) and all(_joins(c, u, target) for u in users):
             target.append(c)
             group[c] = target
     ordered = {id(g): sorted(g, key=position.__getitem__) for g in group.values()}
     return {c: ordered[id(g)] for c, g in group.items()}
+
+
+def _may_repeat(c: Call, users: Sequence[Call]) -> bool:
+    """False where a kernel would compute the call for several readers in loops of their own, which takes long."""
+    own = access_of(c)
+    return len(users) == 1 or own.kind != INJECTIVE or own.cheap or all(access_of(u).kind == INJECTIVE for u in users)
 
 
 def _joins(c: Call, reader: Call, group: Sequence[Call]) -> bool:
