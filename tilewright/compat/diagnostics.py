@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tilewright import script
+from tilewright.compat.relax.script import NAMES as RELAX
 from tilewright.support.errors import ScriptError
-from tilewright.tir import IRModule, PrimFunc
 
 _PLACE = re.compile(r"(.*?):(\d+): (.*)", re.DOTALL)
 _renderers: list[Callable[[Any], Any]] = []
@@ -45,14 +45,25 @@ def get_renderer() -> Callable[[DiagnosticContext], Any] | None:
     return _renderers[0] if _renderers else None
 
 
-def from_source(program: str, extra_vars: None = None, check_well_formed: bool = True) -> PrimFunc | IRModule:
+def from_source(program: str, extra_vars: Mapping[str, Any] | None = None, check_well_formed: bool = True) -> Any:
     """The function or module that a text describes. Raises ScriptError, which is tvm.error.DiagnosticError."""
+    known = {"R": _Relax(), **(extra_vars or {})}
     try:
-        return script.from_source(program, check_well_formed=check_well_formed)
+        return script.from_source(program, extra_vars=known, check_well_formed=check_well_formed)
     except ScriptError as why:
         for render in _renderers:
             render(DiagnosticContext([_diagnostic(str(why))]))
         raise
+
+
+class _Relax:
+    """R in a text: the names of tvm.script.relax."""
+    __name__ = "tvm.script.relax"
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in RELAX:
+            raise AttributeError(f"R has no name {name!r}")
+        return RELAX[name]
 
 
 def _diagnostic(text: str) -> Diagnostic:

@@ -27,6 +27,7 @@ from tilewright.compat import (
 from tilewright.compat.contrib import cblas, toolchain
 from tilewright.compat.pass_context import PassContext, PassInfo, PrimFuncPass, build_config
 from tilewright.compat.relax import names as relax
+from tilewright.compat.relax import script as relax_script
 from tilewright.compat.topi import elements, images, nn, transform
 from tilewright.driver import Target, target
 from tilewright.runtime.timing import BenchmarkResult
@@ -109,6 +110,8 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.tir.ir_builder": (_of(ir_builder, "create", "IRBuilder", "BufferVar"), "Loops written imperatively."),
     "tvm.script": ({"tir": script_tir, "ir": script_ir, "ir_module": ir_module,
                     "from_source": diagnostics.from_source}, "Scripts."),
+    "tvm.script.relax": (relax_script.NAMES, "Relax in scripts."),
+    "tvm.script.parser.relax": (relax_script.NAMES, "Relax in scripts."),
     "tvm.ir.diagnostics": (diagnostics.NAMES, "What is wrong with a script."),
     **relax.MODULES,
     "tvm.arith": (arith.NAMES, "Simplification, bounds and iterator maps."),

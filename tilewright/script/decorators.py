@@ -10,15 +10,18 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, overload
 
+from tilewright.script import relax
 from tilewright.script.environment import Environment, captured
 from tilewright.script.expressions import Expressions
 from tilewright.script.language import NAMES, lookup
 from tilewright.script.macros import Macro
+from tilewright.script.members import Decorator, Find, Member, Members, Place
 from tilewright.script.module_calls import ModuleNames, class_of, methods, methods_beside
 from tilewright.script.parser import parse_function
 from tilewright.script.source import TOO_DEEP, Source
 from tilewright.script.values import DType, Form
 from tilewright.support.errors import ScriptError, described
+from tilewright.tir.functions import BaseFunc
 from tilewright.tir.stmt import IRModule, PrimFunc
 
 _LINE_END = re.compile(r"\r\n|\r|\n")        # what ends a line of Python; str.splitlines has more
@@ -41,7 +44,7 @@ def prim_func(func: Any = None, *, private: bool = False, check_well_formed: boo
         return lambda f: prim_func(f, private=private, check_well_formed=check_well_formed)
     if not isinstance(func, types.FunctionType):
         raise ScriptError(f"@T.prim_func stands on a function, not on {described(func)}")
-    source, node = _source_of(func)
+    source, node = source_of(func)
     names = captured(func)
     if class_of(func):
         module = ModuleNames(class_of(func), lambda: methods_beside(func), functools.partial(_dtype, source, names))
@@ -67,12 +70,12 @@ def macro(*args: Any, hygienic: bool = True) -> Any:
     (func,) = args
     if not isinstance(func, types.FunctionType):
         raise ScriptError(f"@T.macro stands on a function, not on {described(func)}")
-    source, node = _source_of(func)
+    source, node = source_of(func)
     return Macro(source, node, lambda: captured(func), hygienic)
 
 
 def ir_module(cls: Any = None, *, names: Mapping[str, str] | None = None, check_well_formed: bool = True) -> Any:
-    """Decorator: the IRModule of the functions that a class holds, each under @T.prim_func.
+    """Decorator: the IRModule of the functions that a class holds, each under @T.prim_func or @R.function.
 
     `names`: the names in the module of functions that Python cannot call so, `{"conv_1": "conv-1"}`.
     """
@@ -80,17 +83,17 @@ def ir_module(cls: Any = None, *, names: Mapping[str, str] | None = None, check_
         return lambda c: ir_module(c, names=names)
     if not isinstance(cls, type):
         raise ScriptError(f"@I.ir_module stands on a class, not on {described(cls)}")
-    functions = {}
+    given: dict[str, BaseFunc | Member] = {}
     for name, member in cls.__dict__.items():
-        if isinstance(member, PrimFunc):
-            functions[name] = member
+        if isinstance(member, (BaseFunc, Member)):
+            given[name] = member
         elif not name.startswith("__"):
             raise ScriptError(f"class {cls.__name__}: {name} is {described(member)}, not a PrimFunc",
                               "put @T.prim_func on each function")
-    return _module(functions, names)
+    return _module(Members(cls.__name__, given).all(), names)
 
 
-def _module(functions: Mapping[str, PrimFunc], names: Any) -> IRModule:
+def _module(functions: Mapping[str, BaseFunc], names: Any) -> IRModule:
     """The module of functions, those in `names` under the names that it gives them."""
     others = {} if names is None else names
     if not isinstance(others, Mapping) or not all(isinstance(n, str) for n in others.values()):
@@ -105,7 +108,7 @@ def _module(functions: Mapping[str, PrimFunc], names: Any) -> IRModule:
     return IRModule(dict(zip(named, functions.values(), strict=True)))
 
 
-def _source_of(func: types.FunctionType) -> tuple[Source, ast.FunctionDef]:
+def source_of(func: types.FunctionType) -> tuple[Source, ast.FunctionDef]:
     """The text of a function, and its syntax tree."""
     try:
         lines, first = inspect.getsourcelines(func)
@@ -125,10 +128,12 @@ def _source_of(func: types.FunctionType) -> tuple[Source, ast.FunctionDef]:
     return source, node
 
 
-def from_source(text: str, *, check_well_formed: bool = True) -> PrimFunc | IRModule:
+def from_source(text: str, *, extra_vars: Mapping[str, Any] | None = None,
+                check_well_formed: bool = True) -> Any:
     """The function or module that a text describes, as print(func) writes it. Nothing in the text is executed.
 
-    Known names are T, I and tir, and constants that the text assigns above the function. Raises ScriptError.
+    Known names are T, I, R and tir, constants that the text assigns above the function, and those of extra_vars, such
+    as the `metadata` of graph functions. Raises ScriptError.
     """
     if not isinstance(text, str):
         raise ScriptError(f"from_source takes a text, not {described(text)}")
@@ -143,7 +148,7 @@ def from_source(text: str, *, check_well_formed: bool = True) -> PrimFunc | IRMo
         raise source.error(ast.Pass(), *TOO_DEEP) from None
     except UnicodeEncodeError as why:
         raise ScriptError(f"the text is not Unicode: character {why.start} is a lone surrogate") from None
-    return _Text(source, check_well_formed).read(tree)
+    return _Text(source, check_well_formed, extra_vars or {}).read(tree)
 
 
 _OPTIONS = {"prim_func": "private", "ir_module": "names", "macro": "hygienic"}     # of decorators
@@ -164,20 +169,21 @@ class _T:
 
 _TIR = _T()
 _IR = _Modules({"ir_module": Form("ir_module")})
-_SCRIPT = _Modules({"tir": _TIR, "ir": _IR, "ir_module": Form("ir_module"), "prim_func": NAMES["prim_func"]})
-_IMPORTS: dict[str, Any] = {"T": _TIR, "I": _IR, "tir": _TIR, "tvm": _Modules({"script": _SCRIPT}),
+_SCRIPT = _Modules({"tir": _TIR, "ir": _IR, "relax": relax, "ir_module": Form("ir_module"),
+                    "prim_func": NAMES["prim_func"]})
+_IMPORTS: dict[str, Any] = {"T": _TIR, "R": relax, "I": _IR, "tir": _TIR, "tvm": _Modules({"script": _SCRIPT}),
                             "tilewright": _Modules({"script": _SCRIPT})}
 
 
 class _Text:
     """The definitions of a text, in order."""
 
-    def __init__(self, source: Source, check: bool) -> None:
+    def __init__(self, source: Source, check: bool, extra: Mapping[str, Any]) -> None:
         self.source, self.check = source, check
-        self.names: dict[str, Any] = dict(_IMPORTS)
-        self.found: list[PrimFunc | IRModule] = []
+        self.names: dict[str, Any] = {**_IMPORTS, **extra}
+        self.found: list[BaseFunc | IRModule] = []
 
-    def read(self, tree: ast.Module) -> PrimFunc | IRModule:
+    def read(self, tree: ast.Module) -> BaseFunc | IRModule:
         for node in tree.body:
             self.statement(node)
         if len(self.found) != 1:
@@ -192,7 +198,8 @@ class _Text:
         if isinstance(node, ast.FunctionDef):
             options = self.decorator(node, "macro")
             if options is None:
-                self.found.append(self.function(node))
+                made = self.function(node)
+                self.found.append(made.finish("", self.nothing) if isinstance(made, Member) else made)
             else:
                 hygienic = bool(options.get("hygienic", True))
                 self.names[node.name] = Macro(self.source, node, lambda: self.names, hygienic, runs_python=False)
@@ -210,6 +217,7 @@ class _Text:
             home = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
             full = (home + a.name).replace("tvm.", "tilewright.", 1)
             known = {"tilewright.script": _SCRIPT, "tilewright.script.tir": _TIR, "tilewright.script.ir": _IR,
+                     "tilewright.script.relax": self.names["R"],
                      "tvm": _IMPORTS["tvm"], "tilewright": _IMPORTS["tilewright"]}
             if full not in known and home != "__future__.":
                 raise self.source.error(node, f"a text imports nothing but T and I, not {full}",
@@ -239,16 +247,30 @@ class _Text:
                                     f"{own}= and check_well_formed= there are")
         return {str(k.arg): self.expressions().value(k.value) for k in call.keywords}
 
-    def function(self, node: ast.FunctionDef) -> PrimFunc:
+    def function(self, node: ast.FunctionDef) -> BaseFunc | Member:
+        for d in node.decorator_list:
+            call = d if isinstance(d, ast.Call) else None
+            reader = self.expressions().value(call.func if call else d)
+            if isinstance(reader, Decorator):
+                given = {str(k.arg): self.expressions().value(k.value) for k in call.keywords} if call else {}
+                return Member(functools.partial(self.other, node, reader, given))
         options = self.decorated(node, "prim_func")
         return parse_function(self.source, node, Environment(self.names), private=bool(options.get("private")),
                               check_well_formed=self.check and options.get("check_well_formed", True))
+
+    def other(self, node: ast.FunctionDef, reader: Decorator, options: Mapping[str, Any], module: str,
+              find: Find) -> BaseFunc:
+        """A function of another kind."""
+        return reader.read(node, Place(self.source, self.names, module, find, False), options)
+
+    def nothing(self, name: str) -> BaseFunc:
+        raise ScriptError(f"there is no module that has a function {name}")
 
     def module(self, node: ast.ClassDef) -> IRModule:
         options = self.decorated(node, "ir_module")
         known, dtype_of = methods(node), functools.partial(_dtype, self.source, self.names)
         self.names[node.name] = ModuleNames(node.name, lambda: known, dtype_of)
-        functions = {}
+        functions: dict[str, BaseFunc | Member] = {}
         for member in node.body:
             if isinstance(member, ast.FunctionDef):
                 if member.name in functions:
@@ -258,6 +280,8 @@ class _Text:
                                                            and isinstance(member.value, ast.Constant)):
                 raise self.source.error(member, "a module holds functions under @T.prim_func, nothing else")
         try:
-            return _module(functions, options.get("names"))
+            return _module(Members(node.name, functions).all(), options.get("names"))
         except ScriptError as why:
+            if getattr(why, "placed", False):
+                raise
             raise self.source.error(node, str(why)) from None

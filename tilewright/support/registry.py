@@ -17,7 +17,7 @@ _HOMES = {"runtime.host_cpu": "tilewright.runtime.llvm", "codegen.load": "tilewr
           "te.create_schedule": "tilewright.schedule.stages.facade", "tir.print": "tilewright.tir.printer",
           "tir.show": "tilewright.tir.printer.text", "tir.script": "tilewright.tir.printer.text",
           "tir.html": "tilewright.tir.printer.text", "tir.store": "tilewright.tir.stmt",
-          "graph.lines": "tilewright.graph.ir.printer",
+          "graph.lines": "tilewright.graph.ir.printer", "script.relax": "tilewright.graph.ir.script",
           "tir.link": "tilewright.lowering.link_calls", "tir.specialize": "tilewright.tir.specialize"}
 _loading = threading.RLock()
 hold_over_fork(_loading)         # else a child would wait for ever for the modules that another thread was loading

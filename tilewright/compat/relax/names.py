@@ -29,8 +29,8 @@ def _operators(prefix: str) -> dict[str, Any]:
 
 
 _CALLS = {"call_tir": ops.call_tir, "call_dps_packed": ops.call_dps_packed, "call_pure_packed": ops.call_pure_packed}
-_NN, _IMAGE = _operators("nn."), _operators("image.")
-OP: dict[str, Any] = {**_NN, **_operators(""), **_CALLS, "shape_of": lambda x: x.shape_}
+NN, IMAGE = _operators("nn."), _operators("image.")
+OP: dict[str, Any] = {**NN, **_operators(""), **_CALLS, "shape_of": lambda x: x.shape_}
 _RELAX = {
     **expr.NAMES, **struct_info.NAMES, "BlockBuilder": builder.BlockBuilder, **functor.NAMES, **vm.NAMES,
     "Expr": struct_info.RelaxExpr}
@@ -39,8 +39,8 @@ VM = {**vm.NAMES}
 MODULES: dict[str, tuple[dict[str, Any], str]] = {
     "tvm.relax": (_RELAX, "Graphs of bindings."),
     "tvm.relax.op": (OP, "Operators of graphs."),
-    "tvm.relax.op.nn": (_NN, "Layers of graphs."),
-    "tvm.relax.op.image": (_IMAGE, "Images in graphs."),
+    "tvm.relax.op.nn": (NN, "Layers of graphs."),
+    "tvm.relax.op.image": (IMAGE, "Images in graphs."),
     "tvm.relax.expr": (_RELAX, "Nodes of graphs."),
     "tvm.relax.struct_info": (struct_info.NAMES, "What is known of values."),
     "tvm.relax.ty": (struct_info.NAMES, "Types of values."),

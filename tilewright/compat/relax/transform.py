@@ -10,12 +10,13 @@ from tilewright.compat.pass_context import PassContext
 from tilewright.compat.pass_objects import ModulePass
 from tilewright.compat.relax import expr as rx
 from tilewright.compat.relax.analysis import all_global_vars, remove_all_unused
+from tilewright.compat.relax.bind import bind_params
 from tilewright.compat.relax.functor import PyExprMutator
 from tilewright.compat.relax.fuse_ops import annotate_pattern, fuse_ops, fuse_ops_by_pattern
 from tilewright.compat.relax.fuse_tir import fuse_tir
 from tilewright.compat.relax.lower import lower
 from tilewright.compat.relax.ops import OPS, RelaxOp
-from tilewright.compat.relax.struct_info import RelaxExpr, ShapeExpr
+from tilewright.compat.relax.struct_info import ShapeExpr
 from tilewright.graph.compile import build_function
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import ArgumentError, GraphError, described
@@ -86,28 +87,6 @@ def DeadCodeElimination(entry_functions: Sequence[str] | None = None) -> ModuleP
 def RemoveUnusedFunctions(entry_functions: Sequence[str] | None = None) -> ModulePass:
     """Without functions that no entry calls."""
     return DeadCodeElimination(entry_functions)
-
-
-class _Bind(PyExprMutator):
-    def __init__(self, values: Mapping[Any, Any]) -> None:
-        super().__init__()
-        self.values = values
-
-    def visit_var_(self, op: Any) -> Any:
-        return self.values.get(op, self._renamed.get(op, op))
-
-
-def bind_params(func: rx.Function, params: Mapping[Any, Any]) -> rx.Function:
-    """func with constants in the place of parameters, known by their names or themselves."""
-    known: dict[Any, Any] = {p.name_hint: p for p in func.params} | {p: p for p in func.params}
-    wrong = next((k for k in params if k not in known), None)
-    if wrong is not None:
-        raise ArgumentError(f"bind_params: {func.name} has no parameter {wrong}",
-                            ", ".join(p.name_hint for p in func.params))
-    values = {known[k]: v if isinstance(v, RelaxExpr) else rx.const(v) for k, v in params.items()}
-    left = func.replace(params=[p for p in func.params if p not in values])
-    made: rx.Function = _Bind(values).visit_expr(left)
-    return made
 
 
 def BindParams(func_name: str, params: Mapping[Any, Any]) -> ModulePass:

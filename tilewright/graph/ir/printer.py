@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.graph.ir.callees import Extern, Kernel, Operator, Slot
+from tilewright.graph.ir.regions import If, Loop
 from tilewright.graph.ir.text import FunctionText, array_text
 from tilewright.graph.ir.types import TensorType, size_variables
 from tilewright.graph.ir.values import Call, Function, Value
@@ -88,7 +89,9 @@ class _Printer(FunctionText):
                 return self.value(c.inputs[x.index])
             return f"R.array({array_text(x, self.module)})" if isinstance(x, np.ndarray) else None
         parts = [*(self.plain(x, leaf) for x in op.args), *(f"{k}={self.plain(x, leaf)}" for k, x in op.kwargs.items())]
-        return f"R.{op.name.removeprefix('topi.')}({', '.join(parts)})"
+        if op.name.startswith("topi."):
+            return f"R.{op.name.removeprefix('topi.')}({', '.join(parts)})"
+        return f"R.call_te({', '.join([op.name.rpartition('.')[2], *parts])})"
 
     def out(self, types: Sequence[TensorType]) -> str:
         texts = [self.type(t) for t in types]
@@ -110,13 +113,25 @@ class _Printer(FunctionText):
         return f"cls.{self.module.defined.get(id(c.callee), c.callee.name)}({self.inputs(c)})"
 
 
+    def choice(self, c: Call) -> str:
+        then, orelse = (f"cls.{self.module.defined.get(id(f), f.name)}" for f in (c.callee.then, c.callee.orelse))
+        condition, *rest = map(self.value, c.inputs)
+        return f"R.call_if({condition}, {then}, {orelse}, [{', '.join(rest)}])"
+
+    def loop(self, c: Call) -> str:
+        body = f"cls.{self.module.defined.get(id(c.callee.body), c.callee.body.name)}"
+        steps = f", steps={self.dim(c.callee.steps)}" if c.callee.steps != 0 else ""
+        return f"R.call_loop({body}, [{self.inputs(c)}], carried={c.callee.carried}{steps})"
+
+
 def _any(p: _Printer, c: Call) -> str:
     """A callee of a class that has no text of its own."""
     return f"R.call({p.plain(c.callee)}, {p.tuple(c)}, {p.out([v.type for v in c.results])})"
 
 
 _CALLEES: dict[type, Callable[[_Printer, Call], str]] = {
-    Operator: _Printer.operator, Kernel: _Printer.kernel, Extern: _Printer.extern, Function: _Printer.nested}
+    Operator: _Printer.operator, Kernel: _Printer.kernel, Extern: _Printer.extern, Function: _Printer.nested,
+    If: _Printer.choice, Loop: _Printer.loop}
 
 
 def register_callee_printer(cls: type, text: Callable[[Any, Call], str]) -> None:

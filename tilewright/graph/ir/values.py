@@ -133,8 +133,8 @@ class Function(BaseFunc):
     @property
     def called_functions(self) -> Sequence[BaseFunc]:
         """The functions that its calls call, of blocks and of the graph, each once."""
-        own = (getattr(c.callee, "func", c.callee) for c in self.calls)
-        return list({id(f): f for f in own if isinstance(f, BaseFunc)}.values())
+        own = (getattr(c.callee, part, None) for c in self.calls for part in ("func", "then", "orelse", "body"))
+        return list({id(f): f for f in (*(c.callee for c in self.calls), *own) if isinstance(f, BaseFunc)}.values())
 
     def lines_in(self, name: str, module: ModuleText) -> list[str]:
         """The text of this function in that of a module."""

@@ -1,0 +1,126 @@
+"""Relax functions in scripts: as courses write them, and as they are printed."""
+import numpy as np
+import pytest
+
+from tilewright.support.errors import ScriptError
+
+RNG = np.random.default_rng(1)
+
+COURSE = '''
+import numpy as np
+import tvm
+from tvm.script import ir as I, relax as R, tir as T
+
+
+@tvm.register_func("env.linear", override=True)
+def linear(x, w, b, out):
+    out.copyfrom(x.numpy() @ w.numpy().T + b.numpy())
+
+
+@tvm.script.ir_module
+class MyModule:
+    @T.prim_func
+    def relu0(x: T.handle, y: T.handle):
+        n = T.int64()
+        X = T.match_buffer(x, (1, n), "float32")
+        Y = T.match_buffer(y, (1, n), "float32")
+        for i, j in T.grid(1, n):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = T.max(X[vi, vj], T.float32(0))
+
+    @T.prim_func
+    def linear0(x: T.handle, w: T.handle, b: T.handle, z: T.handle):
+        m, n, k = T.int64(), T.int64(), T.int64()
+        X = T.match_buffer(x, (1, m), "float32")
+        W = T.match_buffer(w, (n, m), "float32")
+        B = T.match_buffer(b, (n,), "float32")
+        Z = T.match_buffer(z, (1, n), "float32")
+        Y = T.alloc_buffer((1, n), "float32")
+        for i, j, k in T.grid(1, n, m):
+            with T.block("Y"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    Y[vi, vj] = T.float32(0)
+                Y[vi, vj] = Y[vi, vj] + X[vi, vk] * W[vj, vk]
+        for i, j in T.grid(1, n):
+            with T.block("Z"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Z[vi, vj] = Y[vi, vj] + B[vj]
+
+    @R.function
+    def main(x: R.Tensor((1, "m"), "float32"), w0: R.Tensor(("n", "m"), "float32"), b0: R.Tensor(("n",), "float32"),
+             w1: R.Tensor(("k", "n"), "float32"), b1: R.Tensor(("k",), "float32")) -> R.Tensor((1, "k"), "float32"):
+        m, n, k = T.int64(), T.int64(), T.int64()
+        with R.dataflow():
+            cls = MyModule
+            lv0 = R.call_tir(cls.linear0, (x, w0, b0), R.Tensor((1, n), "float32"))
+            lv1 = R.call_tir(cls.relu0, (lv0,), R.Tensor((1, n), "float32"))
+            out = R.call_dps_packed("env.linear", (lv1, w1, b1), R.Tensor((1, k), dtype="float32"))
+            R.output(out)
+        return out
+'''
+
+
+def arrays():
+    return [RNG.standard_normal(s).astype("float32") for s in ((1, 30), (20, 30), (20,), (10, 20), (10,))]
+
+
+def test_a_program_of_a_course(tvm, tmp_path):
+    file = tmp_path / "course.py"
+    file.write_text(COURSE)
+    space = {"__name__": "course"}
+    exec(compile(COURSE, str(file), "exec"), space)          # the parser reads the file that the code object names
+    mod = space["MyModule"]
+    x, w0, b0, w1, b1 = arrays()
+    want = np.maximum(x @ w0.T + b0, 0) @ w1.T + b1
+    ex = tvm.relax.build(mod, target="llvm")
+    vm = tvm.relax.VirtualMachine(ex, tvm.cpu())
+    got = vm["main"](*map(tvm.nd.array, (x, w0, b0, w1, b1)))
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-4)
+    assert isinstance(mod["main"], tvm.relax.Function) and isinstance(mod["relu0"], tvm.tir.PrimFunc)
+    again = tvm.script.from_source(mod.script())
+    assert again.script() == mod.script()
+    with_params = tvm.relax.transform.BindParams("main", {"w0": w0, "b0": b0, "w1": w1, "b1": b1})(again)
+    vm = tvm.relax.VirtualMachine(tvm.relax.build(with_params, "llvm"), tvm.cpu())
+    np.testing.assert_allclose(vm["main"](tvm.nd.array(x)).numpy(), want, rtol=1e-4, atol=1e-4)
+
+
+OPERATORS = '''
+from tvm.script import relax as R
+
+@R.function
+def main(x: R.Tensor((2, 8), "float32"), w: R.Tensor((4, 8), "float32")):
+    with R.dataflow():
+        lv = R.matmul(x, R.permute_dims(w))
+        lv1 = R.nn.softmax(R.add(lv, R.const(1.5, "float32")), axis=-1)
+        lv2 = R.split(lv1, 2, axis=1)
+        a = lv2[0]
+        R.output(a, lv1)
+    b: R.Tensor((8,), "float32") = R.reshape(lv1, R.shape([8]))
+    return (a, b, R.sum(lv1, axis=[0]))
+'''
+
+
+def test_operators_and_tuples(tvm):
+    from tvm import relax
+    func = tvm.script.from_source(OPERATORS)
+    text = func.script()
+    assert "lv3: R.Tensor((8, 4)" in text and "R.output(lv1, a)" in text and "R.reshape(lv1, R.shape([8]))" in text
+    assert tvm.script.from_source(text).script() == text
+    vm = relax.VirtualMachine(relax.build(tvm.IRModule({"main": func}), "llvm"), tvm.cpu())
+    x, w = (RNG.standard_normal(s).astype("float32") for s in ((2, 8), (4, 8)))
+    a, b, total = (t.numpy() for t in vm["main"](tvm.nd.array(x), tvm.nd.array(w)))
+    e = np.exp(x @ w.T + 1.5)
+    want = e / e.sum(1, keepdims=True)
+    for got, expected in ((a, want[:, :2]), (b, want.reshape(8)), (total, want.sum(0))):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("part, message", [
+    ("R.matmul(x, x)", "matmul"), ("R.nn.relux(x)", "relux"), ("R.const", "no expression|says nothing"),
+    ("3", "not a value"), ("y", "y is not defined")])
+def test_refusals(tvm, part, message):
+    text = f'@R.function\ndef main(x: R.Tensor((2, 8), "float32")):\n    z = {part}\n    return z\n'
+    with pytest.raises(ScriptError, match=message):
+        tvm.script.from_source(text)
