@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.frontend.onnx.files import read_model
 from tilewright.frontend.onnx.model import from_onnx
 from tilewright.frontend.onnx.optional import onnx
-from tilewright.frontend.onnx.tensors import NARROW
+from tilewright.frontend.onnx.tensors import CODED, NARROW
 from tilewright.graph.compile import build_function
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import ImportModelError
@@ -33,18 +33,20 @@ class Prepared:
         self.structure = {i.name: i.type.WhichOneof("value") for i in graph.input}
         self.needs: tuple[str, ...] = ()
         self.built: dict[Any, tuple[Any, list[tuple[Any, ...]], list[str]]] = {}
-        if not any(self.structure[n] != "tensor_type" for n in self.names):
+        self.exact = any(self.structure[n] != "tensor_type" for n in self.names)
+        if not self.exact:
             try:
                 self._build({}, {})
             except ImportModelError as error:
-                if not error.needs:
+                self.exact = not all(_is_fixed(i.type.tensor_type) for i in graph.input if i.name in self.names)
+                if not error.needs and not self.exact:
                     raise
                 self.needs = error.needs
 
     def run(self, inputs: Any, **_: Any) -> tuple[Any, ...]:
         """The results for inputs in order, or by name."""
         given = dict(inputs) if isinstance(inputs, Mapping) else dict(zip(self.names, inputs))
-        shapes = {n: _shapes(v) for n, v in given.items() if self.structure.get(n) != "tensor_type"}
+        shapes = {n: _shapes(v) for n, v in given.items()} if self.exact else {}
         run, results, parameters = self._specialised(shapes, given)
         arrays: list[np.ndarray] = []
         for name in parameters:
@@ -82,6 +84,11 @@ class Prepared:
         return self.built[key]
 
 
+def _is_fixed(proto: Any) -> bool:
+    """A tensor whose extents are numbers in the file."""
+    return proto.HasField("shape") and all(d.WhichOneof("value") == "dim_value" for d in proto.shape.dim)
+
+
 def _nothing(*_: Any) -> tuple[Any, ...]:
     """Runs a function that has no results, for a sequence of none."""
     return ()
@@ -102,14 +109,18 @@ def _shapes(value: Any) -> Any:
 
 
 def _plain(value: Any) -> np.ndarray:
-    """An array as the function takes it: integers below 8 bits as ones of 8."""
+    """An array as the function takes it: integers below 8 bits as ones of 8, floats that it has not as codes."""
     array = np.asarray(value)
+    if array.dtype.name in CODED:
+        return np.ascontiguousarray(array).reshape(array.shape).view("uint8")
     return array.astype(_NARROW[array.dtype.name]) if array.dtype.name in _NARROW else np.ascontiguousarray(
         array).reshape(array.shape)
 
 
 def _typed(array: np.ndarray, kind: str) -> np.ndarray:
     """A result in the type that it has in the file."""
+    if kind in CODED:
+        return array.view(getattr(ml_dtypes, kind))
     return array.astype(getattr(ml_dtypes, kind)) if kind in _NARROW else array
 
 

@@ -152,7 +152,7 @@ class Importer:
         attributes = self._attributes(proto, scope)
         local = self.functions.get((domain, proto.op_type))
         if local is not None:
-            return self.call(local, (domain, proto.op_type), proto, label, attributes, inputs)
+            return self.call(local, (domain, proto.op_type), proto, label, attributes, inputs, {})
         version = self.version(scope, domain)
         check_node(proto, domain, version, attributes)
         node = Node(self, scope, proto, label, version, attributes, inputs)
@@ -180,7 +180,8 @@ class Importer:
         domain = "" if node.domain == "ai.onnx" else node.domain
         body = function_of(node.proto, domain, node.version, node.inputs)
         attributes = {**defaults(domain, node.op, node.version), **node.attributes}
-        return tuple(self.call(body, (domain, node.op), node.proto, node.label, attributes, node.inputs))
+        return tuple(self.call(body, (domain, node.op), node.proto, node.label, attributes, node.inputs,
+                               node.scope.versions))
 
     def version(self, scope: Scope, domain: str) -> int:
         """The version of a domain's operators."""
@@ -189,15 +190,15 @@ class Importer:
         return scope.versions[domain]
 
     def call(self, body: Any, name: tuple[str, str], proto: Any, label: str, attributes: Mapping[str, Any],
-             inputs: Sequence[Any]) -> list[Any]:
-        """The results of a function of operators, written out."""
+             inputs: Sequence[Any], outer: Mapping[str, int]) -> list[Any]:
+        """The results of a function of operators, written out. outer: versions of domains that it says none of."""
         if name in self.calling and name in self.functions:
             raise Unsupported("the function calls itself")
         if len(inputs) > len(body.input):
             raise Unsupported(f"the function takes {len(body.input)} input(s), {len(inputs)} are given")
         own = {a.name: a for a in body.attribute_proto}
         own.update((k, a) for k, a in attributes.items())
-        scope = Scope(versions_of(body.opset_import), None, own, f"{label}/")
+        scope = Scope({**outer, **versions_of(body.opset_import)}, None, own, f"{label}/")
         scope.names.update((n, None) for n in body.input)
         scope.names.update(zip(body.input, inputs))
         before = len(self.problems) + self.unreported
@@ -219,17 +220,26 @@ class Importer:
 
     # what cannot be imported, before anything is
 
-    def survey(self, nodes: Any, versions: Mapping[str, int], missing: dict[str, list[str]], seen: set[Any]) -> None:
-        """Collect the nodes whose operator neither the table nor a function has, in graphs within nodes too."""
+    def survey(self, nodes: Any, versions: Mapping[str, int], missing: dict[str, list[str]],
+               sizes: dict[tuple[str, str], int]) -> int:
+        """How many nodes there are, functions written out; sizes: of functions, by name.
+
+        Collects the nodes whose operator neither the table nor a function has, in graphs within nodes too.
+        """
+        count = 0
         for proto in nodes:
+            count += 1
+            if not (isinstance(proto.op_type, str) and isinstance(proto.domain, str) and isinstance(proto.name, str)):
+                raise ImportModelError(f"a node has a name that is no text: {proto.op_type!r}, {proto.name!r}")
             domain = "" if proto.domain == "ai.onnx" else proto.domain
             key = (domain, proto.op_type)
             if key in self.functions:
-                if key not in seen:
-                    seen.add(key)
+                if key not in sizes:
+                    sizes[key] = 0
                     body = self.functions[key]
                     with self.deeper():
-                        self.survey(body.node, versions_of(body.opset_import), missing, seen)
+                        sizes[key] = self.survey(body.node, versions_of(body.opset_import), missing, sizes)
+                count += sizes[key]
                 continue
             version = versions.get(domain, 0)
             if not any(find(table, *key, version) for table in (ROWS, EVALUATED)) and not has_function(*key, version):
@@ -238,7 +248,8 @@ class Importer:
             for a in proto.attribute:
                 for g in ([a.g] if a.type == 5 else a.graphs if a.type == 10 else ()):
                     with self.deeper():
-                        self.survey(g.node, versions, missing, seen)
+                        count += self.survey(g.node, versions, missing, sizes)
+        return count
 
 
 class _Depth:
@@ -259,7 +270,11 @@ class _Depth:
 
 def versions_of(imports: Any) -> dict[str, int]:
     """The version of each domain's operators."""
-    return {"" if i.domain == "ai.onnx" else i.domain: int(i.version) for i in imports}
+    found = {"" if i.domain == "ai.onnx" else i.domain: int(i.version) for i in imports}
+    for domain, version in found.items():
+        if not 0 < version < 2**31:
+            raise ImportModelError(f"the model says version {version} of the domain {domain or 'ai.onnx'!r}")
+    return found
 
 
 def _entry(result: Any) -> Any:

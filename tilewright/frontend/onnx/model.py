@@ -44,10 +44,12 @@ def from_onnx(model: Any, *, shapes: Mapping[str, Any] | None = None,
     bb = BlockBuilder()
     importer = Importer(bb, functions, external)
     graph, versions = proto.graph, versions_of(proto.opset_import)
-    if len(graph.node) > MOST_NODES:
-        raise ImportModelError(f"the model has {len(graph.node)} nodes, at most {MOST_NODES} are imported")
     missing: dict[str, list[str]] = {}
-    importer.survey(graph.node, versions, missing, set())
+    count = len(graph.node)
+    if count <= MOST_NODES:
+        count = importer.survey(graph.node, versions, missing, {})
+    if count > MOST_NODES:
+        raise ImportModelError(f"the model has {count} nodes, functions written out; at most {MOST_NODES} are imported")
     if missing:
         raise _unsupported(missing)
     scope = Scope(versions)
@@ -59,7 +61,7 @@ def from_onnx(model: Any, *, shapes: Mapping[str, Any] | None = None,
             scope.names[i.name] = _input(i, shapes or {}, values or {}, params)
         elif scope.names[i.name] is None:
             raise ImportModelError(f"the name {i.name!r} is given to two inputs")
-    name = identifier(graph.name) or "main"
+    name = identifier(_text(graph.name)) or "main"
     with bb.function(name, params.values):
         importer.run(graph.node, scope)
         results, described_results = _results(importer, graph, scope)
@@ -67,6 +69,11 @@ def from_onnx(model: Any, *, shapes: Mapping[str, Any] | None = None,
             raise _refused(importer, params)
         bb.emit_func_output(results)
     return bb.get()[name].replace(attrs={"results": tuple(described_results)})
+
+
+def _text(name: str | bytes) -> str:
+    """A name of the file, which are bytes where they are no text."""
+    return name if isinstance(name, str) else name.decode(errors="replace")
 
 
 def _unsupported(missing: Mapping[str, Sequence[str]]) -> ImportModelError:
@@ -118,7 +125,7 @@ def _check_names(graph: Any, *given: Mapping[str, Any]) -> None:
 
 def _input(info: Any, shapes: Mapping[str, Any], values: Mapping[str, Any], params: _Params) -> Any:
     """The entry of an input; its parameters are added to params."""
-    kind, name = info.type.WhichOneof("value"), info.name
+    kind, name = info.type.WhichOneof("value"), _text(info.name)
     if name in values:
         return _given(values[name], info.type)
     shape, proto = shapes.get(name, _UNSET), info.type
@@ -181,7 +188,7 @@ def _extent(name: str, axis: int, dim: Any) -> Any:
         if dim.dim_value >= 2**31:
             raise ImportModelError(f"extent {axis} of the input {name!r} is {dim.dim_value}, beyond 32 bits")
         return int(dim.dim_value)
-    text = re.sub(r"\W+", "_", dim.dim_param, flags=re.ASCII).strip("_")[:60] if dim.dim_param else ""
+    text = re.sub(r"\W+", "_", _text(dim.dim_param), flags=re.ASCII).strip("_")[:60] if dim.dim_param else ""
     text = text if dim.dim_param else f"{identifier(name)}_{axis}"
     return size(text if text.isidentifier() else f"size_{text}")
 

@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 
 from tilewright.frontend.onnx.limits import MOST_KNOWN
-from tilewright.frontend.onnx.tensors import array_of, stored
+from tilewright.frontend.onnx.tensors import CODED, array_of, stored
 from tilewright.frontend.onnx.values import Held
 from tilewright.graph.ir.values import Value
 from tilewright.tir import Expr
+
+# operators that move elements as they are, or know all types
+MOVES = frozenset((
+    "Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "Identity", "Reshape", "Transpose", "Squeeze",
+    "Unsqueeze", "Flatten", "Slice", "Concat", "Split", "Gather", "GatherND", "GatherElements", "Expand", "Tile"))
 
 
 class Unsupported(Exception):
@@ -64,7 +69,14 @@ class Node:
 
     def value(self, k: int) -> Value:
         """Input k in the graph."""
-        return self.importer.value(self.held(k))
+        return self.importer.value(self._read(k))
+
+    def _read(self, k: int) -> Held:
+        """Input k, whose elements are read. Raises Unsupported for codes of floats, but in operators that know them."""
+        held = self.held(k)
+        if held.kind in CODED and self.op not in MOVES:
+            raise Unsupported(f"input {k} has elements of {held.kind}, which is converted first")
+        return held
 
     def values(self, start: int = 0) -> list[Value]:
         """All inputs in the graph."""
@@ -76,14 +88,14 @@ class Node:
 
     def operand(self, k: int) -> Any:
         """Input k: a Python number where it is a known one without dimensions, else its value."""
-        held = self.held(k)
+        held = self._read(k)
         if held.elements is None or held.shape or held.is_symbolic or held.kind not in _NUMBERS:
             return self.value(k)
         return held.elements.item() if held.dtype != "bfloat16" else float(held.elements)
 
     def elements(self, k: int, what: str = "") -> np.ndarray:
         """The elements of input k, as far as numbers and sizes tell. Raises Unknown where they are not known."""
-        held = self.held(k)
+        held = self._read(k)
         if held.elements is None or held.elements.size > MOST_KNOWN:
             raise Unknown(held, what or f"input {k}")
         return held.elements
@@ -165,13 +177,19 @@ class Node:
     def rank(self, k: int = 0) -> int:
         return len(self.held(k).shape)
 
-    def axis(self, default: int | None = None, k: int = 0, name: str = "axis", extra: int = 0) -> int:
+    def axis(self, default: int | None = None, k: int = 0, name: str = "axis") -> int:
         """An attribute that is an axis of input k, counted from the front."""
-        rank = self.rank(k) + extra
         given = self.attr(name, default)
         if given is None:
             raise Unsupported(f"the attribute {name} is missing")
-        return checked_axis(given, rank, name)
+        return checked_axis(given, self.rank(k), name)
+
+    def cut(self) -> int:
+        """The attribute `axis` as a place between dimensions of input 0, from 0 to their number."""
+        given, rank = self.attr("axis", 1), self.rank()
+        if not -rank <= given <= rank:
+            raise Unsupported(f"axis is {given}, and there are {rank} dimension(s)")
+        return given + rank if given < 0 else given
 
 _NUMBERS = frozenset(("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16",
                       "uint32", "uint64", "bool"))

@@ -16,7 +16,11 @@ DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int3
           10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16", 17: "float8_e4m3fn",
           19: "float8_e5m2"}
 NARROW = {21: ("uint4", "uint8", 4), 22: ("int4", "int8", 4), 25: ("uint2", "uint8", 2), 26: ("int2", "int8", 2)}
-NUMBERS = {**{name: number for number, name in DTYPES.items()}, **{n[0]: number for number, n in NARROW.items()}}
+CODES = {18: ("float8_e4m3fnuz", "uint8", 8), 20: ("float8_e5m2fnuz", "uint8", 8), 23: ("float4_e2m1fn", "uint8", 4),
+         24: ("float8_e8m0fnu", "uint8", 8)}                 # floats that the graph has not: their bits
+CODED = frozenset(kind for kind, _, _ in CODES.values())
+PACKED = {**NARROW, **CODES}
+NUMBERS = {**{name: number for number, name in DTYPES.items()}, **{n[0]: number for number, n in PACKED.items()}}
 ReadExternal = Callable[[Any, str, int], bytes]
 
 
@@ -29,14 +33,16 @@ def type_name(number: int) -> str:
 
 
 def stored(number: int, what: str) -> tuple[str, str]:
-    """(the type in the file, the type of the elements in the graph): integers of 4 and 2 bits lie in 8 bits.
+    """(the type in the file, the type of the elements in the graph).
+
+    Integers of 4 and 2 bits lie in ones of 8, floats that the graph has not are codes in uint8.
 
     Raises ImportModelError for types that the graph has not.
     """
     if number in DTYPES:
         return DTYPES[number], DTYPES[number]
-    if number in NARROW:
-        return NARROW[number][:2]
+    if number in PACKED:
+        return PACKED[number][:2]
     raise ImportModelError(f"{what} has elements of the type {type_name(number)}, which is not supported")
 
 
@@ -50,7 +56,7 @@ def array_of(tensor: Any, external: ReadExternal | None = None) -> tuple[np.ndar
     kind, dtype = stored(tensor.data_type, what)
     shape = claimed_shape(tensor.dims, what)
     count, raw = math.prod(shape), b""
-    bits = next((b for name, _, b in NARROW.values() if name == kind), 8 * numpy_type(dtype).itemsize)
+    bits = next((b for name, _, b in PACKED.values() if name == kind), 8 * numpy_type(dtype).itemsize)
     nbytes = (count * bits + 7) // 8
     if nbytes > MOST_BYTES:
         raise ImportModelError(f"{what} claims {nbytes} bytes")
@@ -90,14 +96,14 @@ def _typed(tensor: Any, kind: str, dtype: str, shape: tuple[int, ...], what: str
     field = {1: "float_data", 7: "int64_data", 11: "double_data", 12: "uint64_data", 13: "uint64_data"}.get(
         number, "int32_data")
     data = getattr(tensor, field)
-    bits = NARROW[number][2] if number in NARROW else 8
+    bits = PACKED[number][2] if number in PACKED else 8
     wanted = (count * bits + 7) // 8 if bits < 8 else count
     if len(data) != wanted:
         raise ImportModelError(f"{what} of {kind}{list(shape)} needs {wanted} numbers in {field}, and has {len(data)}")
     try:
         if bits < 8:
             return unpacked(np.array(data, "int64").astype("uint8"), count, bits, dtype).reshape(shape)
-        if number in (10, 16, 17, 19):
+        if number in (10, 16, 17, 18, 19, 20, 24):
             carrier = "uint16" if number in (10, 16) else "uint8"
             return np.array(data, "int64").astype(carrier).view(numpy_type(dtype)).reshape(shape)
         return np.array(data, "uint64" if field == "uint64_data" else None).astype(dtype).reshape(shape)

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.frontend.onnx.evaluated.results import kept
 from tilewright.frontend.onnx.node import Node, Unknown, Unsupported
 from tilewright.frontend.onnx.registry import evaluated
-from tilewright.frontend.onnx.tensors import NUMBERS, numpy_type, stored
+from tilewright.frontend.onnx.tensors import CODED, NUMBERS, numpy_type, stored
 from tilewright.frontend.onnx.values import Held, as_objects, holds, objects
 from tilewright.tir import Expr
 from tilewright.tir import dtype as dt
@@ -117,7 +117,7 @@ def where(n: Node) -> Held:
 
 _UNARY: dict[str, Any] = {"Neg": np.negative, "Abs": np.abs, "Not": np.logical_not, "Floor": np.floor, "Ceil": np.ceil,
           "Sqrt": np.sqrt, "Reciprocal": np.reciprocal, "Sign": np.sign, "Exp": np.exp, "Log": np.log,
-          "Round": np.round}
+          "Round": np.round, "Relu": lambda x: np.maximum(x, 0)}
 
 
 @evaluated(*_UNARY)
@@ -140,7 +140,7 @@ def cast(n: Node) -> Held:
     x = n.elements(0)
     number = NUMBERS[n.held(1).kind] if n.op == "CastLike" else n.attr("to", 1)
     kind, dtype = stored(number, "the attribute to")
-    if kind != dtype or n.held(0).dtype.startswith("float8") or dtype.startswith("float8"):
+    if kind != dtype or n.held(0).kind in CODED or n.held(0).dtype.startswith("float8") or dtype.startswith("float8"):
         raise Unknown(n.held(0), "input 0")
     if x.dtype == object:
         if dtype not in ("int32", "int64"):

@@ -61,7 +61,7 @@ def reshape(n: Node) -> Held:
 @evaluated("Flatten")
 def flatten(n: Node) -> Held:
     """The elements of x as a matrix."""
-    x, axis = n.elements(0), n.axis(1, extra=1)
+    x, axis = n.elements(0), n.cut()
     return kept(n, x.reshape(int(np.prod(x.shape[:axis])), -1))
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from tilewright import te, topi
 from tilewright.frontend.onnx.node import Node, Unsupported
+from tilewright.frontend.onnx.operators.small_floats import decoded, encoded
 from tilewright.frontend.onnx.registry import operator
-from tilewright.frontend.onnx.tensors import NUMBERS, stored
+from tilewright.frontend.onnx.tensors import CODED, NUMBERS, numpy_type, stored
 from tilewright.frontend.onnx.values import Held
 from tilewright.graph.ir.values import Value
 from tilewright.tir import dtype as dt
@@ -169,6 +170,12 @@ def low_bits(x: te.Tensor, bits: int, signed: bool) -> te.Tensor:
 def converted(n: Node, number: int) -> Held:
     """Input 0 in the data type of a number."""
     x, (kind, dtype) = n.value(0), stored(number, "the result")
+    if n.held(0).kind in CODED:
+        if kind == n.held(0).kind:
+            return n.held(0)
+        x = decoded(n, x, n.held(0).kind, dtype if kind == dtype and dt.is_float(dtype) else "float32")
+    if kind in CODED:
+        return Held.of(encoded(n, x, kind), kind)
     if kind != dtype:
         bits, signed = int(kind[-1]), dtype == "int8"
         return Held.of(n.emit(low_bits, x, bits, signed), kind)
@@ -193,6 +200,7 @@ def cast_like(n: Node) -> Held:
 def bit_cast(n: Node) -> Held:
     """The numbers of another type that have the same bits."""
     kind, dtype = n.dtype()
-    if dt.bits_of(dtype) != dt.bits_of(n.held(0).dtype) or kind != dtype or n.held(0).kind != n.held(0).dtype:
-        raise Unsupported(f"from {n.held(0).kind} to {kind}: the types have different numbers of bits, or below 8")
+    x = n.held(0)
+    if numpy_type(dtype).itemsize != numpy_type(x.dtype).itemsize or kind != dtype or x.kind != x.dtype:
+        raise Unsupported(f"from {x.kind} to {kind}: the types have different numbers of bits, or below 8")
     return Held.of(n.emit(reinterpreted, n.value(0), dtype))

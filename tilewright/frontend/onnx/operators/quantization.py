@@ -6,10 +6,12 @@ from typing import Any
 from tilewright import te, topi
 from tilewright.frontend.onnx.node import Node, Unsupported
 from tilewright.frontend.onnx.operators.convolution import window
+from tilewright.frontend.onnx.operators.small_floats import decoded, encoded
 from tilewright.frontend.onnx.registry import operator
-from tilewright.frontend.onnx.tensors import stored
+from tilewright.frontend.onnx.tensors import CODED, stored
 from tilewright.frontend.onnx.values import Held
 from tilewright.graph.ir.values import Value
+from tilewright.tir.arithmetic import binary
 
 
 def _parameters(n: Node, first: int) -> tuple[Any, Any, dict[str, Any]]:
@@ -20,19 +22,17 @@ def _parameters(n: Node, first: int) -> tuple[Any, Any, dict[str, Any]]:
         zero = 0
     block = n.attr("block_size", 0)
     if not scale.shape:
+        if isinstance(zero, Value) and zero.ndim:
+            zero = n.emit(topi.reshape, zero, ())
         return n.operand(first), zero, {}
     axis = n.axis(1) if n.rank() > 1 or "axis" in n.attributes and n.rank() else 0
     if block:
-        return n.value(first), _vector(n, first + 1, zero), {"axis": axis, "block": block}
+        return n.value(first), zero, {"axis": axis, "block": block}
     if len(scale.shape) == 1 and scale.shape[0] == 1 and n.rank() != 1:
         one = n.emit(topi.reshape, n.value(first), ())
         offset = n.emit(topi.reshape, zero, ()) if isinstance(zero, Value) and zero.ndim else zero
         return one, offset, {}
-    return n.value(first), _vector(n, first + 1, zero), {"axis": axis}
-
-
-def _vector(n: Node, k: int, zero: Any) -> Any:
-    return zero if not n.has(k) or not isinstance(zero, Value) else zero
+    return n.value(first), zero, {"axis": axis}
 
 
 @operator("QuantizeLinear")
@@ -44,6 +44,8 @@ def quantize(n: Node) -> Held:
         kind, dtype = stored(number, "the attribute output_dtype")
     else:
         kind, dtype = (n.held(2).kind, n.held(2).dtype) if n.has(2) else ("uint8", "uint8")
+    if kind in CODED:
+        return Held.of(encoded(n, n.emit(scaled, x, n.value(1), _along(n)), kind), kind)
     scale, zero, where = _parameters(n, 1)
     if x.dtype in ("int32", "int64"):
         x = n.emit(topi.astype, x, "float32")
@@ -51,6 +53,29 @@ def quantize(n: Node) -> Held:
         bits, signed = int(kind[-1]), dtype == "int8"
         return Held.of(n.emit(quantized_low, x, scale, zero, bits, signed, **where), kind)
     return Held.of(n.emit(topi.quantize, x, scale, zero, dtype=dtype, **where), kind)
+
+
+def _along(n: Node) -> tuple[int, int]:
+    """(axis, block) of the scale: an axis of -1 for one number."""
+    scale = n.held(1)
+    if not scale.shape or scale.shape == (1,) and n.rank() != 1:
+        return -1, 0
+    return n.axis(1) if n.rank() > 1 else 0, n.attr("block_size", 0)
+
+
+def scaled(x: Any, scale: Any, along: tuple[int, int], divide: bool = True) -> te.Tensor:
+    """y = x / scale, or x * scale; the scale is a number, or has an element for each index or block of an axis."""
+    axis, block = along
+    wide = topi.astype(scale, "float32")
+
+    def factor(i: Any) -> Any:
+        if scale.ndim == 0 or axis < 0:
+            return wide(*(0 for _ in scale.shape))
+        if block:
+            return wide(*(binary("floordiv", v, block) if k == axis else v for k, v in enumerate(i)))
+        return wide(i[axis])
+    return te.compute(x.shape, lambda *i: x(*i).astype("float32") / factor(i) if divide
+                      else x(*i).astype("float32") * factor(i), name="scaled")
 
 
 def quantized_low(x: Any, scale: Any, zero: Any, bits: int, signed: bool, **where: Any) -> te.Tensor:
@@ -64,9 +89,12 @@ def quantized_low(x: Any, scale: Any, zero: Any, bits: int, signed: bool, **wher
 @operator("DequantizeLinear")
 def dequantize(n: Node) -> Value:
     """`topi.dequantize`."""
-    scale, zero, where = _parameters(n, 1)
     number = n.attr("output_dtype", 0)
     dtype = stored(number, "the attribute output_dtype")[1] if number else n.held(1).dtype
+    if n.held(0).kind in CODED:
+        x = decoded(n, n.value(0), n.held(0).kind, "float32")
+        return n.emit(topi.astype, n.emit(scaled, x, n.value(1), _along(n), False), dtype)
+    scale, zero, where = _parameters(n, 1)
     return n.emit(topi.dequantize, n.value(0), scale, zero, dtype=dtype, **where)
 
 

@@ -75,7 +75,7 @@ def _product(extents: list[Any]) -> Any:
 @operator("Flatten")
 def flatten(n: Node) -> Held:
     """`topi.reshape` to a matrix."""
-    x, axis = n.value(0), n.axis(1, extra=1)
+    x, axis = n.value(0), n.cut()
     return kept(n, n.emit(topi.reshape, x, (_product(list(x.shape[:axis])), _product(list(x.shape[axis:])))))
 
 
@@ -126,14 +126,14 @@ def split(n: Node) -> tuple[Any, ...]:
         if not 1 <= count <= 4096:
             raise Unsupported(f"{count} parts")
         if not isinstance(whole, int):
-            return _several(n.emit(topi.split, x, count, axis=axis))
+            return _several(n, n.emit(topi.split, x, count, axis=axis))
         step = -(-whole // count)
         sizes = [max(min(step, whole - k * step), 0) for k in range(count)]
-    return _several(n.emit(topi.split, x, list(sizes), axis=axis))
+    return _several(n, n.emit(topi.split, x, list(sizes), axis=axis))
 
 
-def _several(made: Any) -> tuple[Any, ...]:
-    return made if isinstance(made, tuple) else (made,)
+def _several(n: Node, made: Any) -> tuple[Held, ...]:
+    return tuple(kept(n, v) for v in (made if isinstance(made, tuple) else (made,)))
 
 
 @operator("Slice")
