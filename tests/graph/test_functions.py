@@ -1,5 +1,7 @@
 """Functions of typed values: made by BlockBuilder, compiled for all sizes, run."""
+import copy
 import json
+import pickle
 import threading
 
 import numpy as np
@@ -162,3 +164,21 @@ def test_a_profile_names_each_kernel(tmp_path):
     found.save(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert [e["name"] for e in events] == [k.name for k in found.kernels]
+
+
+def test_models_are_pickled_and_copied():
+    function, reference = network(size("n"))
+    run = build_function(function)
+    x = array(4, 20)
+    for other in (pickle.loads(pickle.dumps(run)), copy.deepcopy(run)):
+        np.testing.assert_allclose(np.asarray(other(x)), reference(x), atol=1e-5)
+
+
+def test_arrays_of_all_layouts():
+    function, reference = network(size("n"))
+    run = build_function(function)
+    x = array(20, 8)
+    unaligned = np.frombuffer(b"-" + x.T.tobytes(), "float32", offset=1, count=160).reshape(8, 20)
+    for given in (x.T, x.T[::-2], unaligned, np.broadcast_to(x.T[0], (3, 20))):
+        np.testing.assert_allclose(np.asarray(run(given)), reference(given), atol=1e-5)
+    assert run(np.zeros((0, 20), "float32")).shape == (0, 5)

@@ -36,7 +36,9 @@ class BlockBuilder:
 
     @staticmethod
     def param(name: str, shape: Sequence[Any], dtype: Any = "float32") -> Value:
-        """A parameter for a function that is to be made."""
+        """A parameter for a function that is to be made. Raises GraphError for a name or a shape that is none."""
+        if not isinstance(name, str) or not name:
+            raise GraphError(f"param: the name {described(name)} is not a string with characters")
         return Value(TensorType.of(shape, dtype), name)
 
     @staticmethod

@@ -19,7 +19,7 @@ from tilewright.graph.ir.types import TensorType, extents
 from tilewright.graph.plan.export import module_of
 from tilewright.graph.plan.plan import ARENA, CONSTANT, Plan, Step, bound
 from tilewright.runtime import Module, Tensor, elf
-from tilewright.runtime.dtypes import numpy_dtype
+from tilewright.runtime.dtypes import item_bytes, numpy_dtype
 from tilewright.runtime.loader import Library, load_objects, support_address
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import ArgumentError, CallError, GraphError, described
@@ -79,6 +79,18 @@ class Executable(Viewed):
         finally:
             with self._lock:
                 self._free.append(found)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The plan with its constants, and the objects. Raises GraphError for a plan that calls Python."""
+        if any(isinstance(s.callee, Hosted) for s in self.plan.steps):
+            raise GraphError(f"{self.plan.name} cannot be pickled: it calls Python between its kernels")
+        return Executable, (self.plan, self.target, dict(self.objects))
+
+    def __copy__(self) -> Executable:
+        return self                                    # code and constants do not change
+
+    def __deepcopy__(self, memo: object) -> Executable:
+        return self
 
     def view(self) -> View:
         plan = self.plan
@@ -217,10 +229,12 @@ def _argument(function: str, name: str, wanted: TensorType, given: Any) -> Tenso
             raise GraphError(f"{function}: {name} is {described(given)}", "pass a Tensor, an array or a DLPack object")
         try:
             given = runtime.view(np.asarray(given) if isinstance(given, np.generic) else given, name)
-        except ArgumentError as error:
-            raise GraphError(f"{function}: {error}") from None
+        except (ArgumentError, MemoryError) as error:
+            raise GraphError(f"{function}: {name}: {error}") from None
     elif not as_numpy(given).flags.c_contiguous:
         given = runtime.array(given)
+    if given.data_ptr % item_bytes(given.dtype):
+        given = runtime.array(given)                     # kernels read whole elements
     if given.dtype != wanted.dtype:
         raise GraphError(f"{function}: {name} is of {given.dtype}, and {wanted} is needed", "convert it first")
     return given
