@@ -10,7 +10,9 @@ import click
 import numpy as np
 
 from tilewright.frontend.entry import compile as compile_model
+from tilewright.frontend.entry import imported
 from tilewright.frontend.entry import profile as profile_model
+from tilewright.graph.ir.values import Function
 from tilewright.graph.plan.executable import Executable
 from tilewright.graph.plan.loaded import Model
 from tilewright.graph.plan.loaded import load as load_model
@@ -32,15 +34,22 @@ def _compiled(model: str, shapes: Sequence[str], target: str | None) -> Executab
     path = Path(model)
     if path.suffix in (*LIBRARY_SUFFIXES, ".o"):
         return load_model(path)
+    made: Executable = compile_model(_function(model, shapes), target=target)
+    return made
+
+
+def _function(model: str, shapes: Sequence[str]) -> Function:
+    """The model of a file as a function of the graph."""
+    path = Path(model)
     given = {name: tuple(int(d) if d.isdigit() else d for d in text.split(",") if d) for name, text in _pairs(shapes)}
     if path.suffix == ".pt2":
         import torch
-        made: Executable = compile_model(torch.export.load(model), target=target)
-        return made
+        exported: Function = imported(torch.export.load(model))
+        return exported
     if path.suffix != ".onnx":
         raise ArgumentError(f"{model}: unknown kind of file", "use .onnx, .pt2 (torch.export.save), or .so and .o, "
                             "which `tilewright compile` writes")
-    made = compile_model(model, target=target, shapes=given or None)
+    made: Function = imported(path, shapes=given or None)
     return made
 
 
@@ -135,6 +144,14 @@ def profile_command(model: str, inputs: Sequence[str], sizes: Sequence[str], sha
     _guarded(work)
 
 
+@click.command(name="show")
+@_model
+@_shape
+def show_command(model: str, shapes: Sequence[str]) -> None:
+    """Print MODEL as a script."""
+    _guarded(lambda: _function(model, shapes).show())
+
+
 def _guarded(work: Any) -> None:
     """Errors of users as one message without a traceback."""
     try:
@@ -144,4 +161,4 @@ def _guarded(work: Any) -> None:
         sys.exit(1)
 
 
-COMMANDS = (compile_command, run_command, profile_command)
+COMMANDS = (compile_command, run_command, profile_command, show_command)

@@ -27,7 +27,7 @@ def compile(inputs: Any, args: Sequence[Any] | None = None, target: str | Target
     An Executable is called with arrays, and writes itself to a file with `export`.
     """
     if _is_model(inputs):
-        function = _imported(inputs, args, shapes)
+        function = imported(inputs, args, shapes)
         return load(_GRAPH).build_function(function, target)
     if shapes is not None:
         raise ArgumentError(f"compile: shapes are those of an ONNX model, and {described(inputs)} is none")
@@ -52,8 +52,8 @@ def _is_model(x: Any) -> bool:
     return is_function or _is_onnx(x) or _is_exported(x) or _is_torch_module(x)
 
 
-def _imported(x: Any, args: Sequence[Any] | None, shapes: Mapping[str, Sequence[Any]] | None) -> Any:
-    """The model as a function of the graph."""
+def imported(x: Any, args: Sequence[Any] | None = None, shapes: Mapping[str, Sequence[Any]] | None = None) -> Any:
+    """A model as a function of the graph; arguments as those of `compile`. Raises the error of the importer."""
     if _is_onnx(x):
         return load("tilewright.frontend.onnx").from_onnx(x, shapes=shapes)
     if _is_exported(x):
