@@ -1,0 +1,196 @@
+"""Programs of PyTorch: torch.export with sizes, torch.compile by its name, what is refused. Skipped without PyTorch."""
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from tilewright.frontend import torch as frontend  # noqa: E402
+from tilewright.graph.compile import build_function  # noqa: E402
+from tilewright.support.errors import ArgumentError, GraphError, ImportModelError  # noqa: E402
+
+
+class Network(nn.Module):
+    """Layers, a view that is written to, sizes and a number among inputs and results."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense, self.norm, self.conv = nn.Linear(8, 8), nn.LayerNorm(8), nn.Conv2d(3, 4, 3)
+
+    def forward(self, x, image, n: int):
+        y = self.norm(nn.functional.gelu(self.dense(x)))
+        z = torch.relu(self.conv(image)).clone()
+        z[:, 0] += 1
+        rows = x.shape[0]
+        return y + torch.arange(rows)[:, None], z.view(z.shape[0], -1), rows * 2, torch.full((rows,), n)
+
+
+@pytest.fixture(autouse=True)
+def reproducible():
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+
+
+def check(got, wanted):
+    for a, b in zip(got, wanted, strict=True):
+        if isinstance(b, torch.Tensor):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+        else:
+            assert a == b and type(a) is type(b)
+
+
+def inputs(n, number=4):
+    return torch.randn(n, 8), torch.randn(2, 3, 8, 8), number
+
+
+def exported(model, arguments, dynamic=None):
+    return torch.export.export(model.eval(), arguments, dynamic_shapes=dynamic)
+
+
+def test_an_exported_program_runs_for_every_size():
+    model = Network().eval()
+    program = exported(model, inputs(5), ({0: torch.export.Dim("batch")}, None, None))
+    run = frontend.compile_exported_program(program)
+    for n in (5, 1, 9):
+        arguments = inputs(n)
+        check(run(*arguments), model(*arguments))
+
+
+def test_the_function_of_a_program_has_its_weights_as_constants():
+    model = nn.Linear(6, 4).eval()
+    function = frontend.from_exported_program(exported(model, (torch.randn(3, 6),)))
+    assert [str(p.type) for p in function.params] == ["float32[3, 6]"]
+    shared = {v.data.ctypes.data for v in function.constants}
+    assert {p.data_ptr() for p in model.parameters()} <= shared
+    x = torch.randn(3, 6)
+    np.testing.assert_allclose(np.asarray(build_function(function)(x)), model(x).detach().numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_torch_compile(dynamic):
+    model = Network().eval()
+    run = torch.compile(model, backend=frontend.backend, dynamic=dynamic)
+    with torch.no_grad():
+        for n in (4, 6):
+            arguments = inputs(n, number=n)
+            check(run(*arguments), model(*arguments))
+
+
+def test_torch_compile_by_name():
+    frontend.register()
+    run = torch.compile(lambda x: torch.softmax(x * 2, -1), backend="tilewright")
+    x = torch.randn(3, 5)
+    check([run(x)], [torch.softmax(x * 2, -1)])
+
+
+def test_sizes_below_one():
+    run = torch.compile(lambda x, n: x[:n] * n, backend=frontend.backend, dynamic=True)
+    x = torch.randn(6, 2)
+    for n in (3, 4, 0, -2):
+        check([run(x, n)], [x[:n] * n])
+
+
+def test_changes_of_weights_are_seen():
+    model = nn.Linear(6, 4).eval()
+    run, x = torch.compile(model, backend=frontend.backend), torch.randn(3, 6)
+    with torch.no_grad():
+        check([run(x)], [model(x)])
+        for _ in range(2):
+            model.weight.mul_(-2)
+            check([run(x)], [model(x)])
+
+
+def test_graph_breaks():
+    def f(x):
+        y = torch.relu(x) + 1
+        if y.sum().item() > 0:
+            y = y * 2
+        return y.t()
+    run, x = torch.compile(f, backend=frontend.backend), torch.randn(4, 3)
+    check([run(x)], [f(x)])
+
+
+def test_gradients():
+    model = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 1))
+    run, x = torch.compile(model, backend=frontend.backend), torch.randn(7, 6)
+    run(x).square().mean().backward()
+    found = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    model(x).square().mean().backward()
+    check(found, [p.grad for p in model.parameters()])
+
+
+class Counter(nn.Module):
+    """A model that changes a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(3))
+
+    def forward(self, x):
+        self.total.add_(x)
+        return self.total * 2
+
+
+def test_buffers_that_change():
+    run = frontend.compile_exported_program(exported(Counter(), (torch.ones(3),)))
+    check([run(torch.ones(3)), run(torch.ones(3))], [torch.full((3,), 2.0), torch.full((3,), 4.0)])
+
+
+def test_results_whose_size_follows_from_elements():
+    class Chosen(nn.Module):
+        def forward(self, x):
+            return x[x > 0], torch.nonzero(x)
+    x = torch.randn(4, 5)
+    check(frontend.compile_exported_program(exported(Chosen(), (x,)))(x), Chosen()(x))
+
+
+def test_all_nodes_that_are_missing_are_named():
+    class Odd(nn.Module):
+        def forward(self, x):
+            return torch.linalg.eigvalsh(x), torch.special.airy_ai(x), torch.rand(3)
+    with pytest.raises(ImportModelError, match=r"(?s)_linalg_eigh.*airy_ai.*aten\.rand.*docs/torch\.md"):
+        frontend.from_exported_program(exported(Odd(), (torch.eye(3),)))
+
+
+def test_arguments_that_do_not_fit():
+    model = nn.Linear(6, 4).eval()
+    run = frontend.compile_exported_program(exported(model, (torch.randn(3, 6),)))
+    with pytest.raises(ArgumentError, match="structure"):
+        run(torch.randn(3, 6), torch.randn(3))
+    with pytest.raises(GraphError, match="shape"):
+        run(torch.randn(3, 5))
+    with pytest.raises(ArgumentError, match="no exported program"):
+        frontend.from_exported_program(model)
+    with pytest.raises(Exception, match="there is no option 'targt'"):
+        torch.compile(model, backend=frontend.backend, options={"targt": "llvm"})(torch.randn(3, 6))
+
+
+OPERATORS = {
+    "promotion": lambda x, i, b: (x + i, i / 2, i + b, b + b, i * 2.5, x > i, i // 3, -i % 5, i.float().to(torch.int8)),
+    "reductions": lambda x, i, b: (x.sum(0), i.sum(), b.sum(1), x.mean((0, 1)), i.prod(0), x.max(1), x.argmax(),
+                                   x.var(0), b.any(0), x.amax(-1, True), x.logsumexp(1), x.norm()),
+    "slices": lambda x, i, b: (x[1:, ::2], x[-1], x[..., None, 1], x.flip(0), x.roll(1, 1), x.unbind(1)[2],
+                               x.diagonal(), *x.split(2, 1), torch.cat([x, x], 1), torch.stack([x, x])),
+    "places": lambda x, i, b: (x[i[:, 0] % 4], x[i[0] % 4, i[0] % 5], x.gather(1, i % 5), x.index_select(1, i[0] % 5),
+                               x.masked_fill(b, 7.0), torch.where(b, x, 0.0), x.scatter(1, i % 5, 1.5),
+                               x.index_put((i[0] % 4,), x[:1]), x.take(i % 20)),
+    "orders": lambda x, i, b: (*x.sort(1), *x.topk(2, 0), x.cumsum(1), i.cumprod(0), x.median(1).values),
+    "shapes": lambda x, i, b: (x.view(2, -1), x.t(), x.expand(3, 4, 5), x.repeat(2, 1), x.tril(), x.permute(1, 0)[None],
+                               torch.nn.functional.pad(x, (1, -1, 0, 2)), x.unfold(1, 2, 2), x.swapaxes(0, 1)),
+    "products": lambda x, i, b: (x @ x.t(), torch.addmm(x[:, :4], x, x.t(), beta=0.5), torch.einsum("ij,kj->ik", x, x),
+                                 i @ i.t(), torch.bmm(x[None], x.t()[None]), torch.dot(x[0], x[1]), torch.cdist(x, x)),
+    "creation": lambda x, i, b: (torch.arange(3, 9, 2), torch.linspace(0, 1, 5), torch.eye(3), x.new_ones(2),
+                                 i.new_full((2,), 9), torch.zeros_like(b),
+                                 torch.arange(0, 1, 0.25), torch.tensor([1, 2]) + i[0, :2]),
+}
+
+
+@pytest.mark.parametrize("family", OPERATORS)
+def test_operators(family):
+    class Model(nn.Module):
+        def forward(self, x, i, b):
+            return [r for part in OPERATORS[family](x, i, b) for r in (part if isinstance(part, tuple) else [part])]
+    arguments = torch.randn(4, 5), torch.arange(20).reshape(4, 5), torch.rand(4, 5) > 0.5
+    check(frontend.compile_exported_program(exported(Model(), arguments))(*arguments), Model()(*arguments))

@@ -1,0 +1,109 @@
+"""torch.compile(model, backend="tilewright"): the graphs that PyTorch captures of a model, compiled.
+
+PyTorch makes each graph functional and gives it here (AOTAutograd). Without gradients the weights are constants of the
+compiled function; a weight that is changed or replaced is noticed at the next call by its version, and the graph is
+compiled once more with its weights as inputs. Under gradients the forward and the backward graph are compiled, with
+weights as inputs; the backward graph at its first call.
+"""
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tilewright.driver import Target
+from tilewright.frontend.torch.function import Imported, import_graph
+from tilewright.graph.compile import build_function
+from tilewright.graph.plan.executable import Executable
+from tilewright.support.errors import ArgumentError, described, nearest
+
+_OPTIONS = ("target",)
+
+
+def backend(module: Any, example_inputs: Sequence[Any], *, mode: str | None = None,
+            options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+    """The backend of torch.compile. options: {"target": ...}, as for `tilewright.compile`.
+
+    Raises ImportModelError at the first call of a graph with nodes that are not supported; it names them all.
+    """
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch.aot_autograd import make_boxed_func
+    options = dict(options or {})
+    for name in options:
+        if name not in _OPTIONS:
+            raise ArgumentError(f"torch.compile(backend='tilewright'): there is no option {described(name)}",
+                                nearest(name, _OPTIONS) or f"the options are {', '.join(_OPTIONS)}")
+    target = options.get("target")
+
+    def training(graph: Any, inputs: Sequence[Any]) -> Any:
+        return make_boxed_func(CompiledGraph(graph, (), target))
+
+    def inference(graph: Any, inputs: Sequence[Any]) -> Any:
+        return make_boxed_func(CompiledGraph(graph, _weights(), target))
+    compiler = aot_autograd(fw_compiler=training, bw_compiler=training, inference_compiler=inference)
+    return compiler(module, list(example_inputs))
+
+
+def register() -> None:
+    """Enter the backend "tilewright" where the package is imported without being installed."""
+    from torch._dynamo.backends.registry import list_backends, register_backend
+    if "tilewright" not in list_backends(exclude_tags=()):
+        register_backend(backend, name="tilewright")
+
+
+def _weights() -> tuple[int, ...]:
+    """The inputs of the graph in hand that are parameters and buffers of modules, which the graph does not change."""
+    from torch._guards import TracingContext
+    context = TracingContext.try_get()
+    metadata = getattr(context, "fw_metadata", None)
+    if metadata is None:
+        return ()
+    changed = {k for k, info in enumerate(metadata.input_info) if info.mutates_data}
+    return tuple(k for k in metadata.static_input_indices if k not in changed)
+
+
+class CompiledGraph:
+    """A graph of ATen operators that is compiled at its first call: `compiled(*inputs)` gives a list of results.
+
+    weights: the inputs that are constants while nobody changes them. An instance for sizes below 1, which size
+    variables do not have, is compiled for these numbers.
+    """
+
+    def __init__(self, graph: Any, weights: Sequence[int], target: str | Target | None) -> None:
+        self.graph, self.weights, self.target = graph, tuple(weights), target
+        self._lock = threading.Lock()
+        self._held: tuple[Any, ...] | None = None
+        self._versions: list[int] = []
+        self._instances: dict[tuple[tuple[str, int], ...], tuple[Imported, Executable]] = {}
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        imported, run = self._instance(inputs, ())
+        sizes = imported.values(inputs)
+        small = tuple((v.name, n) for v, n in sizes.items() if n < 1)
+        if small:
+            imported, run = self._instance(inputs, small)
+            sizes = imported.values(inputs)
+        return imported.returned(run(*imported.arguments(inputs, sizes)), sizes)
+
+    def _instance(self, inputs: Sequence[Any], known: tuple[tuple[str, int], ...]) -> tuple[Imported, Executable]:
+        with self._lock:
+            if self.weights and self._held is not None and not self._unchanged(inputs):
+                self.weights, self._held = (), None
+                self._instances.clear()
+            if self._held is None:
+                self._held = tuple(inputs[k] for k in self.weights)
+                self._versions = [_version(w) for w in self._held]
+            found = self._instances.get(known)
+            if found is None:
+                imported = import_graph(self.graph, dict(zip(self.weights, self._held)), known=dict(known))
+                found = self._instances[known] = (imported, build_function(imported.function, self.target))
+            return found
+
+    def _unchanged(self, inputs: Sequence[Any]) -> bool:
+        assert self._held is not None
+        return all(inputs[k] is w and _version(w) == v for k, w, v in zip(self.weights, self._held, self._versions))
+
+
+def _version(tensor: Any) -> int:
+    """How often a tensor was changed in place; tensors of inference mode do not count."""
+    return -1 if tensor.is_inference() else tensor._version

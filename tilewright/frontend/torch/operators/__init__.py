@@ -1,0 +1,38 @@
+"""Rows for ATen operators, a family in each file."""
+from tilewright.frontend.torch.operators import (
+    activations,
+    arithmetic,
+    attention,
+    convolution,
+    creation,
+    elementwise,
+    indexing,
+    moving,
+    normalization,
+    ordering,
+    pooling,
+    products,
+    reductions,
+    resizing,
+    scattering,
+    shapes,
+)
+
+FAMILIES = {
+    "Functions of elements": elementwise,
+    "Arithmetic": arithmetic,
+    "Activations": activations,
+    "Reductions": reductions,
+    "Orders and running sums": ordering,
+    "Shapes": shapes,
+    "Slices": moving,
+    "Creation": creation,
+    "Places": indexing,
+    "Scatters": scattering,
+    "Products": products,
+    "Attention": attention,
+    "Convolutions": convolution,
+    "Pooling": pooling,
+    "Softmax and norms": normalization,
+    "Images": resizing,
+}
