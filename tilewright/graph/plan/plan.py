@@ -15,6 +15,7 @@ from tilewright.graph.passes.views import is_view_call
 from tilewright.support.errors import GraphError
 from tilewright.tir import Var
 
+_SMALL = 1 << 20                # bytes
 PARAMETER, RESULT, CONSTANT, ARENA = "parameter", "result", "constant", "arena"
 
 
@@ -109,7 +110,7 @@ class _Planner:
             return self.slot_of[root]
         if root.data is None:
             raise GraphError(f"{self.function.name}: {root!r} has no place: nothing before its use binds it")
-        self.constants.append(root.data)
+        self.constants.append(_apart(root.data))
         return self._add(root, Slot(CONSTANT, root.type, len(self.constants) - 1))
 
     def _step(self, t: int, c: Call) -> Step:
@@ -134,6 +135,11 @@ class _Planner:
             if slot.kind == ARENA and self.last[root] == t and alone and fits:
                 return self.slot_of[root]
         return None
+
+
+def _apart(array: np.ndarray) -> np.ndarray:
+    """The array, or a copy of a small one: it may be a part of a file that is in memory as a whole."""
+    return array.copy() if array.base is not None and array.nbytes <= _SMALL else array
 
 
 def bindings(function: Function) -> tuple[Binding, ...]:
