@@ -12,6 +12,7 @@ _NAMES = {
     **dict.fromkeys(("build", "lower"), "tilewright.driver"),
     **dict.fromkeys(("compile", "profile"), "tilewright.frontend.entry"),
     "load": "tilewright.graph.plan.loaded",
+    "bisect": "tilewright.graph.bisect",
     "explain": "tilewright.driver.explanation",
     "pass_options": "tilewright.lowering",
     **dict.fromkeys(("Target", "target"), "tilewright.support.target"),
