@@ -12,7 +12,7 @@ def tvm():
     namespace.install()
     import tvm
     yield tvm
-    for name in [n for n in sys.modules if n.split(".")[0] in ("tvm", "topi")]:
+    for name in [n for n in sys.modules if n.split(".")[0] in ("tvm", "topi", "nnvm")]:
         del sys.modules[name]
-    sys.modules.update({n: m for n, m in before.items() if n.split(".")[0] in ("tvm", "topi")})
+    sys.modules.update({n: m for n, m in before.items() if n.split(".")[0] in ("tvm", "topi", "nnvm")})
     sys.meta_path[:] = path

@@ -13,9 +13,11 @@ from tilewright.compat import (
     building,
     diagnostics,
     early,
+    nnvm,
     node_json,
     node_types,
     nodes,
+    params,
     pass_objects,
     registered_ops,
     schedules,
@@ -24,7 +26,7 @@ from tilewright.compat import (
     tools,
     transforms,
 )
-from tilewright.compat.contrib import cblas, toolchain
+from tilewright.compat.contrib import cblas, graph_executor, toolchain
 from tilewright.compat.pass_context import PassContext, PassInfo, PrimFuncPass, build_config
 from tilewright.compat.relax import names as relax
 from tilewright.compat.relax import script as relax_script
@@ -114,6 +116,7 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.script.parser.relax": (relax_script.NAMES, "Relax in scripts."),
     "tvm.ir.diagnostics": (diagnostics.NAMES, "What is wrong with a script."),
     **relax.MODULES,
+    **nnvm.MODULES,
     "tvm.arith": (arith.NAMES, "Simplification, bounds and iterator maps."),
     **{f"tvm.arith.{file}": (names, "A part of tvm.arith.") for file, names in arith.FILES.items()},
     "tvm.ir": (_IR, "Modules and what they hold."),
@@ -134,7 +137,8 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.runtime": ({
         "Module": runtime.Module, "enabled": adapters.enabled, "load_module": runtime.load_module,
         "NDArray": runtime.Tensor, "convert": node_types.convert_any, "const": te.const, "Device": runtime.Device,
-        "PackedFunc": runtime.Function, "DataType": node_types.DataType, **node_types.CONTAINERS, **_FUNCTIONS,
+        **params.NAMES, **params.FILES, "PackedFunc": runtime.Function,
+        "DataType": node_types.DataType, **node_types.CONTAINERS, **_FUNCTIONS,
         **_DEVICES}, "Compiled modules."),
     "tvm.runtime.module": ({"Module": runtime.Module, "BenchmarkResult": BenchmarkResult,
                             "load_module": runtime.load_module, "enabled": adapters.enabled}, "Compiled modules."),
@@ -158,6 +162,7 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
     "tvm.contrib.cc": (_of(toolchain, "create_shared", "create_executable", "get_cc"), "The linker."),
     "tvm.contrib.tar": (_of(toolchain, "tar", "untar"), "Archives of objects."),
     "tvm.contrib.clang": (_of(toolchain, "create_llvm", "find_clang"), "C and C++ as LLVM IR."),
+    "tvm.contrib.graph_executor": (graph_executor.NAMES, "Graphs run node by node."),
     "tvm.contrib.cblas": (_of(cblas, "matmul", "batch_matmul"), "Products by a BLAS."),
     "tvm.api": ({**_DTYPES, **_EXPRESSIONS}, "Tensor expressions, 2018 spelling."),
     "tvm.expr": (early.EXPR, "Expressions, 2018 spelling."),
@@ -177,7 +182,7 @@ TABLE: dict[str, tuple[Mapping[str, Any], str]] = {
 }
 # other names that TVM has given these modules over the years
 ALIASES = {
-    "tvm.schedule": "tvm.te.schedule",
+    "tvm.schedule": "tvm.te.schedule", "tvm.contrib.graph_runtime": "tvm.contrib.graph_executor",
     "tvm.hybrid": "tvm.te.hybrid", "tvm.instrument": "tvm.ir.instrument",
     "tvm.ir_builder": "tvm.tir.ir_builder", "tvm.ir.transform": "tvm.transform",
     "tvm.ndarray": "tvm.nd", "tvm.runtime.ndarray": "tvm.nd", "tvm._ffi.base": "tvm.error",
