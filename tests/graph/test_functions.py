@@ -182,3 +182,17 @@ def test_arrays_of_all_layouts():
     for given in (x.T, x.T[::-2], unaligned, np.broadcast_to(x.T[0], (3, 20))):
         np.testing.assert_allclose(np.asarray(run(given)), reference(given), atol=1e-5)
     assert run(np.zeros((0, 20), "float32")).shape == (0, 5)
+
+
+def test_sizes_in_attributes_are_no_constants():
+    n = size("n")
+
+    def rows(extent):
+        return te.compute((1,), lambda i: extent.astype("int64"), name="rows")
+    bb = BlockBuilder()
+    x = bb.param("x", (n, 2))
+    with bb.function("main", [x]):
+        bb.emit_func_output(bb.emit_te(topi.multiply, bb.emit_te(rows, n * 2), 3))
+    run = build_function(bb.get()["main"])
+    for k in (4, 5):
+        np.testing.assert_array_equal(np.asarray(run(array(k, 2))), [6 * k])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import te, topi
-from tilewright.graph.ir.types import TensorType
+from tilewright.graph.ir.types import TensorType, size_variables
 from tilewright.runtime import Tensor
 from tilewright.support.errors import GraphError, TilewrightError, described
 from tilewright.tir import Expr, PrimFunc, Var
@@ -45,6 +45,13 @@ class Operator:
     def key(self) -> tuple[Any, ...]:
         """Equal for operators that compute the same of the same inputs."""
         return (self.name, self.rule, _text(self.args), _text(dict(sorted(self.kwargs.items()))))
+
+    @functools.cached_property
+    def sizes(self) -> tuple[Var, ...]:
+        """The size variables in the attributes."""
+        found: list[Any] = []
+        _mapped((self.args, dict(self.kwargs)), found.append)
+        return tuple(size_variables(found))
 
     def apply(self, tensors: Sequence[te.Tensor]) -> tuple[te.Tensor, ...]:
         """The results of the rule. Raises GraphError where the rule refuses, with the types of the inputs."""

@@ -16,7 +16,7 @@ def constant_part(function: Function) -> Function | None:
     fixed: set[Value] = set()
     for c in function.calls:
         known = isinstance(c.callee, Operator) and all(v.is_constant or v in fixed for v in c.inputs)
-        if known and all(v.type.is_constant for v in c.results):
+        if known and not c.callee.sizes and all(v.type.is_constant for v in c.results):
             fixed.update(c.results)
     calls = tuple(c for c in function.calls if c.results and c.results[0] in fixed)
     used = [v for c in function.calls if not (c.results and c.results[0] in fixed) for v in c.inputs]
