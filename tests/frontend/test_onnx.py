@@ -117,11 +117,73 @@ def test_a_loop_of_known_turns_is_written_out():
     np.testing.assert_allclose(rows, np.stack([2 * x, 3 * x, 4 * x]), rtol=1e-6)
 
 
+def test_a_condition_that_is_computed_chooses_when_the_model_runs():
+    yes, no = branches()
+    proto = model([node("ReduceSum", "x", "t", keepdims=0), node("Greater", "t zero", "c"), node("Exp", "x", "e"),
+                   node("If", "c", "y", then_branch=yes, else_branch=no), node("Add", "y e", "z")],
+                  [tensor("x", ["n", "m"])], [tensor("z", None)], {"zero": np.float32(0)})
+    _, run = built(proto)
+    x = np.abs(RNG.standard_normal((2, 3))).astype("float32")
+    np.testing.assert_allclose(np.asarray(run(x)), x + x + np.exp(x), rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(run(-x)), x * x + np.exp(-x), rtol=1e-6)
+
+
+def test_a_loop_until_a_condition_runs_with_the_model():
+    body = graph([node("Mul", "v f", "w"), node("ReduceSum", "w", "t", keepdims=0), node("Less", "t limit", "d")],
+                 [tensor("i", [], INT64), tensor("c", [], BOOL), tensor("v", None)],
+                 [tensor("d", [], BOOL), tensor("w", None)])
+    proto = model([helper.make_node("Loop", ["turns", "", "x"], ["y"], body=body)],
+                  [tensor("x", ["n"]), tensor("f", ["n"]), tensor("turns", [], INT64)], [tensor("y", None)],
+                  {"limit": np.float32(100)})
+    _, run = built(proto)
+    x, f = np.ones(3, "float32"), np.full(3, 2, "float32")
+    np.testing.assert_array_equal(np.asarray(run(x, f, np.array(100))), np.full(3, 64))
+    np.testing.assert_array_equal(np.asarray(run(x, f, np.array(2))), np.full(3, 4))
+
+
+@pytest.mark.parametrize("length", ["t", 3, 20])
+@pytest.mark.parametrize("back", [0, 1])
+def test_scans_over_known_and_unknown_lengths(length, back):
+    body = graph([node("Mul", "h r", "a"), node("Add", "a k", "b"), node("Identity", "b", "y")],
+                 [tensor("h", None), tensor("r", None)], [tensor("b", None), tensor("y", None)])
+    proto = model([helper.make_node("Scan", ["h0", "x"], ["last", "all"], body=body, num_scan_inputs=1,
+                                    scan_input_axes=[1], scan_output_axes=[1], scan_input_directions=[back])],
+                  [tensor("h0", ["n"]), tensor("x", ["n", length]), tensor("k", ["n"])],
+                  [tensor("last", None), tensor("all", None)])
+    function, run = built(proto)
+    assert str(function.results[1].type) == f"float32[n, {length}]"
+    h, k, count = RNG.standard_normal(2).astype("float32"), RNG.standard_normal(2).astype("float32"), 5
+    x = RNG.standard_normal((2, count if length == "t" else length)).astype("float32")
+    last, rows = (np.asarray(r) for r in run(h, x, k))
+    wanted = []
+    for t in range(x.shape[1]):
+        h = h * x[:, -1 - t if back else t] + k
+        wanted.append(h)
+    np.testing.assert_allclose(last, h, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(rows, np.stack(wanted, 1), rtol=1e-4, atol=1e-5)
+
+
+def test_a_result_whose_size_elements_decide_is_counted():
+    proto = model([node("NonZero", "x", "p"), node("Relu", "x", "y")], [tensor("x", ["n", 3])],
+                  [tensor("p", None, INT64), tensor("y", None)])
+    function, run = built(proto)
+    assert function.attrs["results"] == (("p", None, "int64", (1, 2)), ("y", None, "float32", None))
+    x = np.array([[0, 2, 0], [3, 0, 0]], "float32")
+    places, _, number = (np.asarray(r) for r in run(x))
+    assert number.reshape(()) == 2
+    np.testing.assert_array_equal(places[:, :2], np.nonzero(x))
+    np.testing.assert_array_equal(backend().prepare(proto).run([x])[0], np.nonzero(x))
+    behind = model([node("NonZero", "x", "p"), node("Shape", "p", "s")], [tensor("x", ["n", 3])],
+                   [tensor("s", None, INT64)])
+    with pytest.raises(ImportModelError, match="size of input 0 depends on elements"):
+        from_onnx(behind)
+
+
 def test_results_that_are_sequences_are_listed():
     proto = model([node("SplitToSequence", "x", "y", axis=0)], [tensor("x", [3, 2])],
                   [helper.make_tensor_sequence_value_info("y", FLOAT, None)])
     function, run = built(proto)
-    assert function.attrs["results"] == (("y", 3, "float32"),)
+    assert function.attrs["results"] == (("y", 3, "float32", None),)
     assert len(backend().prepare(proto).run([np.zeros((3, 2), "float32")])[0]) == 3
 
 

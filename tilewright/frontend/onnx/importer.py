@@ -10,7 +10,7 @@ from tilewright.frontend.onnx.limits import MOST_BYTES, MOST_DEPTH, MOST_NODES, 
 from tilewright.frontend.onnx.node import Node, Unknown, Unsupported
 from tilewright.frontend.onnx.registry import EVALUATED, ROWS, find
 from tilewright.frontend.onnx.schemas import check_node, defaults, function_of, has_function
-from tilewright.frontend.onnx.scope import POISON, Scope
+from tilewright.frontend.onnx.scope import POISON, Poisoned, Scope
 from tilewright.frontend.onnx.tensors import ReadExternal, array_of, dense_array
 from tilewright.frontend.onnx.values import Held, elements
 from tilewright.graph.ir.builder import BlockBuilder
@@ -22,16 +22,14 @@ _WRONG = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowE
           RecursionError)
 
 
-class Poisoned(Exception):
-    """A node reads what a node that could not be imported would have made."""
-
-
 class Importer:
     """One model. functions: those of the file, by domain and name; external: what reads tensors of other files."""
 
     def __init__(self, builder: BlockBuilder, functions: Mapping[tuple[str, str], Any],
                  external: ReadExternal | None) -> None:
         self.builder, self.functions, self.external = builder, functions, external
+        self.parameters: Sequence[Value] = ()
+        self.symbolic: dict[Held, Value] = {}
         self.problems: list[str] = []
         self.needs: dict[str, None] = {}
         self.unreported = 0
@@ -43,14 +41,20 @@ class Importer:
 
     def value(self, held: Held) -> Value:
         """What stands for a tensor in the graph."""
-        if held.value is None:
-            array = held.elements
-            assert array is not None
-            if held.is_symbolic and array.size > MOST_CHOSEN:
+        if held.counted is not None:
+            raise Unsupported("a tensor whose size depends on elements, which is supported of results of the model")
+        if held.value is not None:
+            return held.value
+        array = held.elements
+        assert array is not None
+        if not held.is_symbolic:
+            held.value = self.builder.const(array)
+            return held.value
+        if held not in self.symbolic:
+            if array.size > MOST_CHOSEN:
                 raise Unsupported(f"a tensor of {array.size} elements that depend on sizes")
-            held.value = self.emit(elements, tuple(array.reshape(-1).tolist()), held.shape, held.dtype) \
-                if held.is_symbolic else self.builder.const(array)
-        return held.value
+            self.symbolic[held] = self.emit(elements, tuple(array.reshape(-1).tolist()), held.shape, held.dtype)
+        return self.symbolic[held]
 
     def emit(self, rule: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What a rule makes of values. Raises Unsupported for a result that no machine holds."""
@@ -133,6 +137,15 @@ class Importer:
         except _WRONG as error:
             self.problem(f"{where}: its inputs and attributes do not fit ({type(error).__name__}: {error})")
         return [POISON] * len(proto.output)
+
+    def mark(self) -> tuple[int, int, dict[str, None]]:
+        """What `restore` brings back: the problems so far."""
+        return len(self.problems), self.unreported, dict(self.needs)
+
+    def restore(self, before: tuple[int, int, dict[str, None]]) -> None:
+        """Forget the problems since `before`, of a way that was tried."""
+        del self.problems[before[0]:]
+        self.unreported, self.needs = before[1:]
 
     def problem(self, text: str, needs: Sequence[Held] = ()) -> None:
         """Keep a problem for the error at the end."""

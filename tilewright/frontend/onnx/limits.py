@@ -4,7 +4,8 @@ from __future__ import annotations
 MOST_FILE_BYTES = 2**31                # protobuf reads no message beyond this
 MOST_NODES = 200_000                   # of a model, with functions inlined and loops unrolled
 MOST_DEPTH = 64                        # graphs within nodes of graphs, functions that call functions
-MOST_TURNS = 4096                      # turns of a loop that is unrolled
+FEW_TURNS = 16                         # turns of a loop that are written out rather than run one by one
+MOST_TURNS = 4096                      # turns of a loop that are written out at all
 MOST_KNOWN = 4096                      # elements of a tensor that the importer computes with
 MOST_FOLDED = 2**20                    # elements of a constant whose result has a size that its elements decide
 MOST_RANK = 64                         # dimensions of a tensor

@@ -9,10 +9,10 @@ import numpy as np
 
 from tilewright.frontend.onnx import operators  # noqa: F401  (fills the table)
 from tilewright.frontend.onnx.files import read_model
-from tilewright.frontend.onnx.importer import Importer, Poisoned, versions_of
+from tilewright.frontend.onnx.importer import Importer, versions_of
 from tilewright.frontend.onnx.limits import MOST_NODES, MOST_RANK
 from tilewright.frontend.onnx.node import Unsupported
-from tilewright.frontend.onnx.scope import Scope
+from tilewright.frontend.onnx.scope import Poisoned, Scope
 from tilewright.frontend.onnx.tensors import stored
 from tilewright.frontend.onnx.values import Held
 from tilewright.graph.ir.builder import BlockBuilder
@@ -34,7 +34,8 @@ def from_onnx(model: Any, *, shapes: Mapping[str, Any] | None = None,
     to take instead: numbers, and names or expressions of sizes; for an input that is a sequence a list of shapes, for
     an optional one None where it is left out. values: by name of an input, the elements that it always has: it is no
     parameter then. `function.attrs["results"]`: for each result of the model its name, how many results of the function
-    it is (None for a tensor, a number for a sequence) and its type in the file.
+    it is (None for a tensor, a number for a sequence), its type in the file, and where its size depends on elements
+    (axis, number of the function's result that says how many slices along it count).
 
     Raises ImportModelError for a file that is damaged or asks for what is not allowed, and for nodes that are not
     supported, all at once; its `needs` names inputs that would have to be given by `values`.
@@ -62,6 +63,7 @@ def from_onnx(model: Any, *, shapes: Mapping[str, Any] | None = None,
         elif scope.names[i.name] is None:
             raise ImportModelError(f"the name {i.name!r} is given to two inputs")
     name = identifier(_text(graph.name)) or "main"
+    importer.parameters = params.values
     with bb.function(name, params.values):
         importer.run(graph.node, scope)
         results, described_results = _results(importer, graph, scope)
@@ -196,7 +198,7 @@ def _extent(name: str, axis: int, dim: Any) -> Any:
 def _results(importer: Importer, graph: Any, scope: Scope) -> tuple[list[Value], list[tuple[Any, ...]]]:
     """(the results of the function, what each result of the model is of them)."""
     results: list[Value] = []
-    made: list[tuple[Any, ...]] = []
+    made: list[list[Any]] = []
     if not graph.output:
         raise ImportModelError("the model has no results")
     for o in graph.output:
@@ -205,11 +207,19 @@ def _results(importer: Importer, graph: Any, scope: Scope) -> tuple[list[Value],
             tensors = entry if isinstance(entry, list) else [entry]
             if any(not isinstance(t, Held) for t in tensors):
                 raise Unsupported(f"the result {o.name!r} is an empty optional value or a nested sequence")
-            results += [importer.value(t) for t in tensors]
-            made.append((o.name, len(entry) if isinstance(entry, list) else None,
-                         tensors[0].kind if tensors else ""))
+            places = [t.value if t.counted else importer.value(t) for t in tensors]
+            made.append([o.name, len(entry) if isinstance(entry, list) else None, tensors[0].kind if tensors else "",
+                         tensors[0].counted if tensors and not isinstance(entry, list) else None])
+            if isinstance(entry, list) and any(t.counted for t in tensors):
+                raise Unsupported(f"the result {o.name!r} is a sequence of tensors whose size depends on elements")
+            results += places
         except Poisoned:
             continue
         except Unsupported as problem:
             importer.problem(str(problem))
-    return results, made
+    for row in made:
+        if row[3] is not None:
+            axis, number = row[3]
+            row[3] = (axis, len(results))
+            results.append(number)
+    return results, [tuple(row) for row in made]

@@ -52,6 +52,12 @@ class Node:
         """Input k is given."""
         return k < len(self.inputs) and self.inputs[k] is not None
 
+    def shape(self, k: int = 0) -> tuple[Any, ...]:
+        """The shape of input k."""
+        if self.held(k).counted is not None:
+            raise Unsupported(f"the size of input {k} depends on elements, which is supported of results of the model")
+        return self.held(k).shape
+
     def held(self, k: int) -> Held:
         """What is known of input k, a tensor that must be there."""
         if not self.has(k):

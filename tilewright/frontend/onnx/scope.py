@@ -13,6 +13,10 @@ class Poison:
 POISON = Poison()
 
 
+class Poisoned(Exception):
+    """A node reads what a node that could not be imported would have made."""
+
+
 @dataclass(eq=False)
 class Scope:
     """The tensors by name of one graph, the versions of the operators' domains, the attributes of a function."""

@@ -23,12 +23,14 @@ class Held:
 
     dtype: of its elements in the graph; kind: its type in the file, which differs for integers below 8 bits.
     value: what stands for it in the graph; made when it is first read, where only the elements are known.
+    counted: (axis, number) where only the first slices along an axis are the tensor, as many as the number says.
     """
     dtype: str
     shape: tuple[Any, ...]
     kind: str
     elements: np.ndarray | None = None
     value: Value | None = None
+    counted: tuple[int, Value] | None = None
 
     @staticmethod
     def of(value: Value, kind: str = "") -> Held:

@@ -38,8 +38,7 @@ def _constant(n: Node, k: int) -> np.ndarray:
     """The elements of a constant, of more of them than elsewhere."""
     held = n.held(k)
     if held.elements is None or held.is_symbolic or held.elements.size > MOST_FOLDED:
-        raise Unsupported(f"the size of its result depends on the elements of input {k}, which is not supported but of "
-                          "constants")
+        raise Unknown(held, f"input {k}")
     return held.elements
 
 

@@ -14,7 +14,7 @@ from tilewright.frontend.onnx.values import Held, as_objects, objects
 @evaluated("Shape")
 def shape(n: Node) -> Held:
     """The extents of x from `start` to `end`."""
-    extents = n.held(0).shape[n.attr("start", 0):n.attr("end")]
+    extents = n.shape()[n.attr("start", 0):n.attr("end")]
     return Held.known(objects(extents), "int64")
 
 
@@ -22,7 +22,7 @@ def shape(n: Node) -> Held:
 def number_of_elements(n: Node) -> Held:
     """The number of elements of x."""
     total: Any = 1
-    for d in n.held(0).shape:
+    for d in n.shape():
         total = total * d
     return Held.known(objects([total], ()), "int64")
 

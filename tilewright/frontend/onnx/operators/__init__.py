@@ -5,6 +5,7 @@ from tilewright.frontend.onnx.operators import (
     attention,
     control,
     convolution,
+    counted,
     creation,
     elementwise,
     images,
@@ -23,6 +24,6 @@ from tilewright.frontend.onnx.operators import (
     sorting,
 )
 
-__all__ = ["activations", "attention", "control", "convolution", "creation", "elementwise", "evaluated", "images",
-           "indexing", "losses", "normalization", "pooling", "products", "quantization", "random", "recurrent",
-           "reductions", "sequences", "shaping", "signals", "sorting"]
+__all__ = ["activations", "attention", "control", "convolution", "counted", "creation", "elementwise", "evaluated",
+           "images", "indexing", "losses", "normalization", "pooling", "products", "quantization", "random",
+           "recurrent", "reductions", "sequences", "shaping", "signals", "sorting"]

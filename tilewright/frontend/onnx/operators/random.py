@@ -38,7 +38,7 @@ def random_like(n: Node) -> Value:
     """`topi.normal` or `topi.uniform`, of the shape of the input."""
     rule, options = _spread(n)
     dtype = n.dtype("dtype")[1] if "dtype" in n.attributes else n.held(0).dtype
-    return n.emit(rule, key(n), n.held(0).shape, dtype=dtype, **options)
+    return n.emit(rule, key(n), n.shape(), dtype=dtype, **options)
 
 
 @operator("Bernoulli")
