@@ -195,10 +195,11 @@ def test_results_that_no_machine_holds(nodes, constants, match):
 def test_a_loop_without_an_end():
     body = graph([node("Identity", "c", "d"), node("Add", "v v", "w")],
                  [tensor("i", [], INT64), tensor("c", [], BOOL), tensor("v", None)],
-                 [tensor("d", [], BOOL), tensor("w", None)])
-    proto = model([helper.make_node("Loop", ["m", "", "x"], ["y"], body=body)], [tensor("x", [3])],
-                  [tensor("y", None)], {"m": np.int64(2**62)})
-    refused(proto, "turns")
+                 [tensor("d", [], BOOL), tensor("w", None), tensor("w", None)])
+    for turns in (2**62, 2**40):
+        proto = model([helper.make_node("Loop", ["m", "", "x"], ["y", "z"], body=body)], [tensor("x", [3])],
+                      [tensor("y", None)], {"m": np.int64(turns)})
+        refused(proto, "bytes")
 
 
 def test_every_base_of_the_mutants_is_imported():

@@ -59,10 +59,15 @@ class Importer:
     def emit(self, rule: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What a rule makes of values. Raises Unsupported for a result that no machine holds."""
         made = self.builder.emit_te(rule, *args, **kwargs)
-        for v in made if isinstance(made, tuple) else (made,):
+        self.check_sizes(made if isinstance(made, tuple) else (made,))
+        return made
+
+    @staticmethod
+    def check_sizes(values: Sequence[Value]) -> None:
+        """Raise Unsupported for a tensor that no machine holds."""
+        for v in values:
             if v.type.is_constant and v.type.nbytes() > MOST_BYTES:
                 raise Unsupported(f"a result is {v.type}: {v.type.nbytes()} bytes")
-        return made
 
     # graphs
 

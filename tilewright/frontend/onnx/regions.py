@@ -90,4 +90,5 @@ def emit_loop(importer: Any, label: str, count: Value, proceed: Value, states: S
     """The last states of a loop, and what its steps give, stacked."""
     loop = Loop(body.closed(body.outside), len(states), steps)
     results: tuple[Value, ...] = importer.builder.emit_call(loop, [count, proceed, *states, *body.outside], label)
+    importer.check_sizes(results)
     return results
