@@ -13,6 +13,7 @@ from typing import Any
 
 from tilewright.driver import Target
 from tilewright.frontend.torch.function import Imported, import_graph
+from tilewright.frontend.torch.pytorch import pytorch
 from tilewright.graph.compile import build_function
 from tilewright.graph.plan.executable import Executable
 from tilewright.support.errors import ArgumentError, described, nearest
@@ -46,6 +47,7 @@ def backend(module: Any, example_inputs: Sequence[Any], *, mode: str | None = No
 
 def register() -> None:
     """Enter the backend "tilewright" where the package is imported without being installed."""
+    pytorch()
     from torch._dynamo.backends.registry import list_backends, register_backend
     if "tilewright" not in list_backends(exclude_tags=()):
         register_backend(backend, name="tilewright")

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright.driver import Target
 from tilewright.frontend.torch.function import Imported, import_graph
+from tilewright.frontend.torch.pytorch import pytorch
 from tilewright.graph.compile import build_function
 from tilewright.graph.ir.values import Function
 from tilewright.support.errors import ArgumentError, described
@@ -26,7 +27,7 @@ def from_exported_program(program: Any, name: str = "main") -> Function:
 
 def decomposed_program(program: Any) -> Any:
     """A program without calls that change tensors. Raises ArgumentError for what is no exported program."""
-    import torch
+    torch = pytorch()
     if not isinstance(program, torch.export.ExportedProgram):
         raise ArgumentError(f"from_exported_program: {described(program)} is no exported program",
                             "make one: torch.export.export(model, example_inputs)")

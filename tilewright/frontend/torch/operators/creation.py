@@ -51,6 +51,12 @@ def arange(e: Emitter, *bounds: Any, **_: Any) -> Value:
     return e.te(rules.steps, start=start, step=step, extent=e.shape[0], dtype=e.dtype)
 
 
+@operator("prims.iota")
+def iota(e: Emitter, length: Any, start: Any = 0, step: Any = 1, **_: Any) -> Value:
+    """start + i * step."""
+    return e.te(rules.steps, start=start, step=step, extent=e.shape[0], dtype=e.dtype)
+
+
 @operator("eye", "eye.m")
 def eye(e: Emitter, *_: Any, **__: Any) -> Value:
     """`topi.eye`."""

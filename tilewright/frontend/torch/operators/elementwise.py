@@ -41,7 +41,7 @@ def binary(e: Emitter, rule: Callable[..., Any], a: Any, b: Any, dtype: str | No
 
 
 def _enter(rows: dict[str, Callable[..., Any]], make: Callable[[Callable[..., Any]], Callable[..., Any]], *kinds: str,
-           says: str = "`topi.{}`") -> None:
+           says: str = "`topi.{}`.") -> None:
     for name, rule in rows.items():
         row = make(rule)
         row.__doc__ = says.format(getattr(rule, "__name__", name)) if "<" not in getattr(rule, "__name__", "") else "x."
@@ -131,7 +131,7 @@ def nan_to_num(e: Emitter, x: Value, nan: float | None = None, posinf: float | N
 
 @operator("_to_copy", "to.dtype", "to.dtype_layout", "to.device", "to.other", "type_as", "clone", "alias", "contiguous",
           "detach", "lift", "lift_fresh", "lift_fresh_copy", "alias_copy", "_conj", "conj", "resolve_conj",
-          "resolve_neg", "real")
+          "resolve_neg", "real", "prims.convert_element_type", "prims.device_put")
 def same(e: Emitter, x: Value, *_: Any, **__: Any) -> Value:
     """x, in the dtype of the result: values have no memory of their own."""
     return e.cast(x, e.dtype)

@@ -1,0 +1,80 @@
+"""The operators of PyTorch that have a row: `python -m tests.frontend.torch_table` writes docs/torch.md."""
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+from tilewright.frontend.torch.operators import FAMILIES
+from tilewright.frontend.torch.table import OPERATORS
+
+PAGE = Path(__file__).parents[2] / "docs" / "torch.md"
+
+INTRODUCTION = """# Models of PyTorch
+
+Written by `python -m tests.frontend.torch_table` from the tables of operators in
+`tilewright/frontend/torch/operators/`. It takes `pip install 'tilewright[torch]'`.
+
+```
+import torch
+from tilewright.frontend.torch import compile_exported_program, from_exported_program
+
+program = torch.export.export(model.eval(), (x,), dynamic_shapes=({0: torch.export.Dim("batch")},))
+run = compile_exported_program(program)      # run(x): tensors of PyTorch in, tensors of PyTorch out
+function = from_exported_program(program)    # a function of the graph, its weights as constants
+
+fast = torch.compile(model, backend="tilewright")
+```
+
+- `torch.compile` finds the backend by its name where Tilewright is installed; in a checkout call
+  `tilewright.frontend.torch.register()` first, or pass `backend=tilewright.frontend.torch.backend`. Graph breaks,
+  `dynamic=True` and `mark_dynamic` work as with other backends. `options={"target": ...}` is the target of
+  `tilewright.compile`.
+- Symbolic sizes of PyTorch are size variables, and expressions of them: one build serves every size of at least 1.
+  Sizes of 0, and numbers below 1 that are inputs, are compiled as constants by `torch.compile` and refused else.
+- Weights of an exported program are constants, in the memory of the model where they are compact. Compilation computes
+  with them, so changes of the model that follow are not seen: export it again. Buffers that the program itself changes
+  are no constants, and are changed in place.
+- `torch.compile` takes weights as constants where no gradient is wanted (`torch.no_grad()`, `torch.inference_mode()`),
+  and compares their versions at each call: once one is changed in place or replaced, the graph is compiled anew with
+  weights as inputs, and every later change is seen without compiling. What is written through `.data` has no version:
+  call `torch.compiler.reset()` after it. Under gradients weights are inputs from the start; the backward graph is
+  compiled when it first runs.
+- Operators that models contain as one (`linear`, `scaled_dot_product_attention`, `layer_norm`, convolutions, pools)
+  stay one operator of `topi`. An operator without a row is decomposed by PyTorch's own tables; what these lack is
+  named, all nodes at once with their lines in the model's source: `ImportModelError`.
+- A result whose size follows from elements, such as that of `nonzero` or `x[x > 0]`, can be a result of the graph and
+  nothing else; `torch.compile` breaks the graph there by itself.
+- dtypes are promoted as in PyTorch. Complex and quantized tensors are not supported, nor are tensors of other devices.
+  Random numbers are refused: call `model.eval()`. Integers that are divided by 0 give 0, where PyTorch raises.
+- Results are tensors that share the memory of Tilewright's by DLPack.
+
+`python -m tests.frontend.torch_opinfo` runs PyTorch's samples of its core operators,
+`python -m tests.frontend.torch_models` models of `transformers` by both ways.
+"""
+
+
+def rows(module) -> list[str]:
+    """The lines of a family: one for each row, with the operators that it is for."""
+    found: dict[int, list] = {}
+    for entry in OPERATORS.values():
+        if entry.family == module.__name__.rsplit(".", 1)[-1]:
+            found.setdefault(id(entry.row), []).append(entry)
+    lines = []
+    for entries in found.values():
+        names = ", ".join(f"`{e.name.removeprefix('aten.').removesuffix('.default')}`" for e in entries)
+        lines.append(f"| {names} | {entries[0].text.rstrip('.').replace('|', '&#124;')} |")
+    return sorted(lines, key=str.lower)
+
+
+def page() -> str:
+    parts = [INTRODUCTION]
+    for title, module in FAMILIES.items():
+        summary = (inspect.getdoc(module) or "").splitlines()[0]
+        parts.append("\n".join([f"## {title}", "", summary, "", "| operators of ATen | made of |", "| --- | --- |",
+                                *rows(module)]))
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
+    print(f"{PAGE}: {len(OPERATORS)} operators")
