@@ -214,3 +214,38 @@ def test_what_cannot_be_built(tvm):
         relax.build(bb.get(), "llvm")
     with pytest.raises(TilewrightError, match="no relax function"):
         relax.build(tvm.IRModule({}), "llvm")
+
+
+def test_operators_agree_with_numpy(tvm):
+    op = tvm.relax.op
+    x, y = f32(2, 4, 6, 6), f32(2, 4, 6, 6)
+    mask = np.array(x > 0)
+    softplus = np.log1p(np.exp(x.astype("float64")))
+    mean, var = x.mean((2, 3), keepdims=True), x.var((2, 3), keepdims=True)
+    gamma, beta = f32(4), f32(4)
+    rows = [
+        (lambda a, b: op.nn.softplus(a), softplus), (lambda a, b: op.concat([a, b], axis=1), np.concatenate([x, y], 1)),
+        (lambda a, b: op.masked_fill(a, tvm.relax.const(mask), 3.0), np.where(mask, 3, x)),
+        (lambda a, b: op.where(tvm.relax.const(mask), a, b), np.where(mask, x, y)),
+        (lambda a, b: op.nn.adaptive_avg_pool2d(a, 1), x.mean((2, 3), keepdims=True)),
+        (lambda a, b: op.nn.instance_norm(a, tvm.relax.const(gamma), tvm.relax.const(beta), axes=[2, 3]),
+         (x - mean) / np.sqrt(var + 1e-5) * gamma.reshape(4, 1, 1) + beta.reshape(4, 1, 1)),
+        (lambda a, b: op.nn.max_pool2d(a, (2, 2), (2, 2)), x.reshape(2, 4, 3, 2, 3, 2).max((3, 5))),
+        (lambda a, b: op.nn.pad(a, (0, 0, 0, 0, 1, 2, 0, 0)), np.pad(x, ((0, 0), (0, 0), (1, 2), (0, 0)))),
+        (lambda a, b: op.strided_slice(a, [2, 3], [1, 0], [5, 6], [2, 3]), x[:, :, 1:5:2, 0:6:3]),
+        (lambda a, b: op.argmax(a, axis=1), x.argmax(1)), (lambda a, b: op.cumsum(a, axis=2), x.cumsum(2)),
+        (lambda a, b: op.einsum((a, b), "nchw,nchw->nc"), np.einsum("nchw,nchw->nc", x, y)),
+        (lambda a, b: op.take(a, tvm.relax.const(np.array([3, 0])), axis=1), x[:, [3, 0]]),
+        (lambda a, b: op.broadcast_to(op.mean(a, axis=[2, 3], keepdims=True), (2, 4, 3, 5)),
+         np.broadcast_to(x.mean((2, 3), keepdims=True), (2, 4, 3, 5))),
+        (lambda a, b: op.add(op.zeros((6,), "float32"), op.full_like(a, 2.0)), np.full_like(x, 2)),
+        (lambda a, b: op.astype(op.greater(a, b), "int32"), (x > y).astype("int32")),
+        (lambda a, b: op.variance(a, axis=1), x.var(1)), (lambda a, b: 1.0 - a / b, 1 - x / y)]
+    bb = tvm.relax.BlockBuilder()
+    info = tvm.relax.TensorStructInfo(x.shape, "float32")
+    a, b = tvm.relax.Var("a", info), tvm.relax.Var("b", info)
+    with bb.function("main", [a, b]):
+        bb.emit_func_output(tvm.relax.Tuple([bb.emit(f(a, b)) for f, _ in rows]))
+    for mod in (bb.get(), tvm.relax.transform.LegalizeOps()(bb.get())):
+        for got, (_, want) in zip(ran(tvm, mod, x, y), rows, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from tilewright.support.errors import ScriptError
+from tilewright.support.errors import ScriptError, TilewrightError
 
 RNG = np.random.default_rng(1)
 
@@ -124,3 +124,70 @@ def test_refusals(tvm, part, message):
     text = f'@R.function\ndef main(x: R.Tensor((2, 8), "float32")):\n    z = {part}\n    return z\n'
     with pytest.raises(ScriptError, match=message):
         tvm.script.from_source(text)
+
+
+OLD = '''
+from __future__ import annotations
+import tvm
+from tvm.script import relax as R, tir as T
+
+
+@tvm.register_func("env.biased", override=True)
+def biased(x, b, out):
+    out.copyfrom(x.numpy() + b.numpy())
+
+
+@tvm.script.ir_module
+class Mixture:
+    @T.prim_func
+    def product(X: T.Buffer[(2, 8), "float32"], W: T.Buffer[(4, 8), "float32"], Y: T.Buffer[(2, 4), "float32"]):
+        T.func_attr({"global_symbol": "product", "tir.noalias": True})
+        for i, j, k in T.grid(2, 4, 8):
+            with T.block("Y"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    Y[vi, vj] = T.float32(0)
+                Y[vi, vj] = Y[vi, vj] + X[vi, vk] * W[vj, vk]
+
+    @R.function
+    def main(x: Tensor((2, 8), "float32"), w: Tensor((4, 8), "float32"), b: Tensor((4,), "float32")):
+        with R.dataflow():
+            lv0 = R.call_tir(product, (x, w), (2, 4), dtype="float32")
+            lv1 = R.nn.relu(lv0)
+            out = R.call_tir("env.biased", (lv1, b), (2, 4), dtype="float32")
+            R.output(out)
+        return out
+'''
+
+
+def test_a_program_of_2022_with_a_schedule_for_one_function(tvm, tmp_path):
+    from tvm import relax
+    file = tmp_path / "old.py"
+    file.write_text(OLD)
+    space = {"__name__": "old"}
+    exec(compile(OLD, str(file), "exec"), space)
+    x, w, b = (RNG.standard_normal(s).astype("float32") for s in ((2, 8), (4, 8), (4,)))
+    mod = relax.transform.BindParams("main", {"w": tvm.nd.array(w), "b": tvm.nd.array(b)})(space["Mixture"])
+    sch = tvm.tir.Schedule(tvm.IRModule.from_expr(mod["product"].with_attr("global_symbol", "main")))
+    block = sch.get_block("Y", "main")
+    i, j, k = sch.get_loops(block)
+    sch.reorder(k, j)
+    sch.unroll(j)
+    mod.update_func(mod.get_global_var("product"), sch.mod["main"].with_attr("global_symbol", "product"))
+    want = np.maximum(x @ w.T, 0) + b
+    for ex in (relax.vm.build(mod, target="llvm"), tvm.compile(relax.get_pipeline("zero")(mod), target="llvm")):
+        got = relax.VirtualMachine(ex, tvm.cpu())["main"](tvm.nd.array(x)).numpy()
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    with pytest.raises(TilewrightError, match="main is a function of the graph"):
+        tvm.build(mod, "llvm")
+
+
+def test_a_library_is_loaded_by_the_machine(tvm, tmp_path):
+    from tvm import relax
+    func = tvm.script.from_source(
+        '@R.function\ndef main(x: R.Tensor(("n", 8), "float32")):\n    y = R.exp(x)\n    return y\n')
+    path = str(tmp_path / "model.so")
+    relax.build(tvm.IRModule({"main": func}), "llvm").export_library(path)
+    vm = relax.VirtualMachine(tvm.runtime.load_module(path), tvm.cpu())
+    x = RNG.standard_normal((3, 8)).astype("float32")
+    np.testing.assert_allclose(vm["main"](tvm.nd.array(x)).numpy(), np.exp(x), rtol=1e-5)

@@ -9,15 +9,13 @@ from typing import NamedTuple
 # full name without the leading "tvm." -> what to say about it
 INSTEAD = {
     "relay": "Relay left TVM in 0.20; build the model with tilewright.graph",
-    "relax": "build the model with tilewright.graph",
+    "relax": "docs/tvm.md lists the names of relax that there are",
     "autotvm": "write the schedule with te.create_schedule or tilewright.Schedule",
     "auto_scheduler": "write the schedule with te.create_schedule or tilewright.Schedule",
     "meta_schedule": "write the schedule with te.create_schedule or tilewright.Schedule",
     "rpc": "run the module on this machine; remote devices are not supported",
     "contrib": "write the operator in te; Module.save and Module.export_library write files",
     "contrib.ndk": "Module.export_library(path, cc=...) takes a linker for another machine",
-    "contrib.graph_executor": "run the model with tilewright.graph.Executor",
-    "contrib.graph_runtime": "run the model with tilewright.graph.Executor",
     "tir.transform": "docs/tvm.md lists the passes; tvm.lower runs all of them, TILEWRIGHT_DUMP shows each",
     "tir.schedule._type_checker": "it belongs to the inside of TVM",
     "transform": "tvm.lower runs every pass; look at them with TILEWRIGHT_DUMP",
@@ -27,8 +25,7 @@ INSTEAD = {
     "tir.analysis": "tilewright.tir.verify and str(func)",
     "tir.analysis.verify_memory": "tilewright.tir.verify",
     "micro": "save an object for the device with Module.save",
-    "graph_executor": "run the model with tilewright.graph.Executor",
-    "script.relax": "build the model with tilewright.graph",
+    "graph_executor": "tvm.contrib.graph_executor",
     "te.autodiff": "differentiate the model with tilewright.graph.gradients",
     "te.gradient": "differentiate the model with tilewright.graph.gradients",
     "hardware_intrin": "it is in no release of TVM",
@@ -72,8 +69,10 @@ class LeftOut(NamedTuple):
 
 LEFT_OUT: list[LeftOut] = [
     # names
-    LeftOut("`tvm.relay`, `tvm.relax`, `tvm.nnvm`, `tvm.graph_executor`, `tvm.micro`",
-            "models are built with `tilewright.graph`", "graph_executor"),
+    LeftOut("`tvm.relay`, `tvm.micro`, the symbols of NNVM, `tvm.relax.frontend.nn`, training and mixed precision in "
+            "`tvm.relax.transform`",
+            "models are built with `tvm.relax.BlockBuilder`, read by front ends, or trained with `tilewright.graph`",
+            "graph_executor"),
     LeftOut("`tvm.meta_schedule`, `tvm.auto_scheduler`, `tvm.autotvm`",
             "schedules are written, or made by the rules of `tilewright.compile`; there is no search",
             "auto_scheduler|override_native_generic_func|tile_with_tensor_intrin|get_tensorize_loop_mapping"),

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright import driver
+from tilewright.compat.relax.expr import Function
+from tilewright.compat.relax.vm import build as relax_build
 from tilewright.driver.lower import functions
 from tilewright.runtime import Module
 from tilewright.schedule import Schedule
@@ -78,6 +80,13 @@ def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = 
         inputs = merged(inputs)
     host = target_host if isinstance(target_host, (str, Target)) else None
     return driver.build(inputs, args, Target(target, host) if target is not None and host else target, host, name)
+
+
+def compile_(mod: Any, target: Any = None, **options: Any) -> Any:
+    """`tvm.compile`: of a module with relax functions what relax.build gives, else what `build` gives."""
+    if isinstance(mod, IRModule) and any(isinstance(f, Function) for f in mod.functions.values()):
+        return relax_build(mod, target, **options)
+    return build(mod, target, **options)
 
 
 def merged(inputs: Sequence[Any]) -> IRModule:

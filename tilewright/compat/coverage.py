@@ -14,6 +14,8 @@ from tilewright.compat.absent import INSTEAD, LEFT_OUT, SHARES, WIDER
 from tilewright.compat.arith.analyzer import Analyzer
 from tilewright.compat.check.names import has
 from tilewright.compat.pass_context import BUILD_CONFIG, CONFIG, DISABLED, PassContext
+from tilewright.compat.relax.builder import BlockBuilder
+from tilewright.compat.relax.vm import VirtualMachine
 from tilewright.compat.schedules import TvmSchedule
 from tilewright.compat.transforms import IDLE, PASSES
 from tilewright.driver import Target
@@ -26,6 +28,7 @@ CLASSES: dict[str, type] = {
     "te.Schedule": StageSchedule, "te.Stage": Stage, "te.Tensor": te.Tensor, "tir.Buffer": tir.Buffer,
     "tir.Schedule": TvmSchedule, "tir.ir_builder.IRBuilder": IRBuilder, "arith.Analyzer": Analyzer,
     "runtime.Module": runtime.Module, "nd.NDArray": runtime.Tensor, "IRModule": tir.IRModule,
+    "relax.BlockBuilder": BlockBuilder, "relax.VirtualMachine": VirtualMachine,
     "transform.PassContext": PassContext, "target.Target": Target,
 }
 
@@ -37,8 +40,8 @@ means `tilewright.compat.tvm`; `tilewright tvm --check SCRIPT` lists the names i
 whose arguments do not fit. How programs move is in [migration.md](migration.md).
 
 A name that is here has TVM's meaning for code on a CPU. That says nothing of every argument: what a function does not
-take, it refuses. Relay, Relax, NNVM, AutoTVM, the auto-scheduler, RPC and the contributed libraries (but for `utils`,
-`cc`, `tar`, `clang` and `cblas` in `tvm.contrib`) are not in the table: they are missing. `tvm.topi` is not in it
+take, it refuses. Relay, AutoTVM, the auto-scheduler, RPC and the contributed libraries (but for `utils`, `cc`, `tar`,
+`clang`, `cblas` and `graph_executor` in `tvm.contrib`) are not in the table: they are missing. `tvm.topi` is not in it
 either: of its operators there are those that `dir(tvm.topi)` and `dir(tvm.topi.nn)` list, by the signatures of TVM,
 as calls of [tilewright.topi](topi.md).
 """

@@ -90,7 +90,7 @@ _IR = {
 }
 _DTYPES = {name: name for name in ("int32", "float32", "handle")}              # as attributes of tvm, up to 0.6
 _BUILDING = _of(building, "lower", "build")
-_TOP = {**_DTYPES, **_EXPRESSIONS, **_DEVICES, **_FUNCTIONS, **_BUILDING, "compile": building.build,
+_TOP = {**_DTYPES, **_EXPRESSIONS, **_DEVICES, **_FUNCTIONS, **_BUILDING, "compile": building.compile_,
         "IRModule": tir.IRModule, "TVMError": errors.TilewrightError, "Target": Target, "DataType": node_types.DataType,
         **_JSON, "__version__": "0.0.0+tilewright"}
 

@@ -103,6 +103,59 @@ MODULES: dict[str, str] = {
         realize reinterpret round rsqrt serial sigmoid sin sqrt tanh target thread_binding trunc truncdiv truncmod
         tvm_access_ptr tvm_storage_sync tvm_thread_allreduce type_annotation uint16 uint32 uint64 uint8 undef unroll
         vectorized where writes""",
+    "tvm.relax": """
+        BindingBlock BlockBuilder Call Constant DataTypeImm DataflowBlock DataflowVar DynTensorType Expr
+        ExternFunc FuncStructInfo Function GlobalVar If MatchCast ObjectStructInfo ObjectType PackedFuncType
+        PrimStructInfo PrimValue PyExprMutator PyExprVisitor SeqExpr ShapeExpr ShapeStructInfo ShapeType
+        StringImm StructInfo TensorStructInfo Tuple TupleGetItem TupleStructInfo Var VarBinding VirtualMachine
+        build const extern get_pipeline get_shape_of register_pipeline te_tensor""",
+    "tvm.relax.op": """
+        abs acos acosh add arange argmax argmin argsort asin asinh assert_op astype atan atanh bitwise_and
+        bitwise_not bitwise_or bitwise_xor broadcast_to bucketize call_dps_packed call_inplace_packed
+        call_pure_packed call_tir call_tir_inplace call_tir_with_grad ceil clip collapse_sum_like
+        collapse_sum_to concat cos cosh cumprod cumsum dequantize divide dynamic_strided_slice einsum equal erf
+        ewise_fma exp expand_dims flatten flip floor floor_divide full full_like gather_elements gather_nd
+        greater greater_equal hint_on_device image invoke_closure isfinite isinf isnan layout_transform less
+        less_equal linear log logical_and logical_not logical_or logical_xor masked_fill matmul max maximum mean
+        min minimum mod multinomial_from_uniform multiply negative nn nonzero not_equal null_value one_hot ones
+        ones_like permute_dims power print prod quantize repeat reshape round rsqrt scatter_elements scatter_nd
+        shape_of sigmoid sign sin sinh sort split sqrt square squeeze std stop_lift_params strided_slice
+        subtract sum take tan tanh tensor_to_shape tile to_vdevice topk tril triu unique variance where
+        wrap_param zeros zeros_like""",
+    "tvm.relax.op.nn": """
+        adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d attention attention_var_len avg_pool1d
+        avg_pool2d avg_pool3d batch_norm conv1d conv1d_transpose conv2d conv2d_transpose conv3d
+        cross_entropy_with_logits dense dropout flatten gelu gelu_tanh group_norm instance_norm layer_norm
+        leakyrelu log_softmax max_pool1d max_pool2d max_pool3d nll_loss pad pixel_shuffle prelu relu rms_norm
+        selu silu softmax softplus""",
+    "tvm.relax.transform": """
+        AllocateWorkspace AlterOpImpl AnnotateTIROpPattern AttachGlobalSymbol BindParams BindSymbolicVars
+        BundleModelParams CallTIRRewrite CanonicalizeBindings CombineParallelMatmul ConvertLayout
+        ConvertToDataflow DataflowUseInplaceCalls DeadCodeElimination DecomposeOpsForInference
+        DecomposeOpsForTraining EliminateCommonSubexpr ExpandMatmulOfSum FewShotTuning FoldConstant FuseOps
+        FuseOpsByPattern FuseTIR FusionPattern Gradient InlinePrivateFunctions KillAfterLastUse LambdaLift
+        LazyGetInput LegalizeOps LiftTransformParams LowerAllocTensor MergeCompositeFunctions
+        MetaScheduleApplyDatabase MetaScheduleTuneIRMod MetaScheduleTuneTIR Normalize NormalizeGlobalVar
+        RealizeVDevice RemovePurityChecking RemoveUnusedOutputs RemoveUnusedParameters RewriteCUDAGraph
+        RewriteDataflowReshape RunCodegen SplitCallTIRByPattern StaticPlanBlockMemory ToMixedPrecision
+        ToNonDataflow TopologicalSort UpdateVDevice VMBuiltinLower VMShapeLower dataflowblock_pass function_pass""",
+    "tvm.relax.analysis": """
+        all_global_vars all_vars bound_vars computable_at_compile_time contains_impure_call
+        defined_symbolic_vars detect_recursion erase_to_well_defined estimate_memory_usage free_symbolic_vars
+        free_vars get_static_type get_var2val has_reshape_pattern name_to_binding post_order_visit
+        remove_all_unused struct_info_base_check struct_info_lca suggest_layout_transforms
+        tir_vars_in_struct_info udchain well_formed""",
+    "tvm.relax.expr_functor": "ExprMutator ExprVisitor PyExprMutator PyExprVisitor mutator visitor",
+    "tvm.relax.dpl": """
+        DFPattern PatternContext is_call_dps_packed is_call_tir is_const is_dfv is_expr is_gv is_op is_shape
+        is_tuple is_tuple_get_item is_var make_fused_bias_activation_pattern rewrite_bindings rewrite_call
+        wildcard""",
+    "tvm.script.relax": """
+        Callable ExternFunc Object Prim Shape Tensor Tuple call_dps_packed call_packed call_pure_packed call_tir
+        const dataflow dtype func_attr function image macro match_cast nn output prim_value shape str tuple""",
+    "tvm.contrib.graph_executor": "GraphModule create get_device",
+    "nnvm.compiler": "build build_config build_target load_param_dict optimize save_param_dict",
+    "nnvm.frontend": "from_caffe2 from_coreml from_darknet from_keras from_mxnet from_onnx from_tensorflow",
 }
 CLASSES: dict[str, str] = {
     "te.Schedule": "cache_read cache_write create_group normalize outputs rfactor stages",
@@ -135,6 +188,11 @@ CLASSES: dict[str, str] = {
         attrs from_expr functions get_global_var get_global_vars script show update update_func with_attr""",
     "transform.PassContext": """
         config current disabled_pass instruments list_configs opt_level override_instruments""",
+    "relax.BlockBuilder": """
+        add_func call_te current_func dataflow emit emit_func_output emit_normalized emit_output emit_te finalize
+        function get get_unique_name lookup_binding match_cast normalize update_func""",
+    "relax.VirtualMachine": """
+        get_outputs invoke_closure invoke_stateful profile save_function set_input time_evaluator""",
     "target.Target": """
         arch attrs canon_target canon_target_and_host current export features from_device host keys kind libs list_kinds
         max_num_threads mcpu model thread_warp_size with_host""",

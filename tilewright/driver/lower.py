@@ -95,6 +95,10 @@ def _of_module(module: IRModule, name: str | None) -> dict[str, PrimFunc]:
     if name is not None and len(module.functions) > 1:
         raise ArgumentError(f"name={name!r} is given with a module of {len(module.functions)} functions",
                             f"they keep their names: {', '.join(module.functions)}")
+    other = next((n for n, f in module.functions.items() if not isinstance(f, PrimFunc)), None)
+    if other is not None:
+        raise ArgumentError(f"{other} is a function of the graph, and kernels are made of functions of blocks",
+                            f"tilewright.compile(mod[{str(other)!r}]) compiles it, relax.build(mod) a module of relax")
     found = {key: _named(f, name or f.attrs.get("global_symbol", key)) for key, f in module.functions.items()}
     found = link(found)
     symbols = [f.name for f in found.values()]

@@ -15,7 +15,7 @@ from tilewright.script.environment import Environment, captured
 from tilewright.script.expressions import Expressions
 from tilewright.script.language import NAMES, lookup
 from tilewright.script.macros import Macro
-from tilewright.script.members import Decorator, Find, Member, Members, Place
+from tilewright.script.members import Decorator, Member, Members, Place
 from tilewright.script.module_calls import ModuleNames, class_of, methods, methods_beside
 from tilewright.script.parser import parse_function
 from tilewright.script.source import TOO_DEEP, Source
@@ -199,7 +199,7 @@ class _Text:
             options = self.decorator(node, "macro")
             if options is None:
                 made = self.function(node)
-                self.found.append(made.finish("", self.nothing) if isinstance(made, Member) else made)
+                self.found.append(made.finish(Members("", {})) if isinstance(made, Member) else made)
             else:
                 hygienic = bool(options.get("hygienic", True))
                 self.names[node.name] = Macro(self.source, node, lambda: self.names, hygienic, runs_python=False)
@@ -258,13 +258,9 @@ class _Text:
         return parse_function(self.source, node, Environment(self.names), private=bool(options.get("private")),
                               check_well_formed=self.check and options.get("check_well_formed", True))
 
-    def other(self, node: ast.FunctionDef, reader: Decorator, options: Mapping[str, Any], module: str,
-              find: Find) -> BaseFunc:
+    def other(self, node: ast.FunctionDef, reader: Decorator, options: Mapping[str, Any], module: Members) -> BaseFunc:
         """A function of another kind."""
-        return reader.read(node, Place(self.source, self.names, module, find, False), options)
-
-    def nothing(self, name: str) -> BaseFunc:
-        raise ScriptError(f"there is no module that has a function {name}")
+        return reader.read(node, Place(self.source, self.names, module, False), options)
 
     def module(self, node: ast.ClassDef) -> IRModule:
         options = self.decorated(node, "ir_module")

@@ -106,6 +106,11 @@ def defined_symbolic_vars(func: rx.Function) -> list[Any]:
     return list(size_variables(d for p in func.params for d in dims_in(p.struct_info_)))
 
 
+def tir_vars_in_struct_info(sinfo: Any) -> list[Any]:
+    """The size variables in a struct info."""
+    return list(size_variables(dims_in(sinfo)))
+
+
 def well_formed(mod: Any, check_struct_info: bool = True) -> bool:
     """True where every variable is bound once, before it is used, and every function that is named is there."""
     functions = mod.functions if isinstance(mod, IRModule) else {"main": mod}
@@ -126,4 +131,4 @@ def well_formed(mod: Any, check_struct_info: bool = True) -> bool:
 
 NAMES: dict[str, Any] = {f.__name__: f for f in (
     remove_all_unused, free_vars, all_vars, bound_vars, all_global_vars, name_to_binding, udchain, get_var2val,
-    defined_symbolic_vars, well_formed, post_order_visit)}
+    defined_symbolic_vars, tir_vars_in_struct_info, well_formed, post_order_visit)}

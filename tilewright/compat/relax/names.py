@@ -33,7 +33,8 @@ NN, IMAGE = _operators("nn."), _operators("image.")
 OP: dict[str, Any] = {**NN, **_operators(""), **_CALLS, "shape_of": lambda x: x.shape_}
 _RELAX = {
     **expr.NAMES, **struct_info.NAMES, "BlockBuilder": builder.BlockBuilder, **functor.NAMES, **vm.NAMES,
-    "Expr": struct_info.RelaxExpr}
+    "Expr": struct_info.RelaxExpr, "get_pipeline": transform.get_pipeline,
+    "get_shape_of": lambda x: x.shape_}
 VM = {**vm.NAMES}
 
 MODULES: dict[str, tuple[dict[str, Any], str]] = {

@@ -60,6 +60,11 @@ def _where(condition: Any, x1: Any, x2: Any) -> Use:
     return use(topi.where, condition, x1, x2)
 
 
+@op("masked_fill", "x mask")
+def _masked_fill(x: Any, mask: Any, value: Any) -> Use:
+    return use(topi.where, mask, value, x)
+
+
 @op("argmax")
 def _argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Use:
     return use(topi.argmax, x, axis=axis, keepdims=keepdims)

@@ -15,7 +15,7 @@ def _plain(rule: Callable[..., Any]) -> Callable[..., Use]:
     return uses
 
 
-for _name in ("relu", "silu", "gelu", "selu", "relu6"):
+for _name in ("relu", "silu", "gelu", "selu", "relu6", "softplus"):
     op(f"nn.{_name}")(_plain(getattr(topi, _name)))
 
 
@@ -114,6 +114,22 @@ for _dims in (1, 2, 3):
 @op("nn.adaptive_avg_pool2d", "data")
 def _adaptive(data: Any, output_size: Any = None, layout: str = "NCHW", out_layout: Any = None) -> Use:
     return use(nn.NAMES["adaptive_pool"], data, output_size, "avg", layout)
+
+
+@op("nn.adaptive_avg_pool1d", "data")
+def _adaptive_1d(data: Any, output_size: Any, layout: str = "NCW", out_layout: Any = None) -> Use:
+    return use(topi.adaptive_avg_pool, data, (output_size,) if isinstance(output_size, int) else tuple(output_size))
+
+
+@op("nn.pixel_shuffle", "data")
+def _pixel_shuffle(data: Any, upscale_factor: int) -> Use:
+    return use(topi.pixel_shuffle, data, upscale_factor)
+
+
+@op("nn.instance_norm", "data gamma beta")
+def _instance_norm(data: Any, gamma: Any, beta: Any, axes: Any, channel_axis: int = 1, epsilon: float = 1e-5,
+                   center: bool = True, scale: bool = True) -> Use:
+    return use(nn.NAMES["instance_norm"], data, gamma, beta, channel_axis, axes, epsilon)
 
 
 @op("nn.pad", "data")

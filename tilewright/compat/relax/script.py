@@ -23,7 +23,7 @@ from tilewright.compat.relax.struct_info import (
     TupleStructInfo,
 )
 from tilewright.graph.ir.parser import FORMS, Annotation, FunctionDecorator, Names
-from tilewright.script.members import Find
+from tilewright.script.members import Members
 from tilewright.support.errors import GraphError, described
 from tilewright.tir import Var
 from tilewright.tir.functions import GlobalVar
@@ -75,7 +75,7 @@ class _Dialect:
         self.extra: dict[str, Any] = {}
         self.outputs: set[str] = set()
         self.in_flow = False
-        self.find: Find | None = None
+        self.module: Members | None = None
         self.builder.begin(())
 
     def size(self, name: str) -> Var:
@@ -120,14 +120,14 @@ class _Dialect:
     def update(self, target: Any, value: Any) -> None:
         raise GraphError("a relax function updates nothing", "give the new value as a result")
 
-    def member(self, name: str, find: Find) -> GlobalVar:
-        self.find = find
+    def member(self, name: str, module: Members) -> GlobalVar:
+        self.module = module
         return GlobalVar(name)
 
     def call(self, callee: Any, args: Sequence[Any]) -> rx.Call:
         made = rx.Call(callee, [rx.as_expr(a) for a in args])
-        if isinstance(callee, GlobalVar) and self.find is not None:
-            made.struct_info_ = getattr(self.find(callee), "ret_struct_info", None)
+        if isinstance(callee, GlobalVar) and self.module is not None:
+            made.struct_info_ = getattr(self.module.find(callee), "ret_struct_info", None)
         return made
 
     def item(self, value: Any, index: int) -> Any:

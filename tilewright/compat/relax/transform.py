@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.compat.pass_context import PassContext
-from tilewright.compat.pass_objects import ModulePass
+from tilewright.compat.pass_objects import ModulePass, Sequential
 from tilewright.compat.relax import expr as rx
 from tilewright.compat.relax.analysis import all_global_vars, remove_all_unused
 from tilewright.compat.relax.bind import bind_params
@@ -172,6 +172,11 @@ def AttachGlobalSymbol() -> ModulePass:
     return _pass("AttachGlobalSymbol", lambda mod: IRModule({
         n: f.with_attr("global_symbol", str(n)) if isinstance(f, rx.Function) and not f.attrs.get("Primitive") else f
         for n, f in mod.functions.items()}))
+
+
+def get_pipeline(name: str = "zero", **options: Any) -> Sequential:
+    """Passes from operators to fused functions of blocks."""
+    return Sequential([LegalizeOps(), AnnotateTIROpPattern(), FoldConstant(), FuseOps(), FuseTIR()], name=name)
 
 
 def _idle(name: str) -> Callable[..., ModulePass]:

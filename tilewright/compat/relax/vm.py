@@ -10,7 +10,8 @@ from tilewright.compat.relax.lower import Lowered, lower
 from tilewright.driver import Target, target
 from tilewright.graph.compile import build_function
 from tilewright.graph.plan.executable import Executable as GraphExecutable
-from tilewright.runtime import Device
+from tilewright.graph.plan.loaded import Model
+from tilewright.runtime import Device, Module
 from tilewright.runtime.timing import BenchmarkResult
 from tilewright.support.errors import ArgumentError, GraphError, described, nearest
 from tilewright.tir import IRModule
@@ -51,6 +52,11 @@ class Executable:
         return "\n".join(f"{name}: {len(b.plan.steps)} steps, {len(b.plan.constants)} constants"
                          for name, (_, b) in self._built.items())
 
+    def export_library(self, file_name: str, workspace_dir: str | None = None, **options: Any) -> None:
+        """Write `main`, with its constants, to a shared library, for tvm.runtime.load_module and VirtualMachine."""
+        _, built = self.function("main" if "main" in self.mod.functions else next(iter(self._built)))
+        built.export(file_name)
+
     def jit(self, *options: Any, **named: Any) -> Executable:
         """The module, which is compiled already."""
         return self
@@ -75,8 +81,10 @@ class VirtualMachine:
 
     def __init__(self, rt_mod: Any = None, device: Any = None, memory_cfg: Any = None, profile: bool = False, *,
                  exec: Any = None) -> None:
-        self.module: Executable = rt_mod if rt_mod is not None else exec
-        if not isinstance(self.module, Executable):
+        given = rt_mod if rt_mod is not None else exec
+        self._loaded = Model(given) if isinstance(given, Module) else None
+        self.module: Executable = given
+        if not isinstance(given, (Executable, Module)):
             raise ArgumentError(f"VirtualMachine takes what relax.build gives, not {described(self.module)}")
         for d in device if isinstance(device, (list, tuple)) else [device]:
             if isinstance(d, Device) and d.kind != "cpu":
@@ -88,6 +96,8 @@ class VirtualMachine:
     def __getitem__(self, name: str) -> Callable[..., Any]:
         if name in self._saved:
             return self._saved[name]
+        if self._loaded is not None:
+            return self._loaded
         lowered, built = self.module.function(name)
 
         def run(*args: Any) -> Any:

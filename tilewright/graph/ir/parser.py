@@ -16,7 +16,7 @@ import numpy as np
 from tilewright.runtime.dtypes import dtype_string
 from tilewright.script.decorators import source_of
 from tilewright.script.environment import captured
-from tilewright.script.members import Decorator, Find, Member, Place
+from tilewright.script.members import Decorator, Member, Members, Place
 from tilewright.script.module_calls import class_of
 from tilewright.support.errors import ArgumentError, GraphError, ScriptError, TilewrightError, described
 from tilewright.tir import Var
@@ -67,7 +67,7 @@ class Dialect(Protocol):
     def attrs(self, given: Mapping[str, Any]) -> None: ...
     def constant(self, array: np.ndarray) -> Any: ...
     def update(self, target: Any, value: Any) -> None: ...
-    def member(self, name: str, find: Find) -> Any: ...
+    def member(self, name: str, module: Members) -> Any: ...
     def call(self, callee: Any, args: Sequence[Any]) -> Any: ...
     def item(self, value: Any, index: int) -> Any: ...
     def finish(self, name: str, result: Any, annotation: Any, private: bool) -> BaseFunc: ...
@@ -76,8 +76,8 @@ class Dialect(Protocol):
 class FunctionDecorator(Decorator):
     """`@R.function` of a dialect."""
 
-    def __init__(self, dialect: Callable[[], Dialect], lift: Callable[[Any], Any] = lambda f: f) -> None:
-        self.dialect, self.lift = dialect, lift
+    def __init__(self, dialect: Callable[[], Dialect]) -> None:
+        self.dialect = dialect
 
     def __call__(self, func: Any = None, *, private: bool = False, pure: bool = True,
                  check_well_formed: bool = True) -> Any:
@@ -89,9 +89,9 @@ class FunctionDecorator(Decorator):
         source, node = source_of(func)
         names, options = captured(func), {"private": private}
 
-        def finish(module: str, find: Find) -> BaseFunc:
-            return self.read(node, Place(source, names, module, find, True), options)
-        return Member(finish) if class_of(func) else finish("", _nothing)
+        def finish(module: Members) -> BaseFunc:
+            return self.read(node, Place(source, names, module, True), options)
+        return Member(finish) if class_of(func) else finish(Members("", {}))
 
     def read(self, node: ast.FunctionDef, place: Place, options: Mapping[str, Any]) -> BaseFunc:
         unknown = next((k for k in options if k not in ("private", "pure", "check_well_formed")), None)
@@ -101,10 +101,6 @@ class FunctionDecorator(Decorator):
             return _Function(place, self.dialect()).function(node, bool(options.get("private")))
         except ScriptError as why:
             raise why.with_traceback(None) from None
-
-
-def _nothing(name: str) -> BaseFunc:
-    raise ScriptError(f"there is no module that has a function {name}", "put both into a class under @I.ir_module")
 
 
 class _Module:
@@ -172,7 +168,7 @@ class _Function:
         return [a.id for c in calls if self.form(c) == "output" for a in c.args if isinstance(a, ast.Name)]
 
     def assign(self, s: ast.stmt, name: str, value: ast.expr, annotation: Any) -> None:
-        if isinstance(value, ast.Name) and value.id == self.place.module and self.place.module:
+        if isinstance(value, ast.Name) and value.id == self.place.module.name and value.id:
             self.env[name] = _MODULE
         elif _scalar(value) in _INTEGERS and isinstance(value, ast.Call) and not value.args:
             if not isinstance(self.env.get(name), Var):                # else an annotation has defined it
@@ -235,8 +231,12 @@ class _Function:
                 return self.constant(names[e.id])
         if e.id in ("float", "None", "True", "False"):
             return float
-        if e.id == self.place.module and e.id:
+        if e.id == self.place.module.name and e.id:
             return _MODULE
+        if isinstance(self.dialect.names.get(e.id), Annotation):       # as scripts of 2022 write it
+            return self.dialect.names[e.id]
+        if e.id in self.place.module.given:
+            return self.at(e, self.dialect.member, e.id, self.place.module)
         hint = 'from_source(text, extra_vars={"metadata": ...}) gives constants' if e.id == "metadata" else ""
         self.fail(e, f"{e.id} is not defined", hint)
 
@@ -247,7 +247,7 @@ class _Function:
     def attribute(self, e: ast.Attribute) -> Any:
         base = self.value(e.value)
         if isinstance(base, _Module):
-            return self.at(e, self.dialect.member, e.attr, self.place.find)
+            return self.at(e, self.dialect.member, e.attr, self.place.module)
         if isinstance(base, Names):
             if e.attr not in base.names:
                 self.fail(e, f"there is no {ast.unparse(e)}")

@@ -16,7 +16,7 @@ from tilewright.graph.ir.regions import If, Loop
 from tilewright.graph.ir.types import TensorType, size
 from tilewright.graph.ir.values import Function, Value, constant
 from tilewright.runtime.dtypes import dtype_string, numpy_dtype
-from tilewright.script.members import Find
+from tilewright.script.members import Members
 from tilewright.support.errors import GraphError, described
 from tilewright.support.registry import register_hook
 from tilewright.tir import PrimFunc, Var
@@ -109,8 +109,8 @@ class _Dialect:
     def update(self, target: Value, value: Any) -> None:
         self.updates[target] = self.emitted(value)
 
-    def member(self, name: str, find: Find) -> Any:
-        return find(name)
+    def member(self, name: str, module: Members) -> Any:
+        return module.find(name)
 
     def call(self, callee: Any, args: Sequence[Any]) -> Unbound:
         if not isinstance(callee, Function):
