@@ -249,3 +249,38 @@ def test_operators_agree_with_numpy(tvm):
     for mod in (bb.get(), tvm.relax.transform.LegalizeOps()(bb.get())):
         for got, (_, want) in zip(ran(tvm, mod, x, y), rows, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+
+
+def test_functions_of_the_graph_become_relax_functions(tvm):
+    from tilewright import topi
+    from tilewright.compat.relax.lift import lift
+    from tilewright.graph.ir.builder import BlockBuilder
+    from tilewright.graph.ir.types import size
+    w = f32(6, 4)
+    bb = BlockBuilder()
+    x = bb.param("x", (size("n"), 6))
+    with bb.function("main", [x]):
+        y = bb.emit_te(topi.relu, bb.emit_te(topi.matmul, x, bb.const(w)))
+        a, b = bb.emit_te(topi.split, y, [1, 3], axis=1)
+        bb.emit_func_output([bb.emit_te(topi.concatenate, [b, a], axis=1), bb.emit_te(topi.relu, a)])
+    mod = lift(bb.get()["main"])
+    assert list(mod.functions)[-1] == "main" and "R.call_tir(cls.matmul, (x, metadata" in mod.script()
+    given = f32(5, 6)
+    want = np.maximum(given @ w, 0)
+    first, second = ran(tvm, mod, given)
+    np.testing.assert_allclose(first, np.roll(want, -1, 1), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(second, want[:, :1], rtol=1e-5, atol=1e-5)
+
+
+def test_models_of_other_systems(tvm):
+    torch = pytest.importorskip("torch")
+    from tvm import relax
+    from tvm.relax.frontend.torch import from_exported_program
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.GELU(), torch.nn.Linear(7, 3)).eval()
+    x = torch.randn(4, 5)
+    mod = from_exported_program(torch.export.export(model, (x,)))
+    ex = relax.build(relax.get_pipeline("zero")(mod), "llvm")
+    got = relax.VirtualMachine(ex, tvm.cpu())["main"](tvm.nd.array(x.numpy()))
+    got = got[0] if isinstance(got, (list, tuple)) else got
+    np.testing.assert_allclose(got.numpy(), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)

@@ -153,6 +153,8 @@ MODULES: dict[str, str] = {
     "tvm.script.relax": """
         Callable ExternFunc Object Prim Shape Tensor Tuple call_dps_packed call_packed call_pure_packed call_tir
         const dataflow dtype func_attr function image macro match_cast nn output prim_value shape str tuple""",
+    "tvm.relax.frontend.onnx": "from_onnx",
+    "tvm.relax.frontend.torch": "from_exported_program from_fx",
     "tvm.contrib.graph_executor": "GraphModule create get_device",
     "nnvm.compiler": "build build_config build_target load_param_dict optimize save_param_dict",
     "nnvm.frontend": "from_caffe2 from_coreml from_darknet from_keras from_mxnet from_onnx from_tensorflow",

@@ -14,6 +14,7 @@ from typing import Any
 from tilewright.support.errors import StructuralError
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import FloatImm, Var
+from tilewright.tir.functions import BaseFunc, ModuleText
 from tilewright.tir.printer import show
 from tilewright.tir.stmt import PrimFunc, Seq, Stmt
 from tilewright.tir.structure import STRUCTURE, Node
@@ -81,6 +82,10 @@ class _Tokens:
                 self.value(x[key])
         elif isinstance(x, float):
             self.out.append(repr(x))  # tells -0.0 from 0.0, and NaN equals NaN
+        elif isinstance(x, BaseFunc):
+            self.out += x.lines_in("f", ModuleText(plain=True))
+            for f in x.called_functions:
+                self.value(f)
         elif x is None or isinstance(x, (bool, int, str)):
             self.out.append((type(x).__name__, x))
         else:

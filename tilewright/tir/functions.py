@@ -1,9 +1,12 @@
 """What modules hold: functions under names, of this floor or of a higher one, and how they show themselves."""
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from tilewright.support.registry import hook
 
@@ -32,14 +35,18 @@ class ModuleText:
 
     called: the name of its class. methods: what the functions are called in it, by their names in the module; defined:
     the same by the ids of the functions. tables: what is too large for a text stands in it as `metadata[key][number]`.
+    plain: names of what functions define are numbers, and arrays are digests, so that equal functions have equal texts.
     """
     called: str = ""
     methods: Mapping[str, str] = field(default_factory=dict)
     defined: dict[int, str] = field(default_factory=dict)
     tables: dict[str, list[Any]] = field(default_factory=dict)
+    plain: bool = False
 
     def entry(self, key: str, thing: object) -> str:
         """The text that stands for thing."""
+        if self.plain and isinstance(thing, np.ndarray):
+            return f"{thing.dtype}{thing.shape}{hashlib.sha256(thing.tobytes()).hexdigest()}"
         table = self.tables.setdefault(key, [])
         known = next((k for k, x in enumerate(table) if x is thing), len(table))
         if known == len(table):

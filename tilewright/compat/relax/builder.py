@@ -30,7 +30,7 @@ from tilewright.graph.passes.own_results import copy
 from tilewright.support.errors import GraphError, described
 from tilewright.support.names import identifier
 from tilewright.tir import Expr as TirExpr
-from tilewright.tir import IntImm, IRModule, PrimFunc, structural_equal
+from tilewright.tir import IntImm, IRModule, PrimFunc, structural_equal, structural_hash
 from tilewright.tir.functions import BaseFunc, GlobalVar
 
 
@@ -59,7 +59,9 @@ class BlockBuilder:
     """
 
     def __init__(self, mod: IRModule | None = None) -> None:
-        self._functions: dict[str, BaseFunc] = dict(mod.functions) if mod is not None else {}
+        self._functions: dict[str, Any] = dict(mod.functions) if mod is not None else {}
+        self._hashes = {structural_hash(f.with_attrs(global_symbol=None)): str(name)
+                        for name, f in self._functions.items() if isinstance(f, PrimFunc)}
         self._scopes: list[_Scope] = []
         self._bindings: dict[Var, Any] = {}
         self._taken: set[str] = set()
@@ -192,16 +194,18 @@ class BlockBuilder:
     def add_func(self, func: BaseFunc, func_name: str) -> GlobalVar:
         """Add a function under a name that is like the one given; a PrimFunc that is there already is that one."""
         if isinstance(func, PrimFunc):
-            bare = func.with_attrs(global_symbol=None)
-            for name, other in self._functions.items():
-                if isinstance(other, PrimFunc) and structural_equal(other.with_attrs(global_symbol=None), bare):
-                    return GlobalVar(name)
+            key = structural_hash(func.with_attrs(global_symbol=None))
+            known = self._hashes.get(key)
+            if known is not None and known in self._functions and structural_equal(
+                    self._functions[known].with_attrs(global_symbol=None), func.with_attrs(global_symbol=None)):
+                return GlobalVar(known)
         name, count = func_name, 0
         while name in self._functions:
             count += 1
             name = f"{func_name}{count}"
-        if isinstance(func, PrimFunc) and "global_symbol" in func.attrs:
-            func = func.with_attrs(global_symbol=name)
+        if isinstance(func, PrimFunc):
+            self._hashes[key] = name
+            func = func.with_attrs(global_symbol=name) if "global_symbol" in func.attrs else func
         self._functions[GlobalVar(name)] = func
         return GlobalVar(name)
 

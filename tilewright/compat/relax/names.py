@@ -9,6 +9,7 @@ from tilewright.compat.relax import (
     dpl,
     expr,
     functor,
+    lift,
     op_elements,
     op_nn,
     op_shapes,
@@ -51,6 +52,7 @@ MODULES: dict[str, tuple[dict[str, Any], str]] = {
     "tvm.relax.transform": (transform.NAMES, "Passes over graphs."),
     "tvm.relax.dpl": (dpl.NAMES, "Patterns of graphs."),
     "tvm.relax.dpl.pattern": (dpl.NAMES, "Patterns of graphs."),
+    **lift.MODULES,
     "tvm.relax.vm": (VM, "Modules compiled and run."),
     "tvm.runtime.relax_vm": (VM, "Modules run."),
 }

@@ -43,6 +43,8 @@ class FunctionText:
     def define(self, thing: Any, name: str) -> str:
         """Give thing a name of its own."""
         self.kept.append(thing)
+        if self.module.plain:
+            name = f"v{len(self.kept)}"
         text = self.names[id(thing)] = self.supply.fresh(identifier(name))
         return text
 
