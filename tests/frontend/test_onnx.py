@@ -10,7 +10,7 @@ from tilewright.frontend.onnx import from_onnx
 from tilewright.frontend.onnx.backend import backend
 from tilewright.graph.compile import build_function
 from tilewright.graph.ir.values import check_function
-from tilewright.support.errors import ImportModelError
+from tilewright.support.errors import CallError, ImportModelError
 
 RNG = np.random.default_rng(0)
 SAMPLE = """
@@ -46,6 +46,17 @@ def test_shapes_of_named_sizes_stay_sizes_and_one_build_serves_all():
     for shape in ((1, 1), (2, 7), (3, 12)):
         ids = RNG.integers(0, 50, shape)
         np.testing.assert_allclose(np.asarray(run(ids)), reference(proto, ids)[0], atol=2e-5)
+
+
+def test_a_table_of_as_many_positions_as_there_are_words():
+    proto = model([node("Shape", "x", "length", start=1, end=2), node("Slice", "table zero length one", "t"),
+                   node("Add", "x t", "y")], [tensor("x", ["batch", "words"])], [tensor("y", None)],
+                  {"table": np.arange(8, dtype="float32")[None], "zero": np.array([0]), "one": np.array([1])})
+    function, run = built(proto)
+    assert str(function.results[0].type) == "float32[batch, words]"
+    np.testing.assert_array_equal(np.asarray(run(np.ones((2, 5), "float32")))[1], 1 + np.arange(5))
+    with pytest.raises(CallError):
+        run(np.ones((2, 9), "float32"))
 
 
 def test_nodes_name_the_calls_that_they_become():

@@ -103,6 +103,8 @@ def run_loop(n: Node, most: Any) -> tuple[Any, ...]:
     needs = [n.held(k) for k in (0, 1) if n.has(k)]
     if most is None and len(body.output) - 1 > carried:
         raise Unsupported("it stacks values of turns whose number is not known", needs)
+    if any(not isinstance(e, Held) for e in n.inputs[2:]):
+        raise Unsupported("it carries sequences or optional values, and its number of turns is not known", needs)
     states = values_of(n.importer, n.inputs[2:])
     count = n.emit(topi.astype, n.value(0), "int64") if n.has(0) else n.constant(np.int64(2**62))
     proceed = n.value(1) if n.has(1) else n.constant(np.array(True))
