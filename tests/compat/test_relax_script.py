@@ -191,3 +191,34 @@ def test_a_library_is_loaded_by_the_machine(tvm, tmp_path):
     vm = relax.VirtualMachine(tvm.runtime.load_module(path), tvm.cpu())
     x = RNG.standard_normal((3, 8)).astype("float32")
     np.testing.assert_allclose(vm["main"](tvm.nd.array(x)).numpy(), np.exp(x), rtol=1e-5)
+
+
+BRANCHES = '''
+from tvm.script import relax as R
+
+@R.function
+def main(flag: R.Tensor((), "bool"), x: R.Tensor((3, 4), "float32")) -> R.Tensor((3, 4), "float32"):
+    y = R.exp(x)
+    if flag:
+        a = R.multiply(y, x)
+        z = R.add(a, R.const(1.0, "float32"))
+    else:
+        z = R.nn.relu(x)
+    return z
+'''
+
+
+def test_branches(tvm):
+    from tvm import relax
+    func = tvm.script.from_source(BRANCHES)
+    text = func.script()
+    assert "    if flag:\n" in text and "    else:\n" in text and tvm.script.from_source(text).script() == text
+    mod = tvm.IRModule({"main": func})
+    x = RNG.standard_normal((3, 4)).astype("float32")
+    for m in (mod, relax.transform.LegalizeOps()(mod)):
+        vm = relax.VirtualMachine(relax.build(m, "llvm"), tvm.cpu())
+        for flag, want in ((True, np.exp(x) * x + 1), (False, np.maximum(x, 0))):
+            got = vm["main"](tvm.nd.array(np.array(flag)), tvm.nd.array(x)).numpy()
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ScriptError, match="both branches end"):
+        tvm.script.from_source(BRANCHES.replace("z = R.nn", "b = R.nn"))

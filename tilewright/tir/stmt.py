@@ -251,6 +251,14 @@ class IRModule(Node, Shown):
         """The names of the functions."""
         return [GlobalVar(name) for name in self.functions]
 
+    def functions_items(self) -> list[tuple[str, Any]]:
+        """(name, function) of each function, as TVM calls it."""
+        return list(self.functions.items())
+
+    def clone(self) -> IRModule:
+        """A module of the same functions, which can be changed by itself."""
+        return IRModule(dict(self.functions))
+
     def update_func(self, name: str, func: BaseFunc) -> None:
         """Put func in the place of the function of that name, or add it, in this module."""
         self.update({name: func})

@@ -15,6 +15,8 @@ from tilewright.compat.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
+from tilewright.graph.ir.rebuild import Rebuild
+from tilewright.graph.ir.regions import If
 from tilewright.graph.ir.types import TensorType
 from tilewright.graph.ir.values import Call, Function, Value, call, constant
 from tilewright.support.errors import GraphError, described
@@ -148,9 +150,24 @@ class _Lowering:
             return tuple(map(self.sizes.dim, e))
         if isinstance(e, rx.Call):
             return self.call(e, name)
+        if isinstance(e, rx.If):
+            return self.choice(e, name)
         if isinstance(e, (rx.SeqExpr, rx.Function)):
             return self.sequence(e) if isinstance(e, rx.SeqExpr) else e
         raise GraphError(f"{self.name}: {described(e)} cannot be compiled", "calls, tuples and constants can")
+
+    def choice(self, e: rx.If, name: str) -> Nested:
+        """One of two branches, as functions of what they read."""
+        condition, made = self.value(e.cond), []
+        for branch in (e.true_branch, e.false_branch):
+            outer, self.calls, env = self.calls, [], dict(self.env)
+            result = self.sequence(branch)
+            made.append((self.calls, result))
+            self.calls, self.env = outer, env
+        read = list(dict.fromkeys(v for calls, result in made for v in outside(calls, result)))
+        then, orelse = (branch_function(f"{self.name}_{word}", calls, result, read)
+                        for word, (calls, result) in zip(("then", "else"), made))
+        return self.emit(If(then, orelse), [condition, *read], name)
 
     def call(self, c: rx.Call, name: str) -> Nested:
         if c.op in (CALL_TIR, CALL_DPS):
@@ -211,6 +228,27 @@ class _Lowering:
             v.name = self.names.fresh(identifier(name))
         self.calls.append(made)
         return made.results[0] if len(made.results) == 1 else list(made.results)
+
+
+def _leaves(x: Nested) -> list[Value]:
+    return [v for y in x for v in _leaves(y)] if isinstance(x, list) else [x]
+
+
+def outside(calls: Sequence[Call], result: Nested) -> list[Value]:
+    """The values that calls and a result read, and that neither the calls nor constants are."""
+    own = {v for c in calls for v in c.results}
+    used = [*(v for c in calls for v in c.inputs), *_leaves(result)]
+    return [v for v in dict.fromkeys(used) if v not in own and not v.is_constant]
+
+
+def branch_function(name: str, calls: Sequence[Call], result: Nested, read: Sequence[Value]) -> Function:
+    """The function (read) -> result of calls."""
+    new = Rebuild()
+    new.map.update((v, Value(v.type, v.name)) for v in read)
+    for c in calls:
+        made = new.emit_all(c.callee, [new[v] for v in c.inputs], [v.name for v in c.results])
+        new.map.update(zip(c.results, made, strict=True))
+    return Function(name, tuple(new.map[v] for v in read), tuple(new.calls), tuple(new[v] for v in _leaves(result)))
 
 
 def _nested(info: StructInfo, values: Any) -> Nested:

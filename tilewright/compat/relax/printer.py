@@ -65,18 +65,21 @@ class _Printer(FunctionText):
         return self.lines
 
     def sequence(self, body: rx.SeqExpr, into: str = "") -> None:
+        bound = [b for block in body.blocks for b in block.bindings]
+        last = bound[-1] if into and bound and bound[-1].var is body.body else None
         for block in body.blocks:
             inside = isinstance(block, rx.DataflowBlock) and bool(block.bindings)
             if inside:
                 self.line("with R.dataflow():")
                 self.indent += "    "
             for b in block.bindings:
-                self.binding(b)
+                if b is not last:
+                    self.binding(b)
             if inside:
                 out = [b.var for b in block.bindings if not isinstance(b.var, rx.DataflowVar)]
                 self.line(f"R.output({', '.join(map(self.expr, out))})")
                 self.indent = self.indent[4:]
-        text = self.expr(body.body)
+        text = self.expr(body.body if last is None else last.value)
         self.line(f"{into} = {text}" if into else f"return {text}")
 
     def binding(self, b: rx.VarBinding) -> None:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,8 @@ from tilewright.compat.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
-from tilewright.graph.ir.parser import FORMS, Annotation, FunctionDecorator, Names
+from tilewright.graph.ir.dialect import FORMS, Annotation, Names
+from tilewright.graph.ir.parser import FunctionDecorator
 from tilewright.script.members import Members
 from tilewright.support.errors import GraphError, described
 from tilewright.tir import Var
@@ -134,6 +135,19 @@ class _Dialect:
         if not isinstance(value, RelaxExpr):
             raise GraphError(f"{described(value)} is no tuple")
         return rx.TupleGetItem(value, index) if not isinstance(value, rx.Tuple) else value.fields[index]
+
+    def choice(self, name: str, condition: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
+        if self.in_flow:
+            raise GraphError("a dataflow block has no branches", "write them before or behind it")
+        branches = []
+        for read in (then, orelse):
+            self.builder.begin(())
+            value = read()
+            branches.append(rx.SeqExpr(self.builder.end(), value))
+        infos = [b.struct_info_ for b in branches]
+        chosen = rx.If(condition, *branches)
+        chosen.struct_info_ = infos[0] if infos[0] == infos[1] else None
+        return self.builder.emit_normalized(rx.VarBinding(rx.Var(name, chosen.struct_info_), chosen))
 
     def finish(self, name: str, result: Any, annotation: Any, private: bool) -> rx.Function:
         body = self.builder.normalize(result)

@@ -8,17 +8,17 @@ import ast
 import operator
 import types
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from tilewright.runtime.dtypes import dtype_string
+from tilewright.graph.ir.dialect import Annotation, Dialect, Form, Names
+from tilewright.graph.ir.syntax import is_text, scalar, unquoted
 from tilewright.script.decorators import source_of
 from tilewright.script.environment import captured
 from tilewright.script.members import Decorator, Member, Members, Place
 from tilewright.script.module_calls import class_of
-from tilewright.support.errors import ArgumentError, GraphError, ScriptError, TilewrightError, described
+from tilewright.support.errors import ScriptError, TilewrightError, described
 from tilewright.tir import Var
 from tilewright.tir.functions import BaseFunc
 
@@ -26,51 +26,6 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod}
 _INTEGERS = ("int32", "int64")
-
-
-class Names:
-    """The names below one: R.nn."""
-
-    def __init__(self, names: Mapping[str, Any]) -> None:
-        self.names = names
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name not in self.names:
-            raise AttributeError(f"there is no {name}; there are {', '.join(self.names)}")
-        return self.names[name]
-
-
-class Form:
-    """A name of R that shapes statements."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise ScriptError(f"R.{self.name} was called outside a script",
-                          "it stands in the body of a function under @R.function")
-
-
-FORMS = {name: Form(name) for name in ("dataflow", "output", "func_attr", "update")}
-
-
-class Dialect(Protocol):
-    """Makes the nodes of one function."""
-
-    @property
-    def names(self) -> Mapping[str, Any]: ...
-    def size(self, name: str) -> Any: ...
-    def parameter(self, name: str, annotation: Any) -> Any: ...
-    def reserve(self, names: set[str]) -> None: ...
-    def bind(self, name: str, value: Any, annotation: Any) -> Any: ...
-    def dataflow(self, outputs: Sequence[str]) -> AbstractContextManager[Any]: ...
-    def attrs(self, given: Mapping[str, Any]) -> None: ...
-    def constant(self, array: np.ndarray) -> Any: ...
-    def update(self, target: Any, value: Any) -> None: ...
-    def member(self, name: str, module: Members) -> Any: ...
-    def call(self, callee: Any, args: Sequence[Any]) -> Any: ...
-    def item(self, value: Any, index: int) -> Any: ...
-    def finish(self, name: str, result: Any, annotation: Any, private: bool) -> BaseFunc: ...
 
 
 class FunctionDecorator(Decorator):
@@ -125,9 +80,9 @@ class _Function:
             if arg.annotation is None:
                 self.fail(arg, f"the parameter {arg.arg} has no type", f'{arg.arg}: R.Tensor((16,), "float32")')
             else:
-                known = self.value(_unquoted(arg.annotation))
+                known = self.value(unquoted(arg.annotation))
             self.env[arg.arg] = self.at(arg, self.dialect.parameter, arg.arg, known)
-        stated = None if node.returns is None else self.value(_unquoted(node.returns))
+        stated = None if node.returns is None else self.value(unquoted(node.returns))
         self.dialect.reserve({n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)})
         self.suite(node.body)
         if self.result is None:
@@ -147,6 +102,8 @@ class _Function:
         elif isinstance(s, ast.With) and len(s.items) == 1 and self.form(s.items[0].context_expr) == "dataflow":
             with self.dialect.dataflow(self.outputs(s)):
                 self.suite(s.body)
+        elif isinstance(s, ast.If) and s.orelse:
+            self.choice(s)
         elif isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and (form := self.form(s.value)):
             args = [self.value(x) for x in s.value.args]
             if form == "func_attr":
@@ -158,9 +115,25 @@ class _Function:
         elif isinstance(s, ast.Assign) and len(s.targets) == 1 and isinstance(s.targets[0], ast.Tuple):
             self.unpack(s, s.targets[0], s.value)
         elif isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name) and s.value is not None:
-            self.assign(s, s.target.id, s.value, self.value(_unquoted(s.annotation)))
+            self.assign(s, s.target.id, s.value, self.value(unquoted(s.annotation)))
         elif not isinstance(s, ast.Pass) and not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)):
             self.fail(s, "a graph function has no such statement", "name = R.operator(...), with R.dataflow():, return")
+
+    def choice(self, s: ast.If) -> None:
+        """`if condition: ... y = a` and `else: ... y = b`: y is what one of the branches gives."""
+        last = [body[-1] for body in (s.body, s.orelse)]
+        names = [n.id for b in last for n in (b.targets if isinstance(b, ast.Assign) else [getattr(b, "target", None)])
+                 if isinstance(n, ast.Name)]
+        if len(names) != 2 or names[0] != names[1]:
+            self.fail(s, "both branches end with `name = value`, of one name", "y = a in one, y = b in the other")
+        condition, outer = self.value(s.test), dict(self.env)
+
+        def branch(body: Sequence[ast.stmt]) -> Any:
+            self.suite(body)
+            made, self.env = self.env[names[0]], dict(outer)
+            return made
+        self.env[names[0]] = self.at(s, self.dialect.choice, names[0], condition, lambda: branch(s.body),
+                                     lambda: branch(s.orelse))
 
     def outputs(self, s: ast.With) -> list[str]:
         """The names that R.output gives at the end of a dataflow block."""
@@ -170,7 +143,7 @@ class _Function:
     def assign(self, s: ast.stmt, name: str, value: ast.expr, annotation: Any) -> None:
         if isinstance(value, ast.Name) and value.id == self.place.module.name and value.id:
             self.env[name] = _MODULE
-        elif _scalar(value) in _INTEGERS and isinstance(value, ast.Call) and not value.args:
+        elif scalar(value) in _INTEGERS and isinstance(value, ast.Call) and not value.args:
             if not isinstance(self.env.get(name), Var):                # else an annotation has defined it
                 self.env[name] = self.at(s, self.dialect.size, name)
         else:
@@ -262,7 +235,7 @@ class _Function:
         self.fail(e, f"{ast.unparse(e)} is nothing that a text may use")
 
     def call(self, e: ast.Call) -> Any:
-        dtype = _scalar(e)
+        dtype = scalar(e)
         if dtype and len(e.args) == 1:
             return self.value(e.args[0])                     # T.int64(4), a number
         func = self.value(e.func)
@@ -281,11 +254,11 @@ class _Function:
     def dims(self, e: ast.expr) -> Any:
         """An argument of an annotation: in a shape a text is an expression of sizes, which it defines."""
         if isinstance(e, (ast.Tuple, ast.List)):
-            return tuple(self.dims(x) if not _is_text(x) else self.extent(x) for x in e.elts)
+            return tuple(self.dims(x) if not is_text(x) else self.extent(x) for x in e.elts)
         return self.value(e)
 
     def extent(self, e: Any) -> Any:
-        inner = _unquoted(e)
+        inner = unquoted(e)
         for n in ast.walk(inner):
             if isinstance(n, ast.Name) and n.id not in self.env:
                 self.env[n.id] = self.at(e, self.dialect.size, n.id)
@@ -307,43 +280,5 @@ class _Function:
         raise self.place.source.error(node, message, hint)
 
 
-class Annotation:
-    """A name of R that says what is known of a value; texts in its shapes are expressions of sizes."""
-
-    def __init__(self, name: str, make: Callable[..., Any]) -> None:
-        self.name, self.make = name, make
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.make(*args, **kwargs)
-
-
 def _is_names(base: Any) -> bool:
     return getattr(base, "__name__", "").endswith("script.relax")
-
-
-def _is_text(e: ast.expr) -> bool:
-    return isinstance(e, ast.Constant) and isinstance(e.value, str)
-
-
-def _scalar(e: ast.expr) -> str:
-    """The dtype of T.int64(...)."""
-    if isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and isinstance(e.func.value, ast.Name):
-        if e.func.value.id == "T":
-            try:
-                return dtype_string(e.func.attr)
-            except ArgumentError:
-                return ""
-    return ""
-
-
-def _unquoted(e: ast.expr) -> ast.expr:
-    """The expression in a text that stands for it."""
-    if not (isinstance(e, ast.Constant) and isinstance(e.value, str)):
-        return e
-    try:
-        inner = ast.parse(e.value, mode="eval").body
-    except SyntaxError:
-        raise GraphError(f"{e.value!r} is no expression") from None
-    for n in ast.walk(inner):
-        ast.copy_location(n, e)
-    return inner

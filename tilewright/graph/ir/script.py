@@ -11,7 +11,8 @@ import numpy as np
 from tilewright import topi
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.callees import Extern, Kernel, operator
-from tilewright.graph.ir.parser import FORMS, Annotation, FunctionDecorator
+from tilewright.graph.ir.dialect import FORMS, Annotation
+from tilewright.graph.ir.parser import FunctionDecorator
 from tilewright.graph.ir.regions import If, Loop
 from tilewright.graph.ir.types import TensorType, size
 from tilewright.graph.ir.values import Function, Value, constant
@@ -121,6 +122,9 @@ class _Dialect:
         if not isinstance(value, tuple):
             raise GraphError(f"{described(value)} is no tuple")
         return value[index]
+
+    def choice(self, name: str, condition: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
+        raise GraphError("branches are functions of the module", "R.call_if(condition, cls.then, cls.orelse, [x])")
 
     def finish(self, name: str, result: Any, annotation: Any, private: bool) -> Function:
         results = result if isinstance(result, tuple) else (result,)
