@@ -101,6 +101,25 @@ def test_changes_of_weights_are_seen():
             check([run(x)], [model(x)])
 
 
+def test_layers_of_transformers():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    run = torch.compile(layer, backend=frontend.backend, dynamic=True)
+    with torch.no_grad():
+        for shape in ((2, 5, 8), (3, 7, 8)):
+            x = torch.randn(shape)
+            check([run(x)], [layer(x)])
+
+
+def test_sizes_that_are_computed():
+    def f(x):
+        small = nn.functional.interpolate(x, scale_factor=0.5)
+        return small, nn.functional.pad(x, (0, -x.shape[3] % 4)), x[..., -3:, :-1], x.mean() / x.shape[2] ** 0.5
+    run = torch.compile(f, backend=frontend.backend, dynamic=True)
+    for shape in ((1, 2, 5, 6), (1, 2, 7, 9)):
+        x = torch.randn(shape)
+        check(run(x), f(x))
+
+
 def test_graph_breaks():
     def f(x):
         y = torch.relu(x) + 1

@@ -136,7 +136,14 @@ def through_export(model, inputs, dynamic):
 
 def through_compile(model, inputs, dynamic):
     torch._dynamo.reset()
-    return torch.compile(model, backend=frontend.backend, dynamic=True)
+    run = torch.compile(model, backend=frontend.backend, dynamic=None if len(dynamic[0]) == 1 else True)
+
+    def marked(*arguments):
+        for x, sizes in zip(arguments, dynamic):
+            if len(x) > 1 and len(sizes) == 1:
+                torch._dynamo.mark_dynamic(x, 0)
+        return run(*arguments)
+    return marked
 
 
 def check(name, way):

@@ -7,6 +7,7 @@ weights as inputs; the backward graph at its first call.
 """
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -94,7 +95,7 @@ class CompiledGraph:
                 self._instances.clear()
             if self._held is None:
                 self._held = tuple(inputs[k] for k in self.weights)
-                self._versions = [_version(w) for w in self._held]
+                self._versions = _versions(self._held)
             found = self._instances.get(known)
             if found is None:
                 imported = import_graph(self.graph, dict(zip(self.weights, self._held)), known=dict(known))
@@ -103,9 +104,16 @@ class CompiledGraph:
 
     def _unchanged(self, inputs: Sequence[Any]) -> bool:
         assert self._held is not None
-        return all(inputs[k] is w and _version(w) == v for k, w, v in zip(self.weights, self._held, self._versions))
+        given = [inputs[k] for k in self.weights]
+        return all(map(operator.is_, given, self._held)) and _versions(self._held) == self._versions
 
 
-def _version(tensor: Any) -> int:
-    """How often a tensor was changed in place; tensors of inference mode do not count."""
-    return -1 if tensor.is_inference() else tensor._version
+def _versions(tensors: Sequence[Any]) -> list[int]:
+    """How often tensors were changed in place; those of inference mode do not count."""
+    try:
+        return list(map(_version, tensors))
+    except RuntimeError:
+        return [-1 if t.is_inference() else t._version for t in tensors]
+
+
+_version = operator.attrgetter("_version")

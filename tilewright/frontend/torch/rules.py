@@ -85,6 +85,15 @@ def put_diagonal(x: te.Tensor, updates: te.Tensor, *, offset: int) -> te.Tensor:
     return te.compute(x.shape, element, name="put_diagonal")
 
 
+def bordered(x: te.Tensor, *, shape: Sequence[Any], before: Sequence[Any], value: Any) -> te.Tensor:
+    """y[i] = x[i - before] where that is an element, else value."""
+    def element(*i: te.Var) -> Any:
+        at = [v - b for v, b in zip(i, before)]
+        inside = [c for v, n in zip(at, x.shape) for c in (v >= 0, v < n)]
+        return te.if_then_else(te.all(*inside), x(*at), te.const(value, x.dtype))
+    return te.compute(tuple(shape), element, name="bordered")
+
+
 def window(x: te.Tensor, *, shape: Sequence[Any], begin: Sequence[Any]) -> te.Tensor:
     """y[i] = x[i + begin]."""
     return te.compute(tuple(shape), lambda *i: x(*(v + b for v, b in zip(i, begin))), name="window")

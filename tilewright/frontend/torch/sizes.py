@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 import operator as python_operator
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 from tilewright import te
@@ -38,10 +39,33 @@ def expression(e: Any, known: Mapping[str, int] | None = None) -> Number:
     if e.is_number and e.is_real:
         return float(e)
     name = type(e).__name__
+    if name in ("FloorDiv", "CleanDiv"):
+        quotient, rest = (e.args[0] / e.args[1]).cancel().as_numer_denom()
+        if rest == 1:                                   # a product of sizes divided by one of them
+            return expression(quotient, known)
+    if name in _WHOLE:
+        return _whole(name, e.args[0], known)
     make = _FUNCTIONS.get(name)
     if make is None:
         raise ImportModelError(f"the size {e} is made by {name}, which sizes do not have")
     return make(*(expression(a, known) for a in e.args))
+
+
+def _whole(name: str, e: Any, known: Mapping[str, int]) -> Number:
+    """A float expression as an integer: of a number times a size a quotient of integers."""
+    value = expression(e, known)
+    if not isinstance(value, Expr):
+        return _WHOLE[name](value)
+    factor, size_ = e.as_coeff_Mul()
+    if factor == 1 and type(e).__name__ == "Mul":
+        numbers = [a for a in e.args if a.is_number]
+        factor, size_ = math.prod(numbers), e / math.prod(numbers)
+    ratio = Fraction(float(factor))
+    if type(size_).__name__ != "ToFloat" or ratio.denominator > 2 ** 16 or name == "RoundToInt" or ratio < 0:
+        raise ImportModelError(f"the size {name}({e}) is computed with floats",
+                               "use scales that are fractions with a power of two below, or sizes instead of scales")
+    whole, above = expression(size_.args[0], known) * ratio.numerator, ratio.denominator
+    return te.floordiv(whole + (above - 1 if name == "CeilToInt" else 0), above)
 
 
 def symbol(name: str) -> Expr:
@@ -81,10 +105,8 @@ def _real(x: Any) -> Any:
     return te.cast("float64", x) if isinstance(x, Expr) else float(x)
 
 
-def _rounded(rule: Callable[[Any], int], operation: Callable[[Any], Expr]) -> Callable[[Any], Any]:
-    return lambda x: te.cast("int32", operation(x)) if isinstance(x, Expr) else rule(x)
-
-
+_WHOLE: dict[str, Callable[[Any], int]] = {"FloorToInt": math.floor, "CeilToInt": math.ceil, "TruncToInt": math.trunc,
+                                           "RoundToInt": round}
 _floor_div = _folded(lambda a, b: a // b, te.floordiv)
 _mod = _folded(lambda a, b: a % b, te.floormod)
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -93,8 +115,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "CeilDiv": _folded(lambda a, b: -(-a // b), lambda a, b: te.floordiv(a + b - 1, b)),
     "Max": _chain(_folded(max, te.maximum)), "Min": _chain(_folded(min, te.minimum)),
     "ToFloat": _real, "FloatTrueDiv": lambda a, b: a / b, "IntTrueDiv": lambda a, b: _real(a) / _real(b),
-    "FloorToInt": _rounded(math.floor, te.floor), "CeilToInt": _rounded(math.ceil, te.ceil),
-    "TruncToInt": _rounded(math.trunc, te.trunc), "RoundToInt": _rounded(round, te.round),
     "Equality": python_operator.eq, "Unequality": python_operator.ne, "StrictLessThan": python_operator.lt,
     "LessThan": python_operator.le, "StrictGreaterThan": python_operator.gt, "GreaterThan": python_operator.ge,
     "Identity": lambda x: x,

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tilewright import topi
+from tilewright import te, topi
 from tilewright.frontend.torch.emit import Emitter
 from tilewright.frontend.torch.table import operator
 from tilewright.graph.ir.values import Value
@@ -42,7 +42,10 @@ def flash_attention(e: Emitter, query: Value, key: Value, value: Value, dropout_
                     scale: float | None = None) -> tuple[Value, Any]:
     """`topi.scaled_dot_product_attention`, and the logarithms of the sums of its softmax."""
     y = attention(e, query, key, value, attn_mask, dropout_p, is_causal, scale)
-    factor = 1 / float(query.shape[-1]) ** 0.5 if scale is None else float(scale)
+    width: Any = query.shape[-1]
+    factor: Any = scale
+    if factor is None:
+        factor = width ** -0.5 if isinstance(width, int) else 1.0 / te.sqrt(te.cast(query.dtype, width))
     scores = e.te(topi.multiply, e.te(topi.matmul, query, key, transpose_b=True), factor)
     if is_causal:
         seen = e.te(topi.tril, e.tensor(1, "uint8", scores.shape[-2:]))
@@ -50,6 +53,46 @@ def flash_attention(e: Emitter, query: Value, key: Value, value: Value, dropout_
     if attn_mask is not None:
         scores = e.te(topi.add, scores, e.cast(attn_mask, scores.dtype))
     return y, e.te(topi.logsumexp, scores, axis=-1)
+
+
+@operator("_native_multi_head_attention")
+def multi_head(e: Emitter, query: Value, key: Value, value: Value, embed_dim: int, num_head: int, in_weight: Value,
+               in_bias: Value, out_weight: Value, out_bias: Value, mask: Value | None = None,
+               need_weights: bool = True, average_attn_weights: bool = True,
+               mask_type: int | None = None) -> tuple[Value, Any]:
+    """`topi.multi_head_attention`; the weights are missing."""
+    seen = None
+    if mask is not None:
+        shapes = {0: (1, 1, *mask.shape), 1: (mask.shape[0], 1, 1, mask.shape[-1])}
+        mask = e.reshape(mask, shapes[mask_type]) if mask_type in shapes else mask
+        seen = e.te(topi.logical_not, mask) if mask.dtype == "bool" else mask
+    y = e.te(topi.multi_head_attention, query, key, value, in_weight, in_bias, out_weight, out_bias, seen,
+             heads=num_head)
+    return y, None
+
+
+@operator("_transformer_encoder_layer_fwd")
+def encoder_layer(e: Emitter, x: Value, embed_dim: int, num_heads: int, in_weight: Value, in_bias: Value,
+                  out_weight: Value, out_bias: Value, use_gelu: bool, norm_first: bool, eps: float,
+                  weight_1: Value, bias_1: Value, weight_2: Value, bias_2: Value, ffn_weight_1: Value,
+                  ffn_bias_1: Value, ffn_weight_2: Value, ffn_bias_2: Value, mask: Value | None = None,
+                  mask_type: int | None = None) -> Value:
+    """`topi.multi_head_attention` and two of `topi.linear`, with `topi.layer_norm` before or behind each part."""
+    x = e.reshape(x, (*x.shape[:-1], in_weight.shape[1]))        # a size may stand for the width that weights have
+
+    def attended(h: Value) -> Value:
+        return multi_head(e, h, h, h, embed_dim, num_heads, in_weight, in_bias, out_weight, out_bias, mask,
+                          mask_type=mask_type)[0]
+
+    def fed(h: Value) -> Value:
+        h = e.te(topi.gelu if use_gelu else topi.relu, e.te(topi.linear, h, ffn_weight_1, ffn_bias_1))
+        return e.te(topi.linear, h, ffn_weight_2, ffn_bias_2)
+    for part, weight, bias in ((attended, weight_1, bias_1), (fed, weight_2, bias_2)):
+        if norm_first:
+            x = e.te(topi.add, x, part(e.te(topi.layer_norm, x, weight, bias, eps=float(eps))))
+        else:
+            x = e.te(topi.layer_norm, e.te(topi.add, x, part(x)), weight, bias, eps=float(eps))
+    return x
 
 
 @operator("_scaled_dot_product_attention_math", "_scaled_dot_product_attention_math_for_mps")

@@ -58,6 +58,8 @@ _enter(_COMPARISONS, lambda rule: lambda e, a, b: binary(e, rule, a, b, result_t
 _enter(_LOGIC, lambda rule: lambda e, a, b: binary(e, rule, a, b, result_type([a, b])), "default")
 _enter(_BITS, lambda rule: lambda e, a, b: binary(e, rule, a, b), "Tensor", "Scalar", "Scalar_Tensor")
 _enter(_SHIFTS, lambda rule: lambda e, a, b: binary(e, rule, a, b), "Tensor", "Tensor_Scalar", "Scalar_Tensor")
+_enter({"__lshift__": topi.bitwise_left_shift, "__rshift__": topi.bitwise_right_shift},
+       lambda rule: lambda e, a, b: binary(e, rule, a, b), "Tensor", "Scalar")
 
 
 def _question(rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -138,6 +138,8 @@ def _padded(e: Emitter, x: Value, padding: Sequence[Any], mode: str, value: Any 
     widths = [(0, 0)] * (x.ndim - len(ends)) + ends[::-1]
     def outside(p: Any) -> Any:
         return max(p, 0) if isinstance(p, int) else p
+    if mode == "constant" and any(isinstance(p, Expr) for pair in widths for p in pair):
+        return e.te(rules.bordered, x, shape=e.shape, before=[a for a, _ in widths], value=e.operand(value, x.dtype))
     if mode != "constant" and any(isinstance(p, int) and p < 0 for pair in widths for p in pair):
         x = e.te(topi.pad, x, tuple((outside(a), outside(b)) for a, b in widths), mode=mode)
         return e.te(rules.window, x, shape=e.shape, begin=[-min(a, 0) for a, _ in widths])
