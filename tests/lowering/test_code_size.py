@@ -8,7 +8,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.codegen.llvm import llvm_ir
+from tilewright.codegen.llvm import llvm_ir, optimized_ir
 from tilewright.lowering import split
 from tilewright.lowering.code_size import MAX_CODE, code_size
 from tilewright.script import from_source
@@ -129,3 +129,33 @@ def test_the_copies_of_all_loops_of_a_function_count_together():
         source = "@T.prim_func\ndef f(A: T.Buffer((4096,), \"float32\")):\n" + count * loop
         left = [n.extent.value for n in walk(flat(from_source(source)).body) if isinstance(n, For)]
         assert left == [70] * (count - 1)
+
+
+@pytest.mark.parametrize("dtype, index, apart", [
+    ("uint8", "i * 17 + j", True), ("float16", "i * 17 + j", True), ("uint8", "i // 2 + j", True),
+    ("uint8", "i + j * n", False), ("uint8", "100 - i", False), ("float32", "i * 17 + j", False)])
+def test_small_elements_that_do_not_lie_side_by_side_count_one_by_one(dtype, index, apart):
+    """LLVM makes vectors of the loop over i, and CPUs gather no elements of 8 or 16 bits: they become 64 stores."""
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4096,), "{dtype}"), n: T.int32):
+    for j in range(n):
+        for i in range(n):
+            A[{index}] = T.{dtype}(1)
+""")
+    assert (code_size(func.body) > 200) == apart
+
+
+def test_a_short_loop_around_elements_apart_stays_one():
+    """LLVM would write 17 iterations of j out, with 64 stores apart in each: 20,000 instructions."""
+    func = from_source("""
+@T.prim_func
+def main(a: T.handle, b: T.handle, n: T.int32):
+    A = T.match_buffer(a, (n,), "uint8")
+    B = T.match_buffer(b, (n, 17), "uint8")
+    for k in range(n):
+        for t in range(2):
+            for j, i in T.grid(17, n):
+                B[i, j] = A[i] * A[i // 2] + T.Cast("uint8", k) + T.Cast("uint8", t)
+""")
+    assert len(optimized_ir([flat(func)], Target("llvm")).splitlines()) < 2000

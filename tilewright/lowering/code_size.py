@@ -6,9 +6,10 @@ statements, and the one that makes vectors of many registers, stop at a limit: C
 """
 from __future__ import annotations
 
+from tilewright.arith.linear import linear
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Load
-from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Not, Ramp, Select, Shuffle
+from tilewright.tir.expr import Binary, Broadcast, Call, Cast, Expr, IntImm, Not, Ramp, Select, Shuffle, Var
 from tilewright.tir.node import Node, children, statements, walk
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.stmt import PARALLEL, SERIAL, For, Stmt, Store, While
@@ -24,6 +25,7 @@ DIVISION = 4                # of an integer division, which has no vector form
 CONVERSION = 16             # of a conversion from or to a type of 16 bits or fewer that the CPU has no arithmetic for
 COPIES = 8                  # that LLVM makes of an innermost loop: two lengths of vectors, unrolled, and what is left
 CHECKS = 16                 # instructions that choose among them
+APART = 8                   # for an element of up to 16 bits that LLVM's vectors access by itself: no CPU gathers these
 WRITTEN_OUT = 512           # instructions up to which LLVM writes the iterations of a loop out
 
 
@@ -43,8 +45,27 @@ def _sizes(stmt: Stmt) -> tuple[int, int]:
         if _is_written_out(stmt, plain):
             plain, copied = plain * stmt.extent.value, copied * stmt.extent.value  # type: ignore[attr-defined]
         elif _is_copied(stmt.body):
-            copied = COPIES * (CHECKS + copied)
+            copied = COPIES * (CHECKS + copied) + _elements_apart(stmt)
     return own + plain, own + copied
+
+
+def _elements_apart(loop: For) -> int:
+    """Instructions by which vectors of iterations of a loop access elements of up to 16 bits that do not lie side by
+    side."""
+    nodes = [n for s in statements(loop.body) for e in expressions(s) for n in walk(e)]
+    accesses = [n for n in nodes if isinstance(n, Load)] + [s for s in statements(loop.body) if isinstance(s, Store)]
+    bits = [dt.bits_of(a.buffer.dtype) for a in accesses if _steps(a.indices, loop.loop_var)]
+    return sum(APART * (REGISTER_BITS // max(b, 8)) for b in bits if b <= 16)
+
+
+def _steps(indices: tuple[Expr, ...], var: Var) -> bool:
+    """True when the next value of var is not the next element, or the same."""
+    for n, index in enumerate(indices):
+        terms, _ = linear(index)
+        scale = terms.pop(var, 0)
+        if any(x is var for atom in terms for x in walk(atom)) or abs(scale) > (n == len(indices) - 1):
+            return True
+    return False
 
 
 def _is_written_out(loop: For, size: int) -> bool:
