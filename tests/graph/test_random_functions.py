@@ -1,6 +1,6 @@
 """A few random functions; `python -m tests.graph.random_functions` runs as many as one likes."""
 import pytest
-from random_functions import check
+from tests.graph.random_functions import check
 
 
 @pytest.mark.parametrize("seed", range(16))
