@@ -51,8 +51,9 @@ class Program:
         return bool(self.rng.random() < share)
 
     def pick_at(self, accept):
+        """The place of a value that fits, more often a late one, so that programs are deep; None where there is none."""
         found = [k for k, v in enumerate(self.values) if accept(k, v)]
-        return self.choice(found) if found else None
+        return self.choice(found[-3:] if self.chance(0.6) else found) if found else None
 
     def pick(self, accept=lambda v: True):
         return self.pick_at(lambda k, v: accept(v))

@@ -67,6 +67,23 @@ def test_scanned_values_are_stacked():
         run(np.array(2), x, f)
 
 
+def test_a_result_may_be_a_view_of_what_a_loop_or_a_choice_gives():
+    x, step = BlockBuilder.param("x", (N, 1)), BlockBuilder.param("i", (), "int64")
+    body = function("body", [step, x], lambda bb, i, x: [bb.emit_te(topi.less, i, 100), bb.emit_te(topi.add, x, 1.0), x])
+    twice = function("twice", [x], lambda bb, x: bb.emit_te(topi.multiply, x, 2.0))
+    same = function("same", [x], lambda bb, x: bb.emit_te(topi.negative, x))
+
+    def main(bb, x, flag):
+        _, rows = bb.emit_call(Loop(body, 1, 3), [bb.const(np.array(3)), bb.const(np.array(True)), x])
+        chosen, = bb.emit_call(If(twice, same), [flag, x])
+        return [bb.emit_te(topi.squeeze, rows, axis=2), bb.emit_te(topi.flatten, chosen)]
+    run = build_function(function("main", [x, BlockBuilder.param("flag", (), "bool")], main))
+    x = np.arange(2, dtype="float32").reshape(2, 1)
+    rows, chosen = run(x, np.array(True))
+    np.testing.assert_array_equal(np.asarray(rows), [[0, 1], [1, 2], [2, 3]])
+    np.testing.assert_array_equal(np.asarray(chosen), [0, 2])
+
+
 def test_types_of_regions_are_checked():
     x = BlockBuilder.param("x", (N, 3))
     same = function("same", [x], lambda bb, x: bb.emit_te(topi.exp, x))

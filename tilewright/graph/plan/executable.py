@@ -198,16 +198,18 @@ class Instance:
 
     def tensor(self, slot: int) -> Tensor:
         """The tensor in a slot."""
-        if slot in self.held:
-            return self.held[slot]
         s = self.plan.slots[slot]
         if s.kind == CONSTANT:
             return self.owner._constants[s.data]
-        assert s.kind == ARENA and self.current is not None
-        shape = extents(s.type.shape, dict(zip(self.owner.variables, self.current)))
+        assert self.current is not None
+        sizes = dict(zip(self.owner.variables, self.current))
+        shape = extents(s.type.shape, sizes)
+        if slot in self.held:
+            held = self.held[slot]                         # of a result that is a view of the slot: its shape is another
+            return held if held.shape == shape else runtime.from_dlpack(as_numpy(held).reshape(shape))
+        assert s.kind == ARENA
         offset = self.frames[self.current].offsets[slot]
-        nbytes = s.type.nbytes(dict(zip(self.owner.variables, self.current)))
-        memory = as_numpy(self.arena)[offset:offset + nbytes]
+        memory = as_numpy(self.arena)[offset:offset + s.type.nbytes(sizes)]
         return runtime.from_dlpack(memory.view(numpy_dtype(s.type.dtype)).reshape(shape))
 
 
