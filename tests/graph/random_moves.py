@@ -5,6 +5,7 @@ from tests.graph.random_program import Program, is_float, number, positive
 from tilewright import te, topi
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.regions import If, Loop
+from tilewright.tir import Var
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 
@@ -472,6 +473,11 @@ def steady(p, k):
     return unary(p, k)
 
 
+def binds_its_sizes(v):
+    """A function with a parameter of this type has the sizes that are in it."""
+    return v.dtype == "float32" and all(number(d) or isinstance(d, Var) for d in v.shape)
+
+
 def inner(p, name, types):
     """A program within a program, with parameters of these types."""
     q = Program(p.rng, p)
@@ -495,7 +501,7 @@ def some_steps(q, k, count=3):
 
 
 def branch(p):
-    k = p.pick(lambda v: is_float(v) and v.dtype == "float32")
+    k = p.pick(binds_its_sizes)
     if k is None or p.depth > 1:
         return
     v = p.values[k]
@@ -515,7 +521,7 @@ def branch(p):
 
 
 def turns(p):
-    k = p.pick(lambda v: v.dtype == "float32")
+    k = p.pick(binds_its_sizes)
     if k is None or p.depth > 1:
         return
     v, stacked = p.values[k], p.chance(0.5)

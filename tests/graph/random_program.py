@@ -155,7 +155,7 @@ class Program:
                 if "shape" in attrs:
                     attrs = {"shape": extents(attrs["shape"], known)}
                 value = reference.table[name](*given, **attrs)
-                value = value if which is None else value[which]
+                value = value[which or 0] if isinstance(value, (tuple, list)) else value
             made.append(reference.cast(value, v.dtype, floats))
             _check_large(reference.store(made[-1]), v.dtype)
         return [made[k] for k in self.outputs]

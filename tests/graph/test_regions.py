@@ -84,6 +84,22 @@ def test_a_result_may_be_a_view_of_what_a_loop_or_a_choice_gives():
     np.testing.assert_array_equal(np.asarray(chosen), [0, 2])
 
 
+def test_what_a_choice_reads_may_be_a_view():
+    part = BlockBuilder.param("part", (2, N))
+    double = function("double", [part], lambda bb, x: bb.emit_te(topi.add, x, x))
+    minus = function("minus", [part], lambda bb, x: bb.emit_te(topi.negative, x))
+
+    def main(bb, x, flag):
+        made = bb.emit_te(topi.exp, x)
+        views = [bb.emit_te(topi.reshape, v, (2, N)) for v in (x, made)]
+        return [bb.emit_call(If(double, minus), [flag, v])[0] for v in views]
+    run = build_function(function("main", [BlockBuilder.param("x", (N, 2)), BlockBuilder.param("flag", (), "bool")],
+                                  main))
+    x = np.arange(6, dtype="float32").reshape(3, 2)
+    for got, want in zip(run(x, np.array(True)), (x, np.exp(x))):
+        np.testing.assert_allclose(np.asarray(got), 2 * want.reshape(2, 3), rtol=1e-6)
+
+
 def test_types_of_regions_are_checked():
     x = BlockBuilder.param("x", (N, 3))
     same = function("same", [x], lambda bb, x: bb.emit_te(topi.exp, x))

@@ -120,9 +120,9 @@ class Executable(Viewed):
         callee = step.callee
         if not isinstance(callee, Hosted):
             raise GraphError(f"{self.plan.name}: nothing runs {callee!r}")
-        count = len(step.slots) - len(callee.results)
-        return lambda instance: callee.run([instance.tensor(s) for s in step.slots[:count]],
-                                           [instance.tensor(s) for s in step.slots[count:]])
+        count, places = len(step.slots) - len(callee.results), list(zip(step.slots, step.types, strict=True))
+        return lambda instance: callee.run([instance.tensor(*p) for p in places[:count]],
+                                           [instance.tensor(*p) for p in places[count:]])
 
     def check_faults(self) -> None:
         """Raise CallError for the first message that a kernel has left."""
@@ -196,21 +196,17 @@ class Instance:
             raise GraphError(f"run: there is no memory for a workspace of {refused.value % 2**64} bytes")
         self.owner.check_faults()
 
-    def tensor(self, slot: int) -> Tensor:
-        """The tensor in a slot."""
-        s = self.plan.slots[slot]
-        if s.kind == CONSTANT:
-            return self.owner._constants[s.data]
+    def tensor(self, slot: int, t: TensorType) -> Tensor:
+        """What is in a slot, as a value of the type t: of the slot itself, or of a view of it."""
         assert self.current is not None
-        sizes = dict(zip(self.owner.variables, self.current))
-        shape = extents(s.type.shape, sizes)
-        if slot in self.held:
-            held = self.held[slot]                         # of a result that is a view of the slot: its shape is another
-            return held if held.shape == shape else runtime.from_dlpack(as_numpy(held).reshape(shape))
-        assert s.kind == ARENA
-        offset = self.frames[self.current].offsets[slot]
-        memory = as_numpy(self.arena)[offset:offset + s.type.nbytes(sizes)]
-        return runtime.from_dlpack(memory.view(numpy_dtype(s.type.dtype)).reshape(shape))
+        s, sizes = self.plan.slots[slot], dict(zip(self.owner.variables, self.current))
+        shape = extents(t.shape, sizes)
+        if s.kind == ARENA:
+            offset = self.frames[self.current].offsets[slot]
+            memory = as_numpy(self.arena)[offset:offset + t.nbytes(sizes)]
+            return runtime.from_dlpack(memory.view(numpy_dtype(t.dtype)).reshape(shape))
+        held = self.owner._constants[s.data] if s.kind == CONSTANT else self.held[slot]
+        return held if held.shape == shape else runtime.from_dlpack(as_numpy(held).reshape(shape))
 
 
 class _Frame:

@@ -35,11 +35,15 @@ class Slot:
 
 @dataclass(frozen=True)
 class Step:
-    """A call of `callee` on the addresses of slots and the values of sizes."""
+    """A call of `callee` on the addresses of slots and the values of sizes.
+
+    types: of what it reads and writes, each the type of the slot or of a view of it.
+    """
     callee: object
     slots: tuple[int, ...]
     sizes: tuple[Var, ...]
     source: str
+    types: tuple[TensorType, ...]
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ class _Planner:
             made.append(self._add(v, Slot(ARENA, v.type, first=t, last=self.last.get(v, t),
                                           reuses=self._overwritten(c, t) if k == 0 else None)))
         sizes = c.callee.sizes if isinstance(c.callee, Native) else ()
-        return Step(c.callee, (*read, *made), sizes, c.source)
+        return Step(c.callee, (*read, *made), sizes, c.source, tuple(v.type for v in (*c.inputs, *c.results)))
 
     def _overwritten(self, c: Call, t: int) -> int | None:
         """The slot of an input that is not needed any more and that the first result may take the place of."""
