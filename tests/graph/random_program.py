@@ -51,7 +51,7 @@ class Program:
         return bool(self.rng.random() < share)
 
     def pick_at(self, accept):
-        """The place of a value that fits, more often a late one, so that programs are deep; None where there is none."""
+        """The place of a value that fits, or None; more often a late one, so that programs are deep."""
         found = [k for k, v in enumerate(self.values) if accept(k, v)]
         return self.choice(found[-3:] if self.chance(0.6) else found) if found else None
 
@@ -198,7 +198,8 @@ def start(rng):
     if symbols:
         shapes.append([size("n"), size("m"), 4])
     for shape in shapes:
-        dtype = p.choice(["float32"] * 12 + ["float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8", "bool"])
+        dtype = p.choice(["float32"] * 12 + ["float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8",
+                                             "bool"])
         p.param(shape, dtype, (0, 2) if dtype == "bool" else (-9, 10))
     if not any(v.dtype == "float32" for v in p.values):
         p.param([extent()])

@@ -1,5 +1,6 @@
 """A few random functions; `python -m tests.graph.random_functions` runs as many as one likes."""
 import pytest
+
 from tests.graph.random_functions import check
 
 

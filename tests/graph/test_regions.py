@@ -69,7 +69,8 @@ def test_scanned_values_are_stacked():
 
 def test_a_result_may_be_a_view_of_what_a_loop_or_a_choice_gives():
     x, step = BlockBuilder.param("x", (N, 1)), BlockBuilder.param("i", (), "int64")
-    body = function("body", [step, x], lambda bb, i, x: [bb.emit_te(topi.less, i, 100), bb.emit_te(topi.add, x, 1.0), x])
+    body = function("body", [step, x], lambda bb, i, x: [
+        bb.emit_te(topi.less, i, 100), bb.emit_te(topi.add, x, 1.0), x])
     twice = function("twice", [x], lambda bb, x: bb.emit_te(topi.multiply, x, 2.0))
     same = function("same", [x], lambda bb, x: bb.emit_te(topi.negative, x))
 
