@@ -52,6 +52,21 @@ def test_a_wrong_graph_pass(model, monkeypatch):
     assert (found.kind, found.name) == ("graph pass", "relu_to_abs") and found.error > 0.01
 
 
+def test_an_order_of_kernels_that_updates_too_soon(monkeypatch):
+    bb = BlockBuilder()
+    p, x = bb.param("p", (6, 6)), bb.param("x", (6, 6))
+    with bb.function("main", [p, x]):
+        new = bb.emit_te(topi.add, p, x)
+        bb.emit_func_output(bb.emit_te(topi.matmul, p, p), updates={p: new})
+    function, arrays = bb.get()["main"], (array(6, 6), array(6, 6))
+    before = [a.copy() for a in arrays]
+    assert tw.bisect(function, *arrays) is None
+    monkeypatch.setattr(compiling, "LOWER", [s for s in compiling.LOWER if s.__name__ != "order_updates"])
+    found = tw.bisect(function, *arrays)
+    assert found.kind == "plan" and found.error > 0.01
+    np.testing.assert_array_equal(arrays, before)
+
+
 def test_a_graph_pass_that_raises(model):
     def refuses(function):
         raise GraphError("this pass does not like the function")

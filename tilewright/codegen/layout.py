@@ -95,7 +95,8 @@ def _param(func: PrimFunc, p: Var, names: dict[Var, str], written: set[Var], sto
         raise CodegenError(with_hint(f"{func.name}: parameter {buffer.name} has the elem_offset {buffer.elem_offset}, "
                                      "but a call gives the address of element 0", "leave it out, or use a variable"))
     return Param(names[p], buffer.dtype, shape, strides, buffer.data in written,
-                 exclusive=buffer.data in stored, pointwise=buffer.data in pointwise)
+                 exclusive=buffer.data in stored, pointwise=buffer.data in pointwise,
+                 updated=buffer.name in func.attrs.get("updated", ()))
 
 
 def _dim(func: PrimFunc, e: Expr, names: dict[Var, str]) -> Dim:

@@ -70,8 +70,7 @@ class _Search:
         self.given, self.inputs, self.tolerance, self.target = function, inputs, tolerance, where
         shapes = [x.shape for x in inputs]
         self.sizes: dict[Var, int] = {b.variable: shapes[b.parameter][b.axis] for b in bindings(function)}
-        values = self.evaluate(function)
-        self.wanted = [values[v] for v in function.results]
+        self.wanted = self.evaluate(function)
         self.final = function
 
     # the graph
@@ -80,21 +79,21 @@ class _Search:
         for step in [*SIMPLIFY, *LOWER]:
             try:
                 self.final = step(self.final)
-                values = self.evaluate(self.final)
+                made = self.evaluate(self.final)
             except TilewrightError as why:
                 return Culprit("graph pass", step.__name__, why=str(why))
-            error = self.difference([values[v] for v in self.final.results], self.wanted)
+            error = self.difference(made, self.wanted)
             if error > self.tolerance:
                 return Culprit("graph pass", step.__name__, error=error)
         return None
 
-    def evaluate(self, function: Function) -> dict[Value, np.ndarray]:
-        """Every value of a function of operators and kernels, by the interpreter."""
+    def evaluate(self, function: Function) -> list[np.ndarray]:
+        """The results of a function of operators and kernels, and what it updates parameters to, by the interpreter."""
         values: dict[Value, np.ndarray] = dict(zip(function.params, self.inputs))
         for c in function.calls:
             values.update(zip(c.results, self.reference(c, [self.known(values, v) for v in c.inputs])))
-        values.update((v, v.data) for v in function.results if v.data is not None)
-        return values
+        new = [function.updates.get(p, p) for p in self.given.updates]
+        return [self.known(values, v) for v in (*function.results, *new)]
 
     def reference(self, c: Call, inputs: Arrays) -> list[np.ndarray]:
         """The results of a call, by the interpreter."""
@@ -149,11 +148,13 @@ class _Search:
 
     def whole(self) -> Culprit | None:
         """What is left where each kernel is right."""
+        given = dict(zip(self.given.params, (np.array(x) for x in self.inputs)))
         try:
-            made = build_function(self.given, self.target)(*self.inputs)
+            made = build_function(self.given, self.target)(*given.values())
         except TilewrightError as why:
             return Culprit("plan", self.given.name, why=str(why))
         got = [as_numpy(t) for t in (made if isinstance(made, tuple) else (made,))]
+        got += [given[p] for p in self.given.updates]
         error = self.difference(got, self.wanted)
         return Culprit("plan", self.given.name, error=error) if error > self.tolerance else None
 

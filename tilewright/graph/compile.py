@@ -1,11 +1,12 @@
 """From a function of operators to what runs it: the passes in order, kernels compiled, the plan."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from tilewright.driver import Target, target
 from tilewright.graph.ir.rebuild import without_dead_calls
-from tilewright.graph.ir.values import Function
+from tilewright.graph.ir.values import Function, Value
 from tilewright.graph.passes.affine import expand_batch_norm, fold_affine
 from tilewright.graph.passes.common import eliminate_common
 from tilewright.graph.passes.fold import constant_part, with_constants
@@ -13,15 +14,17 @@ from tilewright.graph.passes.fuse import fuse
 from tilewright.graph.passes.hosted import host_calls
 from tilewright.graph.passes.movement import cancel_movement, sink_views
 from tilewright.graph.passes.native import compile_kernels
+from tilewright.graph.passes.order import order_updates
 from tilewright.graph.passes.own_results import own_results
 from tilewright.graph.plan.executable import Executable
 from tilewright.graph.plan.plan import plan
+from tilewright.runtime import Tensor
 from tilewright.support.errors import GraphError
 
 Pass = Callable[[Function], Function]
 SIMPLIFY: list[Pass] = [without_dead_calls, eliminate_common, cancel_movement, expand_batch_norm, sink_views,
                         fold_affine, cancel_movement]
-LOWER: list[Pass] = [own_results, fuse]
+LOWER: list[Pass] = [own_results, fuse, order_updates]
 
 
 def build_function(function: Function, spec: str | Target | None = None) -> Executable:
@@ -41,10 +44,15 @@ def build_function(function: Function, spec: str | Target | None = None) -> Exec
     return lowered(function, resolved)
 
 
-def lowered(function: Function, resolved: Target) -> Executable:
-    """The function, whose constants are folded, as kernels and a plan."""
+def lowered(function: Function, resolved: Target, held: Mapping[Value, Tensor] = MappingProxyType({}),
+            lower: Sequence[Pass] | None = None) -> Executable:
+    """The function, whose constants are folded, as kernels and a plan. held: parameters that calls do not give.
+
+    lower: the passes that make kernels, in the place of LOWER.
+    """
     function = host_calls(function, lambda f: build_function(f, resolved))
-    for step in LOWER:
+    for step in LOWER if lower is None else lower:
         function = step(function)
     compiled = compile_kernels(function, resolved)
-    return Executable(plan(compiled.function), resolved, compiled.objects)
+    planned = plan(compiled.function, held)
+    return Executable(planned, resolved, compiled.objects, [held[p] for p in function.params if p in held])

@@ -34,7 +34,8 @@ class Param:
     `strides` (in elements) None means that the tensor must be compact row-major. `alignment` of the data is
     in bytes (0: that of one element). `written` says that the kernel may store to it, `exclusive` that no other
     argument may overlap its memory, except one that is `pointwise` and lies in exactly the same place: each of its
-    elements is read only to compute the element in that place. `device` is DLPack's device type.
+    elements is read only to compute the element in that place. `updated` says that what is written is the new value of
+    what the caller gives. `device` is DLPack's device type.
     """
     name: str
     dtype: str
@@ -45,6 +46,7 @@ class Param:
     device: int = 1
     exclusive: bool = False
     pointwise: bool = False
+    updated: bool = False
 
     @property
     def is_buffer(self) -> bool:

@@ -20,7 +20,7 @@ MAX_STACK = 16                               # of tw_check_args' expression eval
 _HEADER, _PARAM = struct.Struct("<10I"), struct.Struct("<8Ii3I")
 _DIM, _STEP = struct.Struct("<iIqq"), struct.Struct("<q")
 _SCALAR = 1
-_WRITTEN, _EXCLUSIVE, _POINTWISE = 1, 2, 4       # flags of a parameter
+_WRITTEN, _EXCLUSIVE, _POINTWISE, _UPDATED = 1, 2, 4, 8       # flags of a parameter
 
 
 def _names(dim: Dim) -> Iterator[str]:
@@ -32,7 +32,7 @@ def _names(dim: Dim) -> Iterator[str]:
 
 
 def _flags(p: Param) -> int:
-    return p.written * _WRITTEN | p.exclusive * _EXCLUSIVE | p.pointwise * _POINTWISE
+    return p.written * _WRITTEN | p.exclusive * _EXCLUSIVE | p.pointwise * _POINTWISE | p.updated * _UPDATED
 
 
 class _Encoder:
@@ -175,7 +175,7 @@ class _Decoder:
         strides = self.dims(r[6], r[4]) if r[6] else None
         alignment = 0 if r[7] == item_bytes(dtype) else r[7]
         return Param(self.text(r[2]), dtype, self.dims(r[5], r[4]), strides, bool(r[9] & _WRITTEN),
-                     alignment, r[8], bool(r[9] & _EXCLUSIVE), bool(r[9] & _POINTWISE))
+                     alignment, r[8], bool(r[9] & _EXCLUSIVE), bool(r[9] & _POINTWISE), bool(r[9] & _UPDATED))
 
     def dims(self, offset: int, count: int) -> tuple[Dim, ...]:
         records = [_DIM.unpack_from(self.data, offset + i * _DIM.size) for i in range(count)]

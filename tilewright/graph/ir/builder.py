@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -111,8 +112,9 @@ class BlockBuilder:
         made = self.emit_call(Extern(symbol, tuple(results)), inputs, symbol.rsplit(".", 1)[-1])
         return made if len(made) > 1 else made[0]
 
-    def emit_func_output(self, output: Any, params: Sequence[Value] | None = None) -> None:
-        """End the function with its result or results."""
+    def emit_func_output(self, output: Any, params: Sequence[Value] | None = None,
+                         updates: Mapping[Value, Value] = MappingProxyType({})) -> None:
+        """End the function with its result or results, and with the new values of parameters that it updates."""
         open_ = self._opened("emit_func_output")
         results = tuple(output) if isinstance(output, (tuple, list)) else (output,)
         for v in results:
@@ -120,7 +122,7 @@ class BlockBuilder:
                 raise GraphError(f"emit_func_output: {described(v)} is not a value of the function")
         if params is not None:
             open_.params = list(params)
-        open_.function = Function(open_.name, tuple(open_.params), tuple(open_.calls), results)
+        open_.function = Function(open_.name, tuple(open_.params), tuple(open_.calls), results, dict(updates))
 
     def get(self) -> dict[str, Function]:
         """The functions that were made, by name."""

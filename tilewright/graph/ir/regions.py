@@ -17,6 +17,7 @@ class If:
 
     def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         """Those of both functions. Raises GraphError where they differ."""
+        _check_effects(self.name, self.then, self.orelse)
         _check_scalar(self.name, "the condition", inputs[0], "bool")
         then, orelse = self.then.types(*inputs[1:]), self.orelse.types(*inputs[1:])
         if then != orelse:
@@ -39,6 +40,7 @@ class Loop:
     name: str = "loop"
 
     def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        _check_effects(self.name, self.body)
         _check_scalar(self.name, "count", inputs[0], "int64")
         _check_scalar(self.name, "proceed", inputs[1], "bool")
         first = inputs[2:2 + self.carried]
@@ -49,6 +51,13 @@ class Loop:
             raise GraphError(f"{self.name}: the carried values are {_shown(first)}, and the body gives {_shown(kept)}",
                              "carried values keep their types from step to step")
         return (*kept, *(TensorType((self.steps, *t.shape), t.dtype) for t in scanned))
+
+
+def _check_effects(name: str, *functions: Function) -> None:
+    for f in functions:
+        if f.updates:
+            raise GraphError(f"{name}: {f.name} updates {next(iter(f.updates)).name}, and calls have no effects",
+                             "give the new value as a result")
 
 
 def _check_scalar(name: str, what: str, t: TensorType, dtype: str) -> None:

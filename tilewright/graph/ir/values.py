@@ -98,7 +98,8 @@ def call(callee: Any, inputs: Sequence[Value], names: Sequence[str] = (), source
 class Function(BaseFunc):
     """(params) -> results, by calls. attrs: plain data about the function.
 
-    updates: at the end of a run, parameters that take the value of others: effects are named here alone.
+    updates: at the end of a run, parameters that take the value of others: effects are named here alone. Raises
+    GraphError for an update of what is no parameter, or by a value of another type.
     """
     name: str
     params: tuple[Value, ...]
@@ -106,6 +107,14 @@ class Function(BaseFunc):
     results: tuple[Value, ...]
     updates: Mapping[Value, Value] = field(default_factory=dict)
     attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = set(self.params) if self.updates else ()
+        for p, v in self.updates.items():
+            if p not in known:
+                raise GraphError(f"{self.name}: {p!r} is updated and is no parameter")
+            if p.type != v.type:
+                raise GraphError(f"{self.name}: the update of {p.name} is {v.type}, the parameter is {p.type}")
 
     @property
     def sizes(self) -> tuple[Var, ...]:

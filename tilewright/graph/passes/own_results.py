@@ -1,4 +1,4 @@
-"""Results in memory of their own."""
+"""Results, and what parameters are updated to, in memory of their own."""
 from __future__ import annotations
 
 from tilewright import te
@@ -13,20 +13,28 @@ def copy(x: te.Tensor) -> te.Tensor:
 
 
 def own_results(function: Function) -> Function:
-    """function with a copy for each result whose memory is that of a parameter, a constant, or another result."""
+    """function with a copy for each result, and each new value of a parameter, whose memory is that of a parameter, a
+    constant, or another of them. Parameters that keep their values are not updated."""
     taken: set[Value] = set()
     calls: list[Call] = list(function.calls)
-    results = []
-    for v in function.results:
+
+    def own(v: Value) -> Value:
         root = memory_of(v)
         if root.call is None or root in taken:
-            op, inputs = operator(copy, (v,), {}, Value)
-            made = call(op, inputs, [v.name])
-            calls.append(made)
-            v = root = made.results[0]
+            calls.append(copied(v))
+            v = root = calls[-1].results[0]
         taken.add(root)
-        results.append(v)
-    return function.replace(calls=tuple(calls), results=tuple(results))
+        return v
+
+    updates = {p: own(v) for p, v in function.updates.items() if memory_of(v) is not p}
+    results = tuple(own(v) for v in function.results)
+    return function.replace(calls=tuple(calls), updates=updates, results=results)
+
+
+def copied(v: Value) -> Call:
+    """The call that copies a value."""
+    op, inputs = operator(copy, (v,), {}, Value)
+    return call(op, inputs, [v.name])
 
 
 def memory_of(value: Value) -> Value:

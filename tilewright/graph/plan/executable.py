@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tilewright import driver, runtime
 from tilewright.driver import Target
 from tilewright.graph.ir.callees import Hosted, Native
 from tilewright.graph.ir.types import TensorType, extents
+from tilewright.graph.memory import MemoryPlan
+from tilewright.graph.plan.arguments import arguments as tensors_of
 from tilewright.graph.plan.export import module_of
-from tilewright.graph.plan.plan import ARENA, CONSTANT, Plan, Step, bound
+from tilewright.graph.plan.plan import ARENA, CONSTANT, HELD, Plan, Step, bound
 from tilewright.runtime import Module, Tensor, elf
-from tilewright.runtime.dtypes import item_bytes, numpy_dtype
+from tilewright.runtime.dtypes import numpy_dtype
 from tilewright.runtime.loader import Library, load_objects, support_address
 from tilewright.runtime.tensor import as_numpy
-from tilewright.support.errors import ArgumentError, CallError, GraphError, described
+from tilewright.support.errors import CallError, GraphError
 from tilewright.support.locks import ForkSafeLock
 from tilewright.support.views import View, Viewed, readable_bytes
 from tilewright.tir import Buffer, Call, Cast, Evaluate, IntImm, PrimFunc, StringImm, Var, seq
@@ -34,13 +34,15 @@ MOST_FRAMES = 64                  # combinations of sizes of which an instance k
 class Executable(Viewed):
     """A compiled function: `executable(*arrays)` gives its result, or a tuple of them, as new tensors.
 
-    Arguments are Tensors, NumPy arrays or DLPack objects, read in place where they are contiguous. Calls from several
-    threads run side by side, each with an arena of its own. Raises GraphError for an argument whose type is not that of
-    the parameter, CallError where a kernel meets an index outside of its tensor.
+    Arguments are Tensors, NumPy arrays or DLPack objects, read in place where they are contiguous; parameters that the
+    function updates are written in place. Calls from several threads run side by side, each with an arena of its own;
+    who updates parameters sees to it that they wait for each other. held: the parameters that calls do not give. Raises
+    GraphError for an argument whose type is not that of the parameter, CallError where a kernel meets an index outside
+    of its tensor.
     """
 
-    def __init__(self, plan: Plan, target: Target, objects: Mapping[str, bytes]) -> None:
-        self.plan, self.target, self.objects = plan, target, objects
+    def __init__(self, plan: Plan, target: Target, objects: Mapping[str, bytes], held: Sequence[Tensor] = ()) -> None:
+        self.plan, self.target, self.objects, self.held = plan, target, objects, held
         self.variables = tuple(b.variable for b in plan.sizes)
         segments = [list(steps) for _, steps in itertools.groupby(plan.steps, lambda s: isinstance(s.callee, Native))]
         natives = [_native(plan, s, self.variables) if isinstance(s[0].callee, Native) else None for s in segments]
@@ -63,11 +65,20 @@ class Executable(Viewed):
 
     def tensors(self, arguments: Sequence[Any]) -> list[Tensor]:
         """The arguments of a call as compact tensors of the dtypes of the parameters. Raises GraphError."""
-        plan = self.plan
-        if len(arguments) != len(plan.params):
-            names = ", ".join(name for name, _ in plan.params)
-            raise GraphError(f"{plan.name} takes {len(plan.params)} argument(s) ({names}), {len(arguments)} are given")
-        return [_argument(plan.name, name, t, a) for (name, t), a in zip(plan.params, arguments)]
+        return tensors_of(self.plan, arguments)
+
+    @property
+    def kernels(self) -> list[Native]:
+        """The kernels in the order in which a run calls them."""
+        return [s.callee for s in self.plan.steps if isinstance(s.callee, Native)]
+
+    @property
+    def memory(self) -> MemoryPlan[int]:
+        """Where in one arena the values lie. Raises GraphError for a plan whose sizes each call decides."""
+        if self.plan.sizes:
+            raise GraphError(f"{self.plan.name}: the plan of memory depends on the sizes of each call",
+                             "plan.memory(sizes) is that for values of the size variables")
+        return self.plan.memory({})
 
     @contextlib.contextmanager
     def instance(self) -> Iterator[Instance]:
@@ -81,7 +92,11 @@ class Executable(Viewed):
                 self._free.append(found)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The plan with its constants, and the objects. Raises GraphError for a plan that calls Python."""
+        """The plan with its constants, and the objects. Raises GraphError for a plan that calls Python, or holds
+        parameters."""
+        if self.held:
+            raise GraphError("a step cannot be pickled: it is code and memory of this process",
+                             "pickle the Executor, which plans its steps again")
         if any(isinstance(s.callee, Hosted) for s in self.plan.steps):
             raise GraphError(f"{self.plan.name} cannot be pickled: it calls Python between its kernels")
         return Executable, (self.plan, self.target, dict(self.objects))
@@ -102,6 +117,8 @@ class Executable(Viewed):
         if not plan.sizes:
             memory = plan.memory({})
             rows.append(("arena", f"{readable_bytes(memory.planned)}, {readable_bytes(memory.unshared)} without reuse"))
+        if plan.held:
+            rows.append(("held", readable_bytes(sum(t.nbytes() for _, t in plan.held))))
         return View(f"tilewright.Executable {plan.name}({params}) -> {results}", rows)
 
     def module(self, name: str | None = None) -> Module:
@@ -143,8 +160,12 @@ class Instance:
         self.current: tuple[int, ...] | None = None
         self.held: dict[int, Tensor] = {}
         for k, s in enumerate(self.plan.slots):
-            if s.kind == CONSTANT:
-                self.table[k] = owner._constants[s.data].data_ptr
+            if s.kind in (CONSTANT, HELD):
+                self.table[k] = self.fixed(s.kind)[s.data].data_ptr
+
+    def fixed(self, kind: str) -> Sequence[Tensor]:
+        """The tensors whose places do not change: constants, or held parameters."""
+        return self.owner.held if kind == HELD else self.owner._constants
 
     def run(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         plan, table = self.plan, self.table
@@ -205,7 +226,7 @@ class Instance:
             offset = self.frames[self.current].offsets[slot]
             memory = as_numpy(self.arena)[offset:offset + t.nbytes(sizes)]
             return runtime.from_dlpack(memory.view(numpy_dtype(t.dtype)).reshape(shape))
-        held = self.owner._constants[s.data] if s.kind == CONSTANT else self.held[slot]
+        held = self.fixed(s.kind)[s.data] if s.kind in (CONSTANT, HELD) else self.held[slot]
         return held if held.shape == shape else runtime.from_dlpack(as_numpy(held).reshape(shape))
 
 
@@ -218,24 +239,6 @@ class _Frame:
         memory = plan.memory(sizes)
         self.planned, self.offsets = memory.planned, dict(memory.offset)
         self.results = [(extents(t.shape, sizes), t.dtype) for _, t in plan.results]
-
-
-def _argument(function: str, name: str, wanted: TensorType, given: Any) -> Tensor:
-    """An argument as a compact tensor. Raises GraphError where it is none of the dtype of the parameter."""
-    if not isinstance(given, Tensor):
-        if not isinstance(given, (np.ndarray, np.generic)) and not hasattr(given, "__dlpack__"):
-            raise GraphError(f"{function}: {name} is {described(given)}", "pass a Tensor, an array or a DLPack object")
-        try:
-            given = runtime.view(np.asarray(given) if isinstance(given, np.generic) else given, name)
-        except (ArgumentError, MemoryError) as error:
-            raise GraphError(f"{function}: {name}: {error}") from None
-    elif not as_numpy(given).flags.c_contiguous:
-        given = runtime.array(given)
-    if given.data_ptr % item_bytes(given.dtype):
-        given = runtime.array(given)                     # kernels read whole elements
-    if given.dtype != wanted.dtype:
-        raise GraphError(f"{function}: {name} is of {given.dtype}, and {wanted} is needed", "convert it first")
-    return given
 
 
 def _native(plan: Plan, steps: Sequence[Step], variables: Sequence[Var]) -> PrimFunc:

@@ -47,7 +47,12 @@ _NOMINAL = 64                     # what a size is taken to be where places are 
 
 
 def module_of(plan: Plan, objects: Mapping[str, bytes], target: Target, name: str) -> Module:
-    """The module of the function `name(inputs..., results...)`. Raises GraphError where a plan calls Python."""
+    """The module of the function `name(inputs..., results...)`, which writes into the inputs that it updates.
+
+    Raises GraphError where a plan calls Python, or holds parameters.
+    """
+    if plan.held:
+        raise GraphError(f"{plan.name} cannot be exported: it holds {plan.held[0][0]}, which is memory of this process")
     symbol = identifier("model" if name == "main" else name)
     other = next((s for s in plan.steps if not isinstance(s.callee, Native)), None)
     if other is not None:
@@ -89,9 +94,10 @@ class _Writer:
     def function(self) -> PrimFunc:
         buffers = [*self.inputs, *self.results]
         params = [Var(b.name, "handle") for b in buffers]
-        only_read = tuple(b.name for b in self.inputs)
+        updated = tuple(self.inputs[k].name for k in self.plan.written)
+        only_read = tuple(b.name for b in self.inputs if b.name not in updated)
         return PrimFunc(tuple(params), self._body(), dict(zip(params, buffers)),
-                        {"global_symbol": self.name, "tir.noalias": True, "only_read": only_read})
+                        {"global_symbol": self.name, "tir.noalias": True, "only_read": only_read, "updated": updated})
 
     def _body(self) -> Stmt:
         calls: list[Stmt] = [self._call(s) for s in self.plan.steps]

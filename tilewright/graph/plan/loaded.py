@@ -8,8 +8,8 @@ from typing import Any
 
 from tilewright import runtime
 from tilewright.runtime import Function, Module, Tensor
-from tilewright.runtime.signature import Dim
-from tilewright.support.errors import CallError, LoadError
+from tilewright.runtime.signature import Dim, Param
+from tilewright.support.errors import CallError, LoadError, described
 from tilewright.support.views import View, Viewed
 
 _OPERATORS: Mapping[str, Callable[[int, int], int]] = {
@@ -18,22 +18,32 @@ _OPERATORS: Mapping[str, Callable[[int, int], int]] = {
 
 
 class Model(Viewed):
-    """A model that `export` wrote: `model(*inputs)` gives its result, or a tuple of them, as new tensors."""
+    """A model that `export` wrote: `model(*inputs)` gives its result, or a tuple of them, as new tensors.
+
+    Inputs that the model updates are Tensors, and are written in place.
+    """
 
     def __init__(self, module: Module) -> None:
         self.module = module
         self.function: Function = module[module.entry_name]
         self.signature = module.signatures[module.entry_name]
-        self.inputs = tuple(p for p in self.signature.params if not p.written)
-        self.results = tuple(p for p in self.signature.params if p.written)
-        first = next((k for k, p in enumerate(self.signature.params) if p.written), 0)
-        if not self.results or self.signature.params[first:] != self.results:
+        self.inputs = tuple(p for p in self.signature.params if not p.written or p.updated)
+        self.results = self.signature.params[len(self.inputs):]
+        if any(not p.written or p.updated for p in self.results) or not (self.results or self._updates):
             raise LoadError(f"load: {self.signature} does not end with its results",
                             "load_module(path) loads any exported functions")
+
+    @property
+    def _updates(self) -> tuple[Param, ...]:
+        return tuple(p for p in self.inputs if p.updated)
 
     def __call__(self, *inputs: Any) -> Any:
         if len(inputs) != len(self.inputs):
             raise CallError(f"{self.signature.name} takes {len(self.inputs)} input(s), {len(inputs)} are given")
+        for p, x in zip(self.inputs, inputs):
+            if p.updated and not isinstance(x, Tensor):
+                raise CallError(f"{self.signature.name}: {p.name} is updated in place, and {described(x)} is given",
+                                "pass a Tensor: tilewright.nd.array(x)")
         tensors = [x if isinstance(x, Tensor) else runtime.view(x, p.name) for p, x in zip(self.inputs, inputs)]
         sizes: dict[str, int] = {}
         for p, t in zip(self.inputs, tensors):

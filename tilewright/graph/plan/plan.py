@@ -1,7 +1,7 @@
 """The plan of a function of kernels, as data: which kernel works on which places, and how large these are."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,14 +16,15 @@ from tilewright.support.errors import GraphError
 from tilewright.tir import Var
 
 _SMALL = 1 << 20                # bytes
-PARAMETER, RESULT, CONSTANT, ARENA = "parameter", "result", "constant", "arena"
+PARAMETER, HELD, RESULT, CONSTANT, ARENA = "parameter", "held", "result", "constant", "arena"
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A place in memory. kind: of a parameter, a result, a constant (number `data`), or of the arena.
+    """A place in memory. kind: of a parameter, a held parameter or a constant (number `data`), a result, or the arena.
 
-    One of the arena lives from step `first`, which writes it, to step `last`; reuses: the slot whose place it takes.
+    The address of a parameter comes with each call, that of a held one is known when the plan is loaded. A slot of the
+    arena lives from step `first`, which writes it, to step `last`; reuses: the slot whose place it takes.
     """
     kind: str
     type: TensorType
@@ -58,10 +59,14 @@ class Binding:
 class Plan:
     """What a run does: bind the sizes, find a place for each slot, run the steps, hand out the results.
 
-    params and results: the slot of each, and for results the type, which may be a view of the slot.
+    params: those that each call gives, held: the others. written: the numbers of params that steps write into, as they
+    may into all that are held. param_slots and results: the slot of each, and for results the type, which may be a view
+    of the slot.
     """
     name: str
     params: tuple[tuple[str, TensorType], ...]
+    held: tuple[tuple[str, TensorType], ...]
+    written: tuple[int, ...]
     sizes: tuple[Binding, ...]
     slots: tuple[Slot, ...]
     steps: tuple[Step, ...]
@@ -75,14 +80,20 @@ class Plan:
                             for k, s in enumerate(self.slots) if s.kind == ARENA])
 
 
-def plan(function: Function) -> Plan:
-    """The plan of a function whose calls are of kernels, externs, and views."""
-    return _Planner(function).plan()
+def plan(function: Function, held: Collection[Value] = ()) -> Plan:
+    """The plan of a function whose calls are of kernels, externs, and views. held: parameters that no call gives.
+
+    What parameters are updated to is written over them by the calls that make it: `order_updates` sees to that.
+    """
+    return _Planner(function, held).plan()
 
 
 class _Planner:
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, held: Collection[Value]) -> None:
         self.function = function
+        self.held = [p for p in function.params if p in held]
+        self.given = [p for p in function.params if p not in held]
+        self.writes = {memory_of(v): p for p, v in function.updates.items()}
         self.calls = [c for c in function.calls if not is_view_call(c)]
         self.slots: list[Slot] = []
         self.slot_of: dict[Value, int] = {}
@@ -95,12 +106,16 @@ class _Planner:
 
     def plan(self) -> Plan:
         function = self.function
-        for v in function.params:
-            if v in self.last or v in self.results:
+        for v in self.given:
+            if v in self.last or v in self.results or v in function.updates:
                 self._add(v, Slot(PARAMETER, v.type))
+        for k, v in enumerate(self.held):
+            self._add(v, Slot(HELD, v.type, k))
         steps = [self._step(t, c) for t, c in enumerate(self.calls)]
-        return Plan(function.name, tuple((p.name, p.type) for p in function.params), bindings(function),
-                    tuple(self.slots), tuple(steps), tuple(self.slot_of.get(p) for p in function.params),
+        written = tuple(k for k, p in enumerate(self.given) if p in function.updates)
+        return Plan(function.name, _signature(self.given), _signature(self.held), written,
+                    bindings(function, self.given), tuple(self.slots), tuple(steps),
+                    tuple(self.slot_of.get(p) for p in self.given),
                     tuple((self._slot(v), v.type) for v in function.results), tuple(self.constants))
 
     def _add(self, value: Value, slot: Slot) -> int:
@@ -121,6 +136,9 @@ class _Planner:
         read = [self._slot(v) for v in c.inputs]
         made = []
         for k, v in enumerate(c.results):
+            if v in self.writes:
+                made.append(self.slot_of.setdefault(v, self.slot_of[self.writes[v]]))
+                continue
             if v in self.results:
                 made.append(self._add(v, Slot(RESULT, v.type)))
                 continue
@@ -146,10 +164,17 @@ def _apart(array: np.ndarray) -> np.ndarray:
     return array.copy() if array.base is not None and array.nbytes <= _SMALL else array
 
 
-def bindings(function: Function) -> tuple[Binding, ...]:
-    """Where the values of the size variables come from. Raises GraphError for one that no extent is."""
+def _signature(params: Sequence[Value]) -> tuple[tuple[str, TensorType], ...]:
+    return tuple((p.name, p.type) for p in params)
+
+
+def bindings(function: Function, given: Sequence[Value] | None = None) -> tuple[Binding, ...]:
+    """Where the values of the size variables come from: extents of the parameters that calls give (default: all).
+
+    Raises GraphError for one that no extent is.
+    """
     found: dict[Var, Binding] = {}
-    for k, p in enumerate(function.params):
+    for k, p in enumerate(function.params if given is None else given):
         for axis, d in enumerate(p.shape):
             if isinstance(d, Var):
                 found.setdefault(d, Binding(d, k, axis))
