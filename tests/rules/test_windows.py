@@ -12,7 +12,7 @@ from tilewright import te, topi
 from tilewright.rules import apply_rules
 from tilewright.rules.apply import Scheduling
 from tilewright.rules.facts import kernel_blocks
-from tilewright.rules.windows import choose_width, planes
+from tilewright.rules.windows import LEAST, choose_tile, windows_of
 from tilewright.schedule import Schedule
 from tilewright.tir import PARALLEL, VECTORIZED, For, walk
 
@@ -72,7 +72,7 @@ def rules_of(func, target=TARGET):
 @pytest.mark.parametrize("size", [9, 17, 37])
 def test_windows_that_overlap(kind, kernel, stride, pad, size):
     shape = (2, 3, size, size + 1)
-    wide = (size + 1 + 2 * pad - kernel) // stride + 1 >= 8
+    wide = (size + 1 + 2 * pad - kernel) // stride + 1 >= LEAST
     assert ("windows" in rules_of(pool(kind, shape, kernel, stride, pad))) == wide
     checked(kind, shape, kernel, stride, pad)
 
@@ -115,7 +115,7 @@ def test_windows_for_other_rules():
     """Apart from each other, along channels that are last, few in a row, of a size known at the call, none at all."""
     n = te.var("n")
     for func in (pool("max", (2, 3, 16, 16), 2, 2), pool("max", (2, 16, 16, 30), 3, 1, 1, channels_last=True),
-                 pool("avg", (2, 3, 9, 7), 3, 1, 1), pool("max", (2, 3, n, n), 3, 1, 1),
+                 pool("avg", (2, 3, 9, 5), 3, 1, 1), pool("max", (2, 3, n, n), 3, 1, 1),
                  pool("max", (2, 3, 9, n), 3, 1, 1), pool("max", (0, 3, 16, 16), 3, 1, 1)):
         assert "windows" not in rules_of(func)
     a = np.zeros((0, 3, 16, 16), "float32")
@@ -158,13 +158,16 @@ def test_a_border_that_others_read_is_no_part_of_it():
     np.testing.assert_allclose(out, pooled("max", np.exp(a.astype("float64")), 3, 1, 1), rtol=1e-6)
 
 
-def test_planes_and_widths():
-    def facts(*args):
-        return kernel_blocks(Schedule(pool("max", *args)))[-1]
-    assert planes(facts((2, 3, 9, 40), 3, 1)) == 2 and planes(facts((2, 3, 9, 40), 2, 2)) is None
-    assert choose_width(facts((1, 1, 9, 30), 3, 1), TARGET) == 28
-    assert choose_width(facts((1, 1, 9, 58), 3, 1), TARGET) == 28
-    assert choose_width(facts((1, 1, 9, 61), 3, 1), TARGET) == 32
+def test_planes_and_tiles():
+    def tile(*args):
+        facts = kernel_blocks(Schedule(pool("max", *args)))[-1]
+        return choose_tile(facts, windows_of(facts), TARGET)
+    facts = [kernel_blocks(Schedule(pool("max", (2, 3, 9, 40), 3 - k, 1 + k)))[-1] for k in (0, 1)]
+    assert windows_of(facts[0]).outer == 2 and windows_of(facts[1]) is None
+    assert tile((1, 1, 9, 30), 3, 1) == (2, 28)                  # 4 vectors in each of 7 rows
+    assert tile((1, 1, 9, 58), 3, 1) == (2, 28) and tile((1, 1, 9, 61), 3, 1) == (2, 32)
+    assert tile((1, 1, 12, 18), 3, 1) == (4, 16) and tile((1, 1, 12, 18), 3, 2) == (3, 8)
+    assert tile((1, 1, 30), 3, 1) == (1, 28)                     # windows along one axis
 
 
 def test_planes_are_on_all_threads():
