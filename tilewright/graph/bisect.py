@@ -15,6 +15,7 @@ from tilewright.graph.ir.callees import Kernel, Operator
 from tilewright.graph.ir.types import TensorType, extents
 from tilewright.graph.ir.values import Call, Function, Value
 from tilewright.graph.passes.fuse import make_kernel
+from tilewright.graph.passes.native import constant_inputs
 from tilewright.graph.plan.plan import bindings
 from tilewright.lowering import lower, pass_options, split
 from tilewright.lowering.hoist_constants import hoist_constants
@@ -170,7 +171,7 @@ class _KernelSearch:
     def run(self) -> Culprit | None:
         kernel = self.kernel
         try:
-            work = rules.Scheduling(kernel.func, self.search.target).finish()
+            work = rules.Scheduling(kernel.func, self.search.target, constant_inputs(self.call)).finish()
         except TilewrightError as why:
             return self.culprit("rule", "apply_rules", why=str(why))
         rewritten = self.checked("rule", "rewrite", lambda: self.block_form(work.func))
