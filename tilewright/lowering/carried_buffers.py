@@ -25,7 +25,8 @@ MOST_BOXES = 16
 def lift_carried_buffers(func: PrimFunc) -> PrimFunc:
     """An allocation inside a serial loop is written, in each iteration, before and wherever it is read.
 
-    Where that is not shown, the allocation moves out of the loop. It never leaves a parallel or bound loop:
+    Where that is not shown, the allocation moves out of the loop, unless the loop decides its size: then each iteration
+    has always had its own. It never leaves a parallel or bound loop:
     its iterations have no order, so nothing is carried from one to the next. Expects loops with N-dimensional
     allocations (after lower_blocks).
     """
@@ -44,19 +45,21 @@ def _lift(new: For, analyzer: Analyzer) -> Stmt:
     if new.kind not in (SERIAL, UNROLLED):
         return new
     lifted: list[Allocate] = []
-    out: Stmt = new.replace(body=_take(new.body, lifted, analyzer))
+    out: Stmt = new.replace(body=_take(new.body, new.loop_var, lifted, analyzer))
     for a in reversed(lifted):
         out = a.replace(body=out)
     return out if lifted else new
 
 
-def _take(stmt: Stmt, lifted: list[Allocate], analyzer: Analyzer) -> Stmt:
-    """stmt without the allocations that belong outside of the loop around it; inner loops have given up theirs."""
-    if isinstance(stmt, Allocate) and not _is_fresh(stmt, analyzer):
+def _take(stmt: Stmt, var: Var, lifted: list[Allocate], analyzer: Analyzer) -> Stmt:
+    """stmt without the allocations that belong outside of the loop over var around it; inner loops have given up
+    theirs."""
+    if isinstance(stmt, Allocate) and not any(uses_any(d, {var}) for d in stmt.buffer.shape) and not _is_fresh(
+            stmt, analyzer):
         lifted.append(stmt)
-        return _take(stmt.body, lifted, analyzer)
+        return _take(stmt.body, var, lifted, analyzer)
     if isinstance(stmt, (Seq, Allocate, IfThenElse)):
-        return map_stmts(stmt, lambda s: _take(s, lifted, analyzer))
+        return map_stmts(stmt, lambda s: _take(s, var, lifted, analyzer))
     return stmt
 
 
