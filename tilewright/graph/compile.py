@@ -12,6 +12,7 @@ from tilewright.graph.passes.common import eliminate_common
 from tilewright.graph.passes.fold import constant_part, with_constants
 from tilewright.graph.passes.fuse import fuse
 from tilewright.graph.passes.hosted import host_calls
+from tilewright.graph.passes.in_place import store_changes
 from tilewright.graph.passes.movement import cancel_movement, sink_views
 from tilewright.graph.passes.native import compile_kernels
 from tilewright.graph.passes.order import order_updates
@@ -53,6 +54,6 @@ def lowered(function: Function, resolved: Target, held: Mapping[Value, Tensor] =
     function = host_calls(function, lambda f: build_function(f, resolved))
     for step in LOWER if lower is None else lower:
         function = step(function)
-    compiled = compile_kernels(function, resolved)
+    compiled = compile_kernels(store_changes(function), resolved)
     planned = plan(compiled.function, held)
     return Executable(planned, resolved, compiled.objects, [held[p] for p in function.params if p in held])

@@ -174,12 +174,14 @@ class Kernel:
     """A function of blocks that writes its results: its parameters are the inputs, the results, and then the sizes.
 
     over: the inputs whose memory result 0 may take, since each element is read only where that one is written.
+    inplace: the input whose memory result 0 has to take: elements that are not stored keep their values.
     """
     func: PrimFunc
     results: tuple[TensorType, ...]
     sizes: tuple[Var, ...] = ()
     over: tuple[int, ...] = ()
     operators: tuple[str, ...] = ()
+    inplace: int | None = None
 
     @property
     def name(self) -> str:
