@@ -17,9 +17,9 @@ from tilewright.tir.low_bit import pack_int4 as packed_byte
 from tilewright.tir.low_bit import unpack_int4 as unpacked
 from tilewright.topi.contraction import contraction, reduction_axis
 from tilewright.topi.convolution import conv
-from tilewright.topi.products import linear, matmul
+from tilewright.topi.products import linear, matmul, with_bias
 from tilewright.topi.shapes import as_shape, check, check_extent, check_rank, check_tensors, constant, number
-from tilewright.topi.types import FLOAT, INTEGER, accumulator, check_kind, dtype_name
+from tilewright.topi.types import FLOAT, INTEGER, accumulator, check_kind, dtype_name, rounded
 
 SUM = "int32"
 Parameter = Callable[[Any], Expr]
@@ -243,5 +243,42 @@ def linear_int4(x: Tensor, weight: Tensor, scale: Tensor, zero_point: Tensor | N
     return y if wide == x.dtype else compute(y.shape, lambda *i: cast(x.dtype, y(*i)), name=op)
 
 
-__all__ = ["conv_integer", "linear_int4", "matmul_integer", "pack_int4", "quantized_conv", "quantized_matmul",
-           "unpack_int4"]
+def linear_blocks(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None = None, *, block: int = 32) -> Tensor:
+    """y[..., o] = sum over g of scale[o, g] * (sum over the elements c of block g of x[..., c] * q[o, c]), + bias[o].
+
+    x: T[..., c]; scale: float[o, c / block]; bias: T[o]. weight: int8[o, c], which is q, or uint8[o, c / 2], where byte
+    j of a block has q + 8 of its element j in bits 0 to 3 and that of element j + block / 2 in bits 4 to 7 (the order
+    of Q4_0 in GGUF), so that a vector of bytes gives two vectors of elements that lie side by side.
+    Raises TensorExpressionError where extents differ, and for extents that are no whole blocks.
+    """
+    op = "linear_blocks"
+    check_tensors(op, x=x, weight=weight, scale=scale)
+    check_rank(op, "x", x, 1, 100)
+    check_kind(op, "x", x.dtype, FLOAT)
+    check(weight.dtype in ("int8", "uint8"), op, f"weight is {weight.dtype}, int8 or uint8 is needed")
+    for name, t in (("weight", weight), ("scale", scale)):
+        check_rank(op, name, t, 2)
+    check_kind(op, "scale", scale.dtype, FLOAT)
+    check(isinstance(block, int) and block >= 2 and block % 2 == 0, op, f"block is {described(block)}, an even number "
+          "is needed")
+    parts = 2 if weight.dtype == "uint8" else 1
+    inner, blocks, wide = x.shape[-1], scale.shape[1], accumulator(x.dtype)
+    shapes = f"x has the shape {shape_text(x.shape)}, weight {shape_text(weight.shape)}, and a block {block} elements"
+    check_extent(op, "extent 0 of scale", scale.shape[0], weight.shape[0], shapes)
+    check_extent(op, "the last extent of x", inner, simplified(binary("mul", blocks, block)), shapes)
+    check_extent(op, "extent 1 of weight", weight.shape[1], simplified(binary("mul", blocks, block // parts)), shapes)
+    g, h = reduction_axis(blocks, "g"), reduction_axis(parts, "h")
+    j = reduction_axis(block // parts, "j")
+
+    def numbers(o: Expr) -> Expr:
+        byte = weight(o, g * (block // parts) + j)
+        if parts == 1:
+            return cast(wide, byte)
+        return cast(wide, cast("int8", binary("bitand", binary("shr", byte, cast("uint8", h * 4)), 15)) - 8)
+    y = contraction(op, (*x.shape[:-1], weight.shape[0]), lambda *i: (
+        x(*i[:-1], g * block + h * (block // parts) + j), numbers(i[-1]), scale(i[-1], g)), [g, h, j], wide)
+    return with_bias(op, rounded(y, x.dtype, f"{op}_rounded"), bias, -1)
+
+
+__all__ = ["conv_integer", "linear_blocks", "linear_int4", "matmul_integer", "pack_int4", "quantized_conv",
+           "quantized_matmul", "unpack_int4"]

@@ -155,3 +155,20 @@ def linear_int4(draw: Draw) -> Sample:
         zero = rest.pop(0) if with_zero else None
         return topi.linear_int4(x, w, s, zero, *rest, block=block, signed=signed)
     return Sample(call, arrays, y, dtype, symbolic, tolerance=2)
+
+
+@case
+def linear_blocks(draw: Draw) -> Sample:
+    block, groups, o = 2 * draw.integer(1, 4), draw.extent(4), draw.extent(5)
+    dtype, bits = draw.dtype(), draw.choice(4, 8)
+    q = draw.rng.integers(-8, 8, (o, groups * block)) if bits == 4 else draw.array((o, groups * block), "int8")
+    s, with_bias = draw.array((o, groups), dtype, 0.2, 1.0), draw.flag()
+    x, b = draw.array((*draw.shape(0, 2, 3), groups * block), dtype), draw.array((o,), dtype)
+    y = wide(x) @ (q * np.repeat(wide(s), block, 1)).T + (wide(b) if with_bias else 0)
+    if bits == 4:
+        low, high = (q + 8).astype("uint8").reshape(o, groups, 2, block // 2).transpose(2, 0, 1, 3)
+        q = (low | high << 4).reshape(o, groups * block // 2)
+    arrays = [x, q, s] + ([b] if with_bias else [])
+    symbolic = [tuple(range(x.ndim - 1)), (0,), (0,), *[(0,)] * with_bias]
+    return Sample(lambda x, w, s, *rest: topi.linear_blocks(x, w, s, *rest, block=block), arrays, y, dtype, symbolic,
+                  tolerance=2)

@@ -1,0 +1,81 @@
+"""Reads safetensors: a header in JSON, and behind it the elements of all tensors.
+
+Source of the format: the documentation of safetensors.
+"""
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tilewright.support.errors import ImportModelError
+
+MOST_HEADER = 100_000_000        # bytes, as the format has it
+TYPES: dict[str, Any] = {
+    "F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16, "I64": np.int64,
+    "I32": np.int32, "I16": np.int16, "I8": np.int8, "U64": np.uint64, "U32": np.uint32, "U16": np.uint16,
+    "U8": np.uint8, "BOOL": np.bool_, "F8_E4M3": ml_dtypes.float8_e4m3fn, "F8_E5M2": ml_dtypes.float8_e5m2}
+
+
+def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
+    """The tensors of a file by name, read-only views of the file.
+
+    path: a file, a `*.index.json` beside several, or a folder with either. Raises ImportModelError for a file that is
+    damaged, is of another format, or names a file outside of its folder.
+    """
+    path = Path(path)
+    if path.is_dir():
+        found = [p for p in (path / "model.safetensors.index.json", path / "model.safetensors") if p.is_file()]
+        if not found:
+            raise ImportModelError(f"{path}: the folder has no model.safetensors")
+        path = found[0]
+    return _parts(path) if path.name.endswith(".json") else _tensors(path)
+
+
+def _parts(index: Path) -> dict[str, np.ndarray]:
+    """The tensors of the files that an index names."""
+    try:
+        places = json.loads(index.read_bytes())["weight_map"]
+        files = {str(f) for f in places.values()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as why:
+        raise ImportModelError(f"{index} is no index of safetensors: {why}") from None
+    outside = next((f for f in sorted(files) if Path(f).name != f), None)
+    if outside is not None:
+        raise ImportModelError(f"{index} names {outside!r}, which is not a file of its folder")
+    read = {f: _tensors(index.parent / f) for f in sorted(files)}
+    missing = next((name for name, f in places.items() if name not in read[f]), None)
+    if missing is not None:
+        raise ImportModelError(f"{index}: {missing} is not in {places[missing]}")
+    return {name: read[f][name] for name, f in places.items()}
+
+
+def _tensors(path: Path) -> dict[str, np.ndarray]:
+    try:
+        data: np.ndarray = np.memmap(path, np.uint8, "r")
+    except (OSError, ValueError) as why:
+        raise ImportModelError(f"{path} cannot be read: {why}") from None
+    size = int.from_bytes(bytes(data[:8]), "little")
+    if data.size < 8 or size > min(MOST_HEADER, data.size - 8):
+        raise ImportModelError(f"{path} is no file of safetensors: {data.size} bytes, of which {size} would be header")
+    try:
+        header = json.loads(bytes(data[8:8 + size]))
+        rows = {name: row for name, row in header.items() if name != "__metadata__"}
+        return {name: _tensor(data[8 + size:], row) for name, row in rows.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as why:
+        raise ImportModelError(f"{path} is damaged: {type(why).__name__}: {why}") from None
+
+
+def _tensor(data: np.ndarray, row: Mapping[str, Any]) -> np.ndarray:
+    """A tensor of the header. Raises ValueError where the row does not fit the file."""
+    dtype, shape = TYPES[row["dtype"]], [int(n) for n in row["shape"]]
+    begin, end = (int(n) for n in row["data_offsets"])
+    if any(n < 0 for n in shape) or not 0 <= begin <= end <= data.size:
+        raise ValueError(f"the shape {shape} at bytes {begin} to {end}, of {data.size}")
+    if end - begin != math.prod(shape) * np.dtype(dtype).itemsize:
+        raise ValueError(f"the shape {shape} of {row['dtype']} in {end - begin} bytes")
+    return data[begin:end].view(dtype).reshape(shape)
