@@ -6,7 +6,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.rules.convolution import choose_tile
+from tilewright.rules.convolution import Tile, choose_tile
 from tilewright.tir import interp
 
 TARGET = tw.target("llvm -num-cores=2")
@@ -88,8 +88,31 @@ def test_few_channels_are_left_to_other_rules():
 
 def test_a_tile_leaves_registers_for_weights_and_a_pixel():
     for cpu, count in (("haswell", 16), ("znver5", 32)):
-        for pixels in (1, 7, 13, 56):
-            for channels in (8, 17, 64, 96):
-                row, vectors = choose_tile(pixels, channels, 4, tw.target(f"llvm -mcpu={cpu}"))
-                assert row * vectors + vectors < count
-                assert row <= pixels
+        for lines, pixels in ((1, 1), (7, 7), (13, 13), (1, 49), (56, 56)):
+            for channels, terms in ((8, 9), (17, 64), (64, 4608), (96, 1000)):
+                tile = choose_tile(lines, pixels, channels, terms, 4, tw.target(f"llvm -mcpu={cpu}"))
+                assert (tile.lines * tile.pixels + 1) * tile.vectors < count
+                assert tile.lines <= lines and (tile.pixels <= pixels or tile.lines == 1)
+
+
+def test_tiles():
+    """Several short lines; fewer pixels where results that are transposed in squares count, or there are few terms."""
+    target = tw.target("llvm -mcpu=znver5")
+    assert choose_tile(7, 7, 512, 4608, 4, target) == Tile(2, 7, 2)
+    assert choose_tile(14, 14, 256, 2304, 4, target) == Tile(1, 14, 2)
+    assert choose_tile(112, 112, 64, 147, 4, target) == Tile(1, 8, 2)
+    assert choose_tile(1, 7, 480, 4608, 4, target) == Tile(1, 7, 3)
+
+
+@pytest.mark.parametrize("size", [(7, 7), (6, 7), (9, 5), (3, 4), (1, 6)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_tiles_of_several_lines(size, stride):
+    args, reference = convolution((2, 20, *size), (48, 20, 3, 3), stride=stride, padding=1)
+    assert [d.rule for d in tw.explain(args, target=TARGET).decisions][-1] == "convolution"
+    x, w = (np.random.default_rng(0).integers(-4, 5, s).astype("float32") for s in ((2, 20, *size), (48, 20, 3, 3)))
+    want = reference(x, w)
+    got = np.empty(want.shape, "float32")
+    tw.compile(args, target=TARGET)(x, w, got)
+    np.testing.assert_array_equal(got, want)
+
+

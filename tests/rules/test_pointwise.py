@@ -6,6 +6,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te, topi
+from tilewright.graph import BlockBuilder, size
 from tilewright.rules.apply import Scheduling
 
 RANDOM = np.random.RandomState(4)
@@ -54,6 +55,42 @@ def test_a_number_of_images_that_the_call_tells(target):
         np.testing.assert_array_equal(y, np.maximum(want, 0) + 1)
 
 
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=haswell -num-cores=1", "c"])
+@pytest.mark.parametrize("shape, stride", [
+    ((2, 40, 26, 17, 24), 2), ((1, 16, 30, 31, 40), (2, 1)), ((1, 24, 43, 40, 5), 3)], ids=str)
+def test_steps_of_several_pixels(shape, stride, target):
+    x = (RANDOM.randint(-4, 5, shape[:4]) / 2).astype("float32")
+    w = (RANDOM.randint(-4, 5, (shape[4], shape[1], 1, 1)) / 2).astype("float32")
+    down, across = stride if isinstance(stride, tuple) else (stride, stride)
+    want = np.einsum("oc,ncij->noij", w[:, :, 0, 0].astype("float64"), x[:, :, ::down, ::across].astype("float64"))
+    func = conv(*shape, epilogue=True, stride=stride)
+    assert rules(func, target)[-1] == "pointwise"
+    y = tw.nd.empty(want.shape, "float32")
+    tw.compile(func, target=target)(tw.nd.array(x), tw.nd.array(w), y)
+    np.testing.assert_array_equal(y.numpy(), np.maximum(want, 0) + 1)
+
+
+@pytest.mark.parametrize("target", ["llvm -num-cores=1", "llvm -num-cores=2", "llvm -mcpu=haswell"])
+@pytest.mark.parametrize("shape, stride", [
+    ((1, 20, 7, 7, 48), 1), ((2, 9, 13, 9, 17), 1), ((1, 16, 14, 15, 40), 2), ((1, 8, 9, 9, 4), 1),
+    ((1, 16, 17, 17, 32), 1), ((te.var("n"), 16, 10, 10, 32), 1)], ids=str)
+def test_constant_filters_are_lanes_for_few_pixels(shape, stride, target):
+    """They are packed when the model is compiled."""
+    x = (RANDOM.randint(-4, 5, [3 if k == 0 and not isinstance(n, int) else n for k, n in enumerate(shape[:4])]) / 2
+         ).astype("float32")
+    w = (RANDOM.randint(-4, 5, (shape[4], shape[1], 1, 1)) / 2).astype("float32")
+    bb = BlockBuilder()
+    a = bb.param("x", (size("n") if not isinstance(shape[0], int) else shape[0], *shape[1:4]))
+    with bb.function("main", [a]):
+        bb.emit_func_output(bb.emit_te(topi.relu, bb.emit_te(topi.conv, a, bb.const(w), stride=stride)))
+    run = tw.compile(bb.get()["main"], target=target)
+    want = np.einsum("oc,ncij->noij", w[:, :, 0, 0].astype("float64"), x[:, :, ::stride, ::stride].astype("float64"))
+    np.testing.assert_array_equal(run(x).numpy(), np.maximum(want, 0))
+    pixels, lanes = want.shape[2] * want.shape[3], 8 if "haswell" in target else tw.target(target).vector_bytes // 4
+    packed = [c for c in run.plan.constants if c.ndim > 2 and c.shape != w.shape]
+    assert bool(packed) == (pixels <= 256 and 2 * shape[4] >= lanes)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int32"])
 def test_types(dtype):
     x, w = RANDOM.randint(-3, 4, (1, 20, 9, 10)).astype(dtype), RANDOM.randint(-3, 4, (12, 20, 1, 1)).astype(dtype)
@@ -72,7 +109,7 @@ def matrix_of_weights():
 
 
 @pytest.mark.parametrize("func", [
-    conv(1, 16, 14, 14, 16, stride=2), conv(1, 16, 14, 14, 16, groups=4), conv(1, 16, 6, 6, 16),
-    conv(1, 16, 14, 14, 3), matrix_of_weights()], ids=["stride", "groups", "pixels", "filters", "matrix"])
+    conv(1, 16, 14, 14, 16, groups=4), conv(1, 16, 6, 6, 16), conv(1, 16, 12, 12, 16, stride=2),
+    conv(1, 16, 14, 14, 3), matrix_of_weights()], ids=["groups", "pixels", "pixels apart", "filters", "matrix"])
 def test_what_is_left_to_other_rules(func):
     assert "pointwise" not in rules(func)

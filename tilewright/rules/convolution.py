@@ -8,7 +8,7 @@ and width of the window are. Weights are packed so that the channels of a vector
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,17 @@ from tilewright.rules.blocking import LATENCY, registers
 from tilewright.rules.contraction import is_matrix_product
 from tilewright.rules.elementwise import constant_extent, parallelize
 from tilewright.rules.facts import BlockFacts, facts_of, uses
+from tilewright.rules.lanes import UNKNOWN
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import BlockRV, Schedule
 from tilewright.support.target import Target
 from tilewright.tir import Load
 
-MAX_ROW = 14                     # pixels of a tile
+MAX_PIXELS = 14                  # of a tile
 MAX_VECTORS = 4                  # vectors of channels of a tile
+OVERHEAD = 4                     # multiply-adds in the time that a step takes beside them
+WRITE = 0.8                      # and in that which a result takes to be written, where squares of them are transposed
+WRITE_RAGGED = 2.0               # where squares are not full
 LINE = 16                        # weights of a channel that are packed together
 
 
@@ -32,21 +36,27 @@ class Roles:
 
     - channels, pixels: positions of two of the spatial axes. Only the weights vary with the first, only the image
       with the second.
+    - lines: position of the axis before that of the pixels with which only the image varies, if there is one.
     - weights, image: the operands.
     - place: the position of the channels among the indices of the weights.
     """
     channels: int
     pixels: int
+    lines: int | None
     weights: Load
     image: Load
     place: int
 
 
 def roles(facts: BlockFacts) -> Roles | None:
-    """The parts where the block is a convolution or another sum of products of this form; None where it is not, or
-    its channels do not fill half a vector."""
+    """The parts where the block is a convolution or another sum of products of this form; None where it is not."""
+    return next(every_roles(facts), None)
+
+
+def every_roles(facts: BlockFacts) -> Iterator[Roles]:
+    """The parts of a convolution, by either choice of the operand that is the weights."""
     if not facts.is_contraction or 0 in (*facts.spatial, *facts.reduced):
-        return None
+        return
     axes = facts.spatial_axes
     for weights, image in (facts.operands, facts.operands[::-1]):
         channels = [k for k, v in enumerate(axes) if uses(weights, v) and not uses(image, v)]
@@ -54,8 +64,8 @@ def roles(facts: BlockFacts) -> Roles | None:
         if channels and pixels and None not in (facts.spatial[channels[-1]], facts.spatial[pixels[-1]]):
             place = next((p for p, i in enumerate(weights.indices) if i is axes[channels[-1]]), None)
             if place is not None:
-                return Roles(channels[-1], pixels[-1], weights, image, place)
-    return None
+                lines = pixels[-2] if len(pixels) > 1 else None
+                yield Roles(channels[-1], pixels[-1], lines, weights, image, place)
 
 
 def roles_of_planes(facts: BlockFacts) -> Roles | None:
@@ -70,24 +80,43 @@ def roles_of_planes(facts: BlockFacts) -> Roles | None:
     return parts if planes and None not in (*facts.spatial[1:], *facts.reduced) else None
 
 
-def choose_tile(pixels: int, channels: int, itemsize: int, target: Target) -> tuple[int, int]:
-    """(pixels, vectors of channels) of a tile in registers, by the least estimate of cycles for a useful multiply-add.
+@dataclass(frozen=True)
+class Tile:
+    """lines x pixels results by some vectors of channels, in registers; several lines where they are whole."""
+    lines: int
+    pixels: int
+    vectors: int
 
-    The estimate counts work beyond the edges, the code for ragged edges, operand loads, and accumulators that are too
-    few to hide the latency of an addition. Weights of a step and one pixel need registers beside the tile.
+
+def choose_tile(lines: int, pixels: int, channels: int, terms: int, itemsize: int, target: Target) -> Tile:
+    """The tile of the least estimate of cycles, for an image of lines x pixels (lines: 1 where that is not known), each
+    a sum of some terms.
+
+    The estimate of a step counts multiply-adds, or loads where they are more, accumulators that are too few to hide the
+    latency of an addition, and a constant; tiles at the edges have fewer results, but all channels. Weights of a step
+    and one pixel need registers beside the tile.
     """
     lanes, count = max(1, target.vector_bytes // itemsize), registers(target)
-    best = (math.inf, 1, 1)
-    for vectors in range(1, MAX_VECTORS + 1):
-        for row in range(1, MAX_ROW + 1):
-            tile, columns = row * vectors, vectors * lanes
-            if tile > 3 * count // 4 or tile + vectors >= count:
-                continue
-            padded = -(-pixels // row) * row * (-(-channels // columns) * columns)
-            cycles = max(1.0, LATENCY / tile) + 0.25 * (0.4 * row + vectors) / tile
-            ragged = (1.04 if pixels % row else 1.0) * (1.5 if channels % columns else 1.0)
-            best = min(best, (padded / (pixels * channels) * cycles * ragged, row, vectors))
-    return best[1], best[2]
+
+    def cycles(tile: Tile) -> float:
+        width = tile.vectors * lanes
+        steps = sum(max(LATENCY, i * j * tile.vectors, i * j + tile.vectors) + OVERHEAD
+                    for i in parts(lines, tile.lines) for j in parts(pixels, tile.pixels))
+        square = tile.pixels & (tile.pixels - 1) == 0
+        write = (WRITE if square else WRITE_RAGGED) * lines * pixels * width
+        return (terms * steps + write) * -(-channels // width) * (1.5 if channels % width else 1.0)
+
+    shapes = [(1, row) for row in range(1, min(MAX_PIXELS, pixels) + 1)]
+    shapes += [(down, pixels) for down in range(2, MAX_PIXELS // pixels + 1) if down <= lines]
+    tiles = [Tile(down, row, vectors) for vectors in range(1, MAX_VECTORS + 1) for down, row in shapes
+             if (down * row + 1) * vectors < count]
+    return min(tiles, key=cycles)
+
+
+def parts(extent: int, length: int) -> list[int]:
+    """The lengths into which an extent is cut."""
+    rest = extent % length
+    return [length] * (extent // length) + [rest] * (rest > 0)
 
 
 def _matches(work: Work) -> Match | None:
@@ -103,8 +132,10 @@ def schedule_convolution(sch: Schedule, match: Match, target: Target) -> None:
     compute the elementwise block that reads it (a copy is made when there is none)."""
     conv, epilogue, plan = match.first, match.epilogue, match.plan
     itemsize = conv.register_bytes
-    row, vectors = choose_tile(conv.spatial[plan.pixels], conv.spatial[plan.channels], itemsize, target)
-    columns = vectors * max(1, target.vector_bytes // itemsize)
+    lines = 1 if plan.lines is None else conv.spatial[plan.lines] or 1
+    terms = math.prod(e or UNKNOWN for e in conv.reduced)
+    tile = choose_tile(lines, conv.spatial[plan.pixels], conv.spatial[plan.channels], terms, itemsize, target)
+    columns = tile.vectors * max(1, target.vector_bytes // itemsize)
     pack = pack_weights(sch, conv, plan, columns)
     gather_channels(sch, conv, plan)
     if epilogue is None:
@@ -113,26 +144,32 @@ def schedule_convolution(sch: Schedule, match: Match, target: Target) -> None:
         sch.set_scope(conv.rv, 0, "local")
     loops = sch.get_loops(epilogue)
     loops[plan.channels], channel = sch.split(loops[plan.channels], [None, columns])
-    loops[plan.pixels], pixel = sch.split(loops[plan.pixels], [None, row])
-    last = plan.channels > plan.pixels
-    sch.reorder(*loops, *((pixel, channel) if last else (channel, pixel)))
+    loops[plan.pixels], pixel = sch.split(loops[plan.pixels], [None, tile.pixels])
+    inside = [pixel]
+    if tile.lines > 1:
+        loops[plan.lines], line = sch.split(loops[plan.lines], [None, tile.lines])
+        inside = [line, pixel]
+    inside.insert(len(inside) if plan.channels > plan.pixels else 0, channel)
+    sch.reorder(*loops, *inside)
     sch.compute_at(conv.rv, loops[-1], preserve_unit_loops=True)
     sch.transform_layout(conv.rv, ("write", 0), _blocked(plan.channels, columns))
-    schedule_tile(sch, conv, plan, len(loops))
-    sch.unroll(pixel if last else channel)
-    sch.vectorize(channel if last else pixel)
+    schedule_tile(sch, conv, plan, len(loops), tile.lines > 1)
+    for loop in inside[:-1]:
+        sch.unroll(loop)
+    sch.vectorize(inside[-1])
     parallelize(sch, loops[:-1], conv.points, target)
     schedule_pack(sch, pack, plan, columns, target)
 
 
-def schedule_tile(sch: Schedule, conv: BlockFacts, plan: Roles, outside: int) -> None:
+def schedule_tile(sch: Schedule, conv: BlockFacts, plan: Roles, outside: int, has_lines: bool) -> None:
     """The product below its `outside` outermost loops: reduction around pixels around a vector of channels."""
     inner = sch.get_loops(conv.rv)[outside:]
     axes, reduced = inner[:len(conv.spatial)], inner[len(conv.spatial):]
-    others = [a for k, a in enumerate(axes) if k not in (plan.channels, plan.pixels)]
-    pixel, channel = axes[plan.pixels], axes[plan.channels]
-    sch.reorder(*others, *reduced, pixel, channel)
-    sch.unroll(pixel)
+    tile = [plan.lines, plan.pixels, plan.channels] if has_lines else [plan.pixels, plan.channels]
+    *unrolled, channel = (axes[k] for k in tile if k is not None)
+    sch.reorder(*(a for k, a in enumerate(axes) if k not in tile), *reduced, *unrolled, channel)
+    for loop in unrolled:
+        sch.unroll(loop)
     sch.vectorize(channel)
     sch.decompose_reduction(conv.rv, reduced[0])
 

@@ -1,51 +1,77 @@
 """Convolutions by windows of one element, which are products of matrices: filters times pixels.
 
-    y[n, o, i, j] = sum over c of w[o, c, 0, 0] * x[n, c, i, j]
+    y[n, o, i, j] = sum over c of w[o, c, 0, 0] * x[n, c, i * s, j * s]
 ->
-    y[n, o, p] = sum over c of w[o, c] * x[n, c, p]              # p = i * width + j: pixels follow each other in memory
+    p[n, c, i * width + j] = x[n, c, i * s, j * s]               # where s > 1: pixels that follow each other in memory
+    y[n, o, p] = sum over c of w[o, c] * p[n, c, p]              # p = i * width + j
+
+Pixels are the lanes of vectors, and x the operand that is packed. Of a few pixels most lanes would stay empty, and
+packing pays for many filters only; so the filters are the lanes then, where they are constant, so that it costs nothing
+to have those of a vector side by side.
 """
 from __future__ import annotations
 
 from tilewright.arith.linear import linear
 from tilewright.rules.contraction import schedule_contraction
-from tilewright.rules.convolution import roles_of_planes
-from tilewright.rules.facts import BlockFacts, facts_of
+from tilewright.rules.convolution import every_roles, roles_of_planes, schedule_convolution
+from tilewright.rules.elementwise import parallelize, vectorize_last
+from tilewright.rules.facts import BlockFacts, facts_of, is_constant
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import Schedule
 from tilewright.support.target import Target
-from tilewright.tir import is_const
+from tilewright.tir import Load, is_const
 
 FEWEST_PIXELS = 49
 FEWEST_FILTERS = 4
+FEW_PIXELS = 256                 # up to which constant filters are the lanes of vectors
 
 
-def is_pointwise(facts: BlockFacts) -> bool:
-    """True for a convolution of planes that are read as they lie, pixel by pixel."""
+def image_of(facts: BlockFacts) -> Load | None:
+    """The image of a convolution by single elements of planes, in steps of one or more; None for anything else."""
     parts = roles_of_planes(facts)
-    if parts is None or parts.image.buffer.strides:
-        return False
-    (_, _, i, j), (_, r, q), x = facts.spatial_axes, facts.reduced_axes, parts.image
-    ahead = all({a: k for a, k in linear(index)[0].items() if a not in (r, q)} == {axis: 1} and linear(index)[1] == 0
-                for index, axis in zip(x.indices[2:], (i, j)))
-    whole = ahead and all(is_const(d, e) for d, e in zip(x.buffer.shape[2:], facts.spatial[2:]))
+    if parts is None or parts.image.buffer.strides or facts.reduced[1:] != (1, 1):
+        return None
+    (_, _, i, j), (_, r, q) = facts.spatial_axes, facts.reduced_axes
+    forms = [linear(index) for index in parts.image.indices[2:]]
+    steps = [{a: k for a, k in atoms.items() if a not in (r, q)} for atoms, _ in forms]
+    plain = all([*step] == [axis] and k > 0 and not first
+                for step, axis, (_, first) in zip(steps, (i, j), forms) for k in step.values())
     pixels = (facts.spatial[2] or 0) * (facts.spatial[3] or 0)
-    return (whole and facts.reduced[1:] == (1, 1) and pixels >= FEWEST_PIXELS
-            and (facts.spatial[1] or 0) >= FEWEST_FILTERS)
+    return parts.image if plain and pixels >= FEWEST_PIXELS and (facts.spatial[1] or 0) >= FEWEST_FILTERS else None
 
 
 def _matches(work: Work) -> Match | None:
-    return work.match() if work.kind == "reduction" and is_pointwise(work.first) else None
+    image = image_of(work.first) if work.kind == "reduction" else None
+    return None if image is None else work.match(plan=image)
 
 
 @rule("pointwise", priority=27, with_epilogue=67, targets=CPU, matches=_matches)
 def schedule_pointwise(sch: Schedule, match: Match, target: Target) -> None:
     """Multiply filters and pixels as matrices; then compute the elementwise block that reads the product (a copy is
     made when there is none)."""
-    conv, epilogue = match.first.rv, match.epilogue
-    width = match.first.spatial[-1]
+    conv, epilogue, image = match.first.rv, match.epilogue, match.plan
+    filters, height, width = (e or 0 for e in match.first.spatial[1:])
+    if not all(is_const(d, e) for d, e in zip(image.buffer.shape[2:], (height, width))):
+        gather_pixels(sch, match.first, image, width, target)
     if epilogue is None:
         epilogue = sch.cache_write(conv, 0, "global")
     sch.transform_layout(conv, ("write", 0), lambda n, o, i, j: (n, o, i * width + j))
     sch.transform_block_layout(conv, lambda n, o, i, j, c, r, q: (n, o, i * width + j, c))
     sch.transform_block_layout(epilogue, lambda n, o, i, j: (n, o, i * width + j))
-    schedule_contraction(sch, Match((facts_of(sch, conv), facts_of(sch, epilogue))), target)
+    product, reader = facts_of(sch, conv), facts_of(sch, epilogue)
+    parts = next((p for p in every_roles(product) if is_constant(sch, p.weights.buffer)), None)
+    few = height * width <= FEW_PIXELS and 2 * filters >= product.lanes(target)
+    if few and parts is not None:
+        schedule_convolution(sch, Match((product, reader), parts), target)
+    else:
+        schedule_contraction(sch, Match((product, reader)), target)
+
+
+def gather_pixels(sch: Schedule, conv: BlockFacts, image: Load, width: int, target: Target) -> None:
+    """Copy the pixels that the convolution reads of a larger image."""
+    copy = sch.reindex_cache_read(conv.rv, image.buffer.name, "global",
+                                  lambda n, o, i, j, c, r, q: (n, c, i * width + j))
+    images, row, column, *others = sch.get_loops(copy)
+    sch.reorder(images, *others, row, column)
+    last = vectorize_last(sch, column, facts_of(sch, copy).lanes(target))
+    parallelize(sch, [images, *others, row, *last][:2], facts_of(sch, copy).points, target)
