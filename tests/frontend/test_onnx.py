@@ -59,6 +59,48 @@ def test_a_table_of_as_many_positions_as_there_are_words():
         run(np.ones((2, 9), "float32"))
 
 
+TABLE = {"table": np.arange(8, dtype="float32")[None], "zero": np.array([0]), "one": np.array([1]),
+         "three": np.array([3]), "open": np.array([-1])}
+
+
+@pytest.mark.parametrize("nodes, shape", [
+    ([node("Slice", "table zero length one", "t"), node("Relu", "t", "y")], "1, T.min(words, 8)"),
+    ([node("Slice", "table zero length one", "t"), node("Unsqueeze", "t one", "y")], "1, 1, T.min(words, 8)"),
+    ([node("Slice", "table zero length one", "t"), node("Reshape", "t open", "y")], "T.min(words, 8)"),
+    ([node("Add", "length three", "end"), node("Slice", "table three end one", "t"), node("Neg", "t", "y")],
+     "1, T.min(words + 3, 8) - 3"),
+    ([node("Slice", "table zero length one", "t"), node("ReduceSum", "t", "sum", keepdims=0),
+      node("Add", "x sum", "y")], "batch, words"),
+])
+def test_slices_whose_end_a_size_says_are_clipped(nodes, shape):
+    proto = model([node("Shape", "x", "length", start=1, end=2), *nodes], [tensor("x", ["batch", "words"])],
+                  [tensor("y", None)], TABLE)
+    function, run = built(proto)
+    assert str(function.results[0].type) == f"float32[{shape}]"
+    for words in (1, 5, 8, 9, 30):
+        x = RNG.standard_normal((2, words)).astype("float32")
+        np.testing.assert_allclose(np.asarray(run(x)), reference(proto, x)[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("nodes, extra", [
+    ([node("Slice", "table zero length one", "t"), node("Concat", "x t", "y", axis=0)], {}),
+    ([node("Slice", "table zero length one", "t"), node("Shape", "x", "s"), node("Expand", "t s", "y")], {}),
+    ([node("Slice", "table zero length one", "t"), node("Transpose", "t", "u"), node("MatMul", "x u", "y")], {}),
+    ([node("Concat", "length length", "ends", axis=0), node("Slice", "mask begins ends axes", "m"),
+      node("MatMul", "x m", "y")], {"mask": np.tril(np.ones((8, 8), "float32")), "begins": np.array([0, 0]),
+                                    "axes": np.array([0, 1])}),
+])
+def test_slices_beside_tensors_of_the_size_that_they_say(nodes, extra):
+    proto = model([node("Shape", "x", "length", start=1, end=2), *nodes], [tensor("x", ["batch", "words"])],
+                  [tensor("y", None)], {**TABLE, **extra})
+    run = built(proto)[1]
+    for words in (1, 5, 8):
+        x = RNG.standard_normal((2, words)).astype("float32")
+        np.testing.assert_allclose(np.asarray(run(x)), reference(proto, x)[0], rtol=1e-5)
+    with pytest.raises(CallError):
+        run(np.ones((2, 9), "float32"))
+
+
 def test_nodes_name_the_calls_that_they_become():
     proto = model([helper.make_node("Relu", ["x"], ["y"], name="first")], [tensor("x", [3])], [tensor("y", [3])])
     assert [c.source for c in from_onnx(proto).calls] == ["first"]

@@ -107,6 +107,27 @@ def test_tensors_of_other_files_stay_in_the_folder(tmp_path):
     assert from_onnx(external(folder, location="weights", offset="4")).name == "g"
 
 
+def test_what_is_no_file_beside_a_model(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    refused(external(tmp_path, location="pipe"), "not a regular file")
+    (tmp_path / "folder").mkdir()
+    refused(external(tmp_path, location="folder"), "directory|regular")
+
+
+def test_tensors_that_share_a_file_fill_no_memory(tmp_path):
+    (tmp_path / "weights").write_bytes(bytes(1 << 20))
+    proto = relu()
+    for k in range(50):
+        t = proto.graph.initializer.add(name=f"w{k}", data_type=FLOAT, dims=[1 << 18], data_location=1)
+        t.external_data.add(key="location", value="weights")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    refused(path, "of whose 1048576 bytes tensors claim")
+    del proto.graph.initializer[4:]
+    path.write_bytes(proto.SerializeToString())
+    assert from_onnx(path).name == "g"
+
+
 def test_names_and_orders():
     refused(model([node("Relu", "b", "a"), node("Relu", "a", "b")], [tensor("x", [3])], [tensor("a", None)]),
             "nothing before it makes")

@@ -29,7 +29,7 @@ def generate(seed):
     rng = np.random.default_rng(seed)
     p = start(rng)
     with p.bb.function("main", p.params):
-        for _ in range(rng.integers(2, 20)):
+        for _ in range(rng.integers(2, 9)):
             p.choice(MOVES)(p)
         count = len(p.values)
         last = max(count - 1, 0)

@@ -9,6 +9,7 @@ from tilewright.graph.compile import SIMPLIFY, build_function
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.types import size
 from tilewright.graph.ir.values import check_function
+from tilewright.graph.passes.fold import constant_part
 
 RNG = np.random.default_rng(0)
 
@@ -144,3 +145,17 @@ def test_a_product_takes_in_what_reads_it_twice():
     p = array(5, 6)
     z = p.astype("float64") @ w.T
     np.testing.assert_allclose(np.asarray(run(p)), z * (np.vectorize(math.erf)(z) + 1) / 2, atol=1e-5)
+
+
+def test_constants_are_folded_unless_that_takes_much_more_memory():
+    def steps(count):
+        bb = BlockBuilder()
+        x = bb.param("x", (3,))
+        with bb.function("main", [x]):
+            y = bb.emit_te(topi.broadcast_to, bb.emit_te(topi.exp, bb.const(np.ones(1, "float32"))), (count, 64))
+            y = bb.emit_te(topi.sum, bb.emit_te(topi.cumsum, y, axis=0), axis=(0, 1))
+            bb.emit_func_output(bb.emit_te(topi.add, x, y))
+        fixed = constant_part(bb.get()["main"])
+        return [] if fixed is None else [c.callee.name.removeprefix("topi.") for c in fixed.calls]
+    assert steps(8) == ["exp", "broadcast_to", "cumsum", "sum"]
+    assert steps(1 << 28) == ["exp"]

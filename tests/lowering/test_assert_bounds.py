@@ -54,6 +54,7 @@ SIZES = [(n, m) for n in (0, 1, 3, 4, 8, 9) for m in (0, 1, 4, 8, 9, 10)]
     "for i in range(n):\n    for j in range(k):\n        B[i + j] = A[i]",
     "for i in range(n):\n    for j in range(8):\n        B[j] = A[i]",
     "for i in range(n):\n    if i < m:\n        B[i] = A[i]",
+    "for i in range(n):\n    B[T.Select(i < 0, i + m, i)] = A[i]",
     "B[k] = A[0]",
     "for i in range(8):\n    B[i - n] = T.float32(2)",
 ])

@@ -169,3 +169,20 @@ def bits(A: T.Buffer((8,), "int32"), B: T.Buffer((8, 8), "int32")):
     i, j = np.ogrid[:8, :8]
     a = np.arange(10, 18, dtype="int32")
     agree(f, [a, np.zeros((8, 8), "int32")], a[{"&": i & j, "|": i | j, "^": i ^ j}[op]])
+
+
+@pytest.mark.parametrize("condition", ["i + 2 < q", "i + 2 >= q", "q <= i - 2", "3 - i < q", "i * 2 + 7 != q"])
+def test_guards_compare_with_parameters_at_the_limits(condition):
+    """What is constant goes to the parameter's side, where 32 bits may be too few."""
+    f = from_source(f'''@T.prim_func
+def main(B: T.Buffer((16,), "int32"), q: T.int32):
+    for i in T.vectorized(16):
+        if T.likely({condition}):
+            B[i] = 1
+''')
+    for q in (-2**31, -2**31 + 1, -1, 5, 2**31 - 2, 2**31 - 1):
+        want = np.array([eval(condition, {"i": i, "q": q}) for i in range(16)], "int32")
+        for run in (lambda *a: interp.run(f, *a), lambda *a: interp.run(lower(f), *a), tw.build(f)["main"]):
+            out = np.zeros(16, "int32")
+            run(out, q)
+            np.testing.assert_array_equal(out, want)

@@ -170,3 +170,18 @@ def test_shuffles_that_name_no_lanes(text: str, message: str) -> None:
         from_source(f"""{HEAD}def main(A: T.Buffer((8,), "int32")):
     A[0] = {text}
 """)
+
+
+def test_what_is_read_at_a_place_that_a_let_names_stays_inside_of_it() -> None:
+    columns = " + ".join(f"A[x * 8 + j * 64 + {k}]" for k in range(4))
+    func = from_source(f"""{HEAD}def main(A: T.Buffer((4096,), "float32"), q: T.int64, B: T.Buffer((40,), "float32")):
+    x = T.int64()
+    for j in T.vectorized(T.int64(8)):
+        B[j] = T.Let({columns}, where={{x: q + T.int64(1)}})
+""" + "".join(f"""
+    for j in T.vectorized(T.int64(8)):
+        B[j + {8 * k}] = {k}.0
+""" for k in range(1, 5)))
+    a, b = np.arange(4096, dtype="float32"), np.zeros(40, "float32")
+    tw.build(func)["main"](a, 1, b)
+    np.testing.assert_array_equal(b[:8], (a[16:20] + 64 * np.arange(8)[:, None]).sum(1))

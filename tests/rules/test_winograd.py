@@ -6,8 +6,10 @@ import pytest
 
 import tilewright as tw
 from tilewright import te, topi
+from tilewright.graph import BlockBuilder
 from tilewright.rules.apply import Scheduling
 from tilewright.rules.winograd import TILE, TRANSPOSED_A, TRANSPOSED_B, WINDOW, G
+from tilewright.tir import UNROLLED
 
 RANDOM = np.random.RandomState(3)
 
@@ -85,6 +87,34 @@ def test_two_convolutions_and_a_name_that_is_taken():
     conv(1, 32, 28, 28, 32, dtype="float64")], ids=["channels", "filters", "tiles", "lanes", "float64"])
 def test_what_is_left_to_other_rules(func):
     assert not {"winograd", "winograd_form"} & {*rules(func)}
+
+
+@pytest.mark.parametrize("shape", [(1, 32, 14, 14, 32), (2, 64, 13, 19, 48), (1, 32, 12, 12, 64)], ids=str)
+@pytest.mark.parametrize("cores", [1, 2])
+def test_constant_weights_are_transformed_once(shape, cores):
+    """Small images are worth it then: what compiles a model says which inputs are constant."""
+    images, channels, rows, columns, filters = shape
+    target, func = f"llvm -mcpu=x86-64-v4 -num-cores={cores}", conv(*shape, epilogue=True)
+    assert "winograd" in [d.rule for d in Scheduling(func, tw.target(target), [1]).finish().decisions]
+    assert "winograd" not in [d.rule for d in Scheduling(func, tw.target(target), [0]).finish().decisions]
+    a, w = RANDOM.randn(*shape[:4]).astype("float32"), RANDOM.randn(filters, channels, 3, 3).astype("float32")
+    bb = BlockBuilder()
+    x = bb.param("x", shape[:4])
+    with bb.function("main", [x]):
+        bb.emit_func_output(bb.emit_te(topi.conv, x, bb.const(w), padding=1))
+    run, want = tw.compile(bb.get()["main"], target=target), reference(a, w, 1)
+    assert (6, 6, filters // 16 // (2 - filters // 16 % 2), channels, 16 * (2 - filters // 16 % 2)) in [
+        c.shape for c in run.plan.constants]
+    assert np.abs(run(a).numpy() - want).max() < 2e-5 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("cpu, columns, tile", [("x86-64-v4", 28, [2, 7]), ("x86-64-v4", 60, [1, 8]),
+                                                ("haswell", 28, [1, 4])])
+def test_a_tile_fills_the_registers(cpu, columns, tile):
+    """Neighbours of a row of 7 or 15 tiles, of two rows where both fit."""
+    sch = Scheduling(conv(1, 32, 32, columns, 32), tw.target(f"llvm -mcpu={cpu} -num-cores=1")).finish().schedule
+    loops = [sch.get(loop) for loop in sch.get_loops("conv_product_update")]
+    assert [loop.extent.value for loop in loops if loop.kind == UNROLLED] == tile
 
 
 def test_short_vectors_are_left_to_other_rules():

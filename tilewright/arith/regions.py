@@ -32,20 +32,26 @@ def interval_of(e: Expr, domains: Mapping[Var, Interval], analyzer: Analyzer, wi
 
 def intervals_of(exprs: Sequence[Expr], domains: Mapping[Var, Interval], analyzer: Analyzer,
                  widen: bool = True) -> list[Interval | None]:
-    """interval_of each of exprs; the domains are taken up once."""
+    """interval_of each of exprs; the domains are taken up once.
+
+    Without widen the ends of domains are as they stand: empty where a domain is, whatever its having values would tell.
+    """
     if not exprs:
         return []
+    ranges = {} if widen else _ends_of_domains(domains, analyzer)
     with analyzer.scope():
         for v, (low, extent) in domains.items():
             analyzer.bind(v, low, extent)
         forms = [form_of(analyzer, e) for e in exprs]
-        ranges = {}
-        for v, (low, extent) in domains.items():
-            first = form_of(analyzer, low)
-            ranges[analyzer.var_atom(v)] = first, first.plus(form_of(analyzer, extent)).shifted(-1)
+        ranges = ranges or _ends_of_domains(domains, analyzer)
         hulls = [_Hull(analyzer, ranges, widen).of(form) for form in forms]
     return [None if ends is None else _interval(ends, e.dtype, analyzer, widen)
             for ends, e in zip(hulls, exprs, strict=True)]
+
+
+def _ends_of_domains(domains: Mapping[Var, Interval], analyzer: Analyzer) -> dict[Atom, Ends]:
+    """The ends of each variable's domain, by what analyzer knows."""
+    return {analyzer.var_atom(v): _ends(analyzer, interval) for v, interval in domains.items()}
 
 
 def _interval(ends: Ends, dtype: str, analyzer: Analyzer, widen: bool) -> Interval | None:

@@ -5,7 +5,7 @@ import functools
 import hashlib
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -202,10 +202,11 @@ def _as_given(func: PrimFunc) -> PrimFunc:
     return func
 
 
-def by_rules(func: PrimFunc, target: Target) -> PrimFunc:
-    """The function as the rules of the target schedule it."""
-    scheduled: PrimFunc = load(_RULES).apply_rules(func, target).func
-    return scheduled
+def by_rules(func: PrimFunc, target: Target, constant: Collection[int] = ()) -> PrimFunc:
+    """The function as the rules of the target schedule it. constant: positions of parameters that never change."""
+    rules = load(_RULES)
+    scheduled: PrimFunc = rules.apply_rules(func, target, constant).func
+    return scheduled.without_attr(rules.CONSTANT)
 
 
 @dataclass(frozen=True)

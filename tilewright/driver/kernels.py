@@ -62,7 +62,7 @@ def _key(func: PrimFunc, target: Target, constant: Collection[int]) -> str | Non
 
 
 def _compiled(func: PrimFunc, target: Target, constant: Collection[int]) -> KernelCode:
-    scheduled = func if func.attrs.get("tir.is_scheduled") else by_rules(func, target)
+    scheduled = func if func.attrs.get("tir.is_scheduled") else by_rules(func, target, constant)
     split = hoist_constants(scheduled, constant) if constant else None
     if split is None:
         return KernelCode(func.name, _object(scheduled, target), tuple(range(len(func.params))))

@@ -15,7 +15,7 @@ from tilewright.tir.arithmetic import binary, logical_not
 from tilewright.tir.assertion import assertion
 from tilewright.tir.buffer import lane_room
 from tilewright.tir.conversion import cast
-from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Ramp, Var
+from tilewright.tir.expr import Binary, Call, Cast, Expr, IntImm, Ramp, Select, Var
 from tilewright.tir.node import rewrite, walk
 from tilewright.tir.printer import show
 from tilewright.tir.stmt import Evaluate, For, IfThenElse, PrimFunc, Seq, Stmt, While, seq
@@ -115,9 +115,21 @@ class _Sizes:
                 condition = binary("or", condition, binary("lt", _exact(loop.extent), 1))
         self.found.setdefault(str(condition), (condition, f"{at} is out of bounds: {runs}"))
 
+    def decided(self, index: Expr, loops: Sequence[For]) -> Expr:
+        """index in its simplest form, where no loop is empty."""
+        analyzer = analyzer_for(self.func)
+        with ExitStack() as scope:
+            for loop in loops:
+                for fact in (binary("ge", loop.loop_var, loop.min),
+                             binary("lt", loop.loop_var, binary("add", loop.min, loop.extent))):
+                    scope.enter_context(analyzer.constraint(fact))
+            return analyzer.simplify(index)
+
     def ends(self, index: Expr, loops: Sequence[For]) -> tuple[Expr, Expr] | None:
         """The least and the greatest value of an index, int64 expressions of the sizes; None where one is unknown."""
         terms, const = linear(index)
+        if any(isinstance(n, Select) for atom in terms for n in walk(atom)):
+            terms, const = linear(self.decided(index, loops))    # the ranges of the loops may choose
         ranges = {loop.loop_var: loop for loop in loops}
         low: Expr = IntImm(0, "int64")
         high: Expr = low

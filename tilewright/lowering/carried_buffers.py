@@ -10,6 +10,7 @@ from tilewright.lowering.conditions import is_likely, terms_of
 from tilewright.lowering.hulls import Hull, hull_of, is_dense, join_hulls
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.lowering.walking import map_stmts
+from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.equal import structural_equal
@@ -25,7 +26,8 @@ MOST_BOXES = 16
 def lift_carried_buffers(func: PrimFunc) -> PrimFunc:
     """An allocation inside a serial loop is written, in each iteration, before and wherever it is read.
 
-    Where that is not shown, the allocation moves out of the loop. It never leaves a parallel or bound loop:
+    Where that is not shown, the allocation moves out of the loop, unless the loop decides its size: then each iteration
+    has always had its own. It never leaves a parallel or bound loop:
     its iterations have no order, so nothing is carried from one to the next. Expects loops with N-dimensional
     allocations (after lower_blocks).
     """
@@ -44,33 +46,37 @@ def _lift(new: For, analyzer: Analyzer) -> Stmt:
     if new.kind not in (SERIAL, UNROLLED):
         return new
     lifted: list[Allocate] = []
-    out: Stmt = new.replace(body=_take(new.body, lifted, analyzer))
+    out: Stmt = new.replace(body=_take(new.body, new.loop_var, lifted, analyzer))
     for a in reversed(lifted):
         out = a.replace(body=out)
     return out if lifted else new
 
 
-def _take(stmt: Stmt, lifted: list[Allocate], analyzer: Analyzer) -> Stmt:
-    """stmt without the allocations that belong outside of the loop around it; inner loops have given up theirs."""
-    if isinstance(stmt, Allocate) and not _is_fresh(stmt, analyzer):
+def _take(stmt: Stmt, var: Var, lifted: list[Allocate], analyzer: Analyzer) -> Stmt:
+    """stmt without the allocations that belong outside of the loop over var around it; inner loops have given up
+    theirs."""
+    if isinstance(stmt, Allocate) and not any(uses_any(d, {var}) for d in stmt.buffer.shape) and not _is_fresh(
+            stmt, var, analyzer):
         lifted.append(stmt)
-        return _take(stmt.body, lifted, analyzer)
+        return _take(stmt.body, var, lifted, analyzer)
     if isinstance(stmt, (Seq, Allocate, IfThenElse)):
-        return map_stmts(stmt, lambda s: _take(s, lifted, analyzer))
+        return map_stmts(stmt, lambda s: _take(s, var, lifted, analyzer))
     return stmt
 
 
 @dataclass
 class _Write:
-    """A store ahead of the first read, with the conditions around it."""
+    """A store ahead of the first read, with the conditions and the loops around it."""
     indices: tuple[Expr, ...]
     around: tuple[Expr, ...]
+    loops: tuple[Var, ...]
 
 
 @dataclass
 class _Accesses:
-    """The reads of one buffer, and what is surely written ahead of the first one."""
+    """The reads of one buffer in an iteration of the loop outside, and what is surely written ahead of the first."""
     buffer: Buffer
+    outer: Var
     domains: dict[Var, Hull] = field(default_factory=dict)
     lets: set[Var] = field(default_factory=set)
     written: list[_Write] = field(default_factory=list)
@@ -78,7 +84,7 @@ class _Accesses:
     given: list[tuple[Expr, ...]] = field(default_factory=list)      # for each read, the conditions around it
     escapes: bool = False
 
-    def visit(self, stmt: Stmt, sure: bool, around: tuple[Expr, ...] = ()) -> None:
+    def visit(self, stmt: Stmt, sure: bool, around: tuple[Expr, ...] = (), loops: tuple[Var, ...] = ()) -> None:
         """`sure`: the statement runs in every iteration of the loops around it, likely guards (`around`) aside."""
         for e in expressions(stmt):
             for node in walk(e):
@@ -90,24 +96,24 @@ class _Accesses:
         match stmt:
             case Store(buffer, _, indices):
                 if buffer is self.buffer and sure and not self.read:
-                    self.written.append(_Write(indices, around))
+                    self.written.append(_Write(indices, around, loops))
             case For(var, low, extent):
                 self.domains[var] = (low, extent)
-                self.visit(stmt.body, sure, around)
+                self.visit(stmt.body, sure, around, (*loops, var))
             case LetStmt(var):
                 self.lets.add(var)
-                self.visit(stmt.body, sure, around)
+                self.visit(stmt.body, sure, around, loops)
             case IfThenElse(cond, then, other):
-                self.visit(then, sure and (is_likely(cond) or self.is_inner(cond)), (*around, *terms_of(cond)))
+                self.visit(then, sure and (is_likely(cond) or self.is_inner(cond)), (*around, *terms_of(cond)), loops)
                 if other is not None:
-                    self.visit(other, False, around)
+                    self.visit(other, False, around, loops)
             case Seq(stmts):
                 for s in stmts:
-                    self.visit(s, sure, around)
+                    self.visit(s, sure, around, loops)
             case Allocate():
-                self.visit(stmt.body, sure, around)
+                self.visit(stmt.body, sure, around, loops)
             case _ if hasattr(stmt, "body"):
-                self.visit(stmt.body, False, around)
+                self.visit(stmt.body, False, around, loops)
 
     def is_inner(self, cond: Expr) -> bool:
         """True for a condition on inner loops alone, such as `k == 0` around the start of a reduction."""
@@ -122,6 +128,20 @@ class _Accesses:
         return all(analyzer.prove(c) or all(any(structural_equal(c, g) for g in around) for around in given)
                    for c in (self.at_begin(c, analyzer) for c in w.around if not self.is_inner(c)))
 
+    def runs(self, w: _Write, analyzer: Analyzer) -> bool:
+        """True when the loops around a write have iterations. Those that tell the element may have none as long as they
+        have as many in each iteration of the loop outside."""
+        telling = {v for i in w.indices for v in free_vars(i)}
+        varying = {self.outer, *self.domains, *self.lets}
+        with analyzer.scope():
+            for v in w.loops:
+                low, extent = self.domains[v]
+                alike = v in telling and not uses_any(extent, varying) and not reads_memory(extent)
+                if not alike and not analyzer.prove(binary("gt", extent, 0)):
+                    return False
+                analyzer.bind(v, low, extent)
+        return True
+
     def at_begin(self, cond: Expr, analyzer: Analyzer) -> Expr:
         """The condition in the first iteration of the inner loops."""
         lows = {v: self.domains[v][0] for v in free_vars(cond) if v in self.domains}
@@ -129,7 +149,7 @@ class _Accesses:
 
     def box_of(self, w: _Write, analyzer: Analyzer) -> Box | None:
         """A box of which the inner loops write every element, conditions on outer loops aside; None: not known."""
-        if any(uses_any(i, self.lets) for i in w.indices):
+        if not self.runs(w, analyzer) or any(uses_any(i, self.lets) for i in w.indices):
             return None
         used = {v: self.domains[v] for i in w.indices for v in free_vars(i) if v in self.domains}
         cuts = [c for c in w.around if self.is_inner(c) and uses_any(c, used)]
@@ -143,9 +163,9 @@ class _Accesses:
             is_dense(i, used) for i in w.indices) else None
 
 
-def _is_fresh(s: Allocate, analyzer: Analyzer) -> bool:
+def _is_fresh(s: Allocate, loop: Var, analyzer: Analyzer) -> bool:
     """True when each element read in an iteration was written in the same iteration."""
-    found = _Accesses(s.buffer)
+    found = _Accesses(s.buffer, loop)
     found.visit(s.body, True)
     if found.escapes:
         return False

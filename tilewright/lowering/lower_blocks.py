@@ -7,16 +7,19 @@ from typing import Any
 from tilewright.lowering.align_strides import alignments
 from tilewright.lowering.conditions import guard, likely, terms_of
 from tilewright.lowering.copying import Copier
+from tilewright.lowering.scopes import reads_memory
 from tilewright.support.errors import LowerError
 from tilewright.tir.buffer import DIM_ALIGN, Buffer
-from tilewright.tir.stmt import Allocate, BlockRealize, PrimFunc, Stmt
+from tilewright.tir.expr import Var
+from tilewright.tir.stmt import Allocate, BlockRealize, LetStmt, PrimFunc, Stmt
 
 
 def lower_blocks(func: PrimFunc) -> PrimFunc:
     """No blocks are left: iter vars are replaced by their values, predicates become `if likely(...)`.
 
     Allocations become Allocate statements of N-dimensional buffers, annotated with the alignments that blocks ask
-    for, and loops of one iteration (unless bound to a thread) vanish.
+    for, and loops of one iteration (unless bound to a thread) vanish. Extents that read memory have a name, so that the
+    buffer keeps the size that it was allocated with.
     """
     return func.with_body(_Lowering(alignments(func))(func.body))
 
@@ -49,4 +52,12 @@ class _Lowering(Copier):
         return s if rows is None else s.replace(annotations={**s.annotations, DIM_ALIGN: rows})
 
     def allocate(self, s: Allocate) -> Stmt:
-        return super().allocate(self.aligned(s))
+        if not reads_memory(s.buffer.shape):
+            return super().allocate(self.aligned(s))
+        shape = [Var(f"{s.buffer.name}_extent", d.dtype) if reads_memory([d]) else d for d in s.buffer.shape]
+        self.buffers[s.buffer] = s.buffer.replace(shape=tuple(shape))
+        out = super().allocate(self.aligned(s))
+        for name, extent in zip(shape, s.buffer.shape, strict=True):
+            if name is not extent:
+                out = LetStmt(name, self(extent), out)
+        return out

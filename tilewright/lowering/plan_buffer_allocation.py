@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright import tir
+from tilewright.lowering.scopes import reads_memory
 from tilewright.tir.buffer import DIM_ALIGN
 from tilewright.tir.node import Node, children, map_children, walk
 from tilewright.tir.shared_work import filled_together, is_shared
@@ -32,8 +33,8 @@ def plan_buffer_allocation(func: tir.PrimFunc) -> tir.PrimFunc:
     accesses that runs its iterations at once: each has a buffer of its own. From there inwards it stays outside of
     every loop that carries values of the buffer: a serial loop that drives a reduction (or ordered) axis of a block
     that writes it. Shared memory stays outside of the threads that share it, unless they fill it together: then
-    barriers part its uses, and it may be allocated (for all threads, once) where they are. Buffers without an access
-    vanish.
+    barriers part its uses, and it may be allocated (for all threads, once) where they are. Buffers whose extents read
+    memory stay, since it may change; those without an access vanish.
     """
     survey = _Survey()
     _visit(func.body, (), survey)
@@ -43,7 +44,7 @@ def plan_buffer_allocation(func: tir.PrimFunc) -> tir.PrimFunc:
     together = filled_together(func)
     for buffer in survey.home:
         if buffer in survey.path:
-            path = _outside_of_carrying(buffer, survey)
+            path = survey.home[buffer] if reads_memory(buffer.shape) else _outside_of_carrying(buffer, survey)
             places.setdefault(id(_shared_place(buffer, path, buffer in together)), []).append(buffer)
     return func.replace(body=_place(func.body, places))
 

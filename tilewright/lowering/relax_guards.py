@@ -16,7 +16,7 @@ from tilewright.lowering.hulls import Hull, is_dense
 from tilewright.lowering.scopes import analyzer_for, loop_scope
 from tilewright.tir.arithmetic import if_then_else
 from tilewright.tir.conversion import const, is_const
-from tilewright.tir.node import children, walk
+from tilewright.tir.node import children, statements, walk
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.shared_work import is_shared
 from tilewright.tir.stmt import is_thread_axis
@@ -37,6 +37,7 @@ class _Scope:
     """
     buffer: tir.Buffer
     threads: set[tir.Var]
+    written: set[tir.Var]                  # the pointers to memory that the function writes
     inner: set[tir.Var] = field(default_factory=set)
     common: set[Key] | None = None
     lane_dims: set[int] = field(default_factory=set)
@@ -48,17 +49,20 @@ def relax_private_guards(func: tir.PrimFunc) -> tir.PrimFunc:
 
     The element P[i] is never read where c(i) is false, so it may hold anything there. A guard on the lanes
     of a vectorised loop moves into the value, which it still protects: `P[i] = if_then_else(likely(c(i)), v,
-    0)`; any other one goes only when v reads no memory. Allocations whose stores fill all lanes that may be
-    loaded are annotated with PADDED: loads from them need no predicate. Expects N-dimensional allocations.
+    0)`; any other one goes only when v reads no memory. Conditions on memory that the function writes stay, since they
+    may say something else where P[i] is read; so do those around stores into memory whose pointer a call gets.
+    Allocations whose stores fill all lanes that may be loaded are annotated with PADDED: loads from them need no
+    predicate. Expects N-dimensional allocations.
     """
-    scopes = _find_scopes(func.body, analyzer_for(func))
+    scopes = _find_scopes(func, analyzer_for(func))
     return func.with_body(_Relaxing(scopes, analyzer_for(func))(func.body)) if scopes else func
 
 
-def _find_scopes(body: tir.Stmt, analyzer: Analyzer) -> dict[tir.Buffer, _Scope]:
+def _find_scopes(func: tir.PrimFunc, analyzer: Analyzer) -> dict[tir.Buffer, _Scope]:
     scopes: dict[tir.Buffer, _Scope] = {}
     vector_vars: set[tir.Var] = set()
     threads: set[tir.Var] = set()                      # they share memory that is allocated below their loops
+    passed_on, written = _passed_on(func.body), _written(func)
 
     def visit(stmt: tir.Stmt, guards: list[tir.Expr]) -> None:
         for e in expressions(stmt):
@@ -72,9 +76,10 @@ def _find_scopes(body: tir.Stmt, analyzer: Analyzer) -> dict[tir.Buffer, _Scope]
                     scope.overruns |= not all(_is_inside(analyzer, node, d) for d in lanes)
         match stmt:
             case tir.Allocate(buffer):
-                scopes[buffer] = _Scope(buffer, *((threads, set(threads)) if is_shared(buffer) else (set(), set())))
+                together, inner = (threads, set(threads)) if is_shared(buffer) else (set(), set())
+                scopes[buffer] = _Scope(buffer, together, written, inner)
                 visit(stmt.body, guards)
-                if not scopes[buffer].common:
+                if not scopes[buffer].common or buffer.data in passed_on:
                     del scopes[buffer]
             case tir.For(var) | tir.LetStmt(var):
                 for scope in scopes.values():
@@ -95,8 +100,26 @@ def _find_scopes(body: tir.Stmt, analyzer: Analyzer) -> dict[tir.Buffer, _Scope]
             case _ if hasattr(stmt, "body"):
                 visit(stmt.body, guards)
 
-    visit(body, [])
+    visit(func.body, [])
     return scopes
+
+
+def _passed_on(body: tir.Stmt) -> set[tir.Var]:
+    """The pointers that calls get: what is behind them may be read, and written, without a Load."""
+    out = set()
+    for n in walk(body):
+        if isinstance(n, tir.Call) and n.op == "access_ptr" and isinstance(n.args[0], tir.Load):
+            out.add(n.args[0].buffer.data)
+        elif isinstance(n, tir.Var) and n.dtype == "handle":
+            out.add(n)
+    return out
+
+
+def _written(func: tir.PrimFunc) -> set[tir.Var]:
+    """The pointers to memory that func may write: any of its arguments' where these may overlap."""
+    stored = {s.buffer.data for s in statements(func.body) if isinstance(s, tir.Store)}
+    overlapping = set() if func.attrs.get("tir.noalias", True) else {b.data for b in func.buffers}
+    return _passed_on(func.body) | stored | overlapping
 
 
 def _loads(e: Any, guards: list[tir.Expr]) -> Iterator[tuple[tir.Load, list[tir.Expr]]]:
@@ -124,7 +147,8 @@ def _element_conditions(cond: tir.Expr, indices: tuple[tir.Expr, ...], scope: _S
     """cond as conditions on the element at indices, named without the loops inside the scope."""
     if not isinstance(cond, tir.Binary) or cond.op not in ("lt", "le", "gt", "ge"):
         return []
-    if uses_any(cond, scope.threads):
+    if uses_any(cond, scope.threads) or any(isinstance(n, tir.Load) and n.buffer.data in scope.written
+                                            for n in walk(cond)):
         return []
     out: list[Key] = []
     if not uses_any(cond, scope.inner):

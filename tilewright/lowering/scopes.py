@@ -6,8 +6,9 @@ from contextlib import contextmanager
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.tir import dtype as dt
-from tilewright.tir.buffer import Buffer
+from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Cast, Expr, IntImm, Var
+from tilewright.tir.node import walk
 from tilewright.tir.stmt import LetStmt, PrimFunc, Stmt
 from tilewright.tir.symbols import free_vars
 
@@ -22,6 +23,11 @@ def is_small(buffer: Buffer) -> bool:
             return False
         size *= d.value
     return size * dt.bytes_of(buffer.dtype) <= SMALL_BYTES
+
+
+def reads_memory(extents: Iterable[Expr]) -> bool:
+    """True where memory decides an extent, which may be another one later."""
+    return any(isinstance(n, Load) for e in extents for n in walk(e))
 
 
 def shape_vars(func: PrimFunc) -> list[Var]:

@@ -26,9 +26,10 @@ from tilewright.support.target import Target
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Binary, Call, Expr, IntImm, Ramp, Select, Shuffle
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Ramp, Select, Shuffle
 from tilewright.tir.node import children, rewrite_top_down, walk
 from tilewright.tir.stmt import Allocate, PrimFunc, Seq, Stmt, Store, seq
+from tilewright.tir.symbols import uses_any
 
 FEWEST = 4                       # vectors of a tile
 MOST = 16
@@ -129,9 +130,12 @@ def _access(place: int, node: Load | Store) -> _Access | None:
 
 
 def _certain_loads(e: Expr) -> Iterator[Load]:
-    """The loads that are made whatever values there are."""
+    """The loads that are made whatever values there are, at places that are known before e is evaluated."""
     if isinstance(e, Load):
         yield e
+    elif isinstance(e, Let):
+        yield from _certain_loads(e.value)
+        yield from (x for x in _certain_loads(e.body) if not uses_any(x, {e.var}))
     elif not isinstance(e, Select) and not (isinstance(e, Call) and e.op == "if_then_else") \
             and not (isinstance(e, Binary) and e.op in ("and", "or")):
         for child in children(e):

@@ -97,8 +97,12 @@ class _Ranges:
             elif is_guard(node):
                 for part in walk(node):
                     if _compares_indices(part):
-                        self.of(part.a)  # type: ignore[attr-defined]
-                        self.of(part.b)  # type: ignore[attr-defined]
+                        self.compare(part)  # type: ignore[arg-type]
+
+    def compare(self, e: Binary) -> None:
+        """A comparison, whose sides passes bring together: what is left of one less the other has to fit as well."""
+        low, high = _arithmetic("sub", self.of(e.a), self.of(e.b))
+        self.clip((low - 1, high + 1), dt.element_of(e.a.dtype))
 
     def clip(self, span: Interval, dtype: str) -> Interval:
         if dtype != "int32":

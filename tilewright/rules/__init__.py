@@ -4,11 +4,12 @@ A rule says what it matches, for which targets and with what priority, and appli
 this folder is imported, so that a rule is in the table when its file is here.
 """
 from tilewright.rules.apply import Decision, Scheduling, apply_rules
+from tilewright.rules.facts import CONSTANT
 from tilewright.rules.table import CPU, RULES, Match, Rule, Work, every, matches, remove, rule
 from tilewright.support.registry import load_folder
 
-__all__ = ["CPU", "RULES", "Decision", "Match", "Rule", "Scheduling", "Work", "apply_rules", "are_built_in", "every",
-           "matches", "remove", "rule"]
+__all__ = ["CONSTANT", "CPU", "RULES", "Decision", "Match", "Rule", "Scheduling", "Work", "apply_rules", "are_built_in",
+           "every", "matches", "remove", "rule"]
 
 load_folder(__name__)
 _BUILT_IN = [*RULES.values()]

@@ -1,12 +1,12 @@
 """Rules at work on a function: each in turn takes some of the blocks and schedules them with public primitives."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tilewright.rules.attempt import refusal
-from tilewright.rules.facts import BlockFacts, facts_of, is_unscheduled, kernel_blocks
+from tilewright.rules.facts import CONSTANT, BlockFacts, facts_of, is_unscheduled, kernel_blocks
 from tilewright.rules.table import Match, Phase, Rule, matches
 from tilewright.schedule import Entry, Schedule
 from tilewright.support.errors import ArgumentError
@@ -27,14 +27,16 @@ class Decision:
     refused: tuple[tuple[str, str], ...] = ()
 
 
-def apply_rules(func: PrimFunc, target: Target) -> Schedule:
+def apply_rules(func: PrimFunc, target: Target, constant: Collection[int] = ()) -> Schedule:
     """A schedule of func (in block form, not scheduled yet) that is good on the target without tuning.
 
+    constant: positions of parameters that are the same in every call, so that blocks that depend on these alone are
+    taken to cost nothing (`lowering/hoist_constants.py` has them computed before).
     Of the rules that match a block, with those behind it, the first takes it in which no primitive refuses. Rules that
     rewrite functions come before: the schedule is then one of the function rewritten.
     Raises ArgumentError when loops of func have been scheduled already.
     """
-    return Scheduling(func, target).finish().schedule
+    return Scheduling(func, target, constant).finish().schedule
 
 
 class Scheduling:
@@ -50,7 +52,8 @@ class Scheduling:
     - rewrites: the decisions by which func is not the one given; decisions: those that made the schedule.
     """
 
-    def __init__(self, func: PrimFunc, target: Target) -> None:
+    def __init__(self, func: PrimFunc, target: Target, constant: Collection[int] = ()) -> None:
+        func = func.with_attr(CONSTANT, tuple(constant)) if constant else func
         self.func, self.target, self.schedule = func, target, Schedule(func)
         self.left: list[BlockFacts] = []
         self.decisions: list[Decision] = []

@@ -27,6 +27,7 @@ from tilewright.tir import (
 from tilewright.tir.ops import INTRINSICS
 
 OWNER = "schedule_rule"          # the annotation of blocks that are left to the rule that it names
+CONSTANT = "constant_params"     # the attribute of functions with the positions of parameters that never change
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,12 @@ def names_of(func: PrimFunc) -> set[str]:
 def is_local(sch: Schedule, facts: BlockFacts) -> bool:
     """True when the block writes no buffer that is an argument of the function."""
     return not any(facts.written is b for b in sch.func.buffers)
+
+
+def is_constant(sch: Schedule, buffer: Buffer) -> bool:
+    """True for an argument of the function that is the same in every call: what is made of it alone is made once."""
+    func = sch.func
+    return any(func.buffer_map.get(func.params[k]) is buffer for k in func.attrs.get(CONSTANT, ()))
 
 
 def kernel_blocks(sch: Schedule) -> list[BlockFacts]:

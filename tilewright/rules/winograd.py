@@ -18,10 +18,10 @@ from typing import Any
 
 from tilewright import te, tir
 from tilewright.arith.linear import linear
-from tilewright.rules.blocking import even
+from tilewright.rules.blocking import even, registers
 from tilewright.rules.convolution import roles_of_planes
 from tilewright.rules.elementwise import PARALLEL_POINTS, constant_extent, parallelize
-from tilewright.rules.facts import OWNER, BlockFacts, names_of
+from tilewright.rules.facts import OWNER, BlockFacts, is_constant, names_of
 from tilewright.rules.lanes import is_reorderable
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import BlockRV, LoopRV, Schedule
@@ -34,10 +34,10 @@ G = ((1 / 4, 0, 0), (-1 / 6, -1 / 6, -1 / 6), (-1 / 6, 1 / 6, -1 / 6), (1 / 24, 
      (1 / 24, -1 / 12, 1 / 6), (0, 0, 1))
 TRANSPOSED_A = ((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1))
 TILE, WINDOW, TAPS = 4, 6, 3
-FEWEST_TILES = 49                # of an image: with fewer, the weights' transformation takes longer than it saves
+FEWEST_TILES = 9                 # of an image: with fewer, memory does not give the transformed weights in time
+FEWEST_FOR_ANY_WEIGHTS = 49      # with fewer, the weights' transformation takes longer than it saves
 FEWEST_CHANNELS = 32
 CACHE_BYTES = 1 << 20            # of transformed tiles that are worked on at a time
-MOST_ROWS = 14                   # tiles side by side in registers
 STAGES = ("image", "image_rows", "image_tiles", "weights", "weights_rows", "weights_tiles", "product", "result_rows",
           "result_tiles", "result")                    # in program order
 
@@ -73,7 +73,8 @@ def _matches(work: Work) -> Match | None:
     if found is None or lanes < 8 or {found.x.dtype, found.w.dtype, work.first.written.dtype} != {"float32"}:
         return None
     channels, filters, rows, columns = found.shape
-    many = min(channels, filters) >= FEWEST_CHANNELS and (rows // TILE) * (columns // TILE) >= FEWEST_TILES
+    least = FEWEST_TILES if is_constant(work.schedule, found.w) else FEWEST_FOR_ANY_WEIGHTS
+    many = min(channels, filters) >= FEWEST_CHANNELS and (rows // TILE) * (columns // TILE) >= least
     fits = many and channels % lanes == filters % lanes == 0 and is_reorderable(work.first)
     return work.match(plan=found) if fits else None
 
@@ -180,7 +181,7 @@ def schedule_winograd(sch: Schedule, match: Match, target: Target) -> None:
     group = schedule_result(sch, stages["result"], lanes, tile_rows(match, target))
     tile = schedule_results(sch, stages["result_tiles"], group)
     unroll_all(sch, sch_at(sch, stages["result_rows"], tile), 3)
-    schedule_product(sch, stages["product"], group)
+    schedule_product(sch, stages["product"], group, registers(target) // 2 - 2)
     sch.compute_at(stages["image_tiles"], group, preserve_unit_loops=True)
     row, a, e, block, across, lane = sch.get_loops(stages["image_tiles"])[-6:]
     sch.reorder(row, across, block, a, e, lane)
@@ -234,18 +235,23 @@ def schedule_results(sch: Schedule, tiles: BlockRV, group: LoopRV) -> LoopRV:
     return across
 
 
-def schedule_product(sch: Schedule, product: BlockRV, group: LoopRV) -> None:
-    """For each of the 36 elements: a tile of neighbours by filters in registers, while the channels run."""
+def schedule_product(sch: Schedule, product: BlockRV, group: LoopRV, most: int) -> None:
+    """For each of the 36 elements: a tile of neighbours, `most` of them, by filters in registers, while the channels
+    run. Neighbours are those of a row, and of as many rows as there is room for."""
     copy = sch.cache_write(product, 0, "local")
     sch.compute_at(copy, group, preserve_unit_loops=True)
     row, a, e, filters, across, lane = sch.get_loops(copy)[-6:]
-    strips, tiles = sch.split(across, [None, even(constant_extent(sch, across) or 1, MOST_ROWS)])
-    sch.reorder(a, e, filters, row, strips, tiles, lane)
+    length = even(constant_extent(sch, across) or 1, most)
+    strips, tiles = sch.split(across, [None, length])
+    rows, down = sch.split(row, [None, even(constant_extent(sch, row) or 1, max(1, most // length))])
+    sch.reorder(a, e, filters, rows, strips, down, tiles, lane)
+    sch.unroll(down)
     sch.unroll(tiles)
     sch.vectorize(lane)
     sch.compute_at(product, strips, preserve_unit_loops=True)
-    *_, tiles, lane, channel = sch.get_loops(product)
-    sch.reorder(channel, tiles, lane)
+    *_, down, _, _, _, tiles, lane, channel = sch.get_loops(product)
+    sch.reorder(channel, down, tiles, lane)
+    sch.unroll(down)
     sch.unroll(tiles)
     sch.vectorize(lane)
     sch.decompose_reduction(product, channel)

@@ -7,6 +7,7 @@ from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar, overload
 
+from tilewright.schedule.analysis.lets import bound_outside, require_bound
 from tilewright.schedule.analysis.privacy import require_own_values
 from tilewright.schedule.analysis.shared_work import require_shared_work
 from tilewright.schedule.handles import RV, format_arguments, handles_in, handles_of, map_handles, plain
@@ -36,8 +37,8 @@ def primitive(fn: Callable[..., Any] | None = None, **more: Any) -> Any:
     - A call is one entry of the trace, also when fn calls other primitives.
     - A failed `require` puts the schedule back as it was. It is raised as a ScheduleError with the call, the marked IR
       and the hint.
-    - After the call, whatever was rewritten, what iterations have to themselves must be as require_own_values has it,
-      and what threads share as require_shared_work has it.
+    - After the call, whatever was rewritten, lets must be around their uses (require_bound), what iterations have to
+      themselves must be as require_own_values has it, and what threads share as require_shared_work has it.
     - fn gets integers for the handles of sampled integers; the trace keeps the handles.
 
     as_text: puts arguments into a form that a trace can print and store, such as a function into text. Where it
@@ -130,8 +131,10 @@ def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: M
                 sch.require_valid(rv)
             for flag in kind.flags & set(arguments):
                 require(type(arguments[flag]) is bool, f"{flag} is True or False, not {described(arguments[flag])}")
+        lets = bound_outside(sch) if sch.depth == 1 and not kind.is_pure else ()
         out = fn(*args, **kwargs)
         if sch.depth == 1 and not kind.is_pure:
+            require_bound(sch, lets)
             require_own_values(sch)
             require_shared_work(sch)
             sch.retire(saved, kind.name)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from tests.fuzz.moves import MOST_BLOCKS, SCOPES, Action, Chooser, find_block, move
 from tests.schedule.case import Case
+from tests.wrong_uses.programs import script
 from tests.wrong_uses.schedule_programs import unwatched_product
 from tests.wrong_uses.wrong_use import watch
 from tilewright import te
@@ -40,6 +41,17 @@ def example():
     sch = Schedule(create_prim_func([a, te.compute((8, 4), lambda i, j: a[i // 2 + j * 3], name="B")]))
     sch.cache_index("B", "global")
     return sch
+
+
+@wrong("`cache_index` of a block whose axes have few bits", r"the new index vi of block C is int8")
+def cache_index_of_few_bits():
+    sch = script("""
+for i in T.serial(T.int8(8)):
+    with T.block("C"):
+        vi = T.axis.spatial(T.int8(8), i)
+        B[vi, 0] = A[T.int8(7) - vi, 0]
+""")
+    sch.cache_index("C", "global")
 
 
 @wrong("`cache_index(C, \"global\", -1)`", r"cse_thresh is -1, not a number of repetitions")

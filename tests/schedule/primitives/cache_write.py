@@ -259,6 +259,20 @@ def _run_cache_write_for(sch: Schedule, name: str, scope: str, consumers: list[s
     sch.cache_write(find_block(sch, name), 0, scope, [find_block(sch, c) for c in consumers])
 
 
+@wrong("`cache_write` of a reduction that starts with what was there",
+       r"block S starts its reduction with B, which it also writes")
+def cache_write_of_what_was_there():
+    sch = script("""
+for i, k in T.grid(8, 8):
+    with T.block("S"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        with T.init():
+            B[vi, 0] = B[vi, 0] * 2
+        B[vi, 0] = B[vi, 0] + A[vi, vk]
+""")
+    sch.cache_write("S", 0, "local")
+
+
 @move("cache_write_for", early=1.5, late=1, run=_run_cache_write_for)
 def draw_cache_write_for(chooser: Chooser, sch: Schedule, names: list[str]) -> Action | None:
     """cache_write whose result some consumers read."""

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from tilewright.frontend.onnx.limits import MOST_FILE_BYTES
+from tilewright.frontend.onnx.limits import MOST_FILE_BYTES, MOST_READ
 from tilewright.frontend.onnx.optional import onnx
 from tilewright.frontend.onnx.tensors import ReadExternal
 from tilewright.support.errors import ImportModelError, described
@@ -50,11 +50,18 @@ def _read(path: Path, what: str) -> bytes:
         raise ImportModelError(f"{what}: {error.strerror or error}") from None
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    """A descriptor at once, of a pipe too."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 class Beside:
-    """Reads tensors from files in the folder of a model, and from nowhere else."""
+    """Reads tensors from files in the folder of a model, and from nowhere else; of each file at most MOST_READ times
+    its bytes, so that tensors that share some do not fill the memory."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(os.path.realpath(folder))
+        self.read: dict[Path, int] = {}
 
     def __call__(self, tensor: Any, what: str, nbytes: int) -> bytes:
         """The bytes of a tensor that needs so many. Raises ImportModelError for a place outside of folder or file."""
@@ -62,7 +69,7 @@ class Beside:
         path = self._path(entries.get("location", ""), what)
         offset, length = (self._number(entries, key, what) for key in ("offset", "length"))
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=_without_waiting) as file:
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
                     raise ImportModelError(f"{what} lies in {path.name}, which is not a regular file")
@@ -73,8 +80,14 @@ class Beside:
                 if begin + count > status.st_size:
                     raise ImportModelError(f"{what} claims {count} bytes from {begin} on of {path.name}, "
                                            f"which has {status.st_size}")
+                self.read[path] = self.read.get(path, 0) + count
+                if self.read[path] > MOST_READ * status.st_size:
+                    raise ImportModelError(f"{what} lies in {path.name}, of whose {status.st_size} bytes tensors claim "
+                                           f"more than {MOST_READ} times as many")
                 file.seek(begin)
                 return file.read(count)
+        except MemoryError:
+            raise ImportModelError(f"{what} has {nbytes} bytes, for which there is no memory") from None
         except OSError as error:
             raise ImportModelError(f"{what} lies in {path.name}: {error.strerror or error}") from None
 

@@ -12,10 +12,10 @@ from tilewright.frontend.onnx.registry import EVALUATED, ROWS, find
 from tilewright.frontend.onnx.schemas import check_node, defaults, function_of, has_function
 from tilewright.frontend.onnx.scope import POISON, Poisoned, Scope
 from tilewright.frontend.onnx.tensors import ReadExternal, array_of, dense_array
-from tilewright.frontend.onnx.values import Held, elements
+from tilewright.frontend.onnx.values import Held, elements, first
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.values import Value
-from tilewright.support.errors import ImportModelError, TilewrightError
+from tilewright.support.errors import GraphError, ImportModelError, TilewrightError
 
 MOST_CHOSEN = 256                      # elements of a tensor of sizes that is made in the graph
 _WRONG = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError,
@@ -30,6 +30,7 @@ class Importer:
         self.builder, self.functions, self.external = builder, functions, external
         self.parameters: Sequence[Value] = ()
         self.symbolic: dict[Held, Value] = {}
+        self.clipped: dict[str, Any] = {}                  # extents of slices -> what they are where nothing is cut off
         self.problems: list[str] = []
         self.needs: dict[str, None] = {}
         self.unreported = 0
@@ -57,10 +58,31 @@ class Importer:
         return self.symbolic[held]
 
     def emit(self, rule: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What a rule makes of values. Raises Unsupported for a result that no machine holds."""
-        made = self.builder.emit_te(rule, *args, **kwargs)
+        """What a rule makes of values. Raises Unsupported for a result that no machine holds.
+
+        Where a rule refuses slices whose ends depend on sizes and may lie beyond a tensor, such as a table of positions
+        beside as many words, it is given slices of full length: a run in which the tensor is too short is an error.
+        """
+        try:
+            made = self.builder.emit_te(rule, *args, **kwargs)
+        except GraphError:
+            whole = [self.whole(a) for a in args]
+            if all(a is b for a, b in zip(whole, args)):
+                raise
+            made = self.builder.emit_te(rule, *whole, **kwargs)
         self.check_sizes(made if isinstance(made, tuple) else (made,))
         return made
+
+    def whole(self, arg: Any) -> Any:
+        """An argument of a rule, with slices in the full length that they say; the same one where it has none."""
+        if isinstance(arg, (list, tuple)):
+            parts = [self.whole(a) for a in arg]
+            return arg if all(a is b for a, b in zip(parts, arg)) else type(arg)(parts)
+        if isinstance(arg, Value):
+            for axis, d in enumerate(arg.shape):
+                if str(d) in self.clipped:
+                    arg = self.builder.emit_te(first, arg, self.clipped[str(d)], axis)
+        return arg
 
     @staticmethod
     def check_sizes(values: Sequence[Value]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright import te
+from tilewright import te, topi
 from tilewright.arith.analyzer import Analyzer
 from tilewright.frontend.onnx.tensors import numpy_type
 from tilewright.graph.ir.types import size_variables
@@ -118,6 +118,11 @@ def elements(values: tuple[Any, ...], shape: tuple[int, ...], dtype: str) -> te.
             chosen = te.select(binary("eq", at, k), _typed(values[k], dtype), chosen)
         return chosen
     return te.compute(shape, element, name="elements")
+
+
+def first(x: te.Tensor, count: Any, axis: int) -> te.Tensor:
+    """The first `count` slices of x along an axis; a run in which it has fewer is an error."""
+    return topi.take(x, topi.arange(count), axis=axis)
 
 
 def _typed(value: Any, dtype: str) -> Expr:

@@ -11,13 +11,24 @@ from tilewright.runtime.tensor import as_numpy
 Run = Callable[[Function], Sequence[object]]
 
 
+_FREE, _TIMES = 1 << 26, 16          # bytes of folded values: those, and so many times those of the constants
+
+
 def constant_part(function: Function) -> Function | None:
-    """The function, without parameters, of the values that depend on constants alone and are used elsewhere."""
+    """The function, without parameters, of the values that depend on constants alone and are used elsewhere.
+
+    Values that take much more memory than all constants do, such as a number that is repeated, are computed in each
+    run: there the memory is shared with others.
+    """
     fixed: set[Value] = set()
+    left = _FREE + _TIMES * sum(v.type.nbytes() for v in function.constants)
     for c in function.calls:
         known = isinstance(c.callee, Operator) and all(v.is_constant or v in fixed for v in c.inputs)
         if known and not c.callee.sizes and all(v.type.is_constant for v in c.results):
-            fixed.update(c.results)
+            nbytes = sum(v.type.nbytes() for v in c.results)
+            if nbytes <= left:
+                left -= nbytes
+                fixed.update(c.results)
     calls = tuple(c for c in function.calls if c.results and c.results[0] in fixed)
     used = [v for c in function.calls if not (c.results and c.results[0] in fixed) for v in c.inputs]
     results = tuple(dict.fromkeys(v for v in (*used, *function.ends) if v in fixed))

@@ -27,7 +27,7 @@ class Compiled:
 def compile_kernels(function: Function, target: Target) -> Compiled:
     """The kernels of a function compiled, each of them once for each choice of constant inputs."""
     wanted = {_symbol(c): c for c in calls_of(function, Kernel)}
-    jobs = [(_named(c.callee, name), _constant_inputs(c)) for name, c in wanted.items()]
+    jobs = [(_named(c.callee, name), constant_inputs(c)) for name, c in wanted.items()]
     codes = dict(zip(wanted, driver.compile_graph_kernels(jobs, target)))
     prepared: dict[tuple[object, ...], list[Value]] = {}
 
@@ -44,13 +44,14 @@ def compile_kernels(function: Function, target: Target) -> Compiled:
     return Compiled(rebuilt(function, step), {name: code.data for name, code in codes.items()})
 
 
-def _constant_inputs(c: Call) -> tuple[int, ...]:
+def constant_inputs(c: Call) -> tuple[int, ...]:
+    """The positions of inputs that are the same in every call."""
     return tuple(k for k, v in enumerate(c.inputs) if v.is_constant)
 
 
 def _symbol(c: Call) -> str:
     """The name of the code of a kernel: code that knows which inputs are constant is code of its own."""
-    return "_c".join([c.callee.name, *map(str, _constant_inputs(c))])
+    return "_c".join([c.callee.name, *map(str, constant_inputs(c))])
 
 
 def _named(kernel: Kernel, name: str) -> PrimFunc:

@@ -178,6 +178,9 @@ def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, star
     views = [m for n in walk(block) if isinstance(n, Block) for m in n.match_buffers]
     for region in block.writes:
         own = [n for n in accesses if isinstance(n, Load) and n.buffer is region.buffer]
+        from_itself = block.init is not None and loads_of([block.init], region.buffer)
+        legal(not from_itself, f"block {block.name} starts its reduction with {region.buffer.name}, which it also "
+              "writes", realize)
         points = [n.indices for n in accesses if isinstance(n, Store) and n.buffer is region.buffer]
         fine = begun and all(same_indices(load.indices, p) for load in own for p in points)
         viewed = any(m.source.buffer is region.buffer for m in views) and reads(block, region.buffer)

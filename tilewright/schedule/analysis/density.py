@@ -18,7 +18,7 @@ from tilewright.tir.buffer import BufferRegion, element_region
 from tilewright.tir.conversion import is_const
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import IterVar
-from tilewright.tir.node import substitute, walk
+from tilewright.tir.node import statements, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, IfThenElse, Stmt, Store, While
 
 
@@ -29,12 +29,28 @@ def is_dense(realize: BlockRealize, region: BufferRegion, inner: Domains, place:
     """
     if _has_conditions(realize.block.body) or not _is_exact(realize.block, region, place):
         return False
+    if not _runs_or_tells(realize, region, inner, place):
+        return False
     values, ranges = reach(realize, inner, place.lets)
     lows = [substitute(r.min, values) for r in region.region]
     points = all(isinstance(r.extent, IntImm) and r.extent.value == 1 or not any(n in ranges for n in walk(low))
                  for r, low in zip(region.region, lows, strict=True))
     return points and _independent(lows, ranges, place) and _cut_to_box(realize, region, inner, place) and _runs_at_all(
         realize, inner, place, {n for r in region.region for n in walk(r.min)}, _in_bounds(realize, region, place))
+
+
+def _runs_or_tells(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place) -> bool:
+    """True when the loops `inner` have iterations wherever one of the place does not have the same number as another,
+    or where they have none the box of the region shows it."""
+    values, analyzer = bindings(realize, place.lets), place.analyzer
+    telling = {v for r in region.region for v in linear(substitute(r.min, values))[0]}
+    with analyzer.scope():
+        for v, (low, extent) in inner.items():
+            fixed = place.fixed(extent) and not any(n in inner for n in walk(extent)) and not reads_memory(extent)
+            if v not in telling and not fixed and not analyzer.prove(binary("gt", extent, 0)):
+                return False
+            analyzer.bind(v, low, extent)
+    return True
 
 
 def box_where(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place,
@@ -61,7 +77,16 @@ def _has_conditions(body: Stmt) -> bool:
     """True where a statement of a block runs only under a condition, so that regions may hold more than it touches."""
     return not isinstance(body, Store) and any(
         isinstance(n, (IfThenElse, While)) or isinstance(n, BlockRealize) and not isinstance(n.predicate, IntImm)
-        or isinstance(n, For) and reads_memory(n.extent) for n in walk(body))
+        or isinstance(n, For) and (reads_memory(n.extent) or _may_stand_still(n)) for n in walk(body))
+
+
+def _may_stand_still(loop: For) -> bool:
+    """True for a loop that may have no iterations and tells no place below it, so that the places do not show it."""
+    if isinstance(loop.extent, IntImm) and loop.extent.value > 0:
+        return False
+    places = [e for s in statements(loop.body) if isinstance(s, (Store, BlockRealize))
+              for e in (s.indices if isinstance(s, Store) else s.iter_values)]
+    return not any(n is loop.loop_var for e in places for n in walk(e))
 
 
 def _is_exact(block: Block, region: BufferRegion, place: Place) -> bool:

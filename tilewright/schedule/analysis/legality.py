@@ -51,7 +51,8 @@ def reversed_dependence(sch: Schedule, nest: Sequence[For], order: Sequence[For]
 
 
 def _init_comes_late(region: Region, t: Touch, places: Sequence[int]) -> bool:
-    """True when the new order may run the step of a reduction that starts it after another of its steps.
+    """True when the new order may run the step of a reduction that starts it after another of its steps, or before
+    one after which it starts again.
 
     Only a loop that drives both output and reduction axes can do that: where the loops of the reductions are
     loops of their own, the step that starts them is where they are 0.
@@ -60,15 +61,15 @@ def _init_comes_late(region: Region, t: Touch, places: Sequence[int]) -> bool:
     if instance is None or instance.realize.block.init is None:
         return False
     values, axes = instance.values, instance.realize.block.iter_vars
-    driving = [{n for iv in axes if (iv.iter_type == COMM_REDUCE) == reduces for n in walk(values[iv.var])}
-               for reduces in (False, True)]
-    if not any(v in driving[0] and v in driving[1] for v in region.vars):
+    driving = [{n for iv in axes if (iv.iter_type == COMM_REDUCE) == reduces for n in walk(values[iv.var])
+                if isinstance(n, Var)} for reduces in (False, True)]
+    if not driving[0] & driving[1]:
         return False
     point = tuple(values[iv.var] for iv in axes if iv.iter_type != COMM_REDUCE)
     starts = [binary("eq", values[iv.var], iv.domain.min) for iv in axes if iv.iter_type == COMM_REDUCE]
     first = Access(point, all_of(instance.guard, *starts), instance.free)
     step = Access(point, instance.guard, instance.free)
-    return any(first_sign(v) > 0 > first_sign([v[p] for p in places]) for v in region.directions(first, step))
+    return any(first_sign(v) != first_sign([v[p] for p in places]) for v in region.directions(first, step))
 
 
 def _first_reversed(region: Region, group: Sequence[Touch], places: Sequence[int]) -> Clash | None:

@@ -83,9 +83,15 @@ def touched(index: Index, parts: Iterable[Part], place: Place) -> dict[Buffer, l
 def hull(a: Sequence[Interval], b: Sequence[Interval], buffer: Buffer, place: Place) -> list[Interval]:
     """The smallest known box that holds a and b; the whole dimension where its extent is not constant."""
     out = []
-    for dim, (least, extent) in zip(buffer.shape, union([a, b], place.analyzer), strict=True):
-        out.append((least, extent) if place.fixed(extent) else (IntImm(0, dim.dtype), dim))
+    for dim, interval in zip(buffer.shape, union([a, b], place.analyzer), strict=True):
+        out.append(interval if _is_fixed(interval, place) else (IntImm(0, dim.dtype), dim))
     return out
+
+
+def _is_fixed(joined: Interval, place: Place) -> bool:
+    """True when the extent of a joined interval has one value, which the type of its indices holds."""
+    least, extent = joined
+    return place.fixed(extent) and extent.dtype == least.dtype
 
 
 def inside(a: Sequence[Interval], b: Sequence[Interval], buffer: Buffer, place: Place) -> bool:
@@ -126,8 +132,8 @@ def solve(block: Block, regions: Sequence[BufferRegion], boxes: Mapping[Buffer, 
 
 def _both(a: Interval, b: Interval, place: Place) -> Interval | None:
     """An interval that holds both; None where its extent is not fixed."""
-    (least, extent), = union([[a], [b]], place.analyzer)
-    return (least, extent) if place.fixed(extent) else None
+    joined, = union([[a], [b]], place.analyzer)
+    return joined if _is_fixed(joined, place) else None
 
 
 def _solve_region(block: Block, region: BufferRegion, box: Sequence[Interval], place: Place,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tilewright.schedule.analysis.dataflow import block_statements, loads_of, require_leaf
 from tilewright.schedule.primitive import primitive
-from tilewright.schedule.primitives.caching import axes_in, from_zero
+from tilewright.schedule.primitives.caching import axes_in, from_zero, require_index
 from tilewright.schedule.primitives.nest import nest
 from tilewright.schedule.primitives.storage import require_scope
 from tilewright.schedule.schedule import Schedule
@@ -126,6 +126,8 @@ class _IndexBlock:
         self.name = sch.fresh_block(f"index_{number}")
         fresh = {iv.var: Var(iv.var.name, iv.var.dtype) for iv in axes}
         point = tuple(from_zero(iv) for iv in axes)
+        for e in point:
+            require_index(e, realize)
         buffer = Buffer(f"index_var_{number}", tuple(iv.domain.extent for iv in axes), expr.dtype, scope=scope)
         self.element = Load(buffer, point)
         place = tuple(substitute(i, fresh) for i in point)

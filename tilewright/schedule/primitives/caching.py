@@ -154,6 +154,12 @@ def from_zero(iv: IterVar) -> Expr:
     return iv.var if is_const(iv.domain.min, 0) else binary("sub", iv.var, iv.domain.min)
 
 
+def require_index(e: Expr, realize: BlockRealize) -> None:
+    """An index of a new buffer has a type that holds any extent."""
+    require(e.dtype in ("int32", "int64"), f"the new index {e} of block {realize.block.name} is {e.dtype}", realize,
+            hint="let the block's axes be int32 or int64, which hold any extent")
+
+
 def copy_points(sch: Schedule, name: str, realize: BlockRealize, axes: Sequence[IterVar], read: Element, write: Element,
                 place: Place) -> Stmt:
     """Loops over some iter vars of a block, as far as its loops run them, that copy one element for each point.

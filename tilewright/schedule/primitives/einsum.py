@@ -146,7 +146,8 @@ def _require_own_values(realize: BlockRealize, store: Store, grown: Mapping[Var,
     block = realize.block
     kinds = {iv.var: iv.iter_type for iv in block.iter_vars}
     own = loads_of(block_statements(block), store.buffer)
-    starts = block.init is not None or not own and COMM_REDUCE not in kinds.values()
+    begun = block.init is not None and not loads_of([block.init], store.buffer)
+    starts = begun or not own and COMM_REDUCE not in kinds.values()
     apart = all((kinds[v] == DATA_PARALLEL) == any(i is v for i in store.indices) for v in grown)
     legal(starts and apart and all(k in (DATA_PARALLEL, COMM_REDUCE) for k in kinds.values()),
           f"block {block.name} does not give each element of {store.buffer.name} one value that it starts itself",

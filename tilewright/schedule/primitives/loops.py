@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.iteration import sums_nothing
 from tilewright.schedule.analysis.legality import check_annotated_loops, require_fixed_bounds, reversed_dependence
 from tilewright.schedule.primitive import primitive
@@ -14,7 +15,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, bind_loop, simpler, substitute_loops
 from tilewright.support.errors import Illegal, described, legal, require
 from tilewright.support.names import combined
-from tilewright.tir.arithmetic import binary, ceildiv
+from tilewright.tir.arithmetic import binary, ceildiv, maximum
 from tilewright.tir.conversion import cast, is_const
 from tilewright.tir.dtype import integer_range, promote
 from tilewright.tir.expr import Expr, IntImm, Var
@@ -172,11 +173,8 @@ def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:
     if count > integer_range(dtype)[1]:
         dtype = "int64"
     fused = sch.fresh_var(name or combined("_".join(loop.loop_var.name for loop in nest) + "_fused"), dtype)
-    total: Expr = cast(dtype, nest[0].extent)
-    for loop in nest[1:]:
-        total = binary("mul", total, cast(dtype, loop.extent))
     analyzer = sch.analyzer_at(nest[0], keep_units=True)
-    total = analyzer.simplify(total)
+    total = _product([cast(dtype, loop.extent) for loop in nest], analyzer)
     bind_loop(analyzer, fused, IntImm(0, dtype), total)
     table: dict[Var, Expr] = {}
     rest: Expr = fused
@@ -191,6 +189,13 @@ def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:
     body = substitute_loops(nest[-1].body, table, analyzer)
     sch.replace(nest[0], For(fused, IntImm(0, dtype), total, SERIAL, body))
     return LoopRV(fused, sch.focus)
+
+
+def _product(extents: Sequence[Expr], analyzer: Analyzer) -> Expr:
+    """The number of iterations of a nest: none where an extent is below 0, though the product of two such is above."""
+    below = [e for e in extents if not analyzer.prove(binary("ge", e, 0))]
+    parts = [maximum(e, IntImm(0, e.dtype)) if any(e is x for x in below[1:]) else e for e in extents]
+    return analyzer.simplify(functools.reduce(lambda a, b: binary("mul", a, b), parts))
 
 
 def _require_rectangular(nest: Sequence[For], participle: str) -> None:

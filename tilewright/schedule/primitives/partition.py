@@ -118,7 +118,6 @@ def merge(sch: Schedule, *loops: LoopRV) -> LoopRV:
     for k, (var, loop) in enumerate(zip(merged, first, strict=True)):
         low, extent = substitute(loop.min, table), substitute(loop.extent, table)
         bounds.append((low, extent))
-        bind_loop(analyzer, var, low, extent)
         for other in (nest[k] for nest in nests):
             require_plain(other, "merge", "merged")
             its, size = substitute(other.min, table), substitute(other.extent, table)
@@ -127,6 +126,7 @@ def merge(sch: Schedule, *loops: LoopRV) -> LoopRV:
                     f"{other.extent}", loop, other, hint="split them to a common factor first")
             shifted = binary("add", var, analyzer.simplify(binary("sub", its, low)))
             table[other.loop_var] = cast(other.loop_var.dtype, shifted)
+        bind_loop(analyzer, var, low, extent)                       # from here on it has iterations
     parts = [substitute_loops(nest[-1].body, table, analyzer) for nest in nests]
     body: Stmt = seq(parts)
     for var, (low, extent) in zip(reversed(merged), reversed(bounds), strict=True):

@@ -175,6 +175,8 @@ def _new_buffer(sch: Schedule, realize: BlockRealize, source: Buffer, name: str,
     legal(not any(isinstance(n, Call) and n.op == "checked_index" for e in point for n in walk(e)),
           f"whether the element of {source.name} that block {realize.block.name} uses exists is checked when it is "
           "used, and the copy uses all", realize)
+    for e in new:
+        caching.require_index(e, realize)
     domains = axis_domains(axes)
     analyzer = sch.analyzer_at(None)
     found = detect_iter_map(new, domains, None, analyzer)

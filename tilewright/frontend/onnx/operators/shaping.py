@@ -149,25 +149,18 @@ def slice_(n: Node) -> Held:
         raise Unsupported(f"starts {begins}, ends {ends}, axes {axes} and steps {steps} do not fit")
     bounds = [(_bound(b, x.shape[a], s, True), _bound(e, x.shape[a], s, False))
               for a, b, e, s in zip(axes, begins, ends, steps)]
-    if len(axes) == 1 and steps[0] == 1 and _is_open(*bounds[0], x.shape[axes[0]]):
-        return kept(n, n.emit(part, x, *bounds[0], axes[0]))
-    return kept(n, n.emit(topi.strided_slice, x, begin=[b for b, _ in bounds], end=[e for _, e in bounds],
-                          strides=steps, axes=axes))
+    made = n.emit(topi.strided_slice, x, begin=[b for b, _ in bounds], end=[e for _, e in bounds],
+                  strides=steps, axes=axes)
+    for a, (b, e), s in zip(axes, bounds, steps):
+        if s == 1 and _is_open(b, e, x.shape[a]):
+            n.importer.clipped[str(made.shape[a])] = simple(e - b)
+    return kept(n, made)
 
 
 def _is_open(begin: Any, end: Any, extent: Any) -> bool:
-    """The end depends on sizes, and may or may not be beyond the extent, a number."""
-    return isinstance(end, Expr) and isinstance(extent, int) and not holds("le", end, extent) and bool(
+    """The end depends on sizes, and may or may not be beyond the extent."""
+    return isinstance(end, Expr) and not holds("le", end, extent) and bool(
         begin is not None and holds("ge", begin, 0) and holds("le", begin, end))
-
-
-def part(x: Any, begin: Any, end: Any, axis: int) -> Any:
-    """x[begin:end] along an axis that has so many elements: a run in which it has fewer is an error.
-
-    The operator would give fewer elements then; the shape here is what the model is made for, such as a table of as
-    many positions as there are words.
-    """
-    return topi.take(x, topi.arange(begin, end), axis=axis)
 
 
 def _bound(b: Any, extent: Any, step: int, is_start: bool) -> Any:
