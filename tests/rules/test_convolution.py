@@ -116,3 +116,15 @@ def test_tiles_of_several_lines(size, stride):
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("channels, asked", [(8, False), (40, True)])
+def test_many_weights_are_asked_for_before_they_are_needed(channels, asked):
+    """40 x 9 x 96 of them are 135 KiB; a step reads 1152 bytes."""
+    args, reference = convolution((1, channels, 9, 9), (96, channels, 3, 3))
+    text = str(tw.explain(args, target="llvm -mcpu=znver5 -num-cores=1"))
+    assert ("sch.prefetch(" in text) == asked and ("offset=2" in text) == asked
+    x, w = (np.random.default_rng(0).integers(-4, 5, shape).astype("float32") for shape in (
+        (1, channels, 9, 9), (96, channels, 3, 3)))
+    for target in ("llvm -num-cores=2", "c"):
+        got = np.empty((1, 96, 7, 7), "float32")
+        tw.compile(args, target=target)(x, w, got)
+        np.testing.assert_array_equal(got, reference(x, w))

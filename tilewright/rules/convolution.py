@@ -18,9 +18,9 @@ from tilewright.rules.elementwise import constant_extent, parallelize
 from tilewright.rules.facts import BlockFacts, facts_of, uses
 from tilewright.rules.lanes import UNKNOWN
 from tilewright.rules.table import CPU, Match, Work, rule
-from tilewright.schedule import BlockRV, Schedule
+from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.target import Target
-from tilewright.tir import Load
+from tilewright.tir import IntImm, Load, dtype
 
 MAX_PIXELS = 14                  # of a tile
 MAX_VECTORS = 4                  # vectors of channels of a tile
@@ -28,6 +28,8 @@ OVERHEAD = 4                     # multiply-adds in the time that a step takes b
 WRITE = 0.8                      # and in that which a result takes to be written, where squares of them are transposed
 WRITE_RAGGED = 2.0               # where squares are not full
 LINE = 16                        # weights of a channel that are packed together
+AHEAD = 3072                     # bytes of weights that are asked for before they are needed
+MANY_WEIGHTS = 128 * 1024        # bytes from which on other layers of a model push them out of the caches
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,8 @@ def schedule_convolution(sch: Schedule, match: Match, target: Target) -> None:
     sch.reorder(*loops, *inside)
     sch.compute_at(conv.rv, loops[-1], preserve_unit_loops=True)
     sch.transform_layout(conv.rv, ("write", 0), _blocked(plan.channels, columns))
-    schedule_tile(sch, conv, plan, len(loops), tile.lines > 1)
+    step = schedule_tile(sch, conv, plan, len(loops), tile.lines > 1)
+    prefetch_weights(sch, conv.rv, pack, step, columns * itemsize * math.prod(e or 1 for e in conv.reduced[1:]))
     for loop in inside[:-1]:
         sch.unroll(loop)
     sch.vectorize(inside[-1])
@@ -161,8 +164,9 @@ def schedule_convolution(sch: Schedule, match: Match, target: Target) -> None:
     schedule_pack(sch, pack, plan, columns, target)
 
 
-def schedule_tile(sch: Schedule, conv: BlockFacts, plan: Roles, outside: int, has_lines: bool) -> None:
-    """The product below its `outside` outermost loops: reduction around pixels around a vector of channels."""
+def schedule_tile(sch: Schedule, conv: BlockFacts, plan: Roles, outside: int, has_lines: bool) -> LoopRV:
+    """The product below its `outside` outermost loops: reduction around pixels around a vector of channels. The
+    outermost loop of the reduction."""
     inner = sch.get_loops(conv.rv)[outside:]
     axes, reduced = inner[:len(conv.spatial)], inner[len(conv.spatial):]
     tile = [plan.lines, plan.pixels, plan.channels] if has_lines else [plan.pixels, plan.channels]
@@ -172,6 +176,16 @@ def schedule_tile(sch: Schedule, conv: BlockFacts, plan: Roles, outside: int, ha
         sch.unroll(loop)
     sch.vectorize(channel)
     sch.decompose_reduction(conv.rv, reduced[0])
+    return reduced[0]
+
+
+def prefetch_weights(sch: Schedule, product: BlockRV, pack: BlockRV, step: LoopRV, nbytes: int) -> None:
+    """Ask for weights some steps before they are multiplied, where there are many: the first tile of those that they
+    are for reads them from memory, at the rate at which they are asked for. nbytes: of the weights of a step."""
+    packed = facts_of(sch, pack).written
+    extents = [e.value if isinstance(e, IntImm) else 1 for e in packed.shape]
+    if math.prod(extents) * dtype.bytes_of(packed.dtype) >= MANY_WEIGHTS:
+        sch.prefetch(product, packed.name, step, max(1, AHEAD // nbytes))
 
 
 def _blocked(place: int, columns: int) -> Callable[..., tuple[Any, ...]]:

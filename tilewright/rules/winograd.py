@@ -19,7 +19,7 @@ from typing import Any
 from tilewright import te, tir
 from tilewright.arith.linear import linear
 from tilewright.rules.blocking import even, registers
-from tilewright.rules.convolution import roles_of_planes
+from tilewright.rules.convolution import prefetch_weights, roles_of_planes
 from tilewright.rules.elementwise import PARALLEL_POINTS, constant_extent, parallelize
 from tilewright.rules.facts import OWNER, BlockFacts, is_constant, names_of
 from tilewright.rules.lanes import is_reorderable
@@ -181,7 +181,8 @@ def schedule_winograd(sch: Schedule, match: Match, target: Target) -> None:
     group = schedule_result(sch, stages["result"], lanes, tile_rows(match, target))
     tile = schedule_results(sch, stages["result_tiles"], group)
     unroll_all(sch, sch_at(sch, stages["result_rows"], tile), 3)
-    schedule_product(sch, stages["product"], group, registers(target) // 2 - 2)
+    channels = schedule_product(sch, stages["product"], group, registers(target) // 2 - 2)
+    prefetch_weights(sch, stages["product"], stages["weights_tiles"], channels, 8 * lanes)
     sch.compute_at(stages["image_tiles"], group, preserve_unit_loops=True)
     row, a, e, block, across, lane = sch.get_loops(stages["image_tiles"])[-6:]
     sch.reorder(row, across, block, a, e, lane)
@@ -235,9 +236,9 @@ def schedule_results(sch: Schedule, tiles: BlockRV, group: LoopRV) -> LoopRV:
     return across
 
 
-def schedule_product(sch: Schedule, product: BlockRV, group: LoopRV, most: int) -> None:
+def schedule_product(sch: Schedule, product: BlockRV, group: LoopRV, most: int) -> LoopRV:
     """For each of the 36 elements: a tile of neighbours, `most` of them, by filters in registers, while the channels
-    run. Neighbours are those of a row, and of as many rows as there is room for."""
+    run. Neighbours are those of a row, and of as many rows as there is room for. The loop over the channels."""
     copy = sch.cache_write(product, 0, "local")
     sch.compute_at(copy, group, preserve_unit_loops=True)
     row, a, e, filters, across, lane = sch.get_loops(copy)[-6:]
@@ -255,6 +256,7 @@ def schedule_product(sch: Schedule, product: BlockRV, group: LoopRV, most: int) 
     sch.unroll(tiles)
     sch.vectorize(lane)
     sch.decompose_reduction(product, channel)
+    return channel
 
 
 def schedule_weights(sch: Schedule, stages: Mapping[str, BlockRV]) -> None:
