@@ -1,7 +1,7 @@
 """Elements at places that other tensors say: gathers, scatters, rows of tables.
 
-An index below 0 counts from the end. Where none of the modes "wrap" and "clip" says otherwise, an index out of range
-is an error of the kernel while it runs.
+An index below 0 counts from the end. Where none of the modes "wrap", "clip" and "exact" says otherwise, an index out of
+range is an error of the kernel while it runs.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tilewright.topi.shaping import flatten
 from tilewright.topi.statements import each, written
 from tilewright.topi.types import accumulator, dtype_name, rounded
 
-MODES = ("raise", "wrap", "clip")
+MODES = ("raise", "wrap", "clip", "exact")
 
 
 def signed(e: Expr) -> Expr:
@@ -47,6 +47,8 @@ def from_end(index: Expr, extent: Any) -> Expr:
 
 
 def _placed(index: Expr, extent: Any, mode: str) -> Expr:
+    if mode == "exact":
+        return signed(index)
     if mode == "wrap":
         return binary("floormod", signed(index), extent)
     return clamped(signed(index), extent) if mode == "clip" else from_end(index, extent)
@@ -61,7 +63,8 @@ def _check_indices(op: str, indices: Any) -> None:
 def take(x: Tensor, indices: Tensor, *, axis: int | None = None, mode: str = "raise") -> Tensor:
     """y[..., j..., ...] = x[..., indices[j...], ...] along an axis; of all elements, row by row, for None.
 
-    mode, for indices out of range: "raise", "wrap" (the remainder), "clip" (the nearest one; a negative one is 0).
+    mode, for indices out of range: "raise", "wrap" (the remainder), "clip" (the nearest one; a negative one is 0),
+    "exact" (as "raise", and one below 0 is out of range too).
     """
     op = "take"
     check_tensors(op, x=x)

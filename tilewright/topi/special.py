@@ -173,8 +173,38 @@ def _digamma(x: Expr) -> Expr:
         binary("eq", x, _c(x, 0.0)), -1.0 / x, y)))
 
 
+#: of exp(-x) * I0(x) in x / 4 - 1 up to 8, times sqrt(x) in 16 / x - 1 above: the series of Chebyshev polynomials of
+#: Cephes, i0.c (Moshier, 1984), as polynomials
+_I0_NEAR = (0.2070019212239867, -0.11300432688620551, 0.09451562853995098, -0.08904344136075956,
+            0.08734341617552316, -0.08496338091616307, 0.07927522590716346, -0.06954119561719382,
+            0.05677703201991694, -0.042985949454796106, 0.03017791202297836, -0.019682654690592345,
+            0.01196007790702622, -0.006792399873073169, 0.003617126448897043, -0.0018118867939377241,
+            0.0008563152748272305, -0.0003829020955006598, 0.00016240542162878106, -6.55086138962085e-05,
+            2.520232727107692e-05, -9.251680584432657e-06, 3.2293390826404927e-06, -1.0883393970072518e-06,
+            3.6758429265554296e-07, -1.1384114641747254e-07, 2.626536315197011e-08, -7.723094556846333e-09,
+            4.470516727511741e-09, -1.1852342482684723e-09)
+_I0_FAR = (0.40217650944500805, 0.003360551983667862, 0.0001362160743919305, 1.114303379093204e-05,
+           1.4838475658279249e-06, 2.9735985885673923e-07, 8.872219737904054e-08, 3.9325843345529525e-08,
+           2.1548377974791598e-08, 7.554691881248808e-09, -6.747657956107524e-09, -1.340891754008974e-08,
+           -5.404771567579958e-09, 7.552583062123384e-09, 7.4304646503254255e-09, -3.505966530879332e-09,
+           -5.95356943826489e-09, 1.5200816953924232e-09, 3.6379546359011143e-09, -5.715843864202709e-10,
+           -1.6189806836246817e-09, 1.5279202694981569e-10, 4.577087631643623e-10, -2.0260604287413626e-11,
+           -6.067631570603006e-11)
+
+
+def _i0(x: Expr) -> Expr:
+    """The modified Bessel function of the first kind of order 0 in float64."""
+    size = absolute(x)
+    far = binary("max", size, _c(x, 8.0))
+    near = _polynomial(_I0_NEAR, binary("min", size, _c(x, 8.0)) * 0.25 - 1.0)
+    outer = _polynomial(_I0_FAR, 16.0 / far - 1.0) / _F["sqrt"](far)
+    return _exp(size) * select(binary("le", size, _c(x, 8.0)), near, outer)
+
+
 lgamma = _unary("lgamma", "log(|gamma(x)|); infinity at 0 and the negative integers", _in_float64(_lgamma))
 digamma = _unary("digamma", "the derivative of log(gamma(x)); NaN at the negative integers", _in_float64(_digamma))
+
+bessel_i0 = _unary("bessel_i0", "the modified Bessel function of the first kind of order 0", _in_float64(_i0))
 
 
 # logarithms, fractions, signs
@@ -279,6 +309,6 @@ def popcount(x: Tensor) -> Tensor:
     return elementwise(op, f, x)
 
 
-__all__ = ["addcdiv", "addcmul", "cbrt", "deg2rad", "digamma", "erfc", "erfinv", "exp10", "frac", "heaviside",
-           "isneginf", "isposinf", "lgamma", "logaddexp2", "logit", "normal_cdf", "popcount", "rad2deg", "signbit",
-           "sinc", "xlog1py", "xlogy"]
+__all__ = ["addcdiv", "addcmul", "bessel_i0", "cbrt", "deg2rad", "digamma", "erfc", "erfinv", "exp10", "frac",
+           "heaviside", "isneginf", "isposinf", "lgamma", "logaddexp2", "logit", "normal_cdf", "popcount", "rad2deg",
+           "signbit", "sinc", "xlog1py", "xlogy"]

@@ -17,15 +17,21 @@ def indices(draw: Draw, shape, extent: int, beyond: bool = False) -> np.ndarray:
     return draw.rng.integers(low, max(high + 1, low + 1), tuple(shape)).astype(dtype)
 
 
+def chosen(draw: Draw, shape, extent: int, mode: str) -> np.ndarray:
+    """Indices that a mode takes."""
+    i = indices(draw, shape, extent, mode in ("wrap", "clip"))
+    return i % i.dtype.type(max(extent, 1)) if mode == "exact" else i
+
+
 @case
 def take(draw: Draw) -> Sample:
     x = draw.array(draw.shape(1, 3), draw.dtype(*ALL))
-    axis, mode = None if draw.flag(0.3) else draw.axis(x.ndim), draw.choice("raise", "wrap", "clip")
+    axis, mode = None if draw.flag(0.3) else draw.axis(x.ndim), draw.choice("raise", "wrap", "clip", "exact")
     extent = x.size if axis is None else x.shape[axis]
     shape = draw.shape(0, 2, 4) if extent else (2, 0)
-    i = indices(draw, shape, extent, mode != "raise")
+    i = chosen(draw, shape, extent, mode)
     return Sample(lambda x, i: topi.take(x, i, axis=axis, mode=mode), [x, i],
-                  np.take(x, i.astype("int64"), axis, mode=mode))
+                  np.take(x, i.astype("int64"), axis, mode=mode.replace("exact", "raise")))
 
 
 def along(draw: Draw):
@@ -40,8 +46,8 @@ def along(draw: Draw):
 @case
 def gather(draw: Draw) -> Sample:
     x, axis, shape = along(draw)
-    mode = draw.choice("raise", "raise", "wrap", "clip") if x.shape[axis] else "raise"
-    i = indices(draw, shape, x.shape[axis], mode != "raise")
+    mode = draw.choice("raise", "exact", "wrap", "clip") if x.shape[axis] else "raise"
+    i = chosen(draw, shape, x.shape[axis], mode)
     n = i.astype("int64")
     n = n % x.shape[axis] if mode == "wrap" else np.clip(n, 0, x.shape[axis] - 1) if mode == "clip" else n
     part = x[tuple(slice(None) if k == axis % x.ndim else slice(e) for k, e in enumerate(shape))]

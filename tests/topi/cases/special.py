@@ -33,6 +33,7 @@ unary("erfinv", vectorized(lambda v: mpmath.erfinv(v)), -0.97, 0.97, FLOATS)
 unary("lgamma", vectorized(lambda v: math.inf if v <= 0 and v == int(v) else math.lgamma(v)), -4.5, 9,
       tolerance=4.0)
 unary("digamma", vectorized(lambda v: math.nan if v < 0 and v == int(v) else mpmath.digamma(v)), 0.3, 9, FLOATS)
+unary("bessel_i0", vectorized(lambda v: mpmath.besseli(0, v)), -12, 30, FLOATS)
 unary("sinc", np.sinc)
 unary("cbrt", np.cbrt)
 unary("exp10", lambda x: 10 ** x, -2, 2)
