@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 # identification, type, machine, version, entry, segments, sections, flags, bytes of this header, of a segment's entry
 # and their number, of a section's and their number, section of names
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")        # type, flags, offset, address, physical, size in file, in memory, align
-_SECTION = struct.Struct("<IIQQQQIIQQ")      # name, type, flags, address, offset, size, link, info, align, entry
-_SYMBOL = struct.Struct("<IBBHQQ")           # name, info, other, section, value, size
+SECTION = struct.Struct("<IIQQQQIIQQ")      # name, type, flags, address, offset, size, link, info, align, entry
+SYMBOL = struct.Struct("<IBBHQQ")           # name, info, other, section, value, size
 _SYMTAB, _NOBITS = 2, 8                      # a section of zeros has no bytes in the file
 _RELOCATABLE, _SHARED = 1, 3                 # types of a file
 _FUNCTION, _LOCAL = 2, 0                     # symbol type, symbol binding
@@ -35,21 +35,21 @@ def defect(data: bytes, is_library: bool) -> str:
 
     They lie inside of the file, and so do the segments and sections that they tell of: to map others would crash.
     """
-    if len(data) < _HEADER.size:
+    if len(data) < HEADER.size:
         return "it ends in its header"
-    _, kind, _, _, _, segments, sections, _, header, segment, count, section, number, _ = _HEADER.unpack_from(data)
-    if (kind, header) != (_SHARED if is_library else _RELOCATABLE, _HEADER.size):
+    _, kind, _, _, _, segments, sections, _, header, segment, count, section, number, _ = HEADER.unpack_from(data)
+    if (kind, header) != (_SHARED if is_library else _RELOCATABLE, HEADER.size):
         return f"it is no {'shared library' if is_library else 'object file'}"
     if segments + count * _SEGMENT.size > len(data) or count and segment != _SEGMENT.size:
         return "its segments lie behind its end"
-    if sections + number * _SECTION.size > len(data) or number and section != _SECTION.size:
+    if sections + number * SECTION.size > len(data) or number and section != SECTION.size:
         return "it ends before its section table"
     for k in range(count):
         _, _, offset, _, _, size, memory, _ = _SEGMENT.unpack_from(data, segments + k * _SEGMENT.size)
         if offset + size > len(data) or size > memory:
             return f"segment {k} lies behind its end"
     for k in range(number):
-        found = _SECTION.unpack_from(data, sections + k * _SECTION.size)
+        found = SECTION.unpack_from(data, sections + k * SECTION.size)
         if found[1] != _NOBITS and found[4] + found[5] > len(data):
             return f"it ends before section {k}"
     return ""
@@ -61,13 +61,13 @@ def _symbols(data: bytes) -> Iterator[tuple[str, int, int, int, int]]:
         return
     start, = struct.unpack_from("<Q", data, 0x28)
     size, count = struct.unpack_from("<HH", data, 0x3A)
-    sections = [_SECTION.unpack_from(data, start + i * size) for i in range(count)]
+    sections = [SECTION.unpack_from(data, start + i * size) for i in range(count)]
     for section in sections:
         if section[1] != _SYMTAB:
             continue
         names = sections[section[6]][4]
-        for at in range(section[4], section[4] + section[5], _SYMBOL.size):
-            name, info, _, where, value, length = _SYMBOL.unpack_from(data, at)
+        for at in range(section[4], section[4] + section[5], SYMBOL.size):
+            name, info, _, where, value, length = SYMBOL.unpack_from(data, at)
             begin = names + name
             yield data[begin:data.index(b"\0", begin)].decode(), info, where, value, length
 
@@ -100,21 +100,21 @@ def with_distinct_locals(data: bytes) -> bytes:
     headers = [start + k * size for k in range(count)]
     out: bytearray | None = None
     for where in headers:
-        section = _SECTION.unpack_from(data, where)
+        section = SECTION.unpack_from(data, where)
         if section[1] != _SYMTAB:
             continue
-        texts = _SECTION.unpack_from(data, headers[section[6]])
+        texts = SECTION.unpack_from(data, headers[section[6]])
         names = bytes(data[texts[4]:texts[4] + texts[5]])
         seen: set[bytes] = set()
-        for at in range(section[4], section[4] + section[5], _SYMBOL.size):
-            name, info, other, home, value, length = _SYMBOL.unpack_from(data, at)
+        for at in range(section[4], section[4] + section[5], SYMBOL.size):
+            name, info, other, home, value, length = SYMBOL.unpack_from(data, at)
             text = names[name:names.index(b"\0", name)]
             if info >> 4 == _LOCAL and text and text in seen:
                 out = out if out is not None else bytearray(data)
-                _SYMBOL.pack_into(out, at, len(names), info, other, home, value, length)
+                SYMBOL.pack_into(out, at, len(names), info, other, home, value, length)
                 names += text + f".{at:x}".encode() + b"\0"
             seen.add(text)
         if out is not None and len(names) != texts[5]:
-            _SECTION.pack_into(out, headers[section[6]], *texts[:4], len(out), len(names), *texts[6:])
+            SECTION.pack_into(out, headers[section[6]], *texts[:4], len(out), len(names), *texts[6:])
             out += names
     return data if out is None else bytes(out)

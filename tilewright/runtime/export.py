@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.runtime import c_interface, elf, llvm, native
+from tilewright.runtime.elf_join import joined
 from tilewright.runtime.loader import Image
 from tilewright.runtime.seal import content_of, is_sealed, sealed
 from tilewright.runtime.signature import Signature
@@ -71,7 +72,8 @@ def as_path(method: str, path: object) -> Path:
 def write_object(exported: Exported, path: str | Path, cc: str | None = None) -> None:
     """One relocatable object file. Raises ArgumentError for a path that does not end in .o.
 
-    On a machine without a linker the support code is merged with the kernels before they become an object.
+    On a machine without a linker the support code is merged with the kernels before they become an object; where only
+    objects are left of these, they are joined here.
     """
     if Path(path).suffix not in (".o", ".obj"):
         raise ArgumentError(f"save({str(path)!r}): unknown kind of file", "use .o or .so")
@@ -79,7 +81,17 @@ def write_object(exported: Exported, path: str | Path, cc: str | None = None) ->
         support = native.support_ir(exported.triple, exported=True)
         place(Path(path), sealed(exported.merge([support, _info_ir(exported), _entries_ir(exported)])))
         return
+    if cc is None and not has_linker(exported.triple):
+        place(Path(path), sealed(joined(_objects(exported))))
+        return
     _link(exported, Path(path), ("-r",), cc)
+
+
+def _objects(exported: Exported) -> list[bytes]:
+    """The objects that make a file: kernels, support code, descriptions."""
+    support = native.compile_support(exported.triple, exported=True)
+    described_by = [llvm.object_of(ir(exported), exported.triple) for ir in (_info_ir, _entries_ir)]
+    return [*exported.objects, support, *described_by]
 
 
 def has_linker(triple: str) -> bool:
@@ -133,12 +145,9 @@ def shared_flags(triple: str) -> tuple[str, ...]:
 
 def _link(exported: Exported, path: Path, flags: Sequence[str], cc: str | None) -> None:
     """Write all objects to a folder and let the linker make one file of them, complete or not at all."""
-    support = native.compile_support(exported.triple, exported=True)
-    described_by = [llvm.object_of(ir(exported), exported.triple) for ir in (_info_ir, _entries_ir)]
-    objects = [*exported.objects, support, *described_by]
     with workplace() as folder:
         names = []
-        for i, data in enumerate(objects):
+        for i, data in enumerate(_objects(exported)):
             names.append(str(Path(folder, f"{i}.o")))
             Path(names[-1]).write_bytes(data)
         result = str(Path(folder, f"result{path.suffix}"))
