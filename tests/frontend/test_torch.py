@@ -184,6 +184,27 @@ def test_arguments_that_do_not_fit():
         frontend.from_exported_program(model)
     with pytest.raises(Exception, match="there is no option 'targt'"):
         torch.compile(model, backend=frontend.backend, options={"targt": "llvm"})(torch.randn(3, 6))
+    for wrong in (3, None, "x", np.zeros((3, 6), "float32")):
+        with pytest.raises(ArgumentError, match="no tensor of PyTorch"):
+            run(wrong)
+    with pytest.raises(ImportModelError, match="complex64"):
+        run(torch.zeros(3, 6, dtype=torch.complex64))
+
+
+def test_numbers_and_sizes_that_a_program_was_exported_for():
+    class Scaled(nn.Module):
+        def forward(self, x, n: int, factor: float, flag: bool):
+            return x * n + factor if flag else x
+    size = torch.export.Dim("size", min=3, max=8)
+    run = frontend.compile_exported_program(exported(Scaled(), (torch.ones(4), 4, 2.5, True), ({0: size}, None, None,
+                                                                                               None)))
+    check([run(torch.ones(8), 4, 2.5, True)], [torch.full((8,), 6.5)])
+    for wrong in ((5, 2.5, True), (4, 3.5, True), (4, 2.5, False)):
+        with pytest.raises(ArgumentError, match="exported for"):
+            run(torch.ones(4), *wrong)
+    for n in (2, 9):
+        with pytest.raises(GraphError, match=f"is {n}, and the program was exported for 3 to 8"):
+            run(torch.ones(n), 4, 2.5, True)
 
 
 OPERATORS = {

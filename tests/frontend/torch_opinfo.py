@@ -137,8 +137,8 @@ def run_sample(op, sample, name):
         return ""
     run = build_function(made.function)
     sizes = made.values(tensors)
-    got = [t for t in made.returned(run(*made.arguments(tensors, sizes)), sizes) if isinstance(t, torch.Tensor)]
-    return compare(got, wanted, exact, name, tensors[0] if tensors else None)
+    got = made.returned(run(*made.arguments(tensors, sizes)), tensors, sizes)
+    return compare(tensors_of(got), wanted, exact, name, tensors[0] if tensors else None)
 
 
 def is_core(op, dtypes):

@@ -34,16 +34,23 @@ fast = torch.compile(model, backend="tilewright")
 - Weights of an exported program are constants, in the memory of the model where they are compact. Compilation computes
   with them, so changes of the model that follow are not seen: export it again. Buffers that the program itself changes
   are no constants, and are changed in place.
-- `torch.compile` takes weights as constants where no gradient is wanted (`torch.no_grad()`, `torch.inference_mode()`),
-  and compares their versions at each call: once one is changed in place or replaced, the graph is compiled anew with
-  weights as inputs, and every later change is seen without compiling. What is written through `.data` has no version:
-  call `torch.compiler.reset()` after it. Under gradients weights are inputs from the start; the backward graph is
-  compiled when it first runs.
+- `torch.compile` takes weights as constants where no gradient is wanted (`torch.no_grad()`,
+  `torch.inference_mode()`), and compares their versions at each call: once one is changed in place or replaced, the
+  graph is compiled anew with weights as inputs, and every later change is seen without compiling. `weight.data = other`
+  is seen too; what is written into the memory of `.data` has no version: call `torch.compiler.reset()` after it.
+  Weights made in inference mode have none either, and are inputs. Under gradients weights are inputs from the start;
+  the backward graph is compiled when it first runs.
+- Of what `torch.compile` gives back, views of arguments and of other results are views, and results have the strides
+  that PyTorch gives them. Batch norm in training changes its moments; dropout in training is refused.
+- An exported program refuses other numbers, flags and sizes than it was exported for (`ArgumentError`, `GraphError`).
+- An index out of range is a `CallError`, which names the index and the extent; one below 0 counts from the end where it
+  does in PyTorch, and is out of range elsewhere (`gather`, `scatter`, `embedding`, `index_select`, `index_add`).
 - Operators that models contain as one (`linear`, `scaled_dot_product_attention`, `layer_norm`, convolutions, pools)
   stay one operator of `topi`. An operator without a row is decomposed by PyTorch's own tables; what these lack is
   named, all nodes at once with their lines in the model's source: `ImportModelError`.
 - A result whose size follows from elements, such as that of `nonzero` or `x[x > 0]`, can be a result of the graph and
-  nothing else; `torch.compile` breaks the graph there by itself.
+  nothing else; `torch.compile` breaks the graph there by itself. Where only the begin of a slice is an element, as in
+  `x.narrow(0, at.item(), 2)` and `x[at.item()]`, the result is a tensor like any other.
 - dtypes are promoted as in PyTorch. Complex and quantized tensors are not supported, nor are tensors of other devices.
   Random numbers are refused: call `model.eval()`. Integers that are divided by 0 give 0, where PyTorch raises.
 - Results are tensors that share the memory of Tilewright's by DLPack.

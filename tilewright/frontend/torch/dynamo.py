@@ -68,15 +68,15 @@ def _weights() -> tuple[int, ...]:
 class CompiledGraph:
     """A graph of ATen operators that is compiled at its first call: `compiled(*inputs)` gives a list of results.
 
-    weights: the inputs that are constants while nobody changes them. An instance for sizes below 1, which size
-    variables do not have, is compiled for these numbers.
+    weights: the inputs that are constants while nobody changes them, but for those that do not count their changes. An
+    instance for sizes below 1, which size variables do not have, is compiled for these numbers.
     """
 
     def __init__(self, graph: Any, weights: Sequence[int], target: str | Target | None) -> None:
         self.graph, self.weights, self.target = graph, tuple(weights), target
         self._lock = threading.Lock()
         self._held: tuple[Any, ...] | None = None
-        self._versions: list[int] = []
+        self._versions: list[tuple[int, int]] = []
         self._instances: dict[tuple[tuple[str, int], ...], tuple[Imported, Executable]] = {}
 
     def __call__(self, *inputs: Any) -> list[Any]:
@@ -86,7 +86,7 @@ class CompiledGraph:
         if small:
             imported, run = self._instance(inputs, small)
             sizes = imported.values(inputs)
-        return imported.returned(run(*imported.arguments(inputs, sizes)), sizes)
+        return imported.returned(run(*imported.arguments(inputs, sizes)), inputs, sizes)
 
     def _instance(self, inputs: Sequence[Any], known: tuple[tuple[str, int], ...]) -> tuple[Imported, Executable]:
         with self._lock:
@@ -94,11 +94,12 @@ class CompiledGraph:
                 self.weights, self._held = (), None
                 self._instances.clear()
             if self._held is None:
+                self.weights = tuple(k for k in self.weights if not inputs[k].is_inference())
                 self._held = tuple(inputs[k] for k in self.weights)
                 self._versions = _versions(self._held)
             found = self._instances.get(known)
             if found is None:
-                imported = import_graph(self.graph, dict(zip(self.weights, self._held)), known=dict(known))
+                imported = import_graph(self.graph, dict(zip(self.weights, self._held)), known=dict(known), share=True)
                 found = self._instances[known] = (imported, build_function(imported.function, self.target))
             return found
 
@@ -108,12 +109,6 @@ class CompiledGraph:
         return all(map(operator.is_, given, self._held)) and _versions(self._held) == self._versions
 
 
-def _versions(tensors: Sequence[Any]) -> list[int]:
-    """How often tensors were changed in place; those of inference mode do not count."""
-    try:
-        return list(map(_version, tensors))
-    except RuntimeError:
-        return [-1 if t.is_inference() else t._version for t in tensors]
-
-
-_version = operator.attrgetter("_version")
+def _versions(tensors: Sequence[Any]) -> list[tuple[int, int]]:
+    """How often tensors were changed in place, and where they lie. Tensors of inference mode do not count changes."""
+    return [(t._version, t.data_ptr()) for t in tensors]

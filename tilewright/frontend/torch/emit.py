@@ -39,10 +39,14 @@ class Scalar:
 
 
 class Emitter:
-    """Emits the calls that a node of a graph of ATen operators becomes. meta: PyTorch's fake results of the node."""
+    """Emits the calls that a node of a graph of ATen operators becomes.
 
-    def __init__(self, bb: BlockBuilder, meta: Any, known: Mapping[str, int], target: str) -> None:
-        self.bb, self.meta, self.known, self.target = bb, meta, known, target
+    meta: PyTorch's fake results of the node; given: its arguments, with fake tensors; target: its operator.
+    """
+
+    def __init__(self, bb: BlockBuilder, meta: Any, known: Mapping[str, int], target: str,
+                 given: Sequence[Any] = ()) -> None:
+        self.bb, self.meta, self.known, self.target, self.given = bb, meta, known, target, given
 
     def result(self, k: int = 0) -> Any:
         """PyTorch's fake tensor of result k."""

@@ -1,15 +1,17 @@
 """Programs of torch.export as functions of the graph."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright.driver import Target
+from tilewright.frontend.torch.dtypes import dtype_name
 from tilewright.frontend.torch.function import Imported, import_graph
 from tilewright.frontend.torch.pytorch import pytorch
 from tilewright.graph.compile import build_function
 from tilewright.graph.ir.values import Function
-from tilewright.support.errors import ArgumentError, described
+from tilewright.support.errors import ArgumentError, GraphError, described
+from tilewright.tir import Var
 
 
 def from_exported_program(program: Any, name: str = "main") -> Function:
@@ -61,8 +63,8 @@ def compile_exported_program(program: Any, target: str | Target | None = None) -
 class CompiledProgram:
     """compiled(*args, **kwargs) of tensors of PyTorch, as the model itself; results share memory by DLPack.
 
-    Buffers that the model changes are changed in place. Raises ArgumentError where the structure of the arguments is
-    not that of the example inputs, GraphError where their shapes do not fit.
+    Buffers that the model changes are changed in place. Raises ArgumentError where the structure of the arguments, or
+    what is in it, is not that of the example inputs, GraphError where their shapes do not fit.
     """
 
     def __init__(self, program: Any, target: str | Target | None = None) -> None:
@@ -74,9 +76,35 @@ class CompiledProgram:
         self.buffers = {k: _tensor(program, s) for k, s in enumerate(signature.input_specs)
                         if s.kind.name != "USER_INPUT" and k in self.imported.shapes}
         self.user = [k for k, s in enumerate(signature.input_specs) if s.kind.name == "USER_INPUT"]
+        self.arguments = [s.arg for s in signature.input_specs]
+        self.limits = _limits(program)
         self.outputs = list(signature.output_specs)
         self.places = {s.arg.name: k for k, s in enumerate(signature.input_specs)}
         self.targets = {s.target: k for k, s in enumerate(signature.input_specs) if s.target}
+
+    def _check(self, leaves: Sequence[Any]) -> None:
+        """Raise ArgumentError for an argument of another kind than the example, or another number than a fixed one."""
+        torch = pytorch()
+        for k, x in zip(self.user, leaves):
+            spec = self.arguments[k]
+            kind = type(spec).__name__
+            if kind == "TensorArgument":
+                if not isinstance(x, torch.Tensor):
+                    raise ArgumentError(f"the argument {spec.name} is {described(x)}, no tensor of PyTorch",
+                                        "torch.from_numpy makes one of an array")
+                dtype_name(x.dtype)
+            elif kind == "ConstantArgument" and (type(x) is not type(spec.value) or x != spec.value):
+                raise ArgumentError(f"the argument {spec.name} is {described(x)}, and the program was exported for "
+                                    f"{described(spec.value)}", "export it again, or with dynamic_shapes for this one")
+            elif kind == "SymIntArgument" and type(x) is not int:
+                raise ArgumentError(f"the argument {spec.name} is {described(x)}, not an integer")
+
+    def _check_sizes(self, sizes: Mapping[Var, int]) -> None:
+        for v, n in sizes.items():
+            low, high = self.limits.get(v.name, (n, n))
+            if not low <= n <= high:
+                raise GraphError(f"the size {v.name} is {n}, and the program was exported for {low} to {high}",
+                                 "export it with another torch.export.Dim(min=..., max=...)")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from torch.utils import _pytree as pytree
@@ -84,9 +112,12 @@ class CompiledProgram:
         if spec != self.spec:
             raise ArgumentError(f"the arguments have the structure {spec}, and {self.spec} is needed",
                                 "call it as the model was called for torch.export")
+        self._check(leaves)
         given: dict[int, Any] = {**dict(zip(self.user, leaves)), **self.buffers}
-        sizes = self.imported.values(_Given(given))
-        made = self.imported.returned(self.executable(*self.imported.arguments(_Given(given), sizes)), sizes)
+        arguments = _Given(given)
+        sizes = self.imported.values(arguments)
+        self._check_sizes(sizes)
+        made = self.imported.returned(self.executable(*self.imported.arguments(arguments, sizes)), arguments, sizes)
         results = []
         for spec_, value in zip(self.outputs, made):
             kind = spec_.kind.name
@@ -97,6 +128,15 @@ class CompiledProgram:
             else:
                 results.append(value)
         return pytree.tree_unflatten(results, self.out_spec)
+
+
+def _limits(program: Any) -> dict[str, tuple[int, int]]:
+    """The least and the greatest number that each size of a program stands for; 0 and 1 are always allowed."""
+    found = {}
+    for symbol, range_ in getattr(program, "range_constraints", {}).items():
+        low, high = (int(x) if x.is_Integer else None for x in (range_.lower, range_.upper))
+        found[str(symbol)] = (low if low is not None and low > 2 else 0, high if high is not None else 2 ** 63)
+    return found
 
 
 class _Given(Sequence[Any]):

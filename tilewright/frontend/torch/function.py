@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewright import runtime
-from tilewright.frontend.torch.arrays import empty_array, shared, tensor_of
+from tilewright import runtime, topi
+from tilewright.frontend.torch.arrays import empty_array, shared
 from tilewright.frontend.torch.dtypes import dtype_name
 from tilewright.frontend.torch.emit import Counted, Scalar
-from tilewright.frontend.torch.fx import Importer
+from tilewright.frontend.torch.fx import Importer, output_nodes
+from tilewright.frontend.torch.results import Result, View, layout, returned, views
 from tilewright.frontend.torch.sizes import Number, number
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.types import size_variables
@@ -28,8 +29,8 @@ class Imported:
 
     tensors: which arguments of the GraphModule the first parameters of the function are. sizes: the size variables that
     the other parameters have as first of two extents, the second one 0, since no tensor has them as extents.
-    numbers: for each argument that is a number its expression. results: for each result of the GraphModule a Result of
-    the function, an expression, or None. checks: what must hold of the sizes, and what to say where it does not.
+    numbers: for each argument that is a number its expression. results: for each result of the GraphModule a Result, a
+    View, an expression, or None. checks: what must hold of the sizes, and what to say where it does not.
     """
     function: Function
     tensors: tuple[int, ...]
@@ -67,26 +68,9 @@ class Imported:
         tensors = [runtime.view(shared(given[k])) if given[k].numel() else empty_array(given[k]) for k in self.tensors]
         return [*tensors, *(np.empty((values[v], 0), "bool") for v in self.sizes)]
 
-    def returned(self, results: Any, values: Mapping[Var, int]) -> list[Any]:
+    def returned(self, made: Any, given: Sequence[Any], values: Mapping[Var, int]) -> list[Any]:
         """The results of the GraphModule for those of the function."""
-        results = results if isinstance(results, tuple) else (results,)
-        return [r.of(results) if isinstance(r, Result) else evaluate(r, values) if isinstance(r, Expr) else r
-                for r in self.results]
-
-
-@dataclass(frozen=True)
-class Result:
-    """A result of the function, by its number: as many rows as result `rows` says, or its element as a number."""
-    index: int
-    rows: int | None = None
-    number: bool = False
-
-    def of(self, results: Sequence[Any]) -> Any:
-        """The result of PyTorch among those of the function."""
-        tensor = tensor_of(results[self.index])
-        if self.rows is not None:
-            tensor = tensor[:tensor_of(results[self.rows]).item()].contiguous()
-        return tensor.item() if self.number else tensor
+        return returned(self.results, given, made if isinstance(made, tuple) else (made,), values)
 
 
 def _solve(e: Expr, extent: int, values: dict[Var, int]) -> None:
@@ -102,13 +86,14 @@ def _solve(e: Expr, extent: int, values: dict[Var, int]) -> None:
 
 
 def import_graph(module: Any, weights: Mapping[int, Any], name: str = "main",
-                 known: Mapping[str, int] | None = None) -> Imported:
+                 known: Mapping[str, int] | None = None, share: bool = False) -> Imported:
     """The function of a GraphModule. weights: placeholders, by number, with tensors that are constants.
 
-    known: values of symbols that are numbers in this function. Raises ImportModelError that names every node that is
-    not supported.
+    known: values of symbols that are numbers in this function. share: results that share memory with arguments or other
+    results in PyTorch are no results of the function, and all others lie in memory as PyTorch has them.
+    Raises ImportModelError that names every node that is not supported.
     """
-    bb = BlockBuilder()
+    bb, known = BlockBuilder(), known or {}
     importer = Importer(bb, known)
     names = NameSupply()
     inputs: list[Any] = []
@@ -116,8 +101,7 @@ def import_graph(module: Any, weights: Mapping[int, Any], name: str = "main",
     tensors: list[int] = []
     numbers: dict[int, Number] = {}
     shapes: dict[int, tuple[Number, ...]] = {}
-    placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
-    for k, node in enumerate(placeholders):
+    for k, node in enumerate(n for n in module.graph.nodes if n.op == "placeholder"):
         fake = node.meta.get("val")
         if k in weights:
             inputs.append(importer.constant(weights[k], node.name))
@@ -135,22 +119,42 @@ def import_graph(module: Any, weights: Mapping[int, Any], name: str = "main",
     params += [bb.param(names.fresh(v.name), (v, 0), "bool") for v in sizes]
     with bb.function(name, params):
         made = importer.run(module, inputs)
-        values: list[Value] = []
-        results = tuple(_result(v, values) for v in made)
-        bb.emit_func_output(values)
-    return Imported(bb.get()[name], tuple(tensors), sizes, numbers, shapes, results,
+        results = _Results(bb, known)
+        results.enter(made, output_nodes(module), views(module, known) if share else {}, share)
+        bb.emit_func_output(results.values)
+    return Imported(bb.get()[name], tuple(tensors), sizes, numbers, shapes, tuple(results.found),
                     tuple(importer.checks))
 
 
-def _result(made: Any, values: list[Value]) -> Any:
-    """The Result of what a node has become, whose values are entered; numbers stay."""
-    if isinstance(made, Counted):
-        values += [made.value, made.number]
-        return Result(len(values) - 2, rows=len(values) - 1)
-    if isinstance(made, (Value, Scalar)):
-        values.append(made if isinstance(made, Value) else made.value)
-        return Result(len(values) - 1, number=isinstance(made, Scalar))
-    return made
+class _Results:
+    """The results of a GraphModule, and the values of the function that they are made of."""
+
+    def __init__(self, bb: BlockBuilder, known: Mapping[str, int]) -> None:
+        self.bb, self.known = bb, known
+        self.found: list[Any] = []
+        self.values: list[Value] = []
+
+    def enter(self, made: Sequence[Any], nodes: Sequence[Any], shared: Mapping[int, View], laid_out: bool) -> None:
+        """What nodes have become. shared: views that take the place of some."""
+        for k, (result, node) in enumerate(zip(made, nodes)):
+            order = layout(node.meta["val"], self.known) if laid_out and isinstance(result, Value) else None
+            self.found.append(shared[k] if k in shared else self._result(result, order))
+
+    def _result(self, made: Any, order: tuple[int, ...] | None) -> Any:
+        """The Result of what a node has become, whose values are entered; numbers stay."""
+        if isinstance(made, Counted):
+            return Result(self._entered(made.value), rows=self._entered(made.number))
+        if isinstance(made, Scalar):
+            return Result(self._entered(made.value), number=True)
+        if not isinstance(made, Value):
+            return made
+        if order is None or order == tuple(range(made.ndim)):
+            return Result(self._entered(made))
+        return Result(self._entered(self.bb.emit_te(topi.transpose, made, order)), order=order)
+
+    def _entered(self, value: Value) -> int:
+        self.values.append(value)
+        return len(self.values) - 1
 
 
 def _free(numbers: Sequence[Any], params: Sequence[Value]) -> tuple[Var, ...]:

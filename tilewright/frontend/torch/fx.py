@@ -61,9 +61,9 @@ class Importer:
             elif node.op == "call_function":
                 values[node] = self._node(node, values)
             elif node.op == "output":
-                found = _mapped(node.args[0], values)
-                found = list(found) if isinstance(found, (list, tuple)) else [found]
-                self._require(node.args[0] if isinstance(node.args[0], (list, tuple)) else [node.args[0]], found)
+                nodes = output_nodes(module)
+                found = [_mapped(n, values) for n in nodes]
+                self._require(nodes, found)
                 return found
             else:
                 self.problems.append(f"{node.name}: a node of kind {node.op}")
@@ -99,7 +99,7 @@ class Importer:
 
     def _called(self, node: Any, values: Mapping[Any, Any]) -> Any:
         meta, target = node.meta.get("val"), node.target
-        if str(target) == "aten._local_scalar_dense.default":
+        if str(target) in ("aten._local_scalar_dense.default", "aten.item.default"):
             return Scalar(values[node.args[0]])
         if _is_symbolic(meta):
             return self._number(meta)
@@ -118,6 +118,8 @@ class Importer:
         if any(isinstance(leaf, Counted) for leaf in _leaves([arguments, list(named.values())])):
             raise ImportModelError("the size of its input follows from elements of a tensor",
                                    "such a tensor can be a result of the graph, and nothing else")
+        if name == "aten.slice.Tensor" and len(arguments) > 3:
+            arguments[3] = None                              # the end: the extent of the result says it
         for leaf in _leaves([arguments, list(named.values())]):
             if isinstance(leaf, Unknown):
                 raise leaf.why
@@ -127,7 +129,7 @@ class Importer:
         row = OPERATORS.get(name)
         if row is None:
             return self._decomposed(node, arguments, named)
-        emitter = Emitter(self.bb, meta, self.known, name)
+        emitter = Emitter(self.bb, meta, self.known, name, _fake(node.args))
         if hasattr(meta, "shape") and any(isinstance(d, int) and d == 0 for d in meta.shape) \
                 and name != "aten.nonzero.default":
             return emitter.tensor(0, emitter.dtype, emitter.shape)
@@ -149,8 +151,10 @@ class Importer:
         return condition is True or isinstance(condition, (Expr, Unknown))
 
     def _function(self, node: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """A call of a function of Python: arithmetic of numbers, a region of the graph."""
+        """A call of a function of Python: arithmetic of numbers, a region of the graph, results that get names."""
         name = getattr(node.target, "__name__", str(node.target))
+        if isinstance(node.target, type) and issubclass(node.target, tuple):       # torch.return_types.NAME
+            return tuple(arguments[0] if len(arguments) == 1 else arguments)
         if name in ("wrap_with_set_grad_enabled", "wrap_with_autocast"):
             at = next(k for k, a in enumerate(arguments) if hasattr(a, "graph"))
             return tuple(self._graph(arguments[at], arguments[at + 1:]))
@@ -176,7 +180,15 @@ class Importer:
         results = self._graph(module, [leaves[k] for k in flat])
         if any(r is MISSING for r in results):
             return MISSING
-        return tuple(results) if isinstance(node.meta.get("val"), (tuple, list)) else results[0]
+        if not isinstance(node.meta.get("val"), (tuple, list)):
+            return results[0]
+        return tuple(results[0] if len(results) == 1 and isinstance(results[0], tuple) else results)
+
+
+def output_nodes(module: Any) -> list[Any]:
+    """What gives the results of a GraphModule: nodes, numbers, None."""
+    given = next(n for n in module.graph.nodes if n.op == "output").args[0]
+    return list(given) if isinstance(given, (list, tuple)) else [given]
 
 
 class Unsupported(Exception):

@@ -56,8 +56,10 @@ def div(e: Emitter, a: Any, b: Any, rounding_mode: str | None = None) -> Value:
 
 @operator("floor_divide", "floor_divide.Scalar")
 def floor_divide(e: Emitter, a: Any, b: Any) -> Value:
-    """`topi.floor_divide`."""
-    return binary(e, topi.floor_divide if category(e.dtype) != 2 else rules.floored_quotient, a, b)
+    """`topi.floor_divide`; of floats from the remainder, as PyTorch."""
+    if category(e.dtype) != 2:
+        return binary(e, topi.floor_divide, a, b)
+    return e.te(rules.floored_quotient, e.tensor(a, e.dtype), e.tensor(b, e.dtype))
 
 
 @operator("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
@@ -148,6 +150,12 @@ def heaviside(e: Emitter, a: Any, b: Any) -> Value:
 def lerp(e: Emitter, a: Value, b: Value, weight: Any) -> Value:
     """`topi.lerp`."""
     return e.te(topi.lerp, e.cast(a, e.dtype), e.cast(b, e.dtype), e.operand(weight, e.dtype))
+
+
+@operator("prims.fma")
+def fma(e: Emitter, a: Value, b: Any, c: Any) -> Value:
+    """a * b + c."""
+    return binary(e, topi.add, binary(e, topi.multiply, a, b), c)
 
 
 @operator("addcmul")

@@ -42,17 +42,50 @@ def flash_attention(e: Emitter, query: Value, key: Value, value: Value, dropout_
                     scale: float | None = None) -> tuple[Value, Any]:
     """`topi.scaled_dot_product_attention`, and the logarithms of the sums of its softmax."""
     y = attention(e, query, key, value, attn_mask, dropout_p, is_causal, scale)
+    return y, e.te(topi.logsumexp, _scores(e, query, key, attn_mask, is_causal, _factor(query, scale)), axis=-1)
+
+
+@operator("_scaled_dot_product_flash_attention_for_cpu_backward")
+def flash_attention_backward(e: Emitter, dy: Value, query: Value, key: Value, value: Value, y: Value, logsumexp: Value,
+                             dropout_p: float = 0.0, is_causal: bool = False, attn_mask: Value | None = None,
+                             scale: float | None = None) -> tuple[Value, Value, Value]:
+    """The gradients of query, key and value, by the weights p = exp(scores - logsumexp).
+
+    ds = p * (dy v^T - sum of dy * y), dq = scale * ds k, dk = scale * ds^T q, dv = p^T dy.
+    Source: Dao and others, FlashAttention (2022).
+    """
+    if dropout_p:
+        raise e.refuse(f"attention with dropout {dropout_p} needs random numbers", "call model.eval()")
+    factor, wide = _factor(query, scale), logsumexp.dtype
+    dy, query, key, value, y = (e.cast(x, wide) for x in (dy, query, key, value, y))
+    least = e.te(topi.expand_dims, logsumexp, axis=-1)
+    scores = _scores(e, query, key, attn_mask, is_causal, factor)
+    weights = e.te(topi.where, e.te(topi.isfinite, least), e.te(topi.exp, e.te(topi.subtract, scores, least)), 0.0)
+    own = e.te(topi.sum, e.te(topi.multiply, dy, y), axis=-1, keepdims=True)
+    change = e.te(topi.subtract, e.te(topi.matmul, dy, value, transpose_b=True), own)
+    change = e.te(topi.multiply, e.te(topi.multiply, weights, change), factor)
+    return (e.te(topi.matmul, change, key), e.te(topi.matmul, change, query, transpose_a=True),
+            e.te(topi.matmul, weights, dy, transpose_a=True))
+
+
+def _factor(query: Value, scale: float | None) -> Any:
+    """What scores are multiplied by: 1 / sqrt(d) where nothing is given."""
+    if scale is not None:
+        return float(scale)
     width: Any = query.shape[-1]
-    factor: Any = scale
-    if factor is None:
-        factor = width ** -0.5 if isinstance(width, int) else 1.0 / te.sqrt(te.cast(query.dtype, width))
-    scores = e.te(topi.multiply, e.te(topi.matmul, query, key, transpose_b=True), factor)
+    return width ** -0.5 if isinstance(width, int) else 1.0 / te.sqrt(te.cast(query.dtype, width))
+
+
+def _scores(e: Emitter, query: Value, key: Value, mask: Value | None, is_causal: bool, factor: Any) -> Value:
+    """The scaled products of queries and keys in float32 at least, -inf where a key is left out."""
+    wide = "float64" if query.dtype == "float64" else "float32"
+    scores = e.te(topi.multiply, e.te(topi.matmul, e.cast(query, wide), e.cast(key, wide), transpose_b=True), factor)
     if is_causal:
         seen = e.te(topi.tril, e.tensor(1, "uint8", scores.shape[-2:]))
         scores = e.te(topi.where, e.cast(seen, "bool"), scores, -math.inf)
-    if attn_mask is not None:
-        scores = e.te(topi.add, scores, e.cast(attn_mask, scores.dtype))
-    return y, e.te(topi.logsumexp, scores, axis=-1)
+    if mask is not None and mask.dtype == "bool":
+        return e.te(topi.where, mask, scores, -math.inf)
+    return scores if mask is None else e.te(topi.add, scores, e.cast(mask, wide))
 
 
 @operator("_native_multi_head_attention")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright import topi
+from tilewright.frontend.torch import rules
 from tilewright.frontend.torch.emit import Emitter, numbers
 from tilewright.frontend.torch.table import operator
 from tilewright.graph.ir.values import Value
@@ -48,6 +49,36 @@ def conv_transpose(e: Emitter, x: Value, weight: Value, bias: Value | None = Non
                    output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Value:
     """`topi.conv_transpose`."""
     return convolution(e, x, weight, bias, stride, padding, dilation, True, output_padding, groups)
+
+
+@operator("convolution_backward")
+def convolution_backward(e: Emitter, dy: Value, x: Value, weight: Value, bias_sizes: Any, stride: Any, padding: Any,
+                         dilation: Any, transposed: bool, output_padding: Any, groups: int,
+                         output_mask: Sequence[bool]) -> tuple[Value | None, ...]:
+    """`topi.conv_transpose` or `topi.conv` of dy for x, sums of products for the weight, `topi.sum` for the bias."""
+    n = weight.ndim - 2
+    window: dict[str, Any] = {"stride": numbers(stride, n), "padding": numbers(padding, n),
+                              "dilation": numbers(dilation, n)}
+    dx = dw = db = None
+    if output_mask[0]:
+        dx = _input_gradient(e, dy, x, weight, transposed, groups, window)
+    if output_mask[1]:
+        wide, narrow = (dy, x) if transposed else (x, dy)
+        dw = e.te(rules.weight_gradient, wide, narrow, kernel=weight.shape[2:], groups=groups, **window)
+    if output_mask[2]:
+        db = e.te(topi.sum, dy, axis=(0, *range(2, dy.ndim)))
+    return dx, dw, db
+
+
+def _input_gradient(e: Emitter, dy: Value, x: Value, weight: Value, transposed: bool, groups: int,
+                    window: dict[str, Any]) -> Value:
+    """The gradient of x, cut to its extents: a convolution leaves out what no window reaches."""
+    if transposed:
+        y = e.te(topi.conv, dy, weight, None, groups=groups, **window)
+    else:
+        y = e.te(topi.conv_transpose, dy, weight, None, groups=groups, output_padding=tuple(
+            s - 1 for s in window["stride"]), **window)
+    return e.te(rules.window, y, shape=x.shape, begin=(0,) * x.ndim)
 
 
 @operator("im2col")

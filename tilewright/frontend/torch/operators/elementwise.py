@@ -17,7 +17,8 @@ _FLOATS: dict[str, Callable[..., Any]] = {      # of integers too, in floats
     "lgamma": topi.lgamma, "log": topi.log, "log10": topi.log10, "log1p": topi.log1p, "log2": topi.log2,
     "reciprocal": topi.reciprocal, "rsqrt": topi.rsqrt, "sigmoid": topi.sigmoid, "sin": topi.sin, "sinc": topi.sinc,
     "sinh": topi.sinh, "sqrt": topi.sqrt, "tan": topi.tan, "tanh": topi.tanh,
-    "special_ndtr": topi.normal_cdf, "deg2rad": topi.deg2rad, "rad2deg": topi.rad2deg,
+    "special_ndtr": topi.normal_cdf, "i0": topi.bessel_i0, "special_i0": topi.bessel_i0, "deg2rad": topi.deg2rad,
+    "rad2deg": topi.rad2deg,
 }
 _ROUNDINGS = {"ceil": topi.ceil, "floor": topi.floor, "round": topi.round, "trunc": topi.trunc, "fix": topi.trunc}
 _SAME = {"abs": topi.abs, "neg": topi.negative, "sign": topi.sign, "sgn": topi.sign, "frac": topi.frac,
@@ -60,6 +61,12 @@ _enter(_BITS, lambda rule: lambda e, a, b: binary(e, rule, a, b), "Tensor", "Sca
 _enter(_SHIFTS, lambda rule: lambda e, a, b: binary(e, rule, a, b), "Tensor", "Tensor_Scalar", "Scalar_Tensor")
 _enter({"__lshift__": topi.bitwise_left_shift, "__rshift__": topi.bitwise_right_shift},
        lambda rule: lambda e, a, b: binary(e, rule, a, b), "Tensor", "Scalar")
+
+
+@operator("prims.bessel_i0")
+def bessel_i0(e: Emitter, x: Value) -> Value:
+    """`topi.bessel_i0`."""
+    return e.te(topi.bessel_i0, x)
 
 
 def _question(rule: Callable[..., Any]) -> Callable[..., Any]:

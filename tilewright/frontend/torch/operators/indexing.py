@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright import topi
+from tilewright.frontend.torch import rules
 from tilewright.frontend.torch.emit import Counted, Emitter, axis_of
 from tilewright.frontend.torch.table import operator
 from tilewright.graph.ir.values import Value
@@ -14,36 +15,36 @@ from tilewright.graph.ir.values import Value
 def gather(e: Emitter, x: Value, dim: int, index: Value, sparse_grad: bool = False) -> Value:
     """`topi.gather`."""
     x, index = e.lifted(x), e.lifted(index)
-    return e.te(topi.gather, x, e.cast(index, "int64"), axis=axis_of(dim, x.ndim))
+    return e.te(topi.gather, x, e.cast(index, "int64"), axis=axis_of(dim, x.ndim), mode="exact")
 
 
 @operator("take_along_dim")
 def take_along_dim(e: Emitter, x: Value, index: Value, dim: int | None = None) -> Value:
     """`topi.gather`, of all elements for None."""
     if dim is None:
-        return e.te(topi.take, x, e.reshape(index, (-1,)))
+        return e.te(topi.take, e.reshape(x, (-1,)), e.reshape(index, (-1,)), axis=0, mode="exact")
     axis = axis_of(dim, x.ndim)
     x = e.broadcast(x, (*e.shape[:axis], x.shape[axis], *e.shape[axis + 1:]))
-    return e.te(topi.gather, x, e.broadcast(index, e.shape), axis=axis)
+    return e.te(topi.gather, x, e.broadcast(index, e.shape), axis=axis, mode="exact")
 
 
 @operator("index_select")
 def index_select(e: Emitter, x: Value, dim: int, index: Value) -> Value:
     """`topi.take` along a dimension."""
     x, index = e.lifted(x), e.lifted(index)
-    return e.te(topi.take, x, index, axis=axis_of(dim, x.ndim))
+    return e.te(topi.take, x, index, axis=axis_of(dim, x.ndim), mode="exact")
 
 
 @operator("take")
 def take(e: Emitter, x: Value, index: Value) -> Value:
     """`topi.take` of all elements."""
-    return e.te(topi.take, e.lifted(x), index)
+    return e.te(topi.take, e.reshape(x, (-1,)), index, axis=0)
 
 
 @operator("embedding")
 def embedding(e: Emitter, weight: Value, indices: Value, *_: Any, **__: Any) -> Value:
     """`topi.take` of rows."""
-    return e.te(topi.take, weight, indices, axis=0)
+    return e.te(topi.take, weight, indices, axis=0, mode="exact")
 
 
 @operator("index.Tensor", "_unsafe_index.Tensor")
@@ -112,6 +113,7 @@ def embedding_bag(e: Emitter, weight: Value, indices: Value, offsets: Value, sca
         raise e.refuse(f"embedding_bag: padding_idx {padding_idx} is not supported")
     if include_last_offset:
         offsets = e.te(topi.strided_slice, offsets, begin=[0], end=[-1], axes=[0])
+    indices = e.te(rules.exact_indices, indices, extent=weight.shape[0])
     y = e.te(topi.embedding_bag, indices, weight, offsets, per_sample_weights,
              reduction=("sum", "mean", "max")[mode])
     return y, None, None, None

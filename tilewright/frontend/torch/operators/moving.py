@@ -7,27 +7,34 @@ from typing import Any
 from tilewright import te, topi
 from tilewright.frontend.torch import rules
 from tilewright.frontend.torch.emit import Emitter, axis_of
+from tilewright.frontend.torch.layouts import layout
 from tilewright.frontend.torch.operators.shapes import last
+from tilewright.frontend.torch.sizes import number
 from tilewright.frontend.torch.table import operator
 from tilewright.graph.ir.values import Value
-from tilewright.tir import Expr
+from tilewright.tir import Expr, Var
 
 
 def position(at: Any, extent: Any, default: Any) -> Any:
-    """A bound of a slice as an index: counted from the end where it is negative, inside of the extent."""
+    """A bound of a slice as an index: counted from the end where it is negative, inside of the extent.
+
+    One that is an expression may be beyond the end: what is behind it there has no elements.
+    """
     if at is None:
         return default
     if isinstance(at, int) and isinstance(extent, int):
         return min(max(at + extent if at < 0 else at, 0), extent)
-    if isinstance(at, int) and at >= 0 or isinstance(at, Expr):
+    if isinstance(at, Var) or isinstance(at, int) and at >= 0:
         return at
-    return te.maximum(extent + at, 0)
+    return te.maximum(_index(at, extent), 0)
 
 
 @operator("slice.Tensor", "slice_copy.Tensor")
 def slice_(e: Emitter, x: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Value:
-    """x[start:end:step] along a dimension."""
+    """x[start:end:step] along a dimension; start may be an element of a tensor, if the extent follows from shapes."""
     axis = axis_of(dim, x.ndim)
+    if isinstance(start, Value):
+        return e.te(rules.slices_from, x, start, axis=axis, step=step, extent=e.shape[axis])
     extent, start = e.shape[axis], position(start, x.shape[axis], 0)
     if extent is x.shape[axis] or isinstance(extent, int) and extent == x.shape[axis]:
         return x
@@ -42,12 +49,17 @@ def narrow(e: Emitter, x: Value, dim: int, start: Any, length: Any) -> Value:
 
 @operator("select.int", "select_copy.int")
 def select(e: Emitter, x: Value, dim: int, index: Any) -> Value:
-    """x[..., index, ...] along a dimension."""
+    """x[..., index, ...] along a dimension; the index may be an element of a tensor."""
     axis = axis_of(dim, x.ndim)
+    if isinstance(index, Value):
+        return e.reshape(e.te(rules.slices_from, x, index, axis=axis, step=1, extent=1), e.shape)
     return e.te(rules.selected, x, axis=axis, index=_index(index, x.shape[axis]))
 
 
 def _index(index: Any, extent: Any) -> Any:
+    """An index, counted from the end where it is negative; variables of sizes are not."""
+    if isinstance(index, Expr) and not isinstance(index, Var):
+        return te.select(index < 0, index + extent, index)
     return index + extent if isinstance(index, int) and index < 0 else index
 
 
@@ -133,6 +145,15 @@ def replication_pad(e: Emitter, x: Value, padding: Sequence[Any]) -> Value:
     return _padded(e, x, padding, "edge")
 
 
+@operator("replication_pad1d_backward", "replication_pad2d_backward", "replication_pad3d_backward")
+def replication_pad_backward(e: Emitter, dy: Value, x: Value, padding: Sequence[Any]) -> Value:
+    """Each element of dy to the one that it repeats; axis by axis."""
+    for k in range(len(padding) // 2):
+        axis = x.ndim - 1 - k
+        dy = e.te(rules.repeated_gradient, dy, axis=axis, extent=x.shape[axis], before=padding[2 * k])
+    return dy
+
+
 def _padded(e: Emitter, x: Value, padding: Sequence[Any], mode: str, value: Any = 0) -> Value:
     ends = [(padding[k], padding[k + 1]) for k in range(0, len(padding), 2)]
     widths = [(0, 0)] * (x.ndim - len(ends)) + ends[::-1]
@@ -155,5 +176,20 @@ def unfold(e: Emitter, x: Value, dimension: int, size: int, step: int) -> Value:
 
 @operator("as_strided", "as_strided_copy")
 def as_strided(e: Emitter, x: Value, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None) -> Value:
-    """`topi.as_strided`, of a tensor that PyTorch holds row by row."""
-    return e.te(topi.as_strided, x, tuple(size), strides=tuple(stride), offset=storage_offset or 0)
+    """`topi.as_strided`, of the elements as they lie in PyTorch's memory."""
+    x, first = in_memory_order(e, x)
+    offset = 0 if storage_offset is None else storage_offset - first
+    return e.te(topi.as_strided, x, tuple(size), strides=tuple(stride), offset=offset)
+
+
+def in_memory_order(e: Emitter, x: Value) -> tuple[Value, Any]:
+    """The first argument with its axes as they lie in memory, and the place where it begins there.
+
+    Raises ImportModelError for a tensor with gaps: what lies there is no part of it.
+    """
+    fake = e.given[0]
+    order = layout(fake, e.known)
+    if order is None:
+        raise e.refuse(f"{e.target} of a tensor with strides {tuple(fake.stride())}: what lies between its elements is "
+                       "no part of it", "call .contiguous() first, or index the tensor that it is a view of")
+    return e.transpose(x, order), number(fake.storage_offset(), e.known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import topi
+from tilewright.frontend.torch import rules
 from tilewright.frontend.torch.dtypes import category
 from tilewright.frontend.torch.emit import Emitter, numbers
 from tilewright.frontend.torch.table import operator
@@ -66,3 +67,44 @@ def adaptive_max_pool(e: Emitter, x: Value, output_size: Any) -> Any:
     x, single = _batched(e, x)
     made = e.te(topi.adaptive_max_pool, x, e.shape[-_rank(e):], return_indices=True)
     return tuple(e.reshape(y, y.shape[1:]) for y in made) if single else made
+
+
+@operator("avg_pool2d_backward", "avg_pool3d_backward")
+def avg_pool_backward(e: Emitter, dy: Value, x: Value, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
+                      count_include_pad: bool, divisor_override: int | None) -> Value:
+    """Each element of dy, divided as it was, to the elements of its window; axis by axis."""
+    n = _rank(e)
+    kernel, pads = numbers(kernel_size, n), numbers(padding, n)
+    for k, (size, step, pad) in enumerate(zip(kernel, numbers(stride or kernel, n), pads), x.ndim - n):
+        dy = e.te(rules.average_gradient, dy, axis=k, extent=x.shape[k], kernel=size, stride=step, padding=pad,
+                  counted="none" if divisor_override else "all" if count_include_pad else "inside")
+    return e.te(topi.divide, dy, float(divisor_override)) if divisor_override else dy
+
+
+@operator("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward")
+def adaptive_avg_pool_backward(e: Emitter, dy: Value, x: Value) -> Value:
+    """Each element of dy, divided as it was, to the elements of its window; axis by axis."""
+    for k in range(x.ndim - _rank(e), x.ndim):
+        dy = e.te(rules.adaptive_average_gradient, dy, axis=k, extent=x.shape[k])
+    return dy
+
+
+@operator("adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward")
+def adaptive_max_pool_backward(e: Emitter, dy: Value, x: Value, indices: Value) -> Value:
+    """`topi.scatter` of dy to the places of the greatest elements."""
+    return _scattered(e, dy, x, indices)
+
+
+@operator("max_pool3d_with_indices_backward")
+def max_pool_backward(e: Emitter, dy: Value, x: Value, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+                      ceil_mode: bool, indices: Value) -> Value:
+    """`topi.scatter` of dy to the places of the greatest elements."""
+    return _scattered(e, dy, x, indices)
+
+
+def _scattered(e: Emitter, dy: Value, x: Value, indices: Value) -> Value:
+    lead = x.shape[:x.ndim - _rank(e)]
+    zeros = e.reshape(e.tensor(0, x.dtype, x.shape), (*lead, -1))
+    y = e.te(topi.scatter, zeros, e.reshape(indices, (*lead, -1)), e.reshape(dy, (*lead, -1)), axis=len(lead),
+             reduction="add")
+    return e.reshape(y, x.shape)

@@ -108,14 +108,18 @@ def pdist(e: Emitter, x: Value, p: float = 2.0) -> Value:
 
 @operator("linalg_cholesky_ex")
 def cholesky(e: Emitter, x: Value, upper: bool = False, check_errors: bool = False) -> tuple[Value, Value]:
-    """`topi.cholesky`; a matrix that has none gives NaN."""
-    return e.te(topi.cholesky, x, upper=upper), e.tensor(0, "int32", x.shape[:-2])
+    """`topi.cholesky`; a matrix that has none gives NaN, and the place of the first."""
+    y = e.te(topi.cholesky, x, upper=upper)
+    good = e.te(topi.isfinite, e.te(topi.diagonal, y))
+    count = e.te(topi.sum, e.cast(good, "int32"), axis=-1)
+    whole = e.te(topi.all, good, axis=-1)
+    return y, e.te(topi.where, whole, 0, e.te(topi.add, count, 1))
 
 
 @operator("linalg_inv_ex")
-def inverse(e: Emitter, x: Value, check_errors: bool = False) -> tuple[Value, Value]:
-    """`topi.inverse`."""
-    return e.te(topi.inverse, x), e.tensor(0, "int32", x.shape[:-2])
+def inverse(e: Emitter, x: Value, check_errors: bool = False) -> tuple[Value, None]:
+    """`topi.inverse`; whether there is one is missing."""
+    return e.te(topi.inverse, x), None
 
 
 @operator("_linalg_det")

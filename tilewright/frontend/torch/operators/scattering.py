@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright import topi
+from tilewright.frontend.torch import rules
 from tilewright.frontend.torch.dtypes import category
 from tilewright.frontend.torch.emit import Emitter, axis_of
 from tilewright.frontend.torch.operators.indexing import masks_as_places
@@ -41,7 +42,8 @@ def _lined_up(e: Emitter, x: Value, dim: int, index: Value, src: Any) -> tuple[V
             src = e.te(topi.strided_slice, src, begin=[0] * n, end=list(index.shape), axes=list(range(n)))
     else:
         src = e.tensor(src, x.dtype, index.shape)
-    return x, e.cast(index, "int64"), src, axis_of(dim, x.ndim)
+    axis = axis_of(dim, x.ndim)
+    return x, e.te(rules.exact_indices, e.cast(index, "int64"), extent=x.shape[axis]), src, axis
 
 
 @operator("scatter_reduce.two")
@@ -68,13 +70,17 @@ def index_add(e: Emitter, x: Value, dim: int, index: Value, source: Value, alpha
     source = e.cast(source, x.dtype)
     if alpha != 1:
         source = e.te(topi.multiply, source, e.operand(alpha, x.dtype))
-    return _by_index(e, x, dim, index, source, "add")
+    return _by_index(e, x, dim, _exact(e, x, dim, index), source, "add")
 
 
 @operator("index_copy")
 def index_copy(e: Emitter, x: Value, dim: int, index: Value, source: Value) -> Value:
     """`topi.index_reduce`, put."""
-    return _by_index(e, x, dim, index, source, "none")
+    return _by_index(e, x, dim, _exact(e, x, dim, index), source, "none")
+
+
+def _exact(e: Emitter, x: Value, dim: int, index: Value) -> Value:
+    return e.te(rules.exact_indices, index, extent=x.shape[axis_of(dim, x.ndim)]) if x.ndim else index
 
 
 def _by_index(e: Emitter, x: Value, dim: int, index: Value, source: Value, reduction: str) -> Value:

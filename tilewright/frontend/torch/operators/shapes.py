@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright import topi
+from tilewright.frontend.torch import rules
 from tilewright.frontend.torch.emit import Emitter, axis_of
 from tilewright.frontend.torch.table import operator
 from tilewright.graph.ir.values import Value
+from tilewright.tir import dtype as dt
 
 
 @operator("view", "_unsafe_view", "reshape", "view_copy", "flatten.using_ints", "unflatten.int", "unsqueeze",
@@ -21,9 +23,9 @@ def reshape(e: Emitter, x: Value, *_: Any, **__: Any) -> Value:
 @operator("view.dtype")
 def view_dtype(e: Emitter, x: Value, dtype: str) -> Value:
     """The bits of x as another type of the same size."""
-    if x.dtype == dtype:
-        return x
-    raise e.refuse(f"view: the bits of {x.dtype} as {dtype}", "convert with .to(dtype)")
+    if dt.bits_of(x.dtype) != dt.bits_of(dtype) or "bool" in (x.dtype, dtype):
+        raise e.refuse(f"view: the bits of {x.dtype} as {dtype}", "convert with .to(dtype)")
+    return x if x.dtype == dtype else e.te(rules.bits, x, dtype=dtype)
 
 
 @operator("expand", "broadcast_to", "expand_as", "expand_copy")
@@ -97,7 +99,7 @@ def flip(e: Emitter, x: Value, dims: Sequence[int]) -> Value:
 @operator("roll")
 def roll(e: Emitter, x: Value, shifts: Any, dims: Any = ()) -> Value:
     """`topi.roll`."""
-    shifts = [shifts] if isinstance(shifts, int) else list(shifts)
+    shifts = list(shifts) if isinstance(shifts, (list, tuple)) else [shifts]
     dims = [dims] if isinstance(dims, int) else list(dims)
     if x.ndim == 0:
         return x
