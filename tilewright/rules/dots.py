@@ -1,15 +1,17 @@
 """The schedule of few rows times a transposed matrix: each result is the product of two lines of memory.
 
 A matrix that is read once is not worth a copy in which columns would lie together. So terms are summed in the lanes of
-vectors (lanes.py), for all rows and a few columns side by side, and each line of the matrix passes by once.
+vectors (lanes.py), for all rows and a few columns side by side, and each line of the matrix passes by once. A matrix
+may be the product of several, such as numbers and the scales of their blocks.
 """
 from __future__ import annotations
 
+import math
+
 from tilewright.rules.blocking import registers
-from tilewright.rules.contraction import is_product
 from tilewright.rules.elementwise import parallelize
-from tilewright.rules.facts import BlockFacts
-from tilewright.rules.lanes import combine_lanes, is_reorderable, line_of_terms, split_into_lanes
+from tilewright.rules.facts import BlockFacts, uses
+from tilewright.rules.lanes import combine_lanes, is_reorderable, length_of_line, split_into_lanes
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import Schedule
 from tilewright.support.target import Target
@@ -21,13 +23,21 @@ SHORTEST = 4                     # vectors of terms: with fewer, combining lanes
 def few_axis(facts: BlockFacts, target: Target) -> int | None:
     """Which of the last two spatial axes has few elements, -2 or -1, where the block is a product of lines of memory
     whose terms may be added in any order; None for all others."""
-    extents = [e for e in (*facts.spatial[-2:], *facts.reduced) if e is not None]
-    if not is_product(facts) or len(extents) < 3 or not is_reorderable(facts):
+    if not is_product_of_lines(facts) or None in (*facts.spatial[-2:], *facts.reduced) or not is_reorderable(facts):
         return None
-    rows, columns, depth = extents
-    if min(rows, columns) > MOST_ROWS or depth < SHORTEST * facts.lanes(target) or line_of_terms(facts) != 1:
+    rows, columns = facts.spatial[-2:]
+    if min(rows, columns) > MOST_ROWS or math.prod(facts.reduced) < SHORTEST * facts.lanes(target):
         return None
-    return -2 if rows <= columns else -1
+    return (-2 if rows <= columns else -1) if length_of_line(facts) >= facts.lanes(target) else None
+
+
+def is_product_of_lines(facts: BlockFacts) -> bool:
+    """True for a reduction whose operands vary with the rows or with the columns of the result, or with neither, and
+    with either of them at least one."""
+    if not facts.is_reduction or facts.is_opaque or len(facts.spatial) < 2 or 0 in (*facts.spatial, *facts.reduced):
+        return False
+    rows, columns = ([uses(x, axis) for x in facts.operands] for axis in facts.spatial_axes[-2:])
+    return any(rows) and any(columns) and not any(a and b for a, b in zip(rows, columns))
 
 
 def _matches(work: Work) -> Match | None:

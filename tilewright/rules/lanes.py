@@ -122,7 +122,8 @@ def combine_lanes(sch: Schedule, lanes: Lanes, place: LoopRV | None, results: in
         lane, *steps = sch.get_loops(lanes.shares)[-steps_of_lane - 1:]
         side_by_side = sch.get_loops(lanes.shares)[-steps_of_lane - 1 - results:-steps_of_lane - 1]
         sch.reorder(*steps, *side_by_side, lane)
-        for loop in side_by_side:
+        short = [s for s in steps[1:] if (constant_extent(sch, s) or WAYS) < WAYS]
+        for loop in (*short, *side_by_side):
             sch.unroll(loop)
     sch.vectorize(lane)
     sch.decompose_reduction(lanes.shares, steps[0])
