@@ -13,18 +13,15 @@ from tilewright import te
 from tilewright.driver.build import (
     Compiled,
     cache_key,
-    compile_kernel,
     compile_text,
-    flatten,
     generate,
-    merge_parameters,
 )
 from tilewright.lowering import PASSES
 from tilewright.runtime.loader import load_objects
 from tilewright.schedule import Schedule
 from tilewright.schedule.stages.facade import StageSchedule
 from tilewright.support.errors import ArgumentError, LowerError, TargetError, TensorExpressionError
-from tilewright.tir import Load, Store, interp, walk
+from tilewright.tir import interp
 
 N = 20
 
@@ -303,39 +300,6 @@ def test_dumps(monkeypatch, tmp_path):
     assert "T.vectorized" not in last and "B_1[16:20] = A_1[16:20] * " in last
     tw.build(*staged(), name="f", target="c")
     assert "void f__kernel(" in (folder / "f.c").read_text()
-
-
-# ---- parameters merged in place
-
-def test_a_parameter_is_merged_into_another():
-    """B[i] = 2 * A[i] + 1 in the memory of A: one parameter is left, and nothing else is touched."""
-    flat = flatten(func(), tw.target(), {1: 0})
-    assert len(flat.params) == 1 and [b.name for b in flat.buffers] == ["A"]
-    data = flat.buffers[0].data
-    assert {n.buffer.data for n in walk(flat.body) if isinstance(n, (Load, Store))} == {data}
-    x = np.arange(N, dtype="float32")
-    want = 2 * x + 1
-    interp.run(flat, x)
-    np.testing.assert_array_equal(x, want)
-
-
-@pytest.mark.parametrize("rules", [False, True])
-def test_a_merged_kernel_runs(rules):
-    a, b = te.placeholder((N, 3), name="A"), te.placeholder((N, 3), name="B")
-    c = te.compute((N, 3), lambda i, j: a[i, j] - b[i, j] * 0.5, name="C")
-    kernel = te.create_prim_func([a, b, c], name="update")
-    data = compile_kernel(kernel, tw.target(), rules, {2: 0})
-    library = load_objects([data])
-    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address("update__kernel"))
-    x, y = np.random.rand(N, 3).astype("float32"), np.random.rand(N, 3).astype("float32")
-    want = x - y * np.float32(0.5)
-    call(x.ctypes.data, y.ctypes.data)
-    np.testing.assert_array_equal(x, want)
-
-
-def test_nothing_is_merged_without_need():
-    flat = tw.lower(func())["scale"]
-    assert merge_parameters(flat, {}) is flat
 
 
 def test_text_is_compiled_and_kept(tmp_path):

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from tilewright import graph
-from tilewright.graph import SGD, Adam, Executor, TensorType, Update, gradients, parameter, placeholder, planner
-from tilewright.graph.fuse import Group
-from tilewright.graph.kernels import inplace_candidates
+from tilewright.graph import SGD, Adam, Executor, TensorType, Update, gradients, parameter, placeholder
 from tilewright.graph.memory import Lifetime, plan_memory
+from tilewright.graph.plan.executable import native_steps
 from tilewright.graph.value import topological
 from tilewright.script import from_source
 from tilewright.support.errors import GraphError
@@ -72,11 +71,10 @@ def test_parameters_that_take_each_others_values():
     a, b = f32(5, 5), f32(5, 5)
     p, q = parameter("p", a), parameter("q", b)
     updates = [Update(p, q * 2.0), Update(q, p * 3.0)]
-    _, kernels, _ = planner.arrange(planner.normalize([], updates), {}, fused=True)
-    assert [len(k.values) for k in kernels] == [1, 1, 1, 1]          # two values, and their copies
     step = Executor([], updates)
     for _ in range(2):
         step.run()
+        assert [k.operators for k in step.step.kernels] == [("mulconst",)] * 2 + [("te.copy",)] * 2
         a, b = b * 2, a * 3
         np.testing.assert_array_equal(p.data.numpy(), a)
         np.testing.assert_array_equal(q.data.numpy(), b)
@@ -88,11 +86,12 @@ def test_a_step_is_a_function_that_calls_the_kernels_on_addresses_of_a_table():
     loss = graph.softmax_cross_entropy(graph.matmul(x, w), y)
     ex = Executor([loss], Adam(0.1).minimize(loss, [w]))
     step = ex.compile({x: TensorType((4, 5)), y: TensorType((4, 3))})
-    calls, table, seen = planner.step_function(step.kernels, step.slots), np.arange(len(step.slots), dtype="uint64"), []
-    interp.run(calls, table, externs={
+    plan, seen = step.plan, []
+    calls, table = native_steps(plan, plan.steps, ()), np.arange(len(plan.slots), dtype="uint64")
+    interp.run(calls, table, np.zeros(1, "int64"), externs={
         f"{k.name}__kernel": lambda *args, name=k.name: seen.append((name, args)) or 0 for k in step.kernels})
-    assert seen == [(k.name, tuple(step.slots[v] for v in k.arguments)) for k in step.kernels]
-    assert calls.name == planner.step_function(step.kernels, step.slots).name
+    assert seen == [(s.callee.name, s.slots) for s in plan.steps]
+    assert calls.name == native_steps(plan, plan.steps, ()).name
     assert_structural_equal(from_source(str(calls)), calls)
 
 
@@ -139,10 +138,14 @@ def test_memory_is_shared_and_bounded():
 
 
 def test_an_input_that_another_element_of_the_output_needs_is_not_written_over():
-    x = placeholder("x")
-    y = graph.relu(x)
-    assert inplace_candidates(Group((y, graph.exp(y)))) == [0]
-    assert inplace_candidates(Group((y, graph.matmul(y, y)))) == []
+    p = parameter("p", f32(4, 4))
+    for build, kernels in ((graph.exp, ["relu_exp"]), (lambda y: graph.matmul(y, y), ["relu", "matmul"])):
+        y = graph.relu(p)
+        ex = Executor([], [Update(p, build(y))])
+        before = np.maximum(p.data.numpy().astype("float64"), 0)
+        ex.run()
+        assert [k.name.rpartition("_")[0] for k in ex.step.kernels] == kernels
+        np.testing.assert_allclose(p.data.numpy(), np.exp(before) if len(kernels) == 1 else before @ before, rtol=1e-5)
 
 
 def test_the_plan_never_overlaps_values_that_live_together():
@@ -232,7 +235,7 @@ def test_an_executor_and_its_parameters_in_a_pickle():
     feeds = {x: f32(5, 4), y: np.eye(3, dtype="float32")[[0, 1, 2, 0, 1]]}
     train.run(feeds)
     again, x2, y2, w2 = pickle.loads(pickle.dumps((train, x, y, w)))
-    assert again.kernels.schedule == "default" and again.placeholders == [x2, y2]
+    assert again.schedule == "default" and again.placeholders == [x2, y2]
     np.testing.assert_array_equal(w2.data.numpy(), w.data.numpy())
     before = w.data.numpy()
     got = [again.run({x2: feeds[x], y2: feeds[y]})[0].numpy() for _ in range(3)]

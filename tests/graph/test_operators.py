@@ -7,7 +7,7 @@ from graph_checks import check_forward, check_gradients
 
 from tilewright import graph, te
 from tilewright.graph import Executor, gradients, parameter, placeholder
-from tilewright.graph.operator import OPAQUE, Operator
+from tilewright.graph.operator import Operator
 from tilewright.graph.operators.elementwise import Elementwise, Reciprocal
 from tilewright.support.errors import GraphError
 
@@ -152,20 +152,58 @@ def test_equal_kernels_are_compiled_once():
     x, y = placeholder("x"), placeholder("y")
     step = graph.Executor([graph.exp(x), graph.exp(y)])
     step.run({x: normal(3), y: normal(3)})
-    assert len({k.name for k in step.step.kernels}) == 1 == len(step.kernels.objects)
+    assert len({k.name for k in step.step.kernels}) == 1 == len(step.step.objects)
 
 
 @dataclass(frozen=True)
 class Reversed(Operator):
-    """Says that it reads what it writes, and does not."""
-    pattern = OPAQUE
-    inplace = (0,)
+    """y[k] = x[-1 - k]."""
 
     def infer(self, *inputs): return inputs[0]
     def compute(self, *i): return te.compute(i[0].shape, lambda k: i[0][i[0].shape[0] - 1 - k], name="reversed")
     def grad(self, y, dy): return (Reversed()(dy),)
 
 
-def test_the_check_of_operators_notices_one_that_is_not_in_place():
-    with pytest.raises(AssertionError):
-        check_forward(Reversed(), lambda x: x[::-1], [np.arange(6.0)], "rules")
+def test_what_is_written_over_what_it_reads_is_found_in_the_rule():
+    x = parameter("x", np.arange(6.0, dtype="float32"))
+    for build, places in ((Reversed(), 3), (graph.exp, 1)):
+        ex = Executor([build(x * 1.0) * 1.0], fuse=False)
+        ex.run()
+        assert ex.memory.planned == 64 * min(places, 2) and len(ex.step.kernels) == 3
+    check_forward(Reversed(), lambda x: x[::-1], [np.arange(6.0)], "rules")
+
+
+@dataclass(frozen=True)
+class Weighted(Operator):
+    """y = x * weights, a list: no dataclass of it can be hashed."""
+    weights: list
+
+    def infer(self, *inputs): return inputs[0]
+
+    def compute(self, *i):
+        def element(k):
+            return sum((te.select(k == n, te.const(w, "float32"), te.const(0.0, "float32"))
+                        for n, w in enumerate(self.weights)), te.const(0.0, "float32")) * i[0][k]
+        return te.compute(i[0].shape, element, name="weighted")
+
+
+def test_operators_are_equal_by_what_their_attributes_hold():
+    """Of two zeros each divides to an infinity of its own; lists are compared by what is in them."""
+    x = parameter("x", np.ones(2, "float32"))
+    zeros = [graph.multiply(x, 0.0), graph.multiply(x, -0.0)]
+    weighted = [Weighted(list(w))(x) for w in ([1.0, 2.0], [1.0, 3.0], [1.0, 2.0])]
+    ex = Executor([*(Reciprocal()(z) for z in zeros), *weighted])
+    got = [y.numpy().tolist() for y in ex.run()]
+    assert got == [[np.inf] * 2, [-np.inf] * 2, [1, 2], [1, 3], [1, 2]]
+    assert [k.operators for k in ex.step.kernels].count(("weighted",)) == 2
+
+
+def test_a_type_is_all_that_some_operators_read():
+    """What a value is repeated to the shape of is not computed."""
+    x, row = placeholder("x"), parameter("row", np.arange(3.0, dtype="float32"))
+    ex = Executor([graph.broadcast_like(row, graph.exp(x)), *gradients(graph.reduce_sum(graph.exp(row)), [row])])
+    wide, slope = ex.run({x: np.zeros((2, 3), "float32")})
+    np.testing.assert_array_equal(wide.numpy(), [[0, 1, 2]] * 2)
+    np.testing.assert_allclose(slope.numpy(), np.exp(np.arange(3.0)), rtol=1e-6)
+    operators = [o for k in ex.step.kernels for o in k.operators]
+    assert "exp" in operators and operators.count("exp") == 1 and "reducesum" not in operators

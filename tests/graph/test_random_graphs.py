@@ -6,6 +6,7 @@ import pytest
 
 from tilewright import graph
 from tilewright.graph import Executor, Update, gradients, parameter, placeholder
+from tilewright.graph.operators.broadcast import BroadcastLike, SumLike
 
 ROWS, INNER, COLUMNS = 7, 5, 19
 SHAPES = [(ROWS, COLUMNS), (ROWS, INNER), (INNER, COLUMNS), (COLUMNS,), (ROWS, 1), (1,)]
@@ -140,6 +141,6 @@ def ancestors(v):
         top = stack.pop()
         if top not in found:
             found.add(top)
-            skip = top.op.shape_only if top.op else ()
-            stack += [x for k, x in enumerate(top.inputs) if k not in skip]
+            skip = 1 if isinstance(top.op, (BroadcastLike, SumLike)) else None       # whose type alone is used
+            stack += [x for k, x in enumerate(top.inputs) if k != skip]
     return found

@@ -8,7 +8,6 @@ import struct
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import tilewright
 from tilewright import te
@@ -28,7 +27,7 @@ from tilewright.support import config
 from tilewright.support.errors import CodegenError, LowerError
 from tilewright.support.registry import load
 from tilewright.support.target import Target
-from tilewright.tir import THREAD_BINDING, Allocate, For, Load, PrimFunc, Store, rewrite, walk
+from tilewright.tir import THREAD_BINDING, For, PrimFunc, walk
 from tilewright.tir.printer import show
 
 _RULES = "tilewright.rules"                # loaded with the first use: a program with schedules of its own needs none
@@ -111,16 +110,14 @@ class Compiled:
         return Compiled(decode(entry[4:4 + size]), entry[4 + size:])
 
 
-def generate(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = None,
-             options: PassOptions | None = None) -> bytes:
+def generate(func: PrimFunc, target: Target, options: PassOptions | None = None) -> bytes:
     """The cache entry of one function in block form: its object and signature."""
-    flat = flatten(func, target, alias, options)
+    flat = flatten(func, target, options)
     image = back_end(target).image(split(flat, target, options), target)
     return Compiled(kernel_layout(flat).signature, image).to_bytes()
 
 
-def flatten(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = None,
-            options: PassOptions | None = None) -> PrimFunc:
+def flatten(func: PrimFunc, target: Target, options: PassOptions | None = None) -> PrimFunc:
     """The flat form of a function in block form, as the back end of the target takes it."""
     end = back_end(target)
     bound = next((n for n in walk(func.body) if isinstance(n, For) and n.kind == THREAD_BINDING
@@ -130,23 +127,7 @@ def flatten(func: PrimFunc, target: Target, alias: Mapping[int, int] | None = No
             f"{func.name}: loop {bound.loop_var.name} is bound to {bound.thread_tag}, but the target {target} has no "
             f"GPU threads\n\n{show(func, (bound,))}", "use parallel and vectorize on a CPU")
     options = current_options() if options is None else options
-    return merge_parameters(run_passes(func, target, options=options), alias or {})
-
-
-def merge_parameters(func: PrimFunc, alias: Mapping[int, int]) -> PrimFunc:
-    """func (flat) in which parameter `a` is dropped and its memory is that of parameter alias[a], written in place."""
-    if not alias:
-        return func
-    data = {func.buffer_map[func.params[a]].data: func.buffer_map[func.params[b]].data for a, b in alias.items()}
-
-    def retarget(node: Any) -> Any:
-        if isinstance(node, (Load, Store, Allocate)) and node.buffer.data in data:
-            return node.replace(buffer=node.buffer.replace(data=data[node.buffer.data]))
-        return None
-
-    params = tuple(p for k, p in enumerate(func.params) if k not in alias)
-    return func.replace(params=params, body=rewrite(func.body, retarget),
-                        buffer_map={p: b for p, b in func.buffer_map.items() if p in params})
+    return run_passes(func, target, options=options)
 
 
 def build(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | Target | None = None,
@@ -242,14 +223,6 @@ def module(parts: Sequence[Part], target: Target, aliases: Mapping[str, str] | N
                   None if standalone is None else lambda others: standalone(flat(), target, others), aliases,
                   {c.signature.name: part.definition for c, part in zip(compiled, parts)},
                   None if files is None else lambda: files(flat(), flat("vectorize"), target))
-
-
-def compile_kernel(func: PrimFunc, target: Target, rules: bool, alias: Mapping[int, int]) -> bytes:
-    """The object of one kernel of a graph. alias: parameter -> the parameter in whose memory it is written."""
-    def make() -> bytes:
-        return generate(by_rules(func, target) if rules else func, target, alias)
-    key = (rules_key if rules else cache_key)(f"{show(func)}\nalias={sorted(alias.items())}", target)
-    return Compiled.from_bytes(cached(key, make)).data
 
 
 def compile_flat(func: PrimFunc, target: Target) -> bytes:

@@ -44,20 +44,19 @@ class KernelCode:
                           tuple((tuple(shape), dtype) for shape, dtype in prepared))
 
 
-def compile_graph_kernel(func: PrimFunc, target: Target, constant: Collection[int]) -> KernelCode:
+def compile_graph_kernel(func: PrimFunc, target: Target, constant: Collection[int], key: str | None) -> KernelCode:
     """The code of a function in block form that is to be scheduled by the rules, of which the parameters at some
-    positions never change. One with the attribute "tir.is_scheduled" is taken as it is."""
-    return KernelCode.from_bytes(cached(_key(func, target, constant),
-                                        lambda: _compiled(func, target, constant).to_bytes()))
+    positions never change. One with the attribute "tir.is_scheduled" is taken as it is. key: its name in the cache."""
+    return KernelCode.from_bytes(cached(key, lambda: _compiled(func, target, constant).to_bytes()))
 
 
-def is_portable(func: PrimFunc, target: Target, constant: Collection[int]) -> bool:
+def is_portable(key: str | None) -> bool:
     """True where other processes would compile the same code, and where the cache does not have it yet."""
-    key = _key(func, target, constant)
     return key is not None and current_options().key == PassOptions().key and not is_cached(key)
 
 
-def _key(func: PrimFunc, target: Target, constant: Collection[int]) -> str | None:
+def kernel_key(func: PrimFunc, target: Target, constant: Collection[int]) -> str | None:
+    """The name of the code of a kernel in the cache; None where some passes or rules are not those of the package."""
     return rules_key(f"{show(func)}\nconstant={sorted(constant)}", target)
 
 

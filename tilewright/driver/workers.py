@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, BinaryIO
 
-from tilewright.driver.kernels import KernelCode, compile_graph_kernel, is_portable
+from tilewright.driver.kernels import KernelCode, compile_graph_kernel, is_portable, kernel_key
 from tilewright.runtime.machine import available_cpus
 from tilewright.support import config
 from tilewright.support.target import Target, target
@@ -31,9 +31,15 @@ def compile_graph_kernels(jobs: Sequence[Job], where: Target,
     """
     results: list[KernelCode | None] = [None] * len(jobs)
     left = queue.SimpleQueue[int]()
-    fresh = [k for k, (func, constant) in enumerate(jobs) if is_portable(func, where, constant)]
+    keys = [kernel_key(func, where, constant) for func, constant in jobs]
+    shared = _crew(len(jobs)) > 0
+    fresh = [k for k, key in enumerate(keys) if not shared or is_portable(key)]
     for k in fresh:
         left.put(k)
+
+    def compiled(k: int) -> KernelCode:
+        func, constant = jobs[k]
+        return compile_graph_kernel(func, where, constant, keys[k])
     crew = [_Worker(where) for _ in range(_crew(len(fresh)))]
 
     def serve(worker: _Worker) -> None:
@@ -49,7 +55,7 @@ def compile_graph_kernels(jobs: Sequence[Job], where: Target,
         for t in threads:
             t.start()
         while (mine := _next(left)) is not None:
-            results[mine] = compile_graph_kernel(jobs[mine][0], where, jobs[mine][1])
+            results[mine] = compiled(mine)
             if progress:
                 progress(sum(r is not None for r in results))
         for t in threads:
@@ -57,7 +63,7 @@ def compile_graph_kernels(jobs: Sequence[Job], where: Target,
     finally:
         for w in crew:
             w.end()
-    return [r if r is not None else compile_graph_kernel(job[0], where, job[1]) for r, job in zip(results, jobs)]
+    return [r if r is not None else compiled(k) for k, r in enumerate(results)]
 
 
 def _next(left: queue.SimpleQueue[int]) -> int | None:
@@ -121,7 +127,8 @@ def main() -> None:
     while data := _receive(requests):
         func, constant, where = pickle.loads(data)
         try:
-            entry = compile_graph_kernel(func, target(where), constant).to_bytes()
+            key = kernel_key(func, target(where), constant)
+            entry = compile_graph_kernel(func, target(where), constant, key).to_bytes()
         except Exception:                                # the other process meets the same error, and raises it
             return
         _send(answers, entry)

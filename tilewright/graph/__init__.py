@@ -7,12 +7,12 @@ from typing import Any
 from tilewright.graph.executor import Executor
 from tilewright.graph.gradients import gradients
 from tilewright.graph.ir.builder import BlockBuilder
-from tilewright.graph.ir.types import size
+from tilewright.graph.ir.types import TensorType, size
 from tilewright.graph.ir.values import Function
 from tilewright.graph.memory import MemoryPlan
 from tilewright.graph.operator import Operator
 from tilewright.graph.optimizers import Optimizer, Update
-from tilewright.graph.value import TensorType, Value, parameter, placeholder
+from tilewright.graph.value import Value, parameter, placeholder
 from tilewright.graph.vocabulary import NAMES
 from tilewright.support.errors import no_attribute
 

@@ -17,21 +17,25 @@ from tilewright.graph.passes.movement import cancel_movement, sink_views
 from tilewright.graph.passes.native import compile_kernels
 from tilewright.graph.passes.order import order_updates
 from tilewright.graph.passes.own_results import own_results
+from tilewright.graph.passes.unread import drop_unread
 from tilewright.graph.plan.executable import Executable
 from tilewright.graph.plan.plan import plan
 from tilewright.runtime import Tensor
 from tilewright.support.errors import GraphError
 
 Pass = Callable[[Function], Function]
-SIMPLIFY: list[Pass] = [without_dead_calls, eliminate_common, cancel_movement, expand_batch_norm, sink_views,
-                        fold_affine, cancel_movement]
+SIMPLIFY: list[Pass] = [drop_unread, without_dead_calls, eliminate_common, cancel_movement, expand_batch_norm,
+                        sink_views, fold_affine, cancel_movement]
 LOWER: list[Pass] = [own_results, fuse, order_updates]
 
 
-def build_function(function: Function, spec: str | Target | None = None) -> Executable:
-    """The function compiled for this machine.
+def build_function(function: Function, spec: str | Target | None = None,
+                   held: Mapping[Value, Tensor] = MappingProxyType({}),
+                   lower: Sequence[Pass] | None = None) -> Executable:
+    """The function compiled for this machine. held: parameters that calls do not give, and what they hold.
 
-    Constants are folded: what depends on them alone is a function of its own, which is built and run here.
+    Constants are folded: what depends on them alone is a function of its own, which is built and run here. lower: the
+    passes that make kernels, in the place of LOWER.
     """
     resolved = target(spec)
     if not resolved.is_host:
@@ -42,15 +46,12 @@ def build_function(function: Function, spec: str | Target | None = None) -> Exec
     if fixed is not None:
         values = lowered(fixed, resolved)()
         function = with_constants(function, dict(zip(fixed.results, values if len(fixed.results) > 1 else [values])))
-    return lowered(function, resolved)
+    return lowered(function, resolved, held, lower)
 
 
 def lowered(function: Function, resolved: Target, held: Mapping[Value, Tensor] = MappingProxyType({}),
             lower: Sequence[Pass] | None = None) -> Executable:
-    """The function, whose constants are folded, as kernels and a plan. held: parameters that calls do not give.
-
-    lower: the passes that make kernels, in the place of LOWER.
-    """
+    """The function, whose constants are folded, as kernels and a plan. The rest as `build_function` has it."""
     function = host_calls(function, lambda f: build_function(f, resolved))
     for step in LOWER if lower is None else lower:
         function = step(function)

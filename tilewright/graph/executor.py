@@ -1,4 +1,4 @@
-"""Runs graphs: infers types, plans memory, compiles each kernel once, and executes a step in one native call."""
+"""Runs graphs: a function for each combination of feed types, compiled once; a run is one call of native code."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -8,11 +8,19 @@ import numpy as np
 
 from tilewright import runtime
 from tilewright.driver import Target, target
+from tilewright.graph.compile import Pass, build_function
+from tilewright.graph.ir.types import TensorType
 from tilewright.graph.memory import MemoryPlan
 from tilewright.graph.optimizers import Update
-from tilewright.graph.planner import KernelCache, nbytes, plan_step
-from tilewright.graph.step import Step
-from tilewright.graph.value import TensorType, Value, require_distinct_names, topological
+from tilewright.graph.passes.fuse import apart as one_by_one
+from tilewright.graph.passes.fuse import fuse as fused
+from tilewright.graph.passes.native import as_written
+from tilewright.graph.passes.order import order_updates
+from tilewright.graph.passes.own_results import own_results
+from tilewright.graph.plan.arguments import Span, apart, overlap, span
+from tilewright.graph.plan.executable import Executable
+from tilewright.graph.typed import typed
+from tilewright.graph.value import Value, require_distinct_names, topological
 from tilewright.runtime import Tensor
 from tilewright.runtime.dtypes import dtype_string
 from tilewright.runtime.tensor import as_numpy
@@ -20,20 +28,23 @@ from tilewright.support.errors import ArgumentError, GraphError, described
 from tilewright.support.locks import ForkSafeLock
 from tilewright.support.views import View, Viewed, counted, readable_bytes
 
+FedType = tuple[tuple[int, ...], str]             # the shape and the dtype of a feed
+
 
 class Executor(Viewed):
     """Computes `outputs` from feeds and then applies `updates` to their parameters, in place.
 
     schedule: "rules" (built-in schedules for the target) or "default" (the loops as the expressions have them);
     fuse: let elementwise operators share a kernel with their neighbours.
-    A step is planned and compiled for each combination of feed shapes and dtypes, the first time it is fed.
+    A step is planned and compiled for each combination of feed shapes and dtypes, the first time it is fed: an
+    `Executable` that holds the parameters.
     """
 
     def __init__(self, outputs: Sequence[Value], updates: Sequence[Update] = (), *, schedule: str = "rules",
                  fuse: bool = True, target: str | Target | None = None) -> None:
         self.outputs: tuple[Value, ...] = _items("outputs", outputs)
         self.updates: tuple[Update, ...] = _items("updates", updates)
-        self.fuse = fuse
+        self.fuse, self.schedule = fuse, schedule
         for u in self.updates:
             if not isinstance(u, Update):
                 raise GraphError(f"Executor: {described(u)} is not an update",
@@ -52,13 +63,13 @@ class Executor(Viewed):
             if t.data is None:
                 raise GraphError(f"Executor: the update target {t!r} is not a parameter")
         require_distinct_names("Executor", targets)
-        self.kernels = KernelCache(_resolve(target), schedule)
+        self.target = _resolve(target)
         order = topological([*self.outputs, *(u.value for u in self.updates), *targets])
         self._written = _require_apart(targets, [v for v in order if v.data is not None])
         self.placeholders = [v for v in order if v.op is None and v.data is None]
-        self._steps: dict[tuple[TensorType, ...], Step] = {}
-        self._lock = ForkSafeLock()                        # a step has one arena, and parameters change in place
-        self.step: Step | None = None                      # of the last run
+        self._steps: dict[tuple[FedType, ...], Executable] = {}
+        self._lock = ForkSafeLock()                        # parameters change in place
+        self.step: Executable | None = None                # of the last run
 
     def view(self) -> View:
         return executor_view(self.outputs, len(self.updates), len(self._steps), self.step)
@@ -68,9 +79,8 @@ class Executor(Viewed):
 
         Values go producers first, so that a deep graph is no deep recursion.
         """
-        kernels, ends = self.kernels, [*self.outputs, *(v for u in self.updates for v in (u.value, u.target))]
-        return _restored, (topological(ends), self.outputs, self.updates, kernels.schedule, self.fuse,
-                           str(kernels.target))
+        ends = [*self.outputs, *(v for u in self.updates for v in (u.value, u.target))]
+        return _restored, (topological(ends), self.outputs, self.updates, self.schedule, self.fuse, str(self.target))
 
     def run(self, feeds: Mapping[Value, Any] | None = None) -> list[Tensor]:
         """The outputs, as new tensors, for `feeds`: {placeholder: Tensor or array}. Updates are applied.
@@ -80,35 +90,32 @@ class Executor(Viewed):
         that an operator refuses, or a feed that is not contiguous.
         """
         arrays = self._arrays(_table("run", {} if feeds is None else feeds))
-        types = tuple(TensorType(tuple(a.shape), str(a.dtype)) for a in arrays)
+        types = tuple((a.shape, a.dtype) for a in arrays)
         with self._lock:
-            step = self._steps.get(types)
-            if step is None:
-                fed = dict(zip(self.placeholders, types))
-                step = self._steps[types] = self._plan(fed)
-            self.step = step
-            return step.run(arrays)
+            self.step = self._steps.get(types) or self._planned(types)
+            return self.step.run(arrays)
 
-    def compile(self, feeds: Mapping[Value, TensorType]) -> Step:
+    def compile(self, feeds: Mapping[Value, TensorType]) -> Executable:
         """Plan and compile the step for feeds of these types, without running it. Raises GraphError as `run` does."""
         feeds = _table("compile", feeds)
         missing = [v.name for v in self.placeholders if v not in feeds]
         if missing:
             raise GraphError(f"Executor.compile: no type for {', '.join(missing)}")
-        for v in self.placeholders:
-            _check_type(v, feeds[v])
-        types = tuple(feeds[v] for v in self.placeholders)
+        types = tuple(_checked_type(v, feeds[v]) for v in self.placeholders)
         with self._lock:
-            if types not in self._steps:
-                self._steps[types] = self._plan(feeds)
-            self.step = self._steps[types]
+            self.step = self._steps.get(types) or self._planned(types)
             return self.step
 
-    def _plan(self, fed: Mapping[Value, TensorType]) -> Step:
-        return plan_step(self.outputs, self.updates, fed, self.placeholders, self.kernels, self.fuse)
+    def _planned(self, types: tuple[FedType, ...]) -> Executable:
+        fed = {v: TensorType.of(*t) for v, t in zip(self.placeholders, types)}
+        function, held = typed(self.outputs, self.updates, fed)
+        lower: list[Pass] = [own_results, fused if self.fuse else one_by_one, order_updates]
+        step = build_function(function, self.target, held, lower if self.schedule == "rules" else [*lower, as_written])
+        self._steps[types] = step
+        return step
 
     @property
-    def memory(self) -> MemoryPlan[Value]:
+    def memory(self) -> MemoryPlan[int]:
         """The memory plan of the last run: bytes planned, without reuse, and the lower bound."""
         if self.step is None:
             raise GraphError("the executor has not run yet", "memory is planned for the shapes that are fed")
@@ -121,11 +128,7 @@ class Executor(Viewed):
                 raise GraphError(f"run: placeholder {v.name} is not fed", "feed " + ", ".join(
                     x.name for x in self.placeholders))
             fed = _as_tensor(v, feeds.pop(v))
-            if self._written:
-                first, end = _span(fed)
-                if any(first < b and a < end for a, b in self._written):
-                    fed = runtime.array(fed)
-            arrays.append(fed)
+            arrays.append(apart(fed, self._written) if self._written else fed)
         if feeds:
             raise GraphError(f"run: {', '.join(getattr(v, 'name', repr(v)) for v in feeds)} "
                              "is fed but is no placeholder of this graph")
@@ -137,19 +140,14 @@ def _restored(order: Sequence[Value], outputs: Sequence[Value], updates: Sequenc
     return Executor(outputs, updates, schedule=schedule, fuse=fuse, target=target)
 
 
-def _span(t: Tensor) -> tuple[int, int]:
-    """(address of the first byte, of the one behind the last) of a compact tensor."""
-    return t.data_ptr, t.data_ptr + nbytes(TensorType(t.shape, t.dtype))
-
-
-def _require_apart(targets: Sequence[Value], parameters: Sequence[Value]) -> list[tuple[int, int]]:
+def _require_apart(targets: Sequence[Value], parameters: Sequence[Value]) -> list[Span]:
     """The memory of the update targets. Raises GraphError where a parameter shares some of it."""
-    written = {t: _span(t.data) for t in targets if t.data is not None}
+    written = {t: span(t.data) for t in targets if t.data is not None}
     for p in parameters:
         assert p.data is not None
-        first, end = _span(p.data)
-        for t, (a, b) in written.items():
-            if t is not p and first < b and a < end:
+        own = span(p.data)
+        for t, place in written.items():
+            if t is not p and overlap(own, place):
                 raise GraphError(f"Executor: parameter {p.name} shares memory with {t.name}, which is updated",
                                  "make one parameter and use it twice")
     return list(written.values())
@@ -174,12 +172,12 @@ def _table(method: str, feeds: Any) -> dict[Any, Any]:
     return dict(feeds)
 
 
-def _check_type(v: Value, t: Any) -> None:
+def _checked_type(v: Value, t: Any) -> FedType:
     if not isinstance(t, TensorType):
         raise GraphError(f"compile: the type of {v.name} is {described(t)}", 'write graph.TensorType(shape, "float32")')
     if not all(isinstance(n, int) and n >= 0 for n in t.shape):
         raise GraphError(f"compile: the shape {t.shape} of {v.name} is not made of natural numbers")
-    dtype_string(t.dtype)
+    return tuple(t.shape), dtype_string(t.dtype)  # type: ignore[arg-type]
 
 
 def _resolve(spec: str | Target | None) -> Target:
@@ -210,17 +208,17 @@ def _as_tensor(v: Value, x: Any) -> Tensor:
         raise GraphError(f"run: {v.name} is fed an array of {values.dtype.str} ({values.dtype}): {why}") from None
 
 
-def executor_view(outputs: Sequence[Value], updates: int, planned: int, step: Step | None) -> View:
+def executor_view(outputs: Sequence[Value], updates: int, planned: int, step: Executable | None) -> View:
     """Outputs and updates; of the step that ran last, its feeds, memory and kernels."""
     names = ", ".join(v.name for v in outputs) or "no outputs"
     title = f"tilewright.Executor of {names} with {counted(updates, 'update')}: {counted(planned, 'step')} planned"
     if step is None:
         return View(title)
     memory = step.memory
-    feeds = ", ".join(f"{v.name}: {step.types[v]}" for v in step.placeholders)
+    feeds = ", ".join(f"{name}: {t}" for name, t in step.plan.params)
     rows = [("step for", feeds or "no feeds"),
             ("memory", f"{readable_bytes(memory.planned)} planned, {readable_bytes(memory.unshared)} without reuse, "
                        f"{readable_bytes(memory.lower_bound)} at least"),
             ("kernels", str(len(step.kernels))),
-            *((f"  {n}", f"{k.name} -> {step.types[k.output]}") for n, k in enumerate(step.kernels))]
+            *((f"  {n}", f"{k.name} -> {', '.join(map(str, k.results))}") for n, k in enumerate(step.kernels))]
     return View(title, rows)

@@ -5,17 +5,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tilewright import te
-from tilewright.graph.operator import INJECTIVE, Operator
+from tilewright.graph.ir.types import TensorType
+from tilewright.graph.operator import Operator
 from tilewright.graph.operators.elementwise import Add
-from tilewright.graph.value import TensorType, Value, topological
+from tilewright.graph.value import Value, topological
 from tilewright.support.errors import GraphError, described
 
 
 @dataclass(frozen=True)
 class OnesLike(Operator):
     """y = 1 everywhere, of x's shape: the gradient of a loss with respect to itself."""
-    pattern = INJECTIVE
-    shape_only = (0,)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         return TensorType(inputs[0].shape, self.same_float(*inputs))

@@ -1,27 +1,19 @@
 """An operator is one class: attributes, type inference, compute rule and gradient in one place."""
 from __future__ import annotations
 
-from typing import ClassVar
-
 from tilewright import te
-from tilewright.graph.value import TensorType, Value
+from tilewright.graph.ir.types import TensorType
+from tilewright.graph.value import Value
 from tilewright.support.errors import GraphError, described
-
-# How a kernel of the operator reads its inputs, which decides what may be fused with it.
-INJECTIVE, REDUCTION, CONTRACTION, OPAQUE = "injective", "reduction", "contraction", "opaque"
 
 
 class Operator:
     """Subclass as a frozen dataclass whose fields are the attributes.
 
     `infer` gives the type of the result from the types of the inputs; `compute` gives the result as a tensor
-    expression; `grad(y, dy)` gives dL/dx for each input x of y, as values of the graph (None: no gradient).
+    expression; `grad(y, dy)` gives dL/dx for each input x of y, as values of the graph (None: no gradient). What
+    shares a kernel with the operator, and what its result is written over, follows from `compute`.
     """
-    pattern: ClassVar[str] = OPAQUE
-    shape_only: ClassVar[tuple[int, ...]] = ()     # inputs of which only the shape is used
-    fuses_inputs: ClassVar[bool] = False           # a reduction that reads each input element once
-    takes_epilogue: ClassVar[bool] = False         # elementwise readers may join its kernel
-    inplace: ClassVar[tuple[int, ...]] = ()        # inputs read at the index written, and nowhere else
 
     def infer(self, *inputs: TensorType) -> TensorType:
         raise NotImplementedError

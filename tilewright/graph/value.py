@@ -1,24 +1,13 @@
-"""Graphs: values, the operators that made them, and the order in which they can run."""
+"""Graphs: values without types, the operators that made them, and the order in which they can run."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.runtime import Tensor, array
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import GraphError, described
 from tilewright.support.topological import producers_first
-
-
-@dataclass(frozen=True)
-class TensorType:
-    """Shape and dtype of a value, known once the feeds are."""
-    shape: tuple[int, ...]
-    dtype: str = "float32"
-
-    def __str__(self) -> str:
-        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
 class Value:

@@ -43,8 +43,9 @@ def get(name: str) -> str | int | bool | None:
     type of its knob, is out of its range, or is no knob: nothing might read it, and it would be ignored silently.
     """
     value = KNOBS[name].default
-    for variable, raw in os.environ.items():
-        if variable.startswith(_PREFIX):
+    for variable in os.environ:
+        raw = os.environ.get(variable) if variable.startswith(_PREFIX) else None
+        if raw is not None:
             read = _parsed(variable[len(_PREFIX):], raw)
             value = read if variable == _PREFIX + name else value
     return value

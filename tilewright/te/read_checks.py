@@ -138,6 +138,11 @@ class _Check:
             self.lazy.update((id(c.node), c.node) for c in g.guards if isinstance(c.node, Select))
 
     def proven(self, index: Expr, extent: Expr, guards: tuple[Guard, ...]) -> bool:
+        start, count = self.domains.get(index, (None, None)) if isinstance(index, Var) else (None, None)
+        if isinstance(start, IntImm) and start.value == 0 and (
+                count is extent or isinstance(count, IntImm) and isinstance(extent, IntImm)
+                and count.value <= extent.value):
+            return True                                  # most reads: along an axis as long as the dimension
         with ExitStack() as stack:
             for g in guards:
                 stack.enter_context(self.analyzer.branch(g.condition))

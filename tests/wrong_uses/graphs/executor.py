@@ -180,5 +180,5 @@ def update_placeholder():
 @wrong("`pickle.dumps` of a planned step",
        r"a step cannot be pickled: it is code and memory of this process")
 def pickle_a_step():
-    x = graph.placeholder("x")
-    pickle.dumps(Executor([x * 2.0]).compile({x: TensorType((4,))}))
+    x, _, loss = layer()
+    pickle.dumps(Executor([loss]).compile({x: TensorType((2, 4))}))

@@ -5,8 +5,8 @@ import functools
 import inspect
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,21 @@ class Slot:
         return f"%{self.index}"
 
 
+@dataclass(frozen=True)
+class Like:
+    """The place of a tensor of which a rule uses the type alone."""
+    type: TensorType
+
+    def __repr__(self) -> str:
+        return f"like {self.type}"
+
+
 @dataclass(frozen=True, eq=False)
 class Operator:
     """An operator: a rule that makes te tensors of te tensors, and the other arguments that it is called with.
 
-    args and kwargs are those of the rule, with Slot(k) where input k goes; the rest, the attributes, is plain data.
+    args and kwargs are those of the rule, with Slot(k) where input k goes, and Like(t) where any tensor of the type t
+    does; the rest, the attributes, is plain data.
     Types of results follow from running the rule on placeholders, as does how it reads its inputs (`access.py`).
     """
     name: str
@@ -44,19 +54,41 @@ class Operator:
     @functools.cached_property
     def key(self) -> tuple[Any, ...]:
         """Equal for operators that compute the same of the same inputs."""
-        return (self.name, self.rule, _text(self.args), _text(dict(sorted(self.kwargs.items()))))
+        return (self.name, self.rule, _compared(self.args), _compared(dict(sorted(self.kwargs.items()))))
+
+    @functools.cached_property
+    def leaves(self) -> tuple[Any, ...]:
+        """Slots and attributes: what is no list, tuple or dict in the arguments."""
+        found: list[Any] = []
+        _mapped((self.args, dict(self.kwargs)), found.append)
+        return tuple(found)
 
     @functools.cached_property
     def sizes(self) -> tuple[Var, ...]:
         """The size variables in the attributes."""
-        found: list[Any] = []
-        _mapped((self.args, dict(self.kwargs)), found.append)
-        return tuple(size_variables(found))
+        return tuple(size_variables(d for x in self.leaves for d in (x.type.shape if isinstance(x, Like) else [x])))
+
+    def without(self, unread: Collection[int], *inputs: TensorType) -> Operator:
+        """The operator of the other inputs, for inputs of these types of which its rule does not read some."""
+        kept = [k for k in range(len(inputs)) if k not in unread]
+        place = {k: Slot(kept.index(k)) if k in kept else Like(t) for k, t in enumerate(inputs)}
+
+        def moved(x: Any) -> Any:
+            return _mapped(x, lambda leaf: place[leaf.index] if isinstance(leaf, Slot) else leaf)
+        made, traced = Operator(self.name, self.rule, moved(self.args), moved(dict(self.kwargs))), self.traced(*inputs)
+        _remember((made.key, tuple(inputs[k] for k in kept)),
+                  Traced(tuple(traced.inputs[k] for k in kept), traced.outputs, traced.types))
+        return made
 
     def apply(self, tensors: Sequence[te.Tensor]) -> tuple[te.Tensor, ...]:
         """The results of the rule. Raises GraphError where the rule refuses, with the types of the inputs."""
+        def leaf(x: Any) -> Any:
+            if isinstance(x, Like):
+                return te.placeholder(x.type.shape, x.type.dtype, name="like")
+            return tensors[x.index] if isinstance(x, Slot) else x
+
         def filled(x: Any) -> Any:
-            return _mapped(x, lambda leaf: tensors[leaf.index] if isinstance(leaf, Slot) else leaf)
+            return _mapped(x, leaf)
         args, kwargs = filled(self.args), filled(dict(self.kwargs))
         try:
             made = self.rule(*args, **kwargs)
@@ -64,6 +96,8 @@ class Operator:
             if _accepts(self.rule, args, kwargs):
                 raise
             raise GraphError(f"{self.name}: {error}", f"the rule is {self.name}{_parameters(self.rule)}") from error
+        except GraphError:                               # it says of which operator
+            raise
         except TilewrightError as error:
             raise GraphError(f"{self.name}({', '.join(map(_described_tensor, tensors))}): {error}") from error
         results = tuple(made) if isinstance(made, (tuple, list)) else (made,)
@@ -104,11 +138,15 @@ def _remembered(op: Operator, inputs: tuple[TensorType, ...]) -> Traced:
     placeholders = tuple(te.placeholder(t.shape, t.dtype, name=f"x{k}") for k, t in enumerate(inputs))
     outputs = op.apply(placeholders)
     found = Traced(placeholders, outputs, tuple(TensorType.of(t.shape, t.dtype) for t in outputs))
+    _remember(key, found)
+    return found
+
+
+def _remember(key: tuple[Any, ...], traced: Traced) -> None:
     with _lock:
-        _traced[key] = found
+        _traced[key] = traced
         if len(_traced) > _MOST:
             _traced.popitem(last=False)
-    return found
 
 
 def operator(rule: Rule, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None,
@@ -152,17 +190,36 @@ def _mapped(x: Any, leaf: Callable[[Any], Any]) -> Any:
     return leaf(x)
 
 
-def _text(x: Any) -> str:
-    """x as a text that is equal for equal data."""
+class _Itself:
+    """An object that is compared by identity, and lives as long as it is."""
+    __slots__ = ("thing",)
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.thing is other.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+
+def _compared(x: Any) -> Any:
+    """What is equal for equal data, and can be hashed; numbers of different types differ, and so do zeros of two signs.
+
+    Frozen dataclasses are compared by their class and what they hold, all else by identity.
+    """
     if isinstance(x, (list, tuple)):
-        return f"[{', '.join(map(_text, x))}]"
+        return tuple(map(_compared, x))
     if isinstance(x, dict):
-        return f"{{{', '.join(f'{k}: {_text(v)}' for k, v in x.items())}}}"
+        return tuple((k, _compared(v)) for k, v in x.items())
     if isinstance(x, np.ndarray):
-        return f"array({x.dtype} {x.shape} {x.tobytes().hex()})"
-    if isinstance(x, (Slot, Expr, int, float, str, type(None), np.generic)):
-        return f"{type(x).__name__ if not isinstance(x, Expr) else 'expr'} {x}"
-    return f"{type(x).__name__} {id(x):x}"
+        return str(x.dtype), x.shape, x.tobytes()
+    if isinstance(x, (Slot, Like, Expr, int, float, str, type(None), np.generic)):
+        return "expr" if isinstance(x, Expr) else type(x), str(x)
+    if is_dataclass(x) and hasattr(x, "__dict__") and type(x).__hash__ not in (None, object.__hash__):
+        return type(x), _compared(vars(x))
+    return _Itself(x)
 
 
 def _described_tensor(t: te.Tensor) -> str:

@@ -5,6 +5,7 @@ kernels and plans of different functions agree. What it stands for is decided by
 """
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -85,7 +86,7 @@ class TensorType:
             raise GraphError(f"the shape {described(shape)} is not a tuple of extents")
         return TensorType(tuple(map(canonical, shape)), dtype_string(dtype))
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
         return str(self)
 

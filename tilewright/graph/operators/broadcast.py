@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import te
-from tilewright.graph.operator import INJECTIVE, REDUCTION, Operator
+from tilewright.graph.ir.types import TensorType
+from tilewright.graph.operator import Operator
 from tilewright.graph.operators.accumulate import extents, narrow, widen
-from tilewright.graph.value import TensorType, Value
+from tilewright.graph.value import Value
 from tilewright.graph.vocabulary import public
 from tilewright.support.errors import GraphError, described
 
 
-def broadcastable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+def broadcastable(small: tuple[Any, ...], large: tuple[Any, ...]) -> bool:
     """True when NumPy's rules repeat `small` to `large`: trailing axes equal, or 1."""
     tail = large[len(large) - len(small):]
     return len(small) <= len(large) and all(a in (1, b) for a, b in zip(small, tail))
@@ -44,7 +45,6 @@ def sum_over(x: te.Tensor, axes: tuple[int, ...], shape: tuple[Any, ...], kept: 
 class BroadcastTo(Operator):
     """y = x repeated to `shape` by NumPy's rules."""
     shape: tuple[int, ...]
-    pattern = INJECTIVE
 
     def __post_init__(self) -> None:
         self.require(all(isinstance(n, int) and n >= 0 for n in self.shape), "the shape is not made of natural numbers")
@@ -62,8 +62,6 @@ class BroadcastTo(Operator):
 @dataclass(frozen=True)
 class BroadcastLike(Operator):
     """y = x repeated to the shape of `like`."""
-    pattern = INJECTIVE
-    shape_only = (1,)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         x, like = inputs
@@ -80,9 +78,6 @@ class BroadcastLike(Operator):
 @dataclass(frozen=True)
 class SumLike(Operator):
     """y = x summed over the axes along which a value of the shape of `like` would be repeated to x's shape."""
-    pattern = REDUCTION
-    fuses_inputs = takes_epilogue = True
-    shape_only = (1,)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         x, like = inputs
@@ -108,8 +103,6 @@ class ReduceSum(Operator):
     """
     axis: tuple[int, ...] | int | None = None
     keepdims: bool = False
-    pattern = REDUCTION
-    fuses_inputs = takes_epilogue = True
 
     def __post_init__(self) -> None:
         given = self.axis if isinstance(self.axis, tuple) else () if self.axis is None else (self.axis,)
@@ -146,8 +139,6 @@ class ReduceSumGrad(Operator):
     """dx = dy repeated along the axes that ReduceSum(axis, keepdims) summed out of x."""
     axis: tuple[int, ...] | int | None
     keepdims: bool
-    pattern = INJECTIVE
-    shape_only = (1,)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         return TensorType(inputs[1].shape, inputs[0].dtype)

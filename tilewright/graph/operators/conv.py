@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import te
-from tilewright.graph.operator import CONTRACTION, Operator
+from tilewright.graph.ir.types import TensorType
+from tilewright.graph.operator import Operator
 from tilewright.graph.operators.accumulate import extents, narrow, wide_dtype
-from tilewright.graph.value import TensorType, Value
+from tilewright.graph.value import Value
 from tilewright.graph.vocabulary import public
 
 
@@ -27,8 +28,6 @@ def padded(x: te.Tensor, p: int, name: str) -> te.Tensor:
 class _Conv(Operator):
     stride: int = 1
     padding: int = 0
-    pattern = CONTRACTION
-    takes_epilogue = True
 
     def __post_init__(self) -> None:
         for name, value, least in (("stride", self.stride, 1), ("padding", self.padding, 0)):
@@ -43,8 +42,8 @@ class _Conv(Operator):
             return te.sum(a.astype(wide) * b.astype(wide), axis=axes)
         return narrow(te.compute(shape, element, name=name), dtype)
 
-    def out_extent(self, size: int, kernel: int) -> int:
-        return (size + 2 * self.padding - kernel) // self.stride + 1
+    def out_extent(self, size: Any, kernel: Any) -> int:
+        return int(size + 2 * self.padding - kernel) // self.stride + 1
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,6 @@ class Conv2dInputGrad(_Conv):
 
     Only exact quotients inside dy count. Inputs: dy, w, and x for its shape.
     """
-    shape_only = (2,)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         return TensorType(inputs[2].shape, self.same_float(*inputs[:2]))
@@ -120,7 +118,6 @@ class Conv2dWeightGrad(_Conv):
 
     Inputs: dy, x, and w for its shape.
     """
-    shape_only = (2,)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         return TensorType(inputs[2].shape, self.same_float(*inputs[:2]))

@@ -5,11 +5,12 @@ import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from tilewright import te
-from tilewright.graph.operator import INJECTIVE, Operator
-from tilewright.graph.value import TensorType, Value
+from tilewright.graph.ir.types import TensorType
+from tilewright.graph.operator import Operator
+from tilewright.graph.value import Value
 from tilewright.graph.vocabulary import method, public
 from tilewright.support.errors import GraphError, described
 from tilewright.tir import dtype as dt
@@ -17,8 +18,6 @@ from tilewright.tir import dtype as dt
 
 class Elementwise(Operator):
     """y = f(x0, x1, ...) elementwise on equal shapes; subclasses give f as `scalar`."""
-    pattern = INJECTIVE
-    inplace: ClassVar[tuple[int, ...]] = (0, 1)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require(all(t.shape == inputs[0].shape for t in inputs), "shapes differ", *inputs,
@@ -187,7 +186,6 @@ class ReluGrad(Elementwise):
 @dataclass(frozen=True)
 class Copy(Elementwise):
     """y = x."""
-    inplace = ()
 
     def infer(self, *inputs: TensorType) -> TensorType: return inputs[0]
     def scalar(self, *x: Any) -> Any: return x[0]
@@ -198,7 +196,6 @@ class Copy(Elementwise):
 class Cast(Elementwise):
     """y = x converted to dtype."""
     dtype: str
-    inplace = ()
 
     def __post_init__(self) -> None:
         self.require(dt.lanes_of(self.dtype) == 1 and self.dtype != "handle", "this is no type of elements",
@@ -217,8 +214,6 @@ class Cast(Elementwise):
 @dataclass(frozen=True)
 class CastLike(Elementwise):
     """y = x converted to the dtype of `like`, a float."""
-    shape_only = (1,)
-    inplace = ()
 
     def infer(self, *inputs: TensorType) -> TensorType:
         return TensorType(inputs[0].shape, self.same_float(inputs[1]))

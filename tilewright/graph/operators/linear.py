@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import te
-from tilewright.graph.operator import CONTRACTION, Operator
+from tilewright.graph.ir.types import TensorType
+from tilewright.graph.operator import Operator
 from tilewright.graph.operators.accumulate import narrow, wide_dtype
 from tilewright.graph.operators.broadcast import broadcast_like
 from tilewright.graph.operators.elementwise import add
-from tilewright.graph.value import TensorType, Value
+from tilewright.graph.value import Value
 from tilewright.graph.vocabulary import method, public
 
 
@@ -18,8 +19,6 @@ class MatMul(Operator):
     """y[i, j] = sum_k a[i, k] * b[k, j]; `ta`, `tb` read a or b transposed. Rank 2."""
     ta: bool = False
     tb: bool = False
-    pattern = CONTRACTION
-    takes_epilogue = True
 
     def infer(self, *inputs: TensorType) -> TensorType:
         a, b = inputs

@@ -11,11 +11,12 @@ import operator
 from dataclasses import dataclass
 
 from tilewright import te
-from tilewright.graph.operator import REDUCTION, Operator
+from tilewright.graph.ir.types import TensorType
+from tilewright.graph.operator import Operator
 from tilewright.graph.operators.accumulate import extents, narrow, row_reduce, row_sum, widen
 from tilewright.graph.operators.broadcast import BroadcastLike, ReduceSum
 from tilewright.graph.operators.elementwise import Mul, Neg, Sub
-from tilewright.graph.value import TensorType, Value
+from tilewright.graph.value import Value
 from tilewright.graph.vocabulary import public
 from tilewright.support.errors import GraphError, described
 from tilewright.tir import Expr
@@ -63,7 +64,6 @@ _FAR = 1e4                       # exp(-_FAR) is 0 in every dtype
 
 class RowWise(Operator):
     """An operator on the rows of rank-2 inputs of one shape."""
-    pattern = REDUCTION
 
     def rows(self, *inputs: TensorType) -> TensorType:
         self.require(all(len(t.shape) == 2 for t in inputs), "needs rank 2", *inputs,

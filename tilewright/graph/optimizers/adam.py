@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tilewright import te
-from tilewright.graph.operator import INJECTIVE, Operator
+from tilewright.graph.ir.types import TensorType
+from tilewright.graph.operator import Operator
 from tilewright.graph.operators.accumulate import wide_dtype
 from tilewright.graph.operators.elementwise import Cast, Elementwise, MulConst
 from tilewright.graph.optimizers.optimizer import Axpy, Optimizer, Update, zeros_like
-from tilewright.graph.value import TensorType, Value, parameter
+from tilewright.graph.value import Value, parameter
 from tilewright.graph.vocabulary import public
 
 
@@ -32,8 +33,6 @@ class AdamStep(Operator):
     moments.
     """
     epsilon: float
-    pattern = INJECTIVE
-    inplace = (0,)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.same_float(*inputs[1:5])

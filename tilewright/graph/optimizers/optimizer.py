@@ -10,9 +10,10 @@ import numpy as np
 
 from tilewright import te
 from tilewright.graph.gradients import gradients
-from tilewright.graph.operator import INJECTIVE, Operator
+from tilewright.graph.ir.types import TensorType
+from tilewright.graph.operator import Operator
 from tilewright.graph.operators.elementwise import Elementwise
-from tilewright.graph.value import TensorType, Value, parameter, require_distinct_names
+from tilewright.graph.value import Value, parameter, require_distinct_names
 from tilewright.support.errors import GraphError, described
 from tilewright.tir import dtype as dt
 
@@ -36,8 +37,6 @@ class Axpy(Elementwise):
 @dataclass(frozen=True)
 class Descent(Operator):
     """p' = p - rate * x; rate: f64[1], rounded to the dtype of p and x."""
-    pattern = INJECTIVE
-    inplace = (0,)
 
     def infer(self, *inputs: TensorType) -> TensorType:
         p, x, _ = inputs

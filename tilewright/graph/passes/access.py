@@ -37,6 +37,12 @@ class Access:
     cheap: bool = False
 
 
+def unread(inputs: Sequence[te.Tensor], outputs: Sequence[te.Tensor]) -> tuple[int, ...]:
+    """The inputs of which no element decides an element of the outputs, so that their type alone is used."""
+    read = {op.output(0) for op in te.post_order([t.op for t in outputs]) if isinstance(op, te.PlaceholderOp)}
+    return tuple(k for k, x in enumerate(inputs) if x not in read)
+
+
 def access(inputs: Sequence[te.Tensor], outputs: Sequence[te.Tensor]) -> Access:
     """The access pattern of the program that computes outputs from inputs."""
     stages = [op for op in te.post_order([t.op for t in outputs]) if not isinstance(op, te.PlaceholderOp)]
@@ -163,8 +169,15 @@ def _uses(indices: Iterable[Any], v: Var) -> bool:
 
 
 def _read_once(x: te.Tensor, reduction: te.ComputeOp, stages: Sequence[te.ComputeOp]) -> bool:
-    """Each element of x enters the reduction at most once: every axis that is not trivial is in the indices."""
+    """Each element of x enters the reduction at most once: every axis that is not trivial is in the indices.
+
+    Stages that work element by element may stand between them, such as a conversion to a wider type.
+    """
     readers = _readers(x, stages)
     axes = [iv for iv in (*reduction.axis, *reduction.reduce_axis) if not _is_trivial(iv)]
-    return bool(readers) and all(
-        op is reduction and all(any(i is iv.var for i in r.indices) for iv in axes) for op, r in readers)
+
+    def once(op: te.ComputeOp, r: te.TensorRead) -> bool:
+        if op is reduction:
+            return all(any(i is iv.var for i in r.indices) for iv in axes)
+        return not op.reduce_axis and _is_identity(r, op) and _read_once(op.output(0), reduction, stages)
+    return bool(readers) and all(once(op, r) for op, r in readers)

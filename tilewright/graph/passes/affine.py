@@ -14,8 +14,8 @@ from tilewright.graph.ir.values import Call, Function, Value, readers
 def expand_batch_norm(function: Function) -> Function:
     """function with each batch normalisation by constant moments as a product and a sum with constants."""
     def step(new: Rebuild, c: Call, inputs: tuple[Value, ...]) -> Sequence[Value] | None:
-        given = arguments(c.callee, inputs)
-        if not _is(c.callee, topi.batch_norm) or given is None or "float" not in given["x"].dtype:
+        given = arguments(c.callee, inputs) if _is(c.callee, topi.batch_norm) else None
+        if given is None or "float" not in given["x"].dtype:
             return None
         x, mean, var, weight, bias = (given[k] for k in ("x", "mean", "var", "weight", "bias"))
         if not all(v is None or v.is_constant for v in (mean, var, weight, bias)):

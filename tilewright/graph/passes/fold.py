@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from tilewright.graph.ir.callees import Operator
 from tilewright.graph.ir.rebuild import Rebuild, rebuilt
 from tilewright.graph.ir.values import Call, Function, Value, constant
+from tilewright.graph.passes.unread import uses_types
 from tilewright.runtime.tensor import as_numpy
 
 Run = Callable[[Function], Sequence[object]]
@@ -18,13 +19,14 @@ def constant_part(function: Function) -> Function | None:
     """The function, without parameters, of the values that depend on constants alone and are used elsewhere.
 
     Values that take much more memory than all constants do, such as a number that is repeated, are computed in each
-    run: there the memory is shared with others.
+    run: there the memory is shared with others. What is made to the type of another value is made where it is read.
     """
     fixed: set[Value] = set()
     left = _FREE + _TIMES * sum(v.type.nbytes() for v in function.constants)
     for c in function.calls:
         known = isinstance(c.callee, Operator) and all(v.is_constant or v in fixed for v in c.inputs)
-        if known and not c.callee.sizes and all(v.type.is_constant for v in c.results):
+        known = known and not c.callee.sizes and not uses_types(c.callee)
+        if known and all(v.type.is_constant for v in c.results):
             nbytes = sum(v.type.nbytes() for v in c.results)
             if nbytes <= left:
                 left -= nbytes

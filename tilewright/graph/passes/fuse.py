@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -27,7 +27,17 @@ def fuse(function: Function) -> Function:
     normalisation whose result it reads at the index it writes. A kernel has one of these at most, and at most
     MOST_CALLS calls.
     """
-    groups = _groups(function)
+    return _in_kernels(function, _groups(function))
+
+
+def apart(function: Function) -> Function:
+    """function with every operator that is no view in a kernel of its own."""
+    alone = [c for c in function.calls if isinstance(c.callee, Operator) and not is_view_call(c)]
+    return _in_kernels(function, {c: [c] for c in alone})
+
+
+def _in_kernels(function: Function, groups: Mapping[Call, Sequence[Call]]) -> Function:
+    made: dict[str, Kernel] = {}
 
     def step(new: Rebuild, c: Call, inputs: tuple[Value, ...]) -> Sequence[Value] | None:
         group = groups.get(c)
@@ -35,7 +45,7 @@ def fuse(function: Function) -> Function:
             return None
         if c is not group[-1]:
             return c.results                                 # read inside of the kernel alone
-        kernel, read = make_kernel(group)
+        kernel, read = make_kernel(group, made)
         return new.emit_all(kernel, [new[v] for v in read], [v.name for v in c.results])
     return rebuilt(function, step)
 
@@ -121,8 +131,11 @@ def _is_literal(value: Value) -> bool:
     return value.data is not None and value.data.size == 1
 
 
-def make_kernel(group: Sequence[Call]) -> tuple[Kernel, list[Value]]:
-    """(the kernel of some calls, the values that it reads); its name has the operators and a digest of its program."""
+def make_kernel(group: Sequence[Call], known: dict[str, Kernel] | None = None) -> tuple[Kernel, list[Value]]:
+    """(the kernel of some calls, the values that it reads); its name has the operators and a digest of its program.
+
+    known: the kernels that there are, by name, to which this one is added.
+    """
     inside = {v for c in group for v in c.results}
     inputs = list(dict.fromkeys(v for c in group for v in c.inputs if v not in inside and not _is_literal(v)))
     placeholders = {v: te.placeholder(v.type.shape, v.type.dtype, name=f"in{k}") for k, v in enumerate(inputs)}
@@ -139,11 +152,17 @@ def make_kernel(group: Sequence[Call]) -> tuple[Kernel, list[Value]]:
     args: list[te.Tensor | te.Var] = [*tensors_of_call, *sorted(used, key=lambda v: v.name)]
     names = [c.callee.name.rsplit(".", 1)[-1] for c in group]
     digest = hashlib.sha256(graph_text(args).encode()).hexdigest()[:16]
-    func, _ = te.lower_ops(args, name=identifier("_".join([*names[-4:], digest])), partial=True)
+    name = identifier("_".join([*names[-4:], digest]))
+    if known is not None and name in known:
+        return known[name], inputs
+    func, _ = te.lower_ops(args, name=name, partial=True)
     found = access(list(placeholders.values()), outputs)
     over = tuple(k for k in found.aligned if inputs[k].type == types[0] and len(types) == 1)
     sizes = tuple(p for p in func.params if p not in func.buffer_map)
-    return Kernel(func, types, sizes, over, tuple(c.callee.name for c in group)), inputs
+    kernel = Kernel(func, types, sizes, over, tuple(c.callee.name for c in group))
+    if known is not None:
+        known[name] = kernel
+    return kernel, inputs
 
 
 def _own_memory(outputs: Sequence[te.Tensor], inputs: Collection[te.Tensor]) -> list[te.Tensor]:

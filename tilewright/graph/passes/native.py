@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,16 @@ class Compiled:
     """A function whose calls are of native kernels (and of what Python calls), and the objects that these are in."""
     function: Function
     objects: dict[str, bytes]
+
+
+def as_written(function: Function) -> Function:
+    """function whose kernels are compiled with the loops that they have: no rule schedules them."""
+    def step(new: Rebuild, c: Call, inputs: tuple[Value, ...]) -> Sequence[Value] | None:
+        if not isinstance(c.callee, Kernel):
+            return None
+        kernel = replace(c.callee, func=c.callee.func.with_attr("tir.is_scheduled", True))
+        return new.emit_all(kernel, inputs, [v.name for v in c.results])
+    return rebuilt(function, step)
 
 
 def compile_kernels(function: Function, target: Target) -> Compiled:

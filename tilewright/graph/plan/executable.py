@@ -1,14 +1,15 @@
 """Runs plans: kernels compiled and linked, one native function for the steps between two calls of Python."""
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import hashlib
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tilewright import driver, runtime
 from tilewright.driver import Target
@@ -45,7 +46,7 @@ class Executable(Viewed):
         self.plan, self.target, self.objects, self.held = plan, target, objects, held
         self.variables = tuple(b.variable for b in plan.sizes)
         segments = [list(steps) for _, steps in itertools.groupby(plan.steps, lambda s: isinstance(s.callee, Native))]
-        natives = [_native(plan, s, self.variables) if isinstance(s[0].callee, Native) else None for s in segments]
+        natives = [native_steps(plan, s, self.variables) if isinstance(s[0].callee, Native) else None for s in segments]
         codes = [driver.compile_flat(f, target) for f in natives if f is not None]
         self.library: Library = load_objects([*dict.fromkeys([*objects.values(), *codes])])
         self._parts: list[Any] = [
@@ -54,14 +55,36 @@ class Executable(Viewed):
         self._faults = [_fault(self.library, name) for name, data in objects.items()
                         if f"{name}__take_fault" in elf.symbols(data)[0]]
         self._constants = [runtime.view(a) for a in plan.constants]
+        self._refused = ctypes.c_int64.from_address(support_address("tw_refused"))
         self._free: list[Instance] = []
         self._lock = ForkSafeLock()
 
     def __call__(self, *arguments: Any) -> Any:
-        tensors = self.tensors(arguments)
-        with self.instance() as instance:
-            results = instance.run(tensors)
+        results = self.run(self.tensors(arguments))
         return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """The results for arguments that are such tensors as the parameters want."""
+        with self._lock:
+            instance = self._free.pop() if self._free else Instance(self)
+        try:
+            return instance.run(tensors)
+        finally:
+            with self._lock:
+                self._free.append(instance)
+
+    def calls(self, *arguments: Any) -> list[Callable[[], None]]:
+        """One function for each kernel, in the order of a run, that calls it alone: to see how long it takes.
+
+        Without arguments these are zeros, where no call decides a size. Kernels that update a parameter do update it.
+        Raises GraphError where the plan calls Python.
+        """
+        if any(not isinstance(s.callee, Native) for s in self.plan.steps):
+            raise GraphError(f"{self.plan.name} calls Python between its kernels", "look at its functions alone")
+        zeros = [] if self.plan.sizes else [np.zeros(extents(t.shape, {}), numpy_dtype(t.dtype))
+                                            for _, t in self.plan.params]
+        tensors, instance = self.tensors(arguments or zeros), Instance(self)
+        return instance.calls(tensors, instance.bind(tensors))
 
     def tensors(self, arguments: Sequence[Any]) -> list[Tensor]:
         """The arguments of a call as compact tensors of the dtypes of the parameters. Raises GraphError."""
@@ -79,17 +102,6 @@ class Executable(Viewed):
             raise GraphError(f"{self.plan.name}: the plan of memory depends on the sizes of each call",
                              "plan.memory(sizes) is that for values of the size variables")
         return self.plan.memory({})
-
-    @contextlib.contextmanager
-    def instance(self) -> Iterator[Instance]:
-        """Memory to run in, for one thread at a time."""
-        with self._lock:
-            found = self._free.pop() if self._free else Instance(self)
-        try:
-            yield found
-        finally:
-            with self._lock:
-                self._free.append(found)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The plan with its constants, and the objects. Raises GraphError for a plan that calls Python, or holds
@@ -168,6 +180,13 @@ class Instance:
         return self.owner.held if kind == HELD else self.owner._constants
 
     def run(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """The results, as new tensors."""
+        results = self.bind(arguments)
+        self._steps(arguments, results)
+        return results
+
+    def bind(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """New tensors for the results; their addresses, and those of all else, are in the table."""
         plan, table = self.plan, self.table
         shapes = [a.shape for a in arguments]
         values = tuple(shapes[b.parameter][b.axis] for b in plan.sizes)
@@ -186,8 +205,23 @@ class Instance:
             out = runtime.empty(shape, dtype)
             table[slot] = out.data_ptr
             results.append(out)
-        self._steps(arguments, results)
         return results
+
+    def calls(self, arguments: Sequence[Tensor], results: Sequence[Tensor]) -> list[Callable[[], None]]:
+        """One function for each kernel, which calls it as a run does that these are bound for."""
+        alive = self, arguments, results
+
+        def call(step: Step) -> Callable[[], None]:
+            given = [*(ctypes.c_void_p(self.table[s]) for s in step.slots),
+                     *(ctypes.c_int64(self.sizes[self.owner.variables.index(v)]) for v in step.sizes)]
+            entry = ctypes.CFUNCTYPE(None, *map(type, given))(
+                self.owner.library.address(f"{step.callee.name}__kernel"))  # type: ignore[attr-defined]
+
+            def run() -> None:
+                assert alive                             # the closure keeps their memory
+                entry(*given)
+            return run
+        return [call(s) for s in self.plan.steps]
 
     def _enter(self, values: tuple[int, ...], frame: _Frame) -> None:
         """Fill in the addresses in the arena for values of the sizes."""
@@ -201,7 +235,7 @@ class Instance:
         self.current = values
 
     def _steps(self, arguments: Sequence[Tensor], results: Sequence[Tensor]) -> None:
-        refused = ctypes.c_int64.from_address(support_address("tw_refused"))
+        refused = self.owner._refused
         refused.value = 0
         table, sizes = ctypes.addressof(self.table), ctypes.addressof(self.sizes)
         for part in self.owner._parts:
@@ -241,7 +275,7 @@ class _Frame:
         self.results = [(extents(t.shape, sizes), t.dtype) for _, t in plan.results]
 
 
-def _native(plan: Plan, steps: Sequence[Step], variables: Sequence[Var]) -> PrimFunc:
+def native_steps(plan: Plan, steps: Sequence[Step], variables: Sequence[Var]) -> PrimFunc:
     """The function that calls kernels in order, on addresses and sizes from two tables. Its name is made of its body.
 
     The calls may write any memory, so what follows one reads the tables again.

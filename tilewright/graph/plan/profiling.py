@@ -1,7 +1,6 @@
 """Where the time of a model goes: each kernel alone, in the order of a run."""
 from __future__ import annotations
 
-import ctypes
 import json
 import statistics
 import time
@@ -13,7 +12,7 @@ from typing import Any
 from tilewright.arith.operations import operations
 from tilewright.driver.peaks import Peaks, machine_peaks
 from tilewright.graph.ir.callees import Native
-from tilewright.graph.plan.executable import Executable, Instance
+from tilewright.graph.plan.executable import Executable
 from tilewright.graph.plan.plan import Step, bound
 from tilewright.runtime import export, get_num_threads
 from tilewright.runtime.timing import readable_seconds
@@ -81,22 +80,11 @@ def profile_model(model: Executable, *arguments: Any, runs: int = RUNS) -> Model
         start = time.perf_counter()
         model(*tensors)
         whole.append(time.perf_counter() - start)
-    with model.instance() as instance:
-        held = instance.run(tensors)                       # the tables have the addresses of these, which live on
-        calls = [_call(model, instance, s) for s in model.plan.steps]
-        spans = [_timed(calls) for _ in range(runs)]
-        del held
+    calls = model.calls(*tensors)
+    spans = [_timed(calls) for _ in range(runs + 1)][1:]
     sizes = bound(model.plan, [t.shape for t in tensors])
     kernels = tuple(_kernel_time(model, s, sizes, [run[k] for run in spans]) for k, s in enumerate(model.plan.steps))
     return ModelProfile(model.plan.name, statistics.median(whole), kernels, get_num_threads(), machine_peaks())
-
-
-def _call(model: Executable, instance: Instance, step: Step) -> Any:
-    assert isinstance(step.callee, Native)
-    given = [*(ctypes.c_void_p(instance.table[s]) for s in step.slots),
-             *(ctypes.c_int64(instance.sizes[model.variables.index(v)]) for v in step.sizes)]
-    entry = ctypes.CFUNCTYPE(None, *map(type, given))(model.library.address(f"{step.callee.name}__kernel"))
-    return lambda: entry(*given)
 
 
 def _timed(calls: Sequence[Any]) -> list[tuple[float, float]]:
