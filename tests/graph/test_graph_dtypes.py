@@ -48,6 +48,15 @@ def test_sums_of_short_floats_are_not_rounded_on_the_way(name):
     assert float(product.numpy()[0, 0]) == float(np.asarray(2750, dtype))
 
 
+def test_what_a_sum_of_short_floats_reads_is_part_of_its_kernel():
+    x = placeholder("x")
+    ex = Executor([graph.reduce_sum(graph.relu(x), 1)])
+    a = RANDOM.normal(0, 1, (6, 9)).astype("float16")
+    total, = ex.run({x: a})
+    assert [k.operators for k in ex.step.kernels] == [("relu", "reducesum")]
+    np.testing.assert_allclose(total.numpy(), np.maximum(a.astype("float64"), 0).sum(1), rtol=2e-3)
+
+
 @pytest.mark.parametrize("name", DTYPES)
 @pytest.mark.parametrize("optimizer", [SGD(0.5), Momentum(0.25, 0.5), Adam(0.125)])
 def test_optimizers_in_every_dtype(name, optimizer):

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from tilewright import topi
+from tilewright import te, topi
 from tilewright.graph.compile import SIMPLIFY, build_function
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.types import size
@@ -159,3 +159,24 @@ def test_constants_are_folded_unless_that_takes_much_more_memory():
         return [] if fixed is None else [c.callee.name.removeprefix("topi.") for c in fixed.calls]
     assert steps(8) == ["exp", "broadcast_to", "cumsum", "sum"]
     assert steps(1 << 28) == ["exp"]
+
+
+def test_inputs_of_which_only_the_type_is_used_are_no_inputs():
+    """What they are made of is not computed, at any size; nor is what depends on them folded."""
+    def ones_like(x): return te.compute(x.shape, lambda *_: te.const(1.0, x.dtype), name="ones")
+    n = size("n")
+    bb = BlockBuilder()
+    x, z = bb.param("x", (n, 4)), bb.param("z", (n, 4))
+    with bb.function("main", [x, z]):
+        y = bb.emit_te(ones_like, bb.emit_te(topi.exp, x))
+        weights = bb.emit_te(topi.multiply, bb.emit_te(ones_like, bb.const(array(4, 4))), 2.0)
+        bb.emit_func_output([bb.emit_te(topi.add, y, z), bb.emit_te(topi.matmul, z, weights)])
+    function = bb.get()["main"]
+    assert [c.callee.name for c in simplified(function).calls].count("topi.exp") == 0
+    run = build_function(function)
+    assert ("te.ones_like", "add") in rules(run)
+    for rows in (1, 5):
+        p, q = array(rows, 4), array(rows, 4)
+        first, second = run(p, q)
+        np.testing.assert_array_equal(first.numpy(), 1 + q)
+        np.testing.assert_allclose(second.numpy(), np.repeat(2 * q.sum(1, keepdims=True), 4, 1), rtol=1e-5)
