@@ -47,10 +47,11 @@ def main() -> None:
         wrong = answer["difference"] > MOST_DIFFERENCE and engine == "tilewright_float32"
         failed |= wrong
         share = f"{speed / most:5.0%} of reading  " if most else ""
-        print(f"{engine:20s} {seconds[engine] * 1e3:8.2f} ms  {answer['bytes'] / 1e9:5.2f} GB  "
-              f"{speed / 1e9:5.1f} GB/s  {share}first scores {answer['first_seconds']:6.2f} s  first word behind others "
-              f"{answer['next_seconds']:5.2f} s  difference {answer['difference']:.1e}{'  WRONG' if wrong else ''}",
-              flush=True)
+        figures = [f"{seconds[engine] * 1e3:8.2f} ms", f"{answer['bytes'] / 1e9:5.2f} GB", f"{speed / 1e9:5.1f} GB/s",
+                   f"{share}first scores {answer['first_seconds']:6.2f} s",
+                   f"first word behind others {answer['next_seconds']:5.2f} s",
+                   f"difference {answer['difference']:.1e}"]
+        print(f"{engine:20s} {'  '.join(figures)}{'  WRONG' if wrong else ''}", flush=True)
     sys.exit(failed)
 
 

@@ -23,10 +23,11 @@ SHORTEST = 4                     # vectors of terms: with fewer, combining lanes
 def few_axis(facts: BlockFacts, target: Target) -> int | None:
     """Which of the last two spatial axes has few elements, -2 or -1, where the block is a product of lines of memory
     whose terms may be added in any order; None for all others."""
-    if not is_product_of_lines(facts) or None in (*facts.spatial[-2:], *facts.reduced) or not is_reorderable(facts):
+    known = [e for e in (*facts.spatial[-2:], *facts.reduced) if e is not None]
+    if not is_product_of_lines(facts) or len(known) < 2 + len(facts.reduced) or not is_reorderable(facts):
         return None
-    rows, columns = facts.spatial[-2:]
-    if min(rows, columns) > MOST_ROWS or math.prod(facts.reduced) < SHORTEST * facts.lanes(target):
+    rows, columns, *depth = known
+    if min(rows, columns) > MOST_ROWS or math.prod(depth) < SHORTEST * facts.lanes(target):
         return None
     return (-2 if rows <= columns else -1) if length_of_line(facts) >= facts.lanes(target) else None
 
