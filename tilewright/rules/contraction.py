@@ -11,8 +11,9 @@ import math
 from dataclasses import dataclass
 
 from tilewright.rules.blocking import FEW_ROWS, Blocks, Tile, choose_blocks, choose_blocks_in_place, choose_tile
-from tilewright.rules.facts import BlockFacts, facts_of, uses
+from tilewright.rules.facts import BlockFacts, facts_of, is_constant, uses
 from tilewright.rules.lanes import is_reorderable
+from tilewright.rules.memory import prefetch_weights
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.target import Target
@@ -23,6 +24,7 @@ FEW_VECTORS = 7                  # of columns, up to which they are filled up wi
 FEWEST_ROWS = 4                  # of each product of a batch: with fewer, packing B costs more than it saves
 SYMBOLIC = 1024                  # what an extent that is not known is taken for
 SQUARE = 16                      # rows and columns that are transposed in registers
+AHEAD = 6144                     # bytes of constant columns that are asked for before they are needed
 
 
 def is_matrix_product(facts: BlockFacts) -> bool:
@@ -72,10 +74,12 @@ def schedule_contraction(sch: Schedule, match: Match, target: Target) -> None:
     first, place = (shares, slabs) if plan.is_shared_by_rows else (slabs, shares)
     tiles = (panels, strips) if blocks.panels_outside else (strips, panels)
     sch.reorder(*outside, first, place, *steps, *below, *tiles, rows, columns)
-    schedule_tile(sch, inner, tiles[-1])
+    step = schedule_tile(sch, inner, tiles[-1])
     sch.unroll(rows)
     sch.vectorize(columns)
     if b is not None and pack is not None:
+        if is_constant(sch, b.buffer):
+            prefetch_weights(sch, inner, pack, step, tile.columns * product.register_bytes, AHEAD)
         schedule_pack(sch, pack, steps[0] if plan.cut else place, b, target)
     if plan.cut:
         sch.decompose_reduction(product.rv, *steps)
@@ -152,14 +156,15 @@ def cut_depth(sch: Schedule, product: BlockFacts, depth: int) -> tuple[BlockRV, 
     return sch.rfactor(outer, 0, "local"), product.rv
 
 
-def schedule_tile(sch: Schedule, inner: BlockRV, place: LoopRV) -> None:
-    """The sums of a tile below a loop: k around unrolled rows of vectors."""
+def schedule_tile(sch: Schedule, inner: BlockRV, place: LoopRV) -> LoopRV:
+    """The sums of a tile below a loop: k around unrolled rows of vectors. The loop over k."""
     sch.compute_at(inner, place, preserve_unit_loops=True)
     row, column, step = sch.get_loops(inner)[-3:]
     sch.reorder(step, row, column)
     sch.unroll(row)
     sch.vectorize(column)
     sch.decompose_reduction(inner, step)
+    return step
 
 
 def columns_of(product: BlockFacts) -> Columns | None:

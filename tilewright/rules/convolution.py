@@ -17,10 +17,11 @@ from tilewright.rules.contraction import is_matrix_product
 from tilewright.rules.elementwise import constant_extent, parallelize
 from tilewright.rules.facts import BlockFacts, facts_of, uses
 from tilewright.rules.lanes import UNKNOWN
+from tilewright.rules.memory import prefetch_weights
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.target import Target
-from tilewright.tir import IntImm, Load, dtype
+from tilewright.tir import Load
 
 MAX_PIXELS = 14                  # of a tile
 MAX_VECTORS = 4                  # vectors of channels of a tile
@@ -29,7 +30,6 @@ WRITE = 0.8                      # and in that which a result takes to be writte
 WRITE_RAGGED = 2.0               # where squares are not full
 LINE = 16                        # weights of a channel that are packed together
 AHEAD = 3072                     # bytes of weights that are asked for before they are needed
-MANY_WEIGHTS = 128 * 1024        # bytes from which on other layers of a model push them out of the caches
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def schedule_convolution(sch: Schedule, match: Match, target: Target) -> None:
     sch.compute_at(conv.rv, loops[-1], preserve_unit_loops=True)
     sch.transform_layout(conv.rv, ("write", 0), _blocked(plan.channels, columns))
     step = schedule_tile(sch, conv, plan, len(loops), tile.lines > 1)
-    prefetch_weights(sch, conv.rv, pack, step, columns * itemsize * math.prod(e or 1 for e in conv.reduced[1:]))
+    prefetch_weights(sch, conv.rv, pack, step, columns * itemsize * math.prod(e or 1 for e in conv.reduced[1:]), AHEAD)
     for loop in inside[:-1]:
         sch.unroll(loop)
     sch.vectorize(inside[-1])
@@ -177,15 +177,6 @@ def schedule_tile(sch: Schedule, conv: BlockFacts, plan: Roles, outside: int, ha
     sch.vectorize(channel)
     sch.decompose_reduction(conv.rv, reduced[0])
     return reduced[0]
-
-
-def prefetch_weights(sch: Schedule, product: BlockRV, pack: BlockRV, step: LoopRV, nbytes: int) -> None:
-    """Ask for weights some steps before they are multiplied, where there are many: the first tile of those that they
-    are for reads them from memory, at the rate at which they are asked for. nbytes: of the weights of a step."""
-    packed = facts_of(sch, pack).written
-    extents = [e.value if isinstance(e, IntImm) else 1 for e in packed.shape]
-    if math.prod(extents) * dtype.bytes_of(packed.dtype) >= MANY_WEIGHTS:
-        sch.prefetch(product, packed.name, step, max(1, AHEAD // nbytes))
 
 
 def _blocked(place: int, columns: int) -> Callable[..., tuple[Any, ...]]:

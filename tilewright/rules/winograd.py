@@ -19,10 +19,11 @@ from typing import Any
 from tilewright import te, tir
 from tilewright.arith.linear import linear
 from tilewright.rules.blocking import even, registers
-from tilewright.rules.convolution import prefetch_weights, roles_of_planes
+from tilewright.rules.convolution import AHEAD, roles_of_planes
 from tilewright.rules.elementwise import PARALLEL_POINTS, constant_extent, parallelize
 from tilewright.rules.facts import OWNER, BlockFacts, is_constant, names_of
 from tilewright.rules.lanes import is_reorderable
+from tilewright.rules.memory import prefetch_weights
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.target import Target
@@ -182,7 +183,7 @@ def schedule_winograd(sch: Schedule, match: Match, target: Target) -> None:
     tile = schedule_results(sch, stages["result_tiles"], group)
     unroll_all(sch, sch_at(sch, stages["result_rows"], tile), 3)
     channels = schedule_product(sch, stages["product"], group, registers(target) // 2 - 2)
-    prefetch_weights(sch, stages["product"], stages["weights_tiles"], channels, 8 * lanes)
+    prefetch_weights(sch, stages["product"], stages["weights_tiles"], channels, 8 * lanes, AHEAD)
     sch.compute_at(stages["image_tiles"], group, preserve_unit_loops=True)
     row, a, e, block, across, lane = sch.get_loops(stages["image_tiles"])[-6:]
     sch.reorder(row, across, block, a, e, lane)
