@@ -159,3 +159,29 @@ def main(a: T.handle, b: T.handle, n: T.int32):
                 B[i, j] = A[i] * A[i // 2] + T.Cast("uint8", k) + T.Cast("uint8", t)
 """)
     assert len(optimized_ir([flat(func)], Target("llvm")).splitlines()) < 2000
+
+
+def test_lanes_that_lie_apart_are_some_instructions_each():
+    """Written out, the 6,144 bits that 192 vectors gather take LLVM more than ten seconds."""
+    func = from_source("""
+@T.prim_func
+def main(A: T.Buffer((6144,), "bool"), B: T.Buffer((6144,), "float64")):
+    for k in T.unroll(3):
+        for i in T.vectorized(32):
+            for j in T.unroll(64):
+                B[j + k * 64 + i * 192] = T.Cast("float64", A[k + j * 3 + i * 192])
+""")
+    assert [n.extent.value for n in walk(flat(func).body) if isinstance(n, For)] == [64, 64, 64]
+    assert len(optimized_ir([flat(func)], Target("llvm -opt-level=3")).splitlines()) < 2000
+
+
+def test_deep_nests_are_looked_at_once():
+    """Each loop asks what the loops inside of it are; asked anew at each level, 60 of them would take years."""
+    n = 60
+    loops = "".join(f"{'    ' * (k + 1)}for i{k} in range(n):\n" for k in range(n))
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4096,), "float32"), n: T.int32):
+{loops}{'    ' * (n + 1)}A[i{n - 1}] = 1.0
+""")
+    assert 0 < code_size(func.body) < 1000

@@ -6,6 +6,8 @@ statements, and the one that makes vectors of many registers, stop at a limit: C
 """
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tilewright.arith.linear import linear
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Load
@@ -21,6 +23,7 @@ REGISTER_BITS = 512
 DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 FUNCTION = 40               # instructions of an elementary function
 BRANCH = 10                 # of a choice between numbers of which one is read: blocks cost LLVM more than instructions
+ELEMENT = 3                 # of a lane that is read or written by itself: its address, the access, its place in a vector
 DIVISION = 4                # of an integer division, which has no vector form
 CONVERSION = 16             # of a conversion from or to a type of 16 bits or fewer that the CPU has no arithmetic for
 COPIES = 8                  # that LLVM makes of an innermost loop: two lengths of vectors, unrolled, and what is left
@@ -31,22 +34,38 @@ WRITTEN_OUT = 512           # instructions up to which LLVM writes the iteration
 
 def code_size(stmt: Stmt) -> int:
     """About the number of instructions that stmt becomes, with the copies that LLVM makes of loops."""
-    return _sizes(stmt)[1]
+    return _sizes(stmt).copied
 
 
-def _sizes(stmt: Stmt) -> tuple[int, int]:
-    """(instructions once LLVM has written short loops out, those once it has copied the innermost ones as well)."""
+@dataclass(frozen=True)
+class _Sizes:
+    """What a statement becomes.
+
+    - plain: instructions once LLVM has written short loops out; copied: once it has copied the innermost ones as well.
+    - flat: nothing keeps LLVM from unrolling the loop around it and making vectors of it: scalars, and no loops but
+      those that are written out.
+    """
+    plain: int
+    copied: int
+    flat: bool
+
+
+def _sizes(stmt: Stmt) -> _Sizes:
     own = sum(_size(n) for e in expressions(stmt) for n in walk(e))
     if isinstance(stmt, Store):
         own += _access(stmt.indices, stmt.value.dtype)
     below = [_sizes(s) for s in children(stmt) if isinstance(s, Stmt)]
-    plain, copied = sum(p for p, _ in below), sum(c for _, c in below)
-    if isinstance(stmt, For) and stmt.kind in (SERIAL, PARALLEL):   # a thread's part of a parallel one too
-        if _is_written_out(stmt, plain):
+    plain, copied, flat = sum(b.plain for b in below), sum(b.copied for b in below), all(b.flat for b in below)
+    if isinstance(stmt, For):
+        written_out = _is_written_out(stmt, plain)
+        if written_out:
             plain, copied = plain * stmt.extent.value, copied * stmt.extent.value  # type: ignore[attr-defined]
-        elif _is_copied(stmt.body):
+        elif flat and stmt.kind in (SERIAL, PARALLEL):                  # a thread's part of a parallel one too
             copied = COPIES * (CHECKS + copied) + _elements_apart(stmt)
-    return own + plain, own + copied
+        flat = flat and written_out
+    elif isinstance(stmt, While) or isinstance(stmt, Store) and dt.lanes_of(stmt.value.dtype) > 1:
+        flat = False
+    return _Sizes(own + plain, own + copied, flat)
 
 
 def _elements_apart(loop: For) -> int:
@@ -73,14 +92,6 @@ def _is_written_out(loop: For, size: int) -> bool:
     return loop.kind == SERIAL and isinstance(loop.extent, IntImm) and loop.extent.value * size <= WRITTEN_OUT
 
 
-def _is_copied(body: Stmt) -> bool:
-    """True for the body of an innermost loop over scalars, also of one whose inner loops LLVM writes out: LLVM unrolls
-    it, and makes vectors of it.
-    """
-    return not any(isinstance(s, While) or isinstance(s, Store) and dt.lanes_of(s.value.dtype) > 1 or
-                   isinstance(s, For) and not _is_written_out(s, _sizes(s.body)[0]) for s in statements(body))
-
-
 def _size(node: Node) -> int:
     match node:
         case Binary(op=op, a=a, b=b) if op in DIVISIONS and not isinstance(b, (IntImm, Broadcast)):
@@ -101,9 +112,9 @@ def _size(node: Node) -> int:
 
 
 def _access(indices: tuple[Expr, ...], dtype: str) -> int:
-    """Instructions that read or write elements of dtype: one for each where they do not lie side by side."""
+    """Instructions that read or write elements of dtype: some for each where they do not lie side by side."""
     scattered = any(dt.lanes_of(i.dtype) > 1 and not _is_contiguous(i) for i in indices)
-    return dt.lanes_of(dtype) if scattered else _registers(dtype)
+    return ELEMENT * dt.lanes_of(dtype) if scattered else _registers(dtype)
 
 
 def _is_contiguous(index: Expr) -> bool:
