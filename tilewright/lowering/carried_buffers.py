@@ -14,7 +14,7 @@ from tilewright.tir.accesses import reads_memory
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.equal import structural_equal
-from tilewright.tir.expr import Expr, Var
+from tilewright.tir.expr import Expr, Let, Var
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, For, IfThenElse, LetStmt, PrimFunc, Seq, Stmt, Store
 from tilewright.tir.symbols import expressions, free_vars, uses_any
@@ -91,6 +91,8 @@ class _Accesses:
                 if isinstance(node, Load) and node.buffer is self.buffer:
                     self.read.append(node.indices)
                     self.given.append(around)
+                elif isinstance(node, Let):
+                    self.lets.add(node.var)
                 elif node is self.buffer.data:
                     self.escapes = True
         match stmt:

@@ -10,7 +10,7 @@ from tilewright.lowering.hulls import Hull, hull_of, join_hulls
 from tilewright.lowering.scopes import analyzer_for, is_small, loop_scope
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.expr import Expr, IntImm, Let, Var
 from tilewright.tir.node import statements, walk
 from tilewright.tir.shared_work import is_shared
 from tilewright.tir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt, Store, is_thread_axis
@@ -85,6 +85,8 @@ def _survey(s: Allocate, around: Mapping[Var, Hull]) -> _Use:
             for node in walk(e):
                 if isinstance(node, Load) and node.buffer is s.buffer:
                     use.indices.append(node.indices)
+                elif isinstance(node, Let):
+                    use.lets.add(node.var)
                 elif node is data:
                     use.escapes = True
     return use

@@ -1,7 +1,7 @@
 """The guards (`likely` conjuncts) below a loop: where they stand and where to split loops for them."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tilewright.lowering.affine import is_order, split_linear
@@ -11,8 +11,8 @@ from tilewright.lowering.scopes import is_small
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.conversion import const
-from tilewright.tir.expr import Binary, Call, Expr, IntImm, Var
-from tilewright.tir.node import statements, walk
+from tilewright.tir.expr import Binary, Call, Expr, IntImm, Let, Var
+from tilewright.tir.node import Node, children, statements, walk
 from tilewright.tir.stmt import (
     SERIAL,
     UNROLLED,
@@ -71,7 +71,7 @@ def guards_below(s: For) -> list[Guard]:
                 for x in stmts:
                     visit(x, loops, outside)
             case Store():
-                for e in walk(stmt.value):
+                for e in _outside_of_lets(stmt.value):
                     if type(e) is Call and e.op == "likely":
                         found(terms_of(e), loops, outside, None)
             case _ if hasattr(stmt, "body"):
@@ -79,6 +79,13 @@ def guards_below(s: For) -> list[Guard]:
 
     visit(s.body, [s], 0)
     return out
+
+
+def _outside_of_lets(e: Expr) -> Iterator[Node]:
+    """What is in e, but for the bodies of lets: what stands there is about variables that nobody else knows."""
+    yield e
+    for child in (e.value,) if isinstance(e, Let) else children(e):
+        yield from _outside_of_lets(child)  # type: ignore[arg-type]
 
 
 LONG_LOOP = 16               # iterations from which on it costs little that they are not known

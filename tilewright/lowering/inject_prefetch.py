@@ -9,9 +9,9 @@ from tilewright.lowering.walking import map_stmts
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, intrinsic
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Expr, IntImm, Var
+from tilewright.tir.expr import Expr, IntImm, Let, Var
 from tilewright.tir.node import statements, substitute, walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, PrimFunc, Stmt, seq
+from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, LetStmt, PrimFunc, Stmt, seq
 from tilewright.tir.symbols import expressions, uses_any
 
 PREFETCH = "prefetch"
@@ -25,7 +25,8 @@ def inject_prefetches(func: PrimFunc) -> PrimFunc:
     The annotation is a list of [buffer name, offset]: the region of the buffer that is read `offset` iterations later,
     one request per cache line, at most MOST_LINES (the first ones along the inner dimensions). A dimension along
     which the region has no constant extent is asked for at its first index. Requests are hints: none is made where
-    other rewrites have left nothing to ask for (the buffer is read in a copy now, or its index comes from memory).
+    other rewrites have left nothing to ask for (the buffer is read in a copy now, or its index comes from memory), and
+    where the body gives a part of an index its name.
     """
     if not any(isinstance(s, For) and PREFETCH in s.annotations for s in statements(func.body)):
         return func
@@ -61,6 +62,8 @@ def _requests(loop: For, buffer: Buffer, accesses: list[tuple[Expr, ...]], offse
               analyzer: Analyzer) -> list[Stmt]:
     """Requests for the box that the accesses cover `offset` iterations later, where there is such an iteration."""
     domains = {s.loop_var: (s.min, s.extent) for s in statements(loop.body) if isinstance(s, For)}
+    if any(uses_any(i, {n.var for n in walk(loop.body) if isinstance(n, (Let, LetStmt))}) for a in accesses for i in a):
+        return []
     box = [_side([a[d] for a in accesses], domains, analyzer) for d in range(buffer.ndim)]
     if not box or any(side is None for side in box):
         return []
