@@ -14,8 +14,9 @@ import transformers as t
 
 from tilewright.frontend.llama import load_llama
 
-SIZES = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 101,
-         "num_key_value_heads": 2, "max_position_embeddings": 64, "initializer_range": 0.2}
+SIZES = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4,
+         "vocab_size": 101, "num_key_value_heads": 2, "max_position_embeddings": 64,
+         "initializer_range": 0.2}
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16}
 MODELS = {
