@@ -193,6 +193,24 @@ def test_a_million_nodes():
     refused(data, "1000001 nodes")
 
 
+def test_a_million_inputs_and_results():
+    proto = relu()
+    proto.graph.node.add(op_type="Sum", output=["z"], name="all").input.extend(["x"] * 10**6)
+    refused(proto, "all has 1000000 inputs")
+    proto = relu()
+    proto.graph.output.extend([proto.graph.output[0]] * 5000)
+    refused(proto, "5001 results")
+    proto = relu()
+    proto.graph.input.extend([proto.graph.input[0]] * 5000)
+    refused(proto, "5001 inputs")
+
+
+def test_sizes_of_sizes():
+    nodes = [node("Shape", "x", "s0"), *(node("Mul", f"s{k} s{k}", f"s{k + 1}") for k in range(40)),
+             node("ConstantOfShape", "s40", "y")]
+    refused(model(nodes, [tensor("x", ["n"])], [tensor("y", None)]), "nested too deeply|beyond")
+
+
 def _varint(n):
     out = bytearray()
     while n > 127:

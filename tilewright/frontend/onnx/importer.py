@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.frontend.onnx.limits import MOST_BYTES, MOST_DEPTH, MOST_NODES, MOST_REPORTED
+from tilewright.frontend.onnx.limits import MOST_BYTES, MOST_DEPTH, MOST_ENDS, MOST_NODES, MOST_REPORTED
 from tilewright.frontend.onnx.node import Node, Unknown, Unsupported
 from tilewright.frontend.onnx.registry import EVALUATED, ROWS, find
 from tilewright.frontend.onnx.schemas import check_node, defaults, function_of, has_function
@@ -18,8 +18,7 @@ from tilewright.graph.ir.values import Value
 from tilewright.support.errors import GraphError, ImportModelError, TilewrightError
 
 MOST_CHOSEN = 256                      # elements of a tensor of sizes that is made in the graph
-_WRONG = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError,
-          RecursionError)
+_WRONG = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError)
 
 
 class Importer:
@@ -161,6 +160,8 @@ class Importer:
             raise ImportModelError(f"{where}: {error}") from error
         except TilewrightError as error:
             self.problem(f"{where}: {str(error).strip()}")
+        except RecursionError:
+            self.problem(f"{where}: expressions of sizes that are nested too deeply")
         except _WRONG as error:
             self.problem(f"{where}: its inputs and attributes do not fit ({type(error).__name__}: {error})")
         return [POISON] * len(proto.output)
@@ -271,6 +272,9 @@ class Importer:
             count += 1
             if not (isinstance(proto.op_type, str) and isinstance(proto.domain, str) and isinstance(proto.name, str)):
                 raise ImportModelError(f"a node has a name that is no text: {proto.op_type!r}, {proto.name!r}")
+            if len(proto.input) > MOST_ENDS or len(proto.output) > MOST_ENDS:
+                raise ImportModelError(f"{proto.name or proto.op_type} has {len(proto.input)} inputs and "
+                                       f"{len(proto.output)} results, at most {MOST_ENDS} are supported")
             domain = "" if proto.domain == "ai.onnx" else proto.domain
             key = (domain, proto.op_type)
             if key in self.functions:

@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.frontend.onnx import operators  # noqa: F401  (fills the table)
 from tilewright.frontend.onnx.files import read_model
 from tilewright.frontend.onnx.importer import Importer, versions_of
-from tilewright.frontend.onnx.limits import MOST_NODES, MOST_RANK
+from tilewright.frontend.onnx.limits import MOST_ENDS, MOST_NODES, MOST_RANK
 from tilewright.frontend.onnx.node import Unsupported
 from tilewright.frontend.onnx.scope import Poisoned, Scope
 from tilewright.frontend.onnx.tensors import stored
@@ -46,6 +46,9 @@ def from_onnx(model: Any, *, shapes: Mapping[str, Any] | None = None,
     importer = Importer(bb, functions, external)
     graph, versions = proto.graph, versions_of(proto.opset_import)
     missing: dict[str, list[str]] = {}
+    for what, ends in (("inputs", graph.input), ("results", graph.output)):
+        if len(ends) > MOST_ENDS:
+            raise ImportModelError(f"the model has {len(ends)} {what}, at most {MOST_ENDS} are supported")
     count = len(graph.node)
     if count <= MOST_NODES:
         count = importer.survey(graph.node, versions, missing, {})
