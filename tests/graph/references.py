@@ -180,7 +180,7 @@ def torch_reference():
         "layer_norm": lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b, 1e-2),
         "rms_norm": lambda x, w: F.rms_norm(x, x.shape[-1:], w, 1e-2),
         "batch_norm": lambda x, mean, var, w, b: F.batch_norm(x, mean, var, w, b, eps=1e-2),
-        "instance_norm": lambda x: F.group_norm(x, x.shape[1], eps=1e-2),
+        "instance_norm": lambda x: F.layer_norm(x, x.shape[2:], eps=1e-2),
         "conv": lambda x, w, bias, stride, padding, groups: F.conv2d(x, w, bias, stride, padding, 1, groups),
         "max_pool": lambda x, kernel, stride, padding: F.max_pool2d(x, kernel, stride, padding),
         "avg_pool": lambda x, kernel, stride, padding: F.avg_pool2d(x, kernel, stride, padding),

@@ -122,6 +122,7 @@ def test_an_index_outside_raises_and_the_next_run_is_right():
     ((np.zeros((3, 19), "float32"),), "shape"),
     ((np.zeros((3, 20), "float64"),), "float64"),
     ((np.zeros((20,), "float32"),), "shape"),
+    ((np.float32(1),), r"shape \(\)"),
     (([1.0],), "pass a Tensor"),
     ((), "0 are given"),
 ])
@@ -129,6 +130,21 @@ def test_arguments_that_do_not_fit(given, message):
     run = build_function(network(size("n"))[0])
     with pytest.raises(GraphError, match=message):
         run(*given)
+
+
+def test_arguments_by_name():
+    bb = BlockBuilder()
+    a, b = bb.param("a", (3,)), bb.param("b", (3,))
+    with bb.function("main", [a, b]):
+        bb.emit_func_output(bb.emit_te(topi.subtract, a, b))
+    run = build_function(bb.get()["main"])
+    x, y = array(3), array(3)
+    for made in (run(b=y, a=x), run(x, b=y)):
+        np.testing.assert_array_equal(np.asarray(made), x - y)
+    for given, named, message in (((x,), {"c": y}, "no parameter 'c'"), ((x,), {"a": y}, "given twice"),
+                                  ((), {"b": y}, "a is not given")):
+        with pytest.raises(GraphError, match=message):
+            run(*given, **named)
 
 
 def test_refusals_while_a_function_is_made():

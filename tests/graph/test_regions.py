@@ -101,6 +101,15 @@ def test_what_a_choice_reads_may_be_a_view():
         np.testing.assert_allclose(np.asarray(got), 2 * want.reshape(2, 3), rtol=1e-6)
 
 
+def test_exporting_names_the_call_that_runs_in_python(tmp_path):
+    x = BlockBuilder.param("x", (N, 3))
+    negated = function("negated", [x], lambda bb, x: bb.emit_te(topi.negative, x))
+    run = build_function(function("main", [x, BlockBuilder.param("flag", (), "bool")], lambda bb, x, flag: bb.emit_call(
+        If(negated, negated, name="either"), [flag, x])[0]))
+    with pytest.raises(GraphError, match=r"cannot be exported: either \(a choice\) runs in Python"):
+        run.export(tmp_path / "model.o")
+
+
 def test_types_of_regions_are_checked():
     x = BlockBuilder.param("x", (N, 3))
     same = function("same", [x], lambda bb, x: bb.emit_te(topi.exp, x))

@@ -30,6 +30,19 @@ def test_orders_and_running_sums_of_any_size():
         np.testing.assert_array_equal(often[:len(wanted)], repeats)
 
 
+def test_running_sums_along_an_extent_that_is_an_expression():
+    m, n = te.var("m"), te.var("n")
+    for extent, number in ((m * 3, lambda m, n: m * 3), (m * n, lambda m, n: m * n), (m + n, lambda m, n: m + n)):
+        sizes = [te.placeholder((v,), name=f"size_{v.name}") for v in (m, n)]
+        x = te.placeholder((extent, 2), name="x")
+        f = tw.compile(te.create_prim_func([*sizes, x, topi.cumsum(x, axis=0, reverse=True)]))
+        for values in ((1, 1), (5, 4)):
+            given = np.random.default_rng(0).random((number(*values), 2), "float32")
+            y = np.zeros_like(given)
+            f(*(np.zeros(v, "float32") for v in values), given, y)
+            np.testing.assert_allclose(y, np.cumsum(given[::-1], axis=0)[::-1], rtol=1e-5)
+
+
 def test_scattered_sums_of_many_rows():
     rows, n = te.var("rows"), te.var("n")
     x, i, updates = te.placeholder((rows, 8), name="x"), te.placeholder((n, 1), "int32", name="i"), te.placeholder(

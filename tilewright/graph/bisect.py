@@ -15,6 +15,8 @@ from tilewright.graph.evaluate import Evaluation, RegionCall
 from tilewright.graph.ir.callees import Kernel
 from tilewright.graph.ir.values import Call, Function
 from tilewright.graph.passes.fold import constant_part, with_constants
+from tilewright.graph.plan.executable import Executable
+from tilewright.runtime import Tensor
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import GraphError, described, nearest
 
@@ -135,7 +137,7 @@ class _Search:
 
     def regions(self) -> Culprit | None:
         """The first branch or body that is compiled wrongly, for inputs that it is called with."""
-        built: dict[Function, Callable[..., Any] | None] = {}
+        built: dict[Function, Executable | None] = {}
         for made in self.first.regions:
             function = made.function
             if function not in built:
@@ -147,28 +149,28 @@ class _Search:
                     return replace(found, function=found.function or function.name)
         return None
 
-    def built(self, function: Function) -> Callable[..., Any] | None:
+    def built(self, function: Function) -> Executable | None:
         try:
             return build_function(function, self.target)
         except Exception:
             return None
 
-    def differs(self, run: Callable[..., Any], made: RegionCall) -> bool:
+    def differs(self, run: Executable, made: RegionCall) -> bool:
         try:
-            return difference(_arrays(run(*made.inputs)), made.results) > self.tolerance
+            return difference(_arrays(run.results(made.inputs)), made.results) > self.tolerance
         except Exception:
             return True
 
-    def whole(self, build: Callable[[], Callable[..., Any]]) -> Culprit | None:
+    def whole(self, build: Callable[[], Executable]) -> Culprit | None:
         """What is left where each kernel is right: results, and what parameters are updated to."""
         given = dict(zip(self.given.params, (np.array(x) for x in self.inputs)))
         try:
-            got = [*_arrays(build()(*given.values())), *(given[p] for p in self.given.updates)]
+            got = [*_arrays(build().results([*given.values()])), *(given[p] for p in self.given.updates)]
         except Exception as why:
             return Culprit("plan", self.given.name, why=shown(why))
         error = difference(got, self.wanted)
         return Culprit("plan", self.given.name, error=error) if error > self.tolerance else None
 
 
-def _arrays(made: Any) -> list[np.ndarray]:
-    return [as_numpy(t) for t in (made if isinstance(made, tuple) else (made,))]
+def _arrays(made: Sequence[Tensor]) -> list[np.ndarray]:
+    return [as_numpy(t) for t in made]

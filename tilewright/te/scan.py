@@ -194,8 +194,9 @@ def _check_step(scan_op: ScanOp, op: Operation, first: Expr, what: str) -> None:
             for guard in g.guards:
                 stack.enter_context(analyzer.branch(guard.condition))
             remembers = g.read.tensor in scan_op.state_placeholder
-            if op.before_start is not None and not all(analyzer.prove(binary("ge", i, 0)) for i in g.read.indices[
-                    remembers:] if any(n is time for n in walk(i))):
+            follow = [i.args[0] if isinstance(i, Call) and i.op == "checked_index" else i
+                      for i in g.read.indices[remembers:] if any(n is time for n in walk(i))]
+            if op.before_start is not None and not all(analyzer.prove(binary("ge", i, 0)) for i in follow):
                 raise op.before_start
             if remembers:
                 _check_state_read(g.read, time, first, analyzer, f"{what}: {op.name}")

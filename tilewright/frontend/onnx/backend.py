@@ -56,12 +56,9 @@ class Prepared:
         flat = [as_numpy(t) for t in (made if isinstance(made, tuple) else (made,))] if run is not _nothing else []
         out: list[Any] = []
         place = 0
-        for _name, count, kind, cut in results:
+        for _name, count, kind, _ in results:
             tensors = [_typed(t, kind) for t in flat[place:place + (1 if count is None else count)]]
             place += len(tensors)
-            if cut is not None:
-                axis, number = cut
-                tensors = [np.take(tensors[0], range(int(flat[number].reshape(-1)[0])), axis)]
             out.append(tensors[0] if count is None else tensors)
         return tuple(out)
 

@@ -35,7 +35,9 @@ def from_onnx(model: Any, *, shapes: Mapping[str, Any] | None = None,
     an optional one None where it is left out. values: by name of an input, the elements that it always has: it is no
     parameter then. `function.attrs["results"]`: for each result of the model its name, how many results of the function
     it is (None for a tensor, a number for a sequence), its type in the file, and where its size depends on elements
-    (axis, number of the function's result that says how many slices along it count).
+    (axis, number of the function's result that says how many slices along it count). `function.attrs["counted"]`: for
+    each of the last kind (number of the result, axis, number of the result that says how many slices count): what is
+    compiled hands out what counts.
 
     Raises ImportModelError for a file that is damaged or asks for what is not allowed, and for nodes that are not
     supported, all at once; its `needs` names inputs that would have to be given by `values`.
@@ -73,7 +75,7 @@ def from_onnx(model: Any, *, shapes: Mapping[str, Any] | None = None,
         if importer.problems:
             raise _refused(importer, params)
         bb.emit_func_output(results)
-    return bb.get()[name].replace(attrs={"results": tuple(described_results)})
+    return bb.get()[name].replace(attrs={"results": tuple(described_results), **_counted(described_results)})
 
 
 def _text(name: str | bytes) -> str:
@@ -196,6 +198,16 @@ def _extent(name: str, axis: int, dim: Any) -> Any:
     text = re.sub(r"\W+", "_", _text(dim.dim_param), flags=re.ASCII).strip("_")[:60] if dim.dim_param else ""
     text = text if dim.dim_param else f"{identifier(name)}_{axis}"
     return size(text if text.isidentifier() else f"size_{text}")
+
+
+def _counted(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """The attribute of results whose size elements decide, where there are any."""
+    found, place = [], 0
+    for _, count, _, cut in rows:
+        if cut is not None:
+            found.append((place, *cut))
+        place += 1 if count is None else count
+    return {"counted": tuple(found)} if found else {}
 
 
 def _results(importer: Importer, graph: Any, scope: Scope) -> tuple[list[Value], list[tuple[Any, ...]]]:

@@ -277,10 +277,11 @@ class Extern:
 
 @dataclass(frozen=True, eq=False)
 class Hosted:
-    """What Python runs between native kernels: run(inputs, results) writes the results."""
+    """What Python runs between native kernels: run(inputs, results) writes the results. kind: what it is, in words."""
     name: str
     results: tuple[TensorType, ...]
     run: Callable[[Sequence[Tensor], Sequence[Tensor]], None]
+    kind: str = "a function of Python"
 
     def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         return self.results

@@ -20,16 +20,16 @@ Body = Callable[[Sequence[Tensor], Sequence[Tensor]], None]
 def host_calls(function: Function, build: Callable[[Function], Run]) -> Function:
     """function in which packed functions, choices and loops are calls of what runs them; build compiles functions."""
     def step(new: Rebuild, c: Call, inputs: tuple[Value, ...]) -> Sequence[Value] | None:
-        callee, body = c.callee, None
+        callee, body, kind = c.callee, None, ""
         if isinstance(callee, Extern):
-            body = _packed(function.name, callee)
+            body, kind = _packed(function.name, callee), "a packed function"
         elif isinstance(callee, If):
-            body = _choice(build(callee.then), build(callee.orelse))
+            body, kind = _choice(build(callee.then), build(callee.orelse)), "a choice"
         elif isinstance(callee, Loop):
-            body = _loop(callee, build(callee.body))
+            body, kind = _loop(callee, build(callee.body)), "a loop"
         if body is None:
             return None
-        hosted = Hosted(callee.name, tuple(v.type for v in c.results), body)
+        hosted = Hosted(callee.name, tuple(v.type for v in c.results), body, kind)
         return new.emit_all(hosted, inputs, [v.name for v in c.results])
     return rebuilt(function, step)
 

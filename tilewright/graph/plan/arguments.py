@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,24 @@ from tilewright.graph.plan.plan import Plan
 from tilewright.runtime import Tensor
 from tilewright.runtime.dtypes import item_bytes
 from tilewright.runtime.tensor import as_numpy
-from tilewright.support.errors import ArgumentError, GraphError, described
+from tilewright.support.errors import ArgumentError, GraphError, described, nearest
 
 Span = tuple[int, int]
+
+
+def in_order(plan: Plan, given: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """Arguments by position and by name in the order of the parameters. Raises GraphError unless each is given once."""
+    names = [name for name, _ in plan.params]
+    takes = f"it takes {', '.join(names) or 'none'}"
+    for name in named:
+        if name not in names:
+            raise GraphError(f"{plan.name}: there is no parameter {name!r}", f"{nearest(name, names)} {takes}".lstrip())
+        if names.index(name) < len(given):
+            raise GraphError(f"{plan.name}: {name} is given twice, by position and by name", takes)
+    missing = [name for name in names[len(given):] if name not in named]
+    if missing:
+        raise GraphError(f"{plan.name}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given", takes)
+    return [*given, *(named[name] for name in names[len(given):])]
 
 
 def arguments(plan: Plan, given: Sequence[Any]) -> list[Tensor]:

@@ -17,6 +17,8 @@ from tilewright.graph.ir.callees import Hosted, Native
 from tilewright.graph.ir.types import TensorType, extents
 from tilewright.graph.memory import MemoryPlan
 from tilewright.graph.plan.arguments import arguments as tensors_of
+from tilewright.graph.plan.arguments import in_order
+from tilewright.graph.plan.counted import handed_out
 from tilewright.graph.plan.export import module_of
 from tilewright.graph.plan.plan import ARENA, CONSTANT, HELD, Plan, Step, bound
 from tilewright.runtime import Module, Tensor, elf
@@ -33,7 +35,8 @@ MOST_FRAMES = 64                  # combinations of sizes of which an instance k
 
 
 class Executable(Viewed):
-    """A compiled function: `executable(*arrays)` gives its result, or a tuple of them, as new tensors.
+    """A compiled function: `executable(*arrays)` gives its result, or a tuple of them, as new tensors. Arguments go by
+    position or by name.
 
     Arguments are Tensors, NumPy arrays or DLPack objects, read in place where they are contiguous; parameters that the
     function updates are written in place. Calls from several threads run side by side, each with an arena of its own;
@@ -59,9 +62,15 @@ class Executable(Viewed):
         self._free: list[Instance] = []
         self._lock = ForkSafeLock()
 
-    def __call__(self, *arguments: Any) -> Any:
-        results = self.run(self.tensors(arguments))
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        results = self.results(in_order(self.plan, arguments, named) if named else arguments)
+        if self.plan.counted:
+            return handed_out(results, self.plan.counted)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def results(self, arguments: Sequence[Any]) -> list[Tensor]:
+        """Every result of the plan, also what says how much of others counts."""
+        return self.run(self.tensors(arguments))
 
     def run(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """The results for arguments that are such tensors as the parameters want."""
@@ -189,7 +198,11 @@ class Instance:
         """New tensors for the results; their addresses, and those of all else, are in the table."""
         plan, table = self.plan, self.table
         shapes = [a.shape for a in arguments]
-        values = tuple(shapes[b.parameter][b.axis] for b in plan.sizes)
+        try:
+            values = tuple(shapes[b.parameter][b.axis] for b in plan.sizes)
+        except IndexError:
+            bound(plan, shapes)                            # says which shape has too few dimensions
+            raise
         frame = self.frames.get(values)
         if frame is None or frame.shapes != shapes:
             frame = self.frames[values] = _Frame(plan, shapes)

@@ -7,14 +7,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tilewright import driver
 from tilewright.driver import Target
-from tilewright.graph.ir.callees import Native
+from tilewright.graph.ir.callees import Hosted, Native
 from tilewright.graph.ir.types import TensorType
 from tilewright.graph.memory import ALIGNMENT, aligned
+from tilewright.graph.plan.counted import names_of_results
 from tilewright.graph.plan.plan import ARENA, CONSTANT, PARAMETER, RESULT, Plan, Step
 from tilewright.runtime import Module, elf, export, llvm
 from tilewright.runtime.loader import Image
@@ -56,7 +58,12 @@ def module_of(plan: Plan, objects: Mapping[str, bytes], target: Target, name: st
     symbol = identifier("model" if name == "main" else name)
     other = next((s for s in plan.steps if not isinstance(s.callee, Native)), None)
     if other is not None:
-        raise GraphError(f"{plan.name} cannot be exported: it calls {other.callee!r}, which is no native code")
+        callee: Any = other.callee
+        what = f"{callee.name} ({callee.kind})" if isinstance(callee, Hosted) else repr(callee)
+        source = f", from {other.source}," if other.source else ""
+        raise GraphError(f"{plan.name} cannot be exported: {what}{source} runs in Python, between its kernels",
+                         "export the functions that it calls by themselves, or let what decides it be known: "
+                         "from_onnx(model, values={name: array}) writes the branch or the turns out")
     writer = _Writer(plan, symbol, [k for k, data in objects.items() if f"{k}__take_fault" in elf.symbols(data)[0]])
     entry = driver.compile_flat(writer.function(), target)
     with export.workplace() as folder:
@@ -78,8 +85,8 @@ class _Writer:
     def __init__(self, plan: Plan, name: str, may_fail: Sequence[str]) -> None:
         self.plan, self.name, self.may_fail = plan, name, may_fail
         self.inputs = [_buffer(n, t) for n, t in plan.params]
-        self.results = [_buffer(f"result{k}" if len(plan.results) > 1 else "result", t)
-                        for k, (_, t) in enumerate(plan.results)]
+        self.results = [_buffer(n, t) for n, (_, t) in zip(names_of_results(len(plan.results), plan.counted),
+                                                           plan.results)]
         self.own = {slot: b for b, slot in [*zip(self.inputs, plan.param_slots),
                                             *zip(self.results, (s for s, _ in plan.results))] if slot is not None}
         self.constant_offsets = _running(a.nbytes for a in plan.constants)

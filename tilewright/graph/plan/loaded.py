@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import runtime
+from tilewright.graph.plan.counted import counted_of_names, handed_out
 from tilewright.runtime import Function, Module, Tensor
 from tilewright.runtime.signature import Dim, Param
 from tilewright.support.errors import CallError, LoadError, described
@@ -33,6 +34,8 @@ class Model(Viewed):
             raise LoadError(f"load: {self.signature} does not end with its results",
                             "load_module(path) loads any exported functions")
 
+        self._counted = counted_of_names([p.name for p in self.results])
+
     @property
     def _updates(self) -> tuple[Param, ...]:
         return tuple(p for p in self.inputs if p.updated)
@@ -50,7 +53,7 @@ class Model(Viewed):
             sizes.update((d, n) for d, n in zip(p.shape or (), t.shape) if isinstance(d, str))
         results = [runtime.empty(tuple(_number(d, sizes) for d in p.shape or ()), p.dtype) for p in self.results]
         self.function(*tensors, *results)
-        return results[0] if len(results) == 1 else tuple(results)
+        return handed_out(results, self._counted)
 
     def view(self) -> View:
         return View(f"tilewright.Model {self.signature}")

@@ -12,6 +12,7 @@ from tilewright.graph.ir.values import Call, Function, Value
 from tilewright.graph.memory import Lifetime, MemoryPlan, plan_memory
 from tilewright.graph.passes.own_results import memory_of
 from tilewright.graph.passes.views import is_view_call
+from tilewright.graph.plan.counted import Counted
 from tilewright.support.errors import GraphError
 from tilewright.tir import Var
 
@@ -61,7 +62,7 @@ class Plan:
 
     params: those that each call gives, held: the others. written: the numbers of params that steps write into, as they
     may into all that are held. param_slots and results: the slot of each, and for results the type, which may be a view
-    of the slot.
+    of the slot; counted: those of which elements say how much counts.
     """
     name: str
     params: tuple[tuple[str, TensorType], ...]
@@ -73,6 +74,7 @@ class Plan:
     param_slots: tuple[int | None, ...]
     results: tuple[tuple[int, TensorType], ...]
     constants: tuple[np.ndarray, ...]
+    counted: tuple[Counted, ...] = ()
 
     def memory(self, sizes: Mapping[Var, int]) -> MemoryPlan[int]:
         """Where in one arena the slots lie, for values of the size variables."""
@@ -116,7 +118,8 @@ class _Planner:
         return Plan(function.name, _signature(self.given), _signature(self.held), written,
                     bindings(function, self.given), tuple(self.slots), tuple(steps),
                     tuple(self.slot_of.get(p) for p in self.given),
-                    tuple((self._slot(v), v.type) for v in function.results), tuple(self.constants))
+                    tuple((self._slot(v), v.type) for v in function.results), tuple(self.constants),
+                    tuple(Counted(*c) for c in function.attrs.get("counted", ())))
 
     def _add(self, value: Value, slot: Slot) -> int:
         self.slot_of[value] = len(self.slots)
