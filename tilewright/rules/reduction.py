@@ -11,6 +11,7 @@ from tilewright.rules.lanes import combine_lanes, in_vectors, split_into_lanes
 from tilewright.rules.table import CPU, Match, Work, every, rule
 from tilewright.schedule import LoopRV, Schedule
 from tilewright.support.target import Target
+from tilewright.tir import dtype
 
 ROWS_IN_FLIGHT = 8               # sums in scalars that hide the latency of each other's additions
 LONG_ROW = 32                    # elements from which on a sum is bound by that latency
@@ -74,6 +75,8 @@ def schedule_plain_reduction(sch: Schedule, match: Match, target: Target) -> Non
 
 
 FUNCTION_POINTS = 8              # elements of a sum that cost as much as one of a function such as exp
+STREAMED_BYTES = 1 << 20         # from which on rows are taken to come from memory
+SHORTEST_ROW, LONGEST_ROW = 1024, 4096     # bytes of those that are asked for while one is computed
 
 
 def shares_rows(work: Work) -> int:
@@ -96,13 +99,13 @@ def _length(work: Work, axes: int) -> int:
     return count if any(b.is_reduction for b in blocks[:count]) else 0
 
 
-def _matches(work: Work) -> Match | None:
+def match_rows(work: Work) -> Match | None:
     """The longest chain; plan: how many axes its rows have, as few as there may be."""
     count = shares_rows(work)
     return work.match(count, next(n for n in itertools.count() if _length(work, n) == count)) if count > 1 else None
 
 
-@rule("rows", priority=50, targets=CPU, matches=_matches)
+@rule("rows", priority=50, targets=CPU, matches=match_rows)
 def schedule_rows(sch: Schedule, match: Match, target: Target) -> None:
     """Compute all blocks for the rows at hand, before the next rows; rows on all threads, columns in vectors.
 
@@ -126,7 +129,26 @@ def schedule_rows(sch: Schedule, match: Match, target: Target) -> None:
             sums.append((b, combine_lanes(sch, in_lanes[b.rv], rows[-1])))
         else:
             schedule_columns(sch, b, axes, count, target)
+    first = blocks[0]
+    if count == 1 and rows_are_streamed(first, axes):
+        if target.num_cores > 1:
+            rows[-1], row = sch.split(rows[-1], [None, ROWS_IN_FLIGHT])
+        else:
+            row = rows.pop()
+        reader = in_lanes[first.rv].shares if first.rv in in_lanes else first.rv
+        sch.prefetch(reader, first.operands[0].buffer.name, row)
     parallelize(sch, rows, sum(b.points for b in blocks) * FUNCTION_POINTS, target)
+
+
+def rows_are_streamed(first: BlockFacts, axes: int) -> bool:
+    """True where the rows that the first block reads are larger than the caches all together, and a few fit into the
+    smallest: the next one may come while one is computed."""
+    known = (*first.spatial, *first.reduced)
+    if len({x.buffer for x in first.operands}) != 1 or None in known or (first.spatial[axes - 1] or 0) % ROWS_IN_FLIGHT:
+        return False
+    nbytes = dtype.bytes_of(first.operands[0].buffer.dtype) * first.points
+    row = nbytes // math.prod(e or 1 for e in first.spatial[:axes])
+    return SHORTEST_ROW <= row <= LONGEST_ROW and nbytes >= STREAMED_BYTES
 
 
 def compute_in_vectors(sch: Schedule, b: BlockFacts, reduction: BlockFacts, vectors: LoopRV) -> bool:
