@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tilewright.rules.attempt import attempt
 from tilewright.rules.blocking import FEW_ROWS, Blocks, Tile, choose_blocks, choose_blocks_in_place, choose_tile
 from tilewright.rules.facts import BlockFacts, facts_of, is_constant, uses
 from tilewright.rules.lanes import is_reorderable
@@ -127,7 +128,8 @@ def filled_up(sch: Schedule, match: Match, target: Target) -> tuple[BlockFacts, 
     if n is None or n % lanes == 0 or n > FEW_VECTORS * lanes or columns_of(product) is None:
         return product, epilogue, None
     given = {p.name for p in sch.get_producers(product.rv)}
-    sch.pad_einsum(product.rv, [*(1 for _ in product.spatial[1:]), lanes, 1])
+    if not attempt(sch, lambda: sch.pad_einsum(product.rv, [*(1 for _ in product.spatial[1:]), lanes, 1])):
+        return product, epilogue, None
     (pad,) = (p for p in sch.get_producers(product.rv) if p.name not in given)
     (part,) = sch.get_consumers(product.rv)
     if epilogue is None:
