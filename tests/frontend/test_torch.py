@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch._higher_order_ops.while_loop import while_loop  # noqa: E402
 
 from tilewright.frontend import torch as frontend  # noqa: E402
 from tilewright.graph.compile import build_function  # noqa: E402
@@ -118,6 +119,27 @@ def test_sizes_that_are_computed():
     for shape in ((1, 2, 5, 6), (1, 2, 7, 9)):
         x = torch.randn(shape)
         check(run(x), f(x))
+
+
+def test_scales_that_are_no_fractions():
+    run = torch.compile(lambda x: nn.functional.interpolate(x, scale_factor=0.3), backend=frontend.backend,
+                        dynamic=True)
+    with pytest.raises(ImportModelError, match="computed with floats"):
+        run(torch.randn(1, 2, 10, 20))
+
+
+def test_choices_and_loops():
+    def choice(x, y):
+        return torch.cond(x.sum() > 0, lambda x, y: (x + y, x.sum()), lambda x, y: (x - 1, y.max()), (x, y))
+
+    def loop(x, y):
+        return while_loop(lambda i, x, y: (i < 9) & (x.sum() < 50), lambda i, x, y: (i + 1, x * 2 + y.sum(), y.clone()),
+                          (torch.tensor(0), x, y))
+    for f in (choice, loop):
+        run = torch.compile(f, backend=frontend.backend, dynamic=True)
+        for sign, n in ((1, 3), (-1, 3), (-1, 5)):
+            x, y = torch.full((n, 2), float(sign)), torch.ones(n, 2)
+            check(run(x, y), f(x, y))
 
 
 def test_graph_breaks():

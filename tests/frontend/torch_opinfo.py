@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import re
 import signal
 import sys
 import time
@@ -206,7 +207,7 @@ def main(arguments=None):
                     signal.alarm(0)
                 if why:
                     good = False
-                    causes[f"{name}: {why}"].append(f"{dtype} sample {k}")
+                    causes[re.sub(r" \(node \w+\)", "", why)].append((name, f"{dtype} sample {k}"))
                     if chosen_options.only:
                         print(f"{name} {dtype} {k}: {why} {signature(sample)} {sample.args} {sample.kwargs}")
                 else:
@@ -214,9 +215,10 @@ def main(arguments=None):
         passed_ops += good
         if all_ops % 20 == 0:
             print(f"  {all_ops} operators, {passed_ops} passed, {time.time() - start:.0f} s", flush=True)
-    print("\nfailures:")
-    for why, where in sorted(causes.items()):
-        print(f"  {why} [{len(where)}: {where[0]}]")
+    print("\nfailures, by cause:")
+    for why, where in sorted(causes.items(), key=lambda item: -len(item[1])):
+        found = collections.Counter(name for name, _ in where)
+        print(f"  {why}\n    {len(where)} samples of {', '.join(found)}")
     print(f"\n{passed_ops} of {all_ops} operators ({100 * passed_ops / max(all_ops, 1):.1f} %), "
           f"{passed_samples} of {all_samples} samples, {time.time() - start:.0f} s")
     return 0 if passed_ops >= 0.9 * all_ops else 1

@@ -10,6 +10,7 @@ from tilewright.frontend.torch import operators  # noqa: F401 - enters the rows
 from tilewright.frontend.torch.arrays import array_of
 from tilewright.frontend.torch.dtypes import dtype_name
 from tilewright.frontend.torch.emit import Counted, Emitter, Scalar, Unknown
+from tilewright.frontend.torch.regions import emit_cond, emit_while
 from tilewright.frontend.torch.sizes import number
 from tilewright.frontend.torch.table import OPERATORS
 from tilewright.graph.ir.builder import BlockBuilder
@@ -42,7 +43,7 @@ class Importer:
 
     def run(self, module: Any, inputs: Sequence[Any]) -> list[Any]:
         """The results of a GraphModule. Raises ImportModelError that names all nodes that are not supported."""
-        results = self._graph(module, inputs)
+        results = self.graph(module, inputs)
         if self.problems:
             found = list(dict.fromkeys(self.problems))
             shown = found[:_MOST_NAMED] + ([f"and {len(found) - _MOST_NAMED} more"] if len(found) > _MOST_NAMED else [])
@@ -50,7 +51,14 @@ class Importer:
                                    "docs/torch.md lists the operators that have a row")
         return results
 
-    def _graph(self, module: Any, inputs: Sequence[Any]) -> list[Any]:
+    def within(self, bb: BlockBuilder) -> Importer:
+        """An importer to another builder, whose problems and checks are also those of this one."""
+        other = Importer(bb, self.known)
+        other.problems, other.checks = self.problems, self.checks
+        return other
+
+    def graph(self, module: Any, inputs: Sequence[Any]) -> list[Any]:
+        """What a graph gives for its inputs; the missing nodes of it are noted."""
         values: dict[Any, Any] = {}
         given = iter(inputs)
         for node in module.graph.nodes:
@@ -157,7 +165,9 @@ class Importer:
             return tuple(arguments[0] if len(arguments) == 1 else arguments)
         if name in ("wrap_with_set_grad_enabled", "wrap_with_autocast"):
             at = next(k for k, a in enumerate(arguments) if hasattr(a, "graph"))
-            return tuple(self._graph(arguments[at], arguments[at + 1:]))
+            return tuple(self.graph(arguments[at], arguments[at + 1:]))
+        if name in ("cond", "while_loop"):
+            return (emit_cond if name == "cond" else emit_while)(self, *_as_tensors(arguments))
         if all(isinstance(a, (bool, int, float)) for a in arguments) and not named:
             return node.target(*arguments)
         raise Unsupported([name])
@@ -177,7 +187,7 @@ class Importer:
         if module is None:
             raise Unsupported([str(node.target)])
         leaves = _leaves([list(arguments), dict(named)])
-        results = self._graph(module, [leaves[k] for k in flat])
+        results = self.graph(module, [leaves[k] for k in flat])
         if any(r is MISSING for r in results):
             return MISSING
         if not isinstance(node.meta.get("val"), (tuple, list)):

@@ -15,6 +15,7 @@ from tilewright.tir import Expr
 from tilewright.tir.conversion import convert
 
 Number = int | float | bool | Expr
+_GREATEST = 2 ** 8                   # of a scale and of the number below its fraction: products with sizes stay exact
 
 
 def number(x: Any, known: Mapping[str, int] | None = None) -> Number:
@@ -52,19 +53,22 @@ def expression(e: Any, known: Mapping[str, int] | None = None) -> Number:
 
 
 def _whole(name: str, e: Any, known: Mapping[str, int]) -> Number:
-    """A float expression as an integer: of a number times a size a quotient of integers."""
+    """A float expression as an integer: of a size times a fraction of small integers their quotient.
+
+    Raises ImportModelError for others: what is rounded in floats is no expression of sizes.
+    """
     value = expression(e, known)
     if not isinstance(value, Expr):
         return _WHOLE[name](value)
-    factor, size_ = e.as_coeff_Mul()
-    if factor == 1 and type(e).__name__ == "Mul":
-        numbers = [a for a in e.args if a.is_number]
-        factor, size_ = math.prod(numbers), e / math.prod(numbers)
-    ratio = Fraction(float(factor))
-    if type(size_).__name__ != "ToFloat" or ratio.denominator > 2 ** 16 or name == "RoundToInt" or ratio < 0:
+    factors = e.args if type(e).__name__ in ("Mul", "FloatMul") else (e,)
+    sizes = [a for a in factors if not a.is_number]
+    ratio = Fraction(math.prod(float(a) for a in factors if a.is_number))
+    if len(sizes) != 1 or type(sizes[0]).__name__ != "ToFloat" or not 0 <= ratio <= _GREATEST \
+            or ratio.denominator > _GREATEST or name == "RoundToInt" \
+            or name == "TruncToInt" and not sizes[0].args[0].is_nonnegative:
         raise ImportModelError(f"the size {name}({e}) is computed with floats",
                                "use scales that are fractions with a power of two below, or sizes instead of scales")
-    whole, above = expression(size_.args[0], known) * ratio.numerator, ratio.denominator
+    whole, above = expression(sizes[0].args[0], known) * ratio.numerator, ratio.denominator
     return te.floordiv(whole + (above - 1 if name == "CeilToInt" else 0), above)
 
 

@@ -154,16 +154,19 @@ def replication_pad_backward(e: Emitter, dy: Value, x: Value, padding: Sequence[
     return dy
 
 
+def _grown(width: Any) -> Any:
+    """What a border adds: nothing where its width is negative and cuts."""
+    return max(width, 0) if isinstance(width, int) else width
+
+
 def _padded(e: Emitter, x: Value, padding: Sequence[Any], mode: str, value: Any = 0) -> Value:
     ends = [(padding[k], padding[k + 1]) for k in range(0, len(padding), 2)]
     widths = [(0, 0)] * (x.ndim - len(ends)) + ends[::-1]
-    def outside(p: Any) -> Any:
-        return max(p, 0) if isinstance(p, int) else p
     if mode == "constant" and any(isinstance(p, Expr) for pair in widths for p in pair):
         return e.te(rules.bordered, x, shape=e.shape, before=[a for a, _ in widths], value=e.operand(value, x.dtype))
     if mode != "constant" and any(isinstance(p, int) and p < 0 for pair in widths for p in pair):
-        x = e.te(topi.pad, x, tuple((outside(a), outside(b)) for a, b in widths), mode=mode)
-        return e.te(rules.window, x, shape=e.shape, begin=[-min(a, 0) for a, _ in widths])
+        x = e.te(topi.pad, x, tuple((_grown(a), _grown(b)) for a, b in widths), mode=mode)
+        return e.te(rules.window, x, shape=e.shape, begin=[_grown(a) - a for a, _ in widths])
     return e.te(topi.pad, x, tuple(widths), mode=mode, value=e.operand(value, x.dtype))
 
 
