@@ -85,6 +85,23 @@ def test_torch_compile_by_name():
     check([run(x)], [torch.softmax(x * 2, -1)])
 
 
+def test_functions_of_nan_and_zeros():
+    def f(x):
+        half = torch.heaviside(x, torch.tensor(0.5))
+        return x.sign(), x.sgn(), half, x.clamp(-1, 1), x.nan_to_num(), x.amax(), x.relu()
+    x = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1e-45, -2.0])
+    for a, b in zip(torch.compile(f, backend=frontend.backend)(x), f(x)):
+        torch.testing.assert_close(a, b, equal_nan=True)
+        assert torch.equal(a.signbit(), b.signbit()) or b.isnan().any()
+
+
+def test_numbers_that_are_no_sizes():
+    run = torch.compile(lambda x, n: x + n, backend=frontend.backend, dynamic=True)
+    x = torch.arange(3)
+    for n in (3, 4, 2 ** 31, 2 ** 40, -2 ** 40):
+        check([run(x, n)], [x + n])
+
+
 def test_sizes_below_one():
     run = torch.compile(lambda x, n: x[:n] * n, backend=frontend.backend, dynamic=True)
     x = torch.randn(6, 2)

@@ -53,10 +53,15 @@ fast = torch.compile(model, backend="tilewright")
   `x.narrow(0, at.item(), 2)` and `x[at.item()]`, the result is a tensor like any other.
 - dtypes are promoted as in PyTorch. Complex and quantized tensors are not supported, nor are tensors of other devices.
   Random numbers are refused: call `model.eval()`. Integers that are divided by 0 give 0, where PyTorch raises.
+- `torch.cond` and `while_loop` over tensors are choices and loops of the graph.
 - Results are tensors that share the memory of Tilewright's by DLPack.
 
-`python -m tests.frontend.torch_opinfo` runs PyTorch's samples of its core operators,
-`python -m tests.frontend.torch_models` models of `transformers` by both ways.
+| command | what it shows |
+| --- | --- |
+| `python -m tests.frontend.torch_opinfo` | PyTorch's samples of its core operators, failures by cause |
+| `python -m tests.frontend.torch_models` | models with random weights by both ways, beside PyTorch |
+| `python -m tests.frontend.torch_sentences` | embeddings of a trained model beside ONNX Runtime |
+| `python -m tests.frontend.without_compiler` | what works where no compiler is found |
 """
 
 

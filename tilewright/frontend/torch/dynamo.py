@@ -20,6 +20,7 @@ from tilewright.graph.plan.executable import Executable
 from tilewright.support.errors import ArgumentError, described, nearest
 
 _OPTIONS = ("target",)
+GREATEST_SIZE = 2 ** 31 - 2          # of a size variable, which is at least 1
 
 
 def backend(module: Any, example_inputs: Sequence[Any], *, mode: str | None = None,
@@ -69,7 +70,7 @@ class CompiledGraph:
     """A graph of ATen operators that is compiled at its first call: `compiled(*inputs)` gives a list of results.
 
     weights: the inputs that are constants while nobody changes them, but for those that do not count their changes. An
-    instance for sizes below 1, which size variables do not have, is compiled for these numbers.
+    instance for numbers that size variables do not have, such as 0, is compiled for these.
     """
 
     def __init__(self, graph: Any, weights: Sequence[int], target: str | Target | None) -> None:
@@ -82,9 +83,9 @@ class CompiledGraph:
     def __call__(self, *inputs: Any) -> list[Any]:
         imported, run = self._instance(inputs, ())
         sizes = imported.values(inputs)
-        small = tuple((v.name, n) for v, n in sizes.items() if n < 1)
-        if small:
-            imported, run = self._instance(inputs, small)
+        others = tuple((v.name, n) for v, n in sizes.items() if not 1 <= n <= GREATEST_SIZE)
+        if others:
+            imported, run = self._instance(inputs, others)
             sizes = imported.values(inputs)
         return imported.returned(run(*imported.arguments(inputs, sizes)), inputs, sizes)
 

@@ -23,10 +23,11 @@ def emit_cond(importer: Any, predicate: Any, then: Any, orelse: Any, operands: S
     """The results of the graph `then` where the predicate holds, else those of `orelse`."""
     if isinstance(predicate, bool):
         return tuple(importer.graph(then if predicate else orelse, operands))
-    branches = [_function(importer, name, operands, lambda inner, given, g=graph: inner.graph(g, given))
-                for name, graph in (("then", then), ("orelse", orelse))]
+    def branch(name: str, graph: Any) -> Function:
+        return _function(importer, name, operands, lambda inner, given: inner.graph(graph, given))
+    choice = If(branch("then", then), branch("orelse", orelse))
     read = [x for x in operands if isinstance(x, Value)]
-    made: tuple[Value, ...] = importer.bb.emit_call(If(*branches), [_one(importer, predicate, "bool"), *read], "cond")
+    made: tuple[Value, ...] = importer.bb.emit_call(choice, [_one(importer, predicate, "bool"), *read], "cond")
     return made
 
 

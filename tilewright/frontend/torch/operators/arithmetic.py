@@ -142,8 +142,10 @@ def xlogy(e: Emitter, a: Any, b: Any) -> Value:
 
 @operator("heaviside")
 def heaviside(e: Emitter, a: Any, b: Any) -> Value:
-    """`topi.heaviside`."""
-    return binary(e, topi.heaviside, a, b)
+    """`topi.heaviside`; of NaN 0."""
+    if category(e.dtype) != 2:
+        return binary(e, topi.heaviside, a, b)
+    return e.te(topi.where, e.te(topi.equal, a, 0.0), b, e.cast(e.te(topi.greater, a, 0.0), a.dtype))
 
 
 @operator("lerp.Scalar", "lerp.Tensor")

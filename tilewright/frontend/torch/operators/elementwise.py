@@ -21,8 +21,7 @@ _FLOATS: dict[str, Callable[..., Any]] = {      # of integers too, in floats
     "rad2deg": topi.rad2deg,
 }
 _ROUNDINGS = {"ceil": topi.ceil, "floor": topi.floor, "round": topi.round, "trunc": topi.trunc, "fix": topi.trunc}
-_SAME = {"abs": topi.abs, "neg": topi.negative, "sign": topi.sign, "sgn": topi.sign, "frac": topi.frac,
-         "square": topi.square, "positive": lambda x: x}
+_SAME = {"abs": topi.abs, "neg": topi.negative, "frac": topi.frac, "square": topi.square, "positive": lambda x: x}
 _QUESTIONS = {"isnan": topi.isnan, "isinf": topi.isinf, "isfinite": topi.isfinite, "isposinf": topi.isposinf,
               "isneginf": topi.isneginf, "signbit": topi.signbit}
 _COMPARISONS = {"eq": topi.equal, "ne": topi.not_equal, "lt": topi.less, "le": topi.less_equal, "gt": topi.greater,
@@ -80,6 +79,15 @@ def _question(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _enter(_QUESTIONS, _question, "default")
+
+
+@operator("sign", "sgn")
+def sign(e: Emitter, x: Value) -> Value:
+    """1, 0 or -1: whether x is above 0, less whether it is below; 0 for NaN."""
+    if category(x.dtype) != 2:
+        return x if x.dtype == "bool" else e.te(topi.sign, x)
+    above, below = (e.cast(e.te(rule, x, 0.0), x.dtype) for rule in (topi.greater, topi.less))
+    return e.te(topi.subtract, above, below)
 
 
 @operator("logical_not")
