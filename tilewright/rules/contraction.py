@@ -22,6 +22,7 @@ from tilewright.tir import Buffer, Expr, IntImm, walk
 
 PARALLEL_FLOPS = 1 << 20         # below it a product runs on one thread
 FEW_VECTORS = 7                  # of columns, up to which they are filled up with zeros
+FEWEST_FOR_PANELS = 16           # rows for which constant columns are packed; fewer read them once, as they lie
 FEWEST_ROWS = 4                  # of each product of a batch: with fewer, packing B costs more than it saves
 SYMBOLIC = 1024                  # what an extent that is not known is taken for
 SQUARE = 16                      # rows and columns that are transposed in registers
@@ -55,7 +56,10 @@ def schedule_contraction(sch: Schedule, match: Match, target: Target) -> None:
     """Keep a tile of the product in registers while k runs, over columns in cache; then compute the elementwise block
     that reads it (a copy is made when there is none)."""
     product, epilogue, pad = filled_up(sch, match, target)
-    plan = plan_of(product, pad is not None, target)
+    columns = columns_of(product)
+    constant = columns is not None and is_constant(sch, columns.buffer)
+    rows = product.spatial[-2]
+    plan = plan_of(product, pad is not None or constant and (rows is None or rows >= FEWEST_FOR_PANELS), target)
     tile, blocks, b = plan.tile, plan.blocks, plan.packed
     if plan.cut:
         inner, reader = cut_depth(sch, product, blocks.depth)
@@ -79,7 +83,7 @@ def schedule_contraction(sch: Schedule, match: Match, target: Target) -> None:
     sch.unroll(rows)
     sch.vectorize(columns)
     if b is not None and pack is not None:
-        if is_constant(sch, b.buffer):
+        if constant:
             prefetch_weights(sch, inner, pack, step, tile.columns * product.register_bytes, AHEAD)
         schedule_pack(sch, pack, steps[0] if plan.cut else place, b, target)
     if plan.cut:
@@ -109,12 +113,12 @@ class Plan:
     is_shared_by_rows: bool
 
 
-def plan_of(product: BlockFacts, filled: bool, target: Target) -> Plan:
-    """The sizes for a product; filled: its B is a copy already."""
+def plan_of(product: BlockFacts, is_packed: bool, target: Target) -> Plan:
+    """The sizes for a product; is_packed: packing B costs nothing, since it is a copy already, or constant."""
     m, n, k = (SYMBOLIC if e is None else e for e in (*product.spatial[-2:], *product.reduced))
     batch = math.prod(SYMBOLIC if e is None else e for e in product.spatial[:-2])
     tile, b = choose_tile(m, n, product.register_bytes, target), columns_of(product)
-    if b is not None and not b.transposed and m <= FEW_ROWS and not filled:
+    if b is not None and not b.transposed and m <= FEW_ROWS and not is_packed:
         b = None
     choose = choose_blocks if b is not None or m > FEW_ROWS else choose_blocks_in_place
     blocks = choose(batch, m, n, k, tile, product.register_bytes, target)
