@@ -192,8 +192,12 @@ class Counter(nn.Module):
 
 
 def test_buffers_that_change():
-    run = frontend.compile_exported_program(exported(Counter(), (torch.ones(3),)))
+    program = exported(Counter(), (torch.ones(3),))
+    run, total = frontend.compile_exported_program(program), program.state_dict["total"]
+    version = total._version
     check([run(torch.ones(3)), run(torch.ones(3))], [torch.full((3,), 2.0), torch.full((3,), 4.0)])
+    check([total], [torch.full((3,), 2.0)])
+    assert total._version == version + 2, "who holds the buffer as a constant must see that it changed"
 
 
 def test_results_whose_size_follows_from_elements():

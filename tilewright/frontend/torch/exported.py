@@ -122,9 +122,9 @@ class CompiledProgram:
         for spec_, value in zip(self.outputs, made):
             kind = spec_.kind.name
             if kind in ("BUFFER_MUTATION", "PARAMETER_MUTATION"):
-                self.buffers[self.targets[spec_.target]].data.copy_(value)
+                self.buffers[self.targets[spec_.target]].detach().copy_(value)    # counts as a change of the buffer
             elif kind == "USER_INPUT_MUTATION":
-                given[self.places[spec_.target]].data.copy_(value)
+                given[self.places[spec_.target]].detach().copy_(value)
             else:
                 results.append(value)
         return pytree.tree_unflatten(results, self.out_spec)
