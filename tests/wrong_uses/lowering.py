@@ -148,6 +148,18 @@ for i in range(1):
 """)
 
 
+@wrong("memory that is allocated as integers and seen as floats",
+       r"f: the memory of P is of int32, Q sees it as float32")
+def two_types():
+    lowered("""
+for i in range(1):
+    P = T.decl_buffer((8,), "int32")
+    Q = T.Buffer((8,), "float32", data=P.data)
+    P[i] = A[i, i]
+    Q[i] = T.float32(1)
+""")
+
+
 # ---- accesses that are certain to be out of bounds
 
 @wrong("a loop over one element too many", r"f: B\[i, 0\] is out of bounds: index 0 runs from 0 to 8, the extent is 8")

@@ -32,13 +32,13 @@ class _Flattening(Copier):
         return known
 
     def access(self, buffer: Buffer, indices: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
-        return self.flat(buffer), (_offset(buffer, [self(i) for i in indices]),)
+        return self.flat(buffer), (distance(buffer, [self(i) for i in indices]),)
 
     def allocate(self, s: Allocate) -> Stmt:
         return Allocate(self.flat(s.buffer), self(s.body), s.annotations)
 
 
-def _offset(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
+def distance(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
     """The one index for several; 64 bits wide where one is no arithmetic on variables: sums with it must not wrap."""
     if (len(indices) > 1 or buffer.strides or buffer.elem_offset is not None) and not all(map(is_index, indices)):
         indices = [cast(dt.with_lanes("int64", dt.lanes_of(i.dtype)), i) for i in indices]

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tilewright.lowering.aliases import with_one_name
 from tilewright.lowering.align_strides import alignments
 from tilewright.lowering.conditions import guard, likely, terms_of
 from tilewright.lowering.copying import Copier
@@ -19,9 +20,9 @@ def lower_blocks(func: PrimFunc) -> PrimFunc:
 
     Allocations become Allocate statements of N-dimensional buffers, annotated with the alignments that blocks ask
     for, and loops of one iteration (unless bound to a thread) vanish. Extents that read memory have a name, so that the
-    buffer keeps the size that it was allocated with.
+    buffer keeps the size that it was allocated with; memory that several buffers lead to has one (aliases.py).
     """
-    return func.with_body(_Lowering(alignments(func))(func.body))
+    return with_one_name(func.with_body(_Lowering(alignments(func))(func.body)))
 
 
 class _Lowering(Copier):
