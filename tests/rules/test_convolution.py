@@ -6,8 +6,9 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
+from tilewright.rules import apply_rules
 from tilewright.rules.convolution import Tile, choose_tile
-from tilewright.tir import interp
+from tilewright.tir import UNROLLED, interp
 
 TARGET = tw.target("llvm -num-cores=2")
 
@@ -128,3 +129,17 @@ def test_many_weights_are_asked_for_before_they_are_needed(channels, asked):
         got = np.empty((1, 96, 7, 7), "float32")
         tw.compile(args, target=target)(x, w, got)
         np.testing.assert_array_equal(got, reference(x, w))
+
+
+@pytest.mark.parametrize("kernel, stride, written_out", [(2, 2, True), (2, 1, False), (3, 3, False)])
+def test_small_windows_that_are_apart_are_written_out(kernel, stride, written_out):
+    args, reference = convolution((1, 12, 13, 14), (40, 12, kernel, kernel), stride=stride)
+    sch = apply_rules(te.create_prim_func(args), tw.target("llvm -mcpu=znver5 -num-cores=1"))
+    loops = [sch.get(loop) for loop in sch.get_loops("Y_update")]
+    assert [loop.extent.value for loop in loops if loop.kind == UNROLLED].count(kernel) == 2 * written_out
+    x, w = (np.random.default_rng(0).integers(-4, 5, shape).astype("float32") for shape in (
+        (1, 12, 13, 14), (40, 12, kernel, kernel)))
+    want = reference(x, w)
+    got = np.empty(want.shape, "float32")
+    tw.compile(args, target=TARGET)(x, w, got)
+    np.testing.assert_array_equal(got, want)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.arith.linear import linear
 from tilewright.rules.blocking import LATENCY, registers
 from tilewright.rules.contraction import is_matrix_product
 from tilewright.rules.elementwise import constant_extent, parallelize
@@ -28,6 +29,7 @@ MAX_VECTORS = 4                  # vectors of channels of a tile
 OVERHEAD = 4                     # multiply-adds in the time that a step takes beside them
 WRITE = 0.8                      # and in that which a result takes to be written, where squares of them are transposed
 WRITE_RAGGED = 2.0               # where squares are not full
+WRITTEN_OUT = 4                  # elements of windows apart whose steps are one: results stay in their registers
 LINE = 16                        # weights of a channel that are packed together
 AHEAD = 3072                     # bytes of weights that are asked for before they are needed
 
@@ -176,7 +178,21 @@ def schedule_tile(sch: Schedule, conv: BlockFacts, plan: Roles, outside: int, ha
         sch.unroll(loop)
     sch.vectorize(channel)
     sch.decompose_reduction(conv.rv, reduced[0])
+    if windows_are_apart(conv, plan) and 1 < math.prod(e or 0 for e in conv.reduced[1:]) <= WRITTEN_OUT:
+        for loop in reduced[1:]:
+            sch.unroll(loop)
     return reduced[0]
+
+
+def windows_are_apart(conv: BlockFacts, plan: Roles) -> bool:
+    """True where neighbours of a row share no pixel. (Shared ones would be held in registers that results need.)"""
+    axis = conv.spatial_axes[plan.pixels]
+    for index in plan.image.indices:
+        atoms, _ = linear(index)
+        if axis in atoms:
+            window = [e or 0 for v, e in zip(conv.reduced_axes, conv.reduced) if v in atoms]
+            return atoms[axis] >= max(window, default=1)
+    return False
 
 
 def _blocked(place: int, columns: int) -> Callable[..., tuple[Any, ...]]:
