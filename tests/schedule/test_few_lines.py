@@ -252,3 +252,95 @@ def test_a_block_stays_inside_of_the_lets_that_it_uses():
     for move in (lambda s: s.reverse_compute_at("C", s.get_loops("X")[0]), lambda s: s.reverse_compute_inline("C")):
         refused(func, "x would be used outside of the statement that binds it", move)
     same(moved(func, lambda s: s.compute_at("X", s.get_loops("C")[0])), [A4, np.zeros(4, "int32"), 7], A4 * 2 + 3)
+
+
+STEPS = """
+    for i in range({rows}):
+        for k in range({steps}):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.reduce(4, k)
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + A[vk]
+"""
+
+
+@pytest.mark.parametrize("rows, steps", [("4", "n"), ("2, 4", "2 - i"), ("4", "T.max(2 - i, 0)")])
+@pytest.mark.parametrize("move", [lambda s: s.decompose_reduction("C", s.get_loops("C")[1]),
+                                  lambda s: s.rfactor(s.get_loops("C")[1], 0)])
+def test_a_reduction_whose_loop_has_no_steps_does_not_start(rows, steps, move):
+    func = program(ints("A4 C4") + ", n: T.int32", STEPS.format(rows=rows, steps=steps))
+    refused(func, "loop k may have no iterations|extent of loop k depends", move)
+
+
+def test_a_block_made_of_a_reduction_has_elements_where_the_reduction_has():
+    def blockized(s: Schedule) -> object:
+        return s.blockize(s.get_loops("C")[0])
+    for rows, steps in (("4", "n"), ("2, 4", "2 - i")):
+        func = program(ints("A4 C4") + ", n: T.int32", STEPS.format(rows=rows, steps=steps))
+        refused(func, "the axes of the new block none where its loops have no iterations", blockized)
+    func = program(ints("A4 C4"), STEPS.format(rows="4", steps="T.max(2 - i, 0)"))
+    same(moved(func, blockized), [A4, np.full(4, 9, "int32")], [2, 3, 9, 9])
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+@pytest.mark.parametrize("move", [lambda s: s.decompose_reduction("C", s.get_loops("C")[1]),
+                                  lambda s: s.rfactor(s.split(s.get_loops("C")[1], [None, 3])[1], 0),
+                                  lambda s: s.rfactor(s.split(s.get_loops("C")[1], [None, 3])[0], 0),
+                                  lambda s: s.blockize(s.get_loops("C")[0])])
+def test_a_reduction_over_no_elements_starts_wherever_it_is_moved(move, n):
+    func = program(ints("A4 C4") + ", n: T.int32", STEPS.format(rows="4", steps="n").replace("reduce(4", "reduce(n"))
+    same(moved(func, move), [A4, np.full(4, 9, "int32"), n], np.full(4, A4[:n].sum()))
+
+
+@pytest.mark.parametrize("move", [lambda s: s.compute_at("Y", s.get_loops("C")[1]),
+                                  lambda s: s.read_at(s.get_loops("C")[1], "C", 0, "local")])
+def test_what_a_reduction_starts_from_is_not_made_inside_of_its_loops(move):
+    body = STEPS.format(rows="4", steps="n").replace("reduce(4", "reduce(n").replace("C[vi] = 0", "C[vi] = Y[vi]")
+    func = program(ints("A4 C4") + ", n: T.int32", """
+    Y = T.alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.block("Y"):
+            vi = T.axis.spatial(4, i)
+            Y[vi] = A[vi] * 3
+""" + body)
+    refused(func, "block C starts its reduction with Y(_local)?, also where loop k has no iterations", move)
+    out = moved(func, lambda s: s.compute_at("Y", s.get_loops("C")[0]))
+    for n in (0, 3):
+        same(out, [A4, np.zeros(4, "int32"), n], A4 * 3 + A4[:n].sum())
+
+
+STATE = """
+    X = T.alloc_buffer((1,), "int32")
+    Y = T.alloc_buffer((2,), "int32")
+    for i in range(4):
+        with T.block("X"):
+            vi = T.axis.spatial(4, i)
+            X[0] = A[vi] * 2
+        for j in range(2):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vj] = X[0] + vj
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = Y[0] + Y[1] * X[0]
+"""
+
+
+@pytest.mark.parametrize("move", [lambda s: s.compute_inline("C"),
+                                  lambda s: s.compute_at("C", s.get_loops("C_reindex")[0])])
+def test_what_reads_a_buffer_that_each_iteration_fills_anew_stays_in_the_iteration(move):
+    func = program(ints("A4 C4"), STATE)
+    copied = moved(func, lambda s: s.reindex("C", ("write", 0)))
+    same(copied, [A4, np.zeros(4, "int32")], A4 * 2 + (A4 * 2 + 1) * A4 * 2)
+    refused(copied, "between block C, which reads it|could change whether it runs before or after", move)
+
+
+@pytest.mark.parametrize("buffer", ["X", "Y"])
+def test_threads_do_not_share_what_each_computes_from_memory_of_its_own(buffer):
+    func = program(ints("A4 C4"), STATE)
+    bound = moved(func, lambda s: s.bind(s.get_loops("C")[0], "threadIdx.x"))
+    same(bound, [A4, np.zeros(4, "int32")], A4 * 2 + (A4 * 2 + 1) * A4 * 2)
+    refused(bound, "what block X computes depends on i|may touch the same element of X",
+            lambda s: s.set_scope(buffer, 0, "shared"))

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 from tilewright.schedule.analysis.lets import bound_outside, require_bound
 from tilewright.schedule.analysis.privacy import require_own_values
 from tilewright.schedule.analysis.shared_work import require_shared_work
+from tilewright.schedule.analysis.starts import require_starts
 from tilewright.schedule.handles import RV, format_arguments, handles_in, handles_of, map_handles, plain
 from tilewright.schedule.schedule import Schedule, Snapshot
 from tilewright.schedule.state import BlockRV, ExprRV, Index, LoopRV
@@ -38,7 +39,8 @@ def primitive(fn: Callable[..., Any] | None = None, **more: Any) -> Any:
     - A failed `require` puts the schedule back as it was. It is raised as a ScheduleError with the call, the marked IR
       and the hint.
     - After the call, whatever was rewritten, lets must be around their uses (require_bound), what iterations have to
-      themselves must be as require_own_values has it, and what threads share as require_shared_work has it.
+      themselves must be as require_own_values has it, what threads share as require_shared_work has it, and what
+      reductions start from as require_starts has it.
     - fn gets integers for the handles of sampled integers; the trace keeps the handles.
 
     as_text: puts arguments into a form that a trace can print and store, such as a function into text. Where it
@@ -137,6 +139,7 @@ def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: M
             require_bound(sch, lets)
             require_own_values(sch)
             require_shared_work(sch)
+            require_starts(sch)
             sch.retire(saved, kind.name)
     except BaseException as why:
         sch.restore(saved)

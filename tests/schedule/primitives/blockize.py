@@ -44,6 +44,21 @@ def example():
     return sch
 
 
+@wrong("`blockize` of a reduction whose loop may not run over its domain",
+       r"axis vk of block C has elements, and the axes of the new block none where its loops have no iterations")
+def reduction_of_some_steps():
+    sch = script("""
+for i, k in T.grid(8, n):
+    with T.block("C"):
+        vi = T.axis.spatial(8, i)
+        vk = T.axis.reduce(8, k)
+        with T.init():
+            B[vi, 0] = 0
+        B[vi, 0] = B[vi, 0] + A[vi, vk]
+""", "A: T.Buffer((8, 8), 'int32'), B: T.Buffer((8, 8), 'int32'), n: T.int32")
+    sch.blockize(sch.get_loops("C")[0])
+
+
 @wrong("`blockize` of a loop over a block with `T.where(A[i] > 0)`",
        r"A is read on the way to block C, in what is to be the new block")
 def blockize_condition_on_data():

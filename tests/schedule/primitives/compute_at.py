@@ -108,6 +108,26 @@ def place_around_none():
     sch.compute_at("B", sch.get_loops("D")[0])
 
 
+@wrong("`compute_at` of what a reduction starts from, inside of its loops",
+       r"block C starts its reduction with Y, also where loop k has no iterations, and it is written inside of that")
+def place_below_the_start():
+    sch = script("""
+Y = T.alloc_buffer((8, 8), "int32")
+for i in range(8):
+    with T.block("Y"):
+        vi = T.axis.spatial(8, i)
+        Y[vi, 0] = A[vi, 0]
+for i, k in T.grid(8, n):
+    with T.block("C"):
+        vi = T.axis.spatial(8, i)
+        vk = T.axis.reduce(n, k)
+        with T.init():
+            B[vi, 0] = Y[vi, 0]
+        B[vi, 0] = B[vi, 0] + A[vi, vk]
+""", "A: T.Buffer((8, 8), 'int32'), B: T.Buffer((8, 8), 'int32'), n: T.int32")
+    sch.compute_at("Y", sch.get_loops("C")[1])
+
+
 @wrong("`compute_at` at a loop inside a block", r"loop j and block B are not inside the same block")
 def place_in_block():
     sch = blocks(chain)

@@ -210,14 +210,22 @@ def require_not_read_outside(sch: Schedule, realize: BlockRealize, buffers: Iter
 def _require_own_elements(realize: BlockRealize) -> None:
     """Each data-parallel iter var says which element is written, so that no element has two values."""
     block = realize.block
+    iv = _untold(block)
+    legal(iv is None, f"iteration {'' if iv is None else iv.var.name} of block {block.name} does not determine what is "
+          "written, so where the block runs decides its value", realize)
+
+
+def _untold(block: Block) -> IterVar | None:
+    """A data-parallel iter var of several values that no element which is written tells."""
     written = {n for region in block.writes for r in region.region
                for n in ((r.min,) if type(r.min) is Var and type(r.extent) is IntImm else walk(r))}
-    for iv in spatial(block):
-        if iv.var in written:
-            continue
-        single = isinstance(iv.domain.extent, IntImm) and iv.domain.extent.value <= 1
-        legal(single, f"iteration {iv.var.name} of block {block.name} does not determine what is written, so where the "
-              "block runs decides its value", realize)
+    return next((iv for iv in spatial(block) if iv.var not in written and not (
+        isinstance(iv.domain.extent, IntImm) and iv.domain.extent.value <= 1)), None)
+
+
+def gives_one_value(sch: Schedule, block: Block) -> bool:
+    """True when one instance of a block alone, the steps of a reduction together, writes each element that it does."""
+    return _untold(block) is None and shared_element(block, sch.analyzer_at) is None
 
 
 def same_indices(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:

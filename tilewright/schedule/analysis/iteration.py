@@ -47,10 +47,12 @@ def beyond_domain(realize: BlockRealize, analyzer: Analyzer) -> list[Expr]:
     return [p for p in left if not _about_quotient(p, realize)]
 
 
-def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer) -> str:
+def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer,
+                 inside: Sequence[For] | None = None) -> str:
     """Why the first iteration of the loops that drive a reduction may not be the step that starts it; "" where it is.
 
-    A step that does not run starts nothing: then the reduction goes on from what was there.
+    A step that does not run starts nothing: then the reduction goes on from what was there. A reduction over no
+    elements starts all the same. inside: the loops ahead of which it is to start, if not ahead of all.
     """
     reductions = [(iv, value) for iv, value in realize.bound if iv.iter_type == COMM_REDUCE]
     steps = {n for _, value in reductions for n in walk(value)}
@@ -66,10 +68,11 @@ def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer
         if not analyzer.equal(at_first(value), iv.domain.min):
             return f"{unsure} its loops begin at {iv.var.name} = {value}, which need not be {iv.domain.min} there"
     outer = Analyzer()
-    variables = {loop.loop_var for loop in loops}
-    varying = [loop for loop in driving if any(isinstance(n, Load) or n in variables for n in walk(loop.extent))]
-    for loop in loops if varying else ():           # an extent that differs from place to place may be 0 at one
-        if loop in varying and not outer.prove(binary("gt", loop.extent, 0)):
+    unproven = [loop for loop in (driving if inside is None else inside) if loop in driving and not (
+        isinstance(loop.extent, IntImm) and loop.extent.value > 0)]
+    outer.assume(all_of(*[binary("gt", iv.domain.extent, 0) for iv, _ in reductions]))
+    for loop in loops if unproven else ():
+        if loop in unproven and not outer.prove(binary("gt", loop.extent, 0)) and not sums_nothing(realize.block):
             return f"{unsure} loop {loop.loop_var.name} may have no iterations"
         outer.bind(loop.loop_var, loop.min, loop.extent)
     for part in beyond_domain(realize, analyzer):

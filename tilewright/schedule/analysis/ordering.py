@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from tilewright.arith.dependence import direction_vectors
 from tilewright.schedule.analysis.dataflow import (
+    gives_one_value,
     inputs_of,
     is_allocated,
     is_below,
@@ -91,7 +92,8 @@ def vectors(sch: Schedule, index: Index, shared: Sequence[For], pairs: Iterable[
 def feeds(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize) -> bool:
     """True when in each iteration of the loops around both blocks a writes all that b reads of its buffers.
 
-    a must finish its reductions in that iteration and be the only writer; b must write nothing that a touches.
+    a must finish its reductions in that iteration, be the only writer, and give each element one value, whichever
+    iteration wrote it last; b must write nothing that a touches.
     """
     shared = common_loops(index, a, b)
     outer = frozenset(loop.loop_var for loop in shared)
@@ -100,7 +102,7 @@ def feeds(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize) -> bool
     for iv, value in a.bound:
         if iv.iter_type == COMM_REDUCE and any(n in outer for n in walk(value)):
             return False
-    if is_reduction(a.block) and a.block.init is None:
+    if is_reduction(a.block) and a.block.init is None or not gives_one_value(sch, a.block):
         return False
     place = place_in(sch, shared)
     if beyond_domain(a, place.analyzer) or branches_of_its_own(index, a, b):

@@ -68,7 +68,7 @@ def _filled(sch: Schedule, work: SharedWork) -> set[Buffer]:
     own = {id(s) for s in statements(work.stmt)} | {id(s) for s in sch.path_to(work.stmt)}
     others = [s for s in statements(sch.func.body) if isinstance(s, BlockRealize) and id(s) not in own]
     filled: set[Buffer] = set()
-    for realize in _blocks(work.stmt):
+    for realize in _computed(sch, work):
         for region in realize.block.writes:
             buffer = region.buffer
             touched = (b for r in others for b in (*inputs_of(sch, r), *(w.buffer for w in r.block.writes)))
@@ -105,6 +105,12 @@ def _depends(sch: Schedule, realize: BlockRealize, loop: For) -> bool:
     return any(n is loop.loop_var for e in (*between, realize) for n in walk(e))
 
 
+def _computed(sch: Schedule, work: SharedWork) -> list[BlockRealize]:
+    """The blocks in the nest, or the one that it is a part of."""
+    around = [s for s in sch.path_to(work.stmt) if isinstance(s, BlockRealize)]
+    return list(_blocks(work.stmt)) or around[-1:]
+
+
 def _blocks(stmt: Stmt) -> Iterator[BlockRealize]:
     return (s for s in statements(stmt) if isinstance(s, BlockRealize))
 
@@ -119,7 +125,7 @@ def _require_uniform(sch: Schedule, work: SharedWork) -> None:
         legal(not isinstance(s, While) and not data,
               "the threads of a block would meet below a condition on data, which need not be the same for all", s,
               work.stmt, hint=_ALONE)
-    for realize in _blocks(work.stmt):
+    for realize in _computed(sch, work):
         for loop in work.around:
             legal(not (work.meets and shares_steps(loop) and realize.reduces_over(loop.loop_var)),
                   f"the threads of a block would run block {realize.block.name} together, and those of loop "
@@ -157,16 +163,17 @@ def _require_parts(sch: Schedule, work: SharedWork) -> None:
 
 def _require_same_for_all(sch: Schedule, work: SharedWork, loop: For) -> None:
     """What the nest computes does not depend on the thread of loop, nor do the values that it reads."""
-    below = list(_blocks(loop))
-    found = list(_blocks(work.stmt))
+    below, computed = list(_blocks(loop)), _computed(sch, work)
+    found = list(computed)
     for realize in found:                                              # grows while it runs
         read = inputs_of(sch, realize)
         found += [w for w in below if not any(w is f for f in found)
                   and any(r.buffer is b for r in w.block.writes for b in read)]
-    for realize in found:
+    part = not any(_blocks(work.stmt))             # of a block, whose other parts and axes may depend on the thread
+    for realize in found[1:] if part else found:
         used = _depends(sch, realize, loop)
         legal(not used, f"the threads of loop {loop.loop_var.name} would share the work of block "
-              f"{next(_blocks(work.stmt)).block.name}, and what block {realize.block.name} computes depends on "
+              f"{computed[0].block.name}, and what block {realize.block.name} computes depends on "
               f"{loop.loop_var.name}", work.stmt, realize, loop, hint=_ALONE)
 
 

@@ -154,11 +154,9 @@ class _Blockized:
         self.inside = [self._bounded_by_axes(loop) for loop in inside]
         reduces = any(iv.iter_type == COMM_REDUCE and not _unit(iv) for iv, _ in self.outer_axes)
         self.starts = realize.block.init is not None and (reduces or start_outside)
-        inner = {loop.loop_var for loop in inside}
         if self.starts:
             require_start_apart(realize.block, (w.buffer for w in realize.block.writes), realize)
-        if self.starts and any(n in inner for n in walk(realize.predicate)):     # of that the start keeps no steps
-            why = unsure_start(realize, [*around, *inside], self.analyzer)
+            why = unsure_start(realize, [*around, *inside], self.analyzer, inside)
             legal(not why, why, realize)
 
     def _axis(self, part: _Part) -> None:
@@ -185,13 +183,20 @@ class _Blockized:
 
         The axes inside the new block do where it runs at all: no loop around may stand still that drives nothing.
         """
-        iv, analyzer = part.axis, self.analyzer
+        iv, analyzer = part.axis, self.sch.analyzer_at(self.top)
+        new = [part.inner_extent]
+        if not isinstance(part.outer, IntImm):
+            new += [axis.domain.extent for axis, _ in self.outer_axes[-1:]]
+        with analyzer.constraint(binary("gt", iv.domain.extent, 0)):
+            legal(all(analyzer.prove(binary("gt", extent, 0)) for extent in new), f"axis {iv.var.name} of block "
+                  f"{self.realize.block.name} has elements, and the axes of the new block none where its loops have no "
+                  "iterations: it would start a reduction that does not start", self.top, self.realize)
         if analyzer.prove(binary("gt", iv.domain.extent, 0)):
             return
-        extents = [part.inner_extent]
+        extents = new[:1]
         runs = True
         if not isinstance(part.outer, IntImm):
-            extents = [axis.domain.extent for axis, _ in self.outer_axes[-1:]]
+            extents = new[1:]
         else:
             driving = {n for p in self.parts for n in walk(p.outer)}
             runs = all(a.loop_var in driving or analyzer.prove(binary("gt", a.extent, 0)) for a in self.around)
