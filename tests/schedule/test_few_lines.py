@@ -344,3 +344,27 @@ def test_threads_do_not_share_what_each_computes_from_memory_of_its_own(buffer):
     same(bound, [A4, np.zeros(4, "int32")], A4 * 2 + (A4 * 2 + 1) * A4 * 2)
     refused(bound, "what block X computes depends on i|may touch the same element of X",
             lambda s: s.set_scope(buffer, 0, "shared"))
+
+
+@pytest.mark.parametrize("move", [lambda s: s.cache_read("X", 1, "local"), lambda s: s.reindex("X", ("read", 1)),
+                                  lambda s: s.cache_read("C", 1, "local")])
+def test_each_iteration_of_a_while_reads_what_the_one_before_wrote(move):
+    func = program(ints("A4 C4"), """
+    N = T.alloc_buffer((1,), "int32")
+    X = T.alloc_buffer((4,), "int32")
+    with T.block("N"):
+        N[0] = 0
+    while N[0] < 3:
+        for i in range(4):
+            with T.block("X"):
+                vi = T.axis.spatial(4, i)
+                X[vi] = A[vi] + N[0]
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = C[vi] + X[3 - vi]
+        with T.block("M"):
+            N[0] = N[0] + 1
+""")
+    same(func, [A4, np.zeros(4, "int32")], A4[::-1] * 3 + 3)
+    refused(func, "is not complete before its first consumer|may not be written by then", move)

@@ -44,7 +44,7 @@ from tilewright.support.errors import legal
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For
+from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, Stmt, While
 
 BEFORE, AFTER = -1, 1
 
@@ -66,9 +66,14 @@ def order(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize, ignore:
 
 
 def order_of(sch: Schedule, index: Index, pairs: Iterable[Pair]) -> set[int]:
-    """The orders in which the parts of a pair touch one element: BEFORE for the first of the two first."""
+    """The orders in which the parts of a pair touch one element: BEFORE for the first of the two first.
+
+    Of the iterations of a `while` nothing is known: in it each comes before the other.
+    """
     out: set[int] = set()
     for x, y in pairs:
+        if in_one_while(index, x.place, y.place):
+            return {BEFORE, AFTER}
         shared = common_loops(index, x.place, y.place)
         signs = {first_sign(v) for v in vectors(sch, index, shared, [(x, y)])}
         here = BEFORE if comes_first(index, x, y) else AFTER
@@ -104,6 +109,8 @@ def feeds(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize) -> bool
             return False
     if is_reduction(a.block) and a.block.init is None or not gives_one_value(sch, a.block):
         return False
+    if in_one_while(index, a, b):                           # whose iterations may find other inputs
+        return False
     place = place_in(sch, shared)
     if beyond_domain(a, place.analyzer) or branches_of_its_own(index, a, b):
         return False
@@ -122,6 +129,12 @@ def feeds(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize) -> bool
         if not all(fills(a, write, inner, place, box_of(p, loops_within(index, b, outer), place)) for p in wanted):
             return False
     return True
+
+
+def in_one_while(index: Index, a: Stmt, b: Stmt) -> bool:
+    """True when a `while` stands around both statements."""
+    around = [s for s in index.path_to(a) if isinstance(s, While)]
+    return bool(around) and any(s is w for s in index.path_to(b) for w in around)
 
 
 def place_in(sch: Schedule, loops: Sequence[For]) -> Place:

@@ -17,12 +17,12 @@ def require_starts(sch: Schedule) -> None:
         read = [] if init is None else [u.buffer for u in uses_below(init) if u.reads and u.buffer is not None]
         if not read or not _may_be_empty(sch, realize):
             continue
-        steps = next((loop for loop in sch.index.loops_above(realize) if realize.reduces_over(loop.loop_var)), None)
-        for buffer in dict.fromkeys(read) if steps is not None else ():
-            inside = [w for w in writers_of(sch, buffer) if w is not realize and is_below(sch.index, w, steps)]
-            legal(not inside, f"block {realize.block.name} starts its reduction with {buffer.name}, also where loop "
-                  f"{steps.loop_var.name} has no iterations, and it is written inside of that", realize, *inside,
-                  hint="choose a loop around the reduction")
+        for steps in [loop for loop in sch.index.loops_above(realize) if realize.reduces_over(loop.loop_var)][:1]:
+            for buffer in dict.fromkeys(read):
+                inside = [w for w in writers_of(sch, buffer) if w is not realize and is_below(sch.index, w, steps)]
+                legal(not inside, f"block {realize.block.name} starts its reduction with {buffer.name}, also where "
+                      f"loop {steps.loop_var.name} has no iterations, and it is written inside of that", realize,
+                      *inside, hint="choose a loop around the reduction")
 
 
 def _may_be_empty(sch: Schedule, realize: BlockRealize) -> bool:
