@@ -280,6 +280,9 @@ def test_a_block_made_of_a_reduction_has_elements_where_the_reduction_has():
     for rows, steps in (("4", "n"), ("2, 4", "2 - i")):
         func = program(ints("A4 C4") + ", n: T.int32", STEPS.format(rows=rows, steps=steps))
         refused(func, "the axes of the new block none where its loops have no iterations", blockized)
+    func = program(ints("A4 C4") + ", n: T.int32", STEPS.format(rows="4", steps="n"))
+    halves = moved(func, lambda s: s.split(s.get_loops("C")[1], [None, 2]))
+    refused(halves, "the axes of the new block none", lambda s: s.blockize(s.get_loops("C")[2]))
     func = program(ints("A4 C4"), STEPS.format(rows="4", steps="T.max(2 - i, 0)"))
     same(moved(func, blockized), [A4, np.full(4, 9, "int32")], [2, 3, 9, 9])
 
@@ -368,3 +371,27 @@ def test_each_iteration_of_a_while_reads_what_the_one_before_wrote(move):
 """)
     same(func, [A4, np.zeros(4, "int32")], A4[::-1] * 3 + 3)
     refused(func, "is not complete before its first consumer|may not be written by then", move)
+
+
+def test_what_is_needed_outside_of_a_condition_is_not_computed_under_it():
+    func = program(ints("A4 C4") + ", n: T.int32", """
+    X = T.alloc_buffer((4,), "int32")
+    Y = T.alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.block("X"):
+            vi = T.axis.spatial(4, i)
+            X[vi] = A[vi] * 2
+    if n > 1:
+        for i in range(4):
+            with T.block("Y"):
+                vi = T.axis.spatial(4, i)
+                Y[vi] = X[vi] + 1
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = T.if_then_else(n > 1, Y[vi], X[vi])
+""")
+    refused(func, "reads X's result and is not below loop i", lambda s: s.compute_at("X", s.get_loops("Y")[0]))
+    refused(func, "would run only where a condition holds", lambda s: s.reverse_compute_at("C", s.get_loops("Y")[0]))
+    for n in (0, 2):
+        same(func, [A4, np.zeros(4, "int32"), n], A4 * 2 + (n > 1))

@@ -274,6 +274,24 @@ def _run(sch: Schedule, name: str, where: tuple[str, int], units: bool, index: i
     sch.reverse_compute_at(find_block(sch, name), find_loop(sch, where), preserve_unit_loops=units, index=index)
 
 
+@wrong("`reverse_compute_at` under a condition that its producer is under",
+       r"block C would run only where a condition holds")
+def under_a_condition():
+    sch = script("""
+X = T.alloc_buffer((8, 8), "int32")
+if n > 1:
+    for i, j in T.grid(8, 8):
+        with T.block("P"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            X[vi, vj] = A[vi, vj]
+for i, j in T.grid(8, 8):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        B[vi, vj] = T.if_then_else(n > 1, X[vi, vj], 0)
+""", "A: T.Buffer((8, 8), 'int32'), B: T.Buffer((8, 8), 'int32'), n: T.int32")
+    sch.reverse_compute_at("C", sch.get_loops("P")[0])
+
+
 @wrong("`reverse_compute_at` of a block that leaves a variable that it uses",
        r"x would be used outside of the statement that binds it")
 def leaving_a_let():

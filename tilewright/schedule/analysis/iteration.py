@@ -94,9 +94,9 @@ def _about_quotient(part: Expr, realize: BlockRealize) -> bool:
     return False
 
 
-def branches_of_its_own(index: Index, realize: BlockRealize, other: Stmt) -> list[Stmt]:
-    """The `if` and `while` around a block under which another statement does not stand, or in the other case."""
-    path = index.path_to(realize)
+def branches_of_its_own(index: Index, stmt: Stmt, other: Stmt) -> list[Stmt]:
+    """The `if` and `while` around a statement under which another one does not stand, or in the other case."""
+    path = index.path_to(stmt)
     shared = sum(1 for _ in takewhile(lambda both: both[0] is both[1], zip(path, index.path_to(other), strict=False)))
     return [s for s in path[shared - 1:-1] if isinstance(s, (IfThenElse, While))]
 

@@ -1,6 +1,8 @@
 """What holds of a block that moves to another loop: it runs the same iterations, and its readers see its results."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilewright.schedule.analysis.dataflow import inputs_of, is_output, is_reduction, writers_of
 from tilewright.schedule.analysis.iteration import runs_once
 from tilewright.schedule.analysis.ordering import BEFORE, order
@@ -10,7 +12,7 @@ from tilewright.support.errors import legal
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import substitute, walk
-from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, IfThenElse, While
+from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, IfThenElse, Stmt, While
 
 
 def require_reads_result(sch: Schedule, writer: BlockRealize, reader: BlockRealize) -> None:
@@ -44,10 +46,11 @@ def goes_on(realize: BlockRealize) -> bool:
     return is_reduction(realize.block) and realize.block.init is None
 
 
-def moved_runs_all(sch: Schedule, moved: BlockRealize) -> bool:
-    """True when the loops around the moved block run all of its domain."""
+def moved_runs_all(sch: Schedule, moved: BlockRealize, more: Sequence[Stmt] = ()) -> bool:
+    """True when the loops around the moved block run all of its domain, under no condition, of those of `more` that
+    have come around it."""
     pairs = moved.bound
-    return _idle(sch, moved) is None and runs_once(pairs, sch.index.loops_above(moved), moved.predicate,
+    return not more and _idle(sch, moved) is None and runs_once(pairs, sch.index.loops_above(moved), moved.predicate,
                                                    sch.analyzer_at(None))
 
 
@@ -64,9 +67,12 @@ def _idle(sch: Schedule, moved: BlockRealize) -> For | None:
                      and not analyzer.prove(binary("gt", loop.extent, 0))), None)
 
 
-def require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, target: For) -> None:
-    """The iterations of the moved block are those of its domain; reductions run in one thread, each step once or the
-    whole of them again from the start."""
+def require_partition(sch: Schedule, moved: BlockRealize, old: BlockRealize, target: For,
+                      more: Sequence[Stmt] = ()) -> None:
+    """The iterations of the moved block are those of its domain, under no condition, of those of `more` that have come
+    around it; reductions run in one thread, each step once or the whole of them again from the start."""
+    legal(not more, f"block {moved.block.name} would run only where a condition holds", *more, old,
+          hint="choose a loop outside of the condition")
     name, analyzer, loops = moved.block.name, sch.analyzer_at(None), sch.loops_above(moved)
     used = {n for value in moved.iter_values for n in walk(value)}
     idle = _idle(sch, moved)

@@ -183,7 +183,8 @@ class _Blockized:
 
         The axes inside the new block do where it runs at all: no loop around may stand still that drives nothing.
         """
-        iv, analyzer = part.axis, self.sch.analyzer_at(self.top)
+        iv, scope = part.axis, self.sch.index.scope_of(self.top).block
+        analyzer = self.sch.analyzer_at(scope.body)            # which does not know that the loops around run
         new = [part.inner_extent]
         if not isinstance(part.outer, IntImm):
             new += [axis.domain.extent for axis, _ in self.outer_axes[-1:]]

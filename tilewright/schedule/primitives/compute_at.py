@@ -5,7 +5,12 @@ from collections.abc import Sequence
 
 from tilewright.schedule.analysis import dataflow
 from tilewright.schedule.analysis.box_run import box_run
-from tilewright.schedule.analysis.iteration import narrowed, never_runs, require_whole_iteration
+from tilewright.schedule.analysis.iteration import (
+    branches_of_its_own,
+    narrowed,
+    never_runs,
+    require_whole_iteration,
+)
 from tilewright.schedule.analysis.moving import (
     goes_on,
     moved_runs_all,
@@ -84,19 +89,21 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     # A producer that comes after the block gives values to later iterations only; require_same_order sees to those.
     earlier = [p for p in _producers(sch, realize) if precedes(sch.index, p, realize)]
     at = _place(earlier, below, index, name, target)
-    before = sch.index
+    before, more = sch.index, branches_of_its_own(sch.index, target, realize)
     _move(sch, realize, target, at, below, "writes", preserve_unit_loops)
     if never_runs(sch, realize.block):
         return
     require_same_under_branch(sch, before, realize, sch.realize(name))
     if goes_on(realize):
-        require_partition(sch, sch.realize(name), realize, target)
+        require_partition(sch, sch.realize(name), realize, target, more)
     for consumer in outside:
         now = sch.realize(consumer.block.name)
-        legal(moved_runs_all(sch, sch.realize(name)) and order(sch, sch.index, sch.realize(name), now) <= {BEFORE},
+        moved = sch.realize(name)
+        apart = branches_of_its_own(sch.index, moved, now)
+        legal(moved_runs_all(sch, moved, apart) and order(sch, sch.index, moved, now) <= {BEFORE},
               f"block {consumer.block.name} reads {name}'s result and is not below loop {target.loop_var.name}",
               consumer, target, hint="choose a loop around all consumers")
-    legal(not outputs or moved_runs_all(sch, sch.realize(name)),
+    legal(not outputs or moved_runs_all(sch, sch.realize(name), more),
           f"block {name} would not be shown to compute all of {', '.join(outputs)}, an output of the function", realize,
           hint="reverse_compute_at moves an output to its producers")
     others = [p for p in dataflow.blocks_of(before) if p is not realize]
@@ -147,13 +154,13 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     for producer in below:
         require_reads_result(sch, producer, realize)
     at = _place(below, _consumers(sch, realize), index, name, target)
-    before = sch.index
+    before, more = sch.index, branches_of_its_own(sch.index, target, realize)
     _move(sch, realize, target, at, below, "reads", preserve_unit_loops)
     if never_runs(sch, realize.block):
         return
     moved = sch.realize(name)
     require_same_under_branch(sch, before, realize, moved)
-    require_partition(sch, moved, realize, target)
+    require_partition(sch, moved, realize, target, more)
     for producer in below:
         legal(order(sch, sch.index, sch.realize(producer.block.name), moved) <= {BEFORE},
               f"what block {name} reads of block {producer.block.name} is not all computed in one iteration of loop "
