@@ -395,3 +395,57 @@ def test_what_is_needed_outside_of_a_condition_is_not_computed_under_it():
     refused(func, "would run only where a condition holds", lambda s: s.reverse_compute_at("C", s.get_loops("Y")[0]))
     for n in (0, 2):
         same(func, [A4, np.zeros(4, "int32"), n], A4 * 2 + (n > 1))
+
+
+SOME_STEPS = """
+    X = T.alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.block("Z"):
+            vi = T.axis.spatial(4, i)
+            X[vi] = 5
+    for i in range(4):
+        for k in range({steps}):
+            with T.block("X"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.reduce({domain}, k)
+                X[vi] = X[vi] + A[vk]
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = X[vi] + 1
+"""
+
+
+@pytest.mark.parametrize("steps, domain", [("2 - i * 2", 2), ("T.min(n, 1)", 1)])
+def test_a_reduction_runs_no_steps_elsewhere_that_it_did_not_run(steps, domain):
+    func = program(ints("A4 C4") + ", n: T.int32", SOME_STEPS.format(steps=steps, domain=domain))
+    for move in (lambda s: s.compute_at("X", s.get_loops("C")[0]),
+                 lambda s: s.reverse_compute_at("X", s.get_loops("Z")[0])):
+        refused(func, "not shown to run its reduction exactly once", move)
+
+
+@pytest.mark.parametrize("move", [
+    lambda s: s.reverse_compute_at("C", s.get_loops("X")[0]), lambda s: s.reverse_compute_inline("C"),
+    lambda s: s.write_at(s.get_loops("C")[0], "C", 0, "local"), lambda s: s.cache_write("C", 0, "local"),
+    lambda s: s.reindex("C", ("write", 0))])
+def test_a_loop_of_one_value_may_have_none(move):
+    func = program(ints("A4 C4") + ", n: T.int32", """
+    X = T.alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.block("X"):
+            vi = T.axis.spatial(4, i)
+            X[vi] = A[vi] * 5
+    for i in range(4):
+        for k in range(T.min(n, 1)):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.spatial(1, k)
+                C[vi + vk] = X[vi] + A[vk]
+""")
+    sch = Schedule(func)
+    try:
+        move(sch)
+    except ScheduleError:
+        return
+    for n in (0, 1):
+        same(sch.func, [A4, np.full(4, 9, "int32"), n], A4 * 5 + 3 if n else np.full(4, 9))

@@ -8,6 +8,7 @@ from itertools import combinations
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import intervals_of
+from tilewright.schedule.analysis.density import shows_empty
 from tilewright.schedule.analysis.domains import Domains, Interval, domain_of, domains_of
 from tilewright.schedule.analysis.iteration import is_plain, runs_once, sums_nothing
 from tilewright.schedule.analysis.mixed_radix import is_number, reach
@@ -48,10 +49,14 @@ def box_run(sch: Schedule, realize: BlockRealize) -> BoxRun | None:
     box: Sequence[Interval | None] = [domain_of(iv) for iv, _ in pairs]
     if not apart or not all(is_plain(iv, value, loops) for iv, value in pairs):
         if apart and all(_gapless(e, ranges) for e in exprs):
-            box, told = intervals_of(exprs, ranges, analyzer, widen=False), {v for e in exprs for v in _told(e, ranges)}
+            box = intervals_of(exprs, ranges, analyzer, widen=False)
+            told = {v for e in exprs for v in _told(e, ranges) if isinstance(v, Var) and shows_empty(
+                v, exprs, ranges, analyzer)}
         elif not runs_once(pairs, loops, realize.predicate, analyzer):
             mapping = detect_iter_map(exprs, {v: d for v, d in ranges.items() if v in driving}, None, analyzer)
             box = list(mapping.outputs) if mapping is not None and mapping.is_bijective else [None for _ in pairs]
+            told = {v for v in driving if isinstance(v, Var) and not any(n in ranges for n in walk(ranges[v][1]))
+                    and shows_empty(v, [v], ranges, analyzer)}
     known = {iv.var: found for (iv, _), found in zip(pairs, box, strict=True) if found is not None and not any(
         isinstance(n, Load) or n in ranges for e in found for n in walk(e))}
     if len(known) < len(pairs):

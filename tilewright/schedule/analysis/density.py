@@ -5,6 +5,7 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.forms import form_of
 from tilewright.arith.itermap import detect_iter_map
 from tilewright.arith.linear import linear
 from tilewright.arith.regions import intervals_of, union
@@ -151,8 +152,11 @@ def _whole(lows: Sequence[Interval | None], region: BufferRegion) -> list[Interv
 
 
 def _independent(exprs: Sequence[Expr], ranges: Domains, place: Place) -> bool:
-    """True when the values of exprs fill a box while the variables run over their ranges, none of which is empty."""
+    """True when the values of exprs fill a box while the variables run over their ranges, none of which is empty, but
+    where the box shows it."""
     if any(isinstance(extent, IntImm) and extent.value <= 0 for _, extent in ranges.values()):
+        return False
+    if not all(shows_empty(v, exprs, ranges, place.analyzer) for v in ranges):
         return False
     if coefficients_of(exprs, ranges) is not None:
         return True
@@ -160,6 +164,20 @@ def _independent(exprs: Sequence[Expr], ranges: Domains, place: Place) -> bool:
     domains = {v: d for v, d in ranges.items() if v in occurring}
     mapping = detect_iter_map(list(exprs), domains, IntImm(1, "bool"), place.analyzer)
     return mapping is not None and mapping.is_bijective
+
+
+def shows_empty(v: Var, exprs: Sequence[Expr], ranges: Domains, analyzer: Analyzer) -> bool:
+    """True when the range of a variable that exprs use is not empty, or the interval of one of exprs shows that.
+
+    It does for a term k * v. Of i // 4, and of a variable that never has more than one value, the interval holds that
+    value all the same.
+    """
+    extent = ranges[v][1]
+    if isinstance(extent, IntImm) or not any(n is v for e in exprs for n in walk(e)) or analyzer.prove(
+            binary("gt", extent, 0)):
+        return True
+    most = analyzer.bounds_of(form_of(analyzer, extent))[1]
+    return (most is None or most > 1) and any(v in linear(e)[0] for e in exprs)
 
 
 def _cut_to_box(realize: BlockRealize, region: BufferRegion, inner: Domains, place: Place) -> bool:

@@ -131,7 +131,7 @@ def require_whole_iteration(sch: Schedule, realize: BlockRealize, beside: Stmt |
         return
     used = {n for _, value in reductions for n in walk(value)}
     chosen = pairs if any(n in used for iv, v in pairs if iv.iter_type != COMM_REDUCE for n in walk(v)) else reductions
-    legal(runs_once(chosen, loops, realize.predicate, analyzer),
+    legal(runs_once(chosen, loops, realize.predicate, sch.analyzer_at(None)),
           f"the loops around block {block.name} are not shown to run its reduction exactly once", realize)
 
 
@@ -145,10 +145,13 @@ def runs_once(pairs: Sequence[tuple[IterVar, Expr]], loops: Sequence[For], predi
               analyzer: Analyzer) -> bool:
     """True when the loops that occur in the values take the iter vars through their domain, each point once.
 
-    The predicate must say no more than that the iter vars are in their domains.
+    The predicate must say no more than that the iter vars are in their domains, and analyzer must not know that the
+    loops run.
     """
     used = {n for _, value in pairs for n in walk(value)}
     domains = {v: d for v, d in domains_of(loops).items() if v in used}
+    if not _run_where_needed(domains, [iv for iv, _ in pairs], analyzer):
+        return False
     numbers = coefficients_of([value for _, value in pairs], domains)
     if numbers is not None:
         return all(_reaches(iv, value, digits, domains, analyzer)
@@ -164,6 +167,18 @@ def runs_once(pairs: Sequence[tuple[IterVar, Expr]], loops: Sequence[For], predi
     mapping = detect_iter_map([value for _, value in pairs], domains, None, analyzer)
     return mapping is not None and mapping.is_bijective and all(
         _holds(low, size, iv, analyzer) for (iv, _), (low, size) in zip(pairs, mapping.outputs, strict=True))
+
+
+def _run_where_needed(domains: Domains, axes: Sequence[IterVar], analyzer: Analyzer) -> bool:
+    """True when the loops have iterations wherever the domains of the axes have points."""
+    if all(isinstance(extent, IntImm) and extent.value > 0 for _, extent in domains.values()):
+        return True
+    with analyzer.constraint(all_of(*[binary("gt", iv.domain.extent, 0) for iv in axes])):
+        for v, (low, extent) in domains.items():
+            if not analyzer.prove(binary("gt", extent, 0)):
+                return False
+            analyzer.bind(v, low, extent)
+    return True
 
 
 def _holds(low: Expr, size: Expr, iv: IterVar, analyzer: Analyzer) -> bool:

@@ -189,13 +189,13 @@ class _Blockized:
         if not isinstance(part.outer, IntImm):
             new += [axis.domain.extent for axis, _ in self.outer_axes[-1:]]
         with analyzer.constraint(binary("gt", iv.domain.extent, 0)):
-            legal(all(analyzer.prove(binary("gt", extent, 0)) for extent in new), f"axis {iv.var.name} of block "
+            runs = all(analyzer.prove(binary("gt", extent, 0)) for extent in new)
+            legal(runs or analyzer.prove(binary("le", iv.domain.extent, 0)), f"axis {iv.var.name} of block "
                   f"{self.realize.block.name} has elements, and the axes of the new block none where its loops have no "
                   "iterations: it would start a reduction that does not start", self.top, self.realize)
         if analyzer.prove(binary("gt", iv.domain.extent, 0)):
             return
-        extents = new[:1]
-        runs = True
+        extents, runs = new[:1], True
         if not isinstance(part.outer, IntImm):
             extents = new[1:]
         else:
