@@ -449,3 +449,30 @@ def test_a_loop_of_one_value_may_have_none(move):
         return
     for n in (0, 1):
         same(sch.func, [A4, np.full(4, 9, "int32"), n], A4 * 5 + 3 if n else np.full(4, 9))
+
+
+@pytest.mark.parametrize("where", ["T.where(Y[i] > 0)", "T.where(i < 3)", ""])
+def test_a_fused_loop_tells_which_elements_start(where):
+    rows = "4" if where else "2"
+    func = program(ints("A4 C4") + ", n: T.int32", f"""
+    Y = T.alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.block("Y"):
+            vi = T.axis.spatial(4, i)
+            Y[vi] = A[vi] * 3
+    for i, k in T.grid({rows}, n):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            vk = T.axis.reduce(n, k)
+            {where}
+            with T.init():
+                C[vi] = 1
+            C[vi] = C[vi] + Y[vk]
+""")
+    refused(func, "would not tell which elements block C starts", lambda s: s.fuse(*s.get_loops("C")))
+    if "Y" in where:
+        refused(func, "starts its reduction with Y, also where loop k has no iterations",
+                lambda s: s.compute_at("Y", s.get_loops("C")[1]))
+    taken = {"T.where(Y[i] > 0)": A4 > 0, "T.where(i < 3)": np.arange(4) < 3, "": np.arange(4) < 2}[where]
+    for n in (0, 3):
+        same(func, [A4, np.full(4, 9, "int32"), n], np.where(taken, 1 + 3 * A4[:n].sum(), 9))

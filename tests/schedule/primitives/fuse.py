@@ -70,6 +70,21 @@ for i, j, k in T.grid(1073741824, 1073741824, 1073741824):
     sch.fuse(*sch.get_loops("S"))
 
 
+@wrong("`fuse` of some rows with the loop of a sum that may have no steps",
+       r"the fused loop would not tell which elements block C starts where its reduction has no steps")
+def fuse_of_some_rows():
+    sch = script("""
+for i, k in T.grid(4, n):
+    with T.block("C"):
+        vi = T.axis.spatial(8, i)
+        vk = T.axis.reduce(n, k)
+        with T.init():
+            B[vi, 0] = 0
+        B[vi, 0] = B[vi, 0] + A[vi, vk]
+""", "A: T.Buffer((8, 8), 'int32'), B: T.Buffer((8, 8), 'int32'), n: T.int32")
+    sch.fuse(*sch.get_loops("C"))
+
+
 @wrong("`fuse()` of nothing", r"there is no loop to fuse")
 def fuse_nothing():
     watch(blocks()).fuse()

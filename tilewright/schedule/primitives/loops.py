@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.iteration import sums_nothing
 from tilewright.schedule.analysis.legality import check_annotated_loops, require_fixed_bounds, reversed_dependence
+from tilewright.schedule.analysis.starts import require_known_starts
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV, LoopRV, bind_loop, simpler, substitute_loops
@@ -134,7 +135,7 @@ def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: 
     - all are serial, without annotations;
     - no extent depends on the variable of another;
     - a loop without iterations that reduces nothing is not fused with one of several loops that drive an output axis
-      together.
+      together, nor one that may have none and reduces with one that leaves outputs out.
     """
     require(len(loops) > 0, "there is no loop to fuse")
     require(name is None or isinstance(name, str), f"the name of a loop is a text, not {described(name)}")
@@ -149,6 +150,8 @@ def fuse(sch: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True, name: 
     require_fixed_bounds(nest)
     if any(is_const(loop.extent, 0) for loop in nest):
         _require_known_outputs(nest)
+    else:
+        require_known_starts(sch, nest)
     return _fuse(sch, nest, name)
 
 
