@@ -451,6 +451,13 @@ def test_a_loop_of_one_value_may_have_none(move):
         same(sch.func, [A4, np.full(4, 9, "int32"), n], A4 * 5 + 3 if n else np.full(4, 9))
 
 
+def test_nor_is_it_inside_of_a_block():
+    body = STEPS.format(rows="4", steps="n").replace("reduce(4", "reduce(n").replace("C[vi] = 0", "C[vi] = A[vi]")
+    func = moved(program(ints("A4 C4") + ", n: T.int32", body), lambda s: s.blockize(s.get_loops("C")[0]))
+    refused(func, "starts its reduction with A_local, also where loop k has no iterations",
+            lambda s: s.read_at(s.get_loops("C")[1], "C", 0, "local"))
+
+
 @pytest.mark.parametrize("where", ["T.where(Y[i] > 0)", "T.where(i < 3)", ""])
 def test_a_fused_loop_tells_which_elements_start(where):
     rows = "4" if where else "2"

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.schedule.analysis.dataflow import is_below, writers_of
+from tilewright.schedule.analysis.dataflow import writes
 from tilewright.schedule.analysis.iteration import beyond_domain, is_plain, runs_once
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
@@ -29,7 +29,8 @@ def require_starts(sch: Schedule) -> None:
             continue
         for steps in [loop for loop in sch.index.loops_above(realize) if realize.reduces_over(loop.loop_var)][:1]:
             for buffer in dict.fromkeys(read):
-                inside = [w for w in writers_of(sch, buffer) if w is not realize and is_below(sch.index, w, steps)]
+                inside = [s for s in statements(steps) if isinstance(s, BlockRealize) and s is not realize
+                          and writes(s.block, buffer)]
                 legal(not inside, f"block {realize.block.name} starts its reduction with {buffer.name}, also where "
                       f"loop {steps.loop_var.name} has no iterations, and it is written inside of that", realize,
                       *inside, hint="choose a loop around the reduction")
