@@ -150,7 +150,7 @@ def runs_once(pairs: Sequence[tuple[IterVar, Expr]], loops: Sequence[For], predi
     """
     used = {n for _, value in pairs for n in walk(value)}
     domains = {v: d for v, d in domains_of(loops).items() if v in used}
-    if not _run_where_needed(domains, [iv for iv, _ in pairs], analyzer):
+    if not _run_where_needed(domains, pairs, analyzer):
         return False
     numbers = coefficients_of([value for _, value in pairs], domains)
     if numbers is not None:
@@ -169,15 +169,22 @@ def runs_once(pairs: Sequence[tuple[IterVar, Expr]], loops: Sequence[For], predi
         _holds(low, size, iv, analyzer) for (iv, _), (low, size) in zip(pairs, mapping.outputs, strict=True))
 
 
-def _run_where_needed(domains: Domains, axes: Sequence[IterVar], analyzer: Analyzer) -> bool:
-    """True when the loops have iterations wherever the domains of the axes have points."""
+def _run_where_needed(domains: Domains, pairs: Sequence[tuple[IterVar, Expr]], analyzer: Analyzer) -> bool:
+    """True when the loops have iterations wherever the domains of the axes have points: those of outputs where there
+    are outputs, the others where there are steps, too."""
     if all(isinstance(extent, IntImm) and extent.value > 0 for _, extent in domains.values()):
         return True
-    with analyzer.constraint(all_of(*[binary("gt", iv.domain.extent, 0) for iv in axes])):
-        for v, (low, extent) in domains.items():
-            if not analyzer.prove(binary("gt", extent, 0)):
-                return False
-            analyzer.bind(v, low, extent)
+    outputs = [(iv, value) for iv, value in pairs if iv.iter_type != COMM_REDUCE]
+    for part in (outputs, pairs):
+        sizes = [iv.domain.extent for iv, _ in part]
+        driving = {n for _, value in part for n in walk(value)}
+        with analyzer.constraint(all_of(*[binary("gt", size, 0) for size in sizes])):
+            for v, (low, extent) in () if any(is_const(size, 0) for size in sizes) else domains.items():
+                if v not in driving:
+                    continue
+                if not analyzer.prove(binary("gt", extent, 0)):
+                    return False
+                analyzer.bind(v, low, extent)
     return True
 
 
