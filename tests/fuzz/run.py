@@ -17,8 +17,10 @@ import click
 from tests.fuzz.moves import FAVOURED, MOVES, in_order
 
 from .kinds.common import BACK_END, BESIDE
-from .kinds.table import SHARES, describe, kind_of
+from .kinds.table import MODULES, SHARES, describe, kind_of
 from .pool import Drawn, check_programs
+
+KINDS = tuple(dict.fromkeys((*SHARES, *MODULES)))
 
 
 class Summary:
@@ -64,7 +66,7 @@ class Summary:
         kinds = dict(Counter(f"{r['program']}: {r['kind']}" for r in self.failures))
         shares = ("reduction", "ragged", "symbolic", "threads", "native")
         lines = [f"{len(self.reports)} programs, {len(self.failures)} failures {kinds or ''}",
-                 ", ".join(f"{k} {len(self.of(k))}" for k in SHARES),
+                 ", ".join(f"{k} {len(self.of(k))}" for k in KINDS),
                  "of schedules: " + ", ".join(f"{k} {self.share(k):.0%}" for k in shares),
                  f"accepted primitives per program: median {self.median:g}",
                  "move                    accepted  refused"]
@@ -96,7 +98,7 @@ def run_programs(programs: Iterable[Drawn], jobs: int, limit: float, progress: b
 @click.command()
 @click.option("--programs", default=2000, show_default=True, help="Number of programs.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the first; the others follow.")
-@click.option("--kind", type=click.Choice(list(SHARES)), help="Programs of this kind alone.")
+@click.option("--kind", type=click.Choice(list(KINDS)), help="Programs of this kind alone.")
 @click.option("--jobs", default=2, show_default=True, help="Processes.")
 @click.option("--limit", default=120.0, show_default=True, help="Seconds for one program.")
 @click.option("--seconds", default=math.inf, help="Begin no more programs after so many seconds.")

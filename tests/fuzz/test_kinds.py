@@ -1,4 +1,4 @@
-"""1,900 programs of the kinds that are no tensor expressions under schedules; what each kind notices."""
+"""1,940 programs of the kinds that are no tensor expressions under schedules; what each kind notices."""
 from __future__ import annotations
 
 import numpy as np
@@ -8,14 +8,14 @@ from tilewright.codegen.llvm import arithmetic, faults
 from tilewright.support import errors
 from tilewright.tir.interp import support
 
-from .kinds import blocks, gathers, integers, scalars, sizes
+from .kinds import blocks, gathers, guards, integers, scalars, sizes
 from .kinds.common import Case, Wrong, array_differences
 from .kinds.scalars import Scalar, const, name
 from .kinds.shrink import outcome, outcome_apart, shrink
 from .kinds.table import SHARES, check_seed, describe, kind_of
 from .run import run_programs
 
-COUNTS = {"integers": 1100, "blocks": 200, "gathers": 500, "sizes": 100}
+COUNTS = {"integers": 1100, "blocks": 200, "gathers": 500, "sizes": 100, "guards": 40}
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,11 @@ def test_integers_notice_wrong_code(monkeypatch):
 def test_integers_notice_a_wrong_interpreter(monkeypatch):
     assert only_now(monkeypatch, integers, range(20), lambda m: m.setitem(
         support.FUNCTIONS, "shift_right", lambda a, b, bits: a >> b if 0 <= b < bits else 0)) >= 1
+
+
+def test_guards_notice_wrong_code(monkeypatch):
+    assert only_now(monkeypatch, guards, range(20, 26),
+                    lambda m: m.setitem(arithmetic._INTEGER_COMPARE, "lt", "sle")) >= 1
 
 
 def test_blocks_notice_missing_checks_of_legality():
