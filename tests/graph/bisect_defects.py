@@ -168,6 +168,15 @@ def defects(runs):
     return made
 
 
+def defect_at(path, function, operator, text, model):
+    """The defect of an operator of mutations where a function has some text."""
+    source = (ROOT / path).read_text()
+    f = next(f for f in ast.walk(ast.parse(source)) if isinstance(f, ast.FunctionDef) and f.name == function)
+    m = next(m for m in mutations(path, source) if f.lineno <= m.first <= f.end_lineno and m.operator == operator
+             and source[m.start:m.end] == text)
+    return Defect(next(p for p in places() if p.path == path), m, f.lineno, model)
+
+
 def attempt(defect, changes, wanted):
     """{"status": "same", "raises" or "wrong", "found": what bisect says}, of one model with the defect."""
     name = defect.model
