@@ -173,6 +173,24 @@ def test_fusion_changes_nothing_but_the_number_of_kernels():
     assert len(fused.step.kernels) == 1 < len(plain.step.kernels)
 
 
+def test_the_kernels_of_a_step():
+    """Products and sums take in what is element by element before and behind them, the step down the gradient too."""
+    x, y = placeholder("x"), placeholder("y")
+    w, b = [parameter("w", f32(6, 5)), parameter("v", f32(5, 3))], [parameter("b", f32(5)), parameter("c", f32(3))]
+    h = graph.relu(graph.dense(x, w[0], b[0]))
+    loss = graph.softmax_cross_entropy(graph.dense(h, w[1], b[1]), y)
+    ex = Executor([loss], SGD(0.1).minimize(loss, [*w, *b]))
+    step = ex.compile({x: TensorType((4, 6)), y: TensorType((4, 3))})
+    assert [k.operators for k in step.kernels] == [
+        ("matmul", "broadcastlike", "add", "relu"), ("matmul", "broadcastlike", "add"), ("softmaxcrossentropy",),
+        ("softmaxcrossentropygrad", "oneslike", "broadcastlike", "mul"), ("matmul", "relugrad"), ("matmul", "descent"),
+        ("matmul", "descent"), ("sumlike", "descent"), ("sumlike", "descent")]
+    assert all(len(k.over) == 1 for k in step.kernels[-4:]) and step.memory.planned == step.memory.lower_bound
+    assert len(step.calls()) == 9
+    for call in step.calls():
+        call()
+
+
 def test_gradients_of_a_deep_graph_do_not_recurse():
     x = parameter("x", np.full(3, 0.5))
     v = x

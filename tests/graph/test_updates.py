@@ -49,7 +49,9 @@ def test_new_values_are_written_over_old_ones():
     run = build_function(descent())
     assert names(run) == ["matmul", "matmul_multiply_subtract"]
     assert not any(s.kind == ARENA for s in run.plan.slots)
-    w, held = array(5, 3), None
+    with pytest.raises(GraphError, match="step: the plan of memory depends on the sizes of each call"):
+        _ = run.memory
+    w = array(5, 3)
     held = nd.array(w)
     for rows in (7, 1, 40):
         x = array(rows, 5)
@@ -213,3 +215,17 @@ def test_wrong_updates_are_refused():
     both = nd.empty((3,))
     with pytest.raises(GraphError, match="step: p and q share memory, and both are updated"):
         run(both, both)
+
+
+def test_each_kernel_by_itself():
+    """With arguments where calls decide a size; a kernel that updates a parameter does so."""
+    run = build_function(descent())
+    w, x = array(5, 3), array(8, 5)
+    held = nd.array(w)
+    first, second = run.calls(x, held, np.float32(0.01))
+    first()
+    np.testing.assert_array_equal(held.numpy(), w)
+    second()
+    np.testing.assert_allclose(held.numpy(), follow(w, x, 0.01)[1], rtol=1e-4, atol=1e-4)
+    with pytest.raises(GraphError, match="step takes 3 argument"):
+        run.calls()

@@ -10,13 +10,14 @@ from tilewright.support.errors import GraphError, described
 class Operator:
     """Subclass as a frozen dataclass whose fields are the attributes.
 
-    `infer` gives the type of the result from the types of the inputs; `compute` gives the result as a tensor
-    expression; `grad(y, dy)` gives dL/dx for each input x of y, as values of the graph (None: no gradient). What
-    shares a kernel with the operator, and what its result is written over, follows from `compute`.
+    `compute` gives the result as a tensor expression; `infer` refuses inputs, by their types, and gives that of the
+    result (None: it is what `compute` gives); `grad(y, dy)` gives dL/dx for each input x of y, as values of the graph
+    (None: no gradient). What shares a kernel with the operator, and what its result is written over, follows from
+    `compute`.
     """
 
-    def infer(self, *inputs: TensorType) -> TensorType:
-        raise NotImplementedError
+    def infer(self, *inputs: TensorType) -> TensorType | None:
+        return None
 
     def compute(self, *inputs: te.Tensor) -> te.Tensor:
         raise NotImplementedError

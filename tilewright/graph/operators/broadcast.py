@@ -140,9 +140,6 @@ class ReduceSumGrad(Operator):
     axis: tuple[int, ...] | int | None
     keepdims: bool
 
-    def infer(self, *inputs: TensorType) -> TensorType:
-        return TensorType(inputs[1].shape, inputs[0].dtype)
-
     def compute(self, *inputs: te.Tensor) -> te.Tensor:
         dy, x = inputs
         kept = ReduceSum(self.axis, self.keepdims).kept(len(x.shape))

@@ -184,15 +184,6 @@ class ReluGrad(Elementwise):
 
 
 @dataclass(frozen=True)
-class Copy(Elementwise):
-    """y = x."""
-
-    def infer(self, *inputs: TensorType) -> TensorType: return inputs[0]
-    def scalar(self, *x: Any) -> Any: return x[0]
-    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]: return (dy,)
-
-
-@dataclass(frozen=True)
 class Cast(Elementwise):
     """y = x converted to dtype."""
     dtype: str

@@ -65,7 +65,7 @@ _FAR = 1e4                       # exp(-_FAR) is 0 in every dtype
 class RowWise(Operator):
     """An operator on the rows of rank-2 inputs of one shape."""
 
-    def rows(self, *inputs: TensorType) -> TensorType:
+    def infer(self, *inputs: TensorType) -> TensorType:
         self.require(all(len(t.shape) == 2 for t in inputs), "needs rank 2", *inputs,
                      hint="class numbers become rows with np.eye(classes, dtype=\"float32\")[labels]"
                      if len(inputs) == 2 else "")
@@ -88,9 +88,6 @@ def row_weight(x: te.Tensor, reduction: str) -> float:
 @dataclass(frozen=True)
 class Softmax(RowWise):
     """y[i, j] = exp(x[i, j] - m[i]) / sum_j exp(x[i, j] - m[i]), m[i] = max_j x[i, j]."""
-
-    def infer(self, *inputs: TensorType) -> TensorType:
-        return self.rows(*inputs)
 
     def formula(self, *inputs: te.Tensor) -> te.Tensor:
         rows = Rows(inputs[0])
@@ -115,7 +112,7 @@ class SoftmaxCrossEntropy(RowWise):
             raise GraphError(f'reduction is {described(self.reduction)}, expected "mean" or "sum"')
 
     def infer(self, *inputs: TensorType) -> TensorType:
-        return TensorType((1,), self.rows(*inputs).dtype)
+        return TensorType((1,), super().infer(*inputs).dtype)
 
     def formula(self, *inputs: te.Tensor) -> te.Tensor:
         x, p = inputs
@@ -148,9 +145,6 @@ class SoftmaxCrossEntropy(RowWise):
 class PerRow(RowWise):
     """y = x / number of rows."""
 
-    def infer(self, *inputs: TensorType) -> TensorType:
-        return self.rows(*inputs)
-
     def formula(self, *inputs: te.Tensor) -> te.Tensor:
         x = inputs[0]
         return te.compute(x.shape, lambda i, j: x[i, j] * row_weight(x, "mean"), name="per_row")
@@ -159,9 +153,6 @@ class PerRow(RowWise):
 @dataclass(frozen=True)
 class LogSoftmax(RowWise):
     """y[i, j] = (x[i, j] - m[i]) - log sum_j exp(x[i, j] - m[i])."""
-
-    def infer(self, *inputs: TensorType) -> TensorType:
-        return self.rows(*inputs)
 
     def formula(self, *inputs: te.Tensor) -> te.Tensor:
         rows = Rows(inputs[0])
@@ -177,9 +168,6 @@ class LogSoftmax(RowWise):
 class SoftmaxCrossEntropyGrad(RowWise):
     """dx[i, j] = softmax(x)[i, j] * sum_j p[i, j] - p[i, j], divided by the rows when reduction is "mean"."""
     reduction: str = "mean"
-
-    def infer(self, *inputs: TensorType) -> TensorType:
-        return self.rows(*inputs)
 
     def formula(self, *inputs: te.Tensor) -> te.Tensor:
         x, p = inputs
