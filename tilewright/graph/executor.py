@@ -8,15 +8,13 @@ import numpy as np
 
 from tilewright import runtime
 from tilewright.driver import Target, target
-from tilewright.graph.compile import Pass, build_function
+from tilewright.graph.compile import LOWER, build_function
 from tilewright.graph.ir.types import TensorType
 from tilewright.graph.memory import MemoryPlan
 from tilewright.graph.optimizers import Update
 from tilewright.graph.passes.fuse import apart as one_by_one
 from tilewright.graph.passes.fuse import fuse as fused
 from tilewright.graph.passes.native import as_written
-from tilewright.graph.passes.order import order_updates
-from tilewright.graph.passes.own_results import own_results
 from tilewright.graph.plan.arguments import Span, apart, overlap, span
 from tilewright.graph.plan.executable import Executable
 from tilewright.graph.typed import typed
@@ -109,7 +107,7 @@ class Executor(Viewed):
     def _planned(self, types: tuple[FedType, ...]) -> Executable:
         fed = {v: TensorType.of(*t) for v, t in zip(self.placeholders, types)}
         function, held = typed(self.outputs, self.updates, fed)
-        lower: list[Pass] = [own_results, fused if self.fuse else one_by_one, order_updates]
+        lower = [one_by_one if p is fused and not self.fuse else p for p in LOWER]
         step = build_function(function, self.target, held, lower if self.schedule == "rules" else [*lower, as_written])
         self._steps[types] = step
         return step
