@@ -169,3 +169,11 @@ def test_strides_that_are_asked_for():
         check([run(x)], [f(x)])
     with pytest.raises(ImportModelError, match="no part of it"):
         run(torch.randn(6, 8)[::2, ::2])
+
+
+def test_memory_around_an_argument():
+    def f(x):
+        return x.as_strided((2, 2), (1, 3), 0) * 2 + x.sum(), x.as_strided((3,), (5,), 2)
+    run = compiled(f, dynamic=False)
+    for x in (torch.randn(20)[5:15], torch.randn(4, 5)[1:, ::2]):
+        check(run(x), f(x))

@@ -40,6 +40,7 @@ fast = torch.compile(model, backend="tilewright")
   is seen too; what is written into the memory of `.data` has no version: call `torch.compiler.reset()` after it.
   Weights made in inference mode have none either, and are inputs. Under gradients weights are inputs from the start;
   the backward graph is compiled when it first runs.
+- `as_strided` reads the memory around an argument too, where a place in it is named.
 - Of what `torch.compile` gives back, views of arguments and of other results are views, and results have the strides
   that PyTorch gives them. Batch norm in training changes its moments; dropout in training is refused.
 - An exported program refuses other numbers, flags and sizes than it was exported for (`ArgumentError`, `GraphError`).

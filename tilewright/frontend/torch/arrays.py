@@ -38,6 +38,12 @@ def empty_array(tensor: Any) -> np.ndarray:
     return np.empty(tuple(tensor.shape), numpy_dtype(dtype_name(tensor.dtype)))
 
 
+def memory_of(tensor: Any) -> Any:
+    """All elements of the memory that a tensor is a part of, one after the other."""
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return shared(tensor.detach().as_strided((count,), (1,), 0))
+
+
 def tensor_of(result: runtime.Tensor) -> Any:
     """A result as a tensor of PyTorch in the same memory."""
     import torch

@@ -41,12 +41,14 @@ class Scalar:
 class Emitter:
     """Emits the calls that a node of a graph of ATen operators becomes.
 
-    meta: PyTorch's fake results of the node; given: its arguments, with fake tensors; target: its operator.
+    meta: PyTorch's fake results of the node; given: its arguments, with fake tensors; target: its operator; memory:
+    the elements that values are a part of in PyTorch's memory, where they are known.
     """
 
     def __init__(self, bb: BlockBuilder, meta: Any, known: Mapping[str, int], target: str,
-                 given: Sequence[Any] = ()) -> None:
+                 given: Sequence[Any] = (), memory: Mapping[Value, Value] | None = None) -> None:
         self.bb, self.meta, self.known, self.target, self.given = bb, meta, known, target, given
+        self.memory = memory or {}
 
     def result(self, k: int = 0) -> Any:
         """PyTorch's fake tensor of result k."""

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tilewright import runtime, topi
-from tilewright.frontend.torch.arrays import empty_array, shared
+from tilewright.frontend.torch.arrays import empty_array, memory_of, shared
 from tilewright.frontend.torch.dtypes import dtype_name
 from tilewright.frontend.torch.emit import Counted, Scalar
 from tilewright.frontend.torch.fx import Importer, output_nodes
-from tilewright.frontend.torch.results import Result, View, layout, returned, views
+from tilewright.frontend.torch.layouts import layout, memory_read
+from tilewright.frontend.torch.results import Result, View, returned, views
 from tilewright.frontend.torch.sizes import Number, number
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.types import size_variables
@@ -27,13 +28,15 @@ from tilewright.tir.interp.execute import evaluate
 class Imported:
     """A function of the graph made of a GraphModule.
 
-    tensors: which arguments of the GraphModule the first parameters of the function are. sizes: the size variables that
-    the other parameters have as first of two extents, the second one 0, since no tensor has them as extents.
+    tensors: which arguments of the GraphModule the first parameters of the function are. memories: those of which the
+    next ones are the memory. sizes: the size variables that the other parameters have as first of two extents, the
+    second one 0, since no tensor has them as extents.
     numbers: for each argument that is a number its expression. results: for each result of the GraphModule a Result, a
     View, an expression, or None. checks: what must hold of the sizes, and what to say where it does not.
     """
     function: Function
     tensors: tuple[int, ...]
+    memories: tuple[int, ...]
     sizes: tuple[Var, ...]
     numbers: Mapping[int, Number]
     shapes: Mapping[int, tuple[Number, ...]]
@@ -66,6 +69,7 @@ class Imported:
                 where = ", ".join(f"{v.name} = {n}" for v, n in values.items())
                 raise GraphError(f"{self.function.name}: {message} ({where})")
         tensors = [runtime.view(shared(given[k])) if given[k].numel() else empty_array(given[k]) for k in self.tensors]
+        tensors += [runtime.view(memory_of(given[k])) for k in self.memories]
         return [*tensors, *(np.empty((values[v], 0), "bool") for v in self.sizes)]
 
     def returned(self, made: Any, given: Sequence[Any], values: Mapping[Var, int]) -> list[Any]:
@@ -101,6 +105,7 @@ def import_graph(module: Any, weights: Mapping[int, Any], name: str = "main",
     tensors: list[int] = []
     numbers: dict[int, Number] = {}
     shapes: dict[int, tuple[Number, ...]] = {}
+    memories: dict[int, Value] = {}
     for k, node in enumerate(n for n in module.graph.nodes if n.op == "placeholder"):
         fake = node.meta.get("val")
         if k in weights:
@@ -110,19 +115,23 @@ def import_graph(module: Any, weights: Mapping[int, Any], name: str = "main",
             params.append(bb.param(names.fresh(identifier(node.name)), shapes[k], dtype_name(fake.dtype)))
             tensors.append(k)
             inputs.append(params[-1])
+            count = memory_read(node, known)
+            if count is not None:
+                memories[k] = bb.param(names.fresh(f"{identifier(node.name)}_memory"), (count,), params[-1].dtype)
+                importer.memory[params[-1]] = memories[k]
         elif fake is None or isinstance(fake, str):
             inputs.append(fake)
         else:
             numbers[k] = number(fake, known)
             inputs.append(numbers[k])
     sizes = _free([*numbers.values(), *(d for p in params for d in p.shape)], params)
-    params += [bb.param(names.fresh(v.name), (v, 0), "bool") for v in sizes]
+    params += [*memories.values(), *(bb.param(names.fresh(v.name), (v, 0), "bool") for v in sizes)]
     with bb.function(name, params):
         made = importer.run(module, inputs)
         results = _Results(bb, known)
         results.enter(made, output_nodes(module), views(module, known) if share else {}, share)
         bb.emit_func_output(results.values)
-    return Imported(bb.get()[name], tuple(tensors), sizes, numbers, shapes, tuple(results.found),
+    return Imported(bb.get()[name], tuple(tensors), tuple(memories), sizes, numbers, shapes, tuple(results.found),
                     tuple(importer.checks))
 
 

@@ -39,6 +39,7 @@ class Importer:
         self.bb, self.known = bb, dict(known or {})
         self.problems: list[str] = []
         self.constants: dict[Any, Value] = {}
+        self.memory: dict[Value, Value] = {}                 # what arguments are a part of, where a node reads more
         self.checks: list[tuple[Expr, str]] = []             # what must hold of the sizes, and what to say if not
 
     def run(self, module: Any, inputs: Sequence[Any]) -> list[Any]:
@@ -137,7 +138,7 @@ class Importer:
         row = OPERATORS.get(name)
         if row is None:
             return self._decomposed(node, arguments, named)
-        emitter = Emitter(self.bb, meta, self.known, name, _fake(node.args))
+        emitter = Emitter(self.bb, meta, self.known, name, _fake(node.args), self.memory)
         if hasattr(meta, "shape") and any(isinstance(d, int) and d == 0 for d in meta.shape) \
                 and name != "aten.nonzero.default":
             return emitter.tensor(0, emitter.dtype, emitter.shape)

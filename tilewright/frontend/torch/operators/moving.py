@@ -180,6 +180,8 @@ def unfold(e: Emitter, x: Value, dimension: int, size: int, step: int) -> Value:
 @operator("as_strided", "as_strided_copy")
 def as_strided(e: Emitter, x: Value, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None) -> Value:
     """`topi.as_strided`, of the elements as they lie in PyTorch's memory."""
+    if x in e.memory and storage_offset is not None:
+        return e.te(topi.as_strided, e.memory[x], tuple(size), strides=tuple(stride), offset=storage_offset)
     x, first = in_memory_order(e, x)
     offset = 0 if storage_offset is None else storage_offset - first
     return e.te(topi.as_strided, x, tuple(size), strides=tuple(stride), offset=offset)
