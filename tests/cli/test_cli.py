@@ -72,7 +72,7 @@ def test_the_demo_in_a_pipe(tmp_path, environment):
     losses = [float(e.split()[3]) for e in epochs]
     assert losses[1] < losses[0] < 2.4 and float(epochs[1].split()[6]) > 0.7
     assert re.search(r"a training step: \d+ kernels", done.stdout)
-    planned, unshared, least = map(float, re.findall(r"(\d+\.\d+) MB", done.stdout))
+    planned, unshared, least = map(float, re.findall(r"(\d+) kB", done.stdout))
     assert least <= planned < unshared
     assert re.search(r"default kernels \d\.\d+ s, .* \d\.\d+ s: \d+\.\d times faster", done.stdout)
     assert lines[-1] == "plot: out/demo.png" and (tmp_path / "out/demo.png").read_bytes().startswith(b"\x89PNG")

@@ -19,7 +19,7 @@ from tilewright import te
 from tilewright.schedule import Schedule
 from tilewright.script import from_source
 from tilewright.script import tir as T
-from tilewright.support.errors import ScheduleError
+from tilewright.support.errors import CallError, ScheduleError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
 
@@ -318,3 +318,20 @@ def f(A: T.Buffer((16,), "int32"), C: T.Buffer((2,), "int32")):
     a, c = np.arange(16, dtype="int32"), np.zeros(2, "int32")
     interp.run(sch.func, a, c)
     np.testing.assert_array_equal(c, [sum(2 * a[v * 8 + x + y] for x in range(4) for y in range(4)) for v in (0, 1)])
+
+
+@pytest.mark.parametrize("shape", [(20,), (4, 5)])
+@pytest.mark.parametrize("far", [2**40, 2**32, -2**40, -2**32 - 3, 2**63 - 1, -2**63])
+def test_an_index_beyond_the_type_of_the_axes_stays_out_of_range(shape, far):
+    """Elements of a buffer with axes of int32, read by int64 from data."""
+    x, i = te.placeholder(shape, name="X"), te.placeholder((3,), "int64", name="I")
+    row = te.compute((20,), lambda k: (x[k] if len(shape) == 1 else x[k // 5, k % 5]) * 2.0, name="row")
+    y = te.compute((3,), lambda k: row[i[k]], name="Y")
+    sch = Schedule(te.create_prim_func([x, i, y]))
+    sch.compute_inline("row")
+    f = tw.build(sch.mod["main"])
+    values, out = np.arange(20, dtype="float32").reshape(shape), np.full(3, -1, "float32")
+    f(values, np.array([0, 19, 7]), out)
+    np.testing.assert_array_equal(out, [0, 38, 14])
+    with pytest.raises(CallError, match="outside"):
+        f(values, np.array([0, far, 3]), out)

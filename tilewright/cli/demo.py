@@ -136,8 +136,8 @@ def show_plan(console: Console, trainer: Trainer, seconds: float) -> None:
     assert step is not None
     plan = step.memory
     console.print(f"\na training step: {len(step.kernels)} kernels, compiled in {seconds:.2f} s")
-    console.print(f"memory for its values: {plan.planned / 1e6:.2f} MB planned, {plan.unshared / 1e6:.2f} MB without "
-                  f"reuse, {plan.lower_bound / 1e6:.2f} MB is the least possible\n")
+    console.print(f"memory for its values: {plan.planned / 1e3:.0f} kB planned, {plan.unshared / 1e3:.0f} kB without "
+                  f"reuse, {plan.lower_bound / 1e3:.0f} kB is the least possible\n")
 
 
 def train(console: Console, trainer: Trainer, epochs: int) -> list[Epoch]:

@@ -99,7 +99,8 @@ class Function(BaseFunc):
     """(params) -> results, by calls. attrs: plain data about the function.
 
     updates: at the end of a run, parameters that take the value of others: effects are named here alone. Raises
-    GraphError for an update of what is no parameter, or by a value of another type.
+    GraphError for parts that are of other kinds, and for an update of what is no parameter, or by a value of another
+    type.
     """
     name: str
     params: tuple[Value, ...]
@@ -109,10 +110,20 @@ class Function(BaseFunc):
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        parts: list[tuple[str, Any, type]] = [
+            ("params", self.params, Value), ("calls", self.calls, Call), ("results", self.results, Value)]
+        for what, given, kind in parts:
+            if not isinstance(given, (tuple, list)) or not all(isinstance(v, kind) for v in given):
+                raise GraphError(f"Function: {what} is {described(given)}, not a tuple of {kind.__name__}s",
+                                 "BlockBuilder makes functions, call by call")
+        for what, table in (("updates", self.updates), ("attrs", self.attrs)):
+            if not isinstance(table, Mapping):
+                raise GraphError(f"Function: {what} is {described(table)}, not a dict")
         known = set(self.params) if self.updates else ()
         for p, v in self.updates.items():
-            if p not in known:
-                raise GraphError(f"{self.name}: {p!r} is updated and is no parameter")
+            if p not in known or not isinstance(v, Value):
+                raise GraphError(f"{self.name}: {p!r} is updated by {described(v)}" if p in known else
+                                 f"{self.name}: {p!r} is updated and is no parameter")
             if p.type != v.type:
                 raise GraphError(f"{self.name}: the update of {p.name} is {v.type}, the parameter is {p.type}")
 

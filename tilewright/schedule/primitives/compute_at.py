@@ -99,7 +99,7 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     for consumer in outside:
         now = sch.realize(consumer.block.name)
         moved = sch.realize(name)
-        apart = branches_of_its_own(sch.index, moved, now)
+        apart = branches_of_its_own(sch.index, moved, now) if more else ()
         legal(moved_runs_all(sch, moved, apart) and order(sch, sch.index, moved, now) <= {BEFORE},
               f"block {consumer.block.name} reads {name}'s result and is not below loop {target.loop_var.name}",
               consumer, target, hint="choose a loop around all consumers")

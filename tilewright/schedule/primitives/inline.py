@@ -26,9 +26,12 @@ from tilewright.schedule.scoped import in_scope
 from tilewright.schedule.state import BlockRV, Index
 from tilewright.support.errors import legal, require
 from tilewright.te.limits import MAX_DEPTH, expression_size
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.conversion import cast
-from tilewright.tir.expr import Var
+from tilewright.tir.conversion import cast, const
+from tilewright.tir.dtype import integer_range
+from tilewright.tir.expr import Expr, Var
+from tilewright.tir.low_bit import saturate_cast
 from tilewright.tir.node import Node, map_children, rewrite, substitute
 from tilewright.tir.stmt import BlockRealize, Stmt, map_sub_statements
 
@@ -63,7 +66,7 @@ def compute_inline(sch: Schedule, block: BlockRV) -> None:
     def expand(known: Analyzer, node: Node) -> Node | None:
         if not isinstance(node, Load) or node.buffer is not buffer:
             return None
-        at = {p: cast(p.dtype, e) for p, e in zip(points, node.indices, strict=True)}
+        at = {p: _coordinate(p, e, known) for p, e in zip(points, node.indices, strict=True)}
         return substitute(store.value, {v: settled(e, at, known) for v, e in inverse.items()})
 
     for consumer in consumers:
@@ -85,6 +88,14 @@ def compute_inline(sch: Schedule, block: BlockRV) -> None:
     for consumer in consumers:
         _require_inputs_kept(sch, before, realize, sch.realize(consumer.block.name))
         require_no_race(sch, consumer.block.name)
+
+
+def _coordinate(point: Var, index: Expr, known: Analyzer) -> Expr:
+    """An index as a coordinate, whose type may be narrower: one that is out of its range stays out of range."""
+    (least, most), (low, high) = integer_range(index.dtype), integer_range(point.dtype)
+    fits = (low <= least or known.prove(binary("ge", index, const(low, index.dtype)))) and (
+        most <= high or known.prove(binary("le", index, const(high, index.dtype))))
+    return cast(point.dtype, index) if fits else saturate_cast(point.dtype, index)
 
 
 def _rewrite(sch: Schedule, realize: BlockRealize, fn: Callable[[Node], Node | None]) -> None:
