@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,10 +33,10 @@ MODELS = {
 PARTS = ([30], [1] * 12, [5, 1, 9, 1, 1, 3])
 
 
-def difference(make: object) -> float:
+def difference(make: Callable[[], Any]) -> float:
     """The greatest difference of scores."""
     torch.manual_seed(0)
-    model = make().eval()                                     # type: ignore[operator]
+    model = make().eval()
     with torch.no_grad():
         for name, p in model.named_parameters():
             if name.endswith(("bias", "norm.weight")):
