@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import nd, topi
+from tilewright import nd, te, topi
 from tilewright.graph import BlockBuilder, size
 from tilewright.graph.compile import build_function, lowered
 from tilewright.graph.ir.regions import If
@@ -229,3 +229,31 @@ def test_each_kernel_by_itself():
     np.testing.assert_allclose(held.numpy(), follow(w, x, 0.01)[1], rtol=1e-4, atol=1e-4)
     with pytest.raises(GraphError, match="step takes 3 argument"):
         run.calls()
+
+
+def with_neighbour(x):
+    """y[i] = 2 x[i] + 2 x[i - 1], by a stage that is read at both places."""
+    twice = te.compute(x.shape, lambda i: x[i] * 2.0, name="twice")
+    return te.compute(x.shape, lambda i: twice[i] + te.if_then_else(i > 0, twice[i - 1], 0.0), name="with_neighbour")
+
+
+def neighbours(p): return 2 * p + 2 * np.concatenate([np.zeros(1, p.dtype), p[:-1]])
+
+
+def test_a_value_whose_stages_other_elements_read_is_not_written_over():
+    run = build_function(function(lambda emit, p: ([], {p: emit(with_neighbour, p)}), p=(1000,)))
+    p = array(1000)
+    wanted = neighbours(p)
+    run(p)
+    np.testing.assert_allclose(p, wanted, rtol=1e-6)
+
+
+def test_the_stages_may_be_calls_of_one_kernel():
+    def body(emit, p):
+        a = emit(topi.relu, p)
+        return [], {p: emit(topi.add, a, emit(topi.transpose, a))}
+    run = build_function(function(body, p=(40, 40)))
+    p = array(40, 40)
+    positive = np.maximum(p, 0)
+    run(p)
+    np.testing.assert_allclose(p, positive + positive.T, rtol=1e-6)

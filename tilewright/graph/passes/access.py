@@ -107,14 +107,16 @@ def _broadcasts(read: te.TensorRead, op: te.ComputeOp) -> bool:
 
 
 def _aligned(inputs: Sequence[te.Tensor], output: te.Tensor, stages: Sequence[te.ComputeOp]) -> tuple[int, ...]:
-    """The inputs that are read where the output is written: from it back through elementwise stages alone."""
-    at_index = {output}
-    for op in reversed(stages):
-        if op.output(0) in at_index and not op.reduce_axis:
-            at_index.update(r.tensor for r in _reads(op) if _is_identity(r, op))
-    def apart(op: te.ComputeOp, r: te.TensorRead) -> bool:
-        return bool(op.reduce_axis) or op.output(0) not in at_index or not _is_identity(r, op)
-    elsewhere = {r.tensor for op in stages for r in _reads(op) if apart(op, r)}
+    """The inputs that are read where the output is written: on every way from it back, all reads are at the index."""
+    at_index, elsewhere = {output}, set[te.Tensor]()
+    for op in reversed(stages):                              # readers first: how an output is needed is known by then
+        made = op.output(0)
+        here = made in at_index and not op.reduce_axis
+        for r in _reads(op):
+            if here and _is_identity(r, op):
+                at_index.add(r.tensor)
+            if not here or made in elsewhere or not _is_identity(r, op):
+                elsewhere.add(r.tensor)
     return tuple(k for k, x in enumerate(inputs) if x in at_index and x not in elsewhere)
 
 
