@@ -447,3 +447,21 @@ def test_a_compiler_that_crashes_is_asked_again_for_no_vectors(monkeypatch, tmp_
     script.write_text("import sys\nsys.exit('kernel.c:1:1: internal compiler error: Segmentation fault')\n")
     with pytest.raises(CodegenError, match="refuses the C code: .*internal compiler error"):
         c_compiler.compile_text("int f;", tw.target("c"))
+
+
+def test_registers_of_long_double_are_free_after_a_call():
+    """GCC 12 moves halves of these vectors through MMX registers, which are those of long double, and does not free
+    them: what the caller computes with long double would be NaN."""
+    func = from_source("""
+@T.prim_func
+def main(A: T.Buffer((16,), "int16"), P: T.Buffer((16,), "float16"), Q: T.Buffer((16,), "int16")):
+    for i in T.vectorized(16):
+        P[i] = T.Cast("float16", T.Cast("float64", A[i]))
+        Q[i] = T.Cast("int16", T.Cast("float32", T.Cast("uint32", A[i])))
+""")
+    a, p, q = np.arange(16, dtype="int16"), np.zeros(16, "float16"), np.zeros(16, "int16")
+    tw.build(func, target="c -mcpu=nehalem")(a, p, q)
+    thirds = [np.longdouble(k) / np.longdouble(3) for k in range(16)]
+    np.testing.assert_array_equal(np.array(thirds, "float64"), np.arange(16) / 3)
+    np.testing.assert_array_equal(p, a.astype("float16"))
+    np.testing.assert_array_equal(q, a)

@@ -56,7 +56,7 @@ class Worker:
     def _lost(self, program: Drawn, kind: str, detail: str) -> dict[str, Any]:
         self.close()
         self.errors.seek(0)
-        last = self.errors.read().decode(errors="replace").splitlines()[-5:]
+        last = self.errors.read().decode(errors="replace").splitlines()[-25:]
         self.errors.seek(0)
         self.errors.truncate()
         return {"program": program[0], "seed": program[1], "kind": kind, "detail": "\n".join([detail, *last]),

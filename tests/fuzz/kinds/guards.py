@@ -259,8 +259,7 @@ def check(p: Program, case: Case) -> None:
     try:
         want = p.reference()
         func = from_source(p.text)
-        if case.interpreted:
-            _compare(p, want, lambda args: case.interpret(func, args), "the interpreter")
+        _compare(p, want, lambda args: case.interpret(func, args), "the interpreter")    # which finds races first
         _compare(p, want, lambda args: native(case, lambda target: tw.build(func, target=target), args), case.target)
     except (Unfit, InterpreterError, LowerError) as why:
         if isinstance(why, InterpreterError) and "two iterations" not in str(why):      # races are its to find

@@ -21,6 +21,10 @@ _HEADER = """\
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC target("no-mmx")        /* GCC 12 moves halves of vectors through MMX registers and does not free them */
+#endif
 """
 
 
