@@ -335,3 +335,42 @@ def test_an_index_beyond_the_type_of_the_axes_stays_out_of_range(shape, far):
     np.testing.assert_array_equal(out, [0, 38, 14])
     with pytest.raises(CallError, match="outside"):
         f(values, np.array([0, far, 3]), out)
+
+
+ALSO_WRITTEN = """
+def func(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    B = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] + 1
+{before}    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi] * 2
+{after}"""
+ANOTHER = """    for i in range({extent}):
+        with T.block("D"):
+            vi = T.axis.spatial({extent}, i)
+            C[vi] = {value}
+"""
+
+
+@pytest.mark.parametrize("extent, value", [(8, "A[vi]"), (4, "A[vi + 4]"), (7, "C[vi + 1]"), (8, "C[vi] + A[7 - vi]")])
+def test_what_others_write_behind_a_consumer_stays_behind_it(extent, value):
+    text = ALSO_WRITTEN.format(before="", after=ANOTHER.format(extent=extent, value=value))
+    sch = Schedule(from_source("@T.prim_func" + text))
+    old = sch.func
+    sch.reverse_compute_inline("C")
+    assert "alloc_buffer" not in str(sch.func)
+    a, want, got = np.arange(8, dtype="int32") ** 2, np.zeros(8, "int32"), np.zeros(8, "int32")
+    interp.run(old, a, want)
+    interp.run(sch.func, a, got)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("extent, value", [(8, "A[vi]"), (1, "A[vi + 7]")])
+def test_a_consumer_is_not_moved_before_what_others_write_in_its_place(extent, value):
+    text = ALSO_WRITTEN.format(before=ANOTHER.format(extent=extent, value=value), after="")
+    sch = Schedule(from_source("@T.prim_func" + text))
+    refuses(sch, lambda: sch.reverse_compute_inline("C"), "block D stands between block B and block C")

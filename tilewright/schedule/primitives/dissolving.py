@@ -16,9 +16,9 @@ from tilewright.tir.node import Node, children, rewrite, substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store
 
 
-def only_store(sch: Schedule, realize: BlockRealize) -> Store:
-    """The one statement of a block that computes each element by itself."""
-    require_stage(sch, realize)
+def only_store(sch: Schedule, realize: BlockRealize, alone: bool = True) -> Store:
+    """The one statement of a block that computes each element by itself; no other block writes them where `alone`."""
+    require_stage(sch, realize, alone=alone)
     block = realize.block
     require(not is_reduction(block) and block.init is None,
             f"block {block.name} is a reduction: its buffer holds partial sums until the last step", realize,

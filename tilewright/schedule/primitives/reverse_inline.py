@@ -62,7 +62,7 @@ def reverse_compute_inline(sch: Schedule, block: BlockRV) -> None:
     - no block between the two touches what the block writes or writes what it reads.
     """
     realize = sch.realize(block)
-    store = only_store(sch, realize)
+    store = only_store(sch, realize, alone=False)      # what others write there keeps its place in the order
     require_whole_iteration(sch, realize)
     producer, buffer = _only_producer(sch, realize)
     source = only_store(sch, producer)
