@@ -1,9 +1,13 @@
 """Kernels compiled in processes beside this one."""
+import sys
+
 import numpy as np
+import pytest
 
 from tilewright import te, topi
 from tilewright.driver import target
 from tilewright.driver.kernels import KernelCode
+from tilewright.driver.progress import FEW, progress_bar
 from tilewright.driver.workers import _Worker, compile_graph_kernels
 from tilewright.graph.compile import build_function
 from tilewright.graph.ir.builder import BlockBuilder
@@ -36,6 +40,28 @@ def test_work_of_a_worker_that_ends_is_done_here(monkeypatch):
     monkeypatch.setattr(_Worker, "compile", lambda self, job: self.process.kill())
     codes = compile_graph_kernels(jobs(6), target("llvm"))
     assert [c.name for c in codes] == [f"product_{k}" for k in range(6)]
+
+
+@pytest.mark.parametrize("workers", ["0", "64"])
+def test_progress_ends_with_all_that_is_done(workers, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
+    monkeypatch.setenv("TILEWRIGHT_COMPILE_WORKERS", workers)
+    told = []
+    compile_graph_kernels(jobs(6), target("llvm"), told.append)
+    assert len(told) == 6 and max(told) == 6
+
+
+@pytest.mark.parametrize("terminal, total, setting, shown", [
+    (True, FEW, "1", True), (False, FEW, "1", False), (True, FEW - 1, "1", False), (True, FEW, "0", False)])
+def test_progress_is_shown_on_a_terminal(terminal, total, setting, shown, monkeypatch, capsys):
+    monkeypatch.setenv("TILEWRIGHT_PROGRESS", setting)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    with progress_bar("compiling kernels", total) as progress:
+        assert (progress is not None) == shown
+        if progress:
+            progress(3)
+    written = capsys.readouterr()
+    assert not written.out and ("compiling kernels" in written.err) == shown
 
 
 def test_constant_operands_are_packed_once():

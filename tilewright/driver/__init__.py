@@ -2,8 +2,9 @@
 from tilewright.driver.build import build, compile, compile_flat
 from tilewright.driver.kernels import KernelCode
 from tilewright.driver.lower import lower
+from tilewright.driver.progress import progress_bar
 from tilewright.driver.workers import compile_graph_kernels
 from tilewright.support.target import Target, target
 
 __all__ = ["KernelCode", "Target", "build", "compile", "compile_flat", "compile_graph_kernels",
-           "lower", "target"]
+           "lower", "progress_bar", "target"]

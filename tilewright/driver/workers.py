@@ -24,7 +24,7 @@ JOBS_A_WORKER = 3                                # fewer do not make up for its 
 
 def compile_graph_kernels(jobs: Sequence[Job], where: Target,
                           progress: Callable[[int], None] | None = None) -> list[KernelCode]:
-    """The code of each function, in order. progress: is told how many are done.
+    """The code of each function, in order. progress: is told how many are done, from any thread.
 
     Workers are processes of this interpreter that end with the call. They take part where there are enough functions
     that are not in the cache, and no pass or rule of the program is involved, which other processes do not have.
@@ -40,6 +40,10 @@ def compile_graph_kernels(jobs: Sequence[Job], where: Target,
     def compiled(k: int) -> KernelCode:
         func, constant = jobs[k]
         return compile_graph_kernel(func, where, constant, keys[k])
+
+    def told() -> None:
+        if progress:
+            progress(sum(r is not None for r in results))
     crew = [_Worker(where) for _ in range(_crew(len(fresh)))]
 
     def serve(worker: _Worker) -> None:
@@ -49,6 +53,7 @@ def compile_graph_kernels(jobs: Sequence[Job], where: Target,
                 left.put(k)
                 return
             results[k] = made
+            told()
 
     threads = [threading.Thread(target=serve, args=(w,), daemon=True) for w in crew]
     try:
@@ -56,8 +61,7 @@ def compile_graph_kernels(jobs: Sequence[Job], where: Target,
             t.start()
         while (mine := _next(left)) is not None:
             results[mine] = compiled(mine)
-            if progress:
-                progress(sum(r is not None for r in results))
+            told()
         for t in threads:
             t.join()
     finally:

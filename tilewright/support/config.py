@@ -24,6 +24,7 @@ KNOBS: dict[str, Knob] = {
     "CACHE_DIR": Knob(str, None, "folder of compiled objects; default: <user cache>/tilewright"),
     "CACHE_SIZE_MB": Knob(int, 512, "size at which the oldest compiled objects are removed, in MiB", most=1 << 30),
     "COMPILE_WORKERS": Knob(int, 64, "processes that compile kernels of a graph beside this one, at most", most=1024),
+    "PROGRESS": Knob(bool, True, "show on a terminal how many kernels of a graph are compiled"),
     "NUM_THREADS": Knob(int, 0, "threads of a parallel region; 0: as many as this process may use", most=1024),
     "CHECKED": Knob(bool, False, "compare every index of a load or store with its extent while a kernel runs"),
     "PERF": Knob(bool, False, "write the names of compiled functions to /tmp/perf-<process>.map, for Linux perf"),

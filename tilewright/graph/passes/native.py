@@ -38,7 +38,8 @@ def compile_kernels(function: Function, target: Target) -> Compiled:
     """The kernels of a function compiled, each of them once for each choice of constant inputs."""
     wanted = {_symbol(c): c for c in calls_of(function, Kernel)}
     jobs = [(_named(c.callee, name), constant_inputs(c)) for name, c in wanted.items()]
-    codes = dict(zip(wanted, driver.compile_graph_kernels(jobs, target)))
+    with driver.progress_bar("compiling kernels", len(jobs)) as progress:
+        codes = dict(zip(wanted, driver.compile_graph_kernels(jobs, target, progress)))
     prepared: dict[tuple[object, ...], list[Value]] = {}
 
     def step(new: Rebuild, c: Call, inputs: tuple[Value, ...]) -> Sequence[Value] | None:
