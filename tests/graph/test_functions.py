@@ -106,12 +106,13 @@ def test_threads_run_side_by_side():
         np.testing.assert_allclose(y, reference(x), atol=1e-5)
 
 
-def test_an_index_outside_raises_and_the_next_run_is_right():
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_an_index_outside_raises_and_the_next_run_is_right(target):
     bb = BlockBuilder()
     table, at = bb.param("table", (10, 4)), bb.param("at", (size("n"),), "int64")
     with bb.function("main", [table, at]):
         bb.emit_func_output(bb.emit_te(topi.take, table, at, axis=0))
-    run = build_function(bb.get()["main"])
+    run = build_function(bb.get()["main"], target)
     values = array(10, 4)
     with pytest.raises(CallError, match="99"):
         run(values, np.array([1, 99]))

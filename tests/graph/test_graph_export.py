@@ -95,12 +95,13 @@ def test_a_program_of_c_calls_them(tmp_path):
     np.testing.assert_allclose(np.array(out.split(), "float64").reshape(4, 5), reference(x)[0], atol=1e-5)
 
 
-def test_an_index_outside_is_an_error_of_the_module_too():
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_an_index_outside_is_an_error_of_the_module_too(target):
     bb = BlockBuilder()
     table, at = bb.param("table", (10, 4)), bb.param("at", (size("n"),), "int64")
     with bb.function("main", [table, at]):
         bb.emit_func_output(bb.emit_te(topi.take, table, at, axis=0))
-    module = build_function(bb.get()["main"]).module("rows")
+    module = build_function(bb.get()["main"], target).module("rows")
     values, out = array(10, 4), np.empty((2, 4), "float32")
     with pytest.raises(CallError, match="outside of its tensor"):
         module["rows"](values, np.array([1, 99]), out)

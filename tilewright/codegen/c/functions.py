@@ -69,6 +69,7 @@ def define_kernel(unit: Unit, func: PrimFunc, layout: KernelLayout, linkage: str
 def _define_packed(unit: Unit, layout: KernelLayout, result: str | None) -> None:
     """The packed entry, a call of `tw_run` in the runtime (native/packed.ll), and the function that this calls: it
     unpacks the slots and calls the kernel. result: the dtype of what the kernel returns; None: nothing.
+    Where the kernel may leave a message, `NAME__take_fault` gives it to those that call the kernel itself.
     """
     name, table = layout.name, encode(layout.signature)
     raw = ", ".join(map(str, table))
@@ -80,10 +81,19 @@ def _define_packed(unit: Unit, layout: KernelLayout, result: str | None) -> None
     arguments += ["result"] if result is not None else []
     unit.define(f"static void {name}__run(const int64_t *slots, void *result) {{\n"
                 f"    {name}__kernel({', '.join(arguments)});\n}}")
-    fault = f"&{name}__fault" if unit.has_data(f"{name}__fault") else "NULL"
+    fault = "NULL"
+    if unit.has_data(f"{name}__fault"):
+        fault = f"&{name}__fault"
+        unit.define(take_fault(name))
     unit.define(f"int32_t __tvm_ffi_{name}(void *self, const tw_any *args, int32_t count, tw_any *ret) {{\n"
                 f"    return tw_run(args, count, ret, {signature}, {name}__run, {fault}, "
                 f"{max(1, layout.signature.num_slots)}, {result_code(result)});\n}}")
+
+
+def take_fault(name: str, linkage: str = "") -> str:
+    """`NAME__take_fault`: the message that the kernel NAME has left, which it has no more then."""
+    return (f"{linkage}const char *{name}__take_fault(void) {{\n"
+            f"    return __atomic_exchange_n(&{name}__fault, NULL, __ATOMIC_RELAXED);\n}}")
 
 
 def _scalar(p: Printer, dtype: str, slot: int) -> str:
