@@ -22,7 +22,7 @@ def array(*shape):
     return RNG.standard_normal(shape).astype("float32")
 
 
-def model(n):
+def model(n, target=None):
     """Rows through two layers: (scores of 5 classes, hidden values as [n * 2, 8])."""
     w, v = array(16, 20), array(5, 16)
     bb = BlockBuilder()
@@ -36,7 +36,7 @@ def model(n):
         h = np.tanh(x.astype("float64") @ w.T)
         e = np.exp((h * h) @ v.T)
         return e / e.sum(1, keepdims=True), h.reshape(-1, 8)
-    return build_function(bb.get()["main"]), reference
+    return build_function(bb.get()["main"], target), reference
 
 
 @needs_linker
@@ -93,6 +93,60 @@ def test_a_program_of_c_calls_them(tmp_path):
     out = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=True, timeout=60).stdout
     x = (np.arange(80) % 7 - 3).astype("float32").reshape(4, 20)
     np.testing.assert_allclose(np.array(out.split(), "float64").reshape(4, 5), reference(x)[0], atol=1e-5)
+
+
+@needs_linker
+@pytest.mark.parametrize("flags", [("-O3", "-march=native"), ("-O2", "-DTILEWRIGHT_SCALAR"), ("-O1", "-fopenmp")])
+@pytest.mark.parametrize("extent", ["n", 4])
+def test_source_files_of_a_graph(tmp_path, extent, flags):
+    """They need nothing of Tilewright."""
+    run, reference = model(size("n") if extent == "n" else 4, "c -mcpu=x86-64")
+    made = run.export_source(tmp_path, "classify")
+    assert [p.name for p in made] == ["classify.h", "classify.c", "main.c", "classify.bin"]
+    (tmp_path / "main.c").write_text(C.replace("model.h", "classify.h").replace(
+        ", 4)", ", 4)" if extent == "n" else ")"))
+    ran = subprocess.run([*export.linker(host_triple()), "-std=gnu11", "-fwrapv", "-fno-tree-loop-vectorize", *flags,
+                          "classify.c", "main.c", "-o", "main", "-lm"], cwd=tmp_path, capture_output=True, text=True)
+    if ran.returncode and "-fopenmp" in flags and "omp" in ran.stderr:
+        pytest.skip("the compiler has no OpenMP")
+    assert not ran.returncode, ran.stderr
+    out = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=True, timeout=60).stdout
+    x = (np.arange(80) % 7 - 3).astype("float32").reshape(4, 20)
+    np.testing.assert_allclose(np.array(out.split(), "float64").reshape(4, 5), reference(x)[0], atol=1e-5)
+
+
+@needs_linker
+def test_source_files_report_an_index_outside(tmp_path):
+    bb = BlockBuilder()
+    at = bb.param("at", (size("n"),), "int64")
+    values = array(10, 4)
+    with bb.function("main", [at]):
+        bb.emit_func_output(bb.emit_te(topi.take, bb.const(values), at, axis=0))
+    build_function(bb.get()["main"], "c").export_source(tmp_path, "rows")
+    (tmp_path / "main.c").write_text(r"""
+#include <stdio.h>
+#include "rows.h"
+int main(void) {
+    int64_t good[2] = {3, 9}, bad[2] = {1, 99};
+    float out[8];
+    if (rows(bad, out, 2) != -1) return 1;
+    puts(tilewright_last_error());
+    if (rows(good, out, 2) != 0) return 2;
+    for (int i = 0; i < 8; i++) printf("%.9g\n", out[i]);
+    return 0;
+}
+""")
+    subprocess.run([*export.linker(host_triple()), "-std=gnu11", "-fwrapv", "rows.c", "main.c", "-o", "main", "-lm"],
+                   cwd=tmp_path, check=True, timeout=120)
+    ran = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=True, timeout=60)
+    message, *numbers = ran.stdout.splitlines()
+    assert "outside of its tensor" in message
+    np.testing.assert_array_equal(np.array(numbers, "float32").reshape(2, 4), values[[3, 9]])
+
+
+def test_graphs_for_llvm_have_no_source_files(tmp_path):
+    with pytest.raises(TilewrightError, match="no source files"):
+        model(4)[0].export_source(tmp_path)
 
 
 @pytest.mark.parametrize("target", ["llvm", "c"])

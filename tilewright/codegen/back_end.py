@@ -50,8 +50,9 @@ class BackEnd:
 
     - image_of_text: the image of text in its own language.
     - standalone: `(functions, target, texts of others)`: an object that needs nothing of this process.
-    - files: `(functions, the same with serial loops for those that were vectorised, target)`: {name: text} of source
-      files that need nothing of Tilewright.
+    - files: `(functions, the same with serial loops for those that were vectorised, target, entry, constants)`: the
+      names and contents of source files that need nothing of Tilewright. entry, where it is no empty text, is the
+      one function that programs call: it calls the others, and reads constants.
     """
     kind: str
     target: Kind
@@ -63,4 +64,4 @@ class BackEnd:
     threads: bool = False
     image_of_text: Callable[[str, Target], bytes] | None = None
     standalone: Callable[[Functions, Target, Sequence[str]], bytes] | None = None
-    files: Callable[[Functions, Functions, Target], Mapping[str, str]] | None = None
+    files: Callable[[Functions, Functions, Target, str, bytes], Mapping[str, str | bytes]] | None = None

@@ -222,7 +222,7 @@ def module(parts: Sequence[Part], target: Target, aliases: Mapping[str, str] | N
                   compiled[0].signature.name, target.triple, sources,
                   None if standalone is None else lambda others: standalone(flat(), target, others), aliases,
                   {c.signature.name: part.definition for c, part in zip(compiled, parts)},
-                  None if files is None else lambda: files(flat(), flat("vectorize"), target))
+                  None if files is None else lambda: files(flat(), flat("vectorize"), target, "", b""))
 
 
 def compile_flat(func: PrimFunc, target: Target) -> bytes:

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewright.driver.build import Compiled, by_rules, cached, generate, is_cached, rules_key
-from tilewright.lowering import PassOptions
+from tilewright.codegen.registry import back_end
+from tilewright.driver.build import Compiled, by_rules, cached, flatten, generate, is_cached, rules_key
+from tilewright.lowering import PassOptions, split
 from tilewright.lowering.hoist_constants import hoist_constants
 from tilewright.lowering.options import current_options
 from tilewright.support.target import Target
@@ -61,17 +62,45 @@ def kernel_key(func: PrimFunc, target: Target, constant: Collection[int]) -> str
 
 
 def _compiled(func: PrimFunc, target: Target, constant: Collection[int]) -> KernelCode:
-    scheduled = func if func.attrs.get("tir.is_scheduled") else by_rules(func, target, constant)
-    split = hoist_constants(scheduled, constant) if constant else None
-    if split is None:
+    scheduled = _scheduled(func, target, constant)
+    hoisted = hoist_constants(scheduled, constant) if constant else None
+    if hoisted is None:
         return KernelCode(func.name, _object(scheduled, target), tuple(range(len(func.params))))
-    own = {p: -1 - j for j, b in enumerate(split.prepared)
-           for p, q in split.main.buffer_map.items() if q is b}
+    own = {p: -1 - j for j, b in enumerate(hoisted.prepared)
+           for p, q in hoisted.main.buffer_map.items() if q is b}
     given = {p: k for k, p in enumerate(scheduled.params)}
-    shapes = tuple((tuple(_number(e) for e in b.shape), b.dtype) for b in split.prepared)
-    return KernelCode(func.name, _object(split.main, target),
-                      tuple(own[p] if p in own else given[p] for p in split.main.params),
-                      _object(split.prepare, target), split.read, shapes)
+    shapes = tuple((tuple(_number(e) for e in b.shape), b.dtype) for b in hoisted.prepared)
+    return KernelCode(func.name, _object(hoisted.main, target),
+                      tuple(own[p] if p in own else given[p] for p in hoisted.main.params),
+                      _object(hoisted.prepare, target), hoisted.read, shapes)
+
+
+def flat_kernel(func: PrimFunc, target: Target, constant: Collection[int], *disabled: str) -> list[PrimFunc]:
+    """The flat form of what `compile_graph_kernel` makes the object of, and of its regions, without some passes."""
+    scheduled, options = _scheduled(func, target, constant), current_options()
+    hoisted = hoist_constants(scheduled, constant) if constant else None
+    options = replace(options, disable=(*options.disable, *disabled))
+    return split(flatten(scheduled if hoisted is None else hoisted.main, target, options), target, options)
+
+
+def files_of_graph(entry: PrimFunc, kernels: Sequence[tuple[PrimFunc, Collection[int]]], target: Target,
+                   constants: Callable[[], bytes]) -> Callable[[], Mapping[str, str | bytes]] | None:
+    """What makes source files of a flat function and of the kernels that it calls; None where the back end makes none.
+
+    kernels: as `compile_graph_kernel` takes them. constants: what the entry reads.
+    """
+    make = back_end(target).files
+    if make is None:
+        return None
+
+    def flat(*disabled: str) -> list[PrimFunc]:
+        inner = [f for func, constant in kernels for f in flat_kernel(func, target, constant, *disabled)]
+        return [*split(entry, target), *inner]
+    return lambda: make(flat(), flat("vectorize"), target, entry.name, constants())
+
+
+def _scheduled(func: PrimFunc, target: Target, constant: Collection[int]) -> PrimFunc:
+    return func if func.attrs.get("tir.is_scheduled") else by_rules(func, target, constant)
 
 
 def _object(func: PrimFunc, target: Target) -> bytes:

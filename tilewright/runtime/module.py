@@ -50,7 +50,7 @@ class Module(Viewed):
                  merge: Callable[[Sequence[str]], bytes] | None = None,
                  aliases: Mapping[str, str] | None = None,
                  definitions: Mapping[str, Callable[[], Any]] | None = None,
-                 files: Callable[[], Mapping[str, str]] | None = None) -> None:
+                 files: Callable[[], Mapping[str, str | bytes]] | None = None) -> None:
         self.images, self.signatures = tuple(images), dict(signatures)
         self.entry_name = entry_name or next(iter(self.signatures), "main")
         self.aliases = {ENTRY: self.entry_name, **(aliases or {})}
@@ -173,7 +173,8 @@ class Module(Viewed):
     def export_source(self, folder: str | Path) -> list[Path]:
         """Write files of C that need nothing of Tilewright to a folder, and return their paths.
 
-        A header, the functions, and `main.c`, which calls each of them once. Parallel loops use OpenMP where the files
+        A header, the functions, and `main.c`, which calls each of them once; the constants of a graph in a file beside
+        them, which the compiler includes. Parallel loops use OpenMP where the files
         are compiled with -fopenmp; -DTILEWRIGHT_SCALAR makes loops of the vectors. Arguments are not checked.
         Raises ArgumentError where the target has no source files (it has for "c") or the folder is not there,
         CodegenError for results and for scalars of 16 bits.
@@ -183,8 +184,8 @@ class Module(Viewed):
                                 'build it for target="c" in this process')
         where = export.as_path("export_source", folder)
         out = []
-        for name, text in self._files().items():
-            export.place(where / name, text.encode())
+        for name, data in self._files().items():
+            export.place(where / name, data.encode() if isinstance(data, str) else data)
             out.append(where / name)
         return out
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.codegen.c.compile import GCC_FLAGS
-from tilewright.codegen.c.functions import define_kernel
+from tilewright.codegen.c.functions import define_kernel, take_fault
+from tilewright.codegen.c.helpers import fault_of
 from tilewright.codegen.c.types import memory_type, value_type
 from tilewright.codegen.c.unit import Unit
 from tilewright.codegen.layout import KernelLayout, layouts
@@ -57,6 +58,14 @@ static inline void tw_parallel(void (*part)(int64_t, int64_t, void *), void *env
 #endif
 }
 """}
+_INNER = "static __attribute__((used, noinline)) "        # what others call by its symbol
+_CONSTANTS = """\
+
+/* {file}.bin, in the folder in which this file is compiled. */
+__asm__(".section .rodata\\n.balign 64\\n{name}__data:\\n.incbin \\"{file}.bin\\"\\n.byte 0\\n.previous");
+extern const uint8_t {name}__data[] __attribute__((visibility("hidden")));
+{inner}void *{name}__constant(int64_t offset) {{ return (void *)({name}__data + offset); }}
+"""
 _PSABI = """
 #pragma GCC diagnostic ignored "-Wpsabi"        /* functions that take vectors are private to this file */
 """
@@ -67,9 +76,11 @@ _COMMENT = """\
 """
 
 
-def files(vectors: Sequence[PrimFunc], loops: Sequence[PrimFunc], target: Target) -> dict[str, str]:
-    """{name: text} of the functions, flat with vectors, and flat with loops in their place.
+def files(vectors: Sequence[PrimFunc], loops: Sequence[PrimFunc], target: Target, entry: str = "",
+          constants: bytes = b"") -> dict[str, str | bytes]:
+    """{name: what is in it} of the functions, flat with vectors, and flat with loops in their place.
 
+    entry: the one function that programs call, where it calls the others, and reads constants by ENTRY__constant.
     Raises CodegenError for what C has no form for without Tilewright: results, scalars of 16 bits, packed functions.
     """
     kernels = layouts(vectors)
@@ -83,27 +94,32 @@ def files(vectors: Sequence[PrimFunc], loops: Sequence[PrimFunc], target: Target
             what = "a result" if small is None else f"the {small.dtype} {small.name}"
             raise CodegenError(with_hint(f"{func.name} has {what}, which files of C cannot have",
                                          "export_library(...) makes a library"))
-    signatures = {layout.name: layout.signature for layout in kernels.values()}
+    public = [layout for layout in kernels.values() if entry in ("", layout.name)]
+    signatures = {layout.name: layout.signature for layout in public}
     names = c_interface.c_names(signatures)
     file = names[next(iter(signatures))]
     fma = target.has_feature("fma")
-    entries = "\n".join(_entry(names[layout.name], layout) for layout in kernels.values())
+    entries = "\n".join(_entry(names[layout.name], layout) for layout in public)
     comment = _COMMENT.format(name=", ".join(names.values()), file=file, flags=" ".join(GCC_FLAGS))
     head = f'{comment}#include "{file}.h"\n{_PSABI}'
-    text = "\n".join([head, "#ifdef TILEWRIGHT_SCALAR", _kernels(loops, fma), "#else", _kernels(vectors, fma),
-                         "#endif", "", entries])
+    held = _CONSTANTS.format(file=file, name=entry, inner=_INNER) if constants else ""
+    text = "\n".join([head + held, "#ifdef TILEWRIGHT_SCALAR", _kernels(loops, fma, entry), "#else",
+                      _kernels(vectors, fma, entry), "#endif", "", entries])
     return {f"{file}.h": c_interface.header(signatures, f"{file}.h", "those of OpenMP, or one"), f"{file}.c": text,
-            "main.c": _program(file, names, signatures)}
+            "main.c": _program(file, names, signatures), **({f"{file}.bin": constants} if constants else {})}
 
 
-def _kernels(funcs: Sequence[PrimFunc], fma: bool) -> str:
+def _kernels(funcs: Sequence[PrimFunc], fma: bool, entry: str) -> str:
     unit = Unit(fma, _OWN)
     unit.declare("tilewright_last_error", _SUPPORT)
     unit.functions = {f.name: f for f in funcs}
     for func, layout in layouts(funcs).items():
-        define_kernel(unit, func, layout, "static ")
-        if not unit.has_data(f"{func.name}__fault"):
-            unit.data(f"{func.name}__fault", f"static const char *{func.name}__fault;")
+        inner = entry not in ("", func.name)
+        define_kernel(unit, func, layout, _INNER if inner else "static ")
+        if inner and unit.has_data(f"{func.name}__fault"):
+            unit.define(take_fault(func.name, _INNER))
+        elif not inner:
+            fault_of(unit, func.name)
     return unit.source()
 
 

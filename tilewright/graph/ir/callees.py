@@ -252,7 +252,8 @@ class Kernel:
 class Native:
     """The compiled code of a kernel, NAME__kernel: it takes inputs, results and sizes, as `Kernel` does.
 
-    definition: the function that was compiled, for tools that look at what it does.
+    definition: the function that was compiled, for tools that look at what it does, and for source files; constant:
+    the positions of its parameters that it was told never change.
     """
     name: str
     results: tuple[TensorType, ...]
@@ -260,6 +261,7 @@ class Native:
     over: tuple[int, ...] = ()
     operators: tuple[str, ...] = ()
     definition: PrimFunc | None = None
+    constant: tuple[int, ...] = ()
 
     def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         return self.results

@@ -49,7 +49,7 @@ def compile_kernels(function: Function, target: Target) -> Compiled:
         key = (code.name, *(inputs[k] for k in code.read))
         if key not in prepared:
             prepared[key] = _prepare(code, [inputs[k] for k in code.read])
-        callee, given = _native(c.callee, code, inputs, prepared[key])
+        callee, given = _native(c, code, inputs, prepared[key])
         return new.emit_all(callee, given, [v.name for v in c.results])
 
     return Compiled(rebuilt(function, step), {name: code.data for name, code in codes.items()})
@@ -69,15 +69,16 @@ def _named(kernel: Kernel, name: str) -> PrimFunc:
     return kernel.func if kernel.name == name else kernel.func.with_attr("global_symbol", name)
 
 
-def _native(kernel: Kernel, code: KernelCode, inputs: Sequence[Value],
+def _native(c: Call, code: KernelCode, inputs: Sequence[Value],
             prepared: Sequence[Value]) -> tuple[Native, list[Value]]:
-    """(the code of a kernel as a callee, what it is called with)."""
-    count = len(inputs)
+    """(the code of the kernel that c calls as a callee, what it is called with)."""
+    kernel, count = c.callee, len(inputs)
     taken = [a for a in code.arguments if a < count]
     sizes = tuple(kernel.sizes[a - count - len(kernel.results)] for a in code.arguments
                   if a >= count + len(kernel.results))
     over = tuple(taken.index(k) for k in kernel.over if k in taken)
-    callee = Native(code.name, kernel.results, sizes, over, kernel.operators, kernel.func)
+    callee = Native(code.name, kernel.results, sizes, over, kernel.operators, _named(kernel, code.name),
+                    constant_inputs(c))
     return callee, [inputs[a] if a >= 0 else prepared[-1 - a] for a in taken]
 
 

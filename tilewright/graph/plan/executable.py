@@ -154,6 +154,13 @@ class Executable(Viewed):
         """
         self.module(name).save(path, cc)
 
+    def export_source(self, folder: str | Path, name: str | None = None) -> list[Path]:
+        """Write files of C, as `Module.export_source` does: the one function, its kernels, and the constants.
+
+        For target="c". The passes and rules are those of this call. Raises as `export` and `Module.export_source` do.
+        """
+        return self.module(name).export_source(folder)
+
     def _hosted(self, step: Step) -> Callable[[Instance], None]:
         callee = step.callee
         if not isinstance(callee, Hosted):

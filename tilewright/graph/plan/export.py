@@ -5,7 +5,7 @@ Such a module is exported, loaded and called like any other: by `load_module`, b
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,18 +65,29 @@ def module_of(plan: Plan, objects: Mapping[str, bytes], target: Target, name: st
                          "export the functions that it calls by themselves, or let what decides it be known: "
                          "from_onnx(model, values={name: array}) writes the branch or the turns out")
     writer = _Writer(plan, symbol, [k for k, data in objects.items() if f"{k}__take_fault" in elf.symbols(data)[0]])
-    entry = driver.compile_flat(writer.function(), target)
+    function = writer.function()
+    entry = driver.compile_flat(function, target)
     with export.workplace() as folder:
         path = Path(folder, "constants")
         with open(path, "wb") as file:
-            for array in plan.constants:
-                file.write(np.ascontiguousarray(array).tobytes())
-                file.write(bytes(-array.nbytes % ALIGNMENT))
+            for part in _constants(plan):
+                file.write(part)
         data = llvm.data_object(symbol, str(path), target.triple)
     signature, = signatures_in(entry)
     images = [Image("object", entry, (symbol,)), *(Image("object", o, ()) for o in dict.fromkeys(objects.values())),
               Image("object", data, ())]
-    return Module(images, {symbol: signature}, symbol, target.triple, aliases={name: symbol} if name != symbol else {})
+    kernels = {s.callee.name: (s.callee.definition, s.callee.constant) for s in plan.steps  # type: ignore[attr-defined]
+               if s.callee.definition is not None}  # type: ignore[attr-defined]
+    files = driver.files_of_graph(function, [*kernels.values()], target, lambda: b"".join(_constants(plan)))
+    return Module(images, {symbol: signature}, symbol, target.triple, aliases={name: symbol} if name != symbol else {},
+                  files=files)
+
+
+def _constants(plan: Plan) -> Iterator[bytes]:
+    """The bytes of the constants, each filled up to the alignment."""
+    for array in plan.constants:
+        yield np.ascontiguousarray(array).tobytes()
+        yield bytes(-array.nbytes % ALIGNMENT)
 
 
 class _Writer:
