@@ -58,3 +58,24 @@ def main(n: T.int32, C: T.Buffer((16,), "int32")):
     out = np.zeros(16, "int32")
     tw.build(func)["main"](5, out)
     np.testing.assert_array_equal(out, [1, 11, 21, 31, 41, 7, 7, 7, *[7 * (size == 64)] * 8])
+
+
+def test_lanes_that_are_off_load_no_private_memory_that_was_not_written():
+    """m < 2 follows from m * 2 + k < 3, which is said of the lanes: their vector is loaded for each m of m < 6."""
+    func = from_source("""
+@T.prim_func
+def main(A: T.Buffer((16,), "int32"), C: T.Buffer((16,), "int32"), D: T.Buffer((12,), "int32")):
+    for i, j in T.grid(3, 4):
+        D[i * 4 + j] = 1
+        for k in T.vectorized(2):
+            P = T.decl_buffer((1,), "int32")
+            if T.likely(i * 4 + j < 2 and i * 4 + j < 6):
+                P[0] = A[i * 8 + j * 2 + k] * 10
+            if T.likely(i * 8 + j * 2 + k < 3 and i * 4 + j < 6):
+                C[i * 8 + j * 2 + k] = P[0]
+""")
+    a = np.arange(16, dtype="int32")
+    for run in (lambda *arrays: interp.run(lower(func), *arrays), tw.build(func)["main"]):
+        out = np.zeros(16, "int32")
+        run(a, out, np.zeros(12, "int32"))
+        np.testing.assert_array_equal(out, [0, 10, 20, *[0] * 13])

@@ -182,7 +182,9 @@ class _Relaxing(Copier):
         self.vector_vars: set[tir.Var] = set()
         self.domains: dict[tir.Var, Hull] = {}             # of loops
         self.guards: list[tir.Expr] = []
+        self.around: dict[tir.Buffer, int] = {}            # how many guards stand around an allocation
         self.partial: set[tir.Buffer] = set()              # some store leaves lanes out
+        self.begun: set[tir.Buffer] = set()                # some store happens wherever loads do
 
     def loop(self, s: tir.For) -> tir.Stmt:
         if s.kind == tir.VECTORIZED:
@@ -192,9 +194,11 @@ class _Relaxing(Copier):
             return super().loop(s)
 
     def allocate(self, s: tir.Allocate) -> tir.Stmt:
+        self.around[s.buffer] = len(self.guards)
         new = super().allocate(s)
         scope = self.scopes.get(s.buffer)
-        if not isinstance(new, tir.Allocate) or s.buffer in self.partial or scope is None or scope.overruns:
+        if not isinstance(new, tir.Allocate) or s.buffer not in self.begun - self.partial or scope is None \
+                or scope.overruns:
             return new
         return new.replace(annotations={**new.annotations, PADDED: True})
 
@@ -202,7 +206,15 @@ class _Relaxing(Copier):
         scope = self.scopes.get(s.buffer)
         if scope is not None and not self.fills(s, scope):
             self.partial.add(s.buffer)
+        if scope is not None and self.happens_for_loads(s, scope):
+            self.begun.add(s.buffer)
         return s
+
+    def happens_for_loads(self, s: tir.Store, scope: _Scope) -> bool:
+        """True when loads have each guard of the store, so that a vector of lanes that are all off, which is loaded
+        where the guards of lanes say something else, has been written too."""
+        own, common = self.guards[self.around[s.buffer]:], scope.common or set()
+        return all(not common.isdisjoint(_element_conditions(term, s.indices, scope)) for term in own)
 
     def fills(self, s: tir.Store, scope: _Scope) -> bool:
         """True when the store writes all lanes that loads may touch, under no guard that tells lanes apart."""
