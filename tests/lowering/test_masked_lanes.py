@@ -129,3 +129,21 @@ def main(a: T.Buffer((6,), "int32"), out: T.Buffer((6,), "int32")):
     x = np.array([5, 1, 3, -4, 2, 7], "int32")
     held = x >= 3 if "a[" in condition else 12 // (6 - np.arange(6)) > 2
     check(func, x, want=np.where(held, x, 0).astype("int32"))
+
+
+def test_an_index_that_is_checked_is_asked_for_in_lanes_that_are_on():
+    """What follows from it is always inside of A: the check is not."""
+    func = from_source("""
+@T.prim_func
+def main(A: T.Buffer((16,), "int32"), C: T.Buffer((24,), "int32"), n: T.int32):
+    for i in range(3):
+        for k in T.vectorized(8):
+            C[i * 8 + k] = T.if_then_else((i * 8 + k) * 3 < n, A[(T.checked_index((i * 8 + k) * 3, n) + 2) % 16], 7)
+""")
+    a = np.arange(16, dtype="int32")
+    at = np.arange(24) * 3
+    for run in (lambda *arrays: interp.run(lower(func), *arrays), tw.build(func)["main"],
+                tw.build(func, target="c")["main"]):
+        out = np.zeros(24, "int32")
+        run(a, out, 20)
+        np.testing.assert_array_equal(out, np.where(at < 20, a[(at + 2) % 16], 7))

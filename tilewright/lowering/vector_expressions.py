@@ -150,7 +150,8 @@ class LaneExpressions:
         index, size = e.indices[0], e.buffer.shape[0]
         if e.predicate is not None or dt.lanes_of(index.dtype) > 1 or not isinstance(size, IntImm):
             return False
-        if e.buffer.data not in self.readable:
+        if e.buffer.data not in self.readable or any(isinstance(n, Call) and n.op == "checked_index"
+                                                     for n in walk(index)):         # which is asked of these lanes
             return False
         prove = self.analyzer.prove
         return (prove(Binary("ge", index, const(0, index.dtype)))
