@@ -484,3 +484,32 @@ def running(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4, 8), "int32")):
     else:
         with pytest.raises(ScheduleError, match="what an earlier iteration of a loop around it left"):
             sch.annotate(loop, "note", 1)
+
+
+def test_memory_that_one_nest_alone_uses_belongs_to_it_wherever_it_is_allocated():
+    """The first thread runs the nest that fills S, G included, so that no other blocks may be asked for inside."""
+    func = from_source("""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    G = T.alloc_buffer((8,), "int32")
+    S = T.alloc_buffer((8,), "int32", scope="shared")
+    for t in T.thread_binding(8, thread="threadIdx.x"):
+        for i in range(8):
+            for z in range(1):
+                with T.block("G"):
+                    v = T.axis.spatial(8, i + z)
+                    G[v] = A[v] + 1
+            with T.block("S"):
+                v = T.axis.spatial(8, i)
+                S[v] = G[v] * 2
+        with T.block("B"):
+            v = T.axis.spatial(8, t)
+            B[v] = S[7 - v]
+""")
+    sch = Schedule(func)
+    a, out = np.arange(8, dtype="int32"), np.zeros(8, "int32")
+    for form in (sch.func, lower(sch.func)):
+        interp.run(form, a, out)
+        np.testing.assert_array_equal(out, (a[::-1] + 1) * 2)
+    with pytest.raises(ScheduleError, match="bound to blockIdx.y inside of what the threads of threadIdx.x share"):
+        sch.bind(sch.get_loops(sch.get_block("G"))[-1], "blockIdx.y")

@@ -27,7 +27,7 @@ def unify_thread_loops(func: PrimFunc) -> PrimFunc:
     def refuse(message: str, *at: Stmt, hint: str = "") -> None:
         raise LowerError(message, hint)
 
-    return func.with_body(_outside(Sharing(refuse, analyzer_for(func).equal).visit(func.body)))
+    return func.with_body(_outside(Sharing(func, refuse, analyzer_for(func).equal).visit(func.body)))
 
 
 def _outside(stmt: Stmt) -> Stmt:

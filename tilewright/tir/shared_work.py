@@ -1,6 +1,7 @@
 """Shared work: what the threads of a block do together, each a part of it, so that memory they share is filled once."""
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -82,14 +83,14 @@ def share_work(func: PrimFunc) -> PrimFunc:
     def refuse(message: str, *at: Stmt, hint: str = "") -> None:
         raise InterpreterError(f"{func.name}: {message}", hint)
 
-    return func.with_body(Sharing(refuse).visit(func.body)) if _has_threads(func) else func
+    return func.with_body(Sharing(func, refuse).visit(func.body)) if _has_threads(func) else func
 
 
 def shared_work_of(func: PrimFunc, refuse: Refuse) -> list[SharedWork]:
     """The nests of func that threads run together; `refuse` is called for one that cannot be."""
     if not _has_threads(func):
         return []
-    sharing = Sharing(refuse)
+    sharing = Sharing(func, refuse)
     sharing.visit(func.body)
     return sharing.found
 
@@ -118,10 +119,13 @@ def _has_threads(func: PrimFunc) -> bool:
 
 
 class Sharing:
-    """Finds shared work and writes it out. `equal` compares the extents of loops."""
+    """Finds the shared work of func and writes it out. `equal` compares the extents of loops."""
 
-    def __init__(self, refuse: Refuse, equal: Callable[[Expr, Expr], bool] = structural_equal) -> None:
+    def __init__(self, func: PrimFunc, refuse: Refuse,
+                 equal: Callable[[Expr, Expr], bool] = structural_equal) -> None:
         self.refuse, self.equal = refuse, equal
+        self.uses = _uses(func.body)
+        self.seen = {b.data for b in func.buffers} | _viewed(func.body)     # memory that others may have names for
         self.found: list[SharedWork] = []
         self.around: tuple[For, ...] = ()                    # the loops over threads around
         self.follows: dict[Var | Buffer, frozenset[Var]] = {}      # a variable or view: those of threads it depends on
@@ -198,11 +202,12 @@ class Sharing:
         if spread:
             inner = [(outer, n) for n in walk(core) if isinstance(n, For) and (outer := self.outer(n)) is not None]
             meets = any(isinstance(n, (Load, Store)) and is_shared(n.buffer) for n in walk(stmt))
-            fills = bool(_filled(stmt))
+            fills = any(is_shared(b) for b in self.filled(stmt))
         else:
             if any(isinstance(n, For) and is_thread_axis(n.thread_tag) or calls_out(n) for n in walk(stmt)):
                 return None
-            meets, fills = True, _only_fills(stmt)
+            filled = self.filled(stmt)
+            meets, fills = True, bool(filled) and all(map(is_shared, filled))
         if inner and isinstance(core, Block) and core.init is not None:
             self.check_init(core)
         outers = [outer for outer, _ in (*spread, *inner)]
@@ -214,6 +219,19 @@ class Sharing:
         self.check_axes(stmt, meets)
         self.check_whole(core, [o for o, _ in inner if not any(o is outer for outer, _ in spread)], meets)
         return SharedWork(stmt, self.around, (*spread, *inner), single, meets)
+
+    def filled(self, stmt: Stmt) -> set[Buffer]:
+        """The memory from outside that stmt writes. What it alone uses, each thread its own, is not from outside, wherever
+        it is allocated."""
+        own = {b for n in walk(stmt) if isinstance(n, (Allocate, Block))
+               for b in ((n.buffer,) if isinstance(n, Allocate) else n.alloc_buffers)}
+        out = {n.buffer for n in walk(stmt) if isinstance(n, Store)}
+        for n in walk(stmt):
+            if isinstance(n, Call) and n.op == "access_ptr":
+                out |= {a.buffer for a in n.args if isinstance(a, Load)}
+        here = _uses(stmt)
+        return {b for b in out - own
+                if is_shared(b) or b.data in self.seen or here[b.data] < self.uses[b.data]}
 
     def chain(self, stmt: Stmt) -> tuple[list[tuple[For, For]], Stmt]:
         """The loops bound to axes of the threads around on the way down to the first branch, and what is there."""
@@ -317,26 +335,14 @@ class Sharing:
         return IfThenElse(Call("likely", (condition,), "bool"), body)
 
 
-def _filled(stmt: Stmt) -> set[Buffer]:
-    """The shared memory, from outside, that stmt writes."""
-    own = _allocated(stmt)
-    out = {n.buffer for n in walk(stmt) if isinstance(n, Store)}
-    for n in walk(stmt):
-        if isinstance(n, Call) and n.op == "access_ptr":
-            out |= {a.buffer for a in n.args if isinstance(a, Load)}
-    return {b for b in out - own if is_shared(b)}
+def _uses(stmt: Stmt) -> Counter[Var]:
+    """How often the statement loads or stores elements of each memory, by its pointer."""
+    return Counter(n.buffer.data for n in walk(stmt) if isinstance(n, (Load, Store)))
 
 
-def _only_fills(stmt: Stmt) -> bool:
-    """True when all that stmt writes from outside is shared memory."""
-    own = _allocated(stmt)
-    stores = [n.buffer for n in walk(stmt) if isinstance(n, Store) and n.buffer not in own]
-    return bool(stores) and all(map(is_shared, stores))
-
-
-def _allocated(stmt: Stmt) -> set[Buffer]:
-    return {b for n in walk(stmt) if isinstance(n, (Allocate, Block))
-            for b in ((n.buffer,) if isinstance(n, Allocate) else n.alloc_buffers)}
+def _viewed(stmt: Stmt) -> set[Var]:
+    """The pointers to memory of which there are views."""
+    return {view.source.buffer.data for n in walk(stmt) if isinstance(n, Block) for view in n.match_buffers}
 
 
 def _merged(stmt: Stmt) -> Iterator[Stmt]:
