@@ -213,3 +213,19 @@ def test_sizes_in_attributes_are_no_constants():
     run = build_function(bb.get()["main"])
     for k in (4, 5):
         np.testing.assert_array_equal(np.asarray(run(array(k, 2))), [6 * k])
+
+
+def test_variables_of_te_are_sizes_of_their_names():
+    runs = []
+    for n in (te.var("rows"), te.var("rows"), te.var("rows", "int64")):
+        bb = BlockBuilder()
+        x, y = bb.param("x", (n, 4)), bb.param("y", (te.var("rows"), 4))
+        with bb.function("main", [x, y]):
+            bb.emit_func_output(bb.emit_te(topi.reshape, bb.emit_te(topi.add, x, y), (n * 4,)))
+        assert bb.get()["main"].sizes == (size("rows"),)
+        runs.append(build_function(bb.get()["main"]))
+    x = array(3, 4)
+    for run in runs:
+        np.testing.assert_allclose(np.asarray(run(x, x)), 2 * x.reshape(-1))
+        with pytest.raises(GraphError, match="y has the shape"):
+            run(x, array(2, 4))

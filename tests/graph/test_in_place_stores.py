@@ -96,5 +96,24 @@ def test_other_choices_are_computed_whole(rule, follow):
     np.testing.assert_allclose(cache, wanted, rtol=1e-6)
 
 
+def chosen(flag, a, b): return te.compute(a.shape, lambda i: te.if_then_else(flag[i], a[i], b[i]), name="chosen")
+
+
+def test_one_kernel_changes_two_parameters_that_are_its_two_sides():
+    bb = BlockBuilder()
+    flag = bb.param("flag", (100,), "bool")
+    p, q, x, y = (bb.param(name, (100,)) for name in "pqxy")
+    with bb.function("step", [flag, p, q, x, y]):
+        updates = {p: bb.emit_te(chosen, flag, x, p), q: bb.emit_te(chosen, flag, q, y)}
+        bb.emit_func_output([], updates=updates)
+    run = build_function(bb.get()["step"])
+    where = RNG.random(100) < 0.5
+    a, b, u, v = (array(100) for _ in range(4))
+    wanted = np.where(where, u, a), np.where(where, b, v)
+    run(where, a, b, u, v)
+    np.testing.assert_array_equal(a, wanted[0])
+    np.testing.assert_array_equal(b, wanted[1])
+
+
 def test_bisect_finds_nothing_wrong():
     assert tw.bisect(step(put_rows, start=size("p")), array(9, 4), array(2, 4), np.zeros(3, "float32")) is None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.graph.ir.callees import Extern, Kernel, operator
+from tilewright.graph.ir.fitting import check_fits
 from tilewright.graph.ir.types import TensorType
 from tilewright.graph.ir.values import Call, Function, Value, call, constant
 from tilewright.runtime.tensor import as_numpy
@@ -94,8 +95,14 @@ class BlockBuilder:
         return results if len(results) > 1 else results[0]
 
     def emit_call(self, callee: Any, inputs: Sequence[Value], name: str = "lv") -> tuple[Value, ...]:
-        """The results of a call of any callee."""
+        """The results of a call of any callee. Raises GraphError for inputs that it does not take."""
         open_ = self._opened("emit")
+        for v in inputs:
+            if not isinstance(v, Value):
+                raise GraphError(f"emit_call: {described(v)} is not a value of the function",
+                                 "bb.const(array) makes one")
+        if isinstance(callee, Kernel):
+            check_fits(callee, [v.type for v in inputs])
         made = call(callee, inputs, source=self._source)
         for v in made.results:
             v.name = open_.names.fresh(identifier(name))

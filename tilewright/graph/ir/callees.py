@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import te, topi
-from tilewright.graph.ir.types import TensorType, size_variables
+from tilewright.graph.ir.types import TensorType, of_sizes, size_variables
 from tilewright.runtime import Tensor
 from tilewright.support.errors import GraphError, TilewrightError, described
 from tilewright.tir import Expr, PrimFunc, Var
@@ -155,7 +155,9 @@ def operator(rule: Rule, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | N
     inputs: dict[Any, int] = {}
 
     def slot(leaf: Any) -> Any:
-        return Slot(inputs.setdefault(leaf, len(inputs))) if isinstance(leaf, value_type) else leaf
+        if isinstance(leaf, value_type):
+            return Slot(inputs.setdefault(leaf, len(inputs)))
+        return of_sizes(leaf) if isinstance(leaf, Expr) else leaf
     op = Operator(rule_name(rule), rule, _mapped(tuple(args), slot), _mapped(dict(kwargs or {}), slot))
     return op, list(inputs)
 

@@ -50,7 +50,7 @@ class Loop:
         if kept != first:
             raise GraphError(f"{self.name}: the carried values are {_shown(first)}, and the body gives {_shown(kept)}",
                              "carried values keep their types from step to step")
-        return (*kept, *(TensorType((self.steps, *t.shape), t.dtype) for t in scanned))
+        return (*kept, *(TensorType.of((self.steps, *t.shape), t.dtype) for t in scanned))
 
 
 def _check_effects(name: str, *functions: Function) -> None:

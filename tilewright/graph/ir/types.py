@@ -17,11 +17,11 @@ import numpy as np
 from tilewright.arith.analyzer import Analyzer
 from tilewright.runtime.dtypes import dtype_string
 from tilewright.support.errors import GraphError, described
-from tilewright.tir import Expr, IntImm, Var
+from tilewright.tir import Cast, Expr, IntImm, Var
 from tilewright.tir import dtype as dt
 from tilewright.tir.conversion import convert
 from tilewright.tir.interp.execute import evaluate
-from tilewright.tir.node import walk
+from tilewright.tir.node import substitute, walk
 
 Dim = int | Expr
 
@@ -42,13 +42,25 @@ def size_variables(dims: Iterable[Dim]) -> dict[Var, None]:
     return {n: None for d in dims if isinstance(d, Expr) for n in walk(d) if isinstance(n, Var)}
 
 
+def of_sizes(e: Expr) -> Expr:
+    """The expression with the size variable of its name for each variable that is made otherwise, as by te.var."""
+    table: dict[Var, Expr] = {}
+    for v in size_variables([e]):
+        own = size(v.name)
+        if own is not v:
+            table[v] = own if v.dtype == own.dtype else Cast(v.dtype, own)
+    return substitute(e, table) if table else e
+
+
 def canonical(extent: Any) -> Dim:
     """An extent in its simplest form; size variables are at least 1. Raises GraphError for what is no extent."""
     if isinstance(extent, bool) or not (hasattr(extent, "__index__") or isinstance(extent, Expr)):
         raise GraphError(f"the extent {described(extent)} is not an integer or an expression of sizes")
     if not isinstance(extent, Expr):
         return _natural(int(extent))
-    e = convert(extent)
+    e = of_sizes(convert(extent))
+    if isinstance(e, Cast) and isinstance(e.value, Var):
+        e = e.value
     if isinstance(e, IntImm):
         return _natural(e.value)
     if isinstance(e, Var):

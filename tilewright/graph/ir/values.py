@@ -13,6 +13,7 @@ import numpy as np
 
 from tilewright.graph.ir.types import TensorType, size_variables, type_of_array
 from tilewright.support.errors import GraphError, described
+from tilewright.support.names import identifier
 from tilewright.support.registry import hook
 from tilewright.tir import Var
 from tilewright.tir.functions import BaseFunc, ModuleText
@@ -171,6 +172,16 @@ class Function(BaseFunc):
         fields = {"name": self.name, "params": self.params, "calls": self.calls, "results": self.results,
                   "updates": self.updates, "attrs": self.attrs}
         return Function(**{**fields, **changes})
+
+
+def symbol_name(name: str) -> str:
+    """A name that object files have: in ASCII."""
+    return identifier(name.encode("ascii", "replace").decode())
+
+
+def exported_name(name: str) -> str:
+    """The name under which a file has the function: `main` is that of a program's own."""
+    return symbol_name("model" if name == "main" else name)
 
 
 def readers(function: Function) -> dict[Value, list[Call]]:

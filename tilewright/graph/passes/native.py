@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,10 +12,11 @@ from tilewright import driver, runtime
 from tilewright.driver import KernelCode, Target
 from tilewright.graph.ir.callees import Kernel, Native
 from tilewright.graph.ir.rebuild import Rebuild, rebuilt
-from tilewright.graph.ir.values import Call, Function, Value, calls_of, constant
+from tilewright.graph.ir.values import Call, Function, Value, calls_of, constant, exported_name, symbol_name
 from tilewright.runtime.loader import load_objects
 from tilewright.runtime.tensor import as_numpy
 from tilewright.tir import PrimFunc
+from tilewright.tir.equal import structural_equal
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ def as_written(function: Function) -> Function:
 
 def compile_kernels(function: Function, target: Target) -> Compiled:
     """The kernels of a function compiled, each of them once for each choice of constant inputs."""
-    wanted = {_symbol(c): c for c in calls_of(function, Kernel)}
+    symbols = _Symbols(exported_name(function.name))
+    wanted = {symbols.of(c): c for c in calls_of(function, Kernel)}
     jobs = [(_named(c.callee, name), constant_inputs(c)) for name, c in wanted.items()]
     with driver.progress_bar("compiling kernels", len(jobs)) as progress:
         codes = dict(zip(wanted, driver.compile_graph_kernels(jobs, target, progress)))
@@ -45,7 +48,7 @@ def compile_kernels(function: Function, target: Target) -> Compiled:
     def step(new: Rebuild, c: Call, inputs: tuple[Value, ...]) -> Sequence[Value] | None:
         if not isinstance(c.callee, Kernel):
             return None
-        code = codes[_symbol(c)]
+        code = codes[symbols.of(c)]
         key = (code.name, *(inputs[k] for k in code.read))
         if key not in prepared:
             prepared[key] = _prepare(code, [inputs[k] for k in code.read])
@@ -60,9 +63,33 @@ def constant_inputs(c: Call) -> tuple[int, ...]:
     return tuple(k for k, v in enumerate(c.inputs) if v.is_constant)
 
 
-def _symbol(c: Call) -> str:
-    """The name of the code of a kernel: code that knows which inputs are constant is code of its own."""
-    return "_c".join([c.callee.name, *map(str, constant_inputs(c))])
+class _Symbols:
+    """The names of the code of kernels: code that knows which inputs are constant is code of its own, and functions of
+    one name that differ have code of different names. reserved: the name of the function that calls them."""
+
+    def __init__(self, reserved: str) -> None:
+        self._known: dict[tuple[int, tuple[int, ...]], str] = {}
+        self._taken: dict[str, tuple[PrimFunc, tuple[int, ...]] | None] = {reserved: None}
+
+    def of(self, c: Call) -> str:
+        func, constant = c.callee.func, constant_inputs(c)
+        key = id(func), constant                             # the calls keep the functions alive
+        if key not in self._known:
+            self._known[key] = self._name("_c".join([symbol_name(c.callee.name), *map(str, constant)]), func, constant)
+        return self._known[key]
+
+    def _name(self, base: str, func: PrimFunc, constant: tuple[int, ...]) -> str:
+        for k in itertools.count():
+            name = f"{base}_{k}" if k else base
+            other = self._taken.setdefault(name, (func, constant))
+            if other is not None and other[1] == constant and structural_equal(_nameless(other[0]), _nameless(func)):
+                self._taken[f"{name}_prepare"] = None        # of what prepares constants for it
+                return name
+        raise AssertionError
+
+
+def _nameless(func: PrimFunc) -> PrimFunc:
+    return func.with_attr("global_symbol", "kernel")
 
 
 def _named(kernel: Kernel, name: str) -> PrimFunc:

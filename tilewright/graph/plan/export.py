@@ -15,6 +15,7 @@ from tilewright import driver
 from tilewright.driver import Target
 from tilewright.graph.ir.callees import Hosted, Native
 from tilewright.graph.ir.types import TensorType
+from tilewright.graph.ir.values import exported_name
 from tilewright.graph.memory import ALIGNMENT, aligned
 from tilewright.graph.plan.counted import names_of_results
 from tilewright.graph.plan.plan import ARENA, CONSTANT, PARAMETER, RESULT, Plan, Step
@@ -22,7 +23,7 @@ from tilewright.runtime import Module, elf, export, llvm
 from tilewright.runtime.loader import Image
 from tilewright.runtime.signature_table import signatures_in
 from tilewright.support.errors import GraphError
-from tilewright.support.names import identifier
+from tilewright.support.names import NameSupply, identifier
 from tilewright.tir import (
     Allocate,
     Buffer,
@@ -55,7 +56,10 @@ def module_of(plan: Plan, objects: Mapping[str, bytes], target: Target, name: st
     """
     if plan.held:
         raise GraphError(f"{plan.name} cannot be exported: it holds {plan.held[0][0]}, which is memory of this process")
-    symbol = identifier("model" if name == "main" else name)
+    symbol = exported_name(name)
+    if symbol in objects:
+        raise GraphError(f"{plan.name} cannot be exported as {symbol}: it calls a kernel of that name",
+                         "give it another name")
     other = next((s for s in plan.steps if not isinstance(s.callee, Native)), None)
     if other is not None:
         callee: Any = other.callee
@@ -95,9 +99,10 @@ class _Writer:
 
     def __init__(self, plan: Plan, name: str, may_fail: Sequence[str]) -> None:
         self.plan, self.name, self.may_fail = plan, name, may_fail
-        self.inputs = [_buffer(n, t) for n, t in plan.params]
-        self.results = [_buffer(n, t) for n, (_, t) in zip(names_of_results(len(plan.results), plan.counted),
-                                                           plan.results)]
+        names = names_of_results(len(plan.results), plan.counted)
+        supply = NameSupply(names)
+        self.inputs = [_buffer(supply.fresh(identifier(n)), t) for n, t in plan.params]
+        self.results = [_buffer(n, t) for n, (_, t) in zip(names, plan.results)]
         self.own = {slot: b for b, slot in [*zip(self.inputs, plan.param_slots),
                                             *zip(self.results, (s for s, _ in plan.results))] if slot is not None}
         self.constant_offsets = _running(a.nbytes for a in plan.constants)
@@ -189,7 +194,7 @@ class _Writer:
 
 
 def _buffer(name: str, t: TensorType) -> Buffer:
-    return Buffer(identifier(name), tuple(convert(d) for d in t.shape), t.dtype)
+    return Buffer(name, tuple(convert(d) for d in t.shape), t.dtype)
 
 
 def _address(buffer: Buffer, offset: Expr) -> Expr:
