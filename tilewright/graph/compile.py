@@ -9,6 +9,7 @@ from tilewright.graph.ir.rebuild import without_dead_calls
 from tilewright.graph.ir.values import Function, Value
 from tilewright.graph.passes.affine import expand_batch_norm, fold_affine
 from tilewright.graph.passes.common import eliminate_common
+from tilewright.graph.passes.conditions import state_conditions
 from tilewright.graph.passes.fold import constant_part, with_constants
 from tilewright.graph.passes.fuse import fuse
 from tilewright.graph.passes.hosted import host_calls
@@ -24,8 +25,8 @@ from tilewright.runtime import Tensor
 from tilewright.support.errors import GraphError
 
 Pass = Callable[[Function], Function]
-SIMPLIFY: list[Pass] = [drop_unread, without_dead_calls, eliminate_common, cancel_movement, expand_batch_norm,
-                        sink_views, fold_affine, cancel_movement]
+SIMPLIFY: list[Pass] = [drop_unread, without_dead_calls, state_conditions, eliminate_common, cancel_movement,
+                        expand_batch_norm, sink_views, fold_affine, cancel_movement]
 LOWER: list[Pass] = [own_results, fuse, order_updates]
 
 

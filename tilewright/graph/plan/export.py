@@ -123,7 +123,8 @@ class _Writer:
                         {"global_symbol": self.name, "tir.noalias": True, "only_read": only_read, "updated": updated})
 
     def _body(self) -> Stmt:
-        calls: list[Stmt] = [self._call(s) for s in self.plan.steps]
+        calls: list[Stmt] = [assertion(c.holds, c.text) for c in self.plan.conditions]
+        calls += [self._call(s) for s in self.plan.steps]
         calls += [assertion(self._no_fault(k), f"{k}: an index lies outside of its tensor") for k in self.may_fail]
         if not self.places:
             return seq(calls)

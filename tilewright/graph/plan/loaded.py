@@ -14,8 +14,8 @@ from tilewright.support.errors import CallError, LoadError, described
 from tilewright.support.views import View, Viewed
 
 _OPERATORS: Mapping[str, Callable[[int, int], int]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv,
-    "floormod": operator.mod, "min": min, "max": max}
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": lambda a, b: a // b if b else 0,
+    "floormod": lambda a, b: a % b if b else 0, "min": min, "max": max}
 
 
 class Model(Viewed):
@@ -51,7 +51,8 @@ class Model(Viewed):
         sizes: dict[str, int] = {}
         for p, t in zip(self.inputs, tensors):
             sizes.update((d, n) for d, n in zip(p.shape or (), t.shape) if isinstance(d, str))
-        results = [runtime.empty(tuple(_number(d, sizes) for d in p.shape or ()), p.dtype) for p in self.results]
+        results = [runtime.empty(tuple(max(_number(d, sizes), 0) for d in p.shape or ()), p.dtype)
+                   for p in self.results]
         self.function(*tensors, *results)
         return handed_out(results, self._counted)
 

@@ -10,6 +10,7 @@ from tilewright.graph.ir.callees import Native
 from tilewright.graph.ir.types import TensorType, extents, same
 from tilewright.graph.ir.values import Call, Function, Value
 from tilewright.graph.memory import Lifetime, MemoryPlan, plan_memory
+from tilewright.graph.passes.conditions import Condition, conditions_of_types
 from tilewright.graph.passes.own_results import memory_of
 from tilewright.graph.passes.views import is_view_call
 from tilewright.graph.plan.counted import Counted
@@ -62,7 +63,7 @@ class Plan:
 
     params: those that each call gives, held: the others. written: the numbers of params that steps write into, as they
     may into all that are held. param_slots and results: the slot of each, and for results the type, which may be a view
-    of the slot; counted: those of which elements say how much counts.
+    of the slot; counted: those of which elements say how much counts. conditions: what has to hold of the sizes.
     """
     name: str
     params: tuple[tuple[str, TensorType], ...]
@@ -75,6 +76,7 @@ class Plan:
     results: tuple[tuple[int, TensorType], ...]
     constants: tuple[np.ndarray, ...]
     counted: tuple[Counted, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     def memory(self, sizes: Mapping[Var, int]) -> MemoryPlan[int]:
         """Where in one arena the slots lie, for values of the size variables."""
@@ -115,11 +117,16 @@ class _Planner:
             self._add(v, Slot(HELD, v.type, k))
         steps = [self._step(t, c) for t, c in enumerate(self.calls)]
         written = tuple(k for k, p in enumerate(self.given) if p in function.updates)
+        sizes = bindings(function, self.given)
+        made = [(c.callee, [v.type for v in c.results]) for c in self.calls if isinstance(c.callee, Native)]
+        conditions = conditions_of_types([v.type for c in function.calls for v in c.results], made,
+                                         [b.variable for b in sizes])
         return Plan(function.name, _signature(self.given), _signature(self.held), written,
-                    bindings(function, self.given), tuple(self.slots), tuple(steps),
+                    sizes, tuple(self.slots), tuple(steps),
                     tuple(self.slot_of.get(p) for p in self.given),
                     tuple((self._slot(v), v.type) for v in function.results), tuple(self.constants),
-                    tuple(Counted(*c) for c in function.attrs.get("counted", ())))
+                    tuple(Counted(*c) for c in function.attrs.get("counted", ())),
+                    (*function.attrs.get("conditions", ()), *conditions))
 
     def _add(self, value: Value, slot: Slot) -> int:
         self.slot_of[value] = len(self.slots)
@@ -196,8 +203,13 @@ def bound(plan: Plan, shapes: Sequence[Sequence[int]]) -> dict[Var, int]:
     for (name, t), shape in zip(plan.params, shapes):
         wanted = extents(t.shape, sizes)
         if tuple(shape) != wanted:
-            where = ", ".join(f"{v.name} = {n}" for v, n in sizes.items())
             raise GraphError(f"{plan.name}: {name} has the shape {tuple(shape)}, and {t} is needed"
-                             + (f", where {where}" if where else ""))
+                             + (f", where {_shown(sizes)}" if sizes else ""))
+    for c in plan.conditions:
+        if c.fails(sizes):
+            raise GraphError(f"{plan.name}: {c.text} where {_shown(sizes)}")
     return sizes
 
+
+def _shown(sizes: Mapping[Var, int]) -> str:
+    return ", ".join(f"{v.name} = {n}" for v, n in sizes.items())

@@ -1,0 +1,87 @@
+"""What functions take for granted of the sizes of a call: others are refused, by files too."""
+import pickle
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te, topi
+from tilewright.graph import BlockBuilder, size
+from tilewright.graph.ir.regions import If
+from tilewright.support.errors import CallError, GraphError
+
+N, M = size("n"), size("m")
+
+
+def zeros(*shape): return np.zeros(shape, "float32")
+
+
+def function(body, *shapes):
+    bb = BlockBuilder()
+    params = [bb.param(name, shape) for name, shape in zip("xyz", shapes)]
+    with bb.function("f", params):
+        bb.emit_func_output(body(bb.emit_te, *params))
+    return bb.get()["f"]
+
+
+def at_least_one(x):
+    """x, or one element where it has none."""
+    return te.compute((te.max(x.shape[0], 1),), lambda i: te.if_then_else(i < x.shape[0], x[i], 7.0))
+
+
+def first_rows(x, y):
+    return te.compute((x.shape[0] - y.shape[0],), lambda i: x[i])
+
+
+CASES = {
+    "to another size": (lambda emit, x, y: emit(topi.add, emit(topi.reshape, x, (M,)), y), [(N,), (M,)],
+                        [(3, 3), (0, 0)], [((3, 5), "a reshape of float32.n. to float32.m. changes the number")]),
+    "as a result": (lambda emit, x, y: [emit(topi.reshape, x, (M,)), y], [(N,), (M,)],
+                    [(3, 3)], [((3, 5), "a reshape of float32.n. to float32.m."), ((5, 3), "a reshape of")]),
+    "odd": (lambda emit, x: emit(topi.exp, emit(topi.reshape, x, (-1, 2))), [(N,)],
+            [(4,), (0,)], [((5,), "a reshape of float32.n. to float32.n // 2, 2.")]),
+    "quotient": (lambda emit, x, y: [emit(topi.reshape, x, (M, -1)), y], [(N,), (M,)],
+                 [(6, 2), (0, 3), (0, 0)], [((6, 4), "a reshape"), ((6, 0), "a reshape|expected 6")]),
+    "negative": (lambda emit, x, y: emit(topi.exp, emit(first_rows, x, y)), [(N,), (M,)],
+                 [(5, 3), (3, 3)], [((3, 5), "the extent n - m is negative|expected -2")]),
+    "none": (lambda emit, x: emit(at_least_one, x), [(N,)], [(3,), (1,)], [((0,), "the size n is less than 1")])}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sizes_that_do_not_fit_are_refused(name, tmp_path):
+    body, shapes, fitting, refused = CASES[name]
+    run = tw.compile(function(body, *shapes))
+    run.export(tmp_path / "f.so")
+    for call, error in ((run, GraphError), (pickle.loads(pickle.dumps(run)), GraphError),
+                        (tw.load(tmp_path / "f.so"), CallError)):
+        for sizes in fitting:
+            made = call(*map(zeros, sizes))
+            first = made[0] if isinstance(made, tuple) else made
+            wanted = {"quotient": (sizes[-1], sizes[0] // max(sizes[-1], 1)), "odd": (sizes[0] // 2, 2),
+                      "negative": (sizes[0] - sizes[-1],)}.get(name, (sizes[0],))
+            assert first.shape == wanted
+        for sizes, message in refused:
+            with pytest.raises(error, match=message):
+                call(*map(zeros, sizes))
+
+
+def test_what_is_known_of_sizes_is_no_condition():
+    def body(emit, x):
+        halves = emit(topi.reshape, emit(topi.reshape, x, (N * 4,)), (2 * N, 2))
+        return emit(topi.strided_slice, halves, begin=(1,), end=(2 * N,), axes=(0,))
+    run = tw.compile(function(body, (N, 4)))
+    assert [c.text for c in run.plan.conditions] == ["the extent n * 2 - 1 is negative"]
+    assert not tw.compile(function(lambda emit, x: emit(topi.reshape, x, (2, 6)), (3, 4))).plan.conditions
+
+
+def test_conditions_of_a_branch():
+    same = function(lambda emit, x: emit(topi.exp, x), (N,))
+    pairs = function(lambda emit, x: emit(topi.reshape, emit(topi.reshape, x, (N // 2, 2)), (N,)), (N,))
+    bb = BlockBuilder()
+    flag, x = bb.param("flag", (), "bool"), bb.param("x", (N,))
+    with bb.function("main", [flag, x]):
+        bb.emit_func_output(bb.emit_call(If(pairs, same), [flag, x]))
+    run = tw.compile(bb.get()["main"])
+    assert run(np.array(True), zeros(4)).shape == (4,) and run(np.array(False), zeros(5)).shape == (5,)
+    with pytest.raises(GraphError, match="f: a reshape of float32.n. to float32.n // 2, 2. changes"):
+        run(np.array(True), zeros(5))

@@ -1,0 +1,74 @@
+"""What functions take for granted of the sizes of a call, which is refused where it does not hold."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilewright.arith.analyzer import Analyzer
+from tilewright.graph.ir.callees import Native
+from tilewright.graph.ir.types import Dim, TensorType, extents, same, size_variables
+from tilewright.graph.ir.values import Function
+from tilewright.graph.passes.views import is_view
+from tilewright.tir import Expr, Var
+from tilewright.tir.arithmetic import binary
+from tilewright.tir.conversion import convert
+from tilewright.tir.interp.execute import evaluate
+
+_MOST = 2**31 - 1                # of a size
+
+
+@dataclass(frozen=True)
+class Condition:
+    """holds: of the size variables; text: what is wrong where it does not."""
+    holds: Expr
+    text: str
+
+    def fails(self, sizes: Mapping[Var, int]) -> bool:
+        """True where the condition does not hold for values of the sizes."""
+        return not evaluate(self.holds, sizes)
+
+
+def state_conditions(function: Function) -> Function:
+    """function with the attribute "conditions": reshapes keep the number of elements, where that is not known."""
+    found = [Condition(binary("eq", convert(x.elements), convert(y.elements)),
+                       f"a reshape of {x} to {y} changes the number of elements")
+             for c in function.calls if is_view(c.callee) for x, y in [(c.inputs[0].type, c.results[0].type)]
+             if not same(x.elements, y.elements)]
+    if not found:
+        return function
+    return function.replace(attrs={**function.attrs, "conditions": (*function.attrs.get("conditions", ()), *found)})
+
+
+def conditions_of_types(types: Iterable[TensorType], made: Sequence[tuple[Native, Sequence[TensorType]]],
+                        sizes: Sequence[Var]) -> list[Condition]:
+    """No extent of the types is negative, and a size is 1 at least where a kernel, one of `made` with the types of its
+    results, would make a result of another shape for 0: types are what they are for sizes of at least 1."""
+    if not sizes:
+        return []
+    known = Analyzer()
+    for v in sizes:
+        known.bind(v, 0, _MOST)
+    natural = [(d, binary("ge", d, convert(0))) for d in _expressions(types)]
+    found = [Condition(e, f"the extent {d} is negative") for d, e in natural if not known.prove(e)]
+    others = {v: 3 + k for k, v in enumerate(sizes)}
+    for v in sizes:
+        if any(_differs(callee, results, {**others, v: 0}) for callee, results in made):
+            found.append(Condition(binary("ge", v, convert(1)), f"the size {v.name} is less than 1"))
+    return found
+
+
+def _expressions(types: Iterable[TensorType]) -> list[Expr]:
+    """The extents that are more than a variable, each once."""
+    found: dict[str, Dim] = {str(d): d for t in types for d in t.shape if isinstance(d, Expr)}
+    return [d for d in found.values() if isinstance(d, Expr) and not isinstance(d, Var)]
+
+
+def _differs(callee: Native, results: Sequence[TensorType], sizes: Mapping[Var, int]) -> bool:
+    """True where the function that was compiled writes results of other shapes than these types have."""
+    func = callee.definition
+    if func is None:
+        return False
+    buffers = [func.buffer_map[p] for p in func.params if p in func.buffer_map][-len(results):]
+    return any(extents(b.shape, sizes) != tuple(max(n, 0) for n in extents(t.shape, sizes))
+               for b, t in zip(buffers, results)
+               if all(v in sizes for v in size_variables(b.shape)))
