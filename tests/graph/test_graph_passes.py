@@ -10,6 +10,7 @@ from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.types import size
 from tilewright.graph.ir.values import check_function
 from tilewright.graph.passes.fold import constant_part
+from tilewright.runtime.dtypes import numpy_dtype
 
 RNG = np.random.default_rng(0)
 
@@ -180,3 +181,69 @@ def test_inputs_of_which_only_the_type_is_used_are_no_inputs():
         first, second = run(p, q)
         np.testing.assert_array_equal(first.numpy(), 1 + q)
         np.testing.assert_allclose(second.numpy(), np.repeat(2 * q.sum(1, keepdims=True), 4, 1), rtol=1e-5)
+
+
+def built(shape, body, dtype="float32"):
+    """The compiled function of one parameter that gives body(emit, x, const)."""
+    bb = BlockBuilder()
+    x = bb.param("x", shape, dtype)
+    with bb.function("main", [x]):
+        bb.emit_func_output(body(bb.emit_te, x, bb.const))
+    function = bb.get()["main"]
+    run = build_function(function)
+    assert run.plan.results[0][1] == function.results[0].type
+    return run
+
+
+@pytest.mark.parametrize("shape, axis", [((2, 4, 4), 1), ((4, 2, 4), 0), ((8, 4), 1), ((2, 4, 4), 2), ((2, 4, 4), -1)])
+def test_an_axis_that_an_operator_names_is_that_of_the_reshaped_value(shape, axis):
+    w, slopes = array(4, 3), array(4)
+    run = built((8, 3), lambda emit, x, const: emit(
+        topi.prelu, emit(topi.reshape, emit(topi.linear, x, const(w)), shape), const(slopes), axis=axis))
+    x = array(8, 3)
+    y = (x.astype("float64") @ w.T).reshape(shape)
+    by = slopes.reshape([-1 if k == axis % len(shape) else 1 for k in range(len(shape))])
+    np.testing.assert_allclose(np.asarray(run(x)), np.where(y > 0, y, y * by), atol=1e-5)
+
+
+@pytest.mark.parametrize("per_row", [False, True])
+def test_channels_at_the_end(per_row):
+    """A factor of each row is none of each channel, be there as many of both; one of each channel is taken in."""
+    w, b = array(4, 3, 1, 1), array(4)
+    factor, term = array(*((4, 1, 1) if per_row else (4,))), array(4)
+    run = built((2, 4, 5, 3), lambda emit, x, const: emit(topi.add, emit(topi.multiply, emit(
+        topi.conv, x, const(w), const(b), channels_last=True), const(factor)), const(term)))
+    x = array(2, 4, 5, 3)
+    wanted = (np.einsum("bhwc,oc->bhwo", x.astype("float64"), w[:, :, 0, 0]) + b) * factor + term
+    np.testing.assert_allclose(np.asarray(run(x)), wanted, atol=1e-5)
+    assert ("multiply" in rules(run)[0]) == per_row
+
+
+@pytest.mark.parametrize("dtype, mean, var, eps, x", [
+    ("float32", 1.0, 0.0, 0.0, 2.0), ("float32", 1e37, 1e-10, 1e-5, 1e37), ("float32", 3.0, np.inf, 1e-5, 2.0),
+    ("float16", 1.0, 0.0, 1e-8, 1.0), ("float16", 100.0, 0.01, 1e-5, 100.5), ("float16", 0.0, 60000.0, 1e-5, 60000.0),
+    ("bfloat16", 100.0, 1.0, 1e-5, 101.0), ("float16", 0.25, 1.0, 1e-5, 1.5)])
+@pytest.mark.parametrize("moments", ["own", "float32"])
+def test_normalisation_by_moments_that_no_product_and_sum_stand_for(dtype, mean, var, eps, x, moments):
+    held = numpy_dtype(dtype if moments == "own" else moments)
+    given = [np.full(3, v, held) for v in (mean, var)]
+    run = built((2, 3), lambda emit, x, const: emit(topi.batch_norm, x, *map(const, given), eps=eps), dtype)
+    value = np.full((2, 3), x, numpy_dtype(dtype))
+    with np.errstate(divide="ignore"):
+        wanted = (value.astype("float64") - given[0].astype("float64")) / np.sqrt(given[1].astype("float64") + eps)
+    got = run(value).numpy().astype("float64")
+    np.testing.assert_allclose(got, wanted, rtol={"float16": 2e-3, "bfloat16": 1e-2}.get(dtype, 1e-5))
+
+
+@pytest.mark.parametrize("dtype, weight, factor, x", [
+    ("float32", 1e30, 1e20, 1e-30), ("float16", 300.0, 300.0, 0.01), ("float16", 1e-3, 1e-3, 6e4),
+    ("bfloat16", 1e30, 1e20, 1e-30), ("float16", 0.5, 0.5, 1.0)])
+def test_weights_that_a_factor_would_spoil_stay_as_they_are(dtype, weight, factor, x):
+    own = numpy_dtype(dtype)
+    w, f = np.full((4, 1), weight, own), np.full(4, factor, own)
+    run = built((2, 1), lambda emit, x, const: emit(
+        topi.add, emit(topi.multiply, emit(topi.linear, x, const(w)), const(f)), const(np.zeros(4, own))), dtype)
+    value = np.full((2, 1), x, own)
+    wanted = value.astype("float64") @ w.T.astype("float64") * f.astype("float64")
+    np.testing.assert_allclose(run(value).numpy().astype("float64"), wanted,
+                               rtol={"float16": 3e-3, "bfloat16": 2e-2}.get(dtype, 1e-5))

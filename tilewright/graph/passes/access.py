@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ class Access:
     kind: injective: no stage reduces; reduction, contraction (of a product of two tensors): one does; rows: several
     reductions, none of products; opaque: all else, and what statements or scans compute.
     aligned: inputs read at the index that is written, and nowhere else.
+    trailing: inputs read at the last axes of that index, in order, as NumPy broadcasts, and nowhere else.
     once: inputs of which the reduction reads each element at most once.
     moved: inputs whose indices are axes or numbers in every read, so that what makes them can be computed there;
     spread: those of them of which an element is read for many of the result.
@@ -35,6 +36,7 @@ class Access:
     spread: tuple[int, ...] = ()
     elementwise_end: bool = False
     cheap: bool = False
+    trailing: tuple[int, ...] = ()
 
 
 def unread(inputs: Sequence[te.Tensor], outputs: Sequence[te.Tensor]) -> tuple[int, ...]:
@@ -54,11 +56,12 @@ def access(inputs: Sequence[te.Tensor], outputs: Sequence[te.Tensor]) -> Access:
         return Access(OPAQUE)
     reads = [_readers(x, computed) for x in inputs]
     found = Access(
-        INJECTIVE, _aligned(inputs, outputs[0], computed), tuple(range(len(inputs))),
+        INJECTIVE, _read_at(_is_identity, inputs, outputs[0], computed), tuple(range(len(inputs))),
         moved=tuple(k for k, found in enumerate(reads) if all(_moves(r) for _, r in found)),
         spread=tuple(k for k, found in enumerate(reads) if any(_spreads(r, op) for op, r in found)),
         elementwise_end=True,
-        cheap=not any(isinstance(n, TirCall) for op in computed for e in op.body for n in walk(e)))
+        cheap=not any(isinstance(n, TirCall) for op in computed for e in op.body for n in walk(e)),
+        trailing=_read_at(_is_trailing, inputs, outputs[0], computed))
     if not reducing:
         return found
     after = computed[computed.index(reducing[-1]) + 1:]
@@ -88,6 +91,14 @@ def _is_identity(read: te.TensorRead, op: te.ComputeOp) -> bool:
         for i, iv, extent in zip(read.indices, op.axis, read.tensor.shape))
 
 
+def _is_trailing(read: te.TensorRead, op: te.ComputeOp) -> bool:
+    """The indices are the last axes, in order, or 0 along those of which the tensor has one element."""
+    own = op.axis[len(op.axis) - len(read.indices):] if len(read.indices) <= len(op.axis) else ()
+    return len(own) == len(read.indices) and all(
+        i is iv.var or _is_one(extent) and isinstance(i, IntImm) for i, iv, extent in zip(
+            read.indices, own, read.tensor.shape))
+
+
 def _elementwise(op: te.ComputeOp) -> bool:
     """Each read is at the index written, or leaves axes out."""
     return not op.reduce_axis and all(_broadcasts(r, op) for r in _reads(op))
@@ -106,16 +117,17 @@ def _broadcasts(read: te.TensorRead, op: te.ComputeOp) -> bool:
     return True
 
 
-def _aligned(inputs: Sequence[te.Tensor], output: te.Tensor, stages: Sequence[te.ComputeOp]) -> tuple[int, ...]:
-    """The inputs that are read where the output is written: on every way from it back, all reads are at the index."""
+def _read_at(fits: Callable[[te.TensorRead, te.ComputeOp], bool], inputs: Sequence[te.Tensor], output: te.Tensor,
+             stages: Sequence[te.ComputeOp]) -> tuple[int, ...]:
+    """The inputs that are read where the output is written: on every way from it back, all reads are where they fit."""
     at_index, elsewhere = {output}, set[te.Tensor]()
     for op in reversed(stages):                              # readers first: how an output is needed is known by then
         made = op.output(0)
         here = made in at_index and not op.reduce_axis
         for r in _reads(op):
-            if here and _is_identity(r, op):
+            if here and fits(r, op):
                 at_index.add(r.tensor)
-            if not here or made in elsewhere or not _is_identity(r, op):
+            if not here or made in elsewhere or not fits(r, op):
                 elsewhere.add(r.tensor)
     return tuple(k for k, x in enumerate(inputs) if x in at_index and x not in elsewhere)
 

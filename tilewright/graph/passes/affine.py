@@ -5,36 +5,65 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from ml_dtypes import finfo
+
 from tilewright import topi
 from tilewright.graph.ir.callees import Operator, Slot, operator
 from tilewright.graph.ir.rebuild import Rebuild, rebuilt
-from tilewright.graph.ir.values import Call, Function, Value, readers
+from tilewright.graph.ir.values import Call, Function, Value, constant, readers
+from tilewright.runtime.dtypes import numpy_dtype
+
+_NARROW = 2                      # bytes: in such floats what is rounded between two operations shows
+_MOST_OFFSET = 4.0               # |mean| over the deviation up to which a term of its own loses nothing that shows
 
 
 def expand_batch_norm(function: Function) -> Function:
-    """function with each batch normalisation by constant moments as a product and a sum with constants."""
+    """function with each batch normalisation by constant moments as a product and a sum with constants, where these are
+    finite. One of 16-bit floats stays whole where the mean is far from 0: the operator rounds once, at its end."""
     def step(new: Rebuild, c: Call, inputs: tuple[Value, ...]) -> Sequence[Value] | None:
         given = arguments(c.callee, inputs) if _is(c.callee, topi.batch_norm) else None
-        if given is None or "float" not in given["x"].dtype:
+        factors = None if given is None else _factors(given)
+        if given is None or factors is None:
             return None
-        x, mean, var, weight, bias = (given[k] for k in ("x", "mean", "var", "weight", "bias"))
-        if not all(v is None or v.is_constant for v in (mean, var, weight, bias)):
-            return None
-        scale = _emit(new, topi.rsqrt, _emit(new, topi.add, var, given["eps"]))
-        if weight is not None:
-            scale = _emit(new, topi.multiply, scale, weight)
-        shift = _emit(new, topi.negative, _emit(new, topi.multiply, mean, scale))
-        if bias is not None:
-            shift = _emit(new, topi.add, shift, bias)
+        x = given["x"]
         shape = (-1, *(1,) * (x.ndim - 1 - given["axis"] % x.ndim))
-        scaled = _emit(new, topi.multiply, x, _emit(new, topi.reshape, scale, shape))
-        return [_emit(new, topi.add, scaled, _emit(new, topi.reshape, shift, shape))]
+        scale, shift = (constant(f.reshape(shape), f"{c.results[0].name}_{what}")
+                        for f, what in zip(factors, ("scale", "shift")))
+        return [_emit(new, topi.add, _emit(new, topi.multiply, x, scale), shift)]
     return rebuilt(function, step)
+
+
+def _factors(given: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
+    """(scale, shift) in the type of x, of which x * scale + shift is the normalisation; None: it stays as it is."""
+    parts = [given[k] for k in ("mean", "var", "weight", "bias")]
+    if not all(v is None or isinstance(v, Value) and v.data is not None for v in parts) or not given["x"].shape:
+        return None
+    mean, var, weight, bias = (
+        np.float64(other) if v is None else v.data.astype("float64") for v, other in zip(parts, (0, 1, 1, 0)))
+    dtype = numpy_dtype(given["x"].dtype)
+    with np.errstate(all="ignore"):
+        inverse = 1.0 / np.sqrt(var + given["eps"])
+        scale = inverse * weight
+        shift = bias - mean * scale
+        near = np.abs(mean * inverse).max(initial=0.0) <= _MOST_OFFSET
+        made = scale.astype(dtype), shift.astype(dtype)
+    if dtype.itemsize <= _NARROW and not (near and _is_normal(scale, made[0])):
+        return None
+    return made if mean.size and all(np.isfinite(f.astype("float64")).all() for f in made) else None
+
+
+def _is_normal(exact: np.ndarray, rounded: np.ndarray) -> bool:
+    """No number but 0 is so small that its type has fewer digits for it."""
+    return bool(((np.abs(exact) >= float(finfo(rounded.dtype).smallest_normal)) | (exact == 0)).all())
 
 
 def fold_affine(function: Function) -> Function:
     """function in which convolutions and linear layers take in the constants, one for each channel of the result, by
-    which their results are multiplied, and which are added to them."""
+    which their results are multiplied, and which are added to them.
+
+    Weights must not overflow by that; those of 16-bit floats are known, and none becomes so small that it loses digits.
+    """
     read_by = readers(function)
     fixed = _constants(function)
     alone = {v for v, calls in read_by.items() if len(calls) == 1} - set(function.ends)
@@ -63,26 +92,44 @@ def _taken_in(new: Rebuild, c: Call, value: Value, factor: Value,
     given, axis = arguments(layer.callee, layer.inputs), _CHANNEL_AXIS.get(layer.callee.rule)
     if given is None or axis is None or given["weight"] not in fixed and not given["weight"].is_constant:
         return None
-    bias = given.get("bias")
-    known = bias is None or bias.is_constant or bias in fixed
-    dtypes = {v.dtype for v in (value, factor, given["weight"])}
-    known = known and len(dtypes) == 1 and "float" in value.dtype
-    channels = given["weight"].shape[0]
-    if not known or not _is_per_channel(factor, value.ndim + axis if axis < 0 else axis, value.ndim, channels):
+    weight, bias = given["weight"], given.get("bias")
+    axis = -1 if given.get("channels_last") else axis
+    channels = weight.shape[0]
+    dtypes = {v.dtype for v in (value, factor, weight, bias) if v is not None}
+    if len(dtypes) > 1 or "float" not in value.dtype or not (bias is None or bias.is_constant or bias in fixed):
         return None
-    weight, made = given["weight"], []
-
-    def emit(rule: Callable[..., Any], *args: Any) -> Value:
-        made.append(_emit(new, rule, *args))
-        return made[-1]
-    flat = emit(topi.reshape, factor, (channels,)) if factor.shape != (channels,) else factor
+    if not _is_per_channel(factor, value.ndim + axis if axis < 0 else axis, value.ndim, channels):
+        return None
+    flat = _emit(new, topi.reshape, factor, (channels,)) if factor.data is None else constant(
+        factor.data.reshape(channels), factor.name)
+    made: list[Value | None] = [flat]
     if _is(c.callee, topi.multiply):
-        weight = emit(topi.multiply, weight, emit(topi.reshape, flat, (channels, *(1,) * (weight.ndim - 1))))
-        bias = None if bias is None else emit(topi.multiply, bias, flat)
+        weight = _joined(new, topi.multiply, weight, flat, (channels, *(1,) * (weight.ndim - 1)))
+        bias = None if bias is None else _joined(new, topi.multiply, bias, flat, (channels,))
+        made += [weight] if given.get("bias") is None else [weight, bias]
     else:
-        bias = flat if bias is None else emit(topi.add, bias, flat)
+        bias = flat if bias is None else _joined(new, topi.add, bias, flat, (channels,))
+        made.append(bias)
+    if any(v is None for v in made):
+        return None
     own = {**given, "weight": weight, "bias": bias}
-    return _emit(new, layer.callee.rule, **own), made
+    return _emit(new, layer.callee.rule, **own), [v for v in made if v is not None]
+
+
+def _joined(new: Rebuild, rule: Callable[..., Any], v: Value, factor: Value, shape: tuple[Any, ...]) -> Value | None:
+    """rule(v, factor) with the factor in a shape; None where its numbers are worse than those of v and the factor."""
+    narrow = numpy_dtype(v.dtype).itemsize <= _NARROW
+    if v.data is None or factor.data is None:
+        reshaped = factor if factor.shape == shape else _emit(new, topi.reshape, factor, shape)
+        return None if narrow else _emit(new, rule, v, reshaped)
+    a, b = (x.astype("float32") if narrow else x for x in (v.data, factor.data.reshape(shape)))
+    with np.errstate(all="ignore"):
+        exact = a * b if rule is topi.multiply else a + b
+        made = exact.astype(v.data.dtype)
+    kept = np.isfinite(made.astype("float32") if narrow else made).all()
+    if not kept or narrow and rule is topi.multiply and not _is_normal(exact, made):
+        return None
+    return constant(made, v.name)
 
 
 _CHANNEL_AXIS: Mapping[Any, int] = {topi.conv: 1, topi.depthwise_conv: 1, topi.linear: -1}

@@ -72,7 +72,7 @@ def sink_views(function: Function) -> Function:
             return None
         for k, v in enumerate(inputs):
             source = _heavy_source(v, made_of.get(v, c.inputs[k]), once, made_of)
-            if source is None or v.type != c.results[0].type or k not in access_of(c).aligned:
+            if source is None or v.type != c.results[0].type or not _broadcasts(c, k):
                 continue
             given = [_viewed(new, x, v.shape, source.shape) for x in inputs]
             if any(x is None for x in given):
@@ -81,7 +81,7 @@ def sink_views(function: Function) -> Function:
                 inner = new.emit_all(c.callee, [x for x in given if x is not None], [c.results[0].name])[0]
             except GraphError:
                 continue
-            if inner.shape != source.shape:
+            if inner.shape != source.shape or not _broadcasts(new.calls[-1], k):
                 new.calls.pop()
                 continue
             view = _reshape(new, inner, c.results[0].shape)
@@ -92,6 +92,13 @@ def sink_views(function: Function) -> Function:
             return [view]
         return None
     return rebuilt(function, step)
+
+
+def _broadcasts(c: Call, k: int) -> bool:
+    """Input k is read at the index that is written, and the others where NumPy's rules broadcast them: at no axis that
+    the operator names."""
+    found = access_of(c)
+    return k in found.aligned and all(j in found.trailing for j in range(len(c.inputs)))
 
 
 def _heavy_source(v: Value, old: Value, once: set[Value], made_of: dict[Value, Value]) -> Value | None:
