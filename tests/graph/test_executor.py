@@ -9,7 +9,7 @@ import pytest
 from tilewright import graph
 from tilewright.graph import SGD, Adam, Executor, TensorType, Update, gradients, parameter, placeholder
 from tilewright.graph.memory import Lifetime, plan_memory
-from tilewright.graph.plan.executable import native_steps
+from tilewright.graph.plan.code import native_steps
 from tilewright.graph.value import topological
 from tilewright.script import from_source
 from tilewright.support.errors import GraphError

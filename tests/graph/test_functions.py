@@ -229,3 +229,101 @@ def test_variables_of_te_are_sizes_of_their_names():
         np.testing.assert_allclose(np.asarray(run(x, x)), 2 * x.reshape(-1))
         with pytest.raises(GraphError, match="y has the shape"):
             run(x, array(2, 4))
+
+
+def gathered(packed):
+    """Elements of x, handed on by a packed function."""
+    bb = BlockBuilder()
+    x, index = bb.param("x", (1000,)), bb.param("index", (size("n"),), "int64")
+    with bb.function("main", [x, index]):
+        taken = bb.emit_te(topi.take, x, index, axis=0)
+        bb.emit_func_output(bb.call_packed(packed, [taken], [taken.type]))
+    return build_function(bb.get()["main"])
+
+
+def test_a_run_beside_one_with_a_wrong_index():
+    """What a kernel says is of its own run: that goes on when the other one has ended."""
+    met, ended = threading.Event(), threading.Event()
+
+    def hand_on(x, y):
+        if threading.current_thread() is beside:
+            met.set()
+            ended.wait(60)
+        y.copyfrom(x)
+    tilewright.register_func("test_functions.hand_on", hand_on, override=True)
+    run, a, said = gathered("test_functions.hand_on"), array(1000), []
+
+    def wrong():
+        try:
+            run(a, np.array([5000]))
+        except CallError as error:
+            said.append(str(error))
+    beside = threading.Thread(target=wrong)
+    beside.start()
+    assert met.wait(60)
+    np.testing.assert_array_equal(np.asarray(run(a, np.array([5]))), a[5:6])
+    ended.set()
+    beside.join()
+    assert len(said) == 1 and "is outside of its 1000 elements" in said[0]
+
+
+def test_what_a_run_that_failed_left_is_not_said_of_the_next():
+    """A packed function raises behind a kernel that met a wrong index."""
+    def refuse(x, y):
+        raise ValueError("no")
+    tilewright.register_func("test_functions.refuse", refuse, override=True)
+    run, a = gathered("test_functions.refuse"), array(1000)
+    with pytest.raises(ValueError, match="no"):
+        run(a, np.array([5000]))
+    tilewright.register_func("test_functions.refuse", lambda x, y: y.copyfrom(x), override=True)
+    np.testing.assert_array_equal(np.asarray(run(a, np.array([5]))), a[5:6])
+
+
+def test_functions_that_call_functions():
+    n = size("n")
+    bb = BlockBuilder()
+    x, y = bb.param("x", (n, 3)), bb.param("y", (n, 3))
+    with bb.function("twice", [x, y]):
+        total = bb.emit_te(topi.add, x, y)
+        bb.emit_func_output([total, x, total])
+    twice = bb.get()["twice"]
+    z = bb.param("z", (n, 3))
+    with bb.function("outer", [z]):
+        total, again, _ = bb.emit_call(twice, [z, bb.emit_te(topi.exp, z)])
+        bb.emit_func_output(bb.emit_te(topi.multiply, total, again))
+    w = bb.param("w", (n, 3))
+    with bb.function("main", [w]):
+        first, = bb.emit_call(bb.get()["outer"], [w])
+        bb.emit_func_output([*bb.emit_call(twice, [first, w]), *bb.emit_call(twice, [w, w])])
+    main = bb.get()["main"]
+    x = array(2, 3)
+    first = (x + np.exp(x)) * x
+    for got, wanted in zip(build_function(main)(x), (first + x, first, first + x, 2 * x, x, 2 * x), strict=True):
+        np.testing.assert_allclose(np.asarray(got), wanted, rtol=1e-5)
+    assert tilewright.bisect(main, x) is None
+    with bb.function("counts", [w]):
+        bb.emit_func_output([], updates={w: bb.emit_te(topi.exp, w)})
+    for inputs, message in (([w], "counts updates w, and calls have no effects"), ([w, w], "counts updates w")):
+        with pytest.raises(GraphError, match=message), bb.function(f"bad{len(inputs)}", [w]):
+            bb.emit_call(bb.get()["counts"], inputs)
+    with pytest.raises(GraphError, match="twice takes 2 input"), bb.function("few", [w]):
+        bb.emit_call(twice, [w])
+
+
+def test_calls_that_give_nothing():
+    bb = BlockBuilder()
+    x = bb.param("x", (3,))
+    with pytest.raises(GraphError, match="says: the call has no results"), bb.function("packed", [x]):
+        bb.call_packed("says", [x], [])
+    with pytest.raises(GraphError, match="emit_te: te.nothing gives no tensor"), bb.function("rule", [x]):
+        def nothing(x): return ()
+        bb.emit_te(nothing, x)
+
+
+def test_names_of_parameters_that_methods_have():
+    bb = BlockBuilder()
+    own, others = bb.param("self", (3,)), bb.param("arguments", (3,))
+    with bb.function("main", [own, others]):
+        bb.emit_func_output(bb.emit_te(topi.subtract, own, others))
+    a, b = array(3), array(3)
+    np.testing.assert_array_equal(np.asarray(build_function(bb.get()["main"])(arguments=b, self=a)), a - b)

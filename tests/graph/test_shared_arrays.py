@@ -127,3 +127,10 @@ def test_a_child_runs_what_its_parent_compiled():
     stop.set()
     holder.join()
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_memory_that_is_read_only_is_not_updated():
+    p = parameter("p", nd.from_dlpack(np.frombuffer(f32(4).tobytes(), "float32")))
+    with pytest.raises(GraphError, match="Executor: p is updated, and its memory is read-only"):
+        Executor([], [Update(p, p + 1.0)])
+    np.testing.assert_array_equal(Executor([p + 1.0]).run()[0].numpy(), p.data.numpy() + 1)

@@ -14,6 +14,7 @@ from tilewright.graph.passes.fold import constant_part, with_constants
 from tilewright.graph.passes.fuse import fuse
 from tilewright.graph.passes.hosted import host_calls
 from tilewright.graph.passes.in_place import store_changes
+from tilewright.graph.passes.inlining import inline_functions
 from tilewright.graph.passes.movement import cancel_movement, sink_views
 from tilewright.graph.passes.native import compile_kernels
 from tilewright.graph.passes.order import order_updates
@@ -25,8 +26,8 @@ from tilewright.runtime import Tensor
 from tilewright.support.errors import GraphError
 
 Pass = Callable[[Function], Function]
-SIMPLIFY: list[Pass] = [drop_unread, without_dead_calls, state_conditions, eliminate_common, cancel_movement,
-                        expand_batch_norm, sink_views, fold_affine, cancel_movement]
+SIMPLIFY: list[Pass] = [inline_functions, drop_unread, without_dead_calls, state_conditions, eliminate_common,
+                        cancel_movement, expand_batch_norm, sink_views, fold_affine, cancel_movement]
 LOWER: list[Pass] = [own_results, fuse, order_updates]
 
 

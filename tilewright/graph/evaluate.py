@@ -59,6 +59,8 @@ class Evaluation:
             return self._operator(c, inputs)
         if isinstance(callee, Kernel):
             return interpreted(callee.func, inputs, types, callee.sizes, self.sizes)
+        if isinstance(callee, Function):
+            return self._region(callee, inputs)
         if isinstance(callee, If):
             return self._region(callee.then if inputs[0].item() else callee.orelse, inputs[1:])
         if isinstance(callee, Loop):

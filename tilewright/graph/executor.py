@@ -60,6 +60,9 @@ class Executor(Viewed):
         for t in targets:
             if t.data is None:
                 raise GraphError(f"Executor: the update target {t!r} is not a parameter")
+            if not as_numpy(t.data).flags.writeable:
+                raise GraphError(f"Executor: {t.name} is updated, and its memory is read-only",
+                                 "make the parameter of a copy: tilewright.nd.array(x)")
         require_distinct_names("Executor", targets)
         self.target = _resolve(target)
         order = topological([*self.outputs, *(u.value for u in self.updates), *targets])

@@ -86,6 +86,8 @@ class BlockBuilder:
                              "write emit_te(topi.relu, x)")
         op, inputs = operator(rule, args, kwargs, Value)
         traced = op.traced(*(v.type for v in inputs))
+        if not traced.outputs:
+            raise GraphError(f"emit_te: {op.name} gives no tensor", "a rule returns what te.compute gives")
         own = dict(zip(traced.inputs, inputs))
         if all(t in own for t in traced.outputs):
             results = tuple(own[t] for t in traced.outputs)
@@ -111,13 +113,11 @@ class BlockBuilder:
 
     def call_tir(self, kernel: Kernel, *inputs: Value) -> Any:
         """The results of a function of blocks that writes its results."""
-        made = self.emit_call(kernel, inputs, kernel.name)
-        return made if len(made) > 1 else made[0]
+        return _one_or_all(kernel.name, self.emit_call(kernel, inputs, kernel.name))
 
     def call_packed(self, symbol: str, inputs: Sequence[Value], results: Sequence[TensorType]) -> Any:
         """The results that a packed function of the registry writes; it takes inputs and results, all as tensors."""
-        made = self.emit_call(Extern(symbol, tuple(results)), inputs, symbol.rsplit(".", 1)[-1])
-        return made if len(made) > 1 else made[0]
+        return _one_or_all(symbol, self.emit_call(Extern(symbol, tuple(results)), inputs, symbol.rsplit(".", 1)[-1]))
 
     def emit_func_output(self, output: Any, params: Sequence[Value] | None = None,
                          updates: Mapping[Value, Value] = MappingProxyType({})) -> None:
@@ -139,6 +139,12 @@ class BlockBuilder:
         if self._open is None:
             raise GraphError(f"{what}: no function is open", "write it inside of `with bb.function(name, params):`")
         return self._open
+
+
+def _one_or_all(name: str, made: tuple[Value, ...]) -> Any:
+    if not made:
+        raise GraphError(f"{name}: the call has no results, and calls have no other effect", "state what it writes")
+    return made if len(made) > 1 else made[0]
 
 
 class _Open:

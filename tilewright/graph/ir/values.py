@@ -145,7 +145,12 @@ class Function(BaseFunc):
         return list(dict.fromkeys(v for v in (*used, *self.ends) if v.is_constant))
 
     def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        """The types of the results, for inputs of the types of the parameters."""
+        """The types of the results of a call, for inputs of the types of the parameters."""
+        if self.updates:
+            raise GraphError(f"{self.name} updates {next(iter(self.updates)).name}, and calls have no effects",
+                             "give the new value as a result")
+        if len(inputs) != len(self.params):
+            raise GraphError(f"{self.name} takes {len(self.params)} input(s), {len(inputs)} are given")
         for p, t in zip(self.params, inputs, strict=True):
             if p.type != t:
                 raise GraphError(f"{self.name}: the parameter {p.name} is {p.type}, and {t} is given")

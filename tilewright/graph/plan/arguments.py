@@ -60,7 +60,7 @@ def span(t: Tensor) -> Span:
 
 def overlap(a: Span, b: Span) -> bool:
     """True where two spans have a byte in common."""
-    return a[0] < b[1] and b[0] < a[1]
+    return max(a[0], b[0]) < min(a[1], b[1])
 
 
 def apart(t: Tensor, written: Sequence[Span]) -> Tensor:

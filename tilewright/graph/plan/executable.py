@@ -1,9 +1,7 @@
-"""Runs plans: kernels compiled and linked, one native function for the steps between two calls of Python."""
+"""Runs plans: the places of values in memory, calls of the code, results."""
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,25 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from tilewright import driver, runtime
+from tilewright import runtime
 from tilewright.driver import Target
 from tilewright.graph.ir.callees import Hosted, Native
 from tilewright.graph.ir.types import TensorType, extents
 from tilewright.graph.memory import MemoryPlan
 from tilewright.graph.plan.arguments import arguments as tensors_of
 from tilewright.graph.plan.arguments import in_order
+from tilewright.graph.plan.code import Code
 from tilewright.graph.plan.counted import handed_out
 from tilewright.graph.plan.export import module_of
 from tilewright.graph.plan.plan import ARENA, CONSTANT, HELD, Plan, Step, bound
-from tilewright.runtime import Module, Tensor, elf
+from tilewright.runtime import Module, Tensor
 from tilewright.runtime.dtypes import numpy_dtype
-from tilewright.runtime.loader import Library, load_objects, support_address
+from tilewright.runtime.loader import support_address
 from tilewright.runtime.tensor import as_numpy
-from tilewright.support.errors import CallError, GraphError
+from tilewright.support.errors import GraphError
 from tilewright.support.locks import ForkSafeLock
 from tilewright.support.views import View, Viewed, readable_bytes
-from tilewright.tir import Buffer, Call, Cast, Evaluate, IntImm, PrimFunc, StringImm, Var, seq
-from tilewright.tir.printer import show
 
 MOST_FRAMES = 64                  # combinations of sizes of which an instance keeps the plan of memory
 
@@ -48,21 +45,17 @@ class Executable(Viewed):
     def __init__(self, plan: Plan, target: Target, objects: Mapping[str, bytes], held: Sequence[Tensor] = ()) -> None:
         self.plan, self.target, self.objects, self.held = plan, target, objects, held
         self.variables = tuple(b.variable for b in plan.sizes)
-        segments = [list(steps) for _, steps in itertools.groupby(plan.steps, lambda s: isinstance(s.callee, Native))]
-        natives = [native_steps(plan, s, self.variables) if isinstance(s[0].callee, Native) else None for s in segments]
-        codes = [driver.compile_flat(f, target) for f in natives if f is not None]
-        self.library: Library = load_objects([*dict.fromkeys([*objects.values(), *codes])])
-        self._parts: list[Any] = [
-            _entry(self.library, f.name) if f is not None else [self._hosted(s) for s in steps]
-            for f, steps in zip(natives, segments)]
-        self._faults = [_fault(self.library, name) for name, data in objects.items()
-                        if f"{name}__take_fault" in elf.symbols(data)[0]]
+        other = next((s.callee for s in plan.steps if not isinstance(s.callee, (Native, Hosted))), None)
+        if other is not None:
+            raise GraphError(f"{plan.name}: nothing runs {other!r}")
+        self.code = Code(plan, target, objects, self.variables)
         self._constants = [runtime.view(a) for a in plan.constants]
         self._refused = ctypes.c_int64.from_address(support_address("tw_refused"))
         self._free: list[Instance] = []
+        self._made = 0
         self._lock = ForkSafeLock()
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         results = self.results(in_order(self.plan, arguments, named) if named else arguments)
         if self.plan.counted:
             return handed_out(results, self.plan.counted)
@@ -75,12 +68,17 @@ class Executable(Viewed):
     def run(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """The results for arguments that are such tensors as the parameters want."""
         with self._lock:
-            instance = self._free.pop() if self._free else Instance(self)
+            instance = self._free.pop() if self._free else self._instance()
         try:
             return instance.run(tensors)
         finally:
             with self._lock:
                 self._free.append(instance)
+
+    def _instance(self) -> Instance:
+        """One more, for a run beside those of the others."""
+        self._made += 1
+        return Instance(self, self.code if self._made == 1 else self.code.another())
 
     def calls(self, *arguments: Any) -> list[Callable[[], None]]:
         """One function for each kernel, in the order of a run, that calls it alone: to see how long it takes.
@@ -92,7 +90,7 @@ class Executable(Viewed):
             raise GraphError(f"{self.plan.name} calls Python between its kernels", "look at its functions alone")
         zeros = [] if self.plan.sizes else [np.zeros(extents(t.shape, {}), numpy_dtype(t.dtype))
                                             for _, t in self.plan.params]
-        tensors, instance = self.tensors(arguments or zeros), Instance(self)
+        tensors, instance = self.tensors(arguments or zeros), Instance(self, self.code.another())
         return instance.calls(tensors, instance.bind(tensors))
 
     def tensors(self, arguments: Sequence[Any]) -> list[Tensor]:
@@ -161,26 +159,12 @@ class Executable(Viewed):
         """
         return self.module(name).export_source(folder)
 
-    def _hosted(self, step: Step) -> Callable[[Instance], None]:
-        callee = step.callee
-        if not isinstance(callee, Hosted):
-            raise GraphError(f"{self.plan.name}: nothing runs {callee!r}")
-        count, places = len(step.slots) - len(callee.results), list(zip(step.slots, step.types, strict=True))
-        return lambda instance: callee.run([instance.tensor(*p) for p in places[:count]],
-                                           [instance.tensor(*p) for p in places[count:]])
-
-    def check_faults(self) -> None:
-        """Raise CallError for the first message that a kernel has left."""
-        texts = [text for take in self._faults if (text := take())]
-        if texts:
-            raise CallError(ctypes.string_at(texts[0]).decode(errors="replace"))
-
 
 class Instance:
     """A table of addresses and an arena: one run at a time."""
 
-    def __init__(self, owner: Executable) -> None:
-        self.owner, self.plan = owner, owner.plan
+    def __init__(self, owner: Executable, code: Code) -> None:
+        self.owner, self.plan, self.code = owner, owner.plan, code
         self.table = (ctypes.c_uint64 * max(len(self.plan.slots), 1))()
         self.sizes = (ctypes.c_int64 * max(len(owner.variables), 1))()
         self.frames: OrderedDict[tuple[int, ...], _Frame] = OrderedDict()
@@ -235,7 +219,7 @@ class Instance:
             given = [*(ctypes.c_void_p(self.table[s]) for s in step.slots),
                      *(ctypes.c_int64(self.sizes[self.owner.variables.index(v)]) for v in step.sizes)]
             entry = ctypes.CFUNCTYPE(None, *map(type, given))(
-                self.owner.library.address(f"{step.callee.name}__kernel"))  # type: ignore[attr-defined]
+                self.code.library.address(f"{step.callee.name}__kernel"))  # type: ignore[attr-defined]
 
             def run() -> None:
                 assert alive                             # the closure keeps their memory
@@ -257,19 +241,30 @@ class Instance:
     def _steps(self, arguments: Sequence[Tensor], results: Sequence[Tensor]) -> None:
         refused = self.owner._refused
         refused.value = 0
+        self.code.forget_faults()
         table, sizes = ctypes.addressof(self.table), ctypes.addressof(self.sizes)
-        for part in self.owner._parts:
-            if not isinstance(part, list):
-                part(table, sizes)
-                continue
-            self.held = {s: a for s, a in zip(self.plan.param_slots, arguments) if s is not None}
-            self.held.update((slot, r) for (slot, _), r in zip(self.plan.results, results))
-            for call in part:
-                call(self)
-        self.held = {}
+        try:
+            for part in self.code.parts:
+                if not isinstance(part, list):
+                    part(table, sizes)
+                    continue
+                self.held = {s: a for s, a in zip(self.plan.param_slots, arguments) if s is not None}
+                self.held.update((slot, r) for (slot, _), r in zip(self.plan.results, results))
+                for step in part:
+                    self._host(step)
+        finally:
+            self.held = {}
         if refused.value:
             raise GraphError(f"run: there is no memory for a workspace of {refused.value % 2**64} bytes")
-        self.owner.check_faults()
+        self.code.check_faults()
+
+    def _host(self, step: Step) -> None:
+        """Run a step that calls Python."""
+        callee = step.callee
+        assert isinstance(callee, Hosted)
+        given = [self.tensor(*place) for place in zip(step.slots, step.types, strict=True)]
+        count = len(given) - len(callee.results)
+        callee.run(given[:count], given[count:])
 
     def tensor(self, slot: int, t: TensorType) -> Tensor:
         """What is in a slot, as a value of the type t: of the slot itself, or of a view of it."""
@@ -293,29 +288,3 @@ class _Frame:
         memory = plan.memory(sizes)
         self.planned, self.offsets = memory.planned, dict(memory.offset)
         self.results = [(extents(t.shape, sizes), t.dtype) for _, t in plan.results]
-
-
-def native_steps(plan: Plan, steps: Sequence[Step], variables: Sequence[Var]) -> PrimFunc:
-    """The function that calls kernels in order, on addresses and sizes from two tables. Its name is made of its body.
-
-    The calls may write any memory, so what follows one reads the tables again.
-    """
-    table = Buffer("table", (IntImm(max(len(plan.slots), 1)),), "uint64")
-    sizes = Buffer("sizes", (IntImm(max(len(variables), 1)),), "int64")
-    place = {v: k for k, v in enumerate(variables)}
-    calls = [Evaluate(Call("call_extern", (
-        StringImm(f"{s.callee.name}__kernel"), *(table[k] for k in s.slots),  # type: ignore[attr-defined]
-        *(Cast(v.dtype, sizes[place[v]]) for v in s.sizes)), "int32")) for s in steps]
-    params, body = (Var("table", "handle"), Var("sizes", "handle")), seq(calls)
-    name = f"run_{hashlib.sha256(show(body).encode()).hexdigest()[:16]}"
-    return PrimFunc(params, body, dict(zip(params, (table, sizes))), {"global_symbol": name, "tir.noalias": False})
-
-
-def _entry(library: Library, name: str) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address(f"{name}__kernel"))
-
-
-def _fault(library: Library, name: str) -> Any:
-    return ctypes.CFUNCTYPE(ctypes.c_void_p)(library.address(f"{name}__take_fault"))
-
-
