@@ -50,11 +50,11 @@ def test_a_name_that_ends_as_those_of_constants_do():
 
 def test_a_kernel_named_as_the_model(tmp_path):
     run = tw.compile(model(blocks(lambda e: e + 1.0, "step"), name="step"))
-    run.export(tmp_path / "step.so")
-    np.testing.assert_array_equal(tw.load(tmp_path / "step.so")(X).numpy(), X + 1)
+    run.export(tmp_path / "step.o")
+    np.testing.assert_array_equal(tw.load(tmp_path / "step.o")(X).numpy(), X + 1)
     other = tw.compile(model(blocks(lambda e: e + 1.0, "scale")))
     with pytest.raises(GraphError, match="cannot be exported as scale: it calls a kernel of that name"):
-        other.export(tmp_path / "scale.so", name="scale")
+        other.export(tmp_path / "scale.o", name="scale")
 
 
 def test_letters_that_object_files_do_not_have(tmp_path):
@@ -65,8 +65,8 @@ def test_letters_that_object_files_do_not_have(tmp_path):
         bb.emit_func_output(bb.call_tir(blocks(lambda e: e * 2.0, "größe"), bb.emit_te(größe, x)))
     run = tw.compile(bb.get()["größe"])
     np.testing.assert_array_equal(run(X).numpy(), 2 * X + 2)
-    run.export(tmp_path / "model.so")
-    np.testing.assert_array_equal(tw.load(tmp_path / "model.so")(X).numpy(), 2 * X + 2)
+    run.export(tmp_path / "model.o")
+    np.testing.assert_array_equal(tw.load(tmp_path / "model.o")(X).numpy(), 2 * X + 2)
 
 
 def test_sizes_of_a_kernel():
@@ -101,9 +101,9 @@ def test_parameters_named_as_results(tmp_path):
     with bb.function("main", [first, second, third]):
         both = bb.emit_te(topi.add, first, second)
         bb.emit_func_output([both, bb.emit_te(topi.multiply, first, third)], updates={second: third})
-    tw.compile(bb.get()["main"]).export(tmp_path / "model.so")
+    tw.compile(bb.get()["main"]).export(tmp_path / "model.o")
     held = tw.nd.array(X + 1)
-    added, product = tw.load(tmp_path / "model.so")(X, held, X + 2)
+    added, product = tw.load(tmp_path / "model.o")(X, held, X + 2)
     np.testing.assert_array_equal(added.numpy(), 2 * X + 1)
     np.testing.assert_array_equal(product.numpy(), X * (X + 2))
     np.testing.assert_array_equal(held.numpy(), X + 2)

@@ -51,9 +51,9 @@ CASES = {
 def test_sizes_that_do_not_fit_are_refused(name, tmp_path):
     body, shapes, fitting, refused = CASES[name]
     run = tw.compile(function(body, *shapes))
-    run.export(tmp_path / "f.so")
+    run.export(tmp_path / "f.o")
     for call, error in ((run, GraphError), (pickle.loads(pickle.dumps(run)), GraphError),
-                        (tw.load(tmp_path / "f.so"), CallError)):
+                        (tw.load(tmp_path / "f.o"), CallError)):
         for sizes in fitting:
             made = call(*map(zeros, sizes))
             first = made[0] if isinstance(made, tuple) else made

@@ -327,3 +327,33 @@ def test_names_of_parameters_that_methods_have():
         bb.emit_func_output(bb.emit_te(topi.subtract, own, others))
     a, b = array(3), array(3)
     np.testing.assert_array_equal(np.asarray(build_function(bb.get()["main"])(arguments=b, self=a)), a - b)
+
+
+def test_constants_are_what_arrays_held():
+    w, shared = np.ones(4, "float32"), np.ones(4, "float32")
+    bb = BlockBuilder()
+    x = bb.param("x", (4,))
+    with bb.function("main", [x]):
+        value = bb.const(shared, share=True)
+        bb.emit_func_output([bb.emit_te(topi.multiply, x, bb.const(w)), bb.emit_te(topi.multiply, x, value)])
+    assert value.data is not None and np.shares_memory(value.data, shared)
+    w[:] = 3
+    run = build_function(bb.get()["main"])
+    w[:] = 5
+    np.testing.assert_array_equal(run(np.ones(4, "float32"))[0].numpy(), 1)
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda f: pickle.loads(pickle.dumps(f))])
+def test_copies_of_functions_have_the_same_sizes(again):
+    n = size("n")
+    bb = BlockBuilder()
+    x = bb.param("x", (n, 2))
+    with bb.function("flat", [x]):
+        bb.emit_func_output(bb.emit_te(topi.reshape, bb.emit_te(topi.exp, x), (n * 2,)))
+    made = again(bb.get()["flat"])
+    assert made.params[0].shape[0] is n and made.sizes == (n,)
+    y = bb.param("y", (n, 2))
+    with bb.function("main", [y]):
+        bb.emit_func_output(bb.emit_te(topi.add, *bb.emit_call(made, [y]), *bb.emit_call(made, [y])))
+    a = array(3, 2)
+    np.testing.assert_allclose(np.asarray(build_function(bb.get()["main"])(a)), 2 * np.exp(a).reshape(-1), rtol=1e-5)

@@ -190,3 +190,17 @@ def test_damaged_files_are_refused(tmp_path):
     path.write_bytes(data)
     with pytest.raises(LoadError, match="damaged"):
         load(path)
+
+
+def test_arguments_that_are_not_compact(tmp_path):
+    bb = BlockBuilder()
+    x = bb.param("x", (size("n"), 3))
+    with bb.function("main", [x]):
+        bb.emit_func_output(bb.emit_te(topi.exp, x))
+    run = build_function(bb.get()["main"])
+    run.export(tmp_path / "model.o")
+    a = array(4, 3)
+    unaligned = np.frombuffer(b"-" + a.tobytes(), "float32", offset=1, count=12).reshape(4, 3)
+    for given in (a[::-1], array(3, 4).T, unaligned, a[:0], tw.nd.from_dlpack(array(3, 4).T)):
+        for call in (run, load(tmp_path / "model.o")):
+            np.testing.assert_allclose(call(given).numpy(), np.exp(np.asarray(given)), rtol=1e-5)

@@ -96,7 +96,7 @@ class _Import:
         """A constant; one of a layer that is used twice is one constant."""
         key = id(getattr(layer, name, layer))
         if key not in self.weights:
-            self.weights[key] = self.builder.const(np.ascontiguousarray(array), f"{layer.name}.{name}")
+            self.weights[key] = self.builder.const(np.ascontiguousarray(array), f"{layer.name}.{name}", share=True)
         return self.weights[key]
 
 

@@ -48,7 +48,7 @@ class Importer:
         array = held.elements
         assert array is not None
         if not held.is_symbolic:
-            held.value = self.builder.const(array)
+            held.value = self.builder.const(array, share=True)
             return held.value
         if held not in self.symbolic:
             if array.size > MOST_CHOSEN:

@@ -96,7 +96,7 @@ class Emitter:
         return self.const(np.asarray(x, numpy_dtype(dtype)))
 
     def const(self, array: Any) -> Value:
-        return self.bb.const(array)
+        return self.bb.const(array, share=True)
 
     def reshape(self, x: Value, shape: Sequence[Any]) -> Value:
         return self.te(topi.reshape, x, tuple(shape))

@@ -92,7 +92,7 @@ class Importer:
     def constant(self, tensor: Any, name: str) -> Value:
         """A tensor of the model as a constant, whose memory is the tensor's where that is compact."""
         if id(tensor) not in self.constants:
-            self.constants[id(tensor)] = self.bb.const(array_of(tensor), name)
+            self.constants[id(tensor)] = self.bb.const(array_of(tensor), name, share=True)
         return self.constants[id(tensor)]
 
     def _node(self, node: Any, values: Mapping[Any, Any]) -> Any:

@@ -44,9 +44,10 @@ class BlockBuilder:
         return Value(TensorType.of(shape, dtype), name)
 
     @staticmethod
-    def const(array: Any, name: str = "const") -> Value:
-        """A constant with the elements of an array."""
-        return constant(as_numpy(array), name)
+    def const(array: Any, name: str = "const", *, share: bool = False) -> Value:
+        """A constant with the elements of an array. share: they are not copied; the array must not change any more."""
+        values = as_numpy(array)
+        return constant(values if share else values.copy(), name)
 
     @contextlib.contextmanager
     def function(self, name: str, params: Sequence[Value] = ()) -> Iterator[BlockBuilder]:

@@ -5,6 +5,7 @@ kernels and plans of different functions agree. What it stands for is decided by
 """
 from __future__ import annotations
 
+import copyreg
 import functools
 import math
 import threading
@@ -35,6 +36,14 @@ def size(name: str) -> Var:
         raise GraphError(f"size: {described(name)} does not name a variable", 'write size("batch")')
     with _lock:
         return _SIZES.setdefault(name, Var(name, "int32"))
+
+
+def _pickled(v: Var) -> Any:
+    """Copies of a size variable, in other processes too, are the size variable of its name."""
+    return (size, (v.name,)) if _SIZES.get(v.name) is v else v.__reduce_ex__(4)
+
+
+copyreg.pickle(Var, _pickled)
 
 
 def size_variables(dims: Iterable[Dim]) -> dict[Var, None]:

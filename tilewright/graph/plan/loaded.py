@@ -9,7 +9,9 @@ from typing import Any
 from tilewright import runtime
 from tilewright.graph.plan.counted import counted_of_names, handed_out
 from tilewright.runtime import Function, Module, Tensor
+from tilewright.runtime.dtypes import item_bytes
 from tilewright.runtime.signature import Dim, Param
+from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import CallError, LoadError, described
 from tilewright.support.views import View, Viewed
 
@@ -47,7 +49,7 @@ class Model(Viewed):
             if p.updated and not isinstance(x, Tensor):
                 raise CallError(f"{self.signature.name}: {p.name} is updated in place, and {described(x)} is given",
                                 "pass a Tensor: tilewright.nd.array(x)")
-        tensors = [x if isinstance(x, Tensor) else runtime.view(x, p.name) for p, x in zip(self.inputs, inputs)]
+        tensors = [_given(p, x) for p, x in zip(self.inputs, inputs)]
         sizes: dict[str, int] = {}
         for p, t in zip(self.inputs, tensors):
             sizes.update((d, n) for d, n in zip(p.shape or (), t.shape) if isinstance(d, str))
@@ -58,6 +60,13 @@ class Model(Viewed):
 
     def view(self) -> View:
         return View(f"tilewright.Model {self.signature}")
+
+
+def _given(param: Param, x: Any) -> Tensor:
+    """An argument as a tensor over its memory; a compact copy where that is none, or is at no address of elements."""
+    t = x if isinstance(x, Tensor) else runtime.view(x, param.name)
+    compact = as_numpy(t).flags.c_contiguous and t.data_ptr % item_bytes(t.dtype) == 0
+    return t if compact or param.updated else runtime.array(t)
 
 
 def _number(dim: Dim, sizes: Mapping[str, int]) -> int:
