@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.graph import vocabulary
-
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -21,11 +19,6 @@ def test_a_program_runs(number, tmp_path, capsys):
 
 def test_there_are_programs():
     assert len(PROGRAMS) >= 4
-
-
-def test_every_operator_and_optimizer_of_graphs_is_named():
-    assert [name for name in vocabulary.NAMES if not re.search(rf"`(graph\.)?{name}[`(]", README)] == ["SGD"]
-    assert "graph.SGD(" in README
 
 
 def test_pages_are_there():

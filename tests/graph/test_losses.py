@@ -5,8 +5,11 @@ import zlib
 import mpmath
 import numpy as np
 import pytest
+from graph_checks import check_operator
 
 from tilewright import graph
+from tilewright.graph.operators.broadcast import ReduceSum
+from tilewright.graph.operators.nn import PerRow
 from tilewright.tir import dtype as dt
 
 ULPS = 4
@@ -130,3 +133,9 @@ def test_gradients_of_large_logits(scale):
     e = np.exp(logits.astype("longdouble") - logits.max(1, keepdims=True))
     for got in graph.Executor(grads).run({p: labels}):
         np.testing.assert_allclose(got.numpy(), e / e.sum(1, keepdims=True) - labels, atol=3e-7)
+
+
+def test_a_mean_over_rows_of_any_values():
+    """What losses of one's own are made of: the share of each row, then the sum."""
+    x = np.random.default_rng(0).normal(0, 1, (6, 5))
+    check_operator(lambda x: ReduceSum()(PerRow()(x)), lambda x: np.reshape(x.sum() / 6, (1,)), [x])

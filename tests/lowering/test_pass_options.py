@@ -120,9 +120,10 @@ def test_passes_of_a_program_run_at_their_places() -> None:
            own_pass("after simplify", marked("c"), "c"), own_pass("after unroll", marked("d"), "d")]
     with pass_options(passes=own):
         seen = names()
-        assert seen.index("a") + 1 == seen.index("lower_blocks") and seen[-3] == "d"
+        assert seen.index("a") + 1 == seen.index("lower_blocks") and seen[seen.index("unroll") + 1] == "d"
         assert seen[seen.index("simplify") + 1:][:2] == ["b", "c"]
-        assert names(simple_mode=True)[-4:] == ["simplify", "b", "c", "d"]
+        simple = names(simple_mode=True)
+        assert simple[simple.index("simplify") + 1:][:2] == ["b", "c"] and simple[-1] == "d"
         func = lower(tiled_matmul(13, 20, 9))
         with pass_options(disable=["c"]):
             assert "c" not in names()
@@ -150,7 +151,7 @@ def test_a_registered_pass_may_be_off_until_it_is_enabled() -> None:
         assert "mine" in names() and cache_key("program", tw.target("llvm")) is None
     REGISTERED.clear()
     register_pass(own_pass("before unroll", marked("x"), "mine"))
-    assert names()[-4:-2] == ["mine", "unroll"] and cache_key("program", tw.target("llvm")) is None
+    assert names()[names().index("mine") + 1] == "unroll" and cache_key("program", tw.target("llvm")) is None
     with pass_options(disable=["mine"]):
         assert cache_key("program", tw.target("llvm")) not in (None, kept)
 

@@ -221,8 +221,8 @@ class Sharing:
         return SharedWork(stmt, self.around, (*spread, *inner), single, meets)
 
     def filled(self, stmt: Stmt) -> set[Buffer]:
-        """The memory from outside that stmt writes. What it alone uses, each thread its own, is not from outside, wherever
-        it is allocated."""
+        """The memory from outside that stmt writes. What it alone uses, each thread its own, is not from outside,
+        wherever it is allocated."""
         own = {b for n in walk(stmt) if isinstance(n, (Allocate, Block))
                for b in ((n.buffer,) if isinstance(n, Allocate) else n.alloc_buffers)}
         out = {n.buffer for n in walk(stmt) if isinstance(n, Store)}

@@ -13,6 +13,13 @@ from tilewright.tir.llvm_intrinsics import LLVM_CALLS, TABLE, Dot, find
 
 _OPERATORS = {"llvm.ctpop": "popcount", "llvm.fma": "fma", "llvm.fabs": "abs", "llvm.sqrt": "sqrt"}
 _CHOICES = {"llvm.smax": "max", "llvm.smin": "min"}
+_DOTS_OF_BFLOAT16 = "llvm.x86.avx512bf16.dpbf16ps"
+
+
+def has_form(name: str) -> bool:
+    """True for a row of the table that C has a form for."""
+    return name in (*_OPERATORS, *_CHOICES, "llvm.vector.interleave2", "llvm.bswap") \
+        or name.startswith(_DOTS_OF_BFLOAT16) or isinstance(TABLE[name].evaluate, Dot)
 
 
 @prints(CALLS, *LLVM_CALLS)
@@ -30,7 +37,7 @@ def print_llvm_intrinsic(p: Printer, e: Call) -> Text:
     stored = [to_memory(p, p.text(a), a.dtype).text for a in args]
     if row is not None and isinstance(row.evaluate, Dot):
         return call(_dot(p, row.evaluate, e.type, types), *stored)
-    if known.startswith("llvm.x86.avx512bf16.dpbf16ps"):
+    if known.startswith(_DOTS_OF_BFLOAT16):
         return call(_dot_bfloat16(p, e.type, types), *stored)
     if known == "llvm.vector.interleave2":
         function = helpers.lanes_of(p.unit, f"interleave_{types[1]}", types[0], f"{types[1]} a, {types[1]} b",

@@ -284,18 +284,48 @@ def power(x: Value, exponent: float) -> Value:
 
 @public
 @method("__neg__")
-def negative(x: Value) -> Value: return Neg()(x)
+def negative(x: Value) -> Value:
+    """-x, elementwise."""
+    return Neg()(x)
+
+
 @public
-def exp(x: Value) -> Value: return Exp()(x)
+def exp(x: Value) -> Value:
+    """e to the power of x, elementwise."""
+    return Exp()(x)
+
+
 @public
-def log(x: Value) -> Value: return Log()(x)
+def log(x: Value) -> Value:
+    """The natural logarithm of x, elementwise."""
+    return Log()(x)
+
+
 @public
-def sqrt(x: Value) -> Value: return Sqrt()(x)
+def sqrt(x: Value) -> Value:
+    """The square root of x, elementwise."""
+    return Sqrt()(x)
+
+
 @public
-def tanh(x: Value) -> Value: return Tanh()(x)
+def tanh(x: Value) -> Value:
+    """The hyperbolic tangent of x, elementwise."""
+    return Tanh()(x)
+
+
 @public
-def sigmoid(x: Value) -> Value: return Sigmoid()(x)
+def sigmoid(x: Value) -> Value:
+    """1 / (1 + exp(-x)), elementwise."""
+    return Sigmoid()(x)
+
+
 @public
-def relu(x: Value) -> Value: return Relu()(x)
+def relu(x: Value) -> Value:
+    """max(x, 0), elementwise."""
+    return Relu()(x)
+
+
 @public
-def cast(x: Value, dtype: str) -> Value: return Cast(dt.canonical(dtype))(x)
+def cast(x: Value, dtype: str) -> Value:
+    """x as dtype, elementwise."""
+    return Cast(dt.canonical(dtype))(x)

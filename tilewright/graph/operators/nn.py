@@ -149,6 +149,9 @@ class PerRow(RowWise):
         x = inputs[0]
         return te.compute(x.shape, lambda i, j: x[i, j] * row_weight(x, "mean"), name="per_row")
 
+    def grad(self, y: Value, dy: Value) -> tuple[Value | None, ...]:
+        return (PerRow()(dy),)
+
 
 @dataclass(frozen=True)
 class LogSoftmax(RowWise):
