@@ -42,7 +42,7 @@ REFUSED = {
     "extent 0 of target is 3, not 2": lambda: topi.cross_entropy(tensor(2, 5), tensor(3, dtype="int32")),
     "the extent of weight is 4, not 5": lambda: topi.nll_loss(tensor(2, 5), tensor(2, dtype="int32"), tensor(4)),
     "x is int32, floats are needed": lambda: topi.resize(tensor(4, dtype="int32"), 8),
-    "either size or scales is needed": lambda: topi.resize(tensor(4), 8, scales=2),
+    "size, scales or both are needed": lambda: topi.resize(tensor(4)),
     "the scale 1.5 no integer": lambda: topi.resize(tensor(te.var("n")), scales=1.5),
     "the last extent of grid is 3, not 2": lambda: topi.grid_sample(tensor(1, 1, 2, 2), tensor(1, 5, 5, 3)),
     "the last extent of boxes is 5, not 4": lambda: topi.roi_align(tensor(1, 1, 2, 2), tensor(3, 5), tensor(

@@ -217,8 +217,9 @@ def logaddexp(a: Any, b: Any) -> Tensor:
 
 
 def power(a: Any, b: Any) -> Tensor:
-    """y = a ** b; of integers by squaring, wrapping, and 0 for a negative exponent; a and b broadcast.
+    """y = a ** b; of integers by squaring, wrapping; a and b broadcast.
 
+    For a negative exponent integers have what is left of 1 / a ** -b without a fraction: 1 of 1, 1 or -1 of -1, else 0.
     Raises TensorExpressionError for bools.
     """
     common = common_type("power", a, b)
@@ -226,10 +227,9 @@ def power(a: Any, b: Any) -> Tensor:
     if dt.is_float(common):
         return elementwise("power", _F["pow"], a, b, kind=FLOAT)
     if isinstance(b, int):
-        return elementwise("power", lambda x: _squared(x, b), a) if b >= 0 else elementwise("power", _zero, a)
-    base, exponent = (elementwise("power_operand", lambda e: e, x, dtype=common) if isinstance(x, Tensor) else x
-                      for x in (a, b))
-    base = base if isinstance(base, Tensor) else compute((1,), lambda i: const(base, common), name="power_base")
+        return elementwise("power", lambda x: _squared(x, b) if b >= 0 else _inverted(x, const(b % 2, common)), a)
+    base = compute((), lambda: const(a, common), name="power_base") if isinstance(a, int) else a
+    base, exponent = (elementwise("power_operand", lambda e: e, x, dtype=common) for x in (base, b))
     return _integer_power(base, exponent, common)
 
 
@@ -240,6 +240,15 @@ def _squared(x: Expr, exponent: int) -> Expr:
     half = _squared(x, exponent // 2) if exponent > 1 else None
     out = x if half is None else binary("mul", half, half)
     return binary("mul", out, x) if exponent > 1 and exponent % 2 else out
+
+
+def _inverted(x: Expr, odd: Expr) -> Expr:
+    """x ** exponent of integers for a negative exponent, which is odd or even."""
+    one = const(1, x.dtype)
+    if not dt.is_signed(x.dtype):
+        return cast(x.dtype, binary("eq", x, one))
+    sign = select(binary("eq", odd, const(0, odd.dtype)), one, const(-1, x.dtype))
+    return select(binary("eq", x, one), one, select(binary("eq", x, const(-1, x.dtype)), sign, _zero(x)))
 
 
 def _integer_power(a: Tensor, b: Tensor, dtype: str) -> Tensor:
@@ -262,8 +271,12 @@ def _integer_power(a: Tensor, b: Tensor, dtype: str) -> Tensor:
     y = compute(shape, factor, name="power_bits")
     if not dt.is_signed(dtype):
         return y
-    return compute(shape, lambda *i: select(binary("lt", element(b, i), const(0, dtype)), const(0, dtype), y(*i)),
-                   name="power")
+
+    def whole(*i: Any) -> Expr:
+        e = element(b, i)
+        below = _inverted(element(a, i), binary("bitand", e, const(1, dtype)))
+        return select(binary("lt", e, const(0, dtype)), below, y(*i))
+    return compute(shape, whole, name="power")
 
 
 def where(condition: Tensor, a: Any, b: Any) -> Tensor:
@@ -304,8 +317,12 @@ def astype(x: Tensor, dtype: Any) -> Tensor:
 
 
 def lerp(a: Any, b: Any, weight: Any) -> Tensor:
-    """y = a + weight * (b - a); all broadcast, b and weight may be numbers."""
-    return elementwise("lerp", lambda x, y, w: x + w * (y - x), a, b, weight, kind=FLOAT)
+    """y = a + weight * (b - a), from the nearer end, so that b is met; all broadcast, b and weight may be numbers."""
+    def f(x: Expr, y: Expr, w: Expr) -> Expr:
+        way = y - x
+        near = binary("lt", absolute(w), const(0.5, w.dtype))
+        return select(near, x + w * way, y - way * (const(1.0, w.dtype) - w))
+    return elementwise("lerp", f, a, b, weight, kind=FLOAT)
 
 
 def nan_to_num(x: Tensor, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:

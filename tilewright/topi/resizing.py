@@ -158,15 +158,15 @@ def _taps(place: Ratio | Real, extent: Expr, mode: str, wide: str, rounding: str
 
 def _sizes(op: str, x: Tensor, axes: Sequence[int], size: Any, scales: Any) -> tuple[list[Expr], list[float | None]]:
     """(the new extents, the scales that are given) of axes."""
-    check((size is None) != (scales is None), op, "either size or scales is needed, " + (
-        "none of them is given" if size is None else "both are given"))
+    check(size is not None or scales is not None, op, "size, scales or both are needed, none of them is given")
+    factors = list(scales) if isinstance(scales, (tuple, list)) else [scales] * len(axes)
+    if scales is not None:
+        check(len(factors) == len(axes) and all(isinstance(f, (int, float)) and f > 0 for f in factors), op,
+              f"scales is {described(scales)}, {len(axes)} positive number(s) are needed")
     if size is not None:
         out = as_shape(op, size)
         check(len(out) == len(axes), op, f"size is {described(size)}, {len(axes)} number(s) are needed")
-        return list(out), [None] * len(axes)
-    factors = list(scales) if isinstance(scales, (tuple, list)) else [scales] * len(axes)
-    check(len(factors) == len(axes) and all(isinstance(f, (int, float)) and f > 0 for f in factors), op,
-          f"scales is {described(scales)}, {len(axes)} positive number(s) are needed")
+        return list(out), [None if f is None else float(f) for f in factors]
     extents = []
     for a, f in zip(axes, factors):
         n = constant(x.shape[a])
@@ -181,6 +181,8 @@ def resize(x: Tensor, size: Any = None, *, scales: Any = None, axes: Any = None,
            exclude_outside: bool = False, antialias: bool = False, regions: Any = None,
            extrapolation: float = 0.0) -> Tensor:
     """x in another size along axes (default: as many at the end as there are numbers): size, or floor(scale * extent).
+
+    Where both are given, size says how many elements there are, and scales where they lie.
 
     mode: "nearest", "linear", "cubic" (Keys' convolution with the coefficient cubic_a; exclude_outside: the weights of
     elements inside alone, scaled to the sum 1). coordinates, where element i of m lies among n = m / scale:

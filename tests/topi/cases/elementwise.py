@@ -150,11 +150,20 @@ def power(draw: Draw) -> Sample:
         a = draw.array(draw.broadcastable(shape), dtype, 0.2, 3)
         b = draw.array(draw.broadcastable(shape), dtype)
         return Sample(topi.power, [a, b], wide(a) ** wide(b), dtype, tolerance=4)
-    a, b = draw.array(draw.broadcastable(shape), dtype), draw.array(draw.broadcastable(shape), dtype, 0, 12)
-    if draw.flag():
-        n = draw.integer(0, 9)
-        return Sample(lambda a: topi.power(a, n), [a], np.power(a, np.asarray(n, dtype)), dtype)
-    return Sample(topi.power, [a, b], np.power(a, b), dtype)
+    a, b = draw.array(draw.broadcastable(shape), dtype), draw.array(draw.broadcastable(shape), dtype, -4, 12)
+    if draw.flag(0.3):
+        n = draw.integer(-3, 9)
+        return Sample(lambda a: topi.power(a, n), [a], whole_power(a, np.asarray(n)), dtype)
+    if draw.flag(0.3):
+        n = draw.integer(0 if dtype.startswith("u") else -3, 3)
+        return Sample(lambda b: topi.power(n, b), [b], whole_power(np.asarray(n, dtype), b), dtype)
+    return Sample(topi.power, [a, b], whole_power(a, b), dtype)
+
+
+def whole_power(a, b):
+    """a ** b of integers; of a negative b what is left of 1 / a ** -b, and 0 of 1 / 0."""
+    left = np.where(a.astype("int64") == 1, 1, np.where(a.astype("int64") == -1, 1 - 2 * (b.astype("int64") % 2), 0))
+    return np.where(b < 0, left, np.power(a, np.maximum(b, 0).astype(a.dtype)))
 
 
 @case
@@ -191,6 +200,8 @@ def astype(draw: Draw) -> Sample:
 def lerp(draw: Draw) -> Sample:
     shape, dtype = draw.shape(), draw.dtype()
     a, b, w = (draw.array(draw.broadcastable(shape), dtype) for _ in "abw")
+    if draw.flag(0.3):                                        # the ends are met, however far apart they are
+        a, w = a * np.asarray(1e4, a.dtype), draw.rng.integers(0, 2, w.shape).astype(w.dtype)
     return Sample(topi.lerp, [a, b, w], wide(a) + wide(w) * (wide(b) - wide(a)), dtype, tolerance=3)
 
 

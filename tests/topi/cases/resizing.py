@@ -74,6 +74,9 @@ def resize(draw: Draw) -> Sample:
     scales = [draw.choice(0.3, 0.7, 1.3, 1.6, 2.0, 3.0) for _ in axes] if draw.flag() else None
     sizes = [int(x.shape[a] * s) for a, s in zip(axes, scales)] if scales else [
         draw.integer(0 if draw.flag(0.05) else 1, 8) if x.shape[a] else 0 for a in axes]
+    both = scales is not None and not attrs.get("antialias") and draw.flag(0.3)
+    if both:
+        sizes = [max(m + draw.integer(0, 1), 1) if x.shape[a] else 0 for a, m in zip(axes, sizes)]
     regions = [(draw.choice(0.0, 0.2, -0.3), draw.choice(1.0, 0.7, 1.2)) for _ in axes]
     y, outside = wide(x).astype("float64"), np.zeros(1, bool)
     with np.errstate(all="ignore"):
@@ -92,10 +95,10 @@ def resize(draw: Draw) -> Sample:
     if attrs.get("antialias") and not scales:
         symbolic = [tuple(a for a in range(x.ndim) if a not in axes)]
         return Sample(lambda x: topi.resize(x, sizes, axes=axes, **attrs), [x], y, str(x.dtype), symbolic, tolerance=4)
-    symbolic = [tuple(a for a in range(x.ndim) if a not in axes or not scales or scales[axes.index(a)] >= 2)]
-    if scales is not None and not all(s >= 2 for s in scales):
+    symbolic = [tuple(a for a in range(x.ndim) if a not in axes or not scales or scales[axes.index(a)] >= 2 or both)]
+    if scales is not None and not both and not all(s >= 2 for s in scales):
         symbolic = [tuple(a for a in range(x.ndim) if a not in axes)]
-    return Sample(lambda x: topi.resize(x, None if scales else sizes, axes=axes, **fixed, **attrs), [x], y,
+    return Sample(lambda x: topi.resize(x, sizes if both or not scales else None, axes=axes, **fixed, **attrs), [x], y,
                   str(x.dtype), symbolic, tolerance=4)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewright import te, topi
 from tilewright.frontend.torch.dtypes import category, dtype_name
+from tilewright.frontend.torch.pytorch import pytorch
 from tilewright.frontend.torch.sizes import number
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.types import Dim
@@ -73,8 +74,12 @@ class Emitter:
         return self.bb.emit_te(rule, *arguments, **attributes)
 
     def cast(self, x: Value, dtype: str) -> Value:
-        """x in another dtype."""
-        return x if x.dtype == dtype else self.te(topi.astype, x, dtype)
+        """x in another dtype; in float8_e4m3fn at most its largest number, where PyTorch has it so."""
+        if x.dtype == dtype:
+            return x
+        if dtype == "float8_e4m3fn" and saturates():
+            return self.te(saturated, x, dtype=dtype)
+        return self.te(topi.astype, x, dtype)
 
     def operand(self, x: Any, dtype: str) -> Any:
         """A tensor converted to dtype, a number as one of it."""
@@ -134,6 +139,18 @@ class Emitter:
         if x.ndim != len(shape) or unequal:
             raise ImportModelError(f"{self.target} gives the shape {x.shape}, and PyTorch says {shape}")
         return x
+
+
+@functools.cache
+def saturates() -> bool:
+    """Whether PyTorch converts what float8_e4m3fn has not to its largest number: versions differ."""
+    torch = pytorch()
+    return not bool(torch.tensor(1e6).to(torch.float8_e4m3fn).float().isnan())
+
+
+def saturated(x: te.Tensor, *, dtype: str) -> te.Tensor:
+    """y = x in dtype, at most the largest and at least the smallest number of it."""
+    return te.compute(x.shape, lambda *i: te.saturate_cast(dtype, te.cast("float32", x(*i))), name="saturated")
 
 
 def axis_of(d: int, ndim: int) -> int:

@@ -15,16 +15,6 @@ def truncated_quotient(a: Any, b: Any) -> te.Tensor:
     return topi.add(quotient, topi.astype(up, quotient.dtype))
 
 
-def whole_power(a: Any, b: Any) -> te.Tensor:
-    """y = a ** b of integers; for a negative b that of 1 and -1, 0 for all others."""
-    odd = topi.not_equal(topi.bitwise_and(b, 1), 0)
-    unit = topi.logical_or(topi.equal(a, 1), topi.equal(a, -1))
-    sign = topi.where(topi.logical_and(odd, topi.less(a, 0)), -1, topi.astype(unit, a.dtype)) \
-        if isinstance(a, te.Tensor) else topi.where(odd, a, int(abs(a) == 1))
-    below = topi.where(unit, sign, 0) if isinstance(a, te.Tensor) else sign if abs(a) == 1 else topi.zeros_like(b)
-    return topi.where(topi.less(b, 0), below, topi.power(a, b))
-
-
 def floored_quotient(a: Any, b: Any) -> te.Tensor:
     """y = floor(a / b) of floats, as torch has it: from the remainder, exact where a is a multiple of b."""
     rest = topi.fmod(a, b)

@@ -76,7 +76,7 @@ def arithmetic(n: Node) -> Held:
     a, b, mixed = _pair(n)
     plain, symbolic = _ARITHMETIC[n.op]
     plain = np.fmod if n.attr("fmod", 0) else plain
-    if mixed and symbolic is None:
+    if mixed and symbolic is None or n.op == "Pow" and not dt.is_float(b.dtype.name) and (b < 0).any():
         raise Unknown(n.held(0), "input 0")
     with np.errstate(all="ignore"):
         return kept(n, _each(symbolic, a, b) if mixed else plain(a, b).astype(numpy_type(n.held(0).dtype)))

@@ -1,6 +1,7 @@
 """Shapes of tensors, and elements moved, joined and chosen."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def reshape(n: Node) -> Held:
 def flatten(n: Node) -> Held:
     """The elements of x as a matrix."""
     x, axis = n.elements(0), n.cut()
-    return kept(n, x.reshape(int(np.prod(x.shape[:axis])), -1))
+    return kept(n, x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
 
 @evaluated("Squeeze")
@@ -116,13 +117,20 @@ def gather(n: Node) -> Held:
 @evaluated("GatherElements")
 def gather_elements(n: Node) -> Held:
     """The elements of x at an index for each."""
-    return kept(n, np.take_along_axis(n.elements(0), integers(n, 1), n.axis(0)))
+    return kept(n, n.elements(0)[_places(integers(n, 1), n.axis(0))])
+
+
+def _places(index: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
+    """Where each index is meant: in its own place along all axes but one. It may have fewer places than x."""
+    at: list[np.ndarray] = list(np.indices(index.shape, sparse=True))
+    at[axis] = index
+    return tuple(at)
 
 
 @evaluated("GatherND")
 def gather_nd(n: Node) -> Held:
     """The elements of x at rows of indices."""
-    if n.attr("batch_dims", 0):
+    if n.attr("batch_dims", 0) or n.held(1).shape[-1] == 0:
         raise Unknown(n.held(0), "x")
     return kept(n, n.elements(0)[tuple(np.moveaxis(integers(n, 1), -1, 0))])
 
@@ -133,7 +141,7 @@ def scatter_elements(n: Node) -> Held:
     if n.attr("reduction", "none") != "none":
         raise Unknown(n.held(0), "x")
     out = as_objects(n.elements(0)).copy()
-    np.put_along_axis(out, integers(n, 1), as_objects(n.elements(2)), n.axis(0))
+    out[_places(integers(n, 1), n.axis(0))] = as_objects(n.elements(2))
     return kept(n, out)
 
 
@@ -141,6 +149,8 @@ def scatter_elements(n: Node) -> Held:
 def scatter_nd(n: Node) -> Held:
     """x with updates at rows of indices."""
     if n.attr("reduction", "none") != "none":
+        raise Unknown(n.held(0), "x")
+    if n.held(1).shape[-1] == 0:
         raise Unknown(n.held(0), "x")
     out = as_objects(n.elements(0)).copy()
     out[tuple(np.moveaxis(integers(n, 1), -1, 0))] = as_objects(n.elements(2))
@@ -156,8 +166,9 @@ def slice_(n: Node) -> Held:
     steps = n.constants(4, "the steps") if n.has(4) else [1] * len(begins)
     at = [slice(None)] * x.ndim
     for a, b, e, s in zip(range(len(begins)) if axes is None else axes, begins, ends, steps, strict=True):
-        last = None if s < 0 and e < -x.shape[a] else e
-        at[checked_axis(a, x.ndim)] = slice(b, last, s)
+        a, extent = checked_axis(a, x.ndim), x.shape[a]
+        first, last = (max(b, -extent), None if e < -extent else e) if s < 0 else (b, e)
+        at[a] = slice(first, last, s)
     return kept(n, x[tuple(at)])
 
 

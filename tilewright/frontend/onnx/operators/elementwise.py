@@ -95,14 +95,14 @@ def mod(n: Node) -> Value:
 
 @operator("Pow")
 def pow_(n: Node) -> Value:
-    """`topi.power`, in the type of the base."""
+    """`topi.power` in a type that holds both, converted to that of the base."""
     a, b = operands(n)
     base, exponent = n.held(0).dtype, n.held(1).dtype
-    if base == exponent:
+    if base == exponent or dt.is_float(base) and not isinstance(b, Value):
         return n.emit(topi.power, a, b)
-    wide = base if dt.is_float(base) and dt.bits_of(base) >= 32 else "float64" if "64" in base + exponent else "float32"
+    wide = "float64" if any(dt.bits_of(d) >= 32 for d in (base, exponent) if d != "float32") else "float32"
     if not dt.is_float(base) and not dt.is_float(exponent):
-        wide = base
+        wide = max(base, exponent, key=dt.bits_of)
     a, b = (n.emit(topi.astype, x, wide) if isinstance(x, Value) else x for x in (a, b))
     return n.emit(topi.astype, n.emit(topi.power, a, b), base)
 

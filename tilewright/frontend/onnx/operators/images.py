@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from tilewright import topi
 from tilewright.frontend.onnx.node import Node, Unsupported, checked_axis
@@ -13,31 +16,47 @@ from tilewright.graph.ir.values import Value
 from tilewright.tir import Expr
 
 
-def _scaled(n: Node, scales: list[float], **options: Any) -> Value:
-    """x by a factor for each axis; those of factor 1 stay."""
+def _scaled(n: Node, scales: list[float], mode: str) -> Value:
+    """x by a factor for each axis; of two elements around a place the lower one where it grows, else the upper one.
+
+    Source: ONNX Runtime, which the versions below 11 were written after.
+    """
     x = n.value(0)
     if len(scales) != x.ndim:
         raise Unsupported(f"{len(scales)} scales for {x.ndim} dimensions")
-    moved = [k for k, s in enumerate(scales) if s != 1]
+    grown, shrunk = [k for k, s in enumerate(scales) if s > 1], [k for k, s in enumerate(scales) if s < 1]
+    if mode != "nearest":
+        return _moved(n, x, scales, sorted(grown + shrunk), mode="linear")
+    return _moved(n, _moved(n, x, scales, grown, mode=mode, rounding="floor"), scales, shrunk, mode=mode,
+                  rounding="ceil")
+
+
+def _moved(n: Node, x: Value, scales: Sequence[float], moved: Sequence[int], **options: Any) -> Value:
     if not moved:
         return x
-    return n.emit(topi.resize, x, scales=tuple(scales[k] for k in moved), axes=tuple(moved), **options)
+    extents = scaled_extents([x.shape[k] for k in moved], [scales[k] for k in moved])
+    return n.emit(topi.resize, x, extents, scales=tuple(scales[k] for k in moved), axes=tuple(moved),
+                  coordinates="asymmetric", **options)
+
+
+def scaled_extents(extents: Sequence[Any], scales: Sequence[float]) -> tuple[Any, ...] | None:
+    """floor(scale * extent), a product of float32, as scales are: 0.7 of 10 are 7. None where an extent is a size."""
+    if not all(isinstance(d, int) for d in extents):
+        return None
+    return tuple(int(np.float32(s) * np.float32(d)) for s, d in zip(scales, extents))
 
 
 @operator("Upsample")
 def upsample(n: Node) -> Value:
     """`topi.resize`."""
     scales = [float(s) for s in (n.attr("scales") or n.numbers(1, "the scales"))]
-    mode = n.attr("mode", "nearest")
-    return _scaled(n, scales, mode="linear" if mode in ("linear", "bilinear") else mode, coordinates="asymmetric",
-                   rounding="floor")
+    return _scaled(n, scales, n.attr("mode", "nearest"))
 
 
 @operator("Resize", until=10)
 def resize_by_scales(n: Node) -> Value:
     """`topi.resize`, by scales alone."""
-    return _scaled(n, [float(s) for s in n.numbers(1, "the scales")], mode=n.attr("mode", "nearest"),
-                   coordinates="asymmetric", rounding="floor")
+    return _scaled(n, [float(s) for s in n.numbers(1, "the scales")], n.attr("mode", "nearest"))
 
 
 @operator("Resize", since=11)
@@ -59,12 +78,14 @@ def resize(n: Node) -> Held:
         scales = [float(s) for s in n.numbers(2, "the scales")]
         keep = [k for k, s in enumerate(scales) if s != 1 or regions and regions[k] != (0.0, 1.0)]
         options["scales"] = tuple(scales[k] for k in keep)
+        options["size"] = scaled_extents([x.shape[axes[k]] for k in keep], options["scales"])
         count = len(scales)
     elif n.has(3):
-        sizes = _sizes(n, n.numbers(3, "the sizes"), [x.shape[a] for a in axes])
-        keep = [k for k, s in enumerate(sizes)
-                if not holds("eq", s, x.shape[axes[k]]) or regions and regions[k] != (0.0, 1.0)]
+        sizes, scale = _sizes(n, n.numbers(3, "the sizes"), [x.shape[a] for a in axes])
+        keep = [k for k, s in enumerate(sizes) if not holds("eq", s, x.shape[axes[k]])
+                or scale not in (None, 1) or regions and regions[k] != (0.0, 1.0)]
         options["size"] = tuple(sizes[k] for k in keep)
+        options["scales"] = scale
         count = len(sizes)
     else:
         raise Unsupported("neither scales nor sizes are given")
@@ -77,17 +98,17 @@ def resize(n: Node) -> Held:
     return kept(n, n.emit(topi.resize, x, axes=tuple(axes[k] for k in keep), **options))
 
 
-def _sizes(n: Node, sizes: list[Any], extents: list[Any]) -> list[Any]:
-    """The sizes, changed so that the shares of the axes stay, where the policy says so."""
+def _sizes(n: Node, sizes: list[Any], extents: list[Any]) -> tuple[list[Any], float | None]:
+    """(the sizes, changed so that the shares of the axes stay where the policy says so; the scale of all axes then)."""
     policy = n.attr("keep_aspect_ratio_policy", "stretch")
     sizes = [s if isinstance(s, Expr) else int(s) for s in sizes]
     if policy == "stretch":
-        return sizes
+        return sizes, None
     if any(not isinstance(d, int) for d in (*sizes, *extents)):
         raise Unsupported(f"the policy {policy} for sizes that are not known")
     ratios = [s / e for s, e in zip(sizes, extents)]
     ratio = min(ratios) if policy == "not_larger" else max(ratios)
-    return [math.floor(ratio * e + 0.5) for e in extents]
+    return [math.floor(ratio * e + 0.5) for e in extents], ratio
 
 
 @operator("GridSample")

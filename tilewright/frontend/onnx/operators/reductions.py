@@ -30,6 +30,11 @@ def l2(x: Any, *, axis: Any, keepdims: bool) -> Any:
     return topi.sqrt(sum_square(wide, axis=axis, keepdims=keepdims))
 
 
+def log_sum_exp(x: Any, *, axis: Any, keepdims: bool) -> Any:
+    """The logarithm of the sum of exp(x)."""
+    return topi.logsumexp(x if dt.is_float(x.dtype) else topi.astype(x, "float64"), axis=axis, keepdims=keepdims)
+
+
 def log_sum(x: Any, *, axis: Any, keepdims: bool) -> Any:
     """The logarithm of the sum of x."""
     return topi.log(topi.sum(x, axis=axis, keepdims=keepdims))
@@ -64,7 +69,7 @@ def _is_zero(d: Any) -> bool:
 
 
 REDUCTIONS = {
-    "ReduceL1": l1, "ReduceL2": l2, "ReduceLogSum": log_sum, "ReduceLogSumExp": topi.logsumexp,
+    "ReduceL1": l1, "ReduceL2": l2, "ReduceLogSum": log_sum, "ReduceLogSumExp": log_sum_exp,
     "ReduceMax": infinite(extreme(topi.max, topi.any), float("-inf")),
     "ReduceMean": topi.mean,
     "ReduceMin": infinite(extreme(topi.min, topi.all), float("inf")),
@@ -75,10 +80,10 @@ REDUCTIONS = {
 def _row(rule: Callable[..., Any]) -> Callable[[Node], Value]:
     def row(n: Node) -> Value:
         axes = n.axes()
-        if not axes:
-            if n.attr("noop_with_empty_axes", 0):
-                return n.value(0) if rule is not REDUCTIONS["ReduceSumSquare"] else n.emit(topi.square, n.value(0))
+        if not axes and not n.attr("noop_with_empty_axes", 0):
             axes = list(range(n.rank()))
+        if not axes:                                  # over no axes: of each element alone, such as |x| or x * x
+            axes = []
         return n.emit(rule, n.value(0), tuple(axes), bool(n.attr("keepdims", 1)))
     return row
 

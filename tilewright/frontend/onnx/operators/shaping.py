@@ -176,7 +176,7 @@ def _bound(b: Any, extent: Any, step: int, is_start: bool) -> Any:
     if b <= -2**31:
         return None if (step < 0) != is_start else 0
     if isinstance(extent, int) and b < -extent:
-        return None if step < 0 and not is_start else (0 if step > 0 else -extent - 1)
+        return None if step < 0 and not is_start else 0
     return int(b)
 
 

@@ -13,10 +13,14 @@ from tilewright.graph.ir.values import Value
 def dft(n: Node) -> Value:
     """`topi.fft`, `topi.rfft` or `topi.irfft`."""
     x = n.value(0)
+    parts, onesided = x.shape[-1] if x.ndim else 0, bool(n.attr("onesided", 0))
+    if onesided and parts != (2 if n.attr("inverse", 0) else 1):
+        raise Unsupported(f"the last extent of x is {parts}, and a one-sided transform is of real numbers, which have "
+                          "the extent 1; its inverse of pairs, which have the extent 2")
     axis = int(n.number(2, "the axis")) if n.has(2) else n.attr("axis", 1 if n.version < 20 else -2)
     axis = checked_axis(axis, x.ndim)
     size = n.number(1, "the length") if n.has(1) else None
-    return n.emit(transform, x, axis, size, bool(n.attr("inverse", 0)), bool(n.attr("onesided", 0)))
+    return n.emit(transform, x, axis, size, bool(n.attr("inverse", 0)), onesided)
 
 
 def transform(x: Any, axis: int, size: Any, inverse: bool, onesided: bool) -> Any:

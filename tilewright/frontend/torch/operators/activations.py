@@ -120,8 +120,8 @@ def hardshrink(e: Emitter, x: Value, lambd: Any = 0.5) -> Value:
 
 @operator("softshrink")
 def softshrink(e: Emitter, x: Value, lambd: Any = 0.5) -> Value:
-    """`topi.softshrink`."""
-    return e.te(topi.softshrink, x, lambd=float(lambd))
+    """`topi.softshrink`; NaN of NaN."""
+    return e.te(topi.where, e.te(topi.isnan, x), x, e.te(topi.softshrink, x, lambd=float(lambd)))
 
 
 @operator("threshold")

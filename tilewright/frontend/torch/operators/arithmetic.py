@@ -1,6 +1,7 @@
 """Arithmetic of two or three tensors and numbers, converted to the type of the result."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewright import topi
@@ -86,6 +87,26 @@ def minimum(e: Emitter, a: Any, b: Any) -> Value:
     return binary(e, topi.minimum if e.dtype != "bool" else topi.logical_and, a, b)
 
 
+@operator("fmax")
+def fmax(e: Emitter, a: Any, b: Any) -> Value:
+    """`topi.maximum`, and of a number and NaN the number."""
+    return _without_nan(e, maximum, a, b)
+
+
+@operator("fmin")
+def fmin(e: Emitter, a: Any, b: Any) -> Value:
+    """`topi.minimum`, and of a number and NaN the number."""
+    return _without_nan(e, minimum, a, b)
+
+
+def _without_nan(e: Emitter, rule: Callable[[Emitter, Any, Any], Value], a: Value, b: Value) -> Value:
+    a, b = e.cast(a, e.dtype), e.cast(b, e.dtype)
+    y = rule(e, a, b)
+    if category(e.dtype) != 2:
+        return y
+    return e.te(topi.where, e.te(topi.isnan, a), b, e.te(topi.where, e.te(topi.isnan, b), a, y))
+
+
 @operator("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar")
 def power(e: Emitter, a: Any, b: Any) -> Value:
     """`topi.power`, or products and roots for the exponents that have them."""
@@ -101,7 +122,7 @@ def power(e: Emitter, a: Any, b: Any) -> Value:
         roots = {0.5: topi.sqrt, -0.5: topi.rsqrt, -1.0: topi.reciprocal}
         if floats and float(b) in roots:
             return e.te(roots[float(b)], x)
-    return binary(e, topi.power if category(e.dtype) == 2 else rules.whole_power, a, b)
+    return binary(e, topi.power, a, b)
 
 
 @operator("atan2")

@@ -111,13 +111,17 @@ def _place(e: Emitter, rule: Callable[..., Any], x: Value, dim: int | None, keep
 
 @operator("any", "any.dim", "any.dims")
 def any_(e: Emitter, x: Value, dim: Any = None, keepdim: bool = False) -> Value:
-    """`topi.any`."""
+    """`topi.any`; over a list of no dimensions of each element alone."""
+    if dim == []:
+        return e.cast(x, "bool")
     return reduced(e, topi.any, x, dim, keepdim)
 
 
 @operator("all", "all.dim", "all.dims")
 def all_(e: Emitter, x: Value, dim: Any = None, keepdim: bool = False) -> Value:
-    """`topi.all`."""
+    """`topi.all`; over a list of no dimensions of each element alone."""
+    if dim == []:
+        return e.cast(x, "bool")
     return reduced(e, topi.all, x, dim, keepdim)
 
 

@@ -86,7 +86,7 @@ def _exact(e: Emitter, x: Value, dim: int, index: Value) -> Value:
 def _by_index(e: Emitter, x: Value, dim: int, index: Value, source: Value, reduction: str) -> Value:
     x, index, source = e.lifted(x), e.lifted(index), e.lifted(source)
     if x.dtype == "bool":
-        made = _by_index(e, e.cast(x, "uint8"), dim, index, e.cast(source, "uint8"), reduction)
+        made = _by_index(e, e.cast(x, "int32"), dim, index, e.cast(source, "int32"), reduction)
         return e.te(topi.not_equal, made, 0)
     return e.te(topi.index_reduce, x, index, source, axis=axis_of(dim, x.ndim), reduction=reduction)
 
@@ -118,9 +118,9 @@ def index_put(e: Emitter, x: Value, indices: Sequence[Value | None], values: Val
               unsafe: bool = False) -> Value:
     """`topi.index_put`; by a mask `topi.where` or `topi.masked_scatter`."""
     values = e.cast(values, x.dtype)
-    mask = indices[0]
-    if len(indices) == 1 and mask is not None and mask.dtype in ("bool", "uint8"):
-        return _put_mask(e, x, e.cast(mask, "bool"), values, accumulate)
+    mask = next((i for i in indices if i is not None), None)
+    if mask is not None and mask.dtype in ("bool", "uint8") and sum(i is not None for i in indices) == 1:
+        return _put_mask(e, x, list(indices).index(mask), e.cast(mask, "bool"), values, accumulate)
     x, indices = masks_as_places(e, x, indices)
     axes = [k for k, i in enumerate(indices) if i is not None]
     given = [i for i in indices if i is not None]
@@ -138,24 +138,31 @@ def index_put(e: Emitter, x: Value, indices: Sequence[Value | None], values: Val
     order = [*axes, *rest]
     bools = x.dtype == "bool"
     front = e.transpose(x, order)
-    if bools:
-        front, values = e.cast(front, "uint8"), e.cast(values, "uint8")
+    if bools:                                                # as many as there may be are added
+        front, values = e.cast(front, "int32"), e.cast(values, "int32")
     y = e.te(topi.index_put, front, given, values, accumulate=accumulate)
     if bools:
         y = e.te(topi.not_equal, y, 0)
     return e.transpose(y, [order.index(k) for k in range(x.ndim)])
 
 
-def _put_mask(e: Emitter, x: Value, mask: Value, values: Value, accumulate: bool) -> Value:
-    """x with values where a mask of its first dimensions holds."""
-    rest = x.ndim - mask.ndim
+def _put_mask(e: Emitter, x: Value, first: int, mask: Value, values: Value, accumulate: bool) -> Value:
+    """x with values where a mask of its dimensions from `first` on holds; where those go, values count what holds."""
+    axes = list(range(first, first + mask.ndim))
+    order = [*axes, *(k for k in range(x.ndim) if k not in axes)]
+    front, rest = e.transpose(x, order), x.ndim - mask.ndim
+    values = e.reshape(values, (*(1,) * (rest + 1 - values.ndim), *values.shape)[-(rest + 1):])
+    values = e.transpose(values, [first, *(k for k in range(rest + 1) if k != first)])
     mask = e.reshape(mask, (*mask.shape, *(1,) * rest))
-    if values.ndim <= rest or all(isinstance(d, int) and d == 1 for d in values.shape[:values.ndim - rest]):
-        values = e.reshape(values, values.shape[values.ndim - rest:]) if values.ndim > rest else values
-        return e.te(topi.where, mask, e.te(topi.add, x, values) if accumulate else values, x)
-    if accumulate:
-        raise e.refuse("index_put: values that are accumulated where a mask holds")
-    return e.te(topi.masked_scatter, x, e.broadcast(mask, x.shape), e.reshape(values, (-1,)))
+    if isinstance(values.shape[0], int) and values.shape[0] == 1:
+        values = e.reshape(values, (*(1,) * mask.ndim, *values.shape[1:])[-x.ndim:])
+        y = e.te(topi.where, mask, e.te(topi.add, front, values) if accumulate else values, front)
+    else:
+        values = e.reshape(e.broadcast(values, (values.shape[0], *front.shape[x.ndim - rest:])), (-1,))
+        start = e.tensor(0, x.dtype, front.shape) if accumulate else front
+        y = e.te(topi.masked_scatter, start, e.broadcast(mask, front.shape), values)
+        y = e.te(topi.add, front, y) if accumulate else y
+    return e.transpose(y, [order.index(k) for k in range(x.ndim)])
 
 
 @operator("put")

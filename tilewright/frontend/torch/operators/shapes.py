@@ -105,7 +105,11 @@ def roll(e: Emitter, x: Value, shifts: Any, dims: Any = ()) -> Value:
         return x
     if not dims:
         return e.reshape(e.te(topi.roll, e.reshape(x, (-1,)), shifts[0], axis=0), e.shape)
-    return e.te(topi.roll, x, tuple(shifts), axis=tuple(axis_of(d, x.ndim) for d in dims))
+    moves: dict[int, Any] = {}
+    for d, shift in zip(dims, shifts):                          # a dimension may come twice
+        axis = axis_of(d, x.ndim)
+        moves[axis] = moves.get(axis, 0) + shift
+    return e.te(topi.roll, x, tuple(moves.values()), axis=tuple(moves))
 
 
 @operator("tril")

@@ -1,0 +1,142 @@
+"""Nodes with attributes and elements that the samples of the onnx package have not, against NumPy."""
+import numpy as np
+import pytest
+from onnx import helper, numpy_helper
+
+from tilewright.frontend.onnx.backend import backend
+from tilewright.support.errors import ImportModelError
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((3, 4)).astype("float32")
+TABLE = np.arange(9).reshape(3, 3)
+
+
+def results(op, inputs, opset, constants=(), count=1, **attributes):
+    """The results of a node; constants: the numbers of the inputs that are."""
+    names, infos, held = [], [], []
+    for k, given in enumerate(inputs):
+        array = None if given is None else np.asarray(given)
+        names.append("" if array is None else f"x{k}")
+        if array is not None and k in constants:
+            held.append(numpy_helper.from_array(array, names[-1]))
+        elif array is not None:
+            infos.append(helper.make_tensor_value_info(
+                names[-1], helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
+    outs = [f"y{k}" for k in range(count)]
+    node = helper.make_node(op, names, outs, **attributes)
+    graph = helper.make_graph([node], "node", infos, [helper.make_empty_tensor_value_info(y) for y in outs], held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    feed = {i.name: np.asarray(inputs[int(i.name[1:])]) for i in infos}
+    return backend().prepare(model).run(feed)
+
+
+def check(got, wanted, tolerance=1e-6):
+    wanted = np.asarray(wanted)
+    assert got.dtype == wanted.dtype and got.shape == wanted.shape
+    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("op, wanted", [
+    ("ReduceL1", np.abs(X)), ("ReduceL2", np.abs(X)), ("ReduceLogSumExp", X), ("ReduceMax", X), ("ReduceMean", X),
+    ("ReduceMin", X), ("ReduceProd", X), ("ReduceSum", X), ("ReduceSumSquare", X * X)])
+@pytest.mark.parametrize("axes", [[], [np.zeros(0, "int64")]])
+def test_reductions_over_no_axes_are_of_each_element_alone(op, wanted, axes):
+    check(results(op, [X, *axes], 18, (1,), noop_with_empty_axes=1)[0], wanted)
+
+
+def test_the_logarithm_of_a_sum_over_no_axes():
+    check(results("ReduceLogSum", [np.abs(X)], 18, noop_with_empty_axes=1)[0], np.log(np.abs(X)))
+
+
+def test_the_logarithm_of_a_sum_of_exponentials_of_integers():
+    x = np.array([[-3, 2], [5, 9]], "int32")
+    check(results("ReduceLogSumExp", [x], 18, keepdims=0)[0], np.int32(np.log(np.exp(x.astype(float)).sum())))
+
+
+@pytest.mark.parametrize("index, axis", [
+    ([[0, 2]], 1), ([[0, 1], [2, -1]], 1), ([[0], [1]], 0), ([[-1, -2]], 0), ([[1, 2, 0]], 0)])
+@pytest.mark.parametrize("constants", [(), (0, 1, 2)])
+def test_an_index_of_fewer_places_than_x(index, axis, constants):
+    index = np.array(index)
+    updates, scattered, gathered = 100 + index, TABLE.copy(), np.empty_like(index)
+    for at in np.ndindex(*index.shape):
+        place = (*at[:axis], index[at], *at[axis + 1:])
+        scattered[place], gathered[at] = updates[at], TABLE[place]
+    check(results("GatherElements", [TABLE, index], 13, constants, axis=axis)[0], gathered)
+    check(results("ScatterElements", [TABLE, index, updates], 16, constants, axis=axis)[0], scattered)
+
+
+@pytest.mark.parametrize("constants", [(), (0, 1)])
+def test_rows_of_no_indices_are_all_of_x(constants):
+    check(results("GatherND", [TABLE, np.zeros((2, 0), "int64")], 13, constants)[0], np.stack([TABLE, TABLE]))
+
+
+@pytest.mark.parametrize("shape, axis, wanted", [
+    ((0, 3), 1, (0, 3)), ((0, 3), 0, (1, 0)), ((3, 0), 2, (0, 1)), ((2, 0, 3), 2, (0, 3))])
+@pytest.mark.parametrize("constants", [(), (0,)])
+def test_matrices_of_no_elements(shape, axis, wanted, constants):
+    check(results("Flatten", [np.zeros(shape, "float32")], 13, constants, axis=axis)[0], np.zeros(wanted, "float32"))
+
+
+@pytest.mark.parametrize("start, end, step, wanted", [
+    (-10, -20, -1, [0]), (-4, -10, -2, [0]), (-2**31, -2**31, -1, [0]), (-2**63, -2**63, -1, [0]),
+    (-10, 10, 1, [0, 1, 2]), (10, -10, -1, [2, 1, 0]), (-2**63, 2**63 - 1, 2, [0, 2]), (2**63 - 1, -2**63, -2, [2, 0]),
+    (0, -1, -1, [])])
+@pytest.mark.parametrize("constants", [(1, 2, 3, 4), (0, 1, 2, 3, 4)])
+def test_ends_of_slices_are_brought_to_x(start, end, step, wanted, constants):
+    inputs = [np.arange(3), *(np.array([v]) for v in (start, end, 0, step))]
+    check(results("Slice", inputs, 13, constants)[0], np.array(wanted, "int64"))
+
+
+@pytest.mark.parametrize("base, exponent", [
+    (np.array([3, -3, 7], "int32"), np.array([18, 17, 10], "float32")),
+    (np.array([3, -3, 7], "int32"), np.array([18, 17, 10], "int64")),
+    (np.array([-1, -1], "float32"), np.array([2**24 + 1, 2**31 - 1])),
+    (np.array([2, 9], "float32"), np.array([0.5, -0.5]))])
+@pytest.mark.parametrize("constants", [(), (0, 1)])
+def test_powers_in_two_types_are_computed_in_one_that_holds_both(base, exponent, constants):
+    wanted = np.power(base.astype("float64"), exponent.astype("float64")).astype(base.dtype)
+    check(results("Pow", [base, exponent], 15, constants)[0], wanted)
+
+
+@pytest.mark.parametrize("constants", [(), (0, 1)])
+def test_powers_of_integers_by_negative_exponents(constants):
+    base, exponent = np.array([2, 1, -1, -1, 3], "int32"), np.array([-1, -3, -3, -2, 2], "int32")
+    check(results("Pow", [base, exponent], 15, constants)[0], np.array([0, 1, -1, 1, 9], "int32"))
+
+
+def linear(x, size, scale):
+    """x: T[n] by half pixels at a scale, in float64."""
+    places = np.clip((np.arange(size) + 0.5) / scale - 0.5, 0, len(x) - 1)
+    return np.interp(places, np.arange(len(x)), x.astype("float64"))
+
+
+@pytest.mark.parametrize("sizes, policy", [
+    ((10, 9), "not_larger"), ((3, 4), "not_larger"), ((10, 9), "not_smaller"), ((7, 8), "not_smaller")])
+def test_sizes_that_keep_the_shares_are_resized_by_one_scale(sizes, policy):
+    x = RNG.standard_normal((7, 5)).astype("float32")
+    scale = (min if policy == "not_larger" else max)(s / e for s, e in zip(sizes, x.shape))
+    rows, columns = (int(np.floor(scale * e + 0.5)) for e in x.shape)
+    wanted = np.stack([linear(row, columns, scale) for row in x])
+    wanted = np.stack([linear(column, rows, scale) for column in wanted.T], axis=1)
+    inputs = [x, None, None, np.array(sizes)]
+    made, = results("Resize", inputs, 18, (3,), mode="linear", keep_aspect_ratio_policy=policy)
+    check(made, wanted.astype("float32"), 1e-5)
+
+
+@pytest.mark.parametrize("scale, size", [(0.7, 7), (2.3, 23), (0.3, 3), (1.1, 11)])
+def test_sizes_by_scales_are_products_of_floats_of_32_bits(scale, size):
+    made, = results("Resize", [np.zeros(10, "float32"), None, np.array([scale], "float32")], 19, (2,), mode="linear")
+    assert made.shape == (size,)
+
+
+@pytest.mark.parametrize("scale, wanted", [(0.6, [0, 2, 4]), (0.8, [0, 2, 3, 4]), (1.5, [0, 0, 1, 2, 2, 3, 4])])
+def test_the_nearest_element_in_version_10_is_above_where_x_shrinks(scale, wanted):
+    x = np.arange(5, dtype="float32")
+    check(results("Resize", [x, np.array([scale], "float32")], 10, (1,))[0], np.array(wanted, "float32"))
+
+
+@pytest.mark.parametrize("parts, inverse", [(2, 0), (1, 1)])
+def test_one_sided_transforms_are_of_real_numbers(parts, inverse):
+    with pytest.raises(ImportModelError, match=f"the last extent of x is {parts}"):
+        results("DFT", [RNG.standard_normal((2, 5, parts)).astype("float32")], 17, onesided=1, inverse=inverse)

@@ -1,0 +1,104 @@
+"""Operators of PyTorch on elements and arguments that its own samples have not. Skipped without PyTorch."""
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.frontend.torch_opinfo import tensors_of, trace  # noqa: E402
+from tilewright.frontend.torch.function import import_graph  # noqa: E402
+from tilewright.graph.compile import build_function  # noqa: E402
+
+NAN, INF = math.nan, math.inf
+SPECIAL = torch.tensor([NAN, INF, -INF, 0.0, -0.0, 1.0, -2.5, 0.25])
+
+
+def check(function, *tensors):
+    wanted, module = tensors_of(function(*tensors)), trace(function, list(tensors))
+    made = import_graph(module, {})
+    sizes = made.values(tensors)
+    got = tensors_of(made.returned(build_function(made.function)(*made.arguments(tensors, sizes)), tensors, sizes))
+    assert len(got) == len(wanted)
+    for a, b in zip(got, wanted):
+        torch.testing.assert_close(a, b, equal_nan=True)
+
+
+def pairs(x):
+    return x[:, None].expand(len(x), len(x)).reshape(-1), x[None].expand(len(x), len(x)).reshape(-1)
+
+
+@pytest.mark.parametrize("base", [2, 1, 0, -1, -3])
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
+def test_numbers_to_the_power_of_integers(base, dtype):
+    exponents = torch.tensor([0, 1, 2, 7], dtype=getattr(torch, dtype))
+    if dtype != "uint8" and base:
+        exponents = torch.cat([exponents, -exponents])
+    if base >= 0 or dtype != "uint8":
+        check(lambda b: torch.pow(base, b), exponents)
+    check(lambda b: torch.pow(abs(base), b), exponents[1])
+
+
+def test_integers_to_the_power_of_integers():
+    check(torch.pow, *pairs(torch.tensor([1, -1, 2, -3, 5, -2])))
+
+
+def test_lerp_meets_its_ends():
+    a, b = torch.tensor([1e8, 1.0, 3.0]), torch.tensor([1.0, 1e8, -4.0])
+    for weight in (0.0, 0.25, 0.5, 1.0):
+        check(lambda a, b, w=weight: torch.lerp(a, b, w), a, b)
+
+
+@pytest.mark.parametrize("name", ["fmax", "fmin"])
+def test_the_extreme_of_a_number_and_nan_is_the_number(name):
+    check(getattr(torch, name), *pairs(SPECIAL))
+    check(getattr(torch, name), torch.tensor([3, -1]), torch.tensor([2, 5]))
+
+
+def test_softshrink_of_nan():
+    check(torch.nn.functional.softshrink, SPECIAL)
+
+
+def test_any_and_all_over_no_dimensions_are_of_each_element_alone():
+    check(lambda x: (torch.any(x, dim=()), torch.all(x, dim=()), torch.any(x), torch.sum(x, dim=())), SPECIAL)
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 6), (2, 1, 6), (2, 1, 1), (5, 6), (6,), (1, 5, 6), (5, 1), (), (1,)])
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_values_are_repeated_where_a_mask_holds(shape, accumulate):
+    mask = torch.tensor([True, False, True, False])
+    check(lambda x, m, v: x.index_put((m,), v, accumulate=accumulate), torch.randn(4, 5, 6), mask, torch.randn(shape))
+
+
+def assigned(x, mask, values):
+    y = x.clone()
+    y[:, mask] = values
+    return y
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (1, 3), (4, 1), (3,), (), (1, 1)])
+def test_a_mask_of_other_dimensions_than_the_first(shape):
+    mask = torch.tensor([True, False, True, False, True])
+    check(assigned, torch.randn(4, 5), mask, torch.randn(shape))
+    check(assigned, torch.randn(4, 5, 6), mask, torch.randn((*shape, 6) if shape else ()))
+
+
+def test_a_mask_of_several_dimensions():
+    mask = torch.tensor([[True, False, True], [False, True, True]])
+    for shape in ((4, 6), (4, 1), (1, 6), (6,), ()):
+        check(lambda x, m, v: x.index_put((m,), v), torch.randn(2, 3, 6), mask, torch.randn(shape))
+        check(assigned, torch.randn(6, 2, 3), mask, torch.randn(shape[:1] if shape != (6,) else ()))
+
+
+def test_bools_that_are_added_256_times():
+    x, many, true = torch.zeros(4, dtype=torch.bool), torch.zeros(256, dtype=torch.int64), torch.ones(256) > 0
+    check(lambda x, i, v: (x.index_put((i,), v, accumulate=True), x.index_add(0, i, v)), x, many, true)
+
+
+def test_a_roll_of_one_dimension_twice():
+    check(lambda x: (x.roll((1, 2), (0, 0)), x.roll((1, -7, 4), (0, 1, -2))), torch.randn(4, 5))
+
+
+def test_numbers_beyond_float8():
+    x = torch.tensor([448.0, 464.0, 465.0, 500.0, 1e6, -1e6, INF, -INF, NAN, 1.0625, 1e-3])
+    check(lambda x: (x.to(torch.float8_e4m3fn).float(), x.to(torch.float8_e5m2).float(),
+                     x[:1].to(torch.int32).mul(7).to(torch.float8_e4m3fn).float()), x)
