@@ -140,3 +140,42 @@ def test_the_nearest_element_in_version_10_is_above_where_x_shrinks(scale, wante
 def test_one_sided_transforms_are_of_real_numbers(parts, inverse):
     with pytest.raises(ImportModelError, match=f"the last extent of x is {parts}"):
         results("DFT", [RNG.standard_normal((2, 5, parts)).astype("float32")], 17, onesided=1, inverse=inverse)
+
+
+@pytest.mark.parametrize("axis", [0, 2])
+def test_hardmax_of_no_elements(axis):
+    shape = tuple(0 if k == axis else 2 for k in range(3))
+    for opset in (11, 13):
+        check(results("Hardmax", [np.zeros(shape, "float32")], opset, axis=axis)[0], np.zeros(shape, "float32"))
+
+
+def test_shrink_by_a_negative_bound():
+    x = np.array([0.0, 0.5, -0.5, 3.0, -3.0], "float32")
+    wanted = np.where(x < 0.6, x + np.float32(0.2), x - np.float32(0.2))
+    check(results("Shrink", [x], 20, lambd=-0.6, bias=0.2)[0], wanted)
+
+
+def test_a_scale_of_one_element_is_that_of_all():
+    x = np.array([-1.0, 0.0, 0.5, 1.5], "float32")
+    for scale, zero in (((), ()), ((1,), (1,)), ((1,), ())):
+        inputs = [x, np.full(scale, 0.1, "float32"), np.full(zero, 3, "uint8")]
+        check(results("QuantizeLinear", inputs, 13)[0], np.array([0, 3, 8, 18], "uint8"))
+        back, = results("DequantizeLinear", [np.array([0, 3, 8, 18], "uint8"), *inputs[1:]], 13)
+        check(back, np.array([-0.3, 0, 0.5, 1.5], "float32"))
+
+
+@pytest.mark.parametrize("mode, how", [("reflect", "reflect"), ("edge", "edge"), ("wrap", "wrap")])
+def test_borders_of_what_negative_ones_have_cut(mode, how):
+    x = np.arange(15, dtype="float32").reshape(3, 5)
+    made, = results("Pad", [x, np.array([-1, 2, 1, -2])], 19, (1,), mode=mode)
+    check(made, np.pad(x[1:, :3], [(0, 1), (2, 0)], mode=how))
+    made, = results("Pad", [x, np.array([0, -2, 0, 2])], 19, (1,), mode=mode)
+    check(made, np.pad(x[:, 2:], [(0, 0), (0, 2)], mode=how))
+
+
+def test_products_of_integers_stay_integers():
+    a, b, c = (RNG.integers(-9, 9, s).astype("int32") for s in ((2, 3), (3, 4), (4,)))
+    check(results("Gemm", [a, b, c], 13, alpha=2.0, beta=3.0)[0], (2 * (a @ b) + 3 * c).astype("int32"))
+    check(results("Gemm", [a, b], 13, alpha=-2.0)[0], (-2 * (a @ b)).astype("int32"))
+    with pytest.raises(ImportModelError, match="alpha is 0.5"):
+        results("Gemm", [a, b, c], 13, alpha=0.5)

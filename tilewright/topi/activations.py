@@ -170,9 +170,9 @@ def hardshrink(x: Tensor, *, lambd: float = 0.5) -> Tensor:
 
 
 def shrink(x: Tensor, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
-    """y = x - bias where x > lambd, x + bias where x < -lambd, else 0."""
-    return mapped("shrink", x, lambda e: select(binary("gt", e, _c(e, lambd)), e - bias, select(
-        binary("lt", e, _c(e, -lambd)), e + bias, _c(e, 0))))
+    """y = x + bias where x < -lambd, else x - bias where x > lambd, else 0."""
+    return mapped("shrink", x, lambda e: select(binary("lt", e, _c(e, -lambd)), e + bias, select(
+        binary("gt", e, _c(e, lambd)), e - bias, _c(e, 0))))
 
 
 def softshrink(x: Tensor, *, lambd: float = 0.5) -> Tensor:

@@ -134,6 +134,8 @@ def hardmax(x: Tensor, *, axis: int = -1) -> Tensor:
     op = "hardmax"
     check_tensors(op, x=x)
     at = axis_index(op, axis, x.ndim)
+    if constant(x.shape[at]) == 0:
+        return compute(x.shape, lambda *i: const(0, x.dtype), name=op)
     place = argmax(x, axis=at, keepdims=True)
     return compute(x.shape, lambda *i: cast(x.dtype, binary("eq", cast(place.dtype, i[at]), element(place, i))),
                    name=op)

@@ -356,14 +356,17 @@ def addmm(c: Tensor, a: Tensor, b: Tensor, *, alpha: float = 1.0, beta: float = 
           transpose_b: bool = False) -> Tensor:
     """y[i, j] = beta * c[i, j] + alpha * sum over k of a[i, k] * b[k, j]; c broadcasts (ONNX's Gemm).
 
-    Raises TensorExpressionError where extents differ or c does not fit the product.
+    Raises TensorExpressionError where extents differ, c does not fit the product, or alpha or beta is no integer and the
+    product is of integers.
     """
     check_tensors("addmm", c=c)
     y = matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    for name, factor in (("alpha", alpha), ("beta", beta)):
+        check(dt.is_float(y.dtype) or factor == int(factor), "addmm", f"{name} is {factor}, and the product {y.dtype}")
     check(len(broadcast_shapes("addmm", c.shape, y.shape)) == y.ndim, "addmm", "c has more dimensions than the product")
 
     def scaled(factor: float, e: Expr) -> Expr:
-        return e if factor == 1 else binary("mul", e, factor)
+        return e if factor == 1 else binary("mul", e, factor if dt.is_float(e.dtype) else int(factor))
     return compute(y.shape, lambda *i: binary("add", scaled(beta, cast(y.dtype, element(c, i))), scaled(alpha, y(*i))),
                    name="addmm")
 

@@ -28,7 +28,7 @@ def _parameters(n: Node, first: int) -> tuple[Any, Any, dict[str, Any]]:
     axis = n.axis(1) if n.rank() > 1 or "axis" in n.attributes and n.rank() else 0
     if block:
         return n.value(first), zero, {"axis": axis, "block": block}
-    if len(scale.shape) == 1 and scale.shape[0] == 1 and n.rank() != 1:
+    if scale.shape == (1,):
         one = n.emit(topi.reshape, n.value(first), ())
         offset = n.emit(topi.reshape, zero, ()) if isinstance(zero, Value) and zero.ndim else zero
         return one, offset, {}
@@ -58,7 +58,7 @@ def quantize(n: Node) -> Held:
 def _along(n: Node) -> tuple[int, int]:
     """(axis, block) of the scale: an axis of -1 for one number."""
     scale = n.held(1)
-    if not scale.shape or scale.shape == (1,) and n.rank() != 1:
+    if scale.shape in ((), (1,)):
         return -1, 0
     return n.axis(1) if n.rank() > 1 else 0, n.attr("block_size", 0)
 

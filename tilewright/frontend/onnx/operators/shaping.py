@@ -221,12 +221,21 @@ def pad(n: Node) -> Held:
     mode = n.attr("mode", "constant")
     value = n.number(2, "the value of the border") if n.has(2) else n.attr("value", 0.0)
     if mode != "constant":
-        return kept(n, n.emit(topi.pad, x, width, mode=mode))
+        return kept(n, n.emit(bordered, x, width, mode))
     try:
         number: Any = bool(value) if x.dtype == "bool" else float(value) if "float" in x.dtype else int(value)
     except (ValueError, OverflowError):
         raise Unsupported(f"the border has the value {value}, and x is {x.dtype}") from None
     return kept(n, n.emit(topi.pad, x, width, value=number))
+
+
+def bordered(x: Any, width: list[tuple[int, int]], mode: str) -> Any:
+    """`topi.pad` of what is left of x where negative widths have cut it."""
+    cut = [a for a, (before, after) in enumerate(width) if before < 0 or after < 0]
+    if cut:
+        x = topi.strided_slice(x, begin=[-min(width[a][0], 0) for a in cut],
+                               end=[min(width[a][1], 0) or None for a in cut], axes=cut)
+    return topi.pad(x, [(max(before, 0), max(after, 0)) for before, after in width], mode=mode)
 
 
 @operator("CenterCropPad")
