@@ -179,3 +179,47 @@ def test_products_of_integers_stay_integers():
     check(results("Gemm", [a, b], 13, alpha=-2.0)[0], (-2 * (a @ b)).astype("int32"))
     with pytest.raises(ImportModelError, match="alpha is 0.5"):
         results("Gemm", [a, b, c], 13, alpha=0.5)
+
+
+@pytest.mark.parametrize("name, first", [("HannWindow", 0), ("HammingWindow", 4 / 46), ("BlackmanWindow", 0)])
+def test_windows_of_one_number_follow_their_formula(name, first):
+    check(results(name, [np.int64(1)], 17, (0,))[0], np.array([first], "float32"))
+
+
+def test_moments_of_a_layer_have_the_type_of_the_stash():
+    x = RNG.standard_normal((3, 4))
+    _, mean, deviation = results("LayerNormalization", [x, np.ones(4)], 17, count=3, epsilon=0.5)
+    check(mean, x.mean(-1, keepdims=True).astype("float32"))
+    check(deviation, (1 / np.sqrt(x.var(-1, keepdims=True) + 0.5)).astype("float32"))
+
+
+def test_batches_whose_elements_are_normalised_one_by_one():
+    x = RNG.standard_normal((3, 2, 4)).astype("float32")
+    scale, bias, mean, var = (RNG.random((2, 4)).astype("float32") for _ in range(4))
+    made, = results("BatchNormalization", [x, scale, bias, mean, var], 7, spatial=0)
+    check(made, (x - mean) / np.sqrt(var + np.float32(1e-5)) * scale + bias, 1e-5)
+
+
+def test_moments_without_a_name_are_not_asked_for():
+    x, ones = RNG.standard_normal((3, 2)).astype("float32"), np.ones(2, "float32")
+    node = helper.make_node("BatchNormalization", ["x", "s", "s", "s", "s"], ["y", "", "", ""])
+    infos = [helper.make_tensor_value_info(k, 1, v.shape) for k, v in (("x", x), ("s", ones))]
+    graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info("y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9)])
+    check(backend().prepare(model).run([x, ones])[0], (x - 1) / np.sqrt(np.float32(1 + 1e-5)) + 1, 1e-5)
+
+
+@pytest.mark.parametrize("opset, kind", [(7, "float32"), (10, "bool"), (13, "bool")])
+def test_what_a_dropout_keeps_has_a_type_by_version(opset, kind):
+    check(results("Dropout", [X], opset, count=2)[1], np.ones(X.shape, kind))
+
+
+def test_directions_with_activations_of_their_own():
+    x = RNG.standard_normal((2, 1, 3)).astype("float32")
+    weight, again = (RNG.standard_normal((2, 2, k)).astype("float32") for k in (3, 2))
+    y, _ = results("RNN", [x, weight, again], 14, count=2, hidden_size=2, direction="bidirectional",
+                   activations=["Relu", "Tanh"])
+    first = np.maximum(x[0] @ weight[0].T, 0)
+    check(y[:, 0], np.stack([first, np.maximum(x[1] @ weight[0].T + first @ again[0].T, 0)]), 1e-5)
+    last = np.tanh(x[1] @ weight[1].T)
+    check(y[:, 1], np.stack([np.tanh(x[0] @ weight[1].T + last @ again[1].T), last]), 1e-5)

@@ -356,8 +356,8 @@ def addmm(c: Tensor, a: Tensor, b: Tensor, *, alpha: float = 1.0, beta: float = 
           transpose_b: bool = False) -> Tensor:
     """y[i, j] = beta * c[i, j] + alpha * sum over k of a[i, k] * b[k, j]; c broadcasts (ONNX's Gemm).
 
-    Raises TensorExpressionError where extents differ, c does not fit the product, or alpha or beta is no integer and the
-    product is of integers.
+    Raises TensorExpressionError where extents differ or c does not fit the product, and for factors with a fraction of
+    products of integers.
     """
     check_tensors("addmm", c=c)
     y = matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)

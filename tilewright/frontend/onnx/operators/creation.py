@@ -45,8 +45,11 @@ def eye_like(n: Node) -> Value:
 
 def _window(rule: Any, **options: Any) -> Any:
     def row(n: Node) -> Value:
-        return n.emit(rule, n.number(0, "the size"), periodic=bool(n.attr("periodic", 1)),
-                      dtype=n.dtype("output_datatype")[1], **options)
+        size, periodic, dtype = n.number(0, "the size"), bool(n.attr("periodic", 1)), n.dtype("output_datatype")[1]
+        if size == 1 and periodic:                      # by the formula, where topi has 1 as others do
+            two = n.emit(rule, 2, periodic=False, dtype=dtype, **options)
+            return n.emit(topi.strided_slice, two, begin=[0], end=[1], axes=[0])
+        return n.emit(rule, size, periodic=periodic, dtype=dtype, **options)
     return row
 
 

@@ -14,7 +14,11 @@ def batch_norm(n: Node) -> Any:
     """`topi.batch_norm`; in training `topi.batch_norm_training`."""
     x, scale, bias, mean, var = (n.value(k) for k in range(5))
     eps = n.attr("epsilon", 1e-5)
-    training = n.attr("training_mode", 0) if n.version >= 14 else n.outputs() > 1 and not n.attr("is_test", 0)
+    training = n.attr("training_mode", 0) if n.version >= 14 else any(map(n.wants, range(1, 5))) and \
+        not n.attr("is_test", 0)
+    if not training and n.version < 9 and not n.attr("spatial", 1):         # each element is normalised by itself
+        flat = [n.emit(topi.flatten, v, start=k) for v, k in ((x, 1), (mean, 0), (var, 0), (scale, 0), (bias, 0))]
+        return n.emit(topi.reshape, n.emit(topi.batch_norm, *flat, eps=eps), x.shape)
     if not training:
         return n.emit(topi.batch_norm, x, mean, var, scale, bias, eps=eps)
     if n.version < 14:
@@ -67,15 +71,15 @@ def layer_norm(n: Node) -> Any:
         y = y if bias is None else n.emit(topi.add, y, bias)
     else:
         y = n.emit(topi.layer_norm, x, weight, bias, axes=axes, eps=eps)
-    return (y, *n.emit(moments, x, axes, eps)) if n.wants(1) or n.wants(2) else y
+    return (y, *n.emit(moments, x, axes, eps, n.dtype("stash_type")[1])) if n.wants(1) or n.wants(2) else y
 
 
-def moments(x: Any, axes: int, eps: float) -> Any:
+def moments(x: Any, axes: int, eps: float, dtype: str) -> Any:
     """(mean, 1 / standard deviation) over the last axes, which stay as ones."""
     over = tuple(range(-axes, 0))
     wide = topi.astype(x, "float32") if x.dtype in ("float16", "bfloat16") else x
-    var = topi.var(wide, axis=over, keepdims=True)
-    return topi.mean(wide, axis=over, keepdims=True), topi.rsqrt(topi.add(var, eps))
+    deviation = topi.rsqrt(topi.add(topi.var(wide, axis=over, keepdims=True), eps))
+    return tuple(topi.astype(v, dtype) for v in (topi.mean(wide, axis=over, keepdims=True), deviation))
 
 
 @operator("RMSNormalization")

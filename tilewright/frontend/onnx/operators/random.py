@@ -62,7 +62,8 @@ def dropout(n: Node) -> Any:
     training = bool(n.number(2, "training_mode")) if n.has(2) else n.version < 7 and not n.attr("is_test", 0)
     ratio = float(n.number(1, "the ratio")) if n.has(1) else n.attr("ratio", 0.5)
     if not training or n.version < 12 and not n.has(2):
-        mask = n.emit(topi.ones_like, n.value(0), dtype="bool") if n.wants(1) else None
+        kind = "bool" if n.version >= 10 else n.held(0).dtype
+        mask = n.emit(topi.ones_like, n.value(0), dtype=kind) if n.wants(1) else None
         return n.inputs[0], mask
     x = n.value(0)
     options = {"p": ratio}
