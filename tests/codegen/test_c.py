@@ -53,6 +53,7 @@ def test_a_run_beside_llvm_tells_what_differs():
         run_both(leaves(one), leaves(one), np.zeros(3, dtype))
         with pytest.raises(Wrong, match=rf"element \[1\] of argument 0 is {one}, by LLVM {other}"):
             run_both(leaves(one), leaves(other), np.zeros(3, dtype))
+    run_both(leaves(1.0), leaves(1.001), np.zeros(3, "float32"), coarsest=2.0 ** -10)     # an intermediate float16
     with pytest.raises(CallError, match="negative: -1"):
         run_both(leaves(-1), leaves(-1), np.zeros(3))
     with pytest.raises(Wrong, match="the error 'negative: -1', by LLVM ''"):

@@ -17,7 +17,9 @@ from tilewright.codegen.llvm import compile_object
 from tilewright.lowering import Instrument, split
 from tilewright.runtime import Module
 from tilewright.support.errors import CallError
-from tilewright.tir import PrimFunc, interp
+from tilewright.tir import Expr, PrimFunc, Store, interp
+from tilewright.tir import dtype as dt
+from tilewright.tir.node import walk
 
 TARGETS = ("llvm -opt-level=1", "llvm -opt-level=3", "llvm -opt-level=1 -mcpu=x86-64-v3", "llvm -opt-level=2",
            "llvm -opt-level=1 -mcpu=x86-64-v2")
@@ -95,13 +97,22 @@ def beside_llvm(build: Callable[[], Any]) -> dict[str, Callable[..., None]]:
     target = tw.target("llvm -opt-level=1")
     objects = {name: compile_object(split(flat.functions[name], target), target) for name in module.signatures}
     other = Module.of_objects(objects, target)
-    return {name: partial(run_both, module[name], other[name]) for name in objects}
+    return {name: partial(run_both, module[name], other[name], coarsest=coarsest(flat.functions[name]))
+            for name in objects}
 
 
-def run_both(f: Callable[..., None], g: Callable[..., None], *args: Any) -> None:
+def coarsest(func: PrimFunc) -> float:
+    """The greatest epsilon of the floats that func computes with; 0 where there are none."""
+    kinds = {dt.element_of(n.dtype) for n in walk(func.body) if isinstance(n, Expr)}
+    kinds |= {n.buffer.dtype for n in walk(func.body) if isinstance(n, Store)}
+    return max((float(ml_dtypes.finfo(dt.numpy_dtype(kind)).eps) for kind in kinds if dt.is_float(kind)), default=0.0)
+
+
+def run_both(f: Callable[..., None], g: Callable[..., None], *args: Any, coarsest: float = 0.0) -> None:
     """f on the arguments, in place. Raises Wrong where g on copies of them leaves something else, or only one of them
     raises an error: integers and the kind of each float are equal, numbers nearly. Of several errors of a program the
-    first one is that of an operand that is evaluated first, which is free in C.
+    first one is that of an operand that is evaluated first, which is free in C. coarsest: the epsilon of the coarsest
+    floats on the way, where one rounds a * b + c once, and another one twice.
     """
     copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
     errors, raised = [], None
@@ -117,19 +128,19 @@ def run_both(f: Callable[..., None], g: Callable[..., None], *args: Any) -> None
     if raised is not None:
         raise raised
     for k, (a, b) in enumerate(zip(args, copies, strict=True)):
-        if isinstance(a, np.ndarray) and not equal_values(a, b):
+        if isinstance(a, np.ndarray) and not equal_values(a, b, coarsest):
             at = np.argwhere(~((a == b) | (a != a) & (b != b)))[0].tolist()
             raise Wrong(f"element {at} of argument {k} is {a[tuple(at)]}, by LLVM {b[tuple(at)]}")
 
 
-def equal_values(a: np.ndarray, b: np.ndarray) -> bool:
-    """Equal integers; floats that differ by some roundings."""
+def equal_values(a: np.ndarray, b: np.ndarray, coarsest: float = 0.0) -> bool:
+    """Equal integers; floats that differ by some roundings, or by a few of the coarsest floats on the way."""
     if a.dtype.kind in "iub":
         return np.array_equal(a, b)
     x, y = a.astype("float64"), b.astype("float64")
     size = np.max(np.abs(y), where=np.isfinite(y), initial=0)
-    epsilon = float(ml_dtypes.finfo(a.dtype).eps)
-    return np.allclose(x, y, rtol=64 * epsilon, atol=64 * epsilon * size, equal_nan=True)
+    near = max(64 * float(ml_dtypes.finfo(a.dtype).eps), 4 * coarsest)
+    return np.allclose(x, y, rtol=near, atol=near * size, equal_nan=True)
 
 
 def native(case: Case, build: Callable[[str], Any], args: list[Any], name: str = "main") -> None:
