@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import tilewright as tw
 from tilewright import topi
 from tilewright.cli.main import main
 from tilewright.graph.compile import build_function
@@ -10,6 +11,7 @@ from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.types import size
 from tilewright.runtime import export
 from tilewright.runtime.llvm import host_triple
+from tilewright.support.errors import ArgumentError
 
 needs_linker = pytest.mark.skipif(not export.has_linker(host_triple()), reason="no linker on this machine")
 
@@ -43,6 +45,10 @@ def test_run_of_an_exported_model(exported, tmp_path):
     (["run", "MODEL", "--input", "x"], "not NAME=VALUE"),
     (["compile", "MODEL", "-o", "out.so"], "compiled already"),
     (["profile", "MODEL"], "profile what it was compiled from"),
+    (["run", "MODEL", "--size", "m=3"], "the model has no size 'm'\n\nhint: it has n"),
+    (["run", "MODEL", "--size", "n=-1"], "'-1' is not a number of elements"),
+    (["run", "MODEL", "--input", "x=nothing.npy"], "x=nothing.npy cannot be read: No such file"),
+    (["run", "MODEL", "-o", "/no/such/out.npz"], "there is no folder /no/such"),
 ])
 def test_refusals(exported, arguments, message):
     done = CliRunner().invoke(main, [str(exported) if a == "MODEL" else a for a in arguments])
@@ -54,3 +60,22 @@ def test_an_unknown_kind_of_file(tmp_path):
     path.write_text("nothing")
     done = CliRunner().invoke(main, ["compile", str(path), "-o", str(tmp_path / "out.so")])
     assert done.exit_code == 1 and "unknown kind of file" in done.output
+
+
+def test_results_have_the_names_of_the_file(tmp_path):
+    helper = pytest.importorskip("onnx.helper")
+    x, *outs = (helper.make_tensor_value_info(name, 1, [2]) for name in ("x", "grown", "shrunk"))
+    nodes = [helper.make_node("Exp", ["x"], ["grown"]), helper.make_node("Neg", ["x"], ["shrunk"])]
+    model, wanted = tmp_path / "model.onnx", tmp_path / "out.npz"
+    made = helper.make_model(helper.make_graph(nodes, "g", [x], outs),
+                             opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model.write_bytes(made.SerializeToString())
+    done = CliRunner().invoke(main, ["run", str(model), "-o", str(wanted)])
+    assert done.exit_code == 0 and "grown: float32[2]" in done.output
+    found = np.load(wanted)
+    np.testing.assert_allclose(found["grown"], np.exp(-found["shrunk"]), rtol=1e-6)
+
+
+def test_compile_of_a_path_that_is_no_model():
+    with pytest.raises(ArgumentError, match="compile: 'env.txt': unknown kind of file"):
+        tw.compile("env.txt")

@@ -26,16 +26,19 @@ _size = click.option("--size", "sizes", multiple=True, metavar="NAME=8",
                      help="A size of inputs that are made up, 1 where it is not given.")
 _input = click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy",
                       help="An input; those that are not given are made up: normal numbers, zeros for integers.")
-_target = click.option("--target", default=None, help="What to compile for; default: this machine.")
+_target = click.option("--target", default=None,
+                       help="What to compile for, of what this machine runs; default: all that it has.")
 
 
-def _compiled(model: str, shapes: Sequence[str], target: str | None) -> Executable | Model:
-    """The model of a file: compiled, or loaded where it is compiled already."""
+def _compiled(model: str, shapes: Sequence[str], target: str | None) -> tuple[Executable | Model, list[str]]:
+    """The model of a file: compiled, or loaded where it is compiled already; the names that the file has for results.
+    """
     path = Path(model)
     if path.suffix in (*LIBRARY_SUFFIXES, ".o"):
-        return load_model(path)
-    made: Executable = compile_model(_function(model, shapes), target=target)
-    return made
+        return load_model(path), []
+    function = _function(model, shapes)
+    made: Executable = compile_model(function, target=target)
+    return made, [r[0] for r in function.attrs.get("results", ()) if r[1] is None]
 
 
 def _function(model: str, shapes: Sequence[str]) -> Function:
@@ -65,19 +68,44 @@ def _pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
 
 def _arguments(model: Executable | Model, inputs: Sequence[str], sizes: Sequence[str]) -> list[np.ndarray]:
     """The inputs of a call: from files, or made up."""
-    known = {name: int(value) for name, value in _pairs(sizes)}
-    files = dict(_pairs(inputs))
+    parameters, files = _parameters(model), dict(_pairs(inputs))
+    known = _sizes(sizes, {str(d) for _, shape, _ in parameters for d in shape if not isinstance(d, int)})
     rng = np.random.default_rng(0)
     out = []
-    for name, shape, dtype in _parameters(model):
+    for name, shape, dtype in parameters:
         if name in files:
-            out.append(np.load(files.pop(name), allow_pickle=False))
+            out.append(_read(name, files.pop(name)))
             continue
         extents = tuple(d if isinstance(d, int) else known.get(str(d), 1) for d in shape)
         out.append(rng.standard_normal(extents).astype(dtype) if "float" in dtype else np.zeros(extents, dtype))
     if files:
         raise ArgumentError(f"the model has no input {next(iter(files))!r}")
     return out
+
+
+def _sizes(texts: Sequence[str], names: set[str]) -> dict[str, int]:
+    """The sizes that are given, all of them sizes of the model."""
+    out = {}
+    for name, value in _pairs(texts):
+        if name not in names:
+            raise ArgumentError(f"the model has no size {name!r}",
+                                f"it has {', '.join(sorted(names))}" if names else "its inputs have constant shapes")
+        if not (value.isascii() and value.isdigit() and len(value) < 19):
+            raise ArgumentError(f"--size {name}={value}: {value!r} is not a number of elements")
+        out[name] = int(value)
+    return out
+
+
+def _read(name: str, file: str) -> np.ndarray:
+    """The array in a file. Raises ArgumentError."""
+    try:
+        array = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ArgumentError(f"--input {name}={file} cannot be read: {why}", "numpy.save writes such files") from None
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError(f"--input {name}={file} holds several arrays", "numpy.save writes files of one")
+    return array
 
 
 def _parameters(model: Executable | Model) -> list[tuple[str, tuple[Any, ...], str]]:
@@ -94,7 +122,7 @@ def _parameters(model: Executable | Model) -> list[tuple[str, tuple[Any, ...], s
 def compile_command(model: str, output: str, shapes: Sequence[str], target: str | None) -> None:
     """Compile MODEL (.onnx, or .pt2 of torch.export) to one file with its weights."""
     def work() -> None:
-        made = _compiled(model, shapes, target)
+        made, _ = _compiled(model, shapes, target)
         if not isinstance(made, Executable):
             raise ArgumentError(f"{model} is compiled already")
         made.export(output)
@@ -113,14 +141,17 @@ def run_command(model: str, inputs: Sequence[str], sizes: Sequence[str], shapes:
                 output: str | None) -> None:
     """Run MODEL once, and show its results or write them to a file."""
     def work() -> None:
-        made = _compiled(model, shapes, None)
+        if output and not Path(output).absolute().parent.is_dir():
+            raise ArgumentError(f"cannot write {output}: there is no folder {Path(output).parent}")
+        made, names = _compiled(model, shapes, None)
         results = made(*_arguments(made, inputs, sizes))
         arrays = [np.asarray(r) for r in (results if isinstance(results, tuple) else (results,))]
-        for k, a in enumerate(arrays):
-            click.echo(f"result {k}: {a.dtype}{list(a.shape)}\n{np.array2string(a, threshold=20)}")
+        if len(names) != len(arrays):
+            names = [f"result{k}" for k in range(len(arrays))]
+        for name, a in zip(names, arrays):
+            click.echo(f"{name}: {a.dtype}{list(a.shape)}\n{np.array2string(a, threshold=20)}")
         if output:
-            named: dict[str, Any] = {f"result{k}": a for k, a in enumerate(arrays)}
-            np.savez(output, **named)
+            np.savez(output, **dict(zip(names, arrays)))
     _guarded(work)
 
 
@@ -134,7 +165,7 @@ def profile_command(model: str, inputs: Sequence[str], sizes: Sequence[str], sha
                     trace: str | None) -> None:
     """Say where the time of MODEL goes, kernel by kernel."""
     def work() -> None:
-        made = _compiled(model, shapes, None)
+        made, _ = _compiled(model, shapes, None)
         if not isinstance(made, Executable):
             raise ArgumentError(f"{model} has no kernels to look at by themselves", "profile what it was compiled from")
         found = profile_model(made, *_arguments(made, inputs, sizes))

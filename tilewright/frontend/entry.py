@@ -29,6 +29,8 @@ def compile(inputs: Any, args: Sequence[Any] | None = None, target: str | Target
     if _is_model(inputs):
         function = imported(inputs, args, shapes)
         return load(_GRAPH).build_function(function, target)
+    if isinstance(inputs, (str, Path)):
+        raise ArgumentError(f"compile: {str(inputs)!r}: unknown kind of file", "give the path of an .onnx file")
     if shapes is not None:
         raise ArgumentError(f"compile: shapes are those of an ONNX model, and {described(inputs)} is none")
     return driver.compile(inputs, args, target, name)

@@ -41,7 +41,8 @@ def build_function(function: Function, spec: str | Target | None = None,
     """
     resolved = target(spec)
     if not resolved.is_host:
-        raise GraphError(f"compile: target {resolved} does not run on this machine")
+        raise GraphError(f"compile: target {resolved} does not run on this machine",
+                         "constants of a model are packed by its own code, here; tw.build writes kernels for others")
     for step in SIMPLIFY:
         function = step(function)
     fixed = constant_part(function)
