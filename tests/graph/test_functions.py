@@ -13,6 +13,7 @@ from tilewright.graph.compile import build_function
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.types import TensorType, size
 from tilewright.graph.ir.values import check_function
+from tilewright.graph.plan.profiling import share_of_limit
 from tilewright.support.errors import CallError, GraphError, TilewrightError
 
 RNG = np.random.default_rng(0)
@@ -181,6 +182,13 @@ def test_a_profile_names_each_kernel(tmp_path):
     found.save(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert [e["name"] for e in events] == [k.name for k in found.kernels]
+
+
+
+def test_bytes_from_the_cache_are_no_share_of_what_memory_gives():
+    assert share_of_limit(None, 1e11, 5e9, 1e10) == 0.5 and share_of_limit(2e10, 1e11, 5e9, 1e10) == 0.5
+    assert share_of_limit(2e10, 1e11, 5e10, 1e10) == 0.2 and share_of_limit(2e11, 1e11, 5e9, 1e10) == 2.0
+    assert share_of_limit(None, 1e11, 5e10, 1e10) is None and share_of_limit(2e10, None, 5e10, 1e10) is None
 
 
 def test_models_are_pickled_and_copied():

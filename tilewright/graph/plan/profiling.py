@@ -53,10 +53,11 @@ class ModelProfile(Viewed):
         rows = [("kernel", "time", "share", "GFLOP/s", "GB/s", "of the limit", "source")]
         for k in sorted(self.kernels, key=lambda k: -k.seconds):
             made = None if k.operations is None else k.operations / k.seconds
-            limit = max(0.0 if made is None or peak is None else made / peak, k.nbytes / k.seconds / bandwidth)
+            limit = share_of_limit(made, peak, k.nbytes / k.seconds, bandwidth)
             rows.append((" + ".join(o.rsplit(".", 1)[-1] for o in k.operators) or k.name, readable_seconds(k.seconds),
                          f"{100 * k.seconds / total:.1f} %", "" if made is None else f"{made / 1e9:.1f}",
-                         f"{k.nbytes / k.seconds / 1e9:.1f}", f"{100 * limit:.0f} %", k.source))
+                         f"{k.nbytes / k.seconds / 1e9:.1f}", "in cache" if limit is None else f"{100 * limit:.0f} %",
+                         k.source))
         return View(f"profile of {self.name} on {self.threads} thread(s): {readable_seconds(self.seconds)} a run, "
                     f"{readable_seconds(total)} in kernels", rows)
 
@@ -66,6 +67,18 @@ class ModelProfile(Viewed):
                    "args": {"operators": k.operators, "source": k.source, "operations": k.operations,
                             "bytes": k.nbytes}} for k in self.kernels]
         export.place(export.as_path("save", path), json.dumps({"traceEvents": events}).encode())
+
+
+def share_of_limit(made: float | None, peak: float | None, moved: float, bandwidth: float) -> float | None:
+    """How near operations/s and bytes/s come to what the machine can do at most, of the two that which is nearer.
+
+    None where nothing is known of operations, and more bytes are taken than memory gives: then they, or some, do not
+    come from there. Operations are those of the definition, of which Winograd's convolutions need fewer.
+    """
+    shares = [] if made is None or peak is None else [made / peak]
+    if moved <= bandwidth:
+        shares.append(moved / bandwidth)
+    return max(shares, default=None)
 
 
 def profile_model(model: Executable, *arguments: Any, runs: int = RUNS) -> ModelProfile:
