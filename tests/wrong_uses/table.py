@@ -44,7 +44,8 @@ Written by `python -m tests.wrong_uses.table` from the table in `tests/wrong_use
 the wrong use raises the error that stands here and nothing else, before anything is changed or written. All errors
 are subclasses of `tilewright.TilewrightError`. What a schedule primitive refuses stands with it, in
 [primitives.md](primitives.md). A `CallError` is also a `ValueError` or a `TypeError`. Python's own
-`TypeError` remains for a call that does not fit a signature, a keyword that there is not.
+`TypeError` remains for a call that does not fit a signature, a keyword that there is not, and its `AttributeError` for
+a name that there is not.
 
 The tables show the first line of each message and the hint at its end. Errors of schedules show the function in
 between, the guilty lines marked:

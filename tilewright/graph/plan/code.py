@@ -32,7 +32,8 @@ class Code:
         codes = [driver.compile_flat(f, target) for f in natives if f is not None]
         self._data = [*dict.fromkeys([*objects.values(), *codes])]
         self._names = [s if f is None else f.name for f, s in zip(natives, segments)]
-        self._failing = [name for name, data in objects.items() if f"{name}__take_fault" in elf.symbols(data)[0]]
+        self._failing = {name: _described(plan, name) for name, data in objects.items()
+                         if f"{name}__take_fault" in elf.symbols(data)[0]}
         self._load()
 
     def _load(self) -> None:
@@ -56,9 +57,10 @@ class Code:
 
     def check_faults(self) -> None:
         """Raise CallError for the first message that a kernel has left."""
-        texts = [text for take in self._faults if (text := take())]
+        texts = [(text, where) for take, where in zip(self._faults, self._failing.values()) if (text := take())]
         if texts:
-            raise CallError(ctypes.string_at(texts[0]).decode(errors="replace"))
+            text, where = texts[0]
+            raise CallError(ctypes.string_at(text).decode(errors="replace"), where)
 
 
 def native_steps(plan: Plan, steps: Sequence[Step], variables: Sequence[Var]) -> PrimFunc:
@@ -75,6 +77,19 @@ def native_steps(plan: Plan, steps: Sequence[Step], variables: Sequence[Var]) ->
     params, body = (Var("table", "handle"), Var("sizes", "handle")), seq(calls)
     name = f"run_{hashlib.sha256(show(body).encode()).hexdigest()[:16]}"
     return PrimFunc(params, body, dict(zip(params, (table, sizes))), {"global_symbol": name, "tir.noalias": False})
+
+
+def _described(plan: Plan, kernel: str) -> str:
+    """What a kernel is to those who made the model: its operators, their source, and which inputs are parameters."""
+    names = {slot: name for (name, _), slot in zip(plan.params, plan.param_slots) if slot is not None}
+    out = []
+    for s in plan.steps:
+        if isinstance(s.callee, Native) and s.callee.name == kernel:
+            operators = " + ".join(o.rsplit(".", 1)[-1] for o in s.callee.operators) or kernel
+            whole = s.callee.definition is not None and len(s.callee.definition.params) == len(s.slots) + len(s.sizes)
+            inputs = [f"in{k} is {names[slot]}" for k, slot in enumerate(s.slots) if slot in names and whole]
+            out.append(", ".join([f"{operators} of {s.source}" if s.source else operators, *inputs]))
+    return f"the kernel is {' or '.join(dict.fromkeys(out))}"
 
 
 def _entry(library: Library, name: str) -> Any:
