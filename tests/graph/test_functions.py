@@ -365,3 +365,18 @@ def test_copies_of_functions_have_the_same_sizes(again):
         bb.emit_func_output(bb.emit_te(topi.add, *bb.emit_call(made, [y]), *bb.emit_call(made, [y])))
     a = array(3, 2)
     np.testing.assert_allclose(np.asarray(build_function(bb.get()["main"])(a)), 2 * np.exp(a).reshape(-1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("first, second", [("T", "T_1"), ("T_1", "T"), ("lambda", "_lambda"), ("R", "R_1")])
+def test_sizes_that_texts_show_alike(first, second):
+    bb = BlockBuilder()
+    x, y = bb.param("x", (size(first),)), bb.param("y", (size(second),))
+    assert x.type != y.type
+    with bb.function("main", [x, y]):
+        rows = [bb.emit_te(topi.reshape, v, (v.shape[0], 1)) for v in (x, y)]
+        bb.emit_func_output([bb.emit_te(topi.softmax, v, axis=0) for v in (x, y, *rows)])
+    run = build_function(bb.get()["main"])
+    a, b = array(3), array(5)
+    for got, given in zip(run(a, b), (a, b, a[:, None], b[:, None]), strict=True):
+        wanted = np.exp(given.astype("float64"))
+        np.testing.assert_allclose(np.asarray(got), wanted / wanted.sum(), rtol=1e-5)

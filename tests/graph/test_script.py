@@ -165,3 +165,16 @@ def test_modules_hold_functions_alone():
         module.update_func("f", 3)
     with pytest.raises(GraphError, match="truth"):
         bool(module["main"].params[0])
+
+
+def test_extents_that_are_made_of_functions():
+    n = size("n")
+    bb = BlockBuilder()
+    x, y = bb.param("x", (n,)), bb.param("y", (te.max(n - 2, 1), te.min(n, 4)))
+    with bb.function("main", [x, y]):
+        bb.emit_func_output([x, bb.emit_te(topi.reshape, bb.emit_te(topi.exp, y), (te.max(n - 2, 1) * te.min(n, 4),))])
+    function = bb.get()["main"]
+    read = script.from_source(function.script())
+    assert read.script() == function.script() and [p.type for p in read.params] == [p.type for p in function.params]
+    a, b = array(7), array(5, 4)
+    np.testing.assert_allclose(np.asarray(build_function(read)(a, b)[1]), np.exp(b).reshape(-1), rtol=1e-6)

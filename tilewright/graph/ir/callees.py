@@ -217,8 +217,12 @@ def _compared(x: Any) -> Any:
         return tuple((k, _compared(v)) for k, v in x.items())
     if isinstance(x, np.ndarray):
         return str(x.dtype), x.shape, x.tobytes()
-    if isinstance(x, (Slot, Like, Expr, int, float, str, type(None), np.generic)):
-        return "expr" if isinstance(x, Expr) else type(x), str(x)
+    if isinstance(x, Like):
+        return Like, x.type
+    if isinstance(x, Expr):
+        return "expr", str(x), tuple(v.name for v in size_variables([x]))
+    if isinstance(x, (Slot, int, float, str, type(None), np.generic)):
+        return type(x), str(x)
     if is_dataclass(x) and hasattr(x, "__dict__") and type(x).__hash__ not in (None, object.__hash__):
         return type(x), _compared(vars(x))
     return _Itself(x)

@@ -20,12 +20,15 @@ from tilewright.script.members import Decorator, Member, Members, Place
 from tilewright.script.module_calls import class_of
 from tilewright.support.errors import ScriptError, TilewrightError, described
 from tilewright.tir import Var
+from tilewright.tir.arithmetic import ceildiv, floordiv, floormod, maximum, minimum, truncdiv, truncmod
 from tilewright.tir.functions import BaseFunc
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod}
 _INTEGERS = ("int32", "int64")
+_OF_SIZES: dict[str, Callable[..., Any]] = {            # T.max(n, 1): what printed extents are made with
+    f.__name__.removesuffix("imum"): f for f in (maximum, minimum, floordiv, floormod, truncdiv, truncmod, ceildiv)}
 
 
 class FunctionDecorator(Decorator):
@@ -238,7 +241,7 @@ class _Function:
         dtype = scalar(e)
         if dtype and len(e.args) == 1:
             return self.value(e.args[0])                     # T.int64(4), a number
-        func = self.value(e.func)
+        func = _OF_SIZES.get(self.of_tir(e.func)) or self.value(e.func)
         if isinstance(func, Annotation):
             args = [self.dims(x) for x in e.args]
         else:
@@ -259,10 +262,17 @@ class _Function:
 
     def extent(self, e: Any) -> Any:
         inner = unquoted(e)
+        functions = [n.func for n in ast.walk(inner) if isinstance(n, ast.Call) and self.of_tir(n.func) in _OF_SIZES]
+        ours = {id(f.value) for f in functions if isinstance(f, ast.Attribute)}
         for n in ast.walk(inner):
-            if isinstance(n, ast.Name) and n.id not in self.env:
+            if isinstance(n, ast.Name) and n.id not in self.env and id(n) not in ours:
                 self.env[n.id] = self.at(e, self.dialect.size, n.id)
         return self.value(inner)
+
+    def of_tir(self, f: ast.expr) -> str:
+        """NAME of T.NAME, where T is no name of the function; else nothing."""
+        known = isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name) and f.value.id == "T"
+        return f.attr if known and isinstance(f, ast.Attribute) and "T" not in self.env else ""
 
     # errors ------------------------------------------------------------------------------------------------
     def at(self, node: ast.AST, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

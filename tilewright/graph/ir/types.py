@@ -108,8 +108,9 @@ class TensorType:
         return TensorType(tuple(map(canonical, shape)), dtype_string(dtype))
 
     @functools.cached_property
-    def key(self) -> str:
-        return str(self)
+    def key(self) -> tuple[str, ...]:
+        """The text, and the names of the sizes, of which the text may show two alike: `for` is `_for` there."""
+        return (str(self), *(v.name for v in size_variables(self.shape)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorType) and self.key == other.key

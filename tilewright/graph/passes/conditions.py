@@ -59,7 +59,7 @@ def conditions_of_types(types: Iterable[TensorType], made: Sequence[tuple[Native
 
 def _expressions(types: Iterable[TensorType]) -> list[Expr]:
     """The extents that are more than a variable, each once."""
-    found: dict[str, Dim] = {str(d): d for t in types for d in t.shape if isinstance(d, Expr)}
+    found: dict[object, Dim] = {TensorType((d,)).key: d for t in types for d in t.shape if isinstance(d, Expr)}
     return [d for d in found.values() if isinstance(d, Expr) and not isinstance(d, Var)]
 
 
