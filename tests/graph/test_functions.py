@@ -334,7 +334,9 @@ def test_names_of_parameters_that_methods_have():
     with bb.function("main", [own, others]):
         bb.emit_func_output(bb.emit_te(topi.subtract, own, others))
     a, b = array(3), array(3)
-    np.testing.assert_array_equal(np.asarray(build_function(bb.get()["main"])(arguments=b, self=a)), a - b)
+    run = build_function(bb.get()["main"])
+    np.testing.assert_array_equal(np.asarray(run(arguments=b, self=a)), a - b)
+    assert [k.operators for k in tilewright.profile(run, arguments=b, self=a).kernels] == [("topi.subtract",)]
 
 
 def test_constants_are_what_arrays_held():

@@ -12,6 +12,7 @@ from typing import Any
 from tilewright.arith.operations import operations
 from tilewright.driver.peaks import Peaks, machine_peaks
 from tilewright.graph.ir.callees import Native
+from tilewright.graph.plan.arguments import in_order
 from tilewright.graph.plan.executable import Executable
 from tilewright.graph.plan.plan import Step, bound
 from tilewright.runtime import export, get_num_threads
@@ -81,20 +82,20 @@ def share_of_limit(made: float | None, peak: float | None, moved: float, bandwid
     return max(shares, default=None)
 
 
-def profile_model(model: Executable, *arguments: Any, runs: int = RUNS) -> ModelProfile:
-    """The time of model(*arguments), and of each of its kernels. Raises GraphError as a call of the model does, and for
-    a plan that calls Python."""
+def profile_model(model: Executable, /, *arguments: Any, **named: Any) -> ModelProfile:
+    """The time of model(*arguments, **named), and of each of its kernels. Raises GraphError as a call of the model
+    does, and for a plan that calls Python."""
     if any(not isinstance(s.callee, Native) for s in model.plan.steps):
         raise GraphError(f"profile: {model.plan.name} calls Python between its kernels", "profile its functions alone")
-    tensors = model.tensors(arguments)
+    tensors = model.tensors(in_order(model.plan, arguments, named) if named else arguments)
     model(*tensors)
     whole = []
-    for _ in range(runs):
+    for _ in range(RUNS):
         start = time.perf_counter()
         model(*tensors)
         whole.append(time.perf_counter() - start)
     calls = model.calls(*tensors)
-    spans = [_timed(calls) for _ in range(runs + 1)][1:]
+    spans = [_timed(calls) for _ in range(RUNS + 1)][1:]
     sizes = bound(model.plan, [t.shape for t in tensors])
     kernels = tuple(_kernel_time(model, s, sizes, [run[k] for run in spans]) for k, s in enumerate(model.plan.steps))
     return ModelProfile(model.plan.name, statistics.median(whole), kernels, get_num_threads(), machine_peaks())
