@@ -102,3 +102,48 @@ def test_numbers_beyond_float8():
     x = torch.tensor([448.0, 464.0, 465.0, 500.0, 1e6, -1e6, INF, -INF, NAN, 1.0625, 1e-3])
     check(lambda x: (x.to(torch.float8_e4m3fn).float(), x.to(torch.float8_e5m2).float(),
                      x[:1].to(torch.int32).mul(7).to(torch.float8_e4m3fn).float()), x)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear"])
+def test_images_by_scales_that_keep_or_nearly_keep_their_size(size, mode):
+    interpolate = torch.nn.functional.interpolate
+    check(lambda x: [interpolate(x, scale_factor=s, mode=mode) for s in (0.7, 1.1, 1.3, 2.6)], torch.randn(1, 2, size))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_images_whose_scales_keep_one_side(mode):
+    interpolate = torch.nn.functional.interpolate
+    scales = ((1.1, 2.3), (0.7, 1.05), (1.0, 1.0))
+    check(lambda x: [interpolate(x, scale_factor=s, mode=mode) for s in scales], torch.randn(1, 2, 4, 5))
+
+
+def test_sums_of_products_and_one_number():
+    check(lambda a, b, c: (torch.addmm(c[:1], a, b.t()), torch.addmm(c, a, b.t()), torch.addmm(c[None], a, b.t()),
+                           torch.addmm(c[0], a, b.t())), torch.randn(2, 3), torch.randn(4, 3), torch.randn(4))
+
+
+def test_moments_of_short_floats_are_rounded_once():
+    x = torch.randn(4, 30).half()
+    check(lambda x: torch.native_layer_norm(x, (30,), None, None, 1e-5), x)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("size", [(2, 3), (3, 9), (8, 4), (5, 3)])
+def test_images_with_antialiasing(mode, align_corners, size):
+    check(lambda x: torch.nn.functional.interpolate(x, size, mode=mode, align_corners=align_corners, antialias=True),
+          torch.randn(1, 2, 5, 7))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("scales", [(0.5, 0.7), (0.5, 1.0), (1.5, 0.3)])
+def test_images_by_scales_with_antialiasing(mode, scales):
+    check(lambda x: torch.nn.functional.interpolate(x, scale_factor=scales, mode=mode, antialias=True),
+          torch.randn(1, 2, 5, 7))
+
+
+@pytest.mark.parametrize("size", [(2, 3, 4, 5), (2, 1, 1, 1), (2, 1, 3, 1)])
+def test_grids_of_affine_maps(size):
+    check(lambda t: [torch.nn.functional.affine_grid(t, size, align_corners=a) for a in (False, True)],
+          torch.randn(2, 2, 3))

@@ -50,7 +50,8 @@ def native_layer_norm(e: Emitter, x: Value, normalized_shape: Sequence[Any], wei
 
 
 def _moments(e: Emitter, x: Value, axes: Sequence[int], eps: float, keepdims: bool = True) -> tuple[Value, Value]:
-    """(the mean, 1 / sqrt(var + eps)) over axes."""
+    """(the mean, 1 / sqrt(var + eps)) over axes, in float32 at least."""
+    x = e.cast(x, "float32") if x.dtype in ("float16", "bfloat16") else x
     mean = e.te(topi.mean, x, axis=tuple(axes), keepdims=keepdims)
     var = e.te(topi.var, x, axis=tuple(axes), correction=0.0, keepdims=keepdims)
     return mean, e.te(topi.rsqrt, e.te(topi.add, var, float(eps)))

@@ -47,7 +47,7 @@ def addmm(e: Emitter, c: Value, a: Value, b: Value, beta: Any = 1, alpha: Any = 
     """beta * c + alpha * `topi.matmul`."""
     if beta == alpha == 1 and a.ndim == b.ndim == 2 and c.ndim <= 1:
         weight, turn = turned(e.cast(b, e.dtype))
-        if turn and c.ndim == 1:
+        if turn and c.ndim == 1 and (c.shape[0] is weight.shape[0] or c.shape == weight.shape[:1]):
             return e.te(topi.linear, a, weight, c)
     return _combined(e, c, product(e, a, b), beta, alpha)
 

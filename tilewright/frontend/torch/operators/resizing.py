@@ -11,15 +11,17 @@ from tilewright.graph.ir.values import Value
 
 
 def _resized(e: Emitter, x: Value, scales: Sequence[float | None], **attributes: Any) -> Value:
-    """x in the size of the result; places follow from the scales where all are given, else from the sizes."""
-    n = x.ndim - 2
-    size = e.shape[2:]
-    given = [s for s in scales if s is not None]
-    if len(given) == n and attributes.get("coordinates") != "align_corners":
-        y = e.te(topi.resize, x, scales=tuple(float(s) for s in given), axes=tuple(range(2, x.ndim)), **attributes)
-        if all(a is b or isinstance(a, int) and a == b for a, b in zip(y.shape[2:], size)):
-            return y
-    return e.te(topi.resize, x, size, axes=tuple(range(2, x.ndim)), **attributes)
+    """x in the size of the result; places follow from the scales where all are given, else from the sizes.
+
+    Along an axis that keeps its extent PyTorch copies where it is linear, whatever the scale.
+    """
+    axes, size = list(range(2, x.ndim)), e.shape
+    factors = {a: float(s) for a, s in zip(axes, scales) if s is not None}
+    if attributes["mode"] == "linear" and not attributes.get("antialias"):
+        axes = [a for a in axes if not (size[a] is x.shape[a] or isinstance(size[a], int) and size[a] == x.shape[a])]
+    by_scales = len(factors) == x.ndim - 2 and attributes.get("coordinates") != "align_corners"
+    return e.te(topi.resize, x, tuple(size[a] for a in axes), axes=tuple(axes), **attributes,
+                scales=tuple(factors[a] for a in axes) if by_scales else None) if axes else x
 
 
 def _scales(x: Value, rest: Sequence[Any]) -> list[float | None]:
@@ -63,9 +65,27 @@ def cubic(e: Emitter, x: Value, output_size: Any, align_corners: bool, *scales: 
 @operator("_upsample_bilinear2d_aa", "_upsample_bilinear2d_aa.vec")
 def linear_antialiased(e: Emitter, x: Value, output_size: Any, align_corners: bool, *scales: Any,
                        **named: Any) -> Value:
-    """`topi.resize`, linear with antialiasing."""
-    return _resized(e, x, _scales(x, [*scales, *named.values()]), mode="linear", coordinates=_places(align_corners),
-                    antialias=True)
+    """`topi.resize`, linear with antialiasing, by the elements inside alone."""
+    return _antialiased(e, x, align_corners, _scales(x, [*scales, *named.values()]), mode="linear")
+
+
+@operator("_upsample_bicubic2d_aa", "_upsample_bicubic2d_aa.vec")
+def cubic_antialiased(e: Emitter, x: Value, output_size: Any, align_corners: bool, *scales: Any,
+                      **named: Any) -> Value:
+    """`topi.resize`, cubic with antialiasing and the coefficient -1/2, by the elements inside alone."""
+    return _antialiased(e, x, align_corners, _scales(x, [*scales, *named.values()]), mode="cubic", cubic_a=-0.5)
+
+
+def _antialiased(e: Emitter, x: Value, align_corners: bool, scales: Sequence[float | None],
+                 **attributes: Any) -> Value:
+    """x resized with antialiasing. With align_corners PyTorch only takes another scale, (m - 1) / (n - 1)."""
+    if align_corners:
+        sides = list(zip(x.shape[2:], e.shape[2:]))
+        if any(not isinstance(n, int) or not isinstance(m, int) or m == 1 < n for n, m in sides):
+            raise e.refuse(f"antialiasing with align_corners from {x.shape[2:]} to {e.shape[2:]}",
+                           "align_corners=False is what antialiasing is for")
+        scales = [(m - 1) / (n - 1) if n > 1 else float(m) for n, m in sides]  # type: ignore[operator, arg-type]
+    return _resized(e, x, scales, coordinates="half_pixel", antialias=True, exclude_outside=True, **attributes)
 
 
 def _places(align_corners: bool) -> str:
@@ -83,4 +103,4 @@ def grid_sampler(e: Emitter, x: Value, grid: Value, interpolation_mode: int, pad
 @operator("affine_grid_generator")
 def affine_grid(e: Emitter, theta: Value, size: Sequence[Any], align_corners: bool) -> Value:
     """`topi.affine_grid`."""
-    return e.te(topi.affine_grid, theta, tuple(size), align_corners=align_corners)
+    return e.te(topi.affine_grid, theta, tuple(size)[2:], align_corners=align_corners)
