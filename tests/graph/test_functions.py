@@ -382,3 +382,22 @@ def test_sizes_that_texts_show_alike(first, second):
     for got, given in zip(run(a, b), (a, b, a[:, None], b[:, None]), strict=True):
         wanted = np.exp(given.astype("float64"))
         np.testing.assert_allclose(np.asarray(got), wanted / wanted.sum(), rtol=1e-5)
+
+
+def test_functions_that_cannot_be_built():
+    bb = BlockBuilder()
+    x, same = bb.param("x", (3,)), bb.param("x", (3,))
+    with bb.function("unbound", [x]):
+        bb.emit_func_output(bb.emit_te(topi.broadcast_to, x, (size("n"), 3)))
+    with pytest.raises(GraphError, match="unbound: the size n is an extent of no parameter"):
+        build_function(bb.get()["unbound"])
+    with bb.function("alike", [x, same]):
+        bb.emit_func_output(bb.emit_te(topi.subtract, x, same))
+    run, a = build_function(bb.get()["alike"]), array(3)
+    np.testing.assert_array_equal(np.asarray(run(a, 2 * a)), -a)
+    with pytest.raises(GraphError, match="alike: 2 parameters are named 'x'"):
+        run(x=a)
+    with pytest.raises(GraphError, match=r"function\('bad'\): 3 is not a parameter"), bb.function("bad", [3]):
+        pass
+    with pytest.raises(GraphError, match="'float32' is not the type of a result"), bb.function("packed", [x]):
+        bb.call_packed("f", [x], ["float32"])

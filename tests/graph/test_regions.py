@@ -6,7 +6,7 @@ from tilewright import topi
 from tilewright.graph.compile import build_function
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.regions import If, Loop
-from tilewright.graph.ir.types import size
+from tilewright.graph.ir.types import TensorType, size
 from tilewright.support.errors import GraphError
 
 N = size("n")
@@ -120,3 +120,19 @@ def test_types_of_regions_are_checked():
         bb.emit_call(If(same, less), [flag, value])
     with pytest.raises(GraphError, match="the condition is float32"), bb.function("main", [number, value]):
         bb.emit_call(If(same, same), [number, value])
+
+
+def test_inputs_that_are_missing():
+    bb = BlockBuilder()
+    step, x = bb.param("step", (), "int64"), bb.param("x", (3,))
+    with bb.function("none", [step]):
+        bb.emit_func_output([])
+    with bb.function("same", [x]):
+        bb.emit_func_output(x)
+    none, same, count = bb.get()["none"], bb.get()["same"], TensorType((), "int64")
+    with pytest.raises(GraphError, match="loop: none gives 0 value.s., and 1 are needed"):
+        Loop(none, 0).types(count, TensorType((), "bool"))
+    with pytest.raises(GraphError, match="loop: 1 input.s. are given, and the first 2 are its count, proceed"):
+        Loop(none, 0).types(count)
+    with pytest.raises(GraphError, match="if: 0 input.s. are given, and the first 1 are its condition"):
+        If(same, same).types()

@@ -57,6 +57,10 @@ class BlockBuilder:
                              "functions are made one after the other")
         if name in self.functions:
             raise GraphError(f"function({name!r}): the module has a function of that name")
+        for p in params:
+            if not isinstance(p, Value):
+                raise GraphError(f"function({name!r}): {described(p)} is not a parameter",
+                                 "bb.param(name, shape) makes one")
         self._open = _Open(name, list(params))
         try:
             yield self
@@ -118,6 +122,10 @@ class BlockBuilder:
 
     def call_packed(self, symbol: str, inputs: Sequence[Value], results: Sequence[TensorType]) -> Any:
         """The results that a packed function of the registry writes; it takes inputs and results, all as tensors."""
+        for t in results:
+            if not isinstance(t, TensorType):
+                raise GraphError(f"call_packed({symbol!r}): {described(t)} is not the type of a result",
+                                 'write graph.TensorType.of(shape, "float32")')
         return _one_or_all(symbol, self.emit_call(Extern(symbol, tuple(results)), inputs, symbol.rsplit(".", 1)[-1]))
 
     def emit_func_output(self, output: Any, params: Sequence[Value] | None = None,

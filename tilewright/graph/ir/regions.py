@@ -18,6 +18,7 @@ class If:
     def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         """Those of both functions. Raises GraphError where they differ."""
         _check_effects(self.name, self.then, self.orelse)
+        _check_count(self.name, "condition", inputs, 1)
         _check_scalar(self.name, "the condition", inputs[0], "bool")
         then, orelse = self.then.types(*inputs[1:]), self.orelse.types(*inputs[1:])
         if then != orelse:
@@ -41,6 +42,10 @@ class Loop:
 
     def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         _check_effects(self.name, self.body)
+        _check_count(self.name, "count, proceed" + ", carried values" * (self.carried > 0), inputs, 2 + self.carried)
+        if len(self.body.results) < 1 + self.carried:
+            raise GraphError(f"{self.name}: {self.body.name} gives {len(self.body.results)} value(s), and "
+                             f"{1 + self.carried} are needed: whether to proceed, and the carried values")
         _check_scalar(self.name, "count", inputs[0], "int64")
         _check_scalar(self.name, "proceed", inputs[1], "bool")
         first = inputs[2:2 + self.carried]
@@ -58,6 +63,11 @@ def _check_effects(name: str, *functions: Function) -> None:
         if f.updates:
             raise GraphError(f"{name}: {f.name} updates {next(iter(f.updates)).name}, and calls have no effects",
                              "give the new value as a result")
+
+
+def _check_count(name: str, first: str, inputs: tuple[TensorType, ...], least: int) -> None:
+    if len(inputs) < least:
+        raise GraphError(f"{name}: {len(inputs)} input(s) are given, and the first {least} are its {first}")
 
 
 def _check_scalar(name: str, what: str, t: TensorType, dtype: str) -> None:

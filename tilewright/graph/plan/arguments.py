@@ -25,6 +25,8 @@ def in_order(plan: Plan, given: Sequence[Any], named: Mapping[str, Any]) -> list
     for name in named:
         if name not in names:
             raise GraphError(f"{plan.name}: there is no parameter {name!r}", f"{nearest(name, names)} {takes}".lstrip())
+        if names.count(name) > 1:
+            raise GraphError(f"{plan.name}: {names.count(name)} parameters are named {name!r}", "pass them by position")
         if names.index(name) < len(given):
             raise GraphError(f"{plan.name}: {name} is given twice, by position and by name", takes)
     missing = [name for name in names[len(given):] if name not in named]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.graph.ir.callees import Native
-from tilewright.graph.ir.types import TensorType, extents, same
+from tilewright.graph.ir.types import TensorType, extents, same, size_variables
 from tilewright.graph.ir.values import Call, Function, Value
 from tilewright.graph.memory import Lifetime, MemoryPlan, plan_memory
 from tilewright.graph.passes.conditions import Condition, conditions_of_types
@@ -188,7 +188,9 @@ def bindings(function: Function, given: Sequence[Value] | None = None) -> tuple[
         for axis, d in enumerate(p.shape):
             if isinstance(d, Var):
                 found.setdefault(d, Binding(d, k, axis))
-    missing = [v.name for v in function.sizes if v not in found]
+    used = size_variables(d for c in function.calls for v in c.results for d in v.shape)
+    own = (v for c in function.calls for v in getattr(c.callee, "sizes", ()))
+    missing = [v.name for v in (*function.sizes, *used, *own) if v not in found]
     if missing:
         raise GraphError(f"{function.name}: the size {missing[0]} is an extent of no parameter by itself")
     return tuple(found.values())
