@@ -151,7 +151,8 @@ def run_command(model: str, inputs: Sequence[str], sizes: Sequence[str], shapes:
         for name, a in zip(names, arrays):
             click.echo(f"{name}: {a.dtype}{list(a.shape)}\n{np.array2string(a, threshold=20)}")
         if output:
-            np.savez(output, **dict(zip(names, arrays)))
+            named: dict[str, Any] = dict(zip(names, arrays))
+            np.savez(output, **named)
     _guarded(work)
 
 
