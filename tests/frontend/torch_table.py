@@ -55,6 +55,10 @@ fast = torch.compile(model, backend="tilewright")
 - dtypes are promoted as in PyTorch. Complex and quantized tensors are not supported, nor are tensors of other devices.
   Random numbers are refused: call `model.eval()`. Integers that are divided by 0 give 0, where PyTorch raises.
 - `torch.cond` and `while_loop` over tensors are choices and loops of the graph.
+- Recurrent layers (`nn.LSTM`, `nn.GRU`, `nn.RNN`) stay one operator without gradients; under them they are written out
+  step by step. PyTorch refuses to export them for a length of the sequences that is a size, unless it is done in
+  `with tilewright.frontend.torch.whole_recurrent_layers():`. In models that `torch.compile` gets PyTorch runs these
+  modules itself, unless `torch._dynamo.config.allow_rnn` is set. Packed sequences are refused.
 - Results are tensors that share the memory of Tilewright's by DLPack.
 
 | command | what it shows |

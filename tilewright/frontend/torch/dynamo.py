@@ -10,11 +10,13 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from tilewright.driver import Target
 from tilewright.frontend.torch.function import Imported, import_graph
 from tilewright.frontend.torch.pytorch import pytorch
+from tilewright.frontend.torch.whole import whole_recurrent_layers
 from tilewright.graph.compile import build_function
 from tilewright.graph.plan.executable import Executable
 from tilewright.support.errors import ArgumentError, described, nearest
@@ -44,7 +46,8 @@ def backend(module: Any, example_inputs: Sequence[Any], *, mode: str | None = No
     def inference(graph: Any, inputs: Sequence[Any]) -> Any:
         return make_boxed_func(CompiledGraph(graph, _weights(), target))
     compiler = aot_autograd(fw_compiler=training, bw_compiler=training, inference_compiler=inference)
-    return compiler(module, list(example_inputs))
+    with _recurrent_layers(example_inputs):
+        return compiler(module, list(example_inputs))
 
 
 def register() -> None:
@@ -53,6 +56,15 @@ def register() -> None:
     from torch._dynamo.backends.registry import list_backends, register_backend
     if "tilewright" not in list_backends(exclude_tags=()):
         register_backend(backend, name="tilewright")
+
+
+def _recurrent_layers(inputs: Sequence[Any]) -> AbstractContextManager[Any]:
+    """Recurrent layers stay whole without gradients; under them they become steps, which have some."""
+    torch = pytorch()
+    if torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in inputs):
+        flags: AbstractContextManager[Any] = torch.backends.mkldnn.flags(enabled=False)   # its LSTM has no steps
+        return flags
+    return whole_recurrent_layers()
 
 
 def _weights() -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from tilewright.driver import Target
 from tilewright.frontend.torch.dtypes import dtype_name
 from tilewright.frontend.torch.function import Imported, import_graph
 from tilewright.frontend.torch.pytorch import pytorch
+from tilewright.frontend.torch.whole import whole_recurrent_layers
 from tilewright.graph.compile import build_function
 from tilewright.graph.ir.values import Function
 from tilewright.support.errors import ArgumentError, GraphError, described
@@ -33,7 +34,8 @@ def decomposed_program(program: Any) -> Any:
     if not isinstance(program, torch.export.ExportedProgram):
         raise ArgumentError(f"from_exported_program: {described(program)} is no exported program",
                             "make one: torch.export.export(model, example_inputs)")
-    return program.run_decompositions({})
+    with whole_recurrent_layers():
+        return program.run_decompositions({})
 
 
 def import_program(program: Any, name: str = "main") -> Imported:

@@ -12,6 +12,7 @@ from tilewright.frontend.torch.operators import (
     ordering,
     pooling,
     products,
+    recurrent,
     reductions,
     resizing,
     scattering,
@@ -34,5 +35,6 @@ FAMILIES = {
     "Convolutions": convolution,
     "Pooling": pooling,
     "Softmax and norms": normalization,
+    "Recurrent layers": recurrent,
     "Images": resizing,
 }
