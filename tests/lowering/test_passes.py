@@ -456,3 +456,22 @@ def test_guards_stay_that_keep_threads_apart_in_what_they_share():
     b = np.zeros(1, "int32")
     run(lower(func), np.array([10], "int32"), b)
     assert b[0] == 12
+
+
+def test_what_loads_alone_go_beyond_makes_no_buffer_larger() -> None:
+    """Loads of 16 lanes of which 10 are on: rows of 16 elements would be blended from vectors of 10."""
+    func = from_source("""
+@T.prim_func
+def main(A: T.Buffer((64, 10), "float32"), C: T.Buffer((64, 10), "float32")):
+    for i in range(8):
+        P = T.decl_buffer((64, 10), "float32", scope="local")
+        for r in range(8):
+            for j in T.vectorized(10):
+                P[i * 8 + r, j] = A[i * 8 + r, j] * T.float32(2)
+        for r in range(8):
+            for j in T.vectorized(16):
+                if T.likely(j < 10):
+                    C[i * 8 + r, j] = P[i * 8 + r, j]
+""")
+    found = [s.buffer.shape for s in statements(lower(func).body) if isinstance(s, Allocate)]
+    assert [[e.value for e in shape] for shape in found] == [[80]]

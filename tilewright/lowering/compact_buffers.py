@@ -21,6 +21,7 @@ from tilewright.tir.symbols import expressions, uses_any
 class _Use:
     """The accesses below an allocation, and what is defined there."""
     indices: list[tuple[Expr, ...]] = field(default_factory=list)
+    stored: list[tuple[Expr, ...]] = field(default_factory=list)           # those of stores
     domains: dict[Var, Hull] = field(default_factory=dict)
     lets: set[Var] = field(default_factory=set)
     escapes: bool = False                              # the pointer itself is passed on
@@ -81,6 +82,7 @@ def _survey(s: Allocate, around: Mapping[Var, Hull]) -> _Use:
             use.lets.add(stmt.var)
         elif isinstance(stmt, Store) and stmt.buffer is s.buffer:
             use.indices.append(stmt.indices)
+            use.stored.append(stmt.indices)
         for e in expressions(stmt):
             for node in walk(e):
                 if isinstance(node, Load) and node.buffer is s.buffer:
@@ -93,7 +95,14 @@ def _survey(s: Allocate, around: Mapping[Var, Hull]) -> _Use:
 
 
 def _box(buffer: Buffer, use: _Use, analyzer: Analyzer) -> list[Hull | None]:
-    box = [_dimension(buffer, d, use, analyzer) for d in range(buffer.ndim)]
+    """The hull along each dimension. One that is wider than the buffer stays away where stores are not as wide: what is
+    beyond them is never loaded, and LLVM blends vectors of one width into longer ones."""
+    box = [_dimension(buffer, d, use.indices, use, analyzer) for d in range(buffer.ndim)]
+    for d, whole in enumerate(buffer.shape):
+        b = box[d]
+        if b is not None and _grows(b[1], whole):
+            stored = _dimension(buffer, d, use.stored, use, analyzer) if use.stored else None
+            box[d] = b if stored is not None and _grows(stored[1], whole) else None
     shape = tuple(old if b is None else b[1] for old, b in zip(buffer.shape, box, strict=True))
     if is_small(buffer.replace(shape=shape)):
         return box
@@ -105,10 +114,11 @@ def _grows(extent: Expr, whole: Expr) -> bool:
     return isinstance(extent, IntImm) and isinstance(whole, IntImm) and extent.value > whole.value
 
 
-def _dimension(buffer: Buffer, d: int, use: _Use, analyzer: Analyzer) -> Hull | None:
+def _dimension(buffer: Buffer, d: int, accesses: Sequence[tuple[Expr, ...]], use: _Use,
+               analyzer: Analyzer) -> Hull | None:
     """(min, constant extent) of the accesses along dimension d; None to leave the dimension alone."""
     hulls: list[Hull] = []
-    for indices in use.indices:
+    for indices in accesses:
         index = indices[d]
         if uses_any(index, use.lets):
             return None
