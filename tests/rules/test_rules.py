@@ -116,7 +116,7 @@ def test_a_bad_tile_is_never_wrong(seed, monkeypatch):
     blocks = Blocks(rng.choice([1, 3, 7, 13, 40, 100]), tile.columns * rng.choice([1, 2, 50]),
                     tile.rows * rng.choice([1, 2, 5, 50]))
     monkeypatch.setattr(contraction, "choose_tile", lambda *_: tile)
-    monkeypatch.setattr(contraction, "choose_blocks", lambda *_: blocks)
+    monkeypatch.setattr(contraction, "choose_blocks", lambda *_, **__: blocks)
     monkeypatch.setattr(contraction, "choose_blocks_in_place", lambda *_: replace(blocks, panels_outside=seed % 2 > 0))
     m, k, n = (rng.choice([1, 6, 13, 32, 50]) for _ in range(3))
     ta, tb = rng.random() < 0.5, rng.random() < 0.5
@@ -143,6 +143,15 @@ def test_blocks_are_of_nearly_the_same_size(m, n, k, choose):
     for extent, part, unit in [(m, blocks.rows, tile.rows), (n, blocks.columns, tile.columns), (k, blocks.depth, 1)]:
         count = -(-extent // part)
         assert part % unit == 0 and part * (count - 1) < extent and part - extent / count < count + 2 * unit
+
+
+@pytest.mark.parametrize("m, n, k", [(1000, 256, 784), (1000, 256, 100), (256, 256, 256), (700, 1024, 64)])
+@pytest.mark.parametrize("cores", [2, 4])
+def test_threads_have_as_many_blocks_each(m, n, k, cores):
+    target = tw.target(f"llvm -mcpu=x86-64-v4 -num-cores={cores}")
+    blocks = choose_blocks(1, m, n, k, choose_tile(m, n, 4, target), 4, target)
+    slabs, shares = -(-n // blocks.columns), -(-m // blocks.rows)
+    assert (slabs if slabs % cores == 0 else shares) % cores == 0 or slabs * shares >= 8 * cores
 
 
 @pytest.mark.parametrize("dtype, columns", [("float16", 16), ("bfloat16", 16), ("float8_e4m3fn", 16), ("float32", 16),

@@ -69,14 +69,25 @@ def choose_tile(m: int, n: int, itemsize: int, target: Target) -> Tile:
     return Tile(rows, vectors * lanes)
 
 
-def choose_blocks(batch: int, m: int, n: int, k: int, tile: Tile, itemsize: int, target: Target) -> Blocks:
-    """Blocks of about equal size: a packed slab fits its cache; threads get several where that is little work more."""
+def choose_blocks(batch: int, m: int, n: int, k: int, tile: Tile, itemsize: int, target: Target,
+                  packs: bool = True) -> Blocks:
+    """Blocks of about equal size: a packed slab fits its cache; threads get several where that is little work more.
+
+    packs: threads pack the slabs that they need, so that they share columns rather than rows of a small A.
+    """
     narrow = n <= tile.columns and k * n * itemsize <= SLAB_BYTES
     depth = k if k <= DEEPEST or narrow else even(k, DEPTH)
     columns = even(n, max(tile.columns, SLAB_BYTES // (depth * itemsize)), tile.columns)
     slabs, cores, rows = batch * -(-n // columns), target.num_cores, m
     if slabs % cores and slabs < BLOCKS_PER_THREAD * cores:
+        panels = -(-n // tile.columns)
+        if packs and slabs == 1 and panels % cores == 0 and m * k * itemsize <= SLAB_BYTES:
+            return Blocks(depth, panels // cores * tile.columns, even(m, m, tile.rows))
         rows = max(min(FEWEST_BLOCK_ROWS, -(-m * batch // cores)), m * batch // (BLOCKS_PER_THREAD * cores))
+        shares = -(-m // rows)
+        even_shares = [s for s in range(shares, 0, -1) if slabs * s % cores == 0]
+        if even_shares and slabs * shares < BLOCKS_PER_THREAD * cores:
+            rows = -(-m // even_shares[0])                             # as many for each thread
     return Blocks(depth, columns, even(m, rows, tile.rows))
 
 

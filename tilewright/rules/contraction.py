@@ -120,8 +120,9 @@ def plan_of(product: BlockFacts, is_packed: bool, target: Target) -> Plan:
     tile, b = choose_tile(m, n, product.register_bytes, target), columns_of(product)
     if b is not None and not b.transposed and m <= FEW_ROWS and not is_packed:
         b = None
-    choose = choose_blocks if b is not None or m > FEW_ROWS else choose_blocks_in_place
-    blocks = choose(batch, m, n, k, tile, product.register_bytes, target)
+    sizes = batch, m, n, k, tile, product.register_bytes, target
+    in_place = b is None and m <= FEW_ROWS
+    blocks = choose_blocks_in_place(*sizes) if in_place else choose_blocks(*sizes, packs=not is_packed)
     return Plan(tile, blocks, b, blocks.depth < k and is_reorderable(product), blocks.rows < m)
 
 
