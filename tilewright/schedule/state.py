@@ -66,11 +66,12 @@ class BlockRV:
 
 class Index:
     """Where every loop, block and statement of a function body stands."""
-    __slots__ = ("_outermost", "loops", "outside", "parent", "realizes", "root")
+    __slots__ = ("_outermost", "has_lets", "loops", "outside", "parent", "realizes", "root")
 
     def __init__(self, root: tir.Stmt) -> None:
         self.root = root
         self.outside: object = None               # filled by `outside.outside_of`
+        self.has_lets = False
         self._outermost: list[tir.BlockRealize] | None = None
         self.parent: dict[int, tir.Stmt] = {}
         self.loops: dict[tir.Var, tir.For] = {}
@@ -93,6 +94,7 @@ class Index:
             elif type(stmt) is tir.Store:
                 continue
             else:
+                self.has_lets |= type(stmt) is tir.LetStmt
                 for below in reversed(sub_statements(stmt)):
                     parent[id(below)] = stmt
                     stack.append(below)

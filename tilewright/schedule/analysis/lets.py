@@ -12,7 +12,7 @@ from tilewright.tir.symbols import free_vars
 
 def bound_outside(sch: Schedule) -> list[Var]:
     """The variables that lets around blocks bind."""
-    return list(outside_of(sch.index).lets)
+    return list(outside_of(sch.index).lets) if sch.index.has_lets else []
 
 
 def require_bound(sch: Schedule, variables: Iterable[Var]) -> None:

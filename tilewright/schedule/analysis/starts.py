@@ -11,6 +11,7 @@ from tilewright.support.errors import legal
 from tilewright.tir.accesses import uses_below
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import is_const
+from tilewright.tir.expr import IntImm
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import statements, walk
 from tilewright.tir.stmt import BlockRealize, For
@@ -21,12 +22,10 @@ def require_starts(sch: Schedule) -> None:
     decides which elements it starts."""
     for realize in sch.index.realizes.values():
         init = realize.block.init
-        if init is None:
+        if init is None or not _may_be_empty(sch, realize):
             continue
         read = [u.buffer for u in uses_below(init) if u.reads and u.buffer is not None]
         read += [r.region.buffer for r in outside_of(sch.index).of(realize)]
-        if not read or not _may_be_empty(sch, realize):
-            continue
         for steps in [loop for loop in sch.index.loops_above(realize) if realize.reduces_over(loop.loop_var)][:1]:
             for buffer in dict.fromkeys(read):
                 inside = [s for s in statements(steps) if isinstance(s, BlockRealize) and s is not realize
@@ -56,6 +55,6 @@ def require_known_starts(sch: Schedule, nest: Sequence[For]) -> None:
 
 
 def _may_be_empty(sch: Schedule, realize: BlockRealize) -> bool:
-    prove = sch.analyzer_at(None).prove
-    return not all(prove(binary("gt", iv.domain.extent, 0)) for iv in realize.block.iter_vars
-                   if iv.iter_type == COMM_REDUCE)
+    extents = [iv.domain.extent for iv in realize.block.iter_vars if iv.iter_type == COMM_REDUCE]
+    unknown = [e for e in extents if not isinstance(e, IntImm) or e.value <= 0]
+    return bool(unknown) and not all(map(sch.analyzer_at(None).prove, [binary("gt", e, 0) for e in unknown]))
