@@ -79,7 +79,8 @@ def _arguments(model: Executable | Model, inputs: Sequence[str], sizes: Sequence
         extents = tuple(d if isinstance(d, int) else known.get(str(d), 1) for d in shape)
         out.append(rng.standard_normal(extents).astype(dtype) if "float" in dtype else np.zeros(extents, dtype))
     if files:
-        raise ArgumentError(f"the model has no input {next(iter(files))!r}")
+        raise ArgumentError(f"the model has no input {next(iter(files))!r}",
+                            f"it has {', '.join(name for name, _, _ in parameters) or 'none'}")
     return out
 
 
@@ -91,7 +92,8 @@ def _sizes(texts: Sequence[str], names: set[str]) -> dict[str, int]:
             raise ArgumentError(f"the model has no size {name!r}",
                                 f"it has {', '.join(sorted(names))}" if names else "its inputs have constant shapes")
         if not (value.isascii() and value.isdigit() and len(value) < 19):
-            raise ArgumentError(f"--size {name}={value}: {value!r} is not a number of elements")
+            raise ArgumentError(f"--size {name}={value}: {value!r} is not a number of elements",
+                                f"write --size {name}=8")
         out[name] = int(value)
     return out
 
@@ -142,7 +144,7 @@ def run_command(model: str, inputs: Sequence[str], sizes: Sequence[str], shapes:
     """Run MODEL once, and show its results or write them to a file."""
     def work() -> None:
         if output and not Path(output).absolute().parent.is_dir():
-            raise ArgumentError(f"cannot write {output}: there is no folder {Path(output).parent}")
+            raise ArgumentError(f"cannot write {output}: there is no folder {Path(output).parent}", "make it first")
         made, names = _compiled(model, shapes, None)
         results = made(*_arguments(made, inputs, sizes))
         arrays = [np.asarray(r) for r in (results if isinstance(results, tuple) else (results,))]
