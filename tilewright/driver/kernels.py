@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.codegen.registry import back_end
 from tilewright.driver.build import Compiled, by_rules, cached, flatten, generate, is_cached, rules_key
 from tilewright.lowering import PassOptions, split
-from tilewright.lowering.hoist_constants import hoist_constants
+from tilewright.lowering.hoist_constants import Split, hoist_constants
 from tilewright.lowering.options import current_options
 from tilewright.support.target import Target
 from tilewright.tir import IntImm, PrimFunc
@@ -62,8 +62,7 @@ def kernel_key(func: PrimFunc, target: Target, constant: Collection[int]) -> str
 
 
 def _compiled(func: PrimFunc, target: Target, constant: Collection[int]) -> KernelCode:
-    scheduled = _scheduled(func, target, constant)
-    hoisted = hoist_constants(scheduled, constant) if constant else None
+    scheduled, hoisted = _scheduled(func, target, constant)
     if hoisted is None:
         return KernelCode(func.name, _object(scheduled, target), tuple(range(len(func.params))))
     own = {p: -1 - j for j, b in enumerate(hoisted.prepared)
@@ -77,8 +76,7 @@ def _compiled(func: PrimFunc, target: Target, constant: Collection[int]) -> Kern
 
 def flat_kernel(func: PrimFunc, target: Target, constant: Collection[int], *disabled: str) -> list[PrimFunc]:
     """The flat form of what `compile_graph_kernel` makes the object of, and of its regions, without some passes."""
-    scheduled, options = _scheduled(func, target, constant), current_options()
-    hoisted = hoist_constants(scheduled, constant) if constant else None
+    (scheduled, hoisted), options = _scheduled(func, target, constant), current_options()
     options = replace(options, disable=(*options.disable, *disabled))
     return split(flatten(scheduled if hoisted is None else hoisted.main, target, options), target, options)
 
@@ -99,8 +97,10 @@ def files_of_graph(entry: PrimFunc, kernels: Sequence[tuple[PrimFunc, Collection
     return lambda: make(flat(), flat("vectorize"), target, entry.name, constants())
 
 
-def _scheduled(func: PrimFunc, target: Target, constant: Collection[int]) -> PrimFunc:
-    return func if func.attrs.get("tir.is_scheduled") else by_rules(func, target, constant)
+def _scheduled(func: PrimFunc, target: Target, constant: Collection[int]) -> tuple[PrimFunc, Split | None]:
+    """func under the rules, and what depends on constants split off it; None where nothing does."""
+    scheduled = func if func.attrs.get("tir.is_scheduled") else by_rules(func, target, constant)
+    return scheduled, hoist_constants(scheduled, constant) if constant else None
 
 
 def _object(func: PrimFunc, target: Target) -> bytes:
