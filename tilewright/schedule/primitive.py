@@ -131,7 +131,7 @@ def _run(sch: Schedule, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: M
             sch.amended = {}
             for rv in handles_in(arguments.values()):
                 sch.require_valid(rv)
-            for flag in kind.flags & set(arguments):
+            for flag in (flag for flag in kind.flags if flag in arguments):
                 require(type(arguments[flag]) is bool, f"{flag} is True or False, not {described(arguments[flag])}")
         lets = bound_outside(sch) if sch.depth == 1 and not kind.is_pure else ()
         out = fn(*args, **kwargs)

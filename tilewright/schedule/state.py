@@ -77,21 +77,22 @@ class Index:
         self.loops: dict[tir.Var, tir.For] = {}
         self.realizes: dict[str, tir.BlockRealize] = {}
         parent, stack = self.parent, [root]
+        loop, realization, store = tir.For, tir.BlockRealize, tir.Store
         while stack:
             stmt = stack.pop()
-            if type(stmt) is tir.For:
+            if type(stmt) is loop:
                 if stmt.loop_var in self.loops:
                     raise ScheduleError(f"two loops share the variable {stmt.loop_var.name}; "
                                         "every loop needs its own Var")
                 self.loops[stmt.loop_var] = stmt
                 below: tir.Stmt = stmt.body
-            elif type(stmt) is tir.BlockRealize:
+            elif type(stmt) is realization:
                 if stmt.block.name in self.realizes:
                     raise ScheduleError(f"two blocks are named {stmt.block.name!r}; "
                                         "every block needs a name of its own")
                 self.realizes[stmt.block.name] = stmt
                 below = stmt.block
-            elif type(stmt) is tir.Store:
+            elif type(stmt) is store:
                 continue
             else:
                 self.has_lets |= type(stmt) is tir.LetStmt

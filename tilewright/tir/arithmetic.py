@@ -61,7 +61,8 @@ def binary(op: str, a: Any, b: Any) -> Expr:
         op = _checked(op, dtype, b)
     else:                                                              # indices mostly: nothing to check
         result = _ALWAYS_ON_INTEGERS[op] or dtype
-        if not isinstance(x, IntImm) and not isinstance(y, IntImm):    # and nothing to fold
+        constants = (type(x) is IntImm) + (type(y) is IntImm)
+        if constants < (2 if result == "bool" else 1):                 # and nothing to fold
             return Binary(op, x, y, result)
     found = _folded(op, x, y, dtype)
     return Binary(op, x, y, result) if found is None else found

@@ -41,6 +41,9 @@ def box_run(sch: Schedule, realize: BlockRealize) -> BoxRun | None:
     """
     loops = sch.index.loops_above(realize)
     pairs = [(iv, value) for iv, value in realize.bound if iv.iter_type == DATA_PARALLEL]
+    if all(isinstance(a.min, IntImm) and isinstance(a.extent, IntImm) and a.extent.value > 0 for a in loops) and all(
+            is_plain(iv, value, loops) for iv, value in pairs) and len({value for _, value in pairs}) == len(pairs):
+        return BoxRun({iv.var: domain_of(iv) for iv, _ in pairs}, {})        # most blocks: nothing is to be proved
     values, ranges = reach(realize, domains_of(loops), outside_of(sch.index).lets)
     exprs, analyzer = [values[iv.var] for iv, _ in pairs], sch.analyzer_at(None)
     moved = _moved(exprs, ranges)

@@ -70,7 +70,8 @@ def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer
     outer = Analyzer()
     unproven = [loop for loop in (driving if inside is None else inside) if loop in driving and not (
         isinstance(loop.extent, IntImm) and loop.extent.value > 0)]
-    outer.assume(all_of(*[binary("gt", iv.domain.extent, 0) for iv, _ in reductions]))
+    if unproven:
+        outer.assume(all_of(*[binary("gt", iv.domain.extent, 0) for iv, _ in reductions]))
     for loop in loops if unproven else ():
         if loop in unproven and not outer.prove(binary("gt", loop.extent, 0)) and not sums_nothing(realize.block):
             return f"{unsure} loop {loop.loop_var.name} may have no iterations"

@@ -33,7 +33,7 @@ def require_shared_work(sch: Schedule) -> None:
     fill together when a thread reads nothing there but what it would have written itself before, when what is written
     is the same for all threads, and when their parts of the nest do not meet in an element.
     """
-    if not any(is_thread_axis(loop.thread_tag) for loop in sch.index.loops.values()):
+    if not any(loop.thread_tag and is_thread_axis(loop.thread_tag) for loop in sch.index.loops.values()):
         return
 
     def refuse(message: str, *at: Stmt, hint: str = "") -> None:

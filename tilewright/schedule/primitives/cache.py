@@ -161,7 +161,8 @@ def cache_inplace(sch: Schedule, block: BlockRV, read_buffer_index: int | str, s
     require(not source.strides, f"{source.name} has strides of its own", realize)
     loops, children, at = apart(sch, realize, source)
     place = place_in(sch, loops)
-    box = touched(sch.index, [*body_reads(realize), *parts_written(realize)], place)[source]
+    parts = [p for p in (*body_reads(realize), *parts_written(realize)) if p.region.buffer is source]
+    box = touched(sch.index, parts, place)[source]
     legal(dataflow.is_output(sch, source) or _is_written(sch, realize, source, box, place),
           f"the copy would read elements of {source.name} that may not be written by then", realize)
     names = [sch.fresh_block(caching.cache_name(source, storage_scope))]

@@ -208,10 +208,12 @@ def _require_box(sch: Schedule, realize: BlockRealize, target: For) -> None:
     name, run = realize.block.name, box_run(sch, realize)
     legal(run is not None, f"the loops around block {name} are not shown to run all of its domain, and moved it might "
           "run more", realize)
+    if run is None or not run.idle:
+        return
     known = sch.analyzer_at(target.body)
     above = [*sch.index.loops_above(target), target]
     known.assume(all_of(*[binary("gt", loop.extent, 0) for loop in above]))
-    idle = [v for v, extent in run.idle.items() if not known.prove(binary("gt", extent, 0))] if run else []
+    idle = [v for v, extent in run.idle.items() if not known.prove(binary("gt", extent, 0))]
     legal(not idle, f"block {name} would run where loop {idle[0] if idle else ''} has no iterations", realize)
 
 

@@ -196,7 +196,7 @@ def _fuse(sch: Schedule, nest: Sequence[For], name: str | None) -> LoopRV:
 
 def _product(extents: Sequence[Expr], analyzer: Analyzer) -> Expr:
     """The number of iterations of a nest: none where an extent is below 0, though the product of two such is above."""
-    below = [e for e in extents if not analyzer.prove(binary("ge", e, 0))]
+    below = [e for e in extents if not (e.value >= 0 if isinstance(e, IntImm) else analyzer.prove(binary("ge", e, 0)))]
     parts = [maximum(e, IntImm(0, e.dtype)) if any(e is x for x in below[1:]) else e for e in extents]
     return analyzer.simplify(functools.reduce(lambda a, b: binary("mul", a, b), parts))
 

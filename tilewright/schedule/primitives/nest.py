@@ -73,4 +73,9 @@ def clipped(iv: IterVar, interval: Interval | None, analyzer: Analyzer) -> Inter
 
 def bounds_to_check(iv: IterVar, value: Expr, analyzer: Analyzer) -> list[Expr]:
     """The conditions that keep value in the domain of iv, less those that always hold."""
+    low, extent = iv.domain.min, iv.domain.extent
+    if isinstance(value, Var) and isinstance(low, IntImm) and isinstance(extent, IntImm):      # most axes
+        least, most = analyzer.bounds(value)
+        if least is not None and most is not None and low.value <= least and most < low.value + extent.value:
+            return []
     return [c for c in domain_bounds(iv, value) if not analyzer.prove(c)]

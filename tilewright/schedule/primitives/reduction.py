@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.dataflow import require_not_read_outside
-from tilewright.schedule.analysis.iteration import require_no_branch, runs_once, sums_nothing, unsure_start
+from tilewright.schedule.analysis.iteration import is_plain, require_no_branch, runs_once, sums_nothing, unsure_start
 from tilewright.schedule.analysis.legality import check_annotated_loops
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
@@ -65,7 +65,8 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     below = Region(sch, [outer])
     _require_start(sch, realize, below)
     _check_own_elements(realize, above[above.index(outer):])
-    _check_runs_once(sch, realize, above[above.index(outer):])
+    nest = above[above.index(outer):]
+    _check_runs_once(realize, below if len(nest) == 1 else Region(sch, nest))
     _check_untouched_before(below, realize, outer)
     kept = {a.loop_var for a in (*copied, *above[:above.index(outer)])}
     outputs = [(iv, value) for iv, value in realize.bound if iv.iter_type != COMM_REDUCE]
@@ -85,6 +86,9 @@ def _beyond(sch: Schedule, outputs: Sequence[tuple[IterVar, Expr]], known: Expr,
             outer: For) -> list[Expr]:
     """The conditions that keep output axes in their domains and that only loops which are not copied say: below
     `for k in range(n)`, n is at least 1."""
+    outputs = [(iv, value) for iv, value in outputs if not is_plain(iv, value, copied)]
+    if not outputs:                                        # most blocks: nothing is to be proved
+        return []
     analyzer = sch.analyzer_at(outer)
     for loop in copied:
         analyzer.bind(loop.loop_var, loop.min, loop.extent)
@@ -165,13 +169,12 @@ def _check_own_elements(realize: BlockRealize, loops: Sequence[For]) -> None:
               "reduction again", realize, hint="decompose at an inner loop")
 
 
-def _check_runs_once(sch: Schedule, realize: BlockRealize, loops: Sequence[For]) -> None:
-    """Refuse when an iteration of loops repeats what another one does: one init would not do for both."""
-    region = Region(sch, loops)
+def _check_runs_once(realize: BlockRealize, region: Region) -> None:
+    """Refuse when an iteration of the region's loops repeats what another one does: one init would not do for both."""
     instance = next(i for i in region.instances if i.realize is realize)
     legal(region.runs_once(instance),
-          f"the loops from {loops[0].loop_var.name} inwards run block {realize.block.name} more than once "
-          "for the same point", *loops, hint="decompose at an inner loop")
+          f"the loops from {region.nest[0].loop_var.name} inwards run block {realize.block.name} more than once "
+          "for the same point", *region.nest, hint="decompose at an inner loop")
 
 
 def _check_untouched_before(region: Region, realize: BlockRealize, outer: For) -> None:
