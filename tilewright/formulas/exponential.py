@@ -40,6 +40,14 @@ def _reduce(b: Builder, x: Expr) -> tuple[Expr, Expr, Expr]:
     return k, r, b.sub(b.sub(head, r), tail)
 
 
+def _reduce_roughly(b: Builder, x: Expr) -> tuple[Expr, Expr]:
+    """(k, r) with x = k * ln 2 + r, as if ln 2 were one number: an error of r below |k| units in its last place."""
+    if not b.cpu.fma:
+        return _reduce(b, x)[:2]
+    whole, k = b.nearest_multiple(x, LOG2_E)
+    return k, b.fma(whole, b.c(-LN2), x)
+
+
 def _minus_one(b: Builder, r: Expr) -> Expr:
     """e**r - 1."""
     return _beyond_one(b, r, r)
@@ -66,6 +74,12 @@ def _exp_from_low(b: Builder, x: Expr, shift: int = 0) -> Expr:
     r = b.fma(whole, b.c(-(LN2_DOUBLE if b.is_double else LN2_SINGLE)[1]), head)
     p = b.add(b.c(1.0), _minus_one(b, r))
     return b.select(some, b.scale(p, b.iadd(k, b.n(shift)) if shift else k), b.c(0.0))
+
+
+def exp_of_small(b: Builder, x: Expr) -> Expr:
+    """exp(x) for |x| < 80, with an error of some |x| units in the last place; NaN stays."""
+    k, r = _reduce_roughly(b, x)
+    return b.mul(b.add(b.c(1.0), _minus_one(b, r)), b.power_of_two(k))
 
 
 def exp(b: Builder, x: Expr) -> Expr:
@@ -105,12 +119,7 @@ def tanh(b: Builder, x: Expr) -> Expr:
     An error of r counts 2**k times and k is 0 for small x, so that the rounding of ln 2 to one number does no harm.
     """
     magnitude = b.at_most(b.abs(x), b.pick(10.0, 20.0))
-    exponent = b.neg(b.add(magnitude, magnitude))
-    if b.cpu.fma:
-        whole, k = b.nearest_multiple(exponent, LOG2_E)
-        r = b.fma(whole, b.c(-LN2), exponent)
-    else:
-        k, r, _ = _reduce(b, exponent)
+    k, r = _reduce_roughly(b, b.neg(b.add(magnitude, magnitude)))
     power = b.power_of_two(k)
     t = b.fma(power, _minus_one(b, r), b.sub(power, b.c(1.0)))
     return b.copysign(b.div(t, b.add(t, b.c(2.0))), x)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from tilewright.formulas.builder import Builder
-from tilewright.formulas.exponential import exp
+from tilewright.formulas.exponential import exp_of_small
 from tilewright.tir.expr import Expr
 
 # erf(x) / x - 1 in x**2: on [0, 0.93**2] in single, [0, 1] in double precision
@@ -57,19 +57,16 @@ FAR_DOUBLE = (
 
 
 def erf(b: Builder, x: Expr) -> Expr:
-    """x + x P(x**2) near 0; else 1 - erfc(|x|), whose error is scaled down by erfc."""
+    """x + x P(x**2) near 0; else 1 - erfc(|x|), whose error is scaled down by erfc. NaN takes the second way."""
     t = b.abs(x)
     z = b.mul(x, x)
     near = b.fma(x, b.poly(z, NEAR_DOUBLE if b.is_double else NEAR_SINGLE), x)
-    limit = b.c(b.pick(4.0, 6.0))
-    held = b.select(b.cmp("ogt", t, limit), limit, t)
+    held = b.at_most(t, b.pick(4.0, 6.0))
     if b.is_double:
         u = b.div(b.sub(held, b.c(3.0)), b.add(held, b.c(3.0)))
         factor = b.div(b.poly(u, FAR_DOUBLE), b.fma(b.c(2.0), held, b.c(1.0)))
-        complement = b.mul(exp(b, b.neg(b.mul(held, held))), factor)
+        complement = b.mul(exp_of_small(b, b.neg(b.mul(held, held))), factor)
     else:
-        complement = exp(b, b.poly(held, FAR_SINGLE))
+        complement = exp_of_small(b, b.poly(held, FAR_SINGLE))
     far = b.copysign(b.sub(b.c(1.0), complement), x)
-    return b.select(
-        b.cmp("olt", t, b.c(b.pick(0.927734375, 1.0))), near, b.select(b.cmp("uno", x, x), x, far)
-    )
+    return b.select(b.cmp("olt", t, b.c(b.pick(0.927734375, 1.0))), near, far)
