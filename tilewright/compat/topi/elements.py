@@ -2,22 +2,17 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 from tilewright import te, tir, topi
+from tilewright.compat.topi.arguments import numbers, plain, taking_numbers
 from tilewright.support.errors import ArgumentError, described
-from tilewright.te.tensor import Tensor
-
-
-def plain(value: Any) -> Any:
-    """A constant expression as the number that it is; anything else as it is."""
-    return value.value if isinstance(value, (tir.IntImm, tir.FloatImm)) else value
-
-
-def numbers(values: Any) -> Any:
-    """Numbers in the place of constant expressions, in sequences too."""
-    return [plain(v) for v in values] if isinstance(values, (list, tuple)) else plain(values)
+from tilewright.te.tensor import Tensor, shape_text
+from tilewright.tir.arithmetic import binary
+from tilewright.topi.reductions import truth
+from tilewright.topi.shapes import as_shape, is_one, same_extent
 
 
 def _one(f: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
@@ -28,36 +23,49 @@ def _one(f: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
     return function
 
 
-def _two(f: Callable[[Any, Any], Tensor],
-         of_expressions: Callable[[Any, Any], Any] | None = None) -> Callable[..., Any]:
-    """A function of lhs and rhs; of two expressions it is an expression."""
-    def function(lhs: Any, rhs: Any) -> Any:
-        if of_expressions is not None and not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
-            return of_expressions(tir.convert(lhs), tir.convert(rhs))
-        if isinstance(lhs, Tensor):
-            return f(lhs, plain(rhs))
-        return f(te.compute((), lambda: tir.convert(lhs).astype(rhs.dtype), name="lhs"), rhs)
+def _of_data(f: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
+    """A function of data."""
+    def function(data: Any) -> Tensor:
+        return f(data)
     function.__doc__ = f.__doc__
     return function
 
 
+def _two(f: Callable[[Any, Any], Tensor], of_expressions: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """A function of lhs and rhs; of two expressions it is an expression."""
+    def function(lhs: Any, rhs: Any) -> Any:
+        if not isinstance(lhs, Tensor) and not isinstance(rhs, Tensor):
+            return of_expressions(tir.convert(lhs), tir.convert(rhs))
+        return f(plain(lhs), plain(rhs))
+    function.__doc__ = f.__doc__
+    return function
+
+
+def _log_add_exp(a: Any, b: Any) -> Any:
+    """log(exp(a) + exp(b)) of expressions."""
+    high, low = te.max(a, b), te.min(a, b)
+    return te.if_then_else(binary("eq", a, b), high + math.log(2.0), high + te.log1p(te.exp(low - high)))
+
+
 SAME = ("exp", "erf", "tanh", "tan", "cos", "cosh", "sin", "sinh", "acos", "acosh", "asin", "asinh", "atan", "atanh",
         "floor", "ceil", "sign", "trunc", "abs", "isnan", "isfinite", "isinf", "round", "log", "log2", "log10", "sqrt",
-        "rsqrt", "sigmoid", "logical_not", "bitwise_not", "negative")
-BOTH: dict[str, tuple[Callable[..., Tensor], Callable[[Any, Any], Any] | None]] = {
+        "rsqrt", "sigmoid", "negative")
+BOTH: dict[str, tuple[Callable[..., Tensor], Callable[[Any, Any], Any]]] = {
     "add": (topi.add, lambda a, b: a + b), "subtract": (topi.subtract, lambda a, b: a - b),
-    "multiply": (topi.multiply, lambda a, b: a * b), "divide": (topi.divide, lambda a, b: a / b),
+    "multiply": (topi.multiply, lambda a, b: a * b), "divide": (topi.divide, te.div),
     "floor_divide": (topi.floor_divide, tir.floordiv), "floor_mod": (topi.remainder, tir.floormod),
     "mod": (topi.fmod, tir.truncmod), "maximum": (topi.maximum, te.max), "minimum": (topi.minimum, te.min),
     "power": (topi.power, te.power), "left_shift": (topi.bitwise_left_shift, lambda a, b: a << b),
     "right_shift": (topi.bitwise_right_shift, lambda a, b: a >> b), "greater": (topi.greater, lambda a, b: a > b),
     "less": (topi.less, lambda a, b: a < b), "greater_equal": (topi.greater_equal, lambda a, b: a >= b),
-    "less_equal": (topi.less_equal, lambda a, b: a <= b), "equal": (topi.equal, None),
-    "not_equal": (topi.not_equal, None),
-    "logical_and": (topi.logical_and, te.all), "logical_or": (topi.logical_or, te.any),
-    "logical_xor": (topi.logical_xor, None), "bitwise_and": (topi.bitwise_and, lambda a, b: a & b),
+    "less_equal": (topi.less_equal, lambda a, b: a <= b), "equal": (topi.equal, lambda a, b: binary("eq", a, b)),
+    "not_equal": (topi.not_equal, lambda a, b: binary("ne", a, b)),
+    "logical_and": (topi.logical_and, lambda a, b: te.all(truth(a), truth(b))),
+    "logical_or": (topi.logical_or, lambda a, b: te.any(truth(a), truth(b))),
+    "logical_xor": (topi.logical_xor, lambda a, b: binary("ne", truth(a), truth(b))),
+    "bitwise_and": (topi.bitwise_and, lambda a, b: a & b),
     "bitwise_or": (topi.bitwise_or, lambda a, b: a | b), "bitwise_xor": (topi.bitwise_xor, lambda a, b: a ^ b),
-    "log_add_exp": (topi.logaddexp, None),
+    "log_add_exp": (topi.logaddexp, _log_add_exp),
 }
 
 
@@ -83,7 +91,7 @@ def identity(x: Tensor) -> Tensor:
 
 def clip(x: Tensor, a_min: Any, a_max: Any) -> Tensor:
     """x brought into [a_min, a_max]."""
-    return topi.clip(x, plain(a_min), plain(a_max))
+    return topi.clip(x, a_min, a_max)
 
 
 def cast(x: Tensor, dtype: str, span: Any = None) -> Tensor:
@@ -106,12 +114,12 @@ def elemwise_sum(xs: Any) -> Tensor:
 
 def full(shape: Any, dtype: str, fill_value: Any) -> Tensor:
     """fill_value everywhere."""
-    return topi.full(list(shape), plain(fill_value), dtype=dtype)
+    return topi.full(list(shape), fill_value, dtype=dtype)
 
 
 def full_like(x: Tensor, fill_value: Any) -> Tensor:
     """fill_value everywhere, of the shape and type of x."""
-    return topi.full_like(x, plain(fill_value))
+    return topi.full_like(x, fill_value)
 
 
 # reductions
@@ -152,20 +160,25 @@ def _place(name: str) -> Callable[..., Tensor]:
 
 def collapse_sum(data: Tensor, target_shape: Any) -> Tensor:
     """The sum over what broadcasting to the shape of data repeats in target_shape."""
-    want = list(target_shape)
+    want = as_shape("collapse_sum", target_shape)
     lead = len(data.shape) - len(want)
-    axes = [*range(lead), *(lead + n for n, (a, b) in enumerate(zip(data.shape[lead:], want))
-                            if plain(b) == 1 and plain(a) != 1)]
+    own = data.shape[max(lead, 0):]
+    if lead < 0 or not all(is_one(b) or same_extent(a, b) for a, b in zip(own, want)):
+        raise ArgumentError(f"collapse_sum: the shape {shape_text(want)} does not broadcast to "
+                            f"{shape_text(data.shape)}")
+    axes = [*range(lead), *(lead + n for n, (a, b) in enumerate(zip(own, want)) if is_one(b) and not is_one(a))]
     return topi.reshape(sum(data, tuple(axes), True), want) if axes else identity(data)
 
 
 NAMES: dict[str, Any] = {
-    **{name: _one(getattr(topi, name)) for name in SAME}, **{name: _two(*pair) for name, pair in BOTH.items()},
+    **{name: _one(getattr(topi, name)) for name in SAME},
+    **{name: _of_data(getattr(topi, name)) for name in ("logical_not", "bitwise_not")},
+    **{name: _two(*pair) for name, pair in BOTH.items()},
     "divide": divide, "fast_exp": _one(topi.exp), "fast_tanh": _one(topi.tanh), "fast_erf": _one(topi.erf),
-    "identity": identity, "clip": clip, "cast": cast, "reinterpret": reinterpret, "elemwise_sum": elemwise_sum,
-    "full": full, "full_like": full_like, "sum": sum, "prod": prod, "max": _reduction(topi.max),
-    "min": _reduction(topi.min), "all": _reduction(topi.all), "any": _reduction(topi.any), "argmax": _place("argmax"),
-    "argmin": _place("argmin"), "collapse_sum": collapse_sum,
+    "max": _reduction(topi.max), "min": _reduction(topi.min), "all": _reduction(topi.all), "any": _reduction(topi.any),
+    "argmax": _place("argmax"), "argmin": _place("argmin"),
+    **{f.__name__: taking_numbers(f) for f in (identity, clip, cast, reinterpret, elemwise_sum, full, full_like, sum,
+                                               prod, collapse_sum)},
 }
 NAMES |= {f"broadcast_{short}": NAMES[name] for short, name in (                   # up to TVM 0.3
     ("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("div", "divide"), ("mod", "mod"), ("maximum", "maximum"),

@@ -5,9 +5,10 @@ import re
 from typing import Any
 
 from tilewright import te, tir, topi
-from tilewright.compat.topi.elements import numbers, plain
+from tilewright.compat.topi.arguments import along, each, same_count, taking_numbers
 from tilewright.support.errors import ArgumentError, described
-from tilewright.te.tensor import Tensor
+from tilewright.te.tensor import Tensor, shape_text
+from tilewright.topi.shapes import axis_index, check_extent, check_rank, constant
 
 
 def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
@@ -18,7 +19,7 @@ def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
 
 def transpose(a: Tensor, axes: Any = None) -> Tensor:
     """The dimensions of a in another order, by default the reverse."""
-    return topi.transpose(a, None if not axes else tuple(numbers(axes)))
+    return topi.transpose(a, tuple(axes) if axes else None)
 
 
 def flip(a: Tensor, axis: int = 0) -> Tensor:
@@ -36,12 +37,21 @@ def strided_slice(a: Tensor, begin: Any, end: Any, strides: Any = None, axes: An
     """a[begin:end:strides] along the first axes, or along `axes`; slice_mode "size": end says how many elements."""
     if any(isinstance(v, Tensor) for v in (begin, end, strides)):
         raise ArgumentError("strided_slice: the bounds are tensors", "numbers and variables are taken")
-    first, last, steps = numbers(list(begin)), numbers(list(end)), numbers(list(strides)) if strides else None
+    if slice_mode not in ("end", "size"):
+        raise ArgumentError(f"strided_slice: slice_mode is {described(slice_mode)}", '"end" or "size"')
+    first, last, steps = list(begin), list(end), list(strides) if strides else None
     if slice_mode == "size":
-        last, steps = [None if n == -1 else b + n for b, n in zip(first, last)], None
+        last, steps = [_behind(b, n) for b, n in zip(first, last)], None
     if steps is not None:
         steps += [1] * (len(first) - len(steps))
     return topi.strided_slice(a, begin=first, end=last, strides=steps, axes=axes)
+
+
+def _behind(begin: Any, size: Any) -> Any:
+    """Where a slice ends that has `size` elements, all from begin on for a negative size; None: at the end."""
+    if isinstance(size, int) and (size < 0 or isinstance(begin, int) and begin < 0 <= begin + size):
+        return None
+    return begin + size
 
 
 def reshape(a: Tensor, newshape: Any) -> Tensor:
@@ -66,10 +76,10 @@ def stack(tensors: Any, axis: int = 0) -> Tensor:
 
 def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     """Equal parts along an axis, or the parts between indices."""
-    at, given = axis % len(ary.shape), numbers(indices_or_sections)
-    if isinstance(given, int):
-        return list(topi.split(ary, given, axis=at))
-    ends = [0, *given, ary.shape[at]]
+    at = axis_index("split", axis, len(ary.shape))
+    if isinstance(indices_or_sections, int):
+        return list(topi.split(ary, indices_or_sections, axis=at))
+    ends = [0, *indices_or_sections, ary.shape[at]]
     return [topi.strided_slice(ary, begin=[a], end=[b], axes=(at,)) for a, b in zip(ends, ends[1:])]
 
 
@@ -77,7 +87,7 @@ def take(a: Tensor, indices: Tensor, axis: Any = None, batch_dims: int = 0, mode
     """Elements of a at indices along an axis; mode: "clip", "wrap", "fast" (an index out of range is an error)."""
     if batch_dims:
         raise ArgumentError("take: batch_dims", "topi.gather_nd has batch_dims")
-    return topi.take(a, indices, axis=plain(axis), mode="raise" if mode == "fast" else mode)
+    return topi.take(a, indices, axis=axis, mode="raise" if mode == "fast" else mode)
 
 
 def gather(data: Tensor, axis: int, indices: Tensor) -> Tensor:
@@ -123,7 +133,7 @@ def tensordot(a: Tensor, b: Tensor, axes: Any) -> Tensor:
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str = "float32") -> Tensor:
     """start, start + step, ... below stop."""
-    return topi.arange(plain(start), plain(stop), plain(step), dtype=dtype)
+    return topi.arange(start, stop, step, dtype=dtype)
 
 
 def meshgrid(a_tuple: Any, indexing: str) -> tuple[Tensor, ...]:
@@ -138,42 +148,47 @@ def repeat(a: Tensor, repeats: int, axis: Any = None) -> Tensor:
 
 def tile(a: Tensor, reps: Any) -> Tensor:
     """a side by side with itself."""
-    return topi.tile(a, tuple(numbers(reps)) if isinstance(reps, (list, tuple)) else reps)
+    return topi.tile(a, reps)
 
 
 def where(condition: Tensor, x: Any, y: Any) -> Tensor:
     """x where condition is not 0, else y."""
     chosen = condition if condition.dtype == "bool" else topi.not_equal(condition, 0)
-    return topi.where(chosen, plain(x), plain(y))
+    return topi.where(chosen, x, y)
 
 
 def one_hot(indices: Tensor, on_value: Any, off_value: Any, depth: int, axis: int, dtype: str) -> Tensor:
     """on_value where a new axis has the index, else off_value."""
-    return topi.one_hot(indices, depth=depth, on=plain(on_value), off=plain(off_value), axis=axis, dtype=dtype)
+    return topi.one_hot(indices, depth=depth, on=on_value, off=off_value, axis=axis, dtype=dtype)
 
 
 def shape(array: Tensor, dtype: str = "int32") -> Tensor:
     """The extents of a tensor, as a vector."""
-    extents = array.shape
+    extents = array.shape or (0,)                            # a scalar has none: y is empty
 
     def at(i: tir.Expr) -> tir.Expr:
         out = tir.convert(extents[-1]).astype(dtype)
         for n in range(len(extents) - 2, -1, -1):
             out = te.if_then_else(i == n, tir.convert(extents[n]).astype(dtype), out)
         return out
-    return te.compute((len(extents),), at, name="shape")
+    return te.compute((len(array.shape),), at, name="shape")
 
 
 def ndarray_size(array: Tensor, dtype: str = "int32") -> Tensor:
     """The number of elements, a scalar."""
-    total: Any = tir.convert(1)
+    total: Any = tir.const(1, dtype)
     for n in array.shape:
-        total = total * n
-    return te.compute((), lambda: tir.convert(total).astype(dtype), name="ndarray_size")
+        total = total * tir.convert(n).astype(dtype)
+    return te.compute((), lambda: total, name="ndarray_size")
 
 
 def sequence_mask(data: Tensor, valid_length: Tensor, mask_value: float = 0, axis: int = 0) -> Tensor:
     """data, and mask_value behind the end of each sequence; axis: that of the steps, 0 or 1."""
+    check_rank("sequence_mask", "data", data, 2, 100)
+    if axis not in (0, 1):
+        raise ArgumentError(f"sequence_mask: axis is {described(axis)}", "0 or 1; the other one counts the sequences")
+    along("sequence_mask", "valid_length", valid_length, data, 1 - axis)
+
     def at(*i: Any) -> tir.Expr:
         inside = i[axis].astype(valid_length.dtype) < valid_length(i[1 - axis])
         return te.if_then_else(inside, data(*i), tir.const(mask_value, data.dtype))
@@ -187,26 +202,37 @@ def adv_index(data: Tensor, indices: Any) -> Tensor:
 
 def sliding_window(data: Tensor, axis: int, window_shape: Any, strides: Any) -> Tensor:
     """Windows over the axes from `axis` on: data[lead..., windows..., elements of a window...]."""
-    y = data
-    for n, (size, step) in enumerate(zip(numbers(window_shape), numbers(strides))):
-        y = topi.sliding_window(y, size=size, step=step, axis=axis + n)
+    first = axis_index("sliding_window", axis, len(data.shape))
+    sizes = list(window_shape) if isinstance(window_shape, (list, tuple)) else [window_shape]
+    steps, y = each(strides, len(sizes)), data
+    same_count("sliding_window", len(sizes), strides=steps)
+    for n, (size, step) in enumerate(zip(sizes, steps)):
+        y = topi.sliding_window(y, size=size, step=step, axis=first + n)
     return y
 
 
 def trilu(data: Tensor, k: Any, upper: bool) -> Tensor:
     """The upper or the lower triangle."""
-    return (topi.triu if upper else topi.tril)(data, k=plain(k))
+    return (topi.triu if upper else topi.tril)(data, k=k)
 
 
-def layout_transform(array: Tensor, src_layout: str, dst_layout: str) -> Tensor:
+def layout_transform(array: Tensor, src_layout: str, dst_layout: str, schedule_rule: str = "None") -> Tensor:
     """The elements in another layout: "NCHW" to "NHWC" or "NCHW16c". Blocks divide the extents."""
-    source, target = ([(letter, int(f or 0)) for f, letter in re.findall(r"(\d*)([A-Za-z])", text)]
-                      for text in (src_layout, dst_layout))
-    names = {c.upper() for c, _ in source}
-    if {c.upper() for c, _ in target} != names or len(source) != len(array.shape):
-        raise ArgumentError(f"layout_transform: {src_layout} to {dst_layout} of {len(array.shape)} dimension(s)")
+    op = "layout_transform"
+    source, target = (_layout(op, text) for text in (src_layout, dst_layout))
+    names = {c for c, _ in source if c.isupper()}
+    if {c for c, _ in target if c.isupper()} != names or len(source) != len(array.shape):
+        raise ArgumentError(f"{op}: {src_layout} to {dst_layout} of {len(array.shape)} dimension(s)")
     inner, outer = ({c.upper(): f for c, f in axes if c.islower()} for axes in (source, target))
+    for (c, f), n in zip(source, array.shape):
+        if c.islower():
+            check_extent(op, f"the extent of {c} in {src_layout}", n, f)
     whole = {c: n * inner.get(c, 1) for (c, _), n in zip(source, array.shape) if c.isupper()}
+    for c, f in outer.items():
+        size = constant(whole[c])
+        if size is not None and size % f:
+            raise ArgumentError(f"{op}: the extent of {c} in {src_layout} of {shape_text(array.shape)} is {size}, no "
+                                f"multiple of {f} in {dst_layout}", "topi.nn.pad first")
     shape = [f if c.islower() else tir.floordiv(whole[c], outer.get(c, 1)) for c, f in target]
 
     def at(*i: Any) -> tir.Expr:
@@ -214,7 +240,19 @@ def layout_transform(array: Tensor, src_layout: str, dst_layout: str) -> Tensor:
         place = {c: parts[c] * outer[c] + parts[c.lower()] if c in outer else parts[c] for c in names}
         return array(*(tir.floormod(place[c.upper()], f) if c.islower() else tir.floordiv(place[c], inner[c])
                        if c in inner else place[c] for c, f in source))
-    return te.compute(shape, at, name="layout_transform")
+    return te.compute(shape, at, name=op)
+
+
+def _layout(op: str, text: str) -> list[tuple[str, int]]:
+    """The axes of a layout: a letter for each, and for the small ones, which are blocks, their extent."""
+    found = re.findall(r"([A-Z])|([1-9][0-9]*)([a-z])", text)
+    axes = [(big or small, int(size or 0)) for big, size, small in found]
+    letters = [c for c, _ in axes]
+    if "".join(f"{size or ''}{c}" for c, size in axes) != text or len(set(letters)) < len(letters) or any(
+            c.upper() not in letters for c in letters):
+        raise ArgumentError(f"{op}: {text!r} is no layout", 'each axis is one capital, and at most one block of it, '
+                            'with its extent, a small letter: "NCHW16c"')
+    return axes
 
 
 # orders
@@ -235,10 +273,12 @@ def argsort(data: Tensor, valid_count: Any = None, axis: int = -1, is_ascend: bo
 
 def topk(data: Tensor, k: Any = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False,
          dtype: str = "int64") -> Any:
-    """The k largest elements along an axis and their places: ret_type "both", "values" or "indices"."""
+    """The k largest elements along an axis, all for k < 1, and their places: ret_type "both", "values", "indices"."""
     if ret_type not in ("both", "values", "indices"):
         raise ArgumentError(f"topk: ret_type is {described(ret_type)}", '"both", "values" or "indices"')
-    values, places = topi.topk(data, k=plain(k), axis=axis, largest=not is_ascend, dtype=dtype)
+    if isinstance(k, int) and k < 1:
+        k = data.shape[axis_index("topk", axis, len(data.shape))]
+    values, places = topi.topk(data, k=k, axis=axis, largest=not is_ascend, dtype=dtype)
     return [values, places] if ret_type == "both" else values if ret_type == "values" else places
 
 
@@ -254,9 +294,9 @@ def cumprod(data: Tensor, axis: Any = None, dtype: Any = None, exclusive: Any = 
     return topi.cumprod(source, axis=axis or 0, exclusive=bool(exclusive), dtype=dtype or data.dtype)
 
 
-def searchsorted(sequence: Tensor, values: Tensor, right: bool = False, out_dtype: str = "int64") -> Tensor:
+def searchsorted(sorted_sequence: Tensor, values: Tensor, right: bool = False, out_dtype: str = "int64") -> Tensor:
     """Where values belong in rows that are in order."""
-    return topi.searchsorted(sequence, values, side="right" if right else "left", dtype=out_dtype)
+    return topi.searchsorted(sorted_sequence, values, side="right" if right else "left", dtype=out_dtype)
 
 
 def broadcast_to(data: Tensor, shape: Any) -> Tensor:
@@ -274,7 +314,7 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: str = "float32") -> Ten
     return topi.eye(n, m, k=k, dtype=dtype)
 
 
-NAMES: dict[str, Any] = {f.__name__: f for f in (
+NAMES: dict[str, Any] = {f.__name__: taking_numbers(f) for f in (
     expand_dims, transpose, flip, reverse_sequence, strided_slice, reshape, squeeze, concatenate, stack, split, take,
     gather, gather_nd, scatter_nd, scatter_elements, matmul, tensordot, arange, meshgrid, repeat, tile, where, one_hot,
     shape, ndarray_size, sequence_mask, adv_index, sliding_window, trilu, layout_transform, sort, argsort, topk, cumsum,

@@ -1,0 +1,69 @@
+"""The forms in which TVM's operators take their arguments: constants as numbers, layouts, a vector for channels."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright import tir, topi
+from tilewright.support.errors import ArgumentError
+from tilewright.te.tensor import Tensor
+from tilewright.topi.shapes import check_extent, check_rank
+
+SPATIAL = ("W", "HW", "DHW")
+
+
+def plain(value: Any) -> Any:
+    """A constant expression, or a number of NumPy, as the number that it is; anything else as it is."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return value.value if isinstance(value, (tir.IntImm, tir.FloatImm)) else value
+
+
+def numbers(values: Any) -> Any:
+    """Numbers in the place of constant expressions, in sequences too."""
+    return type(values)(map(numbers, values)) if isinstance(values, (list, tuple)) else plain(values)
+
+
+def taking_numbers(f: Callable[..., Any]) -> Callable[..., Any]:
+    """f, which may be given constant expressions wherever it takes numbers."""
+    @functools.wraps(f)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return f(*map(numbers, args), **{name: numbers(v) for name, v in kwargs.items()})
+    return function
+
+
+def each(value: Any, count: int) -> list[Any]:
+    """A number for each of `count` axes, of one for all of them or of as many."""
+    given = numbers(value)
+    values = list(given) if isinstance(given, (list, tuple)) else [given]
+    return values * count if len(values) == 1 else values
+
+
+def same_count(op: str, wanted: int, **given: Any) -> None:
+    """Each of these sequences has so many elements."""
+    for name, values in given.items():
+        if len(values) != wanted:
+            raise ArgumentError(f"{op}: {name} has {len(values)} element(s), {wanted} are needed")
+
+
+def channels_last(op: str, data: Tensor, layout: str) -> bool:
+    """True for channels in the last axis (NHWC), False for the second (NCHW). Raises ArgumentError for others."""
+    letters = SPATIAL[len(data.shape) - 3] if 3 <= len(data.shape) <= 5 else "..."
+    if layout not in (f"NC{letters}", f"N{letters}C"):
+        raise ArgumentError(f"{op}: the layout of data with {len(data.shape)} dimension(s) is {layout!r}",
+                            f"NC{letters} and N{letters}C are taken, layouts without blocks")
+    return layout[-1] == "C"
+
+
+def along(op: str, name: str, vector: Tensor, data: Tensor, axis: int) -> None:
+    """vector has an element for each index along an axis of data."""
+    check_rank(op, name, vector, 1)
+    check_extent(op, f"the extent of {name}", vector.shape[0], data.shape[axis])
+
+
+def converted(x: Tensor, dtype: Any) -> Tensor:
+    """x in a type, where one is given."""
+    return x if dtype in (None, "", x.dtype) else topi.astype(x, dtype)
