@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 
+from tests.topi import references
 from tilewright.support.errors import TilewrightError
 
 RNG = np.random.default_rng(0)
@@ -241,14 +242,86 @@ def test_operators_agree_with_numpy(tvm):
         (lambda a, b: op.add(op.zeros((6,), "float32"), op.full_like(a, 2.0)), np.full_like(x, 2)),
         (lambda a, b: op.astype(op.greater(a, b), "int32"), (x > y).astype("int32")),
         (lambda a, b: op.variance(a, axis=1), x.var(1)), (lambda a, b: 1.0 - a / b, 1 - x / y)]
+    agrees(tvm, rows, x, y)
+
+
+def agrees(tvm, rows, *arrays):
+    """Each row is an operator of the arrays and what NumPy has; the types are of one kind."""
     bb = tvm.relax.BlockBuilder()
-    info = tvm.relax.TensorStructInfo(x.shape, "float32")
-    a, b = tvm.relax.Var("a", info), tvm.relax.Var("b", info)
-    with bb.function("main", [a, b]):
-        bb.emit_func_output(tvm.relax.Tuple([bb.emit(f(a, b)) for f, _ in rows]))
+    params = [tvm.relax.Var(f"x{n}", tvm.relax.TensorStructInfo(x.shape, str(x.dtype))) for n, x in enumerate(arrays)]
+    with bb.function("main", params):
+        bb.emit_func_output(tvm.relax.Tuple([bb.emit(f(*params)) for f, _ in rows]))
     for mod in (bb.get(), tvm.relax.transform.LegalizeOps()(bb.get())):
-        for got, (_, want) in zip(ran(tvm, mod, x, y), rows, strict=True):
+        for got, (_, want) in zip(ran(tvm, mod, *arrays), rows, strict=True):
+            assert got.dtype.kind == np.asarray(want).dtype.kind and got.shape == np.shape(want)
             np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+
+
+def attended(x, offset):
+    """Attention of x to its first 3 places: query i asks for the keys up to i + offset."""
+    keys = x[:, :3]
+    scores = np.exp(np.einsum("bihd,bjhd->bhij", x, keys) / np.sqrt(x.shape[-1])) * np.tril(np.ones((4, 3)), offset)
+    return np.einsum("bhij,bjhd->bihd", scores / scores.sum(-1, keepdims=True), keys)
+
+
+def test_attributes_have_their_documented_effect(tvm):
+    op, const = tvm.relax.op, tvm.relax.const
+    x, w, g = f32(1, 4, 5, 5), f32(4, 3, 2, 2), f32(4)
+    last, c = np.moveaxis(x, 1, -1), g.reshape(4, 1, 1)
+    standard = (x - x.mean((2, 3), keepdims=True)) / np.sqrt(x.var((2, 3), keepdims=True) + 1e-5)
+    rows = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    scale = f32(5)
+    spread = references.conv_transpose(x, w, 1, 0, 0, 2)
+    chosen = x[:, :, [0, 1, 3]][:, :, :, [0, 1, 3]]
+    agrees(tvm, [
+        (lambda a: op.nn.conv2d_transpose(a, const(w), dilation=2), spread),
+        (lambda a: op.nn.conv2d_transpose(op.permute_dims(a, [0, 2, 3, 1]), const(w.transpose(2, 3, 1, 0)), dilation=2,
+                                          data_layout="NHWC", kernel_layout="HWOI"), np.moveaxis(spread, 1, -1)),
+        (lambda a: op.nn.adaptive_avg_pool2d(a), x),
+        (lambda a: op.nn.adaptive_avg_pool2d(op.permute_dims(a, [0, 2, 3, 1]), 1, layout="NHWC"),
+         last.mean((1, 2), keepdims=True)),
+        (lambda a: op.nn.layer_norm(a, const(scale), const(scale), [-1], scale=False), rows + scale),
+        (lambda a: op.nn.layer_norm(a, const(scale), const(scale), [-1], center=False), rows * scale),
+        (lambda a: op.nn.group_norm(a, const(g), const(g), 4, 1, [2, 3], center=False), standard * c),
+        (lambda a: op.nn.instance_norm(a, const(g), const(g), 1, [2, 3], scale=False), standard + c),
+        (lambda a: op.nn.instance_norm(a, const(g), const(g), [2, 3]), standard * c + c),
+        (lambda a: op.nn.batch_norm(a, const(g), const(g), const(g), const(g), 1)[0], standard * c + c),
+        (lambda a: op.nn.batch_norm(a, const(g), const(g), const(g), const(g), 1)[1],
+         g * 0.9 + x.mean((0, 2, 3)) * 0.1),
+        (lambda a: op.nn.batch_norm(a, const(g), const(g), const(g), const(g * g), 1, training=False)[0],
+         (x - c) / np.sqrt(c * c + 1e-5) * c + c),
+        (lambda a: op.nn.dropout(a)[1], np.ones_like(x)), (lambda a: op.nn.pixel_shuffle(a, 2),
+                                                           x.reshape(1, 1, 2, 2, 5, 5).transpose(0, 1, 4, 2, 5, 3)
+                                                           .reshape(1, 1, 10, 10)),
+        (lambda a: op.nn.softplus(a, 2.0, 0.5), np.where(x > 0.25, x, np.log1p(np.exp(2 * x)) / 2)),
+        (lambda a: op.nn.cross_entropy_with_logits(op.reshape(a, (4, 25)), op.reshape(a, (4, 25))),
+         np.float32(-(x * x).sum() / 4)),
+        (lambda a: op.nn.attention(a, op.strided_slice(a, [1], [0], [3]), op.strided_slice(a, [1], [0], [3]),
+                                   causal_mask="TopLeft"), attended(x, 0)),
+        (lambda a: op.nn.attention(a, op.strided_slice(a, [1], [0], [3]), op.strided_slice(a, [1], [0], [3]),
+                                   causal_mask="BottomRight"), attended(x, 1)),
+        (lambda a: op.image.resize2d(a, (3, 3), method="nearest_neighbor", rounding_method="floor",
+                                     coordinate_transformation_mode="asymmetric"), chosen),
+        (lambda a: op.nn.relu(data=a), np.maximum(x, 0))], x)
+    n, m = RNG.integers(-9, 9, (2, 3)).astype("int32"), RNG.integers(1, 4, (2, 3)).astype("int32")
+    agrees(tvm, [
+        (lambda a, b: op.divide(a, b), np.trunc(n / m).astype("int32")), (lambda a, b: op.full((2,), 3), np.full(2, 3)),
+        (lambda a, b: op.one_hot(b, tvm.relax.PrimValue(1), tvm.relax.PrimValue(0), 4), np.eye(4, dtype=int)[m])], n, m)
+    total = tvm.relax.BlockBuilder().normalize(op.sum(tvm.relax.const(n)))
+    assert total.struct_info.dtype == "int32"
+
+
+@pytest.mark.parametrize("wrong, message", [
+    (lambda op, x: op.nn.conv2d(x, x, out_layout="NHWC"), "out_layout is 'NHWC'"),
+    (lambda op, x: op.nn.max_pool2d(x, out_layout="NHWC"), "out_layout is 'NHWC'"),
+    (lambda op, x: op.nn.pad(x, [1, 1, 1]), "two numbers for each dimension"),
+    (lambda op, x: op.nn.attention(x, x, x, causal_mask="Top"), "causal_mask is 'Top'"),
+    (lambda op, x: op.nn.attention(x, x, x, window_size=2), "window_size is 2"),
+    (lambda op, x: op.image.resize2d(x, (3, 3), method="best"), "the method 'best'")])
+def test_attributes_without_an_effect_are_refused(tvm, wrong, message):
+    x = tvm.relax.Var("x", tvm.relax.TensorStructInfo((1, 4, 5, 5), "float32"))
+    with pytest.raises(TilewrightError, match=message):
+        tvm.relax.BlockBuilder().normalize(wrong(tvm.relax.op, x))
 
 
 def test_functions_of_the_graph_become_relax_functions(tvm):

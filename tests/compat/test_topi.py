@@ -8,7 +8,8 @@ import tilewright as tw
 from tests.topi import references
 from tilewright import te
 from tilewright.compat.topi import elements, images, nn, transform
-from tilewright.support.errors import ArgumentError
+from tilewright.compat.topi.elements import BOTH
+from tilewright.support.errors import ArgumentError, TensorExpressionError
 from tilewright.te.tensor import Tensor
 
 RNG = np.random.default_rng(0)
@@ -49,7 +50,20 @@ def standard(x, axes, eps=1e-5):
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
 
 
+def between(x, size):
+    """Images in another size, whose elements lie at the quotients of the sizes (bilinear, "asymmetric")."""
+    for axis, m in zip((2, 3), size):
+        n = x.shape[axis]
+        at = np.arange(m) * n / m
+        low = np.floor(at).astype(int)
+        part = (at - low).reshape((-1, 1) if axis == 2 else (-1,))
+        x = np.take(x, low, axis) * (1 - part) + np.take(x, np.minimum(low + 1, n - 1), axis) * part
+    return x
+
+
 CONV = references.conv(X, W, 1, ((1, 1), (1, 1)))
+BYTES, HUNDREDS = np.array([[[[0, 255], [255, 0]]]], "uint8"), np.full((1, 4, 2, 2), 100, "int8")
+IMM = te.const
 CASES = {
     "elements": [
         (lambda t: lambda a, b: t.add(a, b), [A, B], A + B), (lambda t: lambda a: t.add(a, 2.0), [A], A + 2),
@@ -72,6 +86,10 @@ CASES = {
         (lambda t: lambda a: t.collapse_sum(a, (3, 1)), [A], A.sum((0, 2))[:, None]),
         (lambda t: lambda a: t.reinterpret(a, "int32"), [A], A.view("int32")),
         (lambda t: lambda a, b: t.broadcast_mul(a, b), [A, B], A * B),
+        (lambda t: lambda a: t.subtract(0.5, a), [N], 0.5 - N),
+        (lambda t: lambda a: t.divide(IMM(1.5), a), [M], 1.5 / M),
+        (lambda t: lambda a: t.bitwise_not(data=a), [N], ~N), (lambda t: lambda a: t.sum(a, IMM(1)), [A], A.sum(1)),
+        (lambda t: lambda a: t.power(2, a), [M], 2 ** M),
     ],
     "shapes": [
         (lambda t: lambda a: t.expand_dims(a, 1, 2), [N], N[:, None, None]), (lambda t: t.transpose, [N], N.T),
@@ -110,6 +128,18 @@ CASES = {
         (lambda t: lambda a: t.topk(a, 2, axis=1, ret_type="values"), [N], -np.sort(-N, 1)[:, :2]),
         (lambda t: t.cumsum, [N], np.cumsum(N)), (lambda t: lambda a: t.shape(a), [A], [2, 3, 4]),
         (lambda t: lambda a: t.ndarray_size(a), [A], 24),
+        (lambda t: lambda a: t.ndarray_size(te.placeholder((70000, 70000)), "int64"), [A], 4900000000),
+        (lambda t: lambda a: t.shape(a), [np.array(1.0, "float32")], np.zeros(0)),
+        (lambda t: lambda a: t.strided_slice(a, [-2], [2], slice_mode="size"), [D], D[-2:]),
+        (lambda t: lambda a: t.strided_slice(a, [IMM(1)], [IMM(3)], [IMM(1)], [IMM(1)]), [A], A[:, 1:3]),
+        (lambda t: lambda a: t.split(a, np.int64(2), IMM(-1)), [A], *np.split(A, 2, -1)),
+        (lambda t: lambda a: t.repeat(a, IMM(2), IMM(1)), [N], N.repeat(2, 1)),
+        (lambda t: lambda a: t.tile(a, IMM(2)), [N], np.tile(N, 2)),
+        (lambda t: lambda a, b: t.tensordot(a, b, IMM(1)), [N, M.T.copy()], N @ M.T),
+        (lambda t: lambda a: t.sliding_window(a, -2, [2, 3], 1), [A],
+         np.lib.stride_tricks.sliding_window_view(A, (2, 3), (1, 2))),
+        (lambda t: lambda a: t.topk(a, 0, axis=1), [A], -np.sort(-A, 1), (-A).argsort(1)),
+        (lambda t: lambda a: t.searchsorted(sorted_sequence=a, values=a), [np.arange(4.0)], np.arange(4)),
     ],
     "layers": [
         (lambda t: lambda x, w: t.nn.conv2d(x, w, 1, 1, 1), [X, W], CONV),
@@ -160,8 +190,26 @@ CASES = {
         (lambda t: lambda x: t.nn.depth_to_space(x, 2, mode="CRD"), [X],
          X.reshape(1, 1, 2, 2, 5, 6).transpose(0, 1, 4, 2, 5, 3).reshape(1, 1, 10, 12)),
         (lambda t: lambda x: t.nn.upsampling(x, 2, 3), [X], X.repeat(2, 2).repeat(3, 3)),
+        (lambda t: lambda x: t.nn.upsampling(x, 2, 1.5, method="bilinear"), [X], between(X, (10, 9))),
+        (lambda t: lambda x: t.nn.upsampling(x, 0.5, 0.5), [X], X[:, :, [0, 2]][:, :, :, ::2]),
+        (lambda t: lambda x, w: t.nn.conv2d(x, w, 1, 1, 1, layout="NCHW"), [X, W], CONV),
+        (lambda t: lambda x, w: t.nn.conv1d_ncw(data=x, kernel=w, strides=2, padding=1), [X[:, :, 0], W[:, :, 0]],
+         references.conv(X[:, :, 0], W[:, :, 0], 2, 1)),
+        (lambda t: lambda x, w: t.nn.conv3d_ndhwc(x, w, 1, (0, 1, 1), 1, 1),
+         [last(X)[:, None], W.transpose(2, 3, 1, 0)[None]], last(CONV)[:, None]),
+        (lambda t: lambda x, w: t.nn.depthwise_conv2d_nhwc(x, w, 1, 1, 1, "HWIO"),
+         [last(X), W[:, :2].transpose(2, 3, 1, 0)], last(references.conv(X, W[:, :2].reshape(8, 1, 3, 3), 1, 1, 1, 4))),
+        (lambda t: lambda x, w: t.nn.conv2d_transpose_nchw(x, w, 1, 0, "int32", 0), [HUNDREDS, HUNDREDS.swapaxes(0, 1)[
+            :, :, :1, :1].copy()], np.full((1, 1, 2, 2), 40000)),
+        (lambda t: lambda x, g, b: t.nn.instance_norm(x, g, b, [2, 3], 1e-3), [X, C, D],
+         standard(X, (2, 3), 1e-3) * C[:, None, None] + D[:, None, None]),
+        (lambda t: t.nn.flatten, [D], D[:, None]), (lambda t: lambda x: t.nn.dilate(x, 2), [D[:0]], D[:0]),
     ],
     "images": [
+        (lambda t: lambda x: t.image.resize2d(x, None, (4, 4)), [BYTES],
+         [[[[0, 63, 191, 255], [63, 95, 159, 191], [191, 159, 95, 63], [255, 191, 63, 0]]]]),
+        (lambda t: lambda x: t.image.resize2d(x, None, (1, 4), out_dtype="float32"), [BYTES],
+         np.full((1, 1, 1, 4), 127.5)),
         (lambda t: lambda x: t.image.resize2d(x, None, (10, 12), method="nearest_neighbor",
                                               coordinate_transformation_mode="asymmetric"), [X],
          X.repeat(2, 2).repeat(2, 3)),
@@ -185,6 +233,21 @@ def test_the_operators_of(family, tvm):
 def test_functions_of_expressions_are_expressions(tvm):
     n = tvm.te.var("n")
     assert not isinstance(tvm.topi.add(n, 1), Tensor) and str(tvm.topi.floor_mod(n, 4)) == str(n % 4)
+    assert str(tvm.topi.equal(n, 3)) == "n == 3" and str(tvm.topi.divide(n, 3)) == "T.truncdiv(n, 3)"
+    for name in BOTH.keys() - {"power", "log_add_exp"}:       # of floats
+        assert not isinstance(getattr(tvm.topi, name)(n, 3), Tensor), name
+    assert str(tvm.topi.power(te.const(2.0), te.const(3.0)).dtype) == "float32"
+    assert str(tvm.topi.log_add_exp(te.const(2.0), te.const(3.0)).dtype) == "float32"
+
+
+def test_symbolic_extents(tvm):
+    n = te.var("n")
+    x = te.placeholder((n, 3), name="x")
+    shapes = {(n, 1): (n, 1), (1, 3): (1, 3), (3,): (3,)}
+    for want, shape in shapes.items():
+        assert [str(d) for d in tvm.topi.collapse_sum(x, want).shape] == [str(d) for d in shape]
+    y = tvm.topi.nn.upsampling(te.placeholder((1, 1, n, n), name="x"), 2, 3)
+    assert [str(d) for d in y.shape] == ["1", "1", "n * 2", "n * 3"]
 
 
 def test_a_program_with_a_schedule_of_topi(tvm):
@@ -199,6 +262,47 @@ def test_a_program_with_a_schedule_of_topi(tvm):
 
 
 REFUSED = {
+    "collapse_sum: the shape .4, 3. does not broadcast": lambda t, x: t.collapse_sum(x, (4, 3)),
+    "sequence_mask: axis is -1": lambda t, x: t.sequence_mask(x, x, axis=-1),
+    "the extent of valid_length is 3, not 4": lambda t, x: t.sequence_mask(x, vector(3)),
+    "strides has 3 element": lambda t, x: t.sliding_window(x, 1, [2, 2], [1, 1, 1]),
+    "no multiple of 3 in NCHW3c": lambda t, x: t.layout_transform(x, "NCHW", "NCHW3c"),
+    "the extent of c in CHW2c": lambda t, x: t.layout_transform(x, "CHW2c", "CHW"),
+    "'NHW4c' is no layout": lambda t, x: t.layout_transform(x, "NCHW", "NHW4c"),
+    "'NCHW2c2c' is no layout": lambda t, x: t.layout_transform(x, "NCHW", "NCHW2c2c"),
+    "slice_mode is 'sizes'": lambda t, x: t.strided_slice(x, [0], [1], slice_mode="sizes"),
+    "split: axis is 5": lambda t, x: t.split(x, 2, 5),
+    "kernel_layout is 'OIHW'": lambda t, x: t.nn.depthwise_conv2d_nhwc(x, x, 1, 0, 1, "OIHW"),
+    "output_padding is smaller": lambda t, x: t.nn.conv2d_transpose_nchw(x, x, 1, 0, "float32", 1),
+    r"for 2 group.s. extent 1 of data is 4, not 8": lambda t, x: t.nn.deformable_conv2d_nchw(x, x, x, 1, 0, 1, 1, 2),
+    "conv2d: data has the shape .4,.": lambda t, x: t.nn.conv2d(vector(4), x, 1, 0, 1),
+    "oshape is": lambda t, x: t.nn.batch_matmul(*[te.placeholder((2, 3, 4), name="x")] * 2, oshape=(2, 3, 4)),
+    "tensor_a has the shape": lambda t, x: t.nn.batch_matmul(x, x),
+    "layouts of schedulers": lambda t, x: t.nn.dense(x, x, auto_scheduler_rewritten_layout="4x4"),
+    "global_pool: pool_type is 'sum'": lambda t, x: t.nn.global_pool(x, "sum"),
+    "adaptive_pool: pool_type is 'sum'": lambda t, x: t.nn.adaptive_pool(x, 1, "sum"),
+    "global_pool: the layout": lambda t, x: t.nn.global_pool(x, "max", "HWCN"),
+    "depth_to_space: the layout": lambda t, x: t.nn.depth_to_space(x, 2, "HWCN"),
+    "momentum is 2.0": lambda t, x: t.nn.batch_norm(x, *[vector(4)] * 4, training=True, momentum=2.0),
+    "the extent of moving_mean is 3": lambda t, x: t.nn.batch_norm(x, *[vector(3)] * 4, training=True),
+    "group_norm: axes is .2.": lambda t, x: t.nn.group_norm(x, vector(4), vector(4), 2, 1, [2]),
+    "instance_norm: axes is .2.": lambda t, x: t.nn.instance_norm(x, vector(4), vector(4), 1, [2]),
+    "bias_add: axis is 5": lambda t, x: t.nn.bias_add(x, vector(4), 5),
+    "the extent of bias is 9": lambda t, x: t.nn.bias_add(x, vector(9)),
+    "the extent of Shift is 9": lambda t, x: t.nn.scale_shift_nchw(x, vector(4), vector(9)),
+    "pad: pad_before has 1": lambda t, x: t.nn.pad(x, [1]),
+    "pad: pad_after has 2": lambda t, x: t.nn.pad(vector(4), [1], [1, 2]),
+    "mirror_pad: mode is 'EDGE'": lambda t, x: t.nn.mirror_pad(vector(4), [1], mode="EDGE"),
+    "dilate: strides has 2": lambda t, x: t.nn.dilate(x, [2, 2]),
+    "dilate: strides is 0": lambda t, x: t.nn.dilate(x, 0),
+    "the method 'best'": lambda t, x: t.nn.upsampling(x, 2, 2, method="best"),
+    "upsampling: the layout": lambda t, x: t.nn.upsampling(x, 2, 2, "NCHW4c"),
+    "rounding_method is 'up'": lambda t, x: t.image.resize2d(x, None, (2, 2), method="nearest_neighbor",
+                                                             rounding_method="up"),
+    "grid_sample: the layout": lambda t, x: t.image.grid_sample(x, x, layout="NHWC"),
+    "extent 1 of rois is 4": lambda t, x: t.vision.roi_pool_nchw(x, te.placeholder((1, 4), name="r"), 1, 1.0),
+    "roi_align_nchw: mode is .1.": lambda t, x: t.vision.roi_align_nchw(x, x, 1, 1.0, [1]),
+    "it has data, indices and indptr": lambda t, x: t.sparse.csrmm(x, x),
     "layouts without blocks": lambda t, x: t.nn.conv2d(x, x, 1, 0, 1, data_layout="NCHW4c"),
     "2 or 4 numbers are needed": lambda t, x: t.nn.pool2d(x, 2, 2, 1, (1, 1, 1), "max"),
     '"VALID", "SAME" or numbers': lambda t, x: t.nn.conv2d(x, x, 1, "FULL", 1),
@@ -210,9 +314,13 @@ REFUSED = {
 }
 
 
+def vector(n):
+    return te.placeholder((n,), name="v")
+
+
 @pytest.mark.parametrize("message", REFUSED)
 def test_what_is_refused(message, tvm):
-    with pytest.raises(ArgumentError, match=message):
+    with pytest.raises((ArgumentError, TensorExpressionError), match=message):
         REFUSED[message](tvm.topi, te.placeholder((1, 4, 5, 6), name="x"))
 
 

@@ -9,6 +9,8 @@ from typing import NamedTuple
 # full name without the leading "tvm." -> what to say about it
 INSTEAD = {
     "relay": "Relay left TVM in 0.20; build the model with tilewright.graph",
+    "relax.transform.DecomposeOpsForInference": "training=False of relax.op.nn.batch_norm",
+    "relax.transform.DecomposeOpsForTraining": "training=True of relax.op.nn.batch_norm",
     "relax": "docs/tvm.md lists the names of relax that there are",
     "autotvm": "write the schedule with te.create_schedule or tilewright.Schedule",
     "auto_scheduler": "write the schedule with te.create_schedule or tilewright.Schedule",

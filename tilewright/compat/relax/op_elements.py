@@ -12,11 +12,11 @@ _UNARY = {name: getattr(topi, name) for name in (
     "abs acos acosh asin asinh atan atanh ceil cos cosh exp floor log negative round rsqrt sigmoid sign sin sinh "
     "square sqrt tan tanh erf trunc isnan isinf isfinite logical_not bitwise_not").split()}
 _BINARY = {name: getattr(topi, name) for name in (
-    "add subtract multiply divide floor_divide power maximum minimum equal not_equal greater greater_equal less "
+    "add subtract multiply floor_divide power maximum minimum equal not_equal greater greater_equal less "
     "less_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor").split()}
-_BINARY |= {"mod": elements.NAMES["mod"], "floor_mod": elements.NAMES["floor_mod"],
-            "left_shift": elements.NAMES["left_shift"], "right_shift": elements.NAMES["right_shift"]}
-_REDUCTIONS = {name: getattr(topi, name) for name in "sum prod max min mean std".split()} | {"variance": topi.var}
+_BINARY |= {name: elements.NAMES[name] for name in "divide mod floor_mod left_shift right_shift".split()}
+_REDUCTIONS = {name: getattr(topi, name) for name in "max min mean std".split()} | {"variance": topi.var}
+_REDUCTIONS |= {name: elements.NAMES[name] for name in "sum prod".split()}
 
 
 def _unary(rule: Callable[..., Any]) -> Callable[..., Use]:

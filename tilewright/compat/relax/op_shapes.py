@@ -5,7 +5,7 @@ from typing import Any
 
 from tilewright import topi
 from tilewright.compat.relax.ops import Use, op, use
-from tilewright.compat.topi import transform
+from tilewright.compat.topi import images, transform
 
 
 @op("reshape", "x shape")
@@ -112,7 +112,12 @@ def _one_hot(indices: Any, on_value: Any, off_value: Any, depth: int, axis: int 
 
 @op("full", "shape")
 def _full(shape: Any, fill_value: Any, dtype: Any = None) -> Use:
-    return use(topi.full, shape, fill_value, dtype=dtype or "float32")
+    return use(topi.full, shape, fill_value, dtype=dtype or _number_type(fill_value))
+
+
+def _number_type(x: Any) -> str:
+    """The type of a number as TVM has it."""
+    return "bool" if isinstance(x, bool) else "int32" if isinstance(x, int) else "float32"
 
 
 @op("zeros", "shape")
@@ -160,6 +165,5 @@ def _resize(data: Any, size: Any, roi: Any = (0.0, 0.0, 0.0, 0.0), layout: str =
             coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round",
             cubic_alpha: float = -0.75, cubic_exclude: int = 0, extrapolation_value: float = 0.0,
             out_dtype: Any = None) -> Use:
-    modes = {"nearest_neighbor": "nearest", "linear": "linear", "cubic": "cubic"}
-    return use(topi.resize, data, tuple(size), axes=[layout.index("H"), layout.index("W")], mode=modes[method],
-               coordinates=coordinate_transformation_mode, cubic_a=cubic_alpha, exclude_outside=bool(cubic_exclude))
+    return use(images.IMAGE["resize2d"], data, roi, size, layout, method, coordinate_transformation_mode,
+               rounding_method, cubic_alpha, cubic_exclude, extrapolation_value, out_dtype or None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tilewright.compat.registered_ops import OTHER_OPS, Op
-from tilewright.compat.relax.expr import Call, Constant, Expr, Tuple, as_expr
+from tilewright.compat.relax.expr import Call, Constant, Expr, PrimValue, Tuple, as_expr
 from tilewright.compat.relax.sizes import Sizes
 from tilewright.compat.relax.struct_info import (
     RelaxExpr,
@@ -21,7 +21,7 @@ from tilewright.graph.ir.values import Value
 from tilewright.support.errors import ArgumentError, GraphError, described, nearest
 from tilewright.support.registry import register_hook
 from tilewright.tir import Expr as TirExpr
-from tilewright.tir import IntImm
+from tilewright.tir import FloatImm, IntImm
 
 
 class Use(NamedTuple):
@@ -176,8 +176,10 @@ def _expr(x: Any, like: Any) -> Any:
 
 def _plain(x: Any) -> Any:
     """An attribute as plain data."""
-    if isinstance(x, IntImm):
+    if isinstance(x, (IntImm, FloatImm)):
         return x.value
+    if isinstance(x, PrimValue):
+        return _plain(x.value)
     if isinstance(x, ShapeExpr):
         return tuple(map(_plain, x))
     if isinstance(x, (list, tuple)):
