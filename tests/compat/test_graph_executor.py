@@ -18,10 +18,36 @@ def test_parameters_are_kept(tvm, dtype):
     assert bytes(data[:8]) == bytes.fromhex("b79c04054f8de5f7")               # as TVM begins
     for name, array in tvm.runtime.load_param_dict(data).items():
         np.testing.assert_array_equal(array.numpy(), given[name])
-        assert array.dtype == dtype
+        assert array.dtype == dtype and array.shape == given[name].shape
     for end in (4, 30, len(data) - 1):
         with pytest.raises(TilewrightError, match="load_param_dict"):
             tvm.runtime.load_param_dict(data[:end])
+
+
+def test_parameters_of_numpy_are_kept_in_the_order_of_bytes_that_files_have(tvm):
+    given = {"swapped": np.array([1, 2], ">f4"), "columns": np.asfortranarray(np.arange(6).reshape(2, 3)), "one": 2.5}
+    for name, array in tvm.runtime.load_param_dict(tvm.runtime.save_param_dict(given)).items():
+        np.testing.assert_array_equal(array.numpy(), given[name])
+        assert array.shape == np.shape(given[name])
+    for wrong in (np.array([1j]), np.array([1], "longdouble"), np.array(["a"])):
+        if wrong.dtype.itemsize > 8 or wrong.dtype.kind in "cU":       # a long double may be a double
+            with pytest.raises(TilewrightError, match="are not taken"):
+                tvm.runtime.save_param_dict({"w": wrong})
+
+
+def test_damaged_parameters_are_refused(tvm):
+    data = bytes(tvm.runtime.save_param_dict({"ab": np.ones((2, 2), "float32"), "c": np.ones(2, "int64")}))
+    for k in range(len(data)):
+        for byte in (0, 3, 0x80, 0xff):
+            try:
+                tvm.runtime.load_param_dict(data[:k] + bytes([byte]) + data[k + 1:])
+            except TilewrightError:
+                pass
+    c = (1).to_bytes(8, "little") + b"c"
+    assert data.count(c) == 1
+    for wrong in (data.replace(c, (2).to_bytes(8, "little") + b"ab"), "text"):
+        with pytest.raises(TilewrightError, match="load_param_dict"):
+            tvm.runtime.load_param_dict(wrong)
 
 
 GRAPH = {
@@ -30,6 +56,13 @@ GRAPH = {
               {"op": "tvm_op", "name": "again", "attrs": {"func_name": "add"}, "inputs": [[2, 0, 0], [0, 0, 0]]}],
     "arg_nodes": [0, 1], "heads": [[3, 0, 0], [2, 0, 0]], "node_row_ptr": [0, 1, 2, 3, 4],
     "attrs": {"shape": ["list_shape", [[4], [4], [4], [4]]], "dltype": ["list_str", ["float32"] * 4]}}
+
+
+DAMAGES = [
+    {"nodes": [*GRAPH["nodes"][:2], {"op": "tvm_op", "name": "sum", "inputs": []}, GRAPH["nodes"][3]]},
+    {"nodes": [*GRAPH["nodes"][:3], GRAPH["nodes"][3] | {"inputs": [[2, 9, 0]]}]}, {"heads": [[0, -1, 0]]},
+    {"attrs": GRAPH["attrs"] | {"dltype": ["list_str", ["float32"]]}}, {"node_row_ptr": [0, 1, 2, 3, 9]},
+    {"nodes": [*GRAPH["nodes"][:3], GRAPH["nodes"][3] | {"op": "other"}]}]
 
 
 def test_a_graph_in_json(tvm):
@@ -51,6 +84,7 @@ def test_a_graph_in_json(tvm):
     np.testing.assert_array_equal(module.get_input("w").numpy(), w)
     for wrong in (lambda: module.set_input("y", x), lambda: module.get_output(2), lambda: module.set_input("x", x[:3]),
                   lambda: graph_executor.create("{}", lib, tvm.cpu(0)),
+                  *(lambda d=d: graph_executor.create(json.dumps(GRAPH | d), lib, tvm.cpu(0)) for d in DAMAGES),
                   lambda: graph_executor.create(json.dumps(GRAPH), lib, tvm.gpu(0))):
         with pytest.raises(TilewrightError):
             wrong()

@@ -8,6 +8,17 @@ from tests.topi.cases.regions import suppressed
 from tilewright import te, topi
 
 
+def test_numbers_of_elements_beyond_32_bits():
+    """Of constants they are known; of symbols they are not multiplied in 32 bits."""
+    n = te.var("n")
+    large, open_ = te.placeholder((70000, 70000), "int8", name="x"), te.placeholder((n, n), name="x")
+    assert [int(d) for d in topi.flatten(large).shape] == [4900000000]
+    assert [int(d) for d in topi.reshape(large, (2, -1)).shape] == [2, 2450000000]
+    assert str(topi.mean(te.placeholder((70000, 70000), name="x")).op.body[0]).endswith("/ T.float32(4900000000)")
+    assert str(topi.mean(open_).op.body[0]).endswith('/ (T.Cast("float32", n) * T.Cast("float32", n))')
+    assert 'T.Cast("int64", k0) * T.Cast("int64", n)' in str(topi.argmax(open_).op.body)
+
+
 def test_orders_and_running_sums_of_any_size():
     n = te.var("n")
     x = te.placeholder((n,), name="x")

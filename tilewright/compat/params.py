@@ -29,8 +29,9 @@ def save_param_dict(params: Mapping[str, Any]) -> bytearray:
         out += struct.pack("<Q", len(text)) + text
     out += struct.pack("<Q", len(params))
     for value in params.values():
-        array = np.ascontiguousarray(as_numpy(value) if isinstance(value, Tensor) else np.asarray(value))
+        array = as_numpy(value) if isinstance(value, Tensor) else np.asarray(value)
         code, bits = _code(array)
+        array = array.astype(array.dtype.newbyteorder("<"), copy=False)
         out += struct.pack("<QQiiiBBH", _ARRAY, 0, _CPU, 0, array.ndim, code, bits, 1)
         out += struct.pack(f"<{array.ndim}q", *array.shape) + struct.pack("<q", array.nbytes) + array.tobytes()
     return out
@@ -38,13 +39,16 @@ def save_param_dict(params: Mapping[str, Any]) -> bytearray:
 
 def load_param_dict(param_bytes: bytes | bytearray) -> dict[str, Tensor]:
     """The arrays in bytes that save_param_dict, of TVM or ours, gave. Raises LoadError where they are damaged."""
+    if not isinstance(param_bytes, (bytes, bytearray, memoryview)):
+        raise ArgumentError(f"load_param_dict takes bytes, not {described(param_bytes)}",
+                            'open(path, "rb").read() gives those of a file')
     reader = _Reader(bytes(param_bytes))
     magic, _, count = reader.take("<QQQ")
     if magic != _LIST:
         raise LoadError("load_param_dict: these are no parameters", "nnvm.compiler.save_param_dict writes them")
-    names = [reader.bytes(*reader.take("<Q")).decode() for _ in range(count)]
-    if reader.take("<Q") != (count,):
-        raise LoadError(f"load_param_dict: {count} names and another number of arrays")
+    names = [reader.text() for _ in range(count)]
+    if reader.take("<Q") != (count,) or len(set(names)) != count:
+        raise LoadError(f"load_param_dict: {count} names, of which some are the same, or another number of arrays")
     return {name: reader.array(name) for name in names}
 
 
@@ -71,6 +75,12 @@ class _Reader:
         self.at += count
         return self.data[self.at - count:self.at]
 
+    def text(self) -> str:
+        try:
+            return self.bytes(*self.take("<Q")).decode()
+        except UnicodeDecodeError:
+            raise LoadError("load_param_dict: a name is no text") from None
+
     def array(self, name: str) -> Tensor:
         magic, _, _, _, ndim, code, bits, lanes = self.take("<QQiiiBBH")
         if magic != _ARRAY or lanes != 1 or code not in _KINDS or not 0 <= ndim <= 64:
@@ -90,7 +100,7 @@ def _code(array: np.ndarray) -> tuple[int, int]:
     kind = {"i": 0, "u": 1, "f": 2}.get(array.dtype.kind)
     if kind is None and array.dtype.name == "bfloat16":
         kind = 4
-    if kind is None:
+    if kind is None or array.dtype.itemsize > 8:
         raise ArgumentError(f"save_param_dict: arrays of {array.dtype} are not taken")
     return kind, array.dtype.itemsize * 8
 

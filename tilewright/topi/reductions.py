@@ -26,6 +26,7 @@ from tilewright.topi.shapes import (
     check_numbers,
     check_tensors,
     constant,
+    count,
     element,
     number,
     product,
@@ -111,10 +112,11 @@ def _place(op: str, x: Tensor, axis: Any, keepdims: bool, dtype: Any, last: bool
           f"{shape_text(x.shape)}")
     index, extents = dtype_name(dtype), [x.shape[a] for a in axes]
     end = cast(index, simplified(product(extents))) - 1
+    near = len(axes) < 2 or 0 <= (count(extents) or 0) - 1 < 2 ** 31      # places fit the type of the indices
 
     def pair(*i: Any) -> tuple[Expr, Expr]:
         value = cast("uint8", x(*i)) if dt.is_bool(x.dtype) else x(*i)
-        place = cast(index, row_major([i[a] for a in axes], extents))
+        place = cast(index, row_major([i[a] if near else cast("int64", i[a]) for a in axes], extents))
         return end - place if last else place, value
     y = reduced(op, x, axis, keepdims, arg_reducer(op == "argmax"), pair)[0]
     return compute(y.shape, lambda *i: end - y(*i), name=f"{op}_last") if last else y
@@ -149,7 +151,11 @@ largest_number = comm_reducer(lambda a, b: select(binary("gt", b, a), b, a), min
 
 def elements_along(x: Tensor, axes: Sequence[int], dtype: str) -> Expr:
     """The number of elements that a reduction over axes combines."""
-    return number(product(x.shape[a] for a in axes), dtype)
+    extents = [x.shape[a] for a in axes]
+    known = count(extents)
+    if known is not None:
+        return number(known, dtype)
+    return functools.reduce(lambda a, b: binary("mul", a, b), (number(e, dtype) for e in extents))
 
 
 def mean(x: Tensor, *, axis: Any = None, keepdims: bool = False) -> Tensor:

@@ -78,9 +78,13 @@ def check_extent(op: str, what: str, found: Any, wanted: Any, hint: str = "") ->
 
 
 def product(extents: Iterable[Any]) -> Expr:
-    """The number of elements of a shape."""
+    """The number of elements of a shape; of constants it is one, in 64 bits where it is that large."""
+    given = tuple(extents)
+    known = count(given)
+    if known is not None:
+        return convert(known)
     out: Expr = IntImm(1)
-    for e in extents:
+    for e in given:
         out = binary("mul", out, e)
     return out
 

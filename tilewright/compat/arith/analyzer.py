@@ -63,6 +63,8 @@ class Analyzer:
 
     def bind(self, var: Var, expr: Any, allow_override: bool = False) -> None:
         """var is expr, or lies in the range expr. allow_override: what was said of var before is dropped."""
+        if not isinstance(var, Var):
+            raise ArgumentError(f"Analyzer.bind: {described(var)} is no variable", 'te.var("n") makes one')
         if allow_override:
             self._drop(var)
         if isinstance(expr, Range):

@@ -36,23 +36,28 @@ class _Graph:
             rows: list[int] = graph["node_row_ptr"]
             shapes, dtypes = graph["attrs"]["shape"][1], graph["attrs"]["dltype"][1]
             self.heads = [rows[n] + i for n, i, *_ in graph["heads"]]
+            self.calls = [(node["attrs"]["func_name"], [rows[n] + i for n, i, *_ in node["inputs"]],
+                           slice(rows[k], rows[k + 1])) for k, node in enumerate(self.nodes) if _calls(node)]
         except (ValueError, KeyError, TypeError, IndexError) as why:
             raise LoadError(f"graph_executor: this is no graph in JSON: {why!r}") from None
         self.lib, self.rows = lib, rows
+        used = [*self.heads, *(rows[k] for k in self.inputs.values()), *(k for _, read, _ in self.calls for k in read)]
+        if len(shapes) != len(dtypes) or rows[-1] != len(shapes) or not all(0 <= k < len(shapes) for k in used):
+            raise LoadError(f"graph_executor: the graph has {len(shapes)} shapes, {len(dtypes)} dtypes and "
+                            f"{rows[-1]} values")
         self.arrays = [runtime.empty(shape, dtype) for shape, dtype in zip(shapes, dtypes)]
 
     def steps(self) -> list[tuple[Any, list[Tensor]]]:
         """The functions with what they are called with."""
-        found = []
-        for k, node in enumerate(self.nodes):
-            if node["op"] == "null":
-                continue
-            if node["op"] != "tvm_op":
-                raise LoadError(f"graph_executor: the node {node['name']} is a {node['op']}")
-            read = [self.arrays[self.rows[n] + i] for n, i, *_ in node["inputs"]]
-            written = self.arrays[self.rows[k]:self.rows[k + 1]]
-            found.append((self.lib[node["attrs"]["func_name"]], [*read, *written]))
-        return found
+        return [(self.lib[name], [*(self.arrays[k] for k in read), *self.arrays[written]])
+                for name, read, written in self.calls]
+
+
+def _calls(node: Mapping[str, Any]) -> bool:
+    """True for a node that calls a function, False for an input. Raises LoadError for another."""
+    if node["op"] not in ("null", "tvm_op"):
+        raise LoadError(f"graph_executor: the node {node['name']} is a {node['op']}")
+    return bool(node["op"] == "tvm_op")
 
 
 class GraphModule:
