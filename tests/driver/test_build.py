@@ -145,9 +145,10 @@ def test_build_takes_every_form():
     forms = [tw.build(s, args), tw.build(s, args, "llvm", name="f"), tw.build(s, args, "llvm", "llvm", name="f"),
              tw.build(func()), tw.build(Schedule(func())), tw.build(tw.IRModule({"f": func()})),
              tw.build(tw.lower(s, args)), tw.build(tw.lower(s, args, simple_mode=True)), tw.compile(func()),
-             tw.compile(te.create_schedule(args[1].op), args), tw.build(func(), target=tw.target("llvm -opt-level=0"))]
+             tw.compile(te.create_schedule(args[1].op), args), tw.build(func(), target=tw.target("llvm -opt-level=0")),
+             tw.build(s, iter(args), name="g")]
     assert " ".join(m.entry_name for m in forms) == (
-        "default_function f f scale scale scale default_function default_function scale default_function scale")
+        "default_function f f scale scale scale default_function default_function scale default_function scale g")
     for m in forms:
         right(m)
         right(m[m.entry_name])

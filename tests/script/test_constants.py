@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 import tilewright as tw
 from tests.script.round_trip import assert_round_trip
@@ -67,7 +68,23 @@ HEAD = "@T.prim_func\ndef f(A: T.Buffer((4,), 'int32'), n: T.int32):\n"
     ("K = T.allocate_const([300], 'int8', [1])\nB = T.Buffer((1,), 'int8', data=K)", "300"),
     ("K = T.allocate_const([1, 2], 'int32', [2])\nB = T.Buffer((3,), 'int32', data=K)", "cannot be over 2 constants"),
     ("K = T.allocate_const([1, 2])", "is missing"),
+    ("K = T.allocate_const([[1, 2], [3]], 'int32', [3])", "takes numbers, not"),
+    ("K = T.allocate_const([1, 2], 'int32', [2])\nB = T.Buffer((2,), 'int32', data=K, strides=(2,))", "strides="),
+    ("K = T.allocate_const([1, 2], 'int32', [2])\nB = T.Buffer((2,), 'int32', data=K, elem_offset=1)", "elem_offset="),
 ])
 def test_wrong_constants(body, said):
     with pytest.raises(ScriptError, match=said):
         from_source(HEAD + "".join(f"    {line}\n" for line in body.split("\n")))
+
+
+@pytest.mark.parametrize(("data", "dtype"), [
+    ([2**53 + 1, 1.0], "int64"), ([2**64 - 1, 0], "uint64"), ([-2**63, 2**63 - 1], "int64"),
+    ([0.1, 2**24 + 1], "float64"),
+    (np.array([1.5, -2.0]).astype(bfloat16), "bfloat16"),
+])
+def test_numbers_are_not_rounded_to_one_dtype(data, dtype):
+    func = from_source(f"@T.prim_func\ndef f(A: T.Buffer((2,), {dtype!r})):\n"
+                       f"    K = T.allocate_const(data, {dtype!r}, [2])\n    B = T.Buffer((2,), {dtype!r}, data=K)\n"
+                       "    for i in range(2):\n        A[i] = B[i]\n", extra_vars={"data": data})
+    got, = results(func, np.zeros(2, dtype))
+    assert got.tolist() == [type(x)(w) for x, w in zip(got.tolist(), data)]

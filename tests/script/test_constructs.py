@@ -308,6 +308,8 @@ def test_expressions_come_back_as_they_are(text):
     ('A.access_ptr("r")', 'T.access_ptr(A[0, 0], 8, 8, dtype="handle")'), ("A.shape[0]", "8"), ("len(A.shape)", "2"),
     ("T.call_extern('puts', 'x', dtype='int32')", 'T.evaluate(T.call_extern("int32", "puts", "x"))'),
     ("T.EQ(n, 3)", "n == 3"), ("T.Not(n > 3)", "not n > 3"), ("float('inf')", 'T.float32("inf")'),
+    ("1 if int(A.shape[0]) == 8 else A", "1"), ("1 if A.dtype == T.float32 else A", "1"),
+    ("1 if A.shape == (8, 8) else A", "1"), ("1 if A.dtype in (T.int8, T.float32) else A", "1"),
 ])
 def test_spellings_of_expressions(text, printed):
     printed = printed.removeprefix("T.evaluate(") if "call_extern" in printed else f"T.evaluate({printed})"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import te
+from tilewright import te, tir
 from tilewright.script import from_source
 from tilewright.support.errors import IRError, ScriptError, TensorExpressionError, TilewrightError
 from tilewright.tir import interp
@@ -111,6 +111,18 @@ def test_reductions_are_top_level(body):
     (lambda: te.compute((4,), lambda i: te.exp(i)), "exp of int32"),
     (lambda: te.compute((4,), lambda i: i / 2), "`/` on int32 is ambiguous"),
     (lambda: te.compute((4,), lambda i: A[i, 0] if i < 2 else 0.0), "no truth value"),
+    (lambda: te.compute((4,), lambda i, *, scale: A[i, 0]), "the function needs scale="),
+    (lambda: te.compute((4,), lambda *i: A[i[0], 0], varargs_names=[3]), "is \\[3\\], not a list of names"),
+    (lambda: te.compute((4,), lambda *i: A[i[0], 0], varargs_names="i"), "is 'i', not a list of names"),
+    (lambda: te.sum((A[0, K], A[1, K]), axis=K), "sum: 2 values are reduced, and it takes one"),
+    (lambda: te.comm_reducer(lambda x, y: x + y, 0), "fidentity is 0, not a function"),
+    (lambda: te.infinity("int32"), "int32 has no infinity"),
+    (lambda: te.infinity("float8_e4m3fn"), "float8_e4m3fn has no infinity"),
+    (lambda: te.extern([(3,), (3,)], [A], None, dtype=["int8"]), r"2 shape\(s\) and 1 dtype\(s\)"),
+    (lambda: te.extern((3,), [A], None, in_buffers=[3]), "3 is given for A, which is no buffer"),
+    (lambda: te.extern((3,), [A], None, in_buffers=[tir.decl_buffer((4, 5), "int32")]), "is int32.*not float32"),
+    (lambda: te.extern((3,), [A], None, in_buffers=[tir.decl_buffer((4, 6))]), r"\(4, 6\), not float32\(4, 5\)"),
+    (lambda: te.extern((3,), [A], None, out_buffers=[tir.decl_buffer((4,), "int32")]), r"int32\(4,\), not int32\(3,\)"),
 ])
 def test_wrong_expressions_are_refused_where_they_are_written(wrong, message):
     with pytest.raises(TilewrightError, match=message):

@@ -34,7 +34,52 @@ def half_an_index(a):
     return out
 
 
+@hybrid.script
+def a_number_as_condition(a):
+    out = output_tensor((8,), "float32")
+    while a[0]:
+        out[0] = 1.0
+    return out
+
+
+@hybrid.script
+def without_end(a):
+    out = output_tensor((8,), "float32")
+    while True:
+        out[0] = 1.0
+    return out
+
+
+@hybrid.script
+def half_a_loop(a):
+    out = output_tensor((8,), "float32")
+    for i in range(1.5):
+        out[i] = 1.0
+    return out
+
+
+@hybrid.script
+def product_of_matrices(a):
+    out = output_tensor((8,), "float32")
+    x = a[0]
+    x @= a[1]
+    out[0] = x
+    return out
+
+
+@hybrid.script
+def too_large(a):
+    out = output_tensor((8,), "float32")
+    out[0] = 2.0 ** 10000
+    return out
+
+
 @pytest.mark.parametrize("function, message", [
+    (a_number_as_condition, r"the condition `a\[0\]` is float32, not a bool"),
+    (without_end, "the condition is always True"),
+    (half_a_loop, "is float32, not an integer"),
+    (product_of_matrices, "is not part of the language"),
+    (too_large, "Numerical result out of range"),
     (calls_itself, "calls itself"),
     (two_indices, r"has 1 dimension\(s\), 2 index\(es\) given"),
     (half_an_index, "is float32, not an integer"),
@@ -110,7 +155,17 @@ def counted(a, count=3):
     return out
 
 
-@pytest.mark.parametrize("function", [swapped, fibonacci, swapped_elements, remembered, converted, counted])
+@hybrid.script
+def bits(a):
+    out = output_tensor((8,), "float32")
+    for i in range(8):
+        out[i] = float32(popcount(int32(2.0 - a[i])) + popcount(int64(-1)) + popcount(7)) + float32(bfloat16(a[i]))
+    while 0:
+        out[0] = 1.0
+    return out
+
+
+@pytest.mark.parametrize("function", [swapped, fibonacci, swapped_elements, remembered, converted, counted, bits])
 def test_assignments_mean_what_they_mean_in_python(function):
     a = te.placeholder((8,), name="a")
     out = function(a)

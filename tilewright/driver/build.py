@@ -27,6 +27,7 @@ from tilewright.support import config
 from tilewright.support.errors import CodegenError, LowerError
 from tilewright.support.registry import load
 from tilewright.support.target import Target
+from tilewright.te.prim_func import argument_list
 from tilewright.tir import THREAD_BINDING, For, PrimFunc, walk
 from tilewright.tir.printer import show
 
@@ -144,6 +145,7 @@ def build(inputs: Input, args: Sequence[te.Tensor] | None = None, target: str | 
     options = current_options(checked)
     resolved, name = check_target(target), check_name(name)
     if isinstance(inputs, StageSchedule) and args is not None:
+        args = argument_list(args)
         called = name or "default_function"
         key = cache_key(inputs.fingerprint(args) + called.encode(), resolved, options)
         return module([Part(key, lambda: functions(inputs, args, called)[called], options,

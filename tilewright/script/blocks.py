@@ -22,7 +22,7 @@ from tilewright.tir.conversion import const, convert
 from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, OPAQUE, ORDERED, IterVar, Range
 from tilewright.tir.node import Node, rewrite, substitute, walk
-from tilewright.tir.stmt import Block, BlockRealize, For, Stmt, Store
+from tilewright.tir.stmt import Block, BlockRealize, For, Seq, Stmt, Store
 
 AXES = {"spatial": DATA_PARALLEL, "S": DATA_PARALLEL, "reduce": COMM_REDUCE, "R": COMM_REDUCE, "scan": ORDERED,
         "opaque": OPAQUE}
@@ -83,17 +83,25 @@ class Blocks(Stores):
         return block.replace(reads=reads if frame.reads is None else frame.reads,
                              writes=writes if frame.writes is None else frame.writes)
 
-    def init(self, node: ast.Call, body_of: Any) -> None:
+    def init(self, node: ast.Call, body_of: Any) -> Stmt:
         """with T.init(): what runs before the first step of a reduction."""
         self.bound(node, (), 0)
         self.needs_block(node)
         if self.frame.init is not None:
             self.fail(node, "the block has an init already")
         self.frame.init = body_of()
+        return Seq(())
 
     def needs_block(self, node: ast.AST) -> None:
+        """Refuse a part of a block outside of every block, and below a loop or branch, which it would be no part of."""
         if self.frame is self.root:
             self.fail(node, f"{ast.unparse(node)[:60]} stands outside every block", 'with T.block("name"):')
+        self.belongs_to_block(node)
+
+    def belongs_to_block(self, node: ast.AST) -> None:
+        if self.frame.nested:
+            self.fail(node, f"{ast.unparse(node)[:60]} stands in a loop or branch of its block",
+                      "it holds for all of the block: write it before the statements")
 
     # axes --------------------------------------------------------------------------------------------------
     def axis(self, node: ast.Call, target: ast.AST, kind: int) -> None:
@@ -143,13 +151,19 @@ class Blocks(Stores):
 
     # parts of a block --------------------------------------------------------------------------------------
     def reads(self, node: ast.Call) -> None:
-        self.frame.reads = self.regions(node)
+        self.frame.reads = self.regions(node, self.frame.reads)
 
     def writes(self, node: ast.Call) -> None:
-        self.frame.writes = self.regions(node)
+        self.frame.writes = self.regions(node, self.frame.writes)
 
-    def regions(self, node: ast.Call) -> tuple[BufferRegion, ...]:
-        args = node.args
+    def regions(self, node: ast.Call, before: tuple[BufferRegion, ...] | None) -> tuple[BufferRegion, ...]:
+        """The regions of T.reads or T.writes, which stands once in a block; before: what it has stated already."""
+        self.belongs_to_block(node)
+        form, args = ast.unparse(node.func), node.args
+        if before is not None:
+            self.fail(node, f"the block has {form} already", f"{form}(A[0:8, j], B[j]) states all regions")
+        if node.keywords:
+            self.fail(node, f"{form} takes regions only", f"{form}(A[0:8, j])")
         if len(args) == 1 and isinstance(args[0], (ast.List, ast.Tuple)):
             args = args[0].elts
         return tuple(self.region_of(a) for a in args)
@@ -174,7 +188,10 @@ class Blocks(Stores):
 
     def interval(self, node: ast.expr, extent: Expr) -> Range:
         if not isinstance(node, ast.Slice):
-            point = as_index(self.expr(node))
+            point = self.expr(node)
+            if not dt.is_integer(point.dtype):
+                self.fail(node, f"an index is an integer, not {point.dtype}")
+            point = as_index(point)
             return Range(point, IntImm(1, point.dtype))
         if node.step is not None:
             self.fail(node.step, "a region has no stride")
@@ -193,6 +210,7 @@ class Blocks(Stores):
         self.frame.predicate = c if isinstance(before, IntImm) else binary("and", before, c)
 
     def block_attr(self, node: ast.Call) -> None:
+        self.belongs_to_block(node)
         self.frame.annotations |= self.annotations(self.bound(node, ("attrs",), 1)["attrs"])
 
     def func_attr(self, node: ast.Call) -> None:

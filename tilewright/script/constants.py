@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.script.operators import is_number
 from tilewright.script.values import DType, as_extents
 from tilewright.support.errors import ScriptError, described
 from tilewright.tir import dtype as dt
@@ -27,25 +28,31 @@ class Table:
 
 def table(data: Any, dtype: Any, extents: Any) -> Table:
     """The table of T.allocate_const. Raises ScriptError for what is no list of numbers, as many as extents say."""
-    array = np.asarray(data)
-    if array.dtype.kind not in "biuf" or array.dtype == object:
+    try:
+        values = np.array(data, dtype=object).ravel().tolist()         # as they are: in one dtype some would be rounded
+    except ValueError:
+        values = [data]
+    if not all(map(is_number, values)):
         raise ScriptError(f"T.allocate_const takes numbers, not {described(data)}")
     sizes = as_extents(extents, "extents")
     for e in sizes:
         if not isinstance(e, int):
             raise ScriptError(f"T.allocate_const: the extent {e} is not a constant")
     count = math.prod(sizes)
-    if array.size != count:
-        raise ScriptError(f"T.allocate_const: {array.size} numbers are given for {count} elements")
-    if array.size > MOST_VALUES:
-        raise ScriptError(f"T.allocate_const: {array.size} numbers, the most are {MOST_VALUES}",
+    if len(values) != count:
+        raise ScriptError(f"T.allocate_const: {len(values)} numbers are given for {count} elements")
+    if count > MOST_VALUES:
+        raise ScriptError(f"T.allocate_const: {count} numbers, the most are {MOST_VALUES}",
                           "pass a large table as an argument")
-    return Table(tuple(array.ravel().tolist()), dtype.name if isinstance(dtype, DType) else dt.canonical(dtype))
+    return Table(tuple(values), dtype.name if isinstance(dtype, DType) else dt.canonical(dtype))
 
 
 def filling(given: Table, buffer: Buffer, name: str) -> BlockRealize:
     """The block that stores a table to its buffer. Raises ScriptError for a buffer of another dtype or size."""
     size = numel(buffer)
+    if buffer.strides or buffer.elem_offset is not None:
+        raise ScriptError(f"{buffer.name} is over constants, which it takes one after the other, from the first on",
+                          "leave out strides= and elem_offset=")
     if buffer.dtype != given.dtype or not isinstance(size, IntImm) or size.value != len(given.values):
         raise ScriptError(f"{buffer.name} of {size} {buffer.dtype} cannot be over {len(given.values)} constants of "
                           f"{given.dtype}")

@@ -13,7 +13,18 @@ import numpy as np
 from tilewright.script.environment import Environment
 from tilewright.script.language import NAMES
 from tilewright.script.module_calls import ModuleFunction, pointer
-from tilewright.script.operators import apply, as_written, choice, inverted, is_expression, is_number, logical, negation
+from tilewright.script.operators import (
+    apply,
+    as_written,
+    choice,
+    inverted,
+    is_expression,
+    is_number,
+    logical,
+    negation,
+    refuse_of_kernel,
+    truth,
+)
 from tilewright.script.source import Source
 from tilewright.script.values import BufferSyntax, DType, Form, Fresh, Function, Group, Meta
 from tilewright.support.errors import ScriptError, TilewrightError, described, nearest
@@ -21,7 +32,7 @@ from tilewright.tir import foreign
 from tilewright.tir.arithmetic import negate
 from tilewright.tir.buffer import Buffer, Load, load
 from tilewright.tir.conversion import convert
-from tilewright.tir.expr import Expr, IntImm, Let, Ramp, Var
+from tilewright.tir.expr import Expr, FloatImm, IntImm, Let, Ramp, Var
 from tilewright.tir.slices import extent_of
 
 # what our constructors raise on purpose, and Python's operators on values that do not fit them
@@ -62,7 +73,8 @@ class Expressions:
         """why as an error at node, unless it points into the source already."""
         if isinstance(why, ScriptError) and why.placed:
             return why
-        return self.source.error(node, _in_names_of_T(str(why)) or type(why).__name__)
+        text = f"there is no key {why}" if isinstance(why, KeyError) else str(why)
+        return self.source.error(node, _in_names_of_T(text) or type(why).__name__)
 
     def guard(self, node: ast.AST, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """fn(...); what it raises on purpose, or by Python's own operators, becomes an error at node."""
@@ -274,11 +286,16 @@ def _membership(op: ast.cmpop, a: Any, b: Any) -> bool:
         raise ScriptError("`in` and `is` ask for values that are known only when the kernel runs")
     if isinstance(op, (ast.Is, ast.IsNot)):
         return (a is b) == isinstance(op, ast.Is)
+    refuse_of_kernel(a, b)
     return (a in b) == isinstance(op, ast.In)
 
 
 def _fold(name: str, *args: Any) -> Any:
     """Python's min, len, int, ...: of values known now; min, max and abs of expressions too."""
+    if name in ("int", "float", "bool") and len(args) == 1 and isinstance(args[0], (IntImm, FloatImm)):
+        return _FOLDING[name](args[0].value)
+    if name == "bool" and len(args) == 1 and not is_expression(args[0]):
+        return truth(args[0])
     if not any(is_expression(a) for a in args):
         return _FOLDING[name](*args)
     if name in ("min", "max") and len(args) > 1:

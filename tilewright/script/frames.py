@@ -14,7 +14,10 @@ from tilewright.tir.stmt import Stmt
 
 @dataclass
 class BlockFrame:
-    """The parts of a block that are not its body. The function itself has one: the root block's."""
+    """The parts of a block that are not its body. The function itself has one: the root block's.
+
+    nested: how many loops and branches of the block stand around the statement that is parsed.
+    """
     name: str
     iter_vars: list[IterVar] = field(default_factory=list)
     values: list[Expr] = field(default_factory=list)
@@ -25,6 +28,7 @@ class BlockFrame:
     allocated: list[Buffer] = field(default_factory=list)
     matched: list[MatchBuffer] = field(default_factory=list)
     annotations: dict[str, Any] = field(default_factory=dict)
+    nested: int = 0
 
     @property
     def says_something(self) -> bool:

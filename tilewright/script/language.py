@@ -1,6 +1,7 @@
 """The names of T: types, scalar functions, and the forms that shape statements."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -160,6 +161,14 @@ def _power(a: Any, b: Any) -> Expr:
     return intrinsic("pow", a, b)
 
 
+def _infinity(dtype: Any) -> Expr:
+    """The infinity of a float dtype. Raises ScriptError where there is none."""
+    name = _dtype_name(dtype)
+    if not dt.is_float(name) or math.isfinite(dt.float_limits(name)[1]):
+        raise ScriptError(f"{name} has no infinity", f'T.max_value("{name}") is its largest value')
+    return max_value(name)
+
+
 def _saturate_cast(dtype: Any, value: Any) -> Expr:
     """value in dtype, or the nearest end of dtype's range where it lies beyond."""
     return saturate_cast(_dtype_name(dtype), value)
@@ -186,7 +195,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceildiv": ceildiv, "all": all_of, "any": any_of, "address_of": _address, "print": _print,
     "StringImm": _string,
     "min_value": lambda dtype: min_value(_dtype_name(dtype)), "max_value": lambda dtype: max_value(_dtype_name(dtype)),
-    "infinity": lambda dtype: max_value(_dtype_name(dtype)), "meta_var": values.Meta,
+    "infinity": _infinity, "meta_var": values.Meta,
     "const": _constant, "IntImm": lambda dtype, value: const(int(value), _dtype_name(dtype)),
     "FloatImm": lambda dtype, value: const(float(value), _dtype_name(dtype)), "call_intrin": _call_intrin,
     "exp10": lambda x: _power(10.0, x), "fabs": _absolute, "subtract": _operator("sub"),

@@ -50,7 +50,7 @@ class Loops(Variables):
                       "T.grid(a, b) makes two loops")
         domain, tag, annotations = self.domain(call, form)
         v = Var(names[0], domain.min.dtype)
-        with self.names.scope():
+        with self.nested():
             self.define_loop(v, domain)
             body = self.suite(node.body)
         return For(v, domain.min, domain.extent, _KINDS[form], body, tag, annotations)
@@ -72,7 +72,7 @@ class Loops(Variables):
             self.fail(node.target,
                       f"{len(names)} loop variable(s) for the {len(extents)} loop(s) of {ast.unparse(call)}")
         loops = [(Var(name, e.dtype), Range(IntImm(0, e.dtype), e)) for name, e in zip(names, extents, strict=True)]
-        with self.names.scope():
+        with self.nested():
             for v, domain in loops:
                 self.define_loop(v, domain)
             body = self.suite(node.body)
@@ -89,15 +89,13 @@ class Loops(Variables):
     def domain(self, call: ast.Call, form: str) -> tuple[Range, str, dict[str, Any]]:
         """(range, thread tag, annotations) of the call that a loop runs over."""
         keywords = {str(k.arg): k.value for k in call.keywords}
-        bounds = self.items(call.args)
-        for key in ("start", "begin", "stop", "end"):
-            if key in keywords:
-                bounds.append(self.value(keywords.pop(key)))
+        given = self.items(call.args)
         tag = keywords.pop("thread", None)
-        if form == "thread_binding" and tag is None and len(bounds) > 1 and isinstance(bounds[-1], str):
-            thread: Any = bounds.pop()
+        if form == "thread_binding" and tag is None and len(given) > 1 and isinstance(given[-1], str):
+            thread: Any = given.pop()
         else:
             thread = "" if tag is None else self.value(tag)
+        bounds = self.bounds(call, given, keywords)
         extra = keywords.pop("annotations", None)
         annotations = {} if extra is None else self.annotations(extra)
         if keywords:
@@ -105,12 +103,24 @@ class Loops(Variables):
         if (form == "thread_binding") != bool(thread) or not isinstance(thread, str):
             self.fail(call, "thread= names the hardware axis of T.thread_binding, and of no other loop",
                       'T.thread_binding(128, thread="threadIdx.x")')
-        if len(bounds) not in (1, 2):
-            self.fail(call, f"a loop has one or two bounds, {len(bounds)} given",
-                      "a step is not supported: loop over fewer iterations and multiply" if len(bounds) == 3 else "")
         if thread:
             self.thread_axis(call, thread)
         return self.range(call, *bounds), thread, annotations
+
+    def bounds(self, call: ast.Call, given: list[Any], keywords: dict[str, ast.expr]) -> list[Any]:
+        """The extent, or the start and the stop, of which keywords, which are taken out, name some."""
+        if len(given) > 2:
+            self.fail(call, f"a loop has one or two bounds, {len(given)} given",
+                      "a step is not supported: loop over fewer iterations and multiply" if len(given) == 3 else "")
+        named = dict(zip(("start", "stop"), given))
+        for key, name in (("start", "start"), ("begin", "start"), ("stop", "stop"), ("end", "stop")):
+            if key in keywords:
+                if name in named:
+                    self.fail(call, f"the {name} of the loop is given twice", "T.serial(start, stop)")
+                named[name] = self.value(keywords.pop(key))
+        if not named:
+            self.fail(call, "a loop has one or two bounds, 0 given")
+        return [named[name] for name in ("start", "stop") if name in named]
 
     def thread_axis(self, node: ast.AST, tag: str) -> None:
         if tag not in THREAD_TAGS:
@@ -171,7 +181,7 @@ class Loops(Variables):
         variable, value = self.let_of_variable(node)
         if variable is not None and target is not None:
             self.fail(target, "the variable has a name already", "with T.let(x, value):")
-        name = self.target(target or variable)
+        name = self.target(target or variable, node)
         v = Var(name, value.dtype)
         self.names.define(name, v)
         return Around(lambda body: LetStmt(v, value, body), node)

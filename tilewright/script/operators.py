@@ -16,7 +16,7 @@ from tilewright.support.errors import IRError, ScriptError, described
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, bitwise_not, power
 from tilewright.tir.conversion import const, convert, match_types
-from tilewright.tir.expr import Binary, Call, Expr, Not, Select
+from tilewright.tir.expr import Binary, Call, Expr, FloatImm, IntImm, Not, Select
 from tilewright.tir.iter_var import IterVar
 from tilewright.tir.node import Node
 
@@ -67,6 +67,8 @@ def _folded(op: str, python: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
         size = _size(a) * _size(b) if isinstance(a, int) | isinstance(b, int) else 0
     elif op == "floormod" and isinstance(a, (str, bytes)):
         raise ScriptError("formatting a text is not part of the script language")
+    elif op in ("eq", "ne"):
+        refuse_of_kernel(a, b)
     result = python(a, b) if size <= _LARGEST else None
     if result is None or (isinstance(result, int) and result.bit_length() > _LARGEST):
         raise ScriptError("this constant is larger than any kernel needs",
@@ -89,10 +91,18 @@ def truth(x: Any) -> bool:
     return bool(x)
 
 
-def _of_kernel(x: Any) -> bool:
-    """True for IR, and for what holds some."""
+def refuse_of_kernel(*values: Any) -> None:
+    """Raise ScriptError for a buffer, and for a list of expressions, which Python would compare by identity."""
+    wrong = next((x for x in values if _of_kernel(x, but=(IntImm, FloatImm))), None)
+    if wrong is not None:
+        raise ScriptError(f"{described(wrong)} is compared, whose values are known only when the kernel runs",
+                          "compare elements: A[i] == 0; `is` asks whether two names stand for one buffer")
+
+
+def _of_kernel(x: Any, but: tuple[type, ...] = ()) -> bool:
+    """True for IR, and for what holds some; constants may be left out."""
     parts = x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else ()
-    return isinstance(x, Node) or any(map(_of_kernel, parts))
+    return isinstance(x, Node) and not isinstance(x, but) or any(_of_kernel(part, but) for part in parts)
 
 
 def logical(op: str, values: list[Any]) -> Any:

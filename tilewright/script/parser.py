@@ -13,7 +13,8 @@ from tilewright.script.environment import Environment
 from tilewright.script.frames import Around
 from tilewright.script.source import TOO_DEEP, Source
 from tilewright.script.values import BufferType, DType, Pointer
-from tilewright.support.errors import ScriptError, StructuralError
+from tilewright.support.errors import ScriptError, StructuralError, described
+from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.node import walk
@@ -104,10 +105,12 @@ class _Function(Blocks):
         """What T.ret gives is of the dtype that the function states, if it states one."""
         if not always_returns(body):
             self.fail(node, "T.ret does not stand on every way through the function")
+        found = next((r.args[0].dtype for r in returns(body)), None)
+        if found is not None and (found == "handle" or dt.lanes_of(found) > 1):
+            self.fail(node, f"T.ret gives {found}, and a function returns one number")
         if node.returns is None:
             return
         stated = self.value(node.returns) if known is None or isinstance(known, str) else known
-        found = next((r.args[0].dtype for r in returns(body)), None)
         if isinstance(stated, DType) and stated.name != found:
             self.fail(node.returns, f"the function returns {found or 'nothing'}, not {stated.name}",
                       f'T.ret(T.Cast("{stated.name}", ...)) is the last thing that it does')
@@ -120,6 +123,9 @@ class _Function(Blocks):
             self.frame.allocated.append(buffer)
             self.fillings.append(self.guard(node, filling, param, buffer, self.block_names.fresh(name)))
             return buffer
+        if not isinstance(param, Buffer) and not (isinstance(param, Var) and param.dtype == "handle"):
+            self.fail(node, f"data={described(param)} is not the memory of a buffer",
+                      f"{name} = T.Buffer(..., data=A.data)")
         if not isinstance(param, Var) or param not in self.params:
             return self.guard(node, kind.named, name)
         first = self.params[param]

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tilewright.script.environment import Environment
@@ -69,9 +70,20 @@ class Suites(Expressions):
             body = seq([*first, self.at(around.node, around.wrap(body))])
         return body
 
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """A loop or branch of the block around: names defined inside are gone afterwards."""
+        frame = self.frame
+        frame.nested += 1
+        try:
+            with self.names.scope():
+                yield
+        finally:
+            frame.nested -= 1
+
     def scoped(self, nodes: Sequence[ast.stmt]) -> Stmt:
-        """A suite with names of its own."""
-        with self.names.scope():
+        """The suite of a loop or branch."""
+        with self.nested():
             return self.suite(nodes)
 
     def at(self, node: ast.AST, s: Stmt) -> Stmt:

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from tilewright.tir.buffer import KINDS_OF_SCOPES, Buffer, decl_buffer, is_scope
 from tilewright.tir.conversion import cast, const, convert
 from tilewright.tir.expr import Cast, Expr, FloatImm, Var
 from tilewright.tir.node import Node
+
+_TEXTS = re.compile("[+-]?(nan|inf)")             # of constants of float types
 
 
 def _document(thing: Any, text: str) -> None:
@@ -119,6 +122,13 @@ class DType:
     def __repr__(self) -> str:
         return f"T.{self.name}"
 
+    def __eq__(self, other: object) -> bool:
+        """True for the same type, also by its name, which is what the dtype of a buffer is."""
+        return self.name == (other.name if isinstance(other, DType) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def __call__(self, value: Any = None, storage_scope: str = "global", *, is_size_var: bool = False) -> Any:
         """A constant or a cast; a new variable without a value, be it an extent or not, and for a pointer, of whose
         contents the type is given."""
@@ -132,7 +142,7 @@ class DType:
         if isinstance(value, Expr):
             return cast(self.name, value)
         if isinstance(value, str):
-            if not dt.is_float(self.name) or value.lstrip("+-") not in ("nan", "inf"):
+            if not dt.is_float(self.name) or not _TEXTS.fullmatch(value):
                 raise ScriptError(f"T.{self.name}({value!r}) is no constant",
                                   'the texts are "nan", "inf" and "-inf", of the float types')
             return FloatImm(float(value), self.name)
@@ -182,9 +192,32 @@ def buffer_type(shape: Any, dtype: Any = "float32", data: Any = None, strides: A
         elem_offset = Fresh("int32") if offset_factor else None
     if buffer_type not in ("", "default"):
         raise ScriptError(f"buffer_type={buffer_type!r} is not supported")
+    for what, number in (("align", align), ("offset_factor", offset_factor)):
+        if not _is_integer(number):
+            raise ScriptError(f"{what}={described(number)} is not an integer")
+    given = axis_separators or ()
+    separators = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    if not all(map(_is_integer, separators)):
+        raise ScriptError(f"axis_separators={described(axis_separators)} is not a list of integers")
     return BufferType(as_extents(shape, "shape"), dtype.name if isinstance(dtype, DType) else dt.canonical(dtype), data,
                       as_extents(strides or (), "strides"), elem_offset, scope or "global", align if align > 0 else 64,
-                      offset_factor, tuple(int(a) for a in axis_separators or ()))
+                      offset_factor, tuple(map(int, separators)))
+
+
+_PARAMETERS = inspect.signature(buffer_type)
+
+
+def typed(what: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BufferType:
+    """The type that the arguments of T.Buffer or of another name, `what`, say. Raises ScriptError."""
+    try:
+        bound = _PARAMETERS.bind(*args, **kwargs)
+    except TypeError as why:
+        raise ScriptError(f"{what}: {why}", f'{what}((16, 16), "float32")') from None
+    return buffer_type(*bound.args, **bound.kwargs)
+
+
+def _is_integer(x: Any) -> bool:
+    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
 
 
 def as_extents(x: Any, what: str) -> tuple[Any, ...]:
@@ -216,7 +249,7 @@ class BufferSyntax:
         return "T.Buffer"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> BufferType:
-        return buffer_type(*args, **kwargs)
+        return typed("T.Buffer", args, kwargs)
 
     def __getitem__(self, item: Any) -> BufferType:
         if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], (str, DType)):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 from tilewright.script.constants import table
@@ -10,10 +11,10 @@ from tilewright.script.frames import Around
 from tilewright.script.macros import Macros
 from tilewright.script.operators import is_expression, is_number
 from tilewright.script.suites import ONE_ELEMENT
-from tilewright.script.values import BufferType, DType, Fresh, Meta, Pointer, buffer_type
+from tilewright.script.values import BufferType, DType, Fresh, Meta, Pointer, buffer_type, typed
 from tilewright.tir.buffer import Buffer, BufferRegion, MatchBuffer, whole_region
 from tilewright.tir.conversion import convert
-from tilewright.tir.expr import Expr, Var
+from tilewright.tir.expr import Expr, IntImm, Var
 from tilewright.tir.stmt import Allocate, LetStmt, Stmt
 
 
@@ -64,11 +65,13 @@ class Variables(Macros):
                       f'T.Cast("{dtype.name}", ...)')
         return self.bind(node.target, value)
 
-    def target(self, node: ast.AST | None) -> str:
-        """The name that a definition gives."""
-        if not isinstance(node, ast.Name):
+    def target(self, node: ast.AST | None, call: ast.AST | None = None) -> str:
+        """The name that a definition gives; call: what it defines, which may stand there without a name."""
+        if isinstance(node, ast.Name):
+            return node.id
+        if node is not None or call is None:
             self.fail(node or ast.Pass(), "a definition gives one name")
-        return node.id
+        self.fail(call, f"{ast.unparse(call)[:60]} has no name", f"with {ast.unparse(call)[:60]} as x:")
 
     def bind(self, node: ast.AST, x: Any) -> Around | None:
         """name = x: a new variable for a value, another name for anything else."""
@@ -123,7 +126,19 @@ class Variables(Macros):
         """The type in T.alloc_buffer(...), T.decl_buffer(...), and the annotations."""
         args, kwargs = self.arguments(node)
         annotations = kwargs.pop("annotations", None) or {}
-        return self.guard(node, buffer_type, *args, **kwargs), annotations
+        return self.guard(node, typed, ast.unparse(node.func), args, kwargs), annotations
+
+    def allocated(self, node: ast.AST, kind: BufferType, name: str) -> Buffer:
+        """The buffer of new memory, which starts at its first element where the offset is not said."""
+        if kind.data is not None:
+            self.fail(node, f"{name} has memory of its own, and data= is memory that there is",
+                      "T.decl_buffer(..., data=A.data) is another view of A")
+        if isinstance(kind.elem_offset, Fresh):
+            kind = replace(kind, elem_offset=None)
+        for what, e in (*(("stride", e) for e in kind.strides), ("offset", kind.elem_offset)):
+            if isinstance(e, IntImm) and e.value < 0 or isinstance(e, int) and e < 0:
+                self.fail(node, f"the {what} {e} of {name} leads out of its memory")
+        return self.guard(node, kind.named, name)
 
     def alloc_buffer(self, node: ast.Call, target: ast.AST) -> None:
         """name = T.alloc_buffer(...): memory of the block around."""
@@ -131,18 +146,18 @@ class Variables(Macros):
         kind, annotations = self.buffer_arguments(node)
         if annotations:
             self.fail(node, "T.alloc_buffer takes no annotations")
-        buffer = self.guard(node, kind.named, name)
+        buffer = self.allocated(node, kind, name)
         self.frame.allocated.append(buffer)
         self.names.define(name, buffer)
 
     def allocation(self, node: ast.Call, target: ast.AST | None) -> Around | None:
         """name = T.decl_buffer(...): memory from here on; with data=, another view of memory that there is."""
-        name = self.target(target)
+        name = self.target(target, node)
         kind, annotations = self.buffer_arguments(node)
         if kind.data is not None:
             self.names.define(name, self.alias(node, kind, name))
             return self.filled(node)
-        buffer = self.guard(node, kind.named, name)
+        buffer = self.allocated(node, kind, name)
         self.names.define(name, buffer)
         return Around(lambda body: Allocate(buffer, body, annotations), node)
 
@@ -164,7 +179,7 @@ class Variables(Macros):
 
     def allocate(self, node: ast.Call, target: ast.AST | None) -> Around:
         """name = T.allocate([extents], dtype, scope): memory that T.Buffer(..., data=name) gives a shape."""
-        name = self.target(target)
+        name = self.target(target, node)
         arguments = self.bound(node, ("extents", "dtype", "scope", "condition", "annotations"), 2)
         if "condition" in arguments:
             self.fail(arguments["condition"], "T.allocate under a condition is not supported")

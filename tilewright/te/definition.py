@@ -147,9 +147,16 @@ def _axis_names(fcompute: Callable[..., Any], extents: tuple[Expr, ...], what: s
     except (TypeError, ValueError):
         raise TensorExpressionError(f"{what}: the parameters of {described(fcompute)} are not known",
                                     "pass a lambda of the axes") from None
+    named = next((p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY
+                  and p.default is inspect.Parameter.empty), None)
+    if named is not None:
+        raise TensorExpressionError(f"{what}: the function needs {named}=, which only a call by name gives",
+                                    f"give it a default: {named}=...")
     names = [p.name for p in parameters if p.kind in positional]
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         rest = len(extents) - len(names)
+        if more is not None and (isinstance(more, str) or not all(isinstance(n, str) and n for n in more)):
+            raise TensorExpressionError(f"{what}: varargs_names is {described(more)}, not a list of names")
         if more is not None and len(more) != rest:
             raise TensorExpressionError(f"{what}: {described(more)} has {len(more)} name(s), {max(rest, 0)} are needed")
         names += more or [f"i{n}" for n in range(rest)]
@@ -222,13 +229,17 @@ def extern(shape: Any, inputs: Sequence[Tensor], fcompute: Callable[..., Any], n
     several = isinstance(shape, (tuple, list)) and bool(shape) and isinstance(shape[0], (tuple, list))
     shapes = [to_shape(s, what) for s in (shape if several else [shape])]
     given = list(dtype) if isinstance(dtype, (tuple, list)) else [dtype] * len(shapes)
+    if len(given) != len(shapes):
+        raise TensorExpressionError(f"{what}: {len(shapes)} shape(s) and {len(given)} dtype(s) are given",
+                                    "pass one dtype for each output, or one for all")
     if dtype is None:
         kinds = {t.dtype for t in tensors}
         if len(kinds) != 1 and out_buffers is None:
             raise TensorExpressionError(f"{what}: the inputs have {len(kinds)} dtypes", "pass dtype=")
-        given = [next(iter(kinds), "float32")] * len(shapes)
+        given = [next(iter(kinds)) if out_buffers is None else ""] * len(shapes)
     names = [name] if len(shapes) == 1 else [f"{name}.v{n}" for n in range(len(shapes))]
-    outs = _buffers(out_buffers, list(zip(shapes, map(dt.canonical, given), names)), what)
+    dtypes = [dt.canonical(d) if d else "" for d in given]
+    outs = _buffers(out_buffers, list(zip(shapes, dtypes, names, strict=True)), what)
     if not callable(fcompute):
         raise TensorExpressionError(f"{what}: {described(fcompute)} is not a function")
     body = fcompute(list(ins), list(outs))
@@ -240,13 +251,24 @@ def extern(shape: Any, inputs: Sequence[Tensor], fcompute: Callable[..., Any], n
     return outputs if len(outputs) > 1 else outputs[0]
 
 
-def _buffers(given: Any, wanted: list[tuple[tuple[Expr, ...], str, str]], what: str) -> tuple[Buffer, ...]:
-    if given is not None:
-        buffers = tuple(given) if isinstance(given, (tuple, list)) else (given,)
-        if len(buffers) != len(wanted):
-            raise TensorExpressionError(f"{what}: {len(wanted)} buffer(s) are needed, {len(buffers)} given")
-        return buffers
-    return tuple(decl_buffer(shape, dtype, name) for shape, dtype, name in wanted)
+def _buffers(given: Any, wanted: Sequence[tuple[tuple[Expr, ...], str, str]], what: str) -> tuple[Buffer, ...]:
+    """The buffers of tensors: those given, of the wanted shapes and dtypes ("" is any), or new ones."""
+    if given is None:
+        return tuple(decl_buffer(shape, dtype, name) for shape, dtype, name in wanted)
+    buffers = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    if len(buffers) != len(wanted):
+        raise TensorExpressionError(f"{what}: {len(wanted)} buffer(s) are needed, {len(buffers)} given")
+    for b, (shape, dtype, name) in zip(buffers, wanted, strict=True):
+        if not isinstance(b, Buffer):
+            raise TensorExpressionError(f"{what}: {described(b)} is given for {name}, which is no buffer",
+                                        "tir.decl_buffer(shape, dtype)")
+        alike = len(b.shape) == len(shape) and all(
+            x.value == y.value for x, y in zip(b.shape, shape, strict=True)
+            if isinstance(x, IntImm) and isinstance(y, IntImm))
+        if not alike or dtype not in ("", b.dtype):
+            raise TensorExpressionError(f"{what}: the buffer {b.name} of {name} is {b.dtype}{shape_text(b.shape)}, not "
+                                        f"{dtype or b.dtype}{shape_text(shape)}")
+    return buffers
 
 
 def create_schedule(ops: Any) -> Any:

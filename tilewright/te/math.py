@@ -1,6 +1,7 @@
 """Scalar functions of tensor expressions, each elementwise on floats unless its docstring says otherwise."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -8,8 +9,8 @@ from tilewright.support.errors import TensorExpressionError
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import absolute, all_of, any_of, binary, intrinsic, power
 from tilewright.tir.buffer import Buffer, pointer
-from tilewright.tir.conversion import convert, match_types
-from tilewright.tir.expr import Call, Expr, FloatImm, StringImm
+from tilewright.tir.conversion import convert, match_types, max_value
+from tilewright.tir.expr import Call, Expr, StringImm
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.verify.types import reinterpret_mismatch
 
@@ -101,8 +102,11 @@ def div(a: Any, b: Any) -> Expr:
 
 
 def infinity(dtype: str = "float32") -> Expr:
-    """The infinity of a float dtype."""
-    return FloatImm(float("inf"), dt.canonical(dtype))
+    """The infinity of a float dtype. Raises TensorExpressionError where there is none."""
+    name = dt.canonical(dtype)
+    if not dt.is_float(name) or math.isfinite(dt.float_limits(name)[1]):
+        raise TensorExpressionError(f"{name} has no infinity", f'te.max_value("{name}") is its largest value')
+    return max_value(name)
 
 
 def reinterpret(dtype: str, x: Any) -> Expr:

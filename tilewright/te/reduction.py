@@ -134,9 +134,9 @@ class Reducer:
     """
 
     def __init__(self, name: str, combine: Callable[[Any, Any], Any], identity: Callable[..., Any],
-                 combines_scalars: bool = True) -> None:
+                 combines_scalars: bool = True, of_tuples: bool = True) -> None:
         self.name, self._combine, self._identity = name, combine, identity
-        self._combines_scalars = combines_scalars
+        self._combines_scalars, self._of_tuples = combines_scalars, of_tuples
         self._made: dict[tuple[str, ...], CommReducer] = {}
 
     def __call__(self, expr: Any, *more: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
@@ -156,6 +156,9 @@ class Reducer:
 
     def _reduce(self, expr: Any, axes: tuple[IterVar, ...], where: Any, init: Any) -> Any:
         several = isinstance(expr, (tuple, list))
+        if several and not self._of_tuples:
+            raise TensorExpressionError(f"{self.name}: {len(expr)} values are reduced, and it takes one",
+                                        "te.comm_reducer makes reductions of several values")
         source = tuple(convert(e) for e in expr) if several else (convert(expr),)
         condition = None if where is None else convert(where)
         if condition is not None and not dt.is_bool(condition.dtype):
@@ -218,10 +221,14 @@ def comm_reducer(fcombine: Callable[[Any, Any], Any], fidentity: Callable[..., A
     For one value: fcombine(x, y) and fidentity(dtype). For tuples: fcombine gets two tuples and gives one,
     fidentity(*dtypes) gives one. fcombine must be commutative and associative.
     """
+    for what, function in (("fcombine", fcombine), ("fidentity", fidentity)):
+        if not callable(function):
+            raise TensorExpressionError(f"comm_reducer: {what} is {described(function)}, not a function",
+                                        "te.comm_reducer(lambda x, y: x + y, lambda dtype: tir.const(0, dtype))")
     return Reducer(name, fcombine, fidentity)
 
 
-sum = Reducer("sum", lambda x, y: binary("add", x, y), lambda dtype: const(0, dtype), False)
-prod = Reducer("prod", lambda x, y: binary("mul", x, y), lambda dtype: const(1, dtype), False)
-max = Reducer("max", lambda x, y: binary("max", x, y), min_value)
-min = Reducer("min", lambda x, y: binary("min", x, y), max_value)
+sum = Reducer("sum", lambda x, y: binary("add", x, y), lambda dtype: const(0, dtype), False, False)
+prod = Reducer("prod", lambda x, y: binary("mul", x, y), lambda dtype: const(1, dtype), False, False)
+max = Reducer("max", lambda x, y: binary("max", x, y), min_value, of_tuples=False)
+min = Reducer("min", lambda x, y: binary("min", x, y), max_value, of_tuples=False)

@@ -12,6 +12,7 @@ from tilewright.te import math as te_math
 from tilewright.te.reduction import max as te_max
 from tilewright.te.reduction import min as te_min
 from tilewright.te.tensor import Tensor
+from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import all_of, any_of, bitwise_not, ceildiv, if_then_else, logical_not, power
 from tilewright.tir.buffer import Buffer, decl_buffer
 from tilewright.tir.conversion import cast, convert
@@ -76,8 +77,11 @@ class Expressions:
         return handler(e)
 
     def condition(self, e: ast.expr) -> Any:
-        """The value of a condition: of a tensor or a tuple, Python's truth value says nothing about its elements."""
+        """The value of a condition: a bool, or what is known now. Of a tensor or a tuple, Python's truth value says
+        nothing about its elements."""
         value = self.expr(e)
+        if isinstance(value, Expr) and not dt.is_bool(value.dtype):
+            self.fail(e, f"the condition `{ast.unparse(e)}` is {value.dtype}, not a bool", "compare: x != 0")
         if isinstance(value, (BufferVar, tuple)):
             self.fail(e, f"`{ast.unparse(e)}` is no condition", "compare an element: a[i] > 0.0")
         return value

@@ -16,6 +16,7 @@ from tilewright.te.hybrid.expressions import DTYPES
 from tilewright.te.hybrid.statements import LOOPS, Parser
 from tilewright.te.operation import ExternOp
 from tilewright.te.tensor import Tensor
+from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, decl_buffer
 
 # What the names of the language mean when the function runs as Python.
@@ -25,10 +26,16 @@ _PYTHON: dict[str, Any] = {
     "allocate": lambda shape, dtype="float32", scope="global": np.zeros(shape, dtype),
     **{name: getattr(np, name) for name in ("exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "ceil", "trunc")},
     "power": np.power, "rsqrt": lambda x: 1 / np.sqrt(x), "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "erf": math.erf, "likely": lambda c: c, "popcount": lambda x: bin(int(x)).count("1"),
-    "ceil_div": lambda a, b: -(-a // b), "max_num_threads": lambda allow_none=True: 1,
-    **{name: getattr(np, name) for name in DTYPES if hasattr(np, name)},
+    "erf": math.erf, "likely": lambda c: c, "ceil_div": lambda a, b: -(-a // b),
+    "popcount": lambda x: _bits(x if isinstance(x, np.generic) else np.int32(x)),
+    "max_num_threads": lambda allow_none=True: 1,
+    **{name: dt.numpy_dtype(name).type for name in DTYPES},
 }
+
+
+def _bits(x: np.generic) -> int:
+    """How many bits of an integer are 1; a negative one has those of its two's complement."""
+    return int.from_bytes(x.tobytes(), "little").bit_count()
 
 
 class HybridFunction:

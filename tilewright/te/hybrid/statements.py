@@ -9,6 +9,7 @@ from typing import Any
 from tilewright.support.errors import TensorExpressionError, TilewrightError
 from tilewright.te.definition import thread_axis
 from tilewright.te.hybrid.expressions import BINARY, Expressions, Scalar
+from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.conversion import const, convert
 from tilewright.tir.expr import Expr, FloatImm, IntImm
@@ -59,7 +60,7 @@ class Parser(Expressions):
                 handler(s)
             except TensorExpressionError:
                 raise
-            except (TilewrightError, TypeError, AttributeError, IndexError, ValueError, ZeroDivisionError) as why:
+            except (TilewrightError, TypeError, AttributeError, LookupError, ValueError, ArithmeticError) as why:
                 self.fail(s, str(why).partition("\n\nhint: ")[0], str(why).partition("\n\nhint: ")[2])
 
     @contextmanager
@@ -114,6 +115,8 @@ class Parser(Expressions):
     def stmt_AugAssign(self, s: ast.AugAssign) -> None:
         if isinstance(s.target, ast.Name) and s.target.id not in self.env:
             self.fail(s, f"{s.target.id} has no value here", "a name lives in the block in which it is first assigned")
+        if type(s.op) not in BINARY:
+            self.fail(s, f"`{ast.unparse(s)}` is not part of the language")
         old = self.expr(_as_load(s.target))
         self.assign(s, s.target, BINARY[type(s.op)](old, self.expr(s.value)))
 
@@ -166,7 +169,12 @@ class Parser(Expressions):
 
     def stmt_While(self, s: ast.While) -> None:
         self.no_else(s)
-        with self.builder.while_loop(self.condition(s.test)), self.scope():
+        condition = self.condition(s.test)
+        if not isinstance(condition, Expr):
+            if condition:
+                self.fail(s, f"the condition is always {condition}, and there is no `break`")
+            return
+        with self.builder.while_loop(condition), self.scope():
             self.body(s.body)
 
     def stmt_For(self, s: ast.For) -> None:
@@ -192,6 +200,9 @@ class Parser(Expressions):
         if not 1 <= len(args) <= 2:
             self.fail(s, f"{kind} takes the end, or the begin and the end")
         low, high = args if len(args) == 2 else (0, args[0])
+        for bound in (low, high):
+            if not dt.is_integer(convert(bound).dtype):
+                self.fail(s, f"the bound {ast.unparse(call)} of the loop is {convert(bound).dtype}, not an integer")
         if kind == "const_range":
             for value in range(low, high):
                 with self.scope(repeated=True):
