@@ -147,3 +147,24 @@ def main(A: T.Buffer((16,), "int32"), C: T.Buffer((24,), "int32"), n: T.int32):
         out = np.zeros(24, "int32")
         run(a, out, 20)
         np.testing.assert_array_equal(out, np.where(at < 20, a[(at + 2) % 16], 7))
+
+
+def test_a_condition_of_what_an_index_reads_has_checks_of_its_own():
+    """The index of a row's element is from data, which is read in the lanes for which a condition with another checked
+    index holds; in the second vector, no lane is asked for."""
+    @T.prim_func
+    def main(given: T.handle, at: T.Buffer((31,), "int32"), out: T.Buffer((31,), "int32")):
+        n = T.int32()
+        a = T.match_buffer(given, (31, n), "int32")
+        for io in range(2):
+            for ii in T.vectorized(16):
+                with T.block("out"):
+                    i = T.axis.spatial(31, io * 16 + ii)
+                    T.where(io * 16 + ii < 31)
+                    out[i] = T.if_then_else(i * 4 + 2 < n, T.if_then_else(
+                        at[i] + T.checked_index(i * 4 + 2, n) < n, a[i, T.max(T.min(at[i], 6), 0)], 7), 1)
+
+    a, at = np.arange(31 * 8, dtype="int32").reshape(31, 8), np.array([3, -1, *[9] * 29], "int32")
+    want = np.ones(31, "int32")
+    want[:2] = a[0, 3], a[1, 0]
+    check(main, a, at, want=want)

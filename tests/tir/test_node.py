@@ -1,9 +1,11 @@
 """walk, rewrite and substitute are written once, for every node."""
 
+import pytest
 from tir_programs import elementwise, matmul
 
 from tilewright.tir import (
     Binary,
+    Call,
     For,
     IntImm,
     Load,
@@ -66,3 +68,16 @@ def test_substitute():
 def test_nodes_compare_by_identity():
     assert x.same_as(x) and not x.same_as(y)
     assert matmul() != matmul()
+
+
+def test_an_error_of_what_maps_children_ends_nothing_early():
+    """StopIteration is no sign that there are no more children."""
+    calls = Call("max", (IntImm(1), IntImm(2), IntImm(3)), "int32")
+
+    def fails_at_the_second(e):
+        if e.value == 2:
+            raise StopIteration
+        return e
+
+    with pytest.raises(StopIteration):
+        map_children(calls, fails_at_the_second)

@@ -187,11 +187,13 @@ class _Guarding:
     def index(self, buffer: Buffer, written: Expr, index: Expr) -> tuple[Expr, list[tuple[Var, Expr]], list[Check]]:
         """(the index, the variables in it with what they stand for, what it has to be).
 
-        `written` is the index as the program has it, for messages. What is read has a name, so that it is read once.
+        `written` is the index as the program has it, for messages: what became of its checks is known to the object, as
+        others may stand in `index`, in conditions of what it reads. What is read has a name, so that it is read once.
         """
         lets: list[tuple[Var, Expr]] = []
         checks: list[Check] = []
-        texts = iter([dimension_message(self.function, buffer, *c.args) for c in _checked(written)])
+        texts = {id(self(c)): dimension_message(self.function, buffer, *c.args) for c in _checked(written)}
+        done: dict[int, Expr] = {}
 
         def named(e: Expr) -> Expr:
             ramp = as_ramp(e)
@@ -204,12 +206,16 @@ class _Guarding:
             lets.append((Var(f"{buffer.name}_at", e.dtype), e))
             return lets[-1][0]
 
-        def unchecked(n: Node) -> Node | None:
-            if not isinstance(n, Call) or n.op != "checked_index":
-                return None
-            checks.append((named(n.args[0]), _first(n.args[1]), StringImm(next(texts))))
-            return checks[-1][0]
-        index = rewrite(index, unchecked)
+        def unchecked(e: Expr) -> Expr:
+            if id(e) not in done:
+                new = e if isinstance(e, Load) else map_children(e, unchecked)
+                if id(e) in texts:
+                    assert isinstance(new, Call)
+                    checks.append((named(new.args[0]), _first(new.args[1]), StringImm(texts[id(e)])))
+                    new = checks[-1][0]
+                done[id(e)] = new
+            return done[id(e)]
+        index = unchecked(index)
         if self.from_data(written, unchecked=True):
             index = named(index)
             checks.append((index, numel(buffer), StringImm(escaped(message(self.function, buffer, written)))))

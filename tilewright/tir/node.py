@@ -58,7 +58,7 @@ def map_children(node: N, fn: Callable[[Any], Any], names: Sequence[str] | None 
     for name in _CHILDREN[type(node)] if names is None else names:
         old = getattr(node, name)
         if type(old) is tuple:
-            new: Any = tuple(map(fn, old))
+            new: Any = tuple([fn(x) for x in old])             # not by map, which StopIteration would end
             if not all(map(is_, old, new)):
                 changed[name] = new
         elif old is not None:
