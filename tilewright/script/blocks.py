@@ -159,11 +159,11 @@ class Blocks(Stores):
     def regions(self, node: ast.Call, before: tuple[BufferRegion, ...] | None) -> tuple[BufferRegion, ...]:
         """The regions of T.reads or T.writes, which stands once in a block; before: what it has stated already."""
         self.belongs_to_block(node)
-        form, args = ast.unparse(node.func), node.args
-        if before is not None:
-            self.fail(node, f"the block has {form} already", f"{form}(A[0:8, j], B[j]) states all regions")
-        if node.keywords:
-            self.fail(node, f"{form} takes regions only", f"{form}(A[0:8, j])")
+        args = node.args
+        if before is not None or node.keywords:
+            form = ast.unparse(node.func)
+            self.fail(node, f"{form} takes regions only" if before is None else f"the block has {form} already",
+                      f"{form}(A[0:8, j], B[j]) states all regions")
         if len(args) == 1 and isinstance(args[0], (ast.List, ast.Tuple)):
             args = args[0].elts
         return tuple(self.region_of(a) for a in args)

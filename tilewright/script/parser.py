@@ -18,7 +18,7 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.node import walk
-from tilewright.tir.returns import always_returns, returns
+from tilewright.tir.returns import always_returns, last_returns
 from tilewright.tir.stmt import BlockRealize, PrimFunc, Stmt, seq
 from tilewright.tir.verify import verify
 
@@ -105,7 +105,7 @@ class _Function(Blocks):
         """What T.ret gives is of the dtype that the function states, if it states one."""
         if not always_returns(body):
             self.fail(node, "T.ret does not stand on every way through the function")
-        found = next((r.args[0].dtype for r in returns(body)), None)
+        found = next((r.args[0].dtype for r in last_returns(body)), None)
         if found is not None and (found == "handle" or dt.lanes_of(found) > 1):
             self.fail(node, f"T.ret gives {found}, and a function returns one number")
         if node.returns is None:

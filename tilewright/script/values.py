@@ -210,10 +210,13 @@ _PARAMETERS = inspect.signature(buffer_type)
 def typed(what: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BufferType:
     """The type that the arguments of T.Buffer or of another name, `what`, say. Raises ScriptError."""
     try:
-        bound = _PARAMETERS.bind(*args, **kwargs)
-    except TypeError as why:
-        raise ScriptError(f"{what}: {why}", f'{what}((16, 16), "float32")') from None
-    return buffer_type(*bound.args, **bound.kwargs)
+        return buffer_type(*args, **kwargs)
+    except TypeError:
+        try:
+            _PARAMETERS.bind(*args, **kwargs)
+        except TypeError as why:
+            raise ScriptError(f"{what}: {why}", f'{what}((16, 16), "float32")') from None
+        raise
 
 
 def _is_integer(x: Any) -> bool:

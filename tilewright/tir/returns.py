@@ -20,7 +20,7 @@ def returns(node: Node) -> list[Call]:
 
 def result_dtype(func: PrimFunc) -> str | None:
     """The dtype of what func, a verified function, returns; None where it returns nothing."""
-    found = _ends(func.body)
+    found = last_returns(func.body)
     return found[0].args[0].dtype if found else None
 
 
@@ -31,7 +31,7 @@ def wrong_return(func: PrimFunc, found: list[Call]) -> tuple[str, Node] | None:
     other = next((r for r in found if r.args[0].dtype != found[0].args[0].dtype), None)
     if other is not None:
         return f"T.ret gives {found[0].args[0].dtype} and {other.args[0].dtype}", other
-    ends = _ends(func.body)
+    ends = last_returns(func.body)
     early = next((r for r in found if not any(r is e for e in ends)), None)
     return None if early is None else ("T.ret is not the last thing that the function does", early)
 
@@ -40,20 +40,20 @@ def always_returns(body: Node) -> bool:
     """True where every way through the body of a function ends in a return, or none does. What the lowering guards does
     not count: where it fails, the call raises.
     """
-    return not _ends(body) or _always(body)
+    return not last_returns(body) or _always(body)
 
 
-def _ends(s: Node) -> list[Call]:
+def last_returns(s: Node) -> list[Call]:
     """The returns that come last on a way through s."""
     if is_return(s):
         return [s.value]                                                            # type: ignore[attr-defined]
     if isinstance(s, Seq):
-        return _ends(s.stmts[-1]) if s.stmts else []
+        return last_returns(s.stmts[-1]) if s.stmts else []
     if isinstance(s, IfThenElse):
-        return [*_ends(s.then_case), *(_ends(s.else_case) if s.else_case is not None else [])]
+        return [*last_returns(s.then_case), *(last_returns(s.else_case) if s.else_case is not None else [])]
     if isinstance(s, (LetStmt, Allocate)) or isinstance(s, Block) and s.name == "root":
-        return _ends(s.body)
-    return _ends(s.block) if isinstance(s, BlockRealize) else []
+        return last_returns(s.body)
+    return last_returns(s.block) if isinstance(s, BlockRealize) else []
 
 
 def _always(s: Node) -> bool:
