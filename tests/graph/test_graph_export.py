@@ -52,10 +52,46 @@ def test_exported_models_load_and_run(tmp_path, extent, suffix):
         x.flags.writeable = False
         for got, want in zip(again(x), reference(x)):
             np.testing.assert_allclose(np.asarray(got), want, atol=1e-5)
-    with pytest.raises(TilewrightError, match="shape"):
-        again(array(7, 21))
-    with pytest.raises(CallError, match="2 are given"):
-        again(array(7, 20), array(7, 20))
+
+
+X = array(3, 4)
+WRONG = {
+    "shape": ((X, array(3, 5)), {}), "sizes that differ": ((X, X[:2]), {}), "dimensions": ((X, X[0]), {}),
+    "dtype": ((X, X.astype("float64")), {}), "tensor of another dtype": ((X, tw.nd.array(X, dtype="int32")), {}),
+    "too few": ((X,), {}), "too many": ((X, X, X), {}), "no such name": ((X,), {"z": X}), "twice": ((X,), {"x": X}),
+    "number": ((X, np.float32(1)), {}), "list": ((X, X.tolist()), {}), "none": ((X, None), {}), "text": ((X, "x"), {}),
+    "byte order": ((X, X.astype(">f4")), {}), "complex": ((X, X.astype("complex64")), {}),
+    "complex tensor": ((X, tw.nd.from_dlpack(X.astype("complex64"))), {}), "objects": ((X, X.astype(object)), {}),
+    "wide floats": ((X, X.astype("longdouble")), {}), "texts": ((X, X.astype("U3")), {})}
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """x + y, compiled and loaded from a file."""
+    bb, path = BlockBuilder(), tmp_path_factory.mktemp("add") / "add.o"
+    x, y = bb.param("x", (size("n"), 4)), bb.param("y", (size("n"), 4))
+    with bb.function("add", [x, y]):
+        bb.emit_func_output(bb.emit_te(topi.add, x, y))
+    run = build_function(bb.get()["add"])
+    run.export(path)
+    return run, load(path)
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_compiled_and_loaded_models_refuse_alike(both, what):
+    args, named = WRONG[what]
+    errors = []
+    for call in both:
+        with pytest.raises(GraphError, match="^add[: ].*[xyz]") as found:
+            call(*args, **named)
+        assert isinstance(found.value, CallError) and isinstance(found.value, (ValueError, TypeError))
+        errors.append((type(found.value), str(found.value)))
+    assert errors[0] == errors[1]
+
+
+def test_arguments_by_name(both):
+    for call in both:
+        np.testing.assert_array_equal(np.asarray(call(y=X, x=X)), X + X)
 
 
 @needs_linker

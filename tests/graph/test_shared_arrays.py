@@ -64,12 +64,11 @@ class Foreign:
     def __dlpack_device__(self): return self.array.__dlpack_device__()
 
 
-def test_arrays_of_other_libraries_are_fed_in_place():
+def test_arrays_of_other_libraries_are_fed():
     a = f32(2, 3)
     x = placeholder("x")
-    np.testing.assert_array_equal(Executor([x + 1.0]).run({x: Foreign(a)})[0].numpy(), a + 1)
-    with pytest.raises(GraphError, match="not contiguous"):
-        Executor([x + 1.0]).run({x: Foreign(a.T)})
+    for given in (a, a.T):
+        np.testing.assert_array_equal(Executor([x + 1.0]).run({x: Foreign(given)})[0].numpy(), given + 1)
 
 
 def test_tensors_of_torch_are_fed_and_outputs_become_torch():

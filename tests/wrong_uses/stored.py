@@ -46,6 +46,20 @@ def missing_file():
     tw.load_module("nowhere.so")
 
 
+@FILES.wrong("`load` of a file that is not there",
+             r"load: there is no file nowhere\.so(.|\n)*export of a model, write such files")
+def missing_model():
+    tw.load("nowhere.so")
+
+
+@FILES.wrong("`load` of a file of another kind",
+             r"load: m\.onnx was not written by Tilewright(.|\n)*export of a model, write such files")
+def foreign_model():
+    with folder() as f:
+        (f / "m.onnx").write_bytes(b"\x08\x07")
+        tw.load("m.onnx")
+
+
 @FILES.wrong("`load_module` of a folder",
              r"load_module: there is no file m\.so")
 def folder_as_module():

@@ -4,9 +4,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from tilewright import runtime
 from tilewright.driver import Target, target
 from tilewright.graph.compile import LOWER, build_function
 from tilewright.graph.ir.types import TensorType
@@ -15,14 +12,14 @@ from tilewright.graph.optimizers import Update
 from tilewright.graph.passes.fuse import apart as one_by_one
 from tilewright.graph.passes.fuse import fuse as fused
 from tilewright.graph.passes.native import as_written
-from tilewright.graph.plan.arguments import Span, apart, overlap, span
+from tilewright.graph.plan.arguments import Span, apart, compact, overlap, span
 from tilewright.graph.plan.executable import Executable
 from tilewright.graph.typed import typed
 from tilewright.graph.value import Value, require_distinct_names, topological
 from tilewright.runtime import Tensor
 from tilewright.runtime.dtypes import dtype_string
 from tilewright.runtime.tensor import as_numpy
-from tilewright.support.errors import ArgumentError, GraphError, described
+from tilewright.support.errors import GraphError, described
 from tilewright.support.locks import ForkSafeLock
 from tilewright.support.views import View, Viewed, counted, readable_bytes
 
@@ -86,9 +83,9 @@ class Executor(Viewed):
     def run(self, feeds: Mapping[Value, Any] | None = None) -> list[Tensor]:
         """The outputs, as new tensors, for `feeds`: {placeholder: Tensor or array}. Updates are applied.
 
-        Feeds are read in place, without a copy (but for one that lies in a parameter that the step updates). Runs
-        from several threads wait for each other. Raises GraphError for a missing or unknown feed, a dtype or shape
-        that an operator refuses, or a feed that is not contiguous.
+        Feeds are read in place where they are contiguous and lie in no parameter that the step updates, else a copy is.
+        Runs from several threads wait for each other. Raises GraphError for a missing or unknown feed, what is no array
+        of numbers, a dtype or shape that an operator refuses.
         """
         arrays = self._arrays(_table("run", {} if feeds is None else feeds))
         types = tuple((a.shape, a.dtype) for a in arrays)
@@ -128,7 +125,7 @@ class Executor(Viewed):
             if v not in feeds:
                 raise GraphError(f"run: placeholder {v.name} is not fed", "feed " + ", ".join(
                     x.name for x in self.placeholders))
-            fed = _as_tensor(v, feeds.pop(v))
+            fed = compact("run", v.name, feeds.pop(v))
             arrays.append(apart(fed, self._written) if self._written else fed)
         if feeds:
             raise GraphError(f"run: {', '.join(getattr(v, 'name', repr(v)) for v in feeds)} "
@@ -186,27 +183,6 @@ def _resolve(spec: str | Target | None) -> Target:
     if not t.is_host:
         raise GraphError(f"Executor: target {t} does not run on this machine")
     return t
-
-
-def _as_tensor(v: Value, x: Any) -> Tensor:
-    """A feed as a tensor over the same memory. Raises GraphError where that memory is not compact and aligned."""
-    if not isinstance(x, (Tensor, np.ndarray)) and not hasattr(x, "__dlpack__"):
-        raise GraphError(f"run: {v.name} is fed a {type(x).__name__}",
-                         "feed a Tensor, a NumPy array or a DLPack object")
-    values = as_numpy(x)
-    if not values.flags.c_contiguous:
-        strides = tuple(s // values.itemsize for s in values.strides)
-        raise GraphError(f"run: {v.name} is not contiguous: shape {values.shape}, strides {strides}",
-                         "feed np.ascontiguousarray(x)")
-    if not values.flags.aligned:
-        raise GraphError(f"run: {v.name} starts at an address that is no multiple of {values.itemsize}, the "
-                         f"size of a {values.dtype}", "feed a copy: x.copy()")
-    if isinstance(x, Tensor):
-        return x
-    try:
-        return runtime.view(values, v.name)
-    except ArgumentError as why:
-        raise GraphError(f"run: {v.name} is fed an array of {values.dtype.str} ({values.dtype}): {why}") from None
 
 
 def executor_view(outputs: Sequence[Value], updates: int, planned: int, step: Executable | None) -> View:

@@ -23,8 +23,9 @@ def packed(files: Mapping[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def object_in(data: bytes, path: Path) -> bytes:
-    """The object file in an archive. Raises LoadError unless that is its only content: nothing is written to disk."""
+def object_in(data: bytes, path: Path, method: str) -> bytes:
+    """The object file in an archive. Raises LoadError, with the method's name, unless that is its only content: nothing
+    is written to disk."""
     import tarfile
 
     try:
@@ -32,12 +33,12 @@ def object_in(data: bytes, path: Path) -> bytes:
             members = archive.getmembers()
             if len(members) != 1 or not members[0].isfile() or not members[0].name.endswith(".o"):
                 names = ", ".join(m.name for m in members[:4]) or "nothing"
-                raise LoadError(f"load_module: {path} holds {names}, expected one object file",
+                raise LoadError(f"{method}: {path} holds {names}, expected one object file",
                                 'write it with export_library("f.tar")')
             start, size = members[0].offset_data, members[0].size
             if members[0].issparse() or not 0 <= size <= len(data) - start:
-                raise LoadError(f"load_module: {path} is damaged: {members[0].name} is sparse, or larger than the "
+                raise LoadError(f"{method}: {path} is damaged: {members[0].name} is sparse, or larger than the "
                                 "archive that holds it")
             return data[start:start + size]
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
-        raise LoadError(f"load_module: {path} is no tar archive: {error}") from None
+        raise LoadError(f"{method}: {path} is no tar archive: {error}") from None

@@ -1,7 +1,7 @@
-"""Errors that are Python's as well, so that `except ValueError` and `except TypeError` work as well."""
+"""Errors of several classes, so that `except ValueError` and `except TypeError` work as well."""
 from __future__ import annotations
 
-from tilewright.support.errors import ArgumentError, CallError
+from tilewright.support.errors import ArgumentError, CallError, GraphError
 
 
 class CallValueError(CallError, ValueError):
@@ -10,6 +10,14 @@ class CallValueError(CallError, ValueError):
 
 class CallTypeError(CallError, TypeError):
     """Too few or too many arguments, or one of the wrong kind or dtype."""
+
+
+class ModelValueError(GraphError, CallValueError):
+    """An argument of a compiled or loaded model does not fit: its shape, or memory that cannot be updated in place."""
+
+
+class ModelTypeError(GraphError, CallTypeError):
+    """Too few or too many arguments of a compiled or loaded model, or one of the wrong kind or dtype."""
 
 
 class ElementError(ArgumentError, IndexError):

@@ -234,54 +234,55 @@ def write_header(exported: Exported, path: Path) -> None:
     place(path, c_interface.header(exported.linked, path.name).encode())
 
 
-_AGAIN = "write it again with Module.save or export_library; strip and objcopy take the checksum away"
+_AGAIN = "write it again with save, export_library or export; strip and objcopy take the checksum away"
+WRITERS = "save and export_library of a module, and export of a model, write such files"
 
 
-def read_file(data: bytes, path: Path) -> tuple[bytes, Exported]:
+def read_file(data: bytes, path: Path, method: str) -> tuple[bytes, Exported]:
     """(code, description) of the bytes of an object or library: what can be known of it before any tool reads it.
 
     An object, and a library that export_library wrote, has its checksum. One that others linked of such objects need
-    not have one; its headers and its description must be whole then. Raises LoadError.
+    not have one; its headers and its description must be whole then. Raises LoadError, with the method's name.
     """
     is_library = path.suffix in LIBRARY_SUFFIXES
     code: bytes | None = data
     if is_sealed(data):
         code = content_of(data)
         if code is None:
-            raise _refused(path, "is damaged: its checksum is another one", _AGAIN)
+            raise _refused(method, path, "is damaged: its checksum is another one", _AGAIN)
     elif not is_library:
         if _BEGIN in data:
-            raise _refused(path, "is damaged, or was changed: it has no checksum at its end", _AGAIN)
-        raise _refused(path, "was not written by Tilewright", "load_module loads objects that Module.save wrote; link "
-                       "others into a library: ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
+            raise _refused(method, path, "is damaged, or was changed: it has no checksum at its end", _AGAIN)
+        raise _refused(method, path, "was not written by Tilewright", f"{WRITERS}; link other objects into a library, "
+                       "and load that by ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
     assert code is not None
     wrong = elf.defect(code, is_library) if elf.is_elf(code) else ""
     if wrong:
-        raise _refused(path, f"is incomplete or damaged: {wrong}", _AGAIN)
-    info = _description(code, path)
+        raise _refused(method, path, f"is incomplete or damaged: {wrong}", _AGAIN)
+    info = _description(code, path, method)
     if is_library and info.kind == _LIBRARY and elf.is_elf(code) and code is data:
-        raise _refused(path, "is damaged, or was changed: it has no checksum at its end", _AGAIN)
+        raise _refused(method, path, "is damaged, or was changed: it has no checksum at its end", _AGAIN)
     return code, info
 
 
-def _refused(path: Path, what: str, hint: str) -> LoadError:
-    return LoadError(f"load_module: {path} {what}", hint)
+def _refused(method: str, path: Path, what: str, hint: str) -> LoadError:
+    return LoadError(f"{method}: {path} {what}", hint)
 
 
-def _description(code: bytes, path: Path) -> Exported:
+def _description(code: bytes, path: Path, method: str) -> Exported:
     start = code.find(_BEGIN)
     end = code.find(_END, start)
     if start < 0 or end < 0:
-        raise _refused(path, "was not written by Tilewright", "ctypes.CDLL(path) loads any library")
+        raise _refused(method, path, "was not written by Tilewright", f"{WRITERS}; ctypes.CDLL(path) loads any library")
     try:
         info: dict[str, Any] = json.loads(code[start + len(_BEGIN):end])
         version = info["version"]
         if version != _VERSION:
-            raise _refused(path, f"has format {version}, this version reads {_VERSION}", _AGAIN)
+            raise _refused(method, path, f"has format {version}, this version reads {_VERSION}", _AGAIN)
         signatures = {str(name): decode(base64.b64decode(text)) for name, text in info["functions"].items()}
         aliases = {str(name): str(symbol) for name, symbol in info["aliases"].items()}
         entry, triple, kind = (str(info[name]) for name in ("entry", "triple", "kind"))
         images = [Image(str(k), base64.b64decode(data), tuple(map(str, names))) for k, data, names in info["images"]]
         return Exported((), signatures, entry, triple, aliases=aliases, kind=kind, images=images)
     except (ArgumentError, ValueError, LookupError, AttributeError, TypeError, struct.error, RecursionError):
-        raise _refused(path, "is damaged: the description of its functions does not parse", _AGAIN) from None
+        raise _refused(method, path, "is damaged: the description of its functions does not parse", _AGAIN) from None

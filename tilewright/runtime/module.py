@@ -309,22 +309,28 @@ def load_module(path: str | Path) -> Module:
 
     Raises LoadError when the file is damaged or not one that Tilewright wrote: before any of its code can run.
     """
-    path = export.as_path("load_module", path)
+    return read_module(path, "load_module")
+
+
+def read_module(path: str | Path, method: str) -> Module:
+    """`load_module` for a public function, which errors name."""
+    path = export.as_path(method, path)
     try:
         if not path.is_file():
-            raise ArgumentError(f"load_module: there is no file {path}")
+            raise ArgumentError(f"{method}: there is no file {path}", export.WRITERS)
         data = path.read_bytes()
-    except OSError as error:
-        raise ArgumentError(f"load_module: {path} cannot be read: {error.strerror}") from None
+    except (OSError, MemoryError) as error:
+        why = getattr(error, "strerror", None) or "it is larger than the memory"
+        raise ArgumentError(f"{method}: {path} cannot be read: {why}") from None
     if path.suffix == ".tar":
-        data = archive.object_in(data, path)
-    code, info = export.read_file(data, path)
+        data = archive.object_in(data, path, method)
+    code, info = export.read_file(data, path, method)
     if path.suffix not in export.LIBRARY_SUFFIXES:
         return _described(info, [Image("object", code, tuple(info.linked))])
     try:
         loaded = ffi.load_library(str(_fresh(path.resolve())))
     except (RuntimeError, OSError) as error:
-        raise LoadError(f"load_module: {path} cannot be loaded: {error}") from None
+        raise LoadError(f"{method}: {path} cannot be loaded: {error}") from None
     hold_threads_at_exit()
     module = _described(info, [])
     module._loaded["object"] = _Foreign(loaded)

@@ -237,8 +237,7 @@ def array(source: Any, device: Device | None = None, dtype: Any = None) -> Tenso
     try:
         wanted = dtype_string(values.dtype if dtype is None else dtype)
     except ArgumentError:
-        raise ArgumentError(f"an array of {values.dtype} cannot become a tensor",
-                            "convert it first, for instance x.astype('float32')") from None
+        raise ArgumentError(f"an array of {values.dtype} cannot become a tensor", _CONVERT) from None
     if device is not None:
         require_cpu(device, "allocating a tensor")
     memory = _aligned(values.shape, wanted)
@@ -276,13 +275,26 @@ def view(source: Any, name: str = "the source") -> Tensor:
     Read-only arrays are shared too, so nothing may be written to the result. Raises ArgumentError, with
     `name` in it, for something that is no array of numbers.
     """
-    if isinstance(source, Tensor):
-        return source
     try:
-        values = as_numpy(source)
-        return _wrap(values if values.flags.c_contiguous else values.copy())
+        values = source if isinstance(source, Tensor) else as_numpy(source)
     except (BufferError, ArgumentError) as error:
         raise ArgumentError(f"{name} cannot become a tensor: {error}") from None
+    if not _is_known(values.dtype):
+        raise ArgumentError(f"{name} cannot become a tensor: its elements are {values.dtype}", _CONVERT)
+    if isinstance(values, Tensor):
+        return values
+    return _wrap(values if values.flags.c_contiguous else values.copy())
+
+
+_CONVERT = "convert it first, for instance x.astype('float32')"
+
+
+def _is_known(dtype: Any) -> bool:
+    """True where tensors have that dtype, in the byte order of this machine."""
+    try:
+        return bool(dtype_string(dtype)) and getattr(dtype, "isnative", True)
+    except ArgumentError:
+        return False
 
 
 def as_numpy(source: Any) -> np.ndarray:

@@ -42,39 +42,27 @@ def fed_in_list():
 
 
 @wrong("None is fed",
-       r"run: x is fed a NoneType")
+       r"run: x is None")
 def fed_none():
     run(graph.relu, None)
 
 
 @wrong("a list is fed",
-       r"run: x is fed a list")
+       r"run: x is \[\[1\.0, 2\.0\]\](.|\n)*pass a Tensor, an array or a DLPack object")
 def fed_list():
     run(graph.relu, [[1.0, 2.0]])
 
 
-@wrong("a transposed array is fed",
-       r"run: x is not contiguous: shape \(3, 2\), strides \(1, 3\)")
-def fed_transposed():
-    run(graph.relu, np.arange(6, dtype="float32").reshape(2, 3).T)
-
-
 @wrong("an array of objects is fed",
-       r"run: x is fed an array of \|O \(object\): x cannot become a tensor: .* DLPack only supports")
+       r"run: x cannot become a tensor: its elements are object(.|\n)*convert it first")
 def fed_objects():
     run(graph.relu, np.array([None, 1]))
 
 
 @wrong("float32 of the other byte order is fed",
-       r"run: x is fed an array of >f4 \(>f4\): x cannot become a tensor: .* DLPack only supports native byte")
+       r"run: x cannot become a tensor: its elements are >f4(.|\n)*convert it first")
 def fed_byte_order():
     run(graph.relu, zeros(3, dtype=">f4"))
-
-
-@wrong("a misaligned array is fed",
-       r"run: x starts at an address that is no multiple of 4, the size of a float32")
-def fed_misaligned():
-    run(graph.relu, np.zeros(13, "uint8")[1:].view("float32"))
 
 
 @wrong("a parameter is fed",

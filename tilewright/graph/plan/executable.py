@@ -38,8 +38,8 @@ class Executable(Viewed):
     Arguments are Tensors, NumPy arrays or DLPack objects, read in place where they are contiguous; parameters that the
     function updates are written in place. Calls from several threads run side by side, each with an arena of its own;
     who updates parameters sees to it that they wait for each other. held: the parameters that calls do not give. Raises
-    GraphError for an argument whose type is not that of the parameter, CallError where a kernel meets an index outside
-    of its tensor.
+    GraphError, which is a CallError too, for an argument that does not fit, CallError where a kernel meets an index
+    outside of its tensor.
     """
 
     def __init__(self, plan: Plan, target: Target, objects: Mapping[str, bytes], held: Sequence[Tensor] = ()) -> None:

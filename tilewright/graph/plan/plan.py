@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tilewright.graph.passes.conditions import Condition, conditions_of_types
 from tilewright.graph.passes.own_results import memory_of
 from tilewright.graph.passes.views import is_view_call
 from tilewright.graph.plan.counted import Counted
+from tilewright.runtime.errors import ModelValueError
 from tilewright.support.errors import GraphError
 from tilewright.tir import Var
 
@@ -58,25 +59,33 @@ class Binding:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a run does: bind the sizes, find a place for each slot, run the steps, hand out the results.
+class Interface:
+    """What a call gives: params, the numbers of those that are written into, where the sizes come from.
 
-    params: those that each call gives, held: the others. written: the numbers of params that steps write into, as they
-    may into all that are held. param_slots and results: the slot of each, and for results the type, which may be a view
-    of the slot; counted: those of which elements say how much counts. conditions: what has to hold of the sizes.
+    conditions: what has to hold of the sizes.
     """
     name: str
     params: tuple[tuple[str, TensorType], ...]
-    held: tuple[tuple[str, TensorType], ...]
     written: tuple[int, ...]
     sizes: tuple[Binding, ...]
+    conditions: tuple[Condition, ...] = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True)
+class Plan(Interface):
+    """What a run does: bind the sizes, find a place for each slot, run the steps, hand out the results.
+
+    params: those that each call gives, held: the others, into all of which steps may write. param_slots and results:
+    the slot of each, and for results the type, which may be a view of the slot; counted: those of which elements say
+    how much counts.
+    """
+    held: tuple[tuple[str, TensorType], ...]
     slots: tuple[Slot, ...]
     steps: tuple[Step, ...]
     param_slots: tuple[int | None, ...]
     results: tuple[tuple[int, TensorType], ...]
     constants: tuple[np.ndarray, ...]
     counted: tuple[Counted, ...] = ()
-    conditions: tuple[Condition, ...] = ()
 
     def memory(self, sizes: Mapping[Var, int]) -> MemoryPlan[int]:
         """Where in one arena the slots lie, for values of the size variables."""
@@ -121,12 +130,12 @@ class _Planner:
         made = [(c.callee, [v.type for v in c.results]) for c in self.calls if isinstance(c.callee, Native)]
         conditions = conditions_of_types([v.type for c in function.calls for v in c.results], made,
                                          [b.variable for b in sizes])
-        return Plan(function.name, _signature(self.given), _signature(self.held), written,
-                    sizes, tuple(self.slots), tuple(steps),
+        return Plan(function.name, _signature(self.given), written, sizes,
+                    _signature(self.held), tuple(self.slots), tuple(steps),
                     tuple(self.slot_of.get(p) for p in self.given),
                     tuple((self._slot(v), v.type) for v in function.results), tuple(self.constants),
                     tuple(Counted(*c) for c in function.attrs.get("counted", ())),
-                    (*function.attrs.get("conditions", ()), *conditions))
+                    conditions=(*function.attrs.get("conditions", ()), *conditions))
 
     def _add(self, value: Value, slot: Slot) -> int:
         self.slot_of[value] = len(self.slots)
@@ -183,11 +192,7 @@ def bindings(function: Function, given: Sequence[Value] | None = None) -> tuple[
 
     Raises GraphError for one that no extent is.
     """
-    found: dict[Var, Binding] = {}
-    for k, p in enumerate(function.params if given is None else given):
-        for axis, d in enumerate(p.shape):
-            if isinstance(d, Var):
-                found.setdefault(d, Binding(d, k, axis))
+    found = {b.variable: b for b in bindings_of([p.type for p in (function.params if given is None else given)])}
     used = size_variables(d for c in function.calls for v in c.results for d in v.shape)
     own = (v for c in function.calls for v in getattr(c.callee, "sizes", ()))
     missing = [v.name for v in (*function.sizes, *used, *own) if v not in found]
@@ -196,20 +201,31 @@ def bindings(function: Function, given: Sequence[Value] | None = None) -> tuple[
     return tuple(found.values())
 
 
-def bound(plan: Plan, shapes: Sequence[Sequence[int]]) -> dict[Var, int]:
-    """The values of the size variables for shapes of the arguments. Raises GraphError where a shape does not fit."""
+def bindings_of(types: Sequence[TensorType]) -> tuple[Binding, ...]:
+    """The first extent of parameters of these types that each size variable is."""
+    found: dict[Var, Binding] = {}
+    for k, t in enumerate(types):
+        for axis, d in enumerate(t.shape):
+            if isinstance(d, Var):
+                found.setdefault(d, Binding(d, k, axis))
+    return tuple(found.values())
+
+
+def bound(plan: Interface, shapes: Sequence[Sequence[int]]) -> dict[Var, int]:
+    """The values of the size variables for shapes of the arguments. Raises ModelValueError where a shape does not fit.
+    """
     for (name, t), shape in zip(plan.params, shapes):
         if len(shape) != t.ndim:
-            raise GraphError(f"{plan.name}: {name} has the shape {tuple(shape)}, and {t} is needed")
+            raise ModelValueError(f"{plan.name}: {name} has the shape {tuple(shape)}, and {t} is needed")
     sizes = {b.variable: shapes[b.parameter][b.axis] for b in plan.sizes}
     for (name, t), shape in zip(plan.params, shapes):
         wanted = extents(t.shape, sizes)
         if tuple(shape) != wanted:
-            raise GraphError(f"{plan.name}: {name} has the shape {tuple(shape)}, and {t} is needed"
-                             + (f", where {_shown(sizes)}" if sizes else ""))
+            raise ModelValueError(f"{plan.name}: {name} has the shape {tuple(shape)}, and {t} is needed"
+                                  + (f", where {_shown(sizes)}" if sizes else ""))
     for c in plan.conditions:
         if c.fails(sizes):
-            raise GraphError(f"{plan.name}: {c.text} where {_shown(sizes)}")
+            raise ModelValueError(f"{plan.name}: {c.text} where {_shown(sizes)}")
     return sizes
 
 
