@@ -28,6 +28,8 @@ MODELS = {
     "Llama with terms": lambda: t.LlamaForCausalLM(t.LlamaConfig(**SIZES, attention_bias=True, mlp_bias=True)),
     "Mistral, window of 7": lambda: t.MistralForCausalLM(t.MistralConfig(**SIZES, sliding_window=7)),
     "Mistral, heads of 24": lambda: t.MistralForCausalLM(t.MistralConfig(**SIZES, head_dim=24, sliding_window=None)),
+    "Qwen 2, window of 7": lambda: t.Qwen2ForCausalLM(t.Qwen2Config(
+        **SIZES, use_sliding_window=True, sliding_window=7, max_window_layers=0)),
     "Qwen 2": lambda: t.Qwen2ForCausalLM(t.Qwen2Config(**SIZES)),
 }
 PARTS = ([30], [1] * 12, [5, 1, 9, 1, 1, 3])

@@ -1,5 +1,6 @@
 """Models of Llama's shape against a model in NumPy, float64, that reads all words at once."""
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from tests.frontend.weights_files import plain, q4_0, q8_0, write_gguf, write_sa
 from tilewright.frontend.llama import Config, Decoder, load_llama
 from tilewright.frontend.llama.config import config_of_folder
 from tilewright.frontend.llama.tensors import in_form
-from tilewright.frontend.weights import Blocks
+from tilewright.frontend.weights import Blocks, read_safetensors
 from tilewright.support.errors import ArgumentError, ImportModelError
 
 TINY = Config(layers=2, width=32, inner=64, heads=4, groups=2, head=8, words=37, context=24)
@@ -125,11 +126,13 @@ def test_wrong_words_change_nothing():
     w = weights(TINY)
     decoder = Decoder(TINY, w, context=8)
     decoder([1, 2, 3])
-    for wrong in ([], [37], [-1], [1.5], [[1]], "ab", [1] * 6, None):
+    for wrong in ([], [37], [-1], [1.5], [[1]], "ab", [1] * 6, None, [[1], [1, 2]]):
         with pytest.raises(ArgumentError):
             decoder(wrong)
     for call in (lambda: decoder.reset(4), lambda: decoder.reset(-1), lambda: decoder.generate([1], -1),
-                 lambda: decoder.generate([1], 2, temperature=float("nan")), lambda: Decoder(TINY, w, context=0)):
+                 lambda: decoder.generate([1], 2, temperature=float("nan")), lambda: Decoder(TINY, w, context=0),
+                 lambda: decoder.generate([1], 2, temperature="hot"), lambda: decoder.generate([1], 2, seed=-1),
+                 lambda: decoder.generate([1], 2, stop=3), lambda: Decoder(TINY, w, context=2**60)):
         with pytest.raises(ArgumentError):
             call()
     assert decoder.length == 3
@@ -181,12 +184,28 @@ def test_a_gguf_file(tmp_path):
         pack = plain if a.ndim == 1 or name == "embedding" else q4_0 if "down" in name else q8_0
         named[place] = (a.shape, pack(a))
         held[name] = named[place][1][2]
-    write_gguf(tmp_path / "m.gguf", {
+    metadata = {
         "general.architecture": "llama", "llama.block_count": 2, "llama.embedding_length": 32,
         "llama.context_length": 24, "llama.feed_forward_length": 64, "llama.attention.head_count": 4,
         "llama.attention.head_count_kv": 2, "llama.attention.layer_norm_rms_epsilon": 1e-5,
-        "llama.rope.freq_base": 10000.0, "llama.vocab_size": 37}, named)
+        "llama.rope.freq_base": 10000.0, "llama.vocab_size": 37}
+    write_gguf(tmp_path / "m.gguf", metadata, named)
     c = Config(**{**{f: getattr(TINY, f) for f in TINY.__dataclass_fields__}, "interleaved": True})
+    for said, factors, scaling in (
+            ({"llama.rope.scaling.factor": 4.0}, None, ("linear", 4.0)),
+            ({"llama.rope.scaling.type": "none", "llama.rope.scaling.factor": 4.0}, None, ()),
+            ({}, np.array([1, 2, 3, 8], "float32"), ("divided", 1.0, 2.0, 3.0, 8.0))):
+        more = {} if factors is None else {"rope_freqs.weight": ((4,), plain(factors))}
+        write_gguf(tmp_path / "scaled.gguf", {**metadata, **said}, {**named, **more})
+        scaled = replace(c, rope_scaling=scaling)
+        by = factors if factors is not None else scaling[1] if scaling else 1.0
+        np.testing.assert_allclose(scaled.angles(), 10000.0 ** (-np.arange(4) / 4) / by)
+        agree(load_llama(tmp_path / "scaled.gguf", weights="float32"), scaled, held, (5, 1))
+    for said, message in (({"llama.rope.dimension_count": 4}, "4 of 8 elements"),
+                          ({"llama.block_count": 1}, "no weights")):
+        write_gguf(tmp_path / "wrong.gguf", {**metadata, **said}, named)
+        with pytest.raises(ImportModelError, match=message):
+            load_llama(tmp_path / "wrong.gguf")
     decoder = load_llama(tmp_path / "m.gguf")
     assert "0.q.numbers" in decoder._weights and decoder._weights["0.down.numbers"].dtype == "uint8"
     agree(decoder, c, held, (5, 1, 2))
@@ -199,10 +218,40 @@ def test_a_gguf_file(tmp_path):
     ({"num_key_value_heads": 3}, "extents"), ({"hidden_size": 33}, "extents|shape"), ({"vocab_size": 36}, "shape"),
     ({"num_hidden_layers": 3}, "no tensor"), ({"hidden_size": "a"}, "description|extents"),
     ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "yarn"),
-    ({"rope_scaling": {"rope_type": "linear"}}, "factor")])
+    ({"rope_scaling": {"rope_type": "linear"}}, "factor"), ({"num_hidden_layers": 1}, "9 tensors are no weights"),
+    ({"rms_norm_eps": float("nan")}, "eps is nan"), ({"rope_theta": 0}, "rope_base is 0"),
+    ({"rope_scaling": {"rope_type": "linear", "factor": float("inf")}}, "rope_scaling.1. is inf"),
+    ({"partial_rotary_factor": 0.5}, "0.5 of a head"),
+    ({"model_type": "mistral", "sliding_window": "7"}, "attends to '7' words"),
+    ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1},
+     "1 of 2 layers")])
 def test_descriptions_that_do_not_fit_are_refused(tmp_path, changes, words):
     with pytest.raises(ImportModelError, match=words):
         load_llama(folder(tmp_path, weights(TINY), **changes))
+
+
+@pytest.mark.parametrize("changes, window", [
+    ({"model_type": "mistral"}, 4096), ({"model_type": "mistral", "sliding_window": None}, 0),
+    ({"sliding_window": 5}, 0), ({"model_type": "qwen2", "sliding_window": 5}, 0),
+    ({"model_type": "qwen2", "sliding_window": 5, "use_sliding_window": True}, 0),
+    ({"model_type": "qwen2", "sliding_window": 5, "use_sliding_window": True, "max_window_layers": 0}, 5),
+    ({"model_type": "qwen2", "sliding_window": 5, "use_sliding_window": True, "layer_types": ["sliding_attention"] * 2},
+     5)])
+def test_windows_are_those_of_transformers(tmp_path, changes, window):
+    (tmp_path / "config.json").write_text(json.dumps({**HF, **changes}))
+    assert config_of_folder(tmp_path).window == window
+
+
+def test_weights_with_scales_beside_them_are_refused(tmp_path):
+    w = weights(TINY)
+    for extra, message in (
+            ({"model.layers.0.self_attn.q_proj.weight_scale": np.ones(1, "float32")}, "q_proj.weight_scale"),
+            ({"model.norm.weight": np.ones(32, "int64")}, "int64, and floats are needed")):
+        folder(tmp_path, w)
+        read = dict(read_safetensors(tmp_path))
+        write_safetensors(tmp_path / "model.safetensors", {**{n: np.array(a) for n, a in read.items()}, **extra})
+        with pytest.raises(ImportModelError, match=message):
+            load_llama(tmp_path)
 
 
 def test_forms_that_are_not_there_are_refused(tmp_path):

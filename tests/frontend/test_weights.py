@@ -1,5 +1,6 @@
 """Files of weights: what is read is what was written; what is damaged is refused."""
 import json
+import os
 import struct
 
 import ml_dtypes
@@ -38,14 +39,20 @@ def test_an_index_names_several_files(tmp_path):
     read = read_safetensors(tmp_path)
     assert set(read) == {"a", "e"}
     np.testing.assert_array_equal(read["e"], TENSORS["e"])
+    (tmp_path / "3").write_bytes((tmp_path / "1.safetensors").read_bytes())
     for bad in ({"weight_map": {"a": "../1.safetensors"}}, {"weight_map": {"z": "1.safetensors"}}, {"weight_map": 3},
-                []):
+                [], {"weight_map": {"a": 3}}, {"weight_map": {"a": ["1.safetensors"]}}, {"weight_map": {"a": ""}},
+                {"weight_map": {"a": ".."}}):
         index.write_text(json.dumps(bad))
+        with pytest.raises(ImportModelError):
+            read_safetensors(tmp_path)
+    for text in ('{"weight_map": {"a": "1.safetensors", "a": "3"}}', "[" * 200000, ""):
+        index.write_text(text)
         with pytest.raises(ImportModelError):
             read_safetensors(tmp_path)
 
 
-def header(rows, data=b"\0" * 64):
+def header(rows, data=b"\0" * 8):
     h = json.dumps(rows).encode() if not isinstance(rows, bytes) else rows
     return struct.pack("<Q", len(h)) + h + data
 
@@ -59,7 +66,19 @@ DAMAGED = {
     "negative": header({"a": {"dtype": "F32", "shape": [-1, -2], "data_offsets": [0, 8]}}),
     "backwards": header({"a": {"dtype": "F32", "shape": [0], "data_offsets": [8, 4]}}),
     "a text for a shape": header({"a": {"dtype": "F32", "shape": "x", "data_offsets": [0, 4]}}),
-    "nested": header(b"[" * 200000), "no offsets": header({"a": {"dtype": "F32", "shape": [1]}})}
+    "nested": header(b"[" * 200000), "no offsets": header({"a": {"dtype": "F32", "shape": [1]}}),
+    "a name that is there twice": header(
+        b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}, '
+        b'"a": {"dtype": "U8", "shape": [8], "data_offsets": [0, 8]}}'),
+    "a fraction": header({"a": {"dtype": "F32", "shape": [2.9], "data_offsets": [0, 8]}}),
+    "infinity": header(b'{"a": {"dtype": "F32", "shape": [Infinity], "data_offsets": [0, 8]}}'),
+    "digits for a shape": header({"a": {"dtype": "U8", "shape": "24", "data_offsets": [0, 8]}}),
+    "a truth": header({"a": {"dtype": "F64", "shape": [True], "data_offsets": [0, 8]}}),
+    "nothing of 2**70": header({"a": {"dtype": "F32", "shape": [2**70, 0], "data_offsets": [0, 0]}}, b""),
+    "one over the other": header({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
+                                  "b": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}),
+    "a hole": header({"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}),
+    "more than the tensors": header({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}})}
 
 
 @pytest.mark.parametrize("what", DAMAGED)
@@ -69,12 +88,24 @@ def test_damaged_safetensors_are_refused(tmp_path, what):
         read_safetensors(tmp_path / "x.safetensors")
 
 
+def test_a_type_that_is_not_read_is_named(tmp_path):
+    (tmp_path / "x.safetensors").write_bytes(header({"a": {"dtype": "F8_E8M0", "shape": [8], "data_offsets": [0, 8]}}))
+    with pytest.raises(ImportModelError, match="tensors of F8_E8M0, which are not read"):
+        read_safetensors(tmp_path / "x.safetensors")
+
+
 def test_what_is_not_there_is_refused(tmp_path):
     with pytest.raises(ImportModelError, match="no model.safetensors"):
         read_safetensors(tmp_path)
     for read in (read_safetensors, read_gguf):
         with pytest.raises(ImportModelError, match="cannot be read"):
             read(tmp_path / "none")
+        os.mkfifo(tmp_path / f"{read.__name__}.json")
+        with pytest.raises(ImportModelError, match="it is no file"):
+            read(tmp_path / f"{read.__name__}.json")
+        for no_path in (None, 3, "", "a\0b"):
+            with pytest.raises(ArgumentError, match=f"{read.__name__}: .* is not a path"):
+                read(no_path)
 
 
 METADATA = {"general.architecture": "llama", "general.alignment": 64, "n": 7, "x": 0.5, "yes": True,
@@ -122,6 +153,34 @@ def test_mutated_gguf_is_read_or_refused(tmp_path):
     assert 100 < refused < 500
 
 
+def test_gguf_of_no_elements(tmp_path):
+    made = {f"{kind}.{shape}": (shape, (kind, b"")) for kind in (2, 8) for shape in ((0, 64), (3, 0), (0, 0))}
+    write_gguf(tmp_path / "m.gguf", METADATA, made, 64)
+    for name, t in read_gguf(tmp_path / "m.gguf").tensors.items():
+        assert t.dense().shape == t.shape == made[name][0]
+
+
+def changed(data, at, new):
+    return data[:at] + new + data[at + len(new):]
+
+
+def test_gguf_that_says_what_no_file_holds(tmp_path):
+    path, one = tmp_path / "m.gguf", ((2,), plain(array(2)))
+    write_gguf(path, {"n": 7, "m": 8}, {"a": one, "b": one})
+    data = path.read_bytes()
+    name = data.index(struct.pack("<Q", 1) + b"b") + 8
+    wrong = {"the tensor a is there twice": changed(data, name, b"a"),
+             "n is there twice": changed(data, data.index(b"\1\0\0\0\0\0\0\0m") + 8, b"n"),
+             "highest byte first": changed(data, 4, struct.pack(">I", 3)), "version 4": changed(data, 4, b"\4"),
+             "Error": changed(data, name + 5, struct.pack("<Q", 2**63))}
+    write_gguf(path, {}, {"a": ((0, 2**63), (0, b""))})
+    wrong["OverflowError|ValueError"] = path.read_bytes()
+    for message, bad in wrong.items():
+        path.write_bytes(bad)
+        with pytest.raises(ImportModelError, match=message):
+            read_gguf(path)
+
+
 def test_types_that_are_not_read_are_named(tmp_path):
     write_gguf(tmp_path / "m.gguf", METADATA, {"blk.0.x": ((1, 256), (12, b"\0" * 144)), "y": ((1, 256), (99, b""))})
     with pytest.raises(ImportModelError, match="2 of 2 tensors.*blk.0.x: Q4_K, y: type 99"):
@@ -136,6 +195,13 @@ def test_blocks_are_near_to_the_matrix(bits, worst):
     most = np.abs(w.reshape(5, 3, 32)).max(2).repeat(32, 1)
     assert b.shape == w.shape and np.all(np.abs(b.dense() - w) <= most * worst * 1.001)
     assert b.nbytes == 5 * 96 * bits // 8 + 5 * 3 * 4
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_blocks_of_no_elements(bits):
+    for shape in ((0, 64), (3, 0)):
+        made = quantized(array(*shape), bits)
+        assert made.dense().shape == made.shape == shape
 
 
 def test_what_has_no_blocks_is_refused():

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ class Config:
     - width: elements of a word between layers; inner: those inside of the two-layer network.
     - heads: of queries; groups: of keys and values, each for heads / groups heads; head: elements of one.
     - interleaved: rotations turn elements 2 * k and 2 * k + 1 of a head, not k and k + head / 2.
-    - rope_scaling: "" or "llama3" with its four numbers, or "linear" with its factor.
+    - rope_scaling: nothing, "llama3" with its four numbers, "linear" with its factor, or "divided" with a number for
+      each pair of elements, by which its angle is divided.
     - window: a word attends to that many words, itself included; 0: to all.
     """
     layers: int
@@ -46,6 +47,13 @@ class Config:
         if wrong or self.heads % self.groups or self.head % 2:
             raise ImportModelError(f"the extents {wrong or sizes} are not those of a model of Llama's shape",
                                    "groups divide heads, and a head has an even number of elements")
+        if not isinstance(self.window, int) or isinstance(self.window, bool) or self.window < 0:
+            raise ImportModelError(f"a word attends to {self.window!r} words, which is no number of words")
+        numbers = {"eps": self.eps, "rope_base": self.rope_base,
+                   **{f"rope_scaling[{k}]": n for k, n in enumerate(self.rope_scaling) if k}}
+        name = next((name for name, n in numbers.items() if not 0 < n < math.inf), None)
+        if name is not None:
+            raise ImportModelError(f"{name} is {numbers[name]}, which is no positive number")
 
     def angles(self) -> np.ndarray:
         """The angle by which a pair of elements turns from word to word: float64[head / 2].
@@ -58,6 +66,8 @@ class Config:
         kind, factor, *rest = self.rope_scaling
         if kind == "linear":
             return angle / factor
+        if kind == "divided":
+            return angle / np.array([factor, *rest])
         low, high, original = rest
         share = (original * angle / (2 * math.pi) - low) / (high - low)
         return angle * np.interp(share, [0, 1], [1 / factor, 1])
@@ -81,25 +91,44 @@ def config_of_folder(folder: Path) -> Config:
     if c.get("hidden_act", "silu") != "silu":
         raise ImportModelError(f"{path}: the activation is {c['hidden_act']!r}, and silu alone is supported")
     try:
-        windowed = c.get("sliding_window") if c.get("use_sliding_window", kind == "mistral") else 0
         return Config(
             layers=c["num_hidden_layers"], width=c["hidden_size"], inner=c["intermediate_size"],
             heads=c["num_attention_heads"], groups=c.get("num_key_value_heads") or c["num_attention_heads"],
             head=c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"], words=c["vocab_size"],
             eps=float(c.get("rms_norm_eps", 1e-6)), rope_base=float(_rope(c).get("rope_theta", 10000.0)),
-            rope_scaling=_scaling(_rope(c), path), window=windowed or 0,
+            rope_scaling=_scaling(_rope(c), path), window=_window(c, kind, path),
             context=c.get("max_position_embeddings", 2048))
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as why:
         raise ImportModelError(f"{path} is not the description of a {kind}: {type(why).__name__}: {why}") from None
 
 
+def _window(c: Mapping[str, Any], kind: str, path: Path) -> Any:
+    """The window of all layers; the defaults are those of transformers."""
+    if not c.get("use_sliding_window", kind == "mistral"):
+        return 0
+    window = c.get("sliding_window", 4096) or 0
+    if kind == "mistral" or not window:
+        return window
+    first = c.get("max_window_layers", 28)
+    layers = c.get("layer_types") or ["sliding_attention" if k >= first else "full_attention"
+                                      for k in range(c["num_hidden_layers"])]
+    kinds = set(layers)
+    if len(kinds) > 1 or not kinds <= {"sliding_attention", "full_attention"}:
+        raise ImportModelError(f"{path}: {layers.count('sliding_attention')} of {len(layers)} layers have a window, "
+                               "and models are supported of which all have it or none")
+    return window if "sliding_attention" in kinds else 0
+
+
 def _rope(c: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of rotations, in the older and the newer place."""
     older, newer = c.get("rope_scaling") or {}, c.get("rope_parameters") or {}
-    return {"rope_theta": c.get("rope_theta", 10000.0), **older, **newer}
+    own = {name: c[name] for name in ("rope_theta", "partial_rotary_factor") if name in c}
+    return {**own, **older, **newer}
 
 
 def _scaling(rope: Mapping[str, Any], path: Path) -> tuple[Any, ...]:
+    if rope.get("partial_rotary_factor", 1) != 1:
+        raise ImportModelError(f"{path}: rotations of {rope['partial_rotary_factor']} of a head are not supported")
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind == "default":
         return ()
@@ -112,8 +141,11 @@ def _scaling(rope: Mapping[str, Any], path: Path) -> tuple[Any, ...]:
                            "default, linear and llama3 are")
 
 
-def config_of_gguf(metadata: Mapping[str, Any], path: Path) -> Config:
-    """The Config that the metadata of a GGUF file hold. Raises ImportModelError where it is that of another model."""
+def config_of_gguf(metadata: Mapping[str, Any], path: Path, factors: np.ndarray | None = None) -> Config:
+    """The Config that the metadata of a GGUF file hold. Raises ImportModelError where it is that of another model.
+
+    factors: what the angles of the pairs of elements are divided by, which such files have as a tensor.
+    """
     kind = metadata.get("general.architecture")
     if kind not in KINDS:
         raise ImportModelError(f"{path}: the model is {kind!r}, and those that are read are {', '.join(KINDS)}")
@@ -124,17 +156,32 @@ def config_of_gguf(metadata: Mapping[str, Any], path: Path) -> Config:
             raise KeyError(f"{kind}.{name}")
         return found
     try:
-        if of("rope.scaling.type", "none") not in ("none", "linear"):
-            raise ImportModelError(f"{path}: rotations of the kind {of('rope.scaling.type')!r} are not supported")
-        linear = of("rope.scaling.type", "none") == "linear"
         heads = of("attention.head_count")
+        head = of("attention.key_length", of("embedding_length") // heads)
+        if of("rope.dimension_count", head) != head:
+            raise ImportModelError(f"{path}: rotations of {of('rope.dimension_count')} of {head} elements of a head "
+                                   "are not supported")
         return Config(
             layers=of("block_count"), width=of("embedding_length"), inner=of("feed_forward_length"), heads=heads,
             groups=of("attention.head_count_kv", heads),
-            head=of("attention.key_length", of("embedding_length") // heads),
-            words=of("vocab_size", len(metadata.get("tokenizer.ggml.tokens", ())) or None),
+            head=head, words=of("vocab_size", len(metadata.get("tokenizer.ggml.tokens", ())) or None),
             eps=float(of("attention.layer_norm_rms_epsilon")), rope_base=float(of("rope.freq_base", 10000.0)),
-            rope_scaling=("linear", float(of("rope.scaling.factor"))) if linear else (), interleaved=kind != "qwen2",
-            context=of("context_length", 2048))
+            rope_scaling=_scaling_of_gguf(of, path, factors, head), interleaved=kind != "qwen2",
+            window=of("attention.sliding_window", 0), context=of("context_length", 2048))
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as why:
         raise ImportModelError(f"{path} is not the description of a {kind}: {type(why).__name__}: {why}") from None
+
+
+def _scaling_of_gguf(of: Callable[..., Any], path: Path, factors: np.ndarray | None, head: int) -> tuple[Any, ...]:
+    """As llama.cpp has it: a factor that says nothing of its kind is linear, and that of the kind "none" counts not."""
+    factor = float(of("rope.scaling.factor", of("rope.scale_linear", 0)))
+    kind = of("rope.scaling.type", "linear" if factor else "none")
+    if kind not in ("none", "linear") or kind == "linear" and factors is not None:
+        raise ImportModelError(f"{path}: rotations of the kind {kind!r} are not supported"
+                               + (" beside a tensor of factors" if factors is not None else ""))
+    if factors is not None:
+        if factors.shape != (head // 2,):
+            raise ImportModelError(f"{path}: the factors of rotations have the shape {factors.shape}, and "
+                                   f"{(head // 2,)} is needed")
+        return ("divided", *map(float, factors))
+    return ("linear", float(of("rope.scaling.factor", factor or None))) if kind == "linear" else ()

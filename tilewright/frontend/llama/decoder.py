@@ -1,7 +1,8 @@
 """A model of Llama's shape that runs: weights and caches are held, a call takes words and scores the next one."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,9 @@ class Decoder(Viewed):
         if not isinstance(context, int) or isinstance(context, bool) or context < 1:
             raise ArgumentError(f"context is {described(context)}", "a number of words, at least 1")
         self.config, self.context, self._target = config, context, target
+        self._caches = {f"{layer}.{part}": _zeros((config.groups, context, config.head))
+                        for layer in range(config.layers) for part in ("keys", "values")}
         self._weights = {name: runtime.view(a) for name, a in _arrays(config, weights, context).items()}
-        cache = np.zeros((config.groups, context, config.head), np.float32)
-        self._caches = {f"{layer}.{part}": runtime.array(cache) for layer in range(config.layers)
-                        for part in ("keys", "values")}
         self._compiled: dict[str, Executable] = {}
         self._read = 0
 
@@ -96,9 +96,13 @@ class Decoder(Viewed):
 
         temperature: 0 takes the likeliest word; else words are drawn by the softmax of scores / temperature.
         """
-        if not isinstance(count, int) or count < 0 or not temperature >= 0:
+        if not isinstance(count, int) or count < 0 or not isinstance(temperature, Real) or not temperature >= 0:
             raise ArgumentError(f"generate: count is {described(count)}, temperature {described(temperature)}",
                                 "neither is negative")
+        if not isinstance(seed, int) or seed < 0:
+            raise ArgumentError(f"generate: seed is {described(seed)}", "a number, 0 at least")
+        if not isinstance(stop, Collection):
+            raise ArgumentError(f"generate: stop is {described(stop)}", "a list of words")
         random, made = np.random.default_rng(seed), []
         for _ in range(count):
             scores = as_numpy(self(words)).astype(np.float64)
@@ -125,7 +129,10 @@ class Decoder(Viewed):
         return self._compiled[kind]
 
     def _checked(self, words: Any) -> np.ndarray:
-        ids = np.asarray(words)
+        try:
+            ids = np.asarray(words)
+        except ValueError:                                     # lists of several lengths
+            raise ArgumentError(f"the words {described(words)} are not a list of integers") from None
         if ids.ndim != 1 or ids.size == 0 or ids.dtype.kind not in "iu":
             raise ArgumentError(f"the words {described(words)} are not a list of integers")
         wrong = ids[(ids < 0) | (ids >= self.config.words)]
@@ -143,6 +150,12 @@ class Decoder(Viewed):
             ("weights", readable_bytes(self.nbytes)),
             ("caches", readable_bytes(sum(as_numpy(t).nbytes for t in self._caches.values()))),
             ("words", f"{self._read} read, room for {self.context}")])
+
+
+def _zeros(shape: tuple[int, ...]) -> Tensor:
+    made = runtime.empty(shape)
+    made[...] = 0
+    return made
 
 
 def _arrays(config: Config, weights: Mapping[str, Weight], context: int) -> dict[str, np.ndarray]:

@@ -8,9 +8,12 @@ import numpy as np
 
 from tilewright.frontend.llama.config import Config, config_of_folder, config_of_gguf
 from tilewright.frontend.weights import Blocks, quantized, read_gguf, read_safetensors
+from tilewright.runtime.export import as_path
 from tilewright.support.errors import ArgumentError, ImportModelError
 
 Weight = np.ndarray | Blocks
+ROTATIONS = "rope_freqs.weight"                       # in GGUF: factors of the angles of rotations
+DERIVED = ".rotary_emb.inv_freq"                      # in safetensors of old: what the description says too
 WEIGHTS = {"float32": 0, "int8": 8, "int4": 4}         # kinds of matrices, with the bits of those in blocks
 
 # name: (in safetensors, in GGUF); those of a layer have its number for %d
@@ -31,24 +34,34 @@ def read_model(path: str | Path, weights: str | None = None) -> tuple[Config, di
     """
     if weights is not None and weights not in WEIGHTS:
         raise ArgumentError(f"weights={weights!r}", f"one of {', '.join(WEIGHTS)}, or None")
-    path = Path(path)
+    path = as_path("load_llama", path)
     if path.is_dir():
         config, in_file, column = config_of_folder(path), read_safetensors(path), 0
     else:
         read = read_gguf(path)
-        config, in_file, column = config_of_gguf(read.metadata, path), read.tensors, 1  # type: ignore[assignment]
+        factors = read.tensors.pop(ROTATIONS, None)
+        config = config_of_gguf(read.metadata, path, None if factors is None else dense(factors))
+        in_file, column = read.tensors, 1  # type: ignore[assignment]
     return config, model_tensors(config, in_file, column, weights, str(path))
 
 
 def model_tensors(config: Config, in_file: Mapping[str, Weight], column: int, weights: str | None,
                   where: str) -> dict[str, Weight]:
-    """The weights by the names of layers.py; column: 0 for names of safetensors, 1 for those of GGUF."""
+    """The weights by the names of layers.py; column: 0 for names of safetensors, 1 for those of GGUF.
+
+    Raises ImportModelError also for a tensor that is no weight of such a model: what it is for would be left out.
+    """
+    unread = {name: None for name in in_file if not name.endswith(DERIVED)}
+
     def taken(name: str, shape: tuple[int, ...]) -> Weight:
         found = in_file.get(name)
         if found is None:
             raise ImportModelError(f"{where}: there is no tensor {name}")
         if tuple(found.shape) != shape:
             raise ImportModelError(f"{where}: {name} has the shape {tuple(found.shape)}, and {shape} is needed")
+        if not isinstance(found, Blocks) and found.dtype.kind not in "fV":      # V: the floats of ml_dtypes
+            raise ImportModelError(f"{where}: the elements of {name} are {found.dtype}, and floats are needed")
+        unread.pop(name, None)
         return found
 
     def matrix(name: str, shape: tuple[int, ...]) -> Weight:
@@ -62,6 +75,9 @@ def model_tensors(config: Config, in_file: Mapping[str, Weight], column: int, we
     made["head"] = matrix(head if head in in_file else OUTSIDE["embedding"][column], (c.words, c.width))
     for layer in range(c.layers):
         made |= _layer(c, layer, column, in_file, taken, matrix)
+    if unread:
+        raise ImportModelError(f"{where}: {len(unread)} tensors are no weights of such a model: "
+                               f"{', '.join(list(unread)[:4])}", "weights that have scales beside them are not read")
     return made
 
 

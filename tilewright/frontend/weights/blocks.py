@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import ArgumentError
 
 BLOCK = 32                       # elements of a row that share a scale
@@ -39,9 +40,9 @@ class Blocks:
         """The elements: float32[o, c]."""
         rows, columns = self.shape
         if self.bits == 8:
-            q = self.numbers.reshape(rows, -1, BLOCK)
+            q = self.numbers.reshape(*self.scale.shape, BLOCK)
         else:
-            pairs = self.numbers.reshape(rows, -1, HALF)
+            pairs = self.numbers.reshape(*self.scale.shape, HALF)
             q = np.concatenate([pairs & 15, pairs >> 4], axis=2).astype(np.int8) - np.int8(8)
         return (q * self.scale[:, :, None]).reshape(rows, columns)
 
@@ -54,9 +55,10 @@ def quantized(w: np.ndarray, bits: int) -> Blocks:
     """
     if bits not in (4, 8):
         raise ArgumentError(f"quantized: {bits} bits", "8 or 4")
+    w = as_numpy(w)
     if w.ndim != 2 or w.shape[1] % BLOCK:
         raise ArgumentError(f"quantized: the shape {w.shape} is not that of a matrix of blocks of {BLOCK} columns")
-    x = np.asarray(w, np.float32).reshape(w.shape[0], -1, BLOCK)
+    x = np.asarray(w, np.float32).reshape(w.shape[0], w.shape[1] // BLOCK, BLOCK)
     most = 127 if bits == 8 else 7
     scale = np.abs(x).max(axis=2) / np.float32(most)
     steps = np.divide(x, scale[:, :, None], out=np.zeros_like(x), where=scale[:, :, None] > 0)
@@ -64,4 +66,4 @@ def quantized(w: np.ndarray, bits: int) -> Blocks:
     if bits == 8:
         return Blocks(8, q.reshape(w.shape), scale)
     low, high = (q + 8).astype(np.uint8).reshape(*scale.shape, 2, HALF).transpose(2, 0, 1, 3)
-    return Blocks(4, (low | high << 4).reshape(w.shape[0], -1), scale)
+    return Blocks(4, (low | high << 4).reshape(w.shape[0], w.shape[1] // 2), scale)

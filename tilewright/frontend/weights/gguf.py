@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilewright.frontend.weights.blocks import BLOCK, Blocks
+from tilewright.frontend.weights.blocks import BLOCK, HALF, Blocks
+from tilewright.frontend.weights.files import mapped
+from tilewright.runtime.export import as_path
 from tilewright.support.errors import ImportModelError
 
 NUMBERS = {0: "<u1", 1: "<i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "?", 10: "<u8", 11: "<i8",
@@ -30,23 +33,23 @@ class Gguf:
     tensors: dict[str, np.ndarray | Blocks] = field(default_factory=dict)
 
 
-def _q8_0(data: np.ndarray, rows: int) -> Blocks:
+def _q8_0(data: np.ndarray, rows: int, blocks: int) -> Blocks:
     """Blocks of a float16 scale and 32 int8."""
-    parts = data.reshape(rows, -1, 34)
+    parts = data.reshape(rows, blocks, 34)
     scale = np.ascontiguousarray(parts[:, :, :2]).view(np.float16)[:, :, 0].astype(np.float32)
-    return Blocks(8, np.ascontiguousarray(parts[:, :, 2:]).view(np.int8).reshape(rows, -1), scale)
+    return Blocks(8, np.ascontiguousarray(parts[:, :, 2:]).view(np.int8).reshape(rows, blocks * BLOCK), scale)
 
 
-def _q4_0(data: np.ndarray, rows: int) -> Blocks:
+def _q4_0(data: np.ndarray, rows: int, blocks: int) -> Blocks:
     """Blocks of a float16 scale and 16 bytes."""
-    parts = data.reshape(rows, -1, 18)
+    parts = data.reshape(rows, blocks, 18)
     scale = np.ascontiguousarray(parts[:, :, :2]).view(np.float16)[:, :, 0].astype(np.float32)
-    return Blocks(4, np.ascontiguousarray(parts[:, :, 2:]).reshape(rows, -1), scale)
+    return Blocks(4, np.ascontiguousarray(parts[:, :, 2:]).reshape(rows, blocks * HALF), scale)
 
 
 PLAIN: dict[int, Any] = {0: np.float32, 1: np.float16, 24: np.int8, 25: np.int16, 26: np.int32, 27: np.int64,
                          28: np.float64, 30: ml_dtypes.bfloat16}
-IN_BLOCKS: dict[int, tuple[int, Callable[[np.ndarray, int], Blocks]]] = {2: (18, _q4_0), 8: (34, _q8_0)}
+IN_BLOCKS: dict[int, tuple[int, Callable[[np.ndarray, int, int], Blocks]]] = {2: (18, _q4_0), 8: (34, _q8_0)}
 NAMES = {2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 12: "Q4_K",
          13: "Q5_K", 14: "Q6_K", 15: "Q8_K"}
 
@@ -57,13 +60,10 @@ def read_gguf(path: str | Path) -> Gguf:
     Raises ImportModelError for a file that is damaged or of another format, and for types of tensors that are not read,
     all of them at once.
     """
-    try:
-        data: np.ndarray = np.memmap(path, np.uint8, "r")
-    except (OSError, ValueError) as why:
-        raise ImportModelError(f"{path} cannot be read: {why}") from None
+    data = mapped(as_path("read_gguf", path))
     try:
         return _Reader(data).file()
-    except (ValueError, KeyError, struct.error, RecursionError, MemoryError) as why:
+    except (ValueError, KeyError, OverflowError, struct.error, RecursionError, MemoryError) as why:
         raise ImportModelError(f"{path} is no file of GGUF, or damaged: {type(why).__name__}: {why}") from None
 
 
@@ -96,14 +96,21 @@ class _Reader:
     def file(self) -> Gguf:
         if self.take(4) != b"GGUF":
             raise ValueError("it does not begin with GGUF")
-        version, tensors, count = self.number("<I"), self.number("<Q"), self.number("<Q")
+        version = self.number("<I")
         if version not in (2, 3):
-            raise ValueError(f"version {version}")
+            other = int.from_bytes(version.to_bytes(4, "little"), "big")
+            raise ValueError("its numbers have their highest byte first" if other in (2, 3) else f"version {version}")
+        tensors, count = self.number("<Q"), self.number("<Q")
         found = Gguf()
         for _ in range(count):
             name = self.text()
+            if name in found.metadata:
+                raise ValueError(f"{name} is there twice")
             found.metadata[name] = self.value(self.number("<I"))
         rows = [self.row() for _ in range(tensors)]
+        twice = next((name for name, n in Counter(row[0] for row in rows).items() if n > 1), None)
+        if twice is not None:
+            raise ValueError(f"the tensor {twice} is there twice")
         unit = found.metadata.get("general.alignment", 32)
         if not isinstance(unit, int) or unit < 1:
             raise ValueError(f"general.alignment is {unit}")
@@ -136,4 +143,6 @@ class _Reader:
         if size > self.data.size - at:
             raise ValueError(f"a tensor {shape} of {size} bytes at byte {at}, of {self.data.size}")
         part = self.data[at:at + size]
-        return part.view(PLAIN[kind]).reshape(shape) if kind in PLAIN else IN_BLOCKS[kind][1](part, shape[0])
+        if kind in PLAIN:
+            return part.view(PLAIN[kind]).reshape(shape)
+        return IN_BLOCKS[kind][1](part, shape[0], shape[1] // BLOCK)

@@ -4,7 +4,6 @@ Source of the format: the documentation of safetensors.
 """
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tilewright.frontend.weights.files import mapped, parsed
+from tilewright.runtime.export import as_path
 from tilewright.support.errors import ImportModelError
 
 MOST_HEADER = 100_000_000        # bytes, as the format has it
@@ -28,7 +29,7 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
     path: a file, a `*.index.json` beside several, or a folder with either. Raises ImportModelError for a file that is
     damaged, is of another format, or names a file outside of its folder.
     """
-    path = Path(path)
+    path = as_path("read_safetensors", path)
     if path.is_dir():
         found = [p for p in (path / "model.safetensors.index.json", path / "model.safetensors") if p.is_file()]
         if not found:
@@ -40,14 +41,14 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
 def _parts(index: Path) -> dict[str, np.ndarray]:
     """The tensors of the files that an index names."""
     try:
-        places = json.loads(index.read_bytes())["weight_map"]
-        files = {str(f) for f in places.values()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as why:
-        raise ImportModelError(f"{index} is no index of safetensors: {why}") from None
-    outside = next((f for f in sorted(files) if Path(f).name != f), None)
+        places = parsed(bytes(mapped(index)))["weight_map"]
+        files = sorted(set(places.values()))
+        outside = next((f for f in files if Path(f).name != f), None)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as why:
+        raise ImportModelError(f"{index} is no index of safetensors: {type(why).__name__}: {why}") from None
     if outside is not None:
         raise ImportModelError(f"{index} names {outside!r}, which is not a file of its folder")
-    read = {f: _tensors(index.parent / f) for f in sorted(files)}
+    read = {f: _tensors(index.parent / f) for f in files}
     missing = next((name for name, f in places.items() if name not in read[f]), None)
     if missing is not None:
         raise ImportModelError(f"{index}: {missing} is not in {places[missing]}")
@@ -55,27 +56,43 @@ def _parts(index: Path) -> dict[str, np.ndarray]:
 
 
 def _tensors(path: Path) -> dict[str, np.ndarray]:
-    try:
-        data: np.ndarray = np.memmap(path, np.uint8, "r")
-    except (OSError, ValueError) as why:
-        raise ImportModelError(f"{path} cannot be read: {why}") from None
+    data = mapped(path)
     size = int.from_bytes(bytes(data[:8]), "little")
     if data.size < 8 or size > min(MOST_HEADER, data.size - 8):
         raise ImportModelError(f"{path} is no file of safetensors: {data.size} bytes, of which {size} would be header")
     try:
-        header = json.loads(bytes(data[8:8 + size]))
-        rows = {name: row for name, row in header.items() if name != "__metadata__"}
+        rows = {name: row for name, row in parsed(bytes(data[8:8 + size])).items() if name != "__metadata__"}
+        unread = {str(row["dtype"]) for row in rows.values()} - set(TYPES)
+        if unread:
+            raise ImportModelError(f"{path} has tensors of {', '.join(sorted(unread))}, which are not read",
+                                   f"convert them to one of {', '.join(TYPES)}")
+        _check_places([row["data_offsets"] for row in rows.values()], data.size - 8 - size)
         return {name: _tensor(data[8 + size:], row) for name, row in rows.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as why:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as why:
         raise ImportModelError(f"{path} is damaged: {type(why).__name__}: {why}") from None
+
+
+def _check_places(places: list[Any], size: int) -> None:
+    """Raises ValueError unless the tensors lie one behind the other, and fill the size."""
+    at = 0
+    for begin, end in sorted((_natural(begin), _natural(end)) for begin, end in places):
+        if begin != at or end < begin:
+            raise ValueError(f"a tensor at bytes {begin} to {end}, behind one that ends at byte {at}")
+        at = end
+    if at != size:
+        raise ValueError(f"tensors of {at} bytes, and the file has {size} for them")
+
+
+def _natural(n: Any) -> int:
+    if not isinstance(n, int) or isinstance(n, bool) or n < 0:
+        raise ValueError(f"{n!r} is no number of elements or bytes")
+    return n
 
 
 def _tensor(data: np.ndarray, row: Mapping[str, Any]) -> np.ndarray:
     """A tensor of the header. Raises ValueError where the row does not fit the file."""
-    dtype, shape = TYPES[row["dtype"]], [int(n) for n in row["shape"]]
-    begin, end = (int(n) for n in row["data_offsets"])
-    if any(n < 0 for n in shape) or not 0 <= begin <= end <= data.size:
-        raise ValueError(f"the shape {shape} at bytes {begin} to {end}, of {data.size}")
+    dtype, shape = TYPES[row["dtype"]], [_natural(n) for n in row["shape"]]
+    begin, end = row["data_offsets"]
     if end - begin != math.prod(shape) * np.dtype(dtype).itemsize:
         raise ValueError(f"the shape {shape} of {row['dtype']} in {end - begin} bytes")
     return data[begin:end].view(dtype).reshape(shape)
