@@ -89,6 +89,44 @@ def test_words():
     compared(words(layers()), [RNG.integers(0, 11, (2, 7)).astype("int32")])
 
 
+def normalization(k, **options):
+    return k.Normalization(mean=[1.5, 2, 3, 4], variance=[1.0, 2, 3, 4], **options)
+
+
+@pytest.mark.parametrize("make", [lambda k: normalization(k), lambda k: normalization(k, invert=True),
+                                  lambda k: k.Rescaling(0.5, 1.0),
+                                  lambda k: k.Rescaling([1.0, 2, 3, 4], [0.0, 1, 0, 2])])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8"])
+def test_what_brings_inputs_to_floats(make, dtype):
+    x = keras.Input((4,), name="x", dtype=dtype)
+    run = build_function(from_keras(model := keras.Model(x, make(layers())(x))))
+    given = RNG.integers(0, 50, (3, 4)).astype(dtype)
+    np.testing.assert_allclose(np.asarray(run(given)), keras.ops.convert_to_numpy(model(given)), rtol=1e-5, atol=1e-5)
+
+
+def swish(x):
+    return x * keras.ops.sigmoid(1.702 * x)
+
+
+def own(x):
+    class Softmax(keras.layers.Layer):
+        def call(self, x): return x + 1.0
+    return Softmax()(x)
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda k, x: k.Activation(swish)(x), "the activation swish"), (lambda k, x: own(x), "is a Softmax"),
+    (lambda k, x: keras.ops.average(x, axis=1), "is a Average"),
+    (lambda k, x: keras.ops.reshape(x, (-1, 2, 2)), "is a Reshape"),
+    (lambda k, x: k.BatchNormalization()(x, training=True), "training=True"),
+    (lambda k, x: k.Softmax()(x, mask=x > 0), "a call with 2 tensors|is a Greater"),
+    (lambda k, x: k.LayerNormalization(rms_scaling=True)(x), "rms_scaling")])
+def test_what_goes_by_a_name_that_is_known_and_is_another_thing(make, message):
+    x = keras.Input((4,), name="x")
+    with pytest.raises(ImportModelError, match=message):
+        from_keras(keras.Model(x, make(layers(), x)))
+
+
 def test_refusals():
     with pytest.raises(ImportModelError, match="is a LSTM"):
         from_keras(image(layers().LSTM(4), shape=(5, 3)))

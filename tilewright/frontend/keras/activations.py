@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import topi
-from tilewright.frontend.keras.layer import Layer, layer
+from tilewright.frontend.keras.layer import Layer, layer, operation
 from tilewright.graph.ir.values import Value
 
 
@@ -43,6 +43,7 @@ def _prelu(at: Layer, x: Value) -> Any:
 
 
 @layer("Softmax")
+@operation("Softmax")
 def _softmax(at: Layer, x: Value) -> Any:
     return at.emit(topi.softmax, x, axis=at.axis)
 
@@ -55,14 +56,17 @@ def _same(at: Layer, *inputs: Value) -> Any:
 
 @layer("Rescaling")
 def _rescaling(at: Layer, x: Value) -> Any:
-    return at.emit(topi.add, at.emit(topi.multiply, x, float(at.scale)), float(at.offset))
+    scale, offset = (at.number(n) for n in (at.scale, at.offset))
+    return at.emit(topi.add, at.emit(topi.multiply, at.computed(x), scale), offset)
 
 
 @layer("Normalization")
 def _normalization(at: Layer, x: Value) -> Any:
-    mean, variance = (np.asarray(v, x.dtype) for v in (at.array("mean"), at.array("variance")))
-    deviation = at.builder.const(np.maximum(np.sqrt(variance), 1e-7))
-    return at.emit(topi.divide, at.emit(topi.subtract, x, at.builder.const(mean)), deviation)
+    x = at.computed(x)
+    mean, deviation = at.number(at.array("mean")), at.number(np.maximum(np.sqrt(at.array("variance")), 1e-7))
+    if at.invert:
+        return at.emit(topi.add, mean, at.emit(topi.multiply, x, deviation))
+    return at.emit(topi.divide, at.emit(topi.subtract, x, mean), deviation)
 
 
 @layer("BatchNormalization")
@@ -79,6 +83,8 @@ def _layer_norm(at: Layer, x: Value) -> Any:
     axes = [at.axis] if isinstance(at.axis, int) else list(at.axis)
     if [a % x.ndim for a in axes] != list(range(x.ndim - len(axes), x.ndim)):
         raise at.refuse(f"the axis {axes}")
+    if getattr(at.op, "rms_scaling", False):
+        raise at.refuse("rms_scaling")
     gamma = at.weight("gamma") if at.scale else None
     beta = at.weight("beta") if at.center else None
     return at.emit(topi.layer_norm, x, gamma, beta, axes=len(axes), eps=float(at.epsilon))

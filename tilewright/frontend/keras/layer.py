@@ -1,4 +1,4 @@
-"""The table of layers: each name has a function of the layer and its inputs that emits calls."""
+"""Tables of layers and of functions of keras.ops: each name has a function that emits calls for a use of it."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from tilewright.support.errors import ImportModelError
 
 Row = Callable[..., Any]
 rows: dict[str, Row] = {}
+operations: dict[str, Row] = {}
 
 
 class Layer:
@@ -35,6 +36,15 @@ class Layer:
     def array(self, name: str) -> np.ndarray:
         """A weight of the layer."""
         return _array(getattr(self.op, name))
+
+    def number(self, x: Any) -> float | Value:
+        """A number, or an array as a constant, of the dtype that the layer computes in."""
+        return float(x) if np.ndim(x) == 0 else self.builder.const(np.asarray(x, self.op.compute_dtype))
+
+    def computed(self, x: Value) -> Value:
+        """A value in the dtype that the layer computes in."""
+        made: Value = x if x.dtype == self.op.compute_dtype else self.emit(topi.astype, x, self.op.compute_dtype)
+        return made
 
     @property
     def channels_last(self) -> bool:
@@ -62,6 +72,26 @@ def layer(*names: str) -> Callable[[Row], Row]:
     return keep
 
 
+def operation(*names: str) -> Callable[[Row], Row]:
+    """Decorator: the function emits what keras.ops has under classes of these names: some are called as layers are, and
+    mean something else."""
+    def keep(f: Row) -> Row:
+        operations.update(dict.fromkeys(names, f))
+        return f
+    return keep
+
+
+def row_of(op: Any) -> Row | None:
+    """The function that emits what a model uses; None for what is not known, and for classes of others."""
+    table = rows if ".layers." in type(op).__module__ else operations
+    return table.get(type(op).__name__) if is_of_keras(type(op)) else None
+
+
+def is_of_keras(x: Any) -> bool:
+    """True for a class or a function that Keras defines: programs may use its names for their own."""
+    return str(getattr(x, "__module__", "")).partition(".")[0] in ("keras", "tf_keras")
+
+
 ACTIVATIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "relu": (topi.relu, {}), "sigmoid": (topi.sigmoid, {}), "tanh": (topi.tanh, {}),
     "softmax": (topi.softmax, {"axis": -1}), "log_softmax": (topi.log_softmax, {"axis": -1}),
@@ -78,7 +108,7 @@ def activate(layer: Layer, y: Value, function: Any) -> Value:
     name = getattr(function, "__name__", str(function))
     if function is None or name == "linear":
         return y
-    if name not in ACTIVATIONS:
+    if name not in ACTIVATIONS or not is_of_keras(function):
         raise layer.refuse(f"the activation {name}")
     rule, attrs = ACTIVATIONS[name]
     made: Value = layer.emit(rule, y, **attrs)

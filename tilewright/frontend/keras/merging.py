@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import topi
-from tilewright.frontend.keras.layer import Layer, layer
+from tilewright.frontend.keras.layer import Layer, layer, operation
 from tilewright.graph.ir.values import Value
 
 _FOLDS = {"Add": topi.add, "Subtract": topi.subtract, "Multiply": topi.multiply, "Maximum": topi.maximum,
@@ -14,7 +14,8 @@ _FOLDS = {"Add": topi.add, "Subtract": topi.subtract, "Multiply": topi.multiply,
           "Matmul": topi.matmul}
 
 
-@layer(*_FOLDS)
+@layer("Add", "Subtract", "Multiply", "Maximum", "Minimum", "Average")
+@operation(*(name for name in _FOLDS if name != "Average"))
 def _folded(at: Layer, *inputs: Value) -> Any:
     """The layers, and the functions of keras.ops of these names, of which one operand may be a number."""
     operands: list[Any] = list(inputs)
@@ -30,6 +31,7 @@ def _folded(at: Layer, *inputs: Value) -> Any:
 
 
 @layer("Concatenate")
+@operation("Concatenate")
 def _concatenate(at: Layer, *inputs: Value) -> Any:
     return at.emit(topi.concatenate, list(inputs), axis=at.axis)
 

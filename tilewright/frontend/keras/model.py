@@ -1,13 +1,14 @@
 """`from_keras`: a functional or sequential model as a function of the graph, layer by layer."""
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilewright.frontend.keras import activations, merging, moving, windows
-from tilewright.frontend.keras.layer import Layer, rows
+from tilewright.frontend.keras.layer import Layer, row_of, rows
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.types import size
 from tilewright.graph.ir.values import Function, Value
@@ -36,7 +37,7 @@ class _Import:
         self.graph, self.shapes = graph, shapes
         self.builder = BlockBuilder()
         self.names = NameSupply()
-        self.weights: dict[int, Value] = {}
+        self.weights: dict[tuple[int, str], Value] = {}
 
     def function(self) -> Function:
         given = [self.parameter(t, layer) for t, layer in _inputs(self.graph)]
@@ -80,11 +81,18 @@ class _Import:
         inner = getattr(op, "_functional", None) or op
         if hasattr(inner, "_nodes_by_depth"):
             return self.run(inner, inputs)
-        row = rows.get(kind)
+        row = row_of(op)
         if row is None:
-            raise ImportModelError(f"from_keras: the layer {op.name} is a {kind}, which is not supported",
-                                   nearest(kind, rows))
+            home = f" of {type(op).__module__}" if kind in rows else ""
+            raise ImportModelError(f"from_keras: the layer {op.name} is a {kind}{home}, which is not supported",
+                                   "" if home else nearest(kind, rows))
         layer = Layer(op, kind, self.builder, self.weight, node.arguments)
+        if node.arguments.kwargs.get("training"):
+            raise layer.refuse("a call with training=True")
+        try:
+            inspect.signature(row).bind(layer, *inputs)
+        except TypeError:
+            raise layer.refuse(f"a call with {len(inputs)} tensors") from None
         try:
             with self.builder.source(op.name):
                 made = row(layer, *inputs)
@@ -94,7 +102,7 @@ class _Import:
 
     def weight(self, layer: Any, name: str, array: np.ndarray) -> Value:
         """A constant; one of a layer that is used twice is one constant."""
-        key = id(getattr(layer, name, layer))
+        key = id(layer), name
         if key not in self.weights:
             self.weights[key] = self.builder.const(np.ascontiguousarray(array), f"{layer.name}.{name}", share=True)
         return self.weights[key]

@@ -9,12 +9,16 @@ from tilewright.graph.ir.callees import Native
 from tilewright.graph.ir.types import Dim, TensorType, extents, same, size_variables
 from tilewright.graph.ir.values import Function
 from tilewright.graph.passes.views import is_view
-from tilewright.tir import Expr, Var
-from tilewright.tir.arithmetic import binary
+from tilewright.runtime.dtypes import extent_limit
+from tilewright.tir import Binary, Cast, Expr, IntImm, Var
+from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.conversion import convert
 from tilewright.tir.interp.execute import evaluate
+from tilewright.tir.node import walk
 
-_MOST = 2**31 - 1                # of a size
+_MOST = extent_limit("int32")    # of a size
+_LOW, _HIGH = dt.integer_range("int32")
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Condition:
 
 def state_conditions(function: Function) -> Function:
     """function with the attribute "conditions": reshapes keep the number of elements, where that is not known."""
-    found = [Condition(binary("eq", convert(x.elements), convert(y.elements)),
+    found = [Condition(binary("eq", _wide(convert(x.elements)), _wide(convert(y.elements))),
                        f"a reshape of {x} to {y} changes the number of elements")
              for c in function.calls if is_view(c.callee) for x, y in [(c.inputs[0].type, c.results[0].type)]
              if not same(x.elements, y.elements)]
@@ -41,15 +45,19 @@ def state_conditions(function: Function) -> Function:
 
 def conditions_of_types(types: Iterable[TensorType], made: Sequence[tuple[Native, Sequence[TensorType]]],
                         sizes: Sequence[Var]) -> list[Condition]:
-    """No extent of the types is negative, and a size is 1 at least where a kernel, one of `made` with the types of its
-    results, would make a result of another shape for 0: types are what they are for sizes of at least 1."""
+    """No extent of the types leaves int32 on the way or is negative, and a size is 1 at least where a kernel, one of
+    `made` with the types of its results, would make a result of another shape for 0: types are what they are for sizes
+    of at least 1."""
     if not sizes:
         return []
     known = Analyzer()
     for v in sizes:
         known.bind(v, 0, _MOST)
-    natural = [(d, binary("ge", d, convert(0))) for d in _expressions(types)]
-    found = [Condition(e, f"the extent {d} is negative") for d, e in natural if not known.prove(e)]
+    expressions = _expressions(types)
+    found = [Condition(all_of(*within), f"the extent {d} is more than int32 holds") for d in expressions
+             if (within := [e for e in _within(d) if not known.prove(e)])]
+    natural = [(d, binary("ge", d, convert(0))) for d in expressions]
+    found += [Condition(e, f"the extent {d} is negative") for d, e in natural if not known.prove(e)]
     others = {v: 3 + k for k, v in enumerate(sizes)}
     for v in sizes:
         if any(_differs(callee, results, {**others, v: 0}) for callee, results in made):
@@ -61,6 +69,24 @@ def _expressions(types: Iterable[TensorType]) -> list[Expr]:
     """The extents that are more than a variable, each once."""
     found: dict[object, Dim] = {TensorType((d,)).key: d for t in types for d in t.shape if isinstance(d, Expr)}
     return [d for d in found.values() if isinstance(d, Expr) and not isinstance(d, Var)]
+
+
+def _within(d: Expr) -> list[Expr]:
+    """That what an extent is made of is in the range of int32."""
+    parts = [_wide(e) for e in walk(d) if isinstance(e, Binary) and e.dtype == "int32"]
+    return [binary(op, e, IntImm(limit, "int64")) for e in parts for op, limit in (("ge", _LOW), ("le", _HIGH))]
+
+
+def _wide(e: Expr) -> Expr:
+    """An expression of sizes computed in int64."""
+    match e:
+        case IntImm(value):
+            return IntImm(value, "int64")
+        case Binary(op, a, b) if dt.is_integer(e.dtype):
+            return binary(op, _wide(a), _wide(b))
+        case Cast(_, value) if dt.is_integer(value.dtype):
+            return _wide(value)
+    return Cast("int64", e) if e.dtype != "int64" else e
 
 
 def _differs(callee: Native, results: Sequence[TensorType], sizes: Mapping[Var, int]) -> bool:

@@ -14,6 +14,7 @@ from tilewright.graph.passes.conditions import Condition, conditions_of_types
 from tilewright.graph.passes.own_results import memory_of
 from tilewright.graph.passes.views import is_view_call
 from tilewright.graph.plan.counted import Counted
+from tilewright.runtime.dtypes import extent_limit
 from tilewright.runtime.errors import ModelValueError
 from tilewright.support.errors import GraphError
 from tilewright.tir import Var
@@ -128,8 +129,8 @@ class _Planner:
         written = tuple(k for k, p in enumerate(self.given) if p in function.updates)
         sizes = bindings(function, self.given)
         made = [(c.callee, [v.type for v in c.results]) for c in self.calls if isinstance(c.callee, Native)]
-        conditions = conditions_of_types([v.type for c in function.calls for v in c.results], made,
-                                         [b.variable for b in sizes])
+        types = [v.type for v in (*self.given, *(v for c in function.calls for v in c.results))]
+        conditions = conditions_of_types(types, made, [b.variable for b in sizes])
         return Plan(function.name, _signature(self.given), written, sizes,
                     _signature(self.held), tuple(self.slots), tuple(steps),
                     tuple(self.slot_of.get(p) for p in self.given),
@@ -218,6 +219,9 @@ def bound(plan: Interface, shapes: Sequence[Sequence[int]]) -> dict[Var, int]:
         if len(shape) != t.ndim:
             raise ModelValueError(f"{plan.name}: {name} has the shape {tuple(shape)}, and {t} is needed")
     sizes = {b.variable: shapes[b.parameter][b.axis] for b in plan.sizes}
+    for v, n in sizes.items():
+        if n > extent_limit(v.dtype):
+            raise ModelValueError(f"{plan.name}: the size {v.name} is {n}, and at most {extent_limit(v.dtype)}")
     for (name, t), shape in zip(plan.params, shapes):
         wanted = extents(t.shape, sizes)
         if tuple(shape) != wanted:
