@@ -48,6 +48,7 @@ def test_run_of_an_exported_model(exported, tmp_path):
     (["run", "MODEL", "--size", "m=3"], "the model has no size 'm'\n\nhint: it has n"),
     (["run", "MODEL", "--size", "n=-1"], "'-1' is not a number of elements"),
     (["run", "MODEL", "--input", "x=nothing.npy"], "x=nothing.npy cannot be read: No such file"),
+    (["run", "MODEL", "--size", "n=1", "--size", "n=2"], "n is given twice: 1 and 2"),
     (["run", "MODEL", "-o", "/no/such/out.npz"], "there is no folder /no/such"),
 ])
 def test_refusals(exported, arguments, message):
@@ -62,10 +63,19 @@ def test_an_unknown_kind_of_file(tmp_path):
     assert done.exit_code == 1 and "unknown kind of file" in done.output
 
 
+def test_a_damaged_program_of_pytorch(tmp_path):
+    path = tmp_path / "model.pt2"
+    path.write_bytes(b"nothing")
+    done = CliRunner().invoke(main, ["run", str(path)])
+    assert done.exit_code == 1 and ("which is not installed" in done.output or "damaged" in done.output)
+
+
 def test_results_have_the_names_of_the_file(tmp_path):
     helper = pytest.importorskip("onnx.helper")
-    x, *outs = (helper.make_tensor_value_info(name, 1, [2]) for name in ("x", "grown", "shrunk"))
-    nodes = [helper.make_node("Exp", ["x"], ["grown"]), helper.make_node("Neg", ["x"], ["shrunk"])]
+    x, *outs = (helper.make_tensor_value_info(name, t, [2]) for name, t in (
+        ("x", 1), ("grown", 1), ("shrunk", 1), ("file", 16)))
+    nodes = [helper.make_node("Exp", ["x"], ["grown"]), helper.make_node("Neg", ["x"], ["shrunk"]),
+             helper.make_node("Cast", ["x"], ["file"], to=16)]
     model, wanted = tmp_path / "model.onnx", tmp_path / "out.npz"
     made = helper.make_model(helper.make_graph(nodes, "g", [x], outs),
                              opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -74,6 +84,7 @@ def test_results_have_the_names_of_the_file(tmp_path):
     assert done.exit_code == 0 and "grown: float32[2]" in done.output
     found = np.load(wanted)
     np.testing.assert_allclose(found["grown"], np.exp(-found["shrunk"]), rtol=1e-6)
+    np.testing.assert_allclose(found["file"], -found["shrunk"], rtol=1e-2)
 
 
 def test_compile_of_a_path_that_is_no_model():

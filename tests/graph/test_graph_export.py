@@ -1,11 +1,13 @@
 """Functions of graphs as files: loaded by Tilewright, by tvm-ffi, by a program of C."""
+import copy
+import pickle
 import subprocess
 
 import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import topi
+from tilewright import te, topi
 from tilewright.graph.compile import build_function
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.types import TensorType, size
@@ -87,6 +89,19 @@ def test_compiled_and_loaded_models_refuse_alike(both, what):
         assert isinstance(found.value, CallError) and isinstance(found.value, (ValueError, TypeError))
         errors.append((type(found.value), str(found.value)))
     assert errors[0] == errors[1]
+
+
+def test_copies_and_pickles_of_loaded_models(both, tmp_path):
+    _, model = both
+    assert copy.copy(model) is copy.deepcopy(model) is model and copy.deepcopy(model.function) is model.function
+    np.testing.assert_array_equal(np.asarray(pickle.loads(pickle.dumps(model))(X, X)), X + X)
+
+
+def test_kernels_are_no_models(tmp_path):
+    x, a = te.placeholder((4,), name="x"), te.var("a", "float32")
+    tw.compile([x, a, te.compute((4,), lambda i: x[i] * a, name="y")], name="scale").save(tmp_path / "scale.o")
+    with pytest.raises(LoadError, match="load: .* takes a number, a(.|\n)*load_module"):
+        load(tmp_path / "scale.o")
 
 
 def test_arguments_by_name(both):

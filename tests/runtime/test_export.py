@@ -216,6 +216,14 @@ def test_paths_that_no_file_has(tmp_path):
             m.save(path)
 
 
+def test_a_file_larger_than_the_memory(tmp_path, monkeypatch):
+    def read(path): raise MemoryError
+    (tmp_path / "f.o").write_bytes(b"x")
+    monkeypatch.setattr(Path, "read_bytes", read)
+    with pytest.raises(ArgumentError, match="load_module: .*f.o cannot be read: it is larger than the memory"):
+        load_module(tmp_path / "f.o")
+
+
 def test_a_linker_of_ones_own_that_makes_nothing(tmp_path):
     with pytest.raises(CodegenError, match="has made no file"):
         kernels.scale().export_library(tmp_path / "f.so", fcompile=lambda path, objects: None)

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tilewright.graph.plan.executable import Executable
 from tilewright.graph.plan.loaded import Model
 from tilewright.graph.plan.loaded import load as load_model
 from tilewright.runtime.export import LIBRARY_SUFFIXES
-from tilewright.support.errors import ArgumentError, TilewrightError
+from tilewright.support.errors import ArgumentError, ImportModelError, TilewrightError
 
 _model = click.argument("model", type=click.Path(exists=True, dir_okay=False))
 _shape = click.option("--shape", "shapes", multiple=True, metavar="NAME=1,3,224,224",
@@ -46,8 +47,7 @@ def _function(model: str, shapes: Sequence[str]) -> Function:
     path = Path(model)
     given = {name: tuple(int(d) if d.isdigit() else d for d in text.split(",") if d) for name, text in _pairs(shapes)}
     if path.suffix == ".pt2":
-        import torch
-        exported: Function = imported(torch.export.load(model))
+        exported: Function = imported(_program(model))
         return exported
     if path.suffix != ".onnx":
         raise ArgumentError(f"{model}: unknown kind of file", "use .onnx, .pt2 (torch.export.save), or .so and .o, "
@@ -56,12 +56,28 @@ def _function(model: str, shapes: Sequence[str]) -> Function:
     return made
 
 
+def _program(model: str) -> Any:
+    """The exported program in a file. Raises ArgumentError, ImportModelError."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise ArgumentError(f"{model} is read by PyTorch, which is not installed", "pip install torch") from None
+    try:
+        return torch.export.load(model)
+    except Exception as why:                       # PyTorch has many kinds
+        raise ImportModelError(f"{model} is no file of torch.export.save, or damaged: {type(why).__name__}: "
+                               f"{str(why).partition(chr(10))[0]}") from None
+
+
 def _pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
-    out = []
+    """(name, value) of texts NAME=VALUE, each name once. Raises ArgumentError."""
+    out: list[tuple[str, str]] = []
     for text in texts:
         name, found, value = text.partition("=")
         if not found or not name:
             raise ArgumentError(f"{text!r} is not NAME=VALUE")
+        if name in dict(out):
+            raise ArgumentError(f"{name} is given twice: {dict(out)[name]} and {value}")
         out.append((name, value))
     return out
 
@@ -153,9 +169,16 @@ def run_command(model: str, inputs: Sequence[str], sizes: Sequence[str], shapes:
         for name, a in zip(names, arrays):
             click.echo(f"{name}: {a.dtype}{list(a.shape)}\n{np.array2string(a, threshold=20)}")
         if output:
-            named: dict[str, Any] = dict(zip(names, arrays))
-            np.savez(output, **named)
+            _write(output, dict(zip(names, arrays)))
     _guarded(work)
+
+
+def _write(output: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """An archive as numpy.savez writes it, whatever the names; floats that files of NumPy have not become float32."""
+    with zipfile.ZipFile(output if output.endswith(".npz") else f"{output}.npz", "w") as archive:
+        for name, a in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, a.astype("float32") if a.dtype.kind == "V" else a)
 
 
 @click.command(name="profile")

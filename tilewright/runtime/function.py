@@ -94,6 +94,12 @@ class Function:
             raise CallTypeError(f"{self.name}: {_are_not_given(missing)}", takes)
         return *args, *(named[name] for name in known[len(args):])
 
+    def __copy__(self) -> Function:
+        return self                                    # as for Python's functions: code does not change
+
+    def __deepcopy__(self, memo: object) -> Function:
+        return self
+
     def __reduce__(self) -> NoReturn:
         raise ArgumentError(f"the function {self.name} cannot be pickled: it is loaded code",
                             "pickle the module that it is a function of")

@@ -52,6 +52,16 @@ class Model(Viewed):
         self.function(*tensors, *results)
         return handed_out(results, self._counted)
 
+    def __copy__(self) -> Model:
+        return self                                    # code and constants do not change
+
+    def __deepcopy__(self, memo: object) -> Model:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The module. Raises ArgumentError for one of a shared library."""
+        return Model, (self.module,)
+
     def view(self) -> View:
         return View(f"tilewright.Model {self.signature}")
 
