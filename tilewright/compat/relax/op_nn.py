@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import te, topi
 from tilewright.compat.relax.ops import Use, op, use
-from tilewright.compat.topi import nn
+from tilewright.compat.topi import convolutions, nn
 from tilewright.support.errors import ArgumentError, described
 from tilewright.topi.shapes import check_choice, number
 
@@ -110,7 +110,7 @@ def _conv(dims: int) -> Callable[..., Use]:
              data_layout: str = "NC" + space, kernel_layout: str = "OI" + space, out_layout: Any = None,
              out_dtype: Any = None) -> Use:
         _same_layout(data_layout, out_layout)
-        return use(nn.conv, data, weight, strides, padding, dilation, groups, data_layout, kernel_layout,
+        return use(convolutions.conv, data, weight, strides, padding, dilation, groups, data_layout, kernel_layout,
                    out_dtype or None)
     return uses
 
@@ -124,8 +124,8 @@ def _transposed(data: Any, weight: Any, strides: Any = 1, padding: Any = 0, outp
                 groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "IOHW", out_layout: Any = None,
                 out_dtype: Any = None) -> Use:
     _same_layout(data_layout, out_layout)
-    return use(nn.conv_transposed, data, weight, strides, padding, dilation, output_padding, groups, data_layout,
-               kernel_layout, out_dtype or None)
+    return use(convolutions.conv_transposed, data, weight, strides, padding, dilation, output_padding, groups,
+               data_layout, kernel_layout, out_dtype or None)
 
 
 def _pool(dims: int, kind: str) -> Callable[..., Use]:

@@ -1,14 +1,15 @@
-"""The forms in which TVM's operators take their arguments: constants as numbers, layouts, a vector for channels."""
+"""The forms in which TVM's operators take their arguments: constants as numbers, layouts, paddings, a vector for
+channels."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilewright import tir, topi
-from tilewright.support.errors import ArgumentError
+from tilewright.support.errors import ArgumentError, described
 from tilewright.te.tensor import Tensor
 from tilewright.topi.shapes import check_extent, check_rank
 
@@ -67,3 +68,23 @@ def along(op: str, name: str, vector: Tensor, data: Tensor, axis: int) -> None:
 def converted(x: Tensor, dtype: Any) -> Tensor:
     """x in a type, where one is given."""
     return x if dtype in (None, "", x.dtype) else topi.astype(x, dtype)
+
+
+def ends(padding: Any, kernel: Sequence[Any], dilation: Any) -> list[tuple[int, int]]:
+    """The padding as pairs (before, after), one for each spatial axis."""
+    count, given = len(kernel), numbers(padding)
+    if isinstance(given, str):
+        if given == "VALID":
+            return [(0, 0)] * count
+        if given != "SAME":
+            raise ArgumentError(f"padding is {described(padding)}", '"VALID", "SAME" or numbers')
+        spans = [(plain(k) - 1) * d for k, d in zip(kernel, each(dilation, count))]
+        return [((s + 1) // 2, s - (s + 1) // 2) for s in spans]
+    values = list(given) if isinstance(given, (list, tuple)) else [given] * count
+    if len(values) == 1:
+        values *= count
+    if len(values) == count:
+        values *= 2
+    if len(values) != 2 * count:
+        raise ArgumentError(f"padding is {described(padding)}, {count} or {2 * count} numbers are needed")
+    return list(zip(values[:count], values[count:]))
