@@ -66,7 +66,7 @@ def _program(model: str) -> Any:
         return torch.export.load(model)
     except Exception as why:                       # PyTorch has many kinds
         raise ImportModelError(f"{model} is no file of torch.export.save, or damaged: {type(why).__name__}: "
-                               f"{str(why).partition(chr(10))[0]}") from None
+                               f"{str(why).partition(chr(10))[0]}", "write it again with torch.export.save") from None
 
 
 def _pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
@@ -77,7 +77,7 @@ def _pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
         if not found or not name:
             raise ArgumentError(f"{text!r} is not NAME=VALUE")
         if name in dict(out):
-            raise ArgumentError(f"{name} is given twice: {dict(out)[name]} and {value}")
+            raise ArgumentError(f"{name} is given twice: {dict(out)[name]} and {value}", "leave one out")
         out.append((name, value))
     return out
 

@@ -48,12 +48,14 @@ class Config:
             raise ImportModelError(f"the extents {wrong or sizes} are not those of a model of Llama's shape",
                                    "groups divide heads, and a head has an even number of elements")
         if not isinstance(self.window, int) or isinstance(self.window, bool) or self.window < 0:
-            raise ImportModelError(f"a word attends to {self.window!r} words, which is no number of words")
+            raise ImportModelError(f"a word attends to {self.window!r} words, which is no number of words",
+                                   "0 stands for all")
         numbers = {"eps": self.eps, "rope_base": self.rope_base,
                    **{f"rope_scaling[{k}]": n for k, n in enumerate(self.rope_scaling) if k}}
         name = next((name for name, n in numbers.items() if not 0 < n < math.inf), None)
         if name is not None:
-            raise ImportModelError(f"{name} is {numbers[name]}, which is no positive number")
+            raise ImportModelError(f"{name} is {numbers[name]}, which is no positive number",
+                                   "is the description of the model damaged?")
 
     def angles(self) -> np.ndarray:
         """The angle by which a pair of elements turns from word to word: float64[head / 2].
@@ -128,7 +130,8 @@ def _rope(c: Mapping[str, Any]) -> dict[str, Any]:
 
 def _scaling(rope: Mapping[str, Any], path: Path) -> tuple[Any, ...]:
     if rope.get("partial_rotary_factor", 1) != 1:
-        raise ImportModelError(f"{path}: rotations of {rope['partial_rotary_factor']} of a head are not supported")
+        raise ImportModelError(f"{path}: rotations of {rope['partial_rotary_factor']} of a head are not supported",
+                               "models whose heads are turned as a whole are read")
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind == "default":
         return ()
@@ -160,7 +163,7 @@ def config_of_gguf(metadata: Mapping[str, Any], path: Path, factors: np.ndarray 
         head = of("attention.key_length", of("embedding_length") // heads)
         if of("rope.dimension_count", head) != head:
             raise ImportModelError(f"{path}: rotations of {of('rope.dimension_count')} of {head} elements of a head "
-                                   "are not supported")
+                                   "are not supported", "models whose heads are turned as a whole are read")
         return Config(
             layers=of("block_count"), width=of("embedding_length"), inner=of("feed_forward_length"), heads=heads,
             groups=of("attention.head_count_kv", heads),

@@ -60,7 +60,8 @@ def model_tensors(config: Config, in_file: Mapping[str, Weight], column: int, we
         if tuple(found.shape) != shape:
             raise ImportModelError(f"{where}: {name} has the shape {tuple(found.shape)}, and {shape} is needed")
         if not isinstance(found, Blocks) and found.dtype.kind not in "fV":      # V: the floats of ml_dtypes
-            raise ImportModelError(f"{where}: the elements of {name} are {found.dtype}, and floats are needed")
+            raise ImportModelError(f"{where}: the elements of {name} are {found.dtype}, and floats are needed",
+                                   "GGUF has blocks of 8 and 4 bits, with their scales")
         unread.pop(name, None)
         return found
 

@@ -14,10 +14,11 @@ def mapped(path: Path) -> np.ndarray:
     """The bytes of a file, in place. Raises ImportModelError where it cannot be read; pipes are not waited for."""
     try:
         if path.exists() and not path.is_file():
-            raise ImportModelError(f"{path} cannot be read: it is no file")
+            raise ImportModelError(f"{path} cannot be read: it is no file",
+                                   "pass the path of a file, not of a pipe or folder")
         return np.memmap(path, np.uint8, "r")
     except (OSError, ValueError) as why:
-        raise ImportModelError(f"{path} cannot be read: {why}") from None
+        raise ImportModelError(f"{path} cannot be read: {why}", "is the path right, and the file not empty?") from None
 
 
 def parsed(text: bytes) -> Any:
