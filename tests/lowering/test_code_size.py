@@ -185,3 +185,24 @@ def main(A: T.Buffer((4096,), "float32"), n: T.int32):
 {loops}{'    ' * (n + 1)}A[i{n - 1}] = 1.0
 """)
     assert 0 < code_size(func.body) < 1000
+
+
+@pytest.mark.parametrize("cpu, dtype, written_out", [
+    ("x86-64-v2", "uint8", False), ("x86-64-v2", "float32", False), ("x86-64-v3", "uint8", False),
+    ("x86-64-v3", "float32", True), ("skylake-avx512", "uint8", True), ("cortex-a72", "uint8", False)])
+def test_vectors_whose_lanes_the_cpu_cannot_leave_out_are_long(cpu, dtype, written_out):
+    """Each lane is a branch there: 31 such vectors took LLVM nine seconds."""
+    n = te.var("n")
+    x, y = te.placeholder((n, 31), dtype, name="X"), te.placeholder((31,), dtype, name="Y")
+    k = te.reduce_axis((0, 31), name="k")
+    z = te.compute((n,), lambda i: te.max(y[k] * te.if_then_else(te.all(i - k >= 3, i - k < 34), x[k, i - k - 3],
+                                                                 te.const(0, dtype)), axis=k), name="Z")
+    s = te.create_schedule(z.op)
+    inner = s[z].split(z.op.axis[0], 64)[1]
+    s[z].reorder(k, inner)
+    s[z].vectorize(inner)
+    s[z].unroll(k)
+    triple = "aarch64-linux-gnu" if cpu.startswith("cortex") else "x86_64-linux-gnu"
+    func = next(iter(tw.lower(s, [x, y, z], target=f"llvm -mtriple={triple} -mcpu={cpu}").functions.values()))
+    loops = [n for n in walk(func.body) if isinstance(n, For) and "k" in n.loop_var.name]
+    assert (not loops) == written_out

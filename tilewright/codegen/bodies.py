@@ -1,6 +1,8 @@
 """Where buffers lie."""
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tilewright.lowering.scopes import SMALL_BYTES
 from tilewright.tir import dtype as dt
 from tilewright.tir.buffer import Buffer, Load
@@ -21,8 +23,16 @@ def is_promoted(s: Allocate) -> bool:
     """True for a small array that is accessed at constants only: its elements are in registers, or share memory with
     those of other such arrays."""
     return (constant_bytes(s.buffer) or STACK_BUFFER_BYTES) <= SMALL_BYTES and all(
-        _is_constant(n.indices[-1]) for n in walk(s.body)
-        if isinstance(n, (Load, Store)) and n.buffer.data is s.buffer.data)
+        _is_constant(n.indices[-1]) for n in _accesses(s))
+
+
+def widths(s: Allocate) -> set[int]:
+    """With how many lanes the memory is read and written."""
+    return {dt.lanes_of(n.dtype if isinstance(n, Load) else n.value.dtype) for n in _accesses(s)}
+
+
+def _accesses(s: Allocate) -> Iterator[Load | Store]:
+    return (n for n in walk(s.body) if isinstance(n, (Load, Store)) and n.buffer.data is s.buffer.data)
 
 
 def _is_constant(index: Expr) -> bool:

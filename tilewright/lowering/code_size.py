@@ -6,6 +6,8 @@ statements, and the one that makes vectors of many registers, stop at a limit: C
 """
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewright.arith.linear import linear
@@ -32,9 +34,12 @@ APART = 8                   # for an element of up to 16 bits that LLVM's vector
 WRITTEN_OUT = 512           # instructions up to which LLVM writes the iterations of a loop out
 
 
-def code_size(stmt: Stmt) -> int:
-    """About the number of instructions that stmt becomes, with the copies that LLVM makes of loops."""
-    return _sizes(stmt).copied
+def code_size(stmt: Stmt, features: Callable[[], frozenset[str]] = frozenset) -> int:
+    """About the number of instructions that stmt becomes, with the copies that LLVM makes of loops.
+
+    features: what the CPU has; asked for only where that matters.
+    """
+    return _Measure(features).sizes(stmt).copied
 
 
 @dataclass(frozen=True)
@@ -50,22 +55,64 @@ class _Sizes:
     flat: bool
 
 
-def _sizes(stmt: Stmt) -> _Sizes:
-    own = sum(_size(n) for e in expressions(stmt) for n in walk(e))
-    if isinstance(stmt, Store):
-        own += _access(stmt.indices, stmt.value.dtype)
-    below = [_sizes(s) for s in children(stmt) if isinstance(s, Stmt)]
-    plain, copied, flat = sum(b.plain for b in below), sum(b.copied for b in below), all(b.flat for b in below)
-    if isinstance(stmt, For):
-        written_out = _is_written_out(stmt, plain)
-        if written_out:
-            plain, copied = plain * stmt.extent.value, copied * stmt.extent.value  # type: ignore[attr-defined]
-        elif flat and stmt.kind in (SERIAL, PARALLEL):                  # a thread's part of a parallel one too
-            copied = COPIES * (CHECKS + copied) + _elements_apart(stmt)
-        flat = flat and written_out
-    elif isinstance(stmt, While) or isinstance(stmt, Store) and dt.lanes_of(stmt.value.dtype) > 1:
-        flat = False
-    return _Sizes(own + plain, own + copied, flat)
+class _Measure:
+    """Sizes for a CPU."""
+
+    def __init__(self, features: Callable[[], frozenset[str]]) -> None:
+        self.features = features
+
+    def sizes(self, stmt: Stmt) -> _Sizes:
+        own = sum(self._size(n) for e in expressions(stmt) for n in walk(e))
+        if isinstance(stmt, Store):
+            own += self._access(stmt, stmt.value.dtype)
+        below = [self.sizes(s) for s in children(stmt) if isinstance(s, Stmt)]
+        plain, copied, flat = sum(b.plain for b in below), sum(b.copied for b in below), all(b.flat for b in below)
+        if isinstance(stmt, For):
+            written_out = _is_written_out(stmt, plain)
+            if written_out:
+                plain, copied = plain * stmt.extent.value, copied * stmt.extent.value  # type: ignore[attr-defined]
+            elif flat and stmt.kind in (SERIAL, PARALLEL):                  # a thread's part of a parallel one too
+                copied = COPIES * (CHECKS + copied) + _elements_apart(stmt)
+            flat = flat and written_out
+        elif isinstance(stmt, While) or isinstance(stmt, Store) and dt.lanes_of(stmt.value.dtype) > 1:
+            flat = False
+        return _Sizes(own + plain, own + copied, flat)
+
+    def _size(self, node: Node) -> int:
+        match node:
+            case Binary(op=op, a=a, b=b) if op in DIVISIONS and not isinstance(b, (IntImm, Broadcast)):
+                return DIVISION * dt.lanes_of(a.dtype)
+            case Cast(value=value, dtype=dtype) if _is_small_float(value.dtype) or _is_small_float(dtype):
+                return CONVERSION * max(_registers(value.dtype), _registers(dtype))
+            case Call(op="if_then_else", dtype=dtype) if dt.lanes_of(dtype) == 1 and any(
+                    isinstance(n, Load) for a in node.args for n in walk(a)):  # type: ignore[attr-defined]
+                return BRANCH
+            case Call(op=op, dtype=dtype) if INTRINSICS[op].kind == "math" and not INTRINSICS[op].llvm:
+                return FUNCTION * _registers(dtype)
+            case Load(dtype=dtype):
+                widened = _registers(dt.with_lanes("float32", dt.lanes_of(dtype)))
+                return self._access(node, dtype) + CONVERSION * widened * (
+                    dt.is_float(dtype) and dt.bits_of(dtype) == 8)
+            case Binary() | Not() | Cast() | Select() | Shuffle() | Call():
+                return _registers(node.dtype)
+        return 0
+
+    def _access(self, access: Load | Store, dtype: str) -> int:
+        """Instructions that read or write elements of dtype: some for each where they do not lie side by side, more
+        where each is chosen by a branch, since the CPU leaves out no lanes of such elements."""
+        lanes = dt.lanes_of(dtype)
+        if access.predicate is not None and dt.bits_of(dtype) < self._masked_bits:
+            return BRANCH * lanes
+        scattered = any(dt.lanes_of(i.dtype) > 1 and not _is_contiguous(i) for i in access.indices)
+        return ELEMENT * lanes if scattered else _registers(dtype)
+
+    @functools.cached_property
+    def _masked_bits(self) -> int:
+        """Of the smallest elements of which the CPU leaves out lanes; more than any has where it has no such access."""
+        have = self.features()
+        if have & {"sse2", "neon"} and not have & {"avx512bw", "sve"}:
+            return 32 if "avx" in have else 128
+        return 8
 
 
 def _elements_apart(loop: For) -> int:
@@ -90,31 +137,6 @@ def _steps(indices: tuple[Expr, ...], var: Var) -> bool:
 def _is_written_out(loop: For, size: int) -> bool:
     """True for a loop, whose body has the size, that LLVM writes out iteration by iteration."""
     return loop.kind == SERIAL and isinstance(loop.extent, IntImm) and loop.extent.value * size <= WRITTEN_OUT
-
-
-def _size(node: Node) -> int:
-    match node:
-        case Binary(op=op, a=a, b=b) if op in DIVISIONS and not isinstance(b, (IntImm, Broadcast)):
-            return DIVISION * dt.lanes_of(a.dtype)
-        case Cast(value=value, dtype=dtype) if _is_small_float(value.dtype) or _is_small_float(dtype):
-            return CONVERSION * max(_registers(value.dtype), _registers(dtype))
-        case Call(op="if_then_else", dtype=dtype) if dt.lanes_of(dtype) == 1 and any(
-                isinstance(n, Load) for a in node.args for n in walk(a)):  # type: ignore[attr-defined]
-            return BRANCH
-        case Call(op=op, dtype=dtype) if INTRINSICS[op].kind == "math" and not INTRINSICS[op].llvm:
-            return FUNCTION * _registers(dtype)
-        case Load(dtype=dtype, indices=indices):
-            return _access(indices, dtype) + CONVERSION * _registers(dt.with_lanes("float32", dt.lanes_of(dtype))) * (
-                dt.is_float(dtype) and dt.bits_of(dtype) == 8)
-        case Binary() | Not() | Cast() | Select() | Shuffle() | Call():
-            return _registers(node.dtype)
-    return 0
-
-
-def _access(indices: tuple[Expr, ...], dtype: str) -> int:
-    """Instructions that read or write elements of dtype: some for each where they do not lie side by side."""
-    scattered = any(dt.lanes_of(i.dtype) > 1 and not _is_contiguous(i) for i in indices)
-    return ELEMENT * dt.lanes_of(dtype) if scattered else _registers(dtype)
 
 
 def _is_contiguous(index: Expr) -> bool:

@@ -118,7 +118,7 @@ CPU: tuple[Pass, ...] = (
     Pass("serialize_loops", serialize_loops, "flat", when=loops_are_serialized, takes_options=True),
     Pass("split_lanes", split_lanes, "flat"),
     Pass("vectorize", vectorize, "flat", use=OPTIONAL),
-    Pass("unroll", unroll, "flat", use=OPTIONAL),
+    Pass("unroll", unroll, "flat", use=OPTIONAL, takes_options=True),
     Pass("transpose_tiles", transpose_tiles, "flat", use=OPTIONAL, takes_options=True),
     Pass("remove_no_ops", remove_no_ops, "flat", BOTH, OFF),
     Pass("guard_accesses", guard_accesses, "flat"),

@@ -1,10 +1,14 @@
 """Writes out the iterations of unrolled loops, and of the loops that address register tiles."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tilewright.lowering.code_size import MAX_CODE, code_size
 from tilewright.lowering.copying import specialize
+from tilewright.lowering.options import PassOptions
 from tilewright.lowering.scopes import is_small
 from tilewright.lowering.walking import map_stmts
+from tilewright.support.target import Target
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
@@ -18,7 +22,7 @@ MAX_TILE_STATEMENTS = 64
 AUTO_UNROLL = "pragma_auto_unroll_max_step"
 
 
-def unroll(func: PrimFunc) -> PrimFunc:
+def unroll(func: PrimFunc, options: PassOptions | None = None, target: Target | None = None) -> PrimFunc:
     """No unrolled loops are left: their iterations follow each other, the loop variable a constant in each. Nor are
     serial loops of one iteration.
 
@@ -27,13 +31,15 @@ def unroll(func: PrimFunc) -> PrimFunc:
     statements or of too much code, with that of the loops before it, becomes serial. Below a loop with the
     pragma auto_unroll_max_step, serial loops that make at most so many statements are written out as well.
     """
-    return func.with_body(_Unrolling().visit(func.body, (), 0))
+    unrolling = _Unrolling(lambda: target.feature_set if target is not None else frozenset())
+    return func.with_body(unrolling.visit(func.body, (), 0))
 
 
 class _Unrolling:
     """`made`: the code of the copies so far: all that a function has count together."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: Callable[[], frozenset[str]]) -> None:
+        self.features = features
         self.made = 0
 
     def visit(self, stmt: Stmt, tiles: tuple[Buffer, ...], max_step: int) -> Stmt:
@@ -60,7 +66,8 @@ class _Unrolling:
         last = len(steps) - 1
         written = [specialize(s.body, {s.loop_var: at}, fresh=True) if n < last else
                    specialize(s.body, {s.loop_var: at}) for n, at in enumerate(steps)]
-        copies = last * code_size(written[0]) if last > 0 else 0     # one part is left of a choice by the variable
+        # one part is left of a choice by the variable
+        copies = last * code_size(written[0], self.features) if last > 0 else 0
         if self.made + copies > MAX_CODE:
             return s.replace(kind=SERIAL)
         self.made += copies

@@ -81,7 +81,7 @@ def _through_passes(text: str, target: Target, imports: Sequence[str]) -> llvm.M
         return module
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = options.loop_unrolling = level >= 2
-    options.slp_vectorization = level >= 2 and not _converts_unsigned(text)
+    options.slp_vectorization = level >= 2 and not _chooses(text) and not _converts_unsigned(text)
     options.loop_interleaving = not _chooses_by_branches(text)
     _run_passes(module, target, options)
     try:
@@ -120,6 +120,15 @@ def _chooses_by_branches(text: str) -> bool:
     loop does not change.
     """
     return f"\n{CHOSEN}" in text
+
+
+def _chooses(text: str) -> bool:
+    """True when a number, not a vector of them, is chosen by a condition, or is one.
+
+    LLVM 22 makes vectors of sums of such numbers in straight-line code whose bits its code generator for AVX-512 does
+    not take: it ends the process.
+    """
+    return _chooses_by_branches(text) or re.search(r" = (?:select|[sz]ext|[us]itofp) i1 ", text) is not None
 
 
 def _converts_unsigned(text: str) -> bool:

@@ -36,7 +36,7 @@ def emit_module(funcs: Sequence[PrimFunc], features: frozenset[str] = frozenset(
     Raises CodegenError for what has no machine code.
     """
     module = ModuleBuilder(contract, features)
-    module.long = sum(code_size(f.body) for f in funcs) > LONG
+    module.long = sum(code_size(f.body, lambda: features) for f in funcs) > LONG
     module.functions = {f.name: f for f in funcs}
     for func, layout in layouts(funcs).items():
         define_kernel(module, func, layout)

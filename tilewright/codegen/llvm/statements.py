@@ -1,7 +1,7 @@
 """Loops, conditions, allocations and sequences."""
 from __future__ import annotations
 
-from tilewright.codegen.bodies import constant_bytes, in_frame, is_promoted
+from tilewright.codegen.bodies import constant_bytes, in_frame, is_promoted, widths
 from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.calls import emit_packed
 from tilewright.codegen.llvm.context import STATEMENTS, FunctionEmitter, emits
@@ -99,6 +99,16 @@ def emit_for(fn: FunctionEmitter, s: For) -> None:
     fn.flags = before
 
 
+def _keep_apart(fn: FunctionEmitter, where: str) -> None:
+    """Says where the memory starts to live, so that LLVM does not join the vectors that are stored there for one load.
+
+    LLVM 22 puts the code that joins them behind the store of the last elements, which need not be the last store, and
+    so before values that it uses (llvm-project pull request 189680). It joins where there are loads and stores alone.
+    """
+    start = fn.module.declare("llvm.lifetime.start.p0", "void", "ptr")
+    fn.entry.append(f"  call void {start}(ptr {where})")
+
+
 @emits(STATEMENTS, Allocate)
 def emit_allocate(fn: FunctionEmitter, s: Allocate) -> None:
     """Small constant buffers live in the frame, where LLVM promotes them; the rest comes from tw_alloc."""
@@ -107,7 +117,9 @@ def emit_allocate(fn: FunctionEmitter, s: Allocate) -> None:
     if size is not None and in_frame(size, fn.stack_bytes):
         fn.stack_bytes += 0 if is_promoted(s) else size
         count = max(1, size // dt.bytes_of(buffer.dtype))
-        fn.pointers[buffer.data] = fn.alloca(f"[{count} x {memory_type(buffer.dtype)}], align 64")
+        where = fn.pointers[buffer.data] = fn.alloca(f"[{count} x {memory_type(buffer.dtype)}], align 64")
+        if count > 1 and (len(found := widths(s)) > 1 or found == {1}):
+            _keep_apart(fn, where)
         fn.buffers[buffer.data] = buffer
         fn.stmt(s.body)
         return
