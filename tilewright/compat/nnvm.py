@@ -16,6 +16,7 @@ from tilewright.graph.ir.types import TensorType
 from tilewright.graph.ir.values import Function, Value, constant
 from tilewright.graph.plan.executable import Executable
 from tilewright.runtime import Tensor
+from tilewright.runtime.dtypes import numpy_dtype
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import ArgumentError, GraphError, described, nearest
 
@@ -164,8 +165,8 @@ def _with_weights(function: Function, weights: Mapping[str, Value], given: Mappi
         array = as_numpy(given[name])
         if tuple(array.shape) != tuple(v.shape):
             raise ArgumentError(f"build: the parameter {name} has the shape {array.shape}, not {tuple(v.shape)}")
-        if array is not v.data:
-            new.map[v] = constant(array.astype(v.data.dtype, copy=False), name)      # type: ignore[union-attr]
+        if array is not v.held:
+            new.map[v] = constant(array.astype(numpy_dtype(v.dtype), copy=False), name)
     for c in function.calls:
         new.source = c.source
         made = new.emit_all(c.callee, [new[v] for v in c.inputs], [v.name for v in c.results])

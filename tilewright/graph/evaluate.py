@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright import runtime, te
 from tilewright.graph.ir.callees import Extern, Kernel, Operator
+from tilewright.graph.ir.deferred import loaded
 from tilewright.graph.ir.regions import If, Loop
 from tilewright.graph.ir.types import TensorType, extents, size_variables
 from tilewright.graph.ir.values import Call, Function, Value
@@ -44,7 +45,7 @@ class Evaluation:
             self.values.update(zip(c.results, self._results(c, [self.array(v) for v in c.inputs]), strict=True))
 
     def array(self, v: Value) -> np.ndarray:
-        return v.data if v.data is not None else self.values[v]
+        return self.values[v] if v.held is None else loaded(v.held)
 
     def results(self) -> list[np.ndarray]:
         return [self.array(v) for v in self.function.results]

@@ -27,7 +27,7 @@ class Prepared:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        graph = model.graph
+        graph = read_model(model)[0].graph
         constant = {t.name for t in graph.initializer}
         self.names = [i.name for i in graph.input if i.name not in constant]
         self.structure = {i.name: i.type.WhichOneof("value") for i in graph.input}
@@ -137,7 +137,7 @@ def backend() -> Any:
         @classmethod
         def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> Any:
             """The model, ready to run."""
-            return Prepared(read_model(model)[0])
+            return Prepared(model)
 
         @classmethod
         def run_node(cls, node: Any, inputs: Sequence[Any], device: str = "CPU", outputs_info: Any = None,

@@ -1,20 +1,23 @@
-"""Reads the bytes of models, and of the files beside them that hold their tensors."""
+"""Reads models, and finds their tensors in their files and in those beside them."""
 from __future__ import annotations
 
 import importlib
 import os
-import stat
 from pathlib import Path
 from typing import Any
 
-from tilewright.frontend.onnx.limits import MOST_FILE_BYTES, MOST_READ
+from tilewright.frontend.onnx.limits import MOST_FILE_BYTES, MOST_OPEN, MOST_READ
 from tilewright.frontend.onnx.optional import onnx
+from tilewright.frontend.onnx.stretches import OWN, OpenFile, Stretch, message_without_tensors
 from tilewright.frontend.onnx.tensors import ReadExternal
 from tilewright.support.errors import ImportModelError, described
 
 
 def read_model(model: Any) -> tuple[Any, ReadExternal | None]:
-    """(the ModelProto of a path, bytes, or itself; what reads the tensors in files beside it, for a path)."""
+    """(the ModelProto of a path, bytes, or itself; what finds the tensors in files, for a path).
+
+    Large tensors in the file of a path are left there, as external ones.
+    """
     package = onnx()
     if isinstance(model, package.ModelProto):
         return model, None
@@ -23,7 +26,11 @@ def read_model(model: Any) -> tuple[Any, ReadExternal | None]:
     if not isinstance(model, (str, os.PathLike)):
         raise ImportModelError(f"{described(model)} is not a model", "pass a path, a ModelProto, or the bytes of one")
     path = Path(model)
-    return _parsed(_read(path, str(path)), str(path)), Beside(path.parent)
+    file = _opened(path)
+    data = message_without_tensors(file)
+    if data is None:
+        data = file.read(0, file.size).tobytes()
+    return _parsed(data, str(path)), Files(file)
 
 
 def _parsed(data: bytes, what: str) -> Any:
@@ -37,59 +44,61 @@ def _parsed(data: bytes, what: str) -> Any:
     return model
 
 
-def _read(path: Path, what: str) -> bytes:
+def _opened(path: Path) -> OpenFile:
     try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            raise ImportModelError(f"{what} is not a regular file")
-        if status.st_size > MOST_FILE_BYTES:
-            raise ImportModelError(f"{what} has {status.st_size} bytes, and a model at most {MOST_FILE_BYTES}",
-                                   "large tensors belong into files beside the model (external data)")
-        return path.read_bytes()
-    except OSError as error:
-        raise ImportModelError(f"{what}: {error.strerror or error}") from None
+        file = OpenFile(path, str(path))
+    except (OSError, ValueError) as error:
+        raise ImportModelError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if file.size > MOST_FILE_BYTES:
+        raise ImportModelError(f"{path} has {file.size} bytes, and a model at most {MOST_FILE_BYTES}",
+                               "large tensors belong into files beside the model (external data)")
+    return file
 
 
-def _without_waiting(path: str, flags: int) -> int:
-    """A descriptor at once, of a pipe too."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+class Files:
+    """Finds tensors in the file of a model and in files of its folder, and nowhere else; of each file at most MOST_READ
+    times its bytes, so that tensors that share some do not fill the memory."""
 
-
-class Beside:
-    """Reads tensors from files in the folder of a model, and from nowhere else; of each file at most MOST_READ times
-    its bytes, so that tensors that share some do not fill the memory."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = Path(os.path.realpath(folder))
+    def __init__(self, own: OpenFile) -> None:
+        self.folder = Path(os.path.realpath(own.path.parent))
+        self.open: dict[str, OpenFile] = {OWN: own}
         self.read: dict[Path, int] = {}
 
-    def __call__(self, tensor: Any, what: str, nbytes: int) -> bytes:
-        """The bytes of a tensor that needs so many. Raises ImportModelError for a place outside of folder or file."""
+    def __call__(self, tensor: Any, what: str, nbytes: int) -> Stretch:
+        """Where the bytes of a tensor lie that needs so many.
+
+        Raises ImportModelError for a place outside of folder or file.
+        """
         entries = {e.key: e.value for e in tensor.external_data}
-        path = self._path(entries.get("location", ""), what)
+        location = entries.get("location", "")
+        file = self._file(location, what)
         offset, length = (self._number(entries, key, what) for key in ("offset", "length"))
+        name, begin = file.path.name, offset or 0
+        count = file.size - begin if length is None else length
+        if location == OWN and count != nbytes:
+            raise ImportModelError(f"{what} claims {nbytes} bytes, and has {count}")
+        if count != nbytes:
+            raise ImportModelError(f"{what} needs {nbytes} bytes, and {count} of {name} are its own")
+        if begin + count > file.size:
+            raise ImportModelError(f"{what} claims {count} bytes from {begin} on of {name}, which has {file.size}")
+        self.read[file.path] = self.read.get(file.path, 0) + count
+        if self.read[file.path] > MOST_READ * file.size:
+            raise ImportModelError(f"{what} lies in {name}, of whose {file.size} bytes tensors claim "
+                                   f"more than {MOST_READ} times as many")
+        return Stretch(file, begin, count, location in self.open)
+
+    def _file(self, location: str, what: str) -> OpenFile:
+        """The file of a location; it stays open where there are few."""
+        if location in self.open:
+            return self.open[location]
+        path = self._path(location, what)
         try:
-            with open(path, "rb", opener=_without_waiting) as file:
-                status = os.fstat(file.fileno())
-                if not stat.S_ISREG(status.st_mode):
-                    raise ImportModelError(f"{what} lies in {path.name}, which is not a regular file")
-                begin = offset or 0
-                count = status.st_size - begin if length is None else length
-                if count != nbytes:
-                    raise ImportModelError(f"{what} needs {nbytes} bytes, and {count} of {path.name} are its own")
-                if begin + count > status.st_size:
-                    raise ImportModelError(f"{what} claims {count} bytes from {begin} on of {path.name}, "
-                                           f"which has {status.st_size}")
-                self.read[path] = self.read.get(path, 0) + count
-                if self.read[path] > MOST_READ * status.st_size:
-                    raise ImportModelError(f"{what} lies in {path.name}, of whose {status.st_size} bytes tensors claim "
-                                           f"more than {MOST_READ} times as many")
-                file.seek(begin)
-                return file.read(count)
-        except MemoryError:
-            raise ImportModelError(f"{what} has {nbytes} bytes, for which there is no memory") from None
+            file = OpenFile(path, f"{what} lies in {path.name}, which")
         except OSError as error:
             raise ImportModelError(f"{what} lies in {path.name}: {error.strerror or error}") from None
+        if len(self.open) < MOST_OPEN:
+            self.open[location] = file
+        return file
 
     def _path(self, location: str, what: str) -> Path:
         parts = Path(location).parts

@@ -11,10 +11,11 @@ from tilewright.frontend.onnx.node import Node, Unknown, Unsupported
 from tilewright.frontend.onnx.registry import EVALUATED, ROWS, find
 from tilewright.frontend.onnx.schemas import check_node, defaults, function_of, has_function
 from tilewright.frontend.onnx.scope import POISON, Poisoned, Scope
-from tilewright.frontend.onnx.tensors import ReadExternal, array_of, dense_array
+from tilewright.frontend.onnx.tensors import ReadExternal, dense_array, tensor_of
 from tilewright.frontend.onnx.values import Held, elements, first
 from tilewright.graph.ir.builder import BlockBuilder
-from tilewright.graph.ir.values import Value
+from tilewright.graph.ir.deferred import loaded
+from tilewright.graph.ir.values import Value, constant
 from tilewright.support.errors import GraphError, ImportModelError, TilewrightError
 
 MOST_CHOSEN = 256                      # elements of a tensor of sizes that is made in the graph
@@ -45,12 +46,12 @@ class Importer:
             raise Unsupported("a tensor whose size depends on elements, which is supported of results of the model")
         if held.value is not None:
             return held.value
-        array = held.elements
-        assert array is not None
+        assert held.data is not None
         if not held.is_symbolic:
-            held.value = self.builder.const(array, share=True)
+            held.value = constant(held.data)
             return held.value
         if held not in self.symbolic:
+            array = loaded(held.data)
             if array.size > MOST_CHOSEN:
                 raise Unsupported(f"a tensor of {array.size} elements that depend on sizes")
             self.symbolic[held] = self.emit(elements, tuple(array.reshape(-1).tolist()), held.shape, held.dtype)
@@ -114,8 +115,8 @@ class Importer:
         for t in proto.initializer:
             if t.name in scope.names:
                 raise ImportModelError(f"the name {t.name!r} is given to two tensors")
-            array, kind = array_of(t, self.external)
-            scope.names[t.name] = Held.known(array, kind=kind)
+            elements, kind = tensor_of(t, self.external)
+            scope.names[t.name] = Held.known(elements, kind=kind)
         for s in proto.sparse_initializer:
             scope.names[s.values.name] = self.dense(s)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 MOST_FILE_BYTES = 2**31                # protobuf reads no message beyond this
 MOST_READ = 4                          # times the bytes of a file beside the model that tensors share
 MOST_NODES = 200_000                   # of a model, with functions inlined and loops unrolled
+MOST_FIELDS = 2**19                    # of the messages of a file whose tensors stay in it until they are used
+MOST_OPEN = 64                         # files beside a model that stay open until their tensors are used
 MOST_ENDS = 4096                       # inputs and results of a model, of a graph within it, of a node
 MOST_DEPTH = 64                        # graphs within nodes of graphs, functions that call functions
 FEW_TURNS = 16                         # turns of a loop that are written out rather than run one by one

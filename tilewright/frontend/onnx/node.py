@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.frontend.onnx.limits import MOST_KNOWN
-from tilewright.frontend.onnx.tensors import CODED, array_of, stored
+from tilewright.frontend.onnx.tensors import CODED, stored, tensor_of
 from tilewright.frontend.onnx.values import Held
 from tilewright.graph.ir.values import Value
 from tilewright.tir import Expr
@@ -95,16 +95,18 @@ class Node:
     def operand(self, k: int) -> Any:
         """Input k: a Python number where it is a known one without dimensions, else its value."""
         held = self._read(k)
-        if held.elements is None or held.shape or held.is_symbolic or held.kind not in _NUMBERS:
+        found = held.elements if not held.shape else None
+        if found is None or held.is_symbolic or held.kind not in _NUMBERS:
             return self.value(k)
-        return held.elements.item() if held.dtype != "bfloat16" else float(held.elements)
+        return found.item() if held.dtype != "bfloat16" else float(found)
 
     def elements(self, k: int, what: str = "") -> np.ndarray:
         """The elements of input k, as far as numbers and sizes tell. Raises Unknown where they are not known."""
         held = self._read(k)
-        if held.elements is None or held.elements.size > MOST_KNOWN:
+        found = held.few(MOST_KNOWN)
+        if found is None:
             raise Unknown(held, what or f"input {k}")
-        return held.elements
+        return found
 
     def numbers(self, k: int, what: str = "") -> list[Any]:
         """The elements of input k, one after the other, as Python numbers or expressions of sizes."""
@@ -142,8 +144,8 @@ class Node:
 
     def tensor(self, name: str) -> Held:
         """An attribute that is a tensor."""
-        array, kind = array_of(self.attributes[name].t, self.importer.external)
-        return Held.known(array, kind=kind)
+        elements, kind = tensor_of(self.attributes[name].t, self.importer.external)
+        return Held.known(elements, kind=kind)
 
     def required(self, name: str) -> Any:
         """An attribute that must be there."""

@@ -10,6 +10,8 @@ import numpy as np
 
 from tilewright.frontend.onnx.limits import MOST_BYTES, MOST_RANK
 from tilewright.frontend.onnx.optional import onnx
+from tilewright.frontend.onnx.stretches import LARGE, Stretch
+from tilewright.graph.ir.deferred import Deferred, loaded
 from tilewright.support.errors import ImportModelError
 
 DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
@@ -21,7 +23,7 @@ CODES = {18: ("float8_e4m3fnuz", "uint8", 8), 20: ("float8_e5m2fnuz", "uint8", 8
 CODED = frozenset(kind for kind, _, _ in CODES.values())
 PACKED = {**NARROW, **CODES}
 NUMBERS = {**{name: number for number, name in DTYPES.items()}, **{n[0]: number for number, n in PACKED.items()}}
-ReadExternal = Callable[[Any, str, int], bytes]
+ReadExternal = Callable[[Any, str, int], Stretch]
 
 
 def type_name(number: int) -> str:
@@ -50,12 +52,15 @@ def numpy_type(dtype: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, dtype) if dtype.startswith(("bfloat", "float8")) else dtype)
 
 
-def array_of(tensor: Any, external: ReadExternal | None = None) -> tuple[np.ndarray, str]:
-    """(the elements of a TensorProto, its type in the file). Raises ImportModelError unless they fit its shape."""
+def tensor_of(tensor: Any, external: ReadExternal | None = None) -> tuple[np.ndarray | Deferred, str]:
+    """(the elements of a TensorProto, its type in the file). Raises ImportModelError unless they fit its shape.
+
+    Large ones that lie in a file are read when they are asked for.
+    """
     what = f"the tensor {tensor.name!r}"
     kind, dtype = stored(tensor.data_type, what)
     shape = claimed_shape(tensor.dims, what)
-    count, raw = math.prod(shape), b""
+    count = math.prod(shape)
     bits = next((b for name, _, b in PACKED.values() if name == kind), 8 * numpy_type(dtype).itemsize)
     nbytes = (count * bits + 7) // 8
     if nbytes > MOST_BYTES:
@@ -66,18 +71,28 @@ def array_of(tensor: Any, external: ReadExternal | None = None) -> tuple[np.ndar
         if external is None:
             raise ImportModelError(f"{what} lies in another file, and the model was not given by its path",
                                    "call from_onnx with the path of the file")
-        raw = external(tensor, what, nbytes)
-    elif tensor.HasField("raw_data"):
-        raw = tensor.raw_data
-    else:
+        place = external(tensor, what, nbytes)
+        if place.stays and nbytes >= LARGE:
+            return Deferred(shape, numpy_type(dtype), lambda: _elements(place.read(), bits, dtype, shape)), kind
+        return _elements(place.read(), bits, dtype, shape), kind
+    if not tensor.HasField("raw_data"):
         return _typed(tensor, kind, dtype, shape, what), kind
-    if len(raw) != nbytes:
-        raise ImportModelError(f"{what} of {kind}{list(shape)} claims {nbytes} bytes, and has {len(raw)}")
+    if len(tensor.raw_data) != nbytes:
+        raise ImportModelError(f"{what} of {kind}{list(shape)} claims {nbytes} bytes, and has {len(tensor.raw_data)}")
+    return _elements(np.frombuffer(tensor.raw_data, "uint8").copy(), bits, dtype, shape), kind
+
+
+def array_of(tensor: Any, external: ReadExternal | None = None) -> tuple[np.ndarray, str]:
+    """As `tensor_of`, read at once."""
+    found, kind = tensor_of(tensor, external)
+    return loaded(found), kind
+
+
+def _elements(raw: np.ndarray, bits: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    """The elements that bytes of a file are."""
     if bits < 8:
-        return unpacked(np.frombuffer(raw, "uint8"), count, bits, dtype).reshape(shape), kind
-    if dtype == "bool":
-        return (np.frombuffer(raw, "uint8") != 0).reshape(shape), kind
-    return np.frombuffer(raw, numpy_type(dtype)).copy().reshape(shape), kind
+        return unpacked(raw, math.prod(shape), bits, dtype).reshape(shape)
+    return (raw != 0 if dtype == "bool" else raw.view(numpy_type(dtype))).reshape(shape)
 
 
 def claimed_shape(dims: Any, what: str) -> tuple[int, ...]:

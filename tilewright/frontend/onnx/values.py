@@ -1,6 +1,7 @@
 """What the importer knows of a tensor beside its type: small ones element by element, as numbers or sizes."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from tilewright import te, topi
 from tilewright.arith.analyzer import Analyzer
 from tilewright.frontend.onnx.tensors import numpy_type
+from tilewright.graph.ir.deferred import Deferred, loaded
 from tilewright.graph.ir.types import size_variables
 from tilewright.graph.ir.values import Value
 from tilewright.tir import Expr, IntImm
@@ -19,7 +21,7 @@ from tilewright.tir.conversion import const, convert
 
 @dataclass(eq=False)
 class Held:
-    """A tensor. elements: what it holds, where that is known: an array, of objects where some are expressions of sizes.
+    """A tensor. data: what it holds, where that is known: an array, of objects where some are expressions of sizes.
 
     dtype: of its elements in the graph; kind: its type in the file, which differs for integers below 8 bits.
     value: what stands for it in the graph; made when it is first read, where only the elements are known.
@@ -28,18 +30,20 @@ class Held:
     dtype: str
     shape: tuple[Any, ...]
     kind: str
-    elements: np.ndarray | None = None
+    data: np.ndarray | Deferred | None = None
     value: Value | None = None
     counted: tuple[int, Value] | None = None
 
     @staticmethod
     def of(value: Value, kind: str = "") -> Held:
         """The tensor that a value is."""
-        return Held(value.dtype, value.shape, kind or value.dtype, value.data, value)
+        return Held(value.dtype, value.shape, kind or value.dtype, value.held, value)
 
     @staticmethod
     def known(elements: Any, dtype: str = "", kind: str = "") -> Held:
         """A tensor of known elements: an array, or objects that are numbers and expressions of a dtype."""
+        if isinstance(elements, Deferred):
+            return Held(elements.dtype.name, elements.shape, kind or elements.dtype.name, elements)
         array = np.asarray(elements)
         if array.dtype == object:
             flat = [simple(e) for e in array.reshape(-1)]
@@ -52,9 +56,23 @@ class Held:
         return Held(dtype, array.shape, kind or dtype, array)
 
     @property
+    def is_known(self) -> bool:
+        """What it holds is known."""
+        return self.data is not None
+
+    @property
+    def elements(self) -> np.ndarray | None:
+        """What it holds, read where it lies in a file."""
+        return None if self.data is None else loaded(self.data)
+
+    def few(self, most: int) -> np.ndarray | None:
+        """What it holds; None for what is not known, or has more elements."""
+        return None if self.data is None or math.prod(self.shape) > most else loaded(self.data)
+
+    @property
     def is_symbolic(self) -> bool:
         """Some elements are expressions of sizes."""
-        return self.elements is not None and self.elements.dtype == object
+        return self.data is not None and self.data.dtype == object
 
 
 def objects(values: Sequence[Any], shape: Sequence[int] | None = None) -> np.ndarray:

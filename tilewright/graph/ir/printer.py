@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.graph.ir.callees import Extern, Kernel, Operator, Slot
+from tilewright.graph.ir.deferred import loaded
 from tilewright.graph.ir.regions import If, Loop
 from tilewright.graph.ir.text import FunctionText, array_text
 from tilewright.graph.ir.types import TensorType, size_variables
@@ -58,8 +59,8 @@ class _Printer(FunctionText):
         return self.lines
 
     def value(self, v: Value) -> str:
-        if v.data is not None:
-            return array_text(v.data, self.module)
+        if v.held is not None:
+            return array_text(loaded(v.held), self.module)
         return self.names[id(v)]
 
     def binding(self, c: Call) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.arith.analyzer import Analyzer
+from tilewright.graph.ir.deferred import Deferred
 from tilewright.runtime.dtypes import dtype_string
 from tilewright.support.errors import GraphError, described
 from tilewright.tir import Cast, Expr, IntImm, Var
@@ -144,6 +145,6 @@ def extents(shape: Sequence[Dim], sizes: Mapping[Var, int]) -> tuple[int, ...]:
     return tuple(d if isinstance(d, int) else int(evaluate(d, sizes)) for d in shape)
 
 
-def type_of_array(array: np.ndarray) -> TensorType:
+def type_of_array(array: np.ndarray | Deferred) -> TensorType:
     """The type of an array."""
     return TensorType(tuple(array.shape), dtype_string(array.dtype))

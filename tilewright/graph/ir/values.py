@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tilewright.graph.ir.deferred import Deferred, loaded
 from tilewright.graph.ir.types import TensorType, size_variables, type_of_array
 from tilewright.support.errors import GraphError, described
 from tilewright.support.names import identifier
@@ -31,14 +32,20 @@ class Callee(Protocol):
 class Value:
     """A tensor: a parameter (`call` and `data` are None), a constant (`data`), or result `index` of `call`.
 
-    Values compare by identity. `source` names what a value comes from, such as the node of an ONNX file.
+    Values compare by identity. `source` names what a value comes from, such as the node of an ONNX file; `held` is the
+    array of a constant, or what reads it.
     """
-    __slots__ = ("type", "name", "call", "index", "data", "source")
+    __slots__ = ("type", "name", "call", "index", "held", "source")
     __array_ufunc__ = None
 
     def __init__(self, type: TensorType, name: str, call: Call | None = None, index: int = 0,
-                 data: np.ndarray | None = None, source: str = "") -> None:
-        self.type, self.name, self.call, self.index, self.data, self.source = type, name, call, index, data, source
+                 data: np.ndarray | Deferred | None = None, source: str = "") -> None:
+        self.type, self.name, self.call, self.index, self.held, self.source = type, name, call, index, data, source
+
+    @property
+    def data(self) -> np.ndarray | None:
+        """The elements of a constant; None for other values. Those that lie in a file are read, each time anew."""
+        return None if self.held is None else loaded(self.held)
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -54,7 +61,7 @@ class Value:
 
     @property
     def is_constant(self) -> bool:
-        return self.data is not None
+        return self.held is not None
 
     def __repr__(self) -> str:
         kind = "constant" if self.is_constant else "parameter" if self.call is None else "value"
@@ -66,7 +73,7 @@ class Value:
 
 def constant(array: Any, name: str = "const") -> Value:
     """A value that holds an array, which must not change any more."""
-    data = np.asarray(array)
+    data = array if isinstance(array, Deferred) else np.asarray(array)
     return Value(type_of_array(data), name, data=data)
 
 

@@ -10,6 +10,7 @@ from ml_dtypes import finfo
 
 from tilewright import topi
 from tilewright.graph.ir.callees import Operator, Slot, operator
+from tilewright.graph.ir.deferred import Deferred, loaded
 from tilewright.graph.ir.rebuild import Rebuild, rebuilt
 from tilewright.graph.ir.values import Call, Function, Value, constant, readers
 from tilewright.runtime.dtypes import numpy_dtype
@@ -37,7 +38,7 @@ def expand_batch_norm(function: Function) -> Function:
 def _factors(given: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
     """(scale, shift) in the type of x, of which x * scale + shift is the normalisation; None: it stays as it is."""
     parts = [given[k] for k in ("mean", "var", "weight", "bias")]
-    if not all(v is None or isinstance(v, Value) and v.data is not None for v in parts) or not given["x"].shape:
+    if not all(v is None or isinstance(v, Value) and v.is_constant for v in parts) or not given["x"].shape:
         return None
     mean, var, weight, bias = (
         np.float64(other) if v is None else v.data.astype("float64") for v, other in zip(parts, (0, 1, 1, 0)))
@@ -100,8 +101,8 @@ def _taken_in(new: Rebuild, c: Call, value: Value, factor: Value,
         return None
     if not _is_per_channel(factor, value.ndim + axis if axis < 0 else axis, value.ndim, channels):
         return None
-    flat = _emit(new, topi.reshape, factor, (channels,)) if factor.data is None else constant(
-        factor.data.reshape(channels), factor.name)
+    flat = _emit(new, topi.reshape, factor, (channels,)) if factor.held is None else constant(
+        loaded(factor.held).reshape(channels), factor.name)
     made: list[Value | None] = [flat]
     if _is(c.callee, topi.multiply):
         weight = _joined(new, topi.multiply, weight, flat, (channels, *(1,) * (weight.ndim - 1)))
@@ -119,19 +120,28 @@ def _taken_in(new: Rebuild, c: Call, value: Value, factor: Value,
 def _joined(new: Rebuild, rule: Callable[..., Any], v: Value, factor: Value, shape: tuple[Any, ...]) -> Value | None:
     """rule(v, factor) with the factor in a shape; None where its numbers are worse than those of v and the factor."""
     narrow = numpy_dtype(v.dtype).itemsize <= _NARROW
-    if v.data is None or factor.data is None:
+    if v.held is None or factor.held is None:
         reshaped = factor if factor.shape == shape else _emit(new, topi.reshape, factor, shape)
         return None if narrow else _emit(new, rule, v, reshaped)
-    a, b = (x.astype("float32") if narrow else x for x in (v.data, factor.data.reshape(shape)))
+    join, parts, dtype = _JOIN[rule], (v.held, factor.held), numpy_dtype(v.dtype)
+
+    def joined() -> np.ndarray:
+        a, b = (loaded(x).astype("float32") if narrow else loaded(x) for x in parts)
+        with np.errstate(all="ignore"):
+            return join(a, b.reshape(shape))
+
+    exact = joined()
     with np.errstate(all="ignore"):
-        exact = a * b if rule is topi.multiply else a + b
-        made = exact.astype(v.data.dtype)
+        made = exact.astype(dtype)
     kept = np.isfinite(made.astype("float32") if narrow else made).all()
     if not kept or narrow and rule is topi.multiply and not _is_normal(exact, made):
         return None
+    if isinstance(v.held, Deferred):                         # the product, too, takes no memory until it is used
+        return constant(Deferred(made.shape, dtype, lambda: joined().astype(dtype)), v.name)
     return constant(made, v.name)
 
 
+_JOIN: Mapping[Any, Callable[..., np.ndarray]] = {topi.multiply: np.multiply, topi.add: np.add}
 _CHANNEL_AXIS: Mapping[Any, int] = {topi.conv: 1, topi.depthwise_conv: 1, topi.linear: -1}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.graph.ir.callees import Operator
+from tilewright.graph.ir.deferred import Deferred
 from tilewright.graph.ir.rebuild import Rebuild, rebuilt
 from tilewright.graph.ir.values import Call, Function, Value
 
@@ -19,7 +20,7 @@ def eliminate_common(function: Function) -> Function:
     made: dict[object, tuple[Value, ...]] = {}
 
     def first(v: Value) -> Value:
-        return v if v.data is None else constants.setdefault(_content(v.data), v)
+        return v if v.held is None else constants.setdefault(_content(v.held), v)
 
     def step(new: Rebuild, c: Call, inputs: tuple[Value, ...]) -> Sequence[Value] | None:
         if not isinstance(c.callee, Operator):
@@ -37,7 +38,7 @@ def eliminate_common(function: Function) -> Function:
     return rebuilt(function, step)
 
 
-def _content(data: np.ndarray) -> object:
-    if data.nbytes > _COMPARED:
+def _content(data: np.ndarray | Deferred) -> object:
+    if isinstance(data, Deferred) or data.nbytes > _COMPARED:
         return id(data)
     return data.dtype.str, data.shape, hashlib.blake2b(data.tobytes(), digest_size=16).digest()

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Collection, Mapping, Sequence
-
-import numpy as np
 
 from tilewright import te
 from tilewright.graph.ir.callees import Kernel, Operator
+from tilewright.graph.ir.deferred import loaded
 from tilewright.graph.ir.rebuild import Rebuild, rebuilt
 from tilewright.graph.ir.types import size_variables
 from tilewright.graph.ir.values import Call, Function, Value, readers
@@ -128,7 +128,7 @@ def _is_epilogue(value: Value, group: Sequence[Call]) -> bool:
 
 def _is_literal(value: Value) -> bool:
     """A constant of one element is written into the code."""
-    return value.data is not None and value.data.size == 1
+    return value.is_constant and math.prod(value.type.shape) == 1
 
 
 def make_kernel(group: Sequence[Call], known: dict[str, Kernel] | None = None) -> tuple[Kernel, list[Value]]:
@@ -180,6 +180,6 @@ def _own_memory(outputs: Sequence[te.Tensor], inputs: Collection[te.Tensor]) -> 
 
 def _literal(v: Value) -> te.Tensor:
     """A tensor of one element that is a number in the code."""
-    assert v.data is not None
-    value = np.asarray(v.data).reshape(()).item()
+    assert v.held is not None
+    value = loaded(v.held).reshape(()).item()
     return te.compute(v.type.shape, lambda *_: te.const(value, v.type.dtype), name="literal")

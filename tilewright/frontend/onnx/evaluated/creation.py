@@ -16,9 +16,10 @@ def constant_of_shape(n: Node) -> Held:
     """A tensor of one value."""
     value = n.tensor("value") if "value" in n.attributes else Held.known(np.zeros(1, "float32"))
     wanted = n.numbers(0, "the shape")
-    if any(isinstance(d, Expr) for d in wanted) or value.elements is None:
+    found = value.elements
+    if any(isinstance(d, Expr) for d in wanted) or found is None:
         raise Unknown(n.held(0), "the shape")
-    return Held.known(np.full(bounded(n, wanted), value.elements.reshape(-1)[0]), value.dtype, value.kind)
+    return Held.known(np.full(bounded(n, wanted), found.reshape(-1)[0]), value.dtype, value.kind)
 
 
 @evaluated("Range")
@@ -37,9 +38,10 @@ def range_(n: Node) -> Held:
 def _constant(n: Node, k: int) -> np.ndarray:
     """The elements of a constant, of more of them than elsewhere."""
     held = n.held(k)
-    if held.elements is None or held.is_symbolic or held.elements.size > MOST_FOLDED:
+    found = held.few(MOST_FOLDED)
+    if found is None or held.is_symbolic:
         raise Unknown(held, f"input {k}")
-    return held.elements
+    return found
 
 
 @evaluated("NonZero")

@@ -35,7 +35,7 @@ def if_(n: Node) -> Any:
     """The branch that a known condition takes; else both as functions, of which one is run."""
     condition = n.held(0)
     graphs = [n.attributes[name].g for name in ("then_branch", "else_branch")]
-    if condition.elements is not None:
+    if condition.is_known:
         chosen = graphs[0 if bool(n.number(0, "the condition")) else 1]
         return tuple(n.importer.graph(chosen, n.scope.inner(f"{n.label}/"), []))
     kinds: list[list[str]] = []
@@ -60,7 +60,7 @@ def if_(n: Node) -> Any:
 @operator("Loop")
 def loop(n: Node) -> Any:
     """A few turns of a known number are written out; else the body is a function that is run in turn."""
-    known = n.has(0) and n.held(0).elements is not None
+    known = n.has(0) and n.held(0).is_known
     most = n.number(0) if known else None
     running = [lambda: run_loop(n, most)]
     written = [lambda: written_loop(n, most)]
@@ -92,9 +92,10 @@ def written_loop(n: Node, most: Any) -> tuple[Any, ...]:
 def _decided(condition: Any) -> bool:
     if not isinstance(condition, Held):
         raise Unsupported("the condition is no tensor")
-    if condition.elements is None or condition.is_symbolic:
+    found = condition.elements
+    if found is None or condition.is_symbolic:
         raise Unknown(condition, "the condition")
-    return bool(condition.elements.reshape(-1)[0])
+    return bool(found.reshape(-1)[0])
 
 
 def run_loop(n: Node, most: Any) -> tuple[Any, ...]:

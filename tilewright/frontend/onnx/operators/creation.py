@@ -17,9 +17,10 @@ def constant_of_shape(n: Node) -> Held:
     """`topi.full`."""
     value = n.tensor("value") if "value" in n.attributes else None
     shape = tuple(extent(d) for d in n.numbers(0, "the shape"))
-    if value is None or value.elements is None:
+    found = value.elements if value is not None else None
+    if value is None or found is None:
         return Held.of(n.emit(topi.full, shape, 0.0, dtype="float32"))
-    number = value.elements.reshape(-1)[0].item() if value.dtype != "bfloat16" else float(value.elements.reshape(-1)[0])
+    number = found.reshape(-1)[0].item() if value.dtype != "bfloat16" else float(found.reshape(-1)[0])
     return Held.of(n.emit(topi.full, shape, number, dtype=value.dtype), value.kind)
 
 

@@ -18,7 +18,7 @@ REDUCTIONS = {"none": "none", "add": "add", "mul": "mul", "max": "max", "min": "
 def gather(n: Node) -> Held:
     """`topi.take`; of one known index `topi.strided_slice`."""
     x, axis, indices = n.value(0), n.axis(0), n.held(1)
-    known = indices.elements
+    known = indices.few(1)
     if known is not None and known.size == 1 and not indices.is_symbolic and known.ndim <= 1:
         at = int(known.reshape(-1)[0])
         if isinstance(x.shape[axis], int) and -x.shape[axis] <= at < x.shape[axis]:
