@@ -1,6 +1,7 @@
 """Plain networks in PyTorch with random weights, and their inputs. Runs where PyTorch is installed.
 
     python -m model_cases.networks NAME BATCH FOLDER    writes model.onnx, model.pt2, data.npz (inputs, results)
+    python -m model_cases.networks NAME any FOLDER      model.onnx of a transformer for any batch and any length
 """
 from __future__ import annotations
 
@@ -117,8 +118,14 @@ def example(name: str, batch: int) -> torch.Tensor:
 
 
 def main() -> None:
-    name, batch, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
-    model, x = network(name), example(name, batch)
+    name, folder = sys.argv[1], Path(sys.argv[3])
+    model = network(name)
+    if sys.argv[2] == "any":
+        sizes = {0: torch.export.Dim("batch", min=1, max=64), 1: torch.export.Dim("length", min=2, max=512)}
+        torch.onnx.export(model, (example(name, 2),), str(folder / "model.onnx"), input_names=["x"],
+                          output_names=["y"], opset_version=18, dynamo=True, verbose=False, dynamic_shapes=(sizes,))
+        return
+    x = example(name, int(sys.argv[2]))
     with torch.no_grad():
         result = model(x)
         torch.onnx.export(model, (x,), str(folder / "model.onnx"), input_names=["x"], output_names=["y"],

@@ -28,6 +28,8 @@ or a `ModelProto`; `tilewright.graph.compile.build_function(function)` compiles 
 - Operators that are not supported are named all at once, with their nodes: `ImportModelError`.
 - A file is not trusted: what tensors claim is compared with the bytes that are there, other files are read in the
   model's folder alone, and nodes, nesting and turns are bounded (`tilewright/frontend/onnx/limits.py`).
+- Large tensors stay in their files until a pass reads them: a model that is compiled from a path takes memory for what
+  its kernels read, once. The files may be deleted or replaced by then; one that was written over is an error.
 - `tilewright.frontend.onnx.backend.backend()` is a class for `onnx.backend`; `python -m tests.frontend.onnx_backend`
   runs the cases of the onnx package with it.
 """
