@@ -10,6 +10,7 @@ import tilewright as tw
 from tilewright import te, topi
 from tilewright.graph.compile import build_function
 from tilewright.graph.ir.builder import BlockBuilder
+from tilewright.graph.ir.regions import If, Loop
 from tilewright.graph.ir.types import TensorType, size
 from tilewright.graph.plan.loaded import load
 from tilewright.runtime import export, ffi
@@ -193,6 +194,41 @@ int main(void) {
     message, *numbers = ran.stdout.splitlines()
     assert "outside of its tensor" in message
     np.testing.assert_array_equal(np.array(numbers, "float32").reshape(2, 4), values[[3, 9]])
+
+
+@needs_linker
+def test_source_files_of_choices_and_loops(tmp_path):
+    """y = x * 2 or x + 1, four times, and the sums of each step."""
+    bb = BlockBuilder()
+    x, i, flag = bb.param("x", (size("n"),)), bb.param("i", (), "int64"), bb.param("flag", (), "bool")
+    for name, rule, other in (("twice", topi.multiply, 2.0), ("more", topi.add, 1.0)):
+        with bb.function(name, [x]):
+            bb.emit_func_output(bb.emit_te(rule, x, other))
+    with bb.function("turn", [i, x, flag]):
+        y, = bb.emit_call(If(bb.get()["twice"], bb.get()["more"]), [flag, x])
+        bb.emit_func_output([bb.emit_te(topi.less, i, 9), y, bb.emit_te(topi.sum, y)])
+    with bb.function("main", [x, flag]):
+        bb.emit_func_output(bb.emit_call(Loop(bb.get()["turn"], 1, 4), [
+            bb.const(np.array(4)), bb.const(np.array(True)), x, flag]))
+    build_function(bb.get()["main"], "c -mcpu=x86-64").export_source(tmp_path, "repeat")
+    (tmp_path / "main.c").write_text(r"""
+#include <stdio.h>
+#include "repeat.h"
+int main(void) {
+    float x[3] = {1, 2, 3}, y[3], sums[4];
+    for (int k = 0; k < 2; k++) {
+        uint8_t flag = k;
+        if (repeat(x, (void *)&flag, y, sums, 3) != 0) { puts(tilewright_last_error()); return 1; }
+        for (int i = 0; i < 3; i++) printf("%g ", y[i]);
+        for (int i = 0; i < 4; i++) printf("%g ", sums[i]);
+    }
+    return 0;
+}
+""")
+    subprocess.run([*export.linker(host_triple()), "-std=gnu11", "-fwrapv", "-Wall", "-Werror", "repeat.c", "main.c",
+                    "-o", "main", "-lm"], cwd=tmp_path, check=True, timeout=120)
+    out = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert out.split() == "5 6 7 9 12 15 18 16 32 48 12 24 48 96".split()
 
 
 def test_graphs_for_llvm_have_no_source_files(tmp_path):

@@ -7,9 +7,22 @@ from tilewright.graph.compile import build_function
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.regions import If, Loop
 from tilewright.graph.ir.types import TensorType, size
-from tilewright.support.errors import GraphError
+from tilewright.graph.plan.loaded import load
+from tilewright.support.errors import CallError, GraphError
 
 N = size("n")
+
+
+@pytest.fixture(params=["compiled", "exported", "exported as C"])
+def build(request, tmp_path):
+    """Compiles a function; exported ones are loaded from a file."""
+    def built(f):
+        run = build_function(f, "c" if request.param == "exported as C" else None)
+        if request.param == "compiled":
+            return run
+        run.export(tmp_path / "model.o")
+        return load(tmp_path / "model.o")
+    return built
 
 
 def function(name, params, body):
@@ -19,21 +32,20 @@ def function(name, params, body):
     return bb.get()[name]
 
 
-def test_a_choice_runs_one_branch():
+def test_a_choice_runs_one_branch(build):
     def branch(rule):
         return function(rule.__name__, [BlockBuilder.param("x", (N, 3))], lambda bb, x: bb.emit_te(rule, x))
 
     def body(bb, x, flag):
         y, = bb.emit_call(If(branch(topi.exp), branch(topi.negative)), [flag, x])
         return bb.emit_te(topi.add, y, 1.0)
-    run = build_function(function("main", [BlockBuilder.param("x", (N, 3)), BlockBuilder.param("flag", (), "bool")],
-                                  body))
+    run = build(function("main", [BlockBuilder.param("x", (N, 3)), BlockBuilder.param("flag", (), "bool")], body))
     x = np.random.default_rng(0).standard_normal((4, 3)).astype("float32")
     np.testing.assert_allclose(np.asarray(run(x, np.array(True))), np.exp(x) + 1, rtol=1e-5)
     np.testing.assert_allclose(np.asarray(run(x, np.array(False))), 1 - x, rtol=1e-5)
 
 
-def power_steps(steps=0):
+def power_steps(build, steps=0):
     """x, x * f, x * f * f, ... until the sum of elements is above 100: (the last one, all of them)."""
     params = [BlockBuilder.param(*p) for p in (("i", (), "int64"), ("x", (N,)), ("f", (N,)))]
 
@@ -45,29 +57,30 @@ def power_steps(steps=0):
 
     def main(bb, count, x, f):
         return list(bb.emit_call(loop, [count, bb.const(np.array(True)), x, f]))
-    return build_function(function("main", [BlockBuilder.param("count", (), "int64"), BlockBuilder.param("x", (N,)),
-                                            BlockBuilder.param("f", (N,))], main))
+    return build(function("main", [BlockBuilder.param("count", (), "int64"), BlockBuilder.param("x", (N,)),
+                                   BlockBuilder.param("f", (N,))], main))
 
 
-def test_a_loop_ends_by_its_condition_or_its_count():
-    run = power_steps()
+def test_a_loop_ends_by_its_condition_or_its_count(build):
+    run = power_steps(build)
     x, f = np.ones(3, "float32"), np.full(3, 2, "float32")
     np.testing.assert_array_equal(np.asarray(run(np.array(100), x, f)), np.full(3, 64))
     np.testing.assert_array_equal(np.asarray(run(np.array(2), x, f)), np.full(3, 4))
     np.testing.assert_array_equal(np.asarray(run(np.array(0), x, f)), x)
 
 
-def test_scanned_values_are_stacked():
-    run = power_steps(steps=4)
+def test_scanned_values_are_stacked(build):
+    run = power_steps(build, steps=4)
     x, f = np.ones(2, "float32"), np.array([1, 2], "float32")
     last, stacked = run(np.array(4), x, f)
     np.testing.assert_array_equal(np.asarray(stacked), np.stack([f ** k for k in range(1, 5)]))
     np.testing.assert_array_equal(np.asarray(last), f ** 4)
-    with pytest.raises(GraphError, match="ends after 2 steps"):
-        run(np.array(2), x, f)
+    for count in (2, 5):
+        with pytest.raises(CallError, match="ends after|one more step|step 4 gives"):
+            run(np.array(count), x, f)
 
 
-def test_a_result_may_be_a_view_of_what_a_loop_or_a_choice_gives():
+def test_a_result_may_be_a_view_of_what_a_loop_or_a_choice_gives(build):
     x, step = BlockBuilder.param("x", (N, 1)), BlockBuilder.param("i", (), "int64")
     body = function("body", [step, x], lambda bb, i, x: [
         bb.emit_te(topi.less, i, 100), bb.emit_te(topi.add, x, 1.0), x])
@@ -78,14 +91,14 @@ def test_a_result_may_be_a_view_of_what_a_loop_or_a_choice_gives():
         _, rows = bb.emit_call(Loop(body, 1, 3), [bb.const(np.array(3)), bb.const(np.array(True)), x])
         chosen, = bb.emit_call(If(twice, same), [flag, x])
         return [bb.emit_te(topi.squeeze, rows, axis=2), bb.emit_te(topi.flatten, chosen)]
-    run = build_function(function("main", [x, BlockBuilder.param("flag", (), "bool")], main))
+    run = build(function("main", [x, BlockBuilder.param("flag", (), "bool")], main))
     x = np.arange(2, dtype="float32").reshape(2, 1)
     rows, chosen = run(x, np.array(True))
     np.testing.assert_array_equal(np.asarray(rows), [[0, 1], [1, 2], [2, 3]])
     np.testing.assert_array_equal(np.asarray(chosen), [0, 2])
 
 
-def test_what_a_choice_reads_may_be_a_view():
+def test_what_a_choice_reads_may_be_a_view(build):
     part = BlockBuilder.param("part", (2, N))
     double = function("double", [part], lambda bb, x: bb.emit_te(topi.add, x, x))
     minus = function("minus", [part], lambda bb, x: bb.emit_te(topi.negative, x))
@@ -94,19 +107,65 @@ def test_what_a_choice_reads_may_be_a_view():
         made = bb.emit_te(topi.exp, x)
         views = [bb.emit_te(topi.reshape, v, (2, N)) for v in (x, made)]
         return [bb.emit_call(If(double, minus), [flag, v])[0] for v in views]
-    run = build_function(function("main", [BlockBuilder.param("x", (N, 2)), BlockBuilder.param("flag", (), "bool")],
-                                  main))
+    run = build(function("main", [BlockBuilder.param("x", (N, 2)), BlockBuilder.param("flag", (), "bool")], main))
     x = np.arange(6, dtype="float32").reshape(3, 2)
     for got, want in zip(run(x, np.array(True)), (x, np.exp(x))):
         np.testing.assert_allclose(np.asarray(got), 2 * want.reshape(2, 3), rtol=1e-6)
 
 
+def test_regions_within_regions(build):
+    """Rows of x, each raised by a table's row, or halved where a flag says so, until a sum is too large."""
+    table = np.arange(12, dtype="float32").reshape(4, 3)
+    x, i, flag = BlockBuilder.param("x", (N, 3)), BlockBuilder.param("i", (), "int64"), BlockBuilder.param(
+        "flag", (), "bool")
+    raised = function("raised", [i, x], lambda bb, i, x: bb.emit_te(
+        topi.add, x, bb.emit_te(topi.take, bb.const(table), i, axis=0)))
+    halved = function("halved", [i, x], lambda bb, i, x: bb.emit_te(topi.multiply, x, 0.5))
+    inner_turn = function("inner_turn", [i, x], lambda bb, i, x: [
+        bb.emit_te(topi.less, i, 1), bb.emit_te(topi.add, x, 1.0)])
+
+    def turn(bb, i, x, flag):
+        y, = bb.emit_call(If(raised, halved), [flag, i, x])
+        z, = bb.emit_call(Loop(inner_turn, 1), [bb.const(np.array(9)), bb.const(np.array(True)), y])
+        go = bb.emit_te(topi.less, bb.emit_te(topi.sum, z), 1000.0)
+        return [go, z, bb.emit_te(topi.sum, z, axis=1)]
+    body = function("turn", [i, x, flag], turn)
+
+    def main(bb, x, flag):
+        return bb.emit_call(Loop(body, 1, 4), [bb.const(np.array(4)), bb.const(np.array(True)), x, flag])
+    run = build(function("main", [x, flag], main))
+    for n in (1, 5):
+        for yes in (True, False):
+            given = np.random.default_rng(n).standard_normal((n, 3)).astype("float32")
+            want, sums = given.astype("float64"), []
+            for k in range(4):
+                want = (want + table[k] if yes else want * 0.5) + 2
+                sums.append(want.sum(1))
+            got, stacked = run(given, np.array(yes))
+            np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5)
+            np.testing.assert_allclose(np.asarray(stacked), sums, rtol=1e-4)
+
+
+def test_an_index_outside_within_a_region(build):
+    x, i = BlockBuilder.param("x", (N, 3)), BlockBuilder.param("i", (1,), "int64")
+    row = function("row", [x, i], lambda bb, x, i: bb.emit_te(topi.take, x, i, axis=0))
+    first = function("first", [x, i], lambda bb, x, i: bb.emit_te(topi.strided_slice, x, begin=[0], end=[1], axes=[0]))
+    run = build(function("main", [BlockBuilder.param("flag", (), "bool"), x, i], lambda bb, flag, x, i: bb.emit_call(
+        If(row, first), [flag, x, i])[0]))
+    given = np.arange(6, dtype="float32").reshape(2, 3)
+    np.testing.assert_array_equal(np.asarray(run(np.array(True), given, np.array([1]))), given[1:])
+    np.testing.assert_array_equal(np.asarray(run(np.array(False), given, np.array([7]))), given[:1])
+    with pytest.raises(CallError, match="outside of its tensor|7"):
+        run(np.array(True), given, np.array([7]))
+    np.testing.assert_array_equal(np.asarray(run(np.array(True), given, np.array([0]))), given[:1])
+
+
 def test_exporting_names_the_call_that_runs_in_python(tmp_path):
     x = BlockBuilder.param("x", (N, 3))
-    negated = function("negated", [x], lambda bb, x: bb.emit_te(topi.negative, x))
+    called = function("called", [x], lambda bb, x: bb.call_packed("not.exported", [x], [TensorType.of((N, 3))]))
     run = build_function(function("main", [x, BlockBuilder.param("flag", (), "bool")], lambda bb, x, flag: bb.emit_call(
-        If(negated, negated, name="either"), [flag, x])[0]))
-    with pytest.raises(GraphError, match=r"cannot be exported: either \(a choice\) runs in Python"):
+        If(called, called, name="either"), [flag, x])[0]))
+    with pytest.raises(GraphError, match=r"called cannot be exported: not.exported \(a packed function\) runs in Pyth"):
         run.export(tmp_path / "model.o")
 
 

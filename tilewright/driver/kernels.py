@@ -81,11 +81,11 @@ def flat_kernel(func: PrimFunc, target: Target, constant: Collection[int], *disa
     return split(flatten(scheduled if hoisted is None else hoisted.main, target, options), target, options)
 
 
-def files_of_graph(entry: PrimFunc, kernels: Sequence[tuple[PrimFunc, Collection[int]]], target: Target,
-                   constants: Callable[[], bytes]) -> Callable[[], Mapping[str, str | bytes]] | None:
-    """What makes source files of a flat function and of the kernels that it calls; None where the back end makes none.
+def files_of_graph(entry: PrimFunc, others: Sequence[PrimFunc], kernels: Sequence[tuple[PrimFunc, Collection[int]]],
+                   target: Target, constants: Callable[[], bytes]) -> Callable[[], Mapping[str, str | bytes]] | None:
+    """What makes source files of a flat function and of what it calls; None where the back end makes none.
 
-    kernels: as `compile_graph_kernel` takes them. constants: what the entry reads.
+    others: flat functions; kernels: as `compile_graph_kernel` takes them. constants: what the entry reads.
     """
     make = back_end(target).files
     if make is None:
@@ -93,7 +93,7 @@ def files_of_graph(entry: PrimFunc, kernels: Sequence[tuple[PrimFunc, Collection
 
     def flat(*disabled: str) -> list[PrimFunc]:
         inner = [f for func, constant in kernels for f in flat_kernel(func, target, constant, *disabled)]
-        return [*split(entry, target), *inner]
+        return [*(f for func in (entry, *others) for f in split(func, target)), *inner]
     return lambda: make(flat(), flat("vectorize"), target, entry.name, constants())
 
 

@@ -285,11 +285,16 @@ class Extern:
 
 @dataclass(frozen=True, eq=False)
 class Hosted:
-    """What Python runs between native kernels: run(inputs, results) writes the results. kind: what it is, in words."""
+    """What Python runs between native kernels: run(inputs, results) writes the results. kind: what it is, in words.
+
+    region: the choice or loop that it is, whose functions are compiled as `built`; None for other functions.
+    """
     name: str
     results: tuple[TensorType, ...]
     run: Callable[[Sequence[Tensor], Sequence[Tensor]], None]
     kind: str = "a function of Python"
+    region: Any = None
+    built: tuple[Any, ...] = ()
 
     def types(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         return self.results

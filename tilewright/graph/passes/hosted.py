@@ -10,6 +10,7 @@ from tilewright.graph.ir.rebuild import Rebuild, rebuilt
 from tilewright.graph.ir.regions import If, Loop
 from tilewright.graph.ir.values import Call, Function, Value
 from tilewright.runtime import Tensor
+from tilewright.runtime.errors import ModelValueError
 from tilewright.runtime.tensor import as_numpy
 from tilewright.support.errors import GraphError
 
@@ -20,16 +21,17 @@ Body = Callable[[Sequence[Tensor], Sequence[Tensor]], None]
 def host_calls(function: Function, build: Callable[[Function], Run]) -> Function:
     """function in which packed functions, choices and loops are calls of what runs them; build compiles functions."""
     def step(new: Rebuild, c: Call, inputs: tuple[Value, ...]) -> Sequence[Value] | None:
-        callee, body, kind = c.callee, None, ""
+        callee, types = c.callee, tuple(v.type for v in c.results)
         if isinstance(callee, Extern):
-            body, kind = _packed(function.name, callee), "a packed function"
+            hosted = Hosted(callee.name, types, _packed(function.name, callee), "a packed function")
         elif isinstance(callee, If):
-            body, kind = _choice(build(callee.then), build(callee.orelse)), "a choice"
+            then, orelse = build(callee.then), build(callee.orelse)
+            hosted = Hosted(callee.name, types, _choice(then, orelse), "a choice", callee, (then, orelse))
         elif isinstance(callee, Loop):
-            body, kind = _loop(callee, build(callee.body)), "a loop"
-        if body is None:
+            turn = build(callee.body)
+            hosted = Hosted(callee.name, types, _loop(callee, turn), "a loop", callee, (turn,))
+        else:
             return None
-        hosted = Hosted(callee.name, tuple(v.type for v in c.results), body, kind)
         return new.emit_all(hosted, inputs, [v.name for v in c.results])
     return rebuilt(function, step)
 
@@ -62,11 +64,11 @@ def _loop(loop: Loop, body: Run) -> Body:
             proceed, carried = bool(made[0].item()), list(made[1:1 + loop.carried])
             for stack, t in zip(stacks, made[1 + loop.carried:]):
                 if at >= stack.shape[0]:
-                    raise GraphError(f"{loop.name}: step {at} gives a value, and the result has {stack.shape[0]}")
+                    raise ModelValueError(f"{loop.name}: step {at} gives a value, and the result has {stack.shape[0]}")
                 stack[at] = as_numpy(t)
             at += 1
         if stacks and at != stacks[0].shape[0]:
-            raise GraphError(f"{loop.name} ends after {at} steps, and the result has {stacks[0].shape[0]}")
+            raise ModelValueError(f"{loop.name} ends after {at} steps, and the result has {stacks[0].shape[0]}")
         _keep(results[:loop.carried], tuple(carried))
     return run
 

@@ -5,7 +5,7 @@ Such a module is exported, loaded and called like any other: by `load_module`, b
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tilewright.graph.ir.types import TensorType
 from tilewright.graph.ir.values import exported_name
 from tilewright.graph.memory import ALIGNMENT, aligned
 from tilewright.graph.plan.counted import names_of_results
+from tilewright.graph.plan.parts import region_statement
 from tilewright.graph.plan.plan import ARENA, CONSTANT, PARAMETER, RESULT, Plan, Step
 from tilewright.runtime import Module, elf, export, llvm
 from tilewright.runtime.loader import Image
@@ -57,55 +58,96 @@ def module_of(plan: Plan, objects: Mapping[str, bytes], target: Target, name: st
     if plan.held:
         raise GraphError(f"{plan.name} cannot be exported: it holds {plan.held[0][0]}, which is memory of this process")
     symbol = exported_name(name)
-    if symbol in objects:
-        raise GraphError(f"{plan.name} cannot be exported as {symbol}: it calls a kernel of that name",
-                         "give it another name")
-    other = next((s for s in plan.steps if not isinstance(s.callee, Native)), None)
-    if other is not None:
-        callee: Any = other.callee
-        what = f"{callee.name} ({callee.kind})" if isinstance(callee, Hosted) else repr(callee)
-        source = f", from {other.source}," if other.source else ""
-        raise GraphError(f"{plan.name} cannot be exported: {what}{source} runs in Python, between its kernels",
-                         "export the functions that it calls by themselves, or let what decides it be known: "
-                         "from_onnx(model, values={name: array}) writes the branch or the turns out")
-    writer = _Writer(plan, symbol, [k for k, data in objects.items() if f"{k}__take_fault" in elf.symbols(data)[0]])
-    function = writer.function()
-    entry = driver.compile_flat(function, target)
+    made = _Exported(target, symbol)
+    function, entry = made.add(plan, objects, symbol)
     with export.workplace() as folder:
         path = Path(folder, "constants")
         with open(path, "wb") as file:
-            for part in _constants(plan):
+            for part in made.constant_bytes():
                 file.write(part)
         data = llvm.data_object(symbol, str(path), target.triple)
     signature, = signatures_in(entry)
-    images = [Image("object", entry, (symbol,)), *(Image("object", o, ()) for o in dict.fromkeys(objects.values())),
-              Image("object", data, ())]
-    kernels = {s.callee.name: (s.callee.definition, s.callee.constant) for s in plan.steps  # type: ignore[attr-defined]
-               if s.callee.definition is not None}  # type: ignore[attr-defined]
-    files = driver.files_of_graph(function, [*kernels.values()], target, lambda: b"".join(_constants(plan)))
+    images = [Image("object", entry, (symbol,)), *(Image("object", o, ()) for o in dict.fromkeys(made.objects.values())
+                                                   if o is not entry), Image("object", data, ())]
+    files = driver.files_of_graph(function, made.functions[:-1], [*made.kernels.values()], target,
+                                  lambda: b"".join(made.constant_bytes()))
     return Module(images, {symbol: signature}, symbol, target.triple, aliases={name: symbol} if name != symbol else {},
                   files=files)
 
 
-def _constants(plan: Plan) -> Iterator[bytes]:
-    """The bytes of the constants, each filled up to the alignment."""
-    for array in plan.constants:
-        yield np.ascontiguousarray(array).tobytes()
-        yield bytes(-array.nbytes % ALIGNMENT)
+class _Exported:
+    """What a file has: the functions of a plan and of the choices and loops that it runs, kernels, constants."""
+
+    def __init__(self, target: Target, symbol: str) -> None:
+        self.target, self.symbol = target, symbol
+        self.functions: list[PrimFunc] = []
+        self.objects: dict[str, bytes] = {}                 # by the name of the function in it
+        self.kernels: dict[str, tuple[PrimFunc, Collection[int]]] = {}
+        self.constants: list[np.ndarray] = []
+
+    def constant_bytes(self) -> Iterator[bytes]:
+        """The bytes of the constants, each filled up to the alignment."""
+        for array in self.constants:
+            yield np.ascontiguousarray(array).tobytes()
+            yield bytes(-array.nbytes % ALIGNMENT)
+
+    def add(self, plan: Plan, objects: Mapping[str, bytes], name: str) -> tuple[PrimFunc, bytes]:
+        """(the function of a plan, its object), behind those that it calls."""
+        begin = sum(aligned(a.nbytes) for a in self.constants)
+        self.constants += plan.constants
+        called: list[str] = []
+        for kernel, data in objects.items():
+            self._add_object(plan, kernel, data)
+            called.append(kernel)
+        parts: dict[Step, list[str]] = {}
+        for k, s in enumerate(plan.steps):
+            if isinstance(s.callee, Native):
+                if s.callee.definition is not None:
+                    self.kernels[s.callee.name] = s.callee.definition, s.callee.constant
+                continue
+            _require_region(plan, s)
+            parts[s] = [f"{name}__{k}_{n}" for n in range(len(s.callee.built))]  # type: ignore[attr-defined]
+            for part, built in zip(parts[s], s.callee.built):  # type: ignore[attr-defined]
+                self.add(built.plan, built.objects, part)
+            called += parts[s]
+        may_fail = [k for k in called if f"{k}__take_fault" in elf.symbols(self.objects[k])[0]]
+        function = _Writer(plan, name, may_fail, f"{self.symbol}__constant", begin, parts).function()
+        self.functions.append(function)
+        self._add_object(plan, name, driver.compile_flat(function, self.target))
+        return function, self.objects[name]
+
+    def _add_object(self, plan: Plan, name: str, data: bytes) -> None:
+        if self.objects.setdefault(name, data) != data:
+            raise GraphError(f"{plan.name} cannot be exported as {self.symbol}: it calls a kernel of that name"
+                             if name == self.symbol else f"{plan.name} cannot be exported: two kernels have the name "
+                             f"{name}", "give it another name")
+
+
+def _require_region(plan: Plan, step: Step) -> None:
+    """Raises GraphError for a step that only Python runs."""
+    callee: Any = step.callee
+    if not isinstance(callee, Hosted) or callee.region is None:
+        what = f"{callee.name} ({callee.kind})" if isinstance(callee, Hosted) else repr(callee)
+        source = f", from {step.source}," if step.source else ""
+        raise GraphError(f"{plan.name} cannot be exported: {what}{source} runs in Python, between its kernels",
+                         "export the functions that it calls by themselves")
 
 
 class _Writer:
     """Writes the function that binds places to slots and calls the kernels."""
 
-    def __init__(self, plan: Plan, name: str, may_fail: Sequence[str]) -> None:
-        self.plan, self.name, self.may_fail = plan, name, may_fail
+    def __init__(self, plan: Plan, name: str, may_fail: Sequence[str], constant: str, begin: int,
+                 parts: Mapping[Step, Sequence[str]]) -> None:
+        """may_fail: the functions that keep a fault; constant: the function that gives the address of constants, of
+        which those of the plan begin there; parts: the functions of choices and loops."""
+        self.plan, self.name, self.may_fail, self.constant, self.parts = plan, name, may_fail, constant, parts
         names = names_of_results(len(plan.results), plan.counted)
         supply = NameSupply(names)
         self.inputs = [_buffer(supply.fresh(identifier(n)), t) for n, t in plan.params]
         self.results = [_buffer(n, t) for n, (_, t) in zip(names, plan.results)]
         self.own = {slot: b for b, slot in [*zip(self.inputs, plan.param_slots),
                                             *zip(self.results, (s for s, _ in plan.results))] if slot is not None}
-        self.constant_offsets = _running(a.nbytes for a in plan.constants)
+        self.constant_offsets = [begin + n for n in _running(a.nbytes for a in plan.constants)]
         self.places = [k for k, s in enumerate(plan.slots) if s.kind == ARENA]
         self.fixed = all(plan.slots[k].type.is_constant for k in self.places)
         self.offsets = Buffer("offsets", (IntImm(len(plan.slots) + 1),), "int64")
@@ -175,8 +217,10 @@ class _Writer:
         return binary("add", self._offset(slot), binary("mul", lines, IntImm(ALIGNMENT, "int64")))
 
     def _call(self, step: Step) -> Stmt:
-        assert isinstance(step.callee, Native)
         pointers = [self._pointer(k) for k in step.slots]
+        if isinstance(step.callee, Hosted):
+            return region_statement(step.callee, self.parts[step], pointers)
+        assert isinstance(step.callee, Native)
         return Evaluate(Call("call_extern", (_text(f"{step.callee.name}__kernel"), *pointers, *step.sizes), "int32"))
 
     def _pointer(self, slot: int) -> Expr:
@@ -185,7 +229,7 @@ class _Writer:
             return self.own[slot].data
         if s.kind == CONSTANT:
             offset = IntImm(self.constant_offsets[s.data], "int64")
-            return Call("call_extern", (_text(f"{self.name}__constant"), offset), "handle")
+            return Call("call_extern", (_text(self.constant), offset), "handle")
         if self.memory is not None:
             return _address(self.arena, IntImm(self.memory.offset[slot], "int64"))
         return _address(self.arena, self._offset(slot))
