@@ -1,11 +1,11 @@
-"""(a * b >> s) of 16-bit numbers widened to 64 bits and narrowed again: LLVM loses the sign of upper halves."""
+"""a * b >> s and a * b // 2 of 16-bit numbers widened to 64 bits: LLVM loses the sign of upper halves."""
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.codegen.llvm.wide_products import has_narrowed_products, with_opaque_shifts
+from tilewright.codegen.llvm.wide_products import has_wide_products, with_opaque_products
 from tilewright.script import from_source
 
 X = np.concatenate([np.arange(-32768, 32768, 2039), [-32768, -33, -8, -2, -1, 0, 1, 2, 255, 32767]]).astype("int16")
@@ -37,6 +37,45 @@ def main(x: T.Buffer(({len(x)},), "{source}"), {outs}):
         np.testing.assert_array_equal(y.numpy(), want, err_msg=f"{f} >> {s}")
 
 
+DIVISIONS = {"truncdiv": lambda v, d: np.sign(v) * (np.abs(v) // d), "truncmod": np.fmod, "floordiv": np.floor_divide,
+             "floormod": np.mod}
+
+
+@pytest.mark.parametrize("target", ["llvm", "llvm -opt-level=1", "llvm -mcpu=x86-64-v2", "llvm -mcpu=haswell", "c"])
+@pytest.mark.parametrize("loop", ["serial", "vectorized"])
+@pytest.mark.parametrize("source, wide, result", [
+    ("int8", "int64", "uint16"), ("int8", "int64", "int32"), ("int16", "int64", "int64"), ("int8", "int32", "int16"),
+    ("int16", "int64", "float32")])
+def test_divided_products(source: str, wide: str, result: str, loop: str, target: str) -> None:
+    x = X.astype(source)
+    cases = [(op, f, d) for op in DIVISIONS for f in (3, -7) for d in (2, 8)]
+    value = 'T.cast(T.{}(T.cast(x[i], "{}") * T.{}({}), T.{}({})), "{}")'
+    body = "\n".join(f"        o{k}[i] = {value.format(op, wide, wide, f, wide, d, result)}"
+                     for k, (op, f, d) in enumerate(cases))
+    outs = ", ".join(f'o{k}: T.Buffer(({len(x)},), "{result}")' for k in range(len(cases)))
+    func = from_source(f'@T.prim_func\ndef main(x: T.Buffer(({len(x)},), "{source}"), {outs}):\n'
+                       f"    for i in T.{loop}({len(x)}):\n{body}\n")
+    got = [np.empty(len(x), result) for _ in cases]
+    tw.build(func, target=target)(x, *got)
+    for y, (op, f, d) in zip(got, cases, strict=True):
+        np.testing.assert_array_equal(y, DIVISIONS[op](x.astype(wide) * f, d).astype(result), err_msg=f"{op} {f} {d}")
+
+
+def test_indices_that_are_divided_products() -> None:
+    table = np.arange(1000, dtype="float32")
+    x = np.array([126, -3, 127, -13, 5, -128, -1, 0] * 4, "int8")
+    func = from_source("""@T.prim_func
+def main(x: T.Buffer((32,), "int8"), table: T.Buffer((1000,), "float32"), y: T.Buffer((32,), "float32")):
+    for i in T.vectorized(32):
+        y[i] = table[T.truncdiv(T.cast(x[i], "int64") * 7, T.int64(2)) + 500]
+""")
+    for target in ("llvm", "llvm -opt-level=1"):
+        out = np.empty(32, "float32")
+        tw.build(func, target=target)(x, table, out)
+        v = x.astype("int64") * 7
+        np.testing.assert_array_equal(out, table[np.sign(v) * (np.abs(v) // 2) + 500])
+
+
 MODULE = """\
 define void @f(<4 x i64> %a) {
 entry:
@@ -53,8 +92,9 @@ define void @g() {
 
 
 def test_only_shifts_of_products_are_changed() -> None:
-    assert has_narrowed_products(MODULE) and not has_narrowed_products(MODULE.replace("mul", "add"))
-    lines = with_opaque_shifts(MODULE).splitlines()
+    assert has_wide_products(MODULE) and not has_wide_products(MODULE.replace("mul", "add"))
+    lines = with_opaque_products(MODULE).splitlines()
     assert lines[2] == '  %tw.none = call i64 asm "", "=r,0"(i64 0)'
-    assert "  %q = lshr <4 x i64> %p, %tw.by0" in lines and "  %r = lshr <4 x i64> %a, splat (i64 20)" in lines
+    assert "  %q = lshr <4 x i64> %tw.product0, splat (i64 20)" in lines
+    assert "  %r = lshr <4 x i64> %a, splat (i64 20)" in lines
     assert "\n".join(lines[-3:]) + "\n" == MODULE[MODULE.index("define void @g"):]

@@ -46,3 +46,18 @@ def main(A: T.Buffer((64,), "int32"), n: T.int32, C: T.Buffer((32,), "int32")):
         out = np.zeros(32, "int32")
         run(A, 3, out)
         np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("body", [
+    "B[I[0]] = A[I[1]]", "B[k] = A[I[0]] + A[I[I[1]]]", "if I[k] < 3:\n            B[I[0]] = A[I[1]]",
+    "for j in range(2):\n            B[I[j]] = B[I[j]] + A[I[1]]"])
+def test_copies_of_a_store_at_an_index_from_data_have_variables_of_their_own(body):
+    func = from_source("@T.prim_func\ndef f(A: T.Buffer((8,), 'float32'), I: T.Buffer((4,), 'int32'), "
+                       f"B: T.Buffer((8,), 'float32')):\n    for k in T.unroll(4):\n        {body}\n")
+    a, i, k, want = np.arange(8, dtype="float32"), np.array([3, 1, 2, 0], "int32"), range(4), np.zeros(8, "float32")
+    for at, value in {"B[I[0]]": [(3, 1)], "B[k]": [(n, 4) for n in k], "if": [(3, 1)],
+                      "for": [(3, 4), (1, 4)]}[body.split(" ")[0]]:
+        want[at] = value
+    out = np.zeros(8, "float32")
+    tw.build(func)(a, i, out)
+    np.testing.assert_array_equal(out, want)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tilewright as tw
 from tests.schedule.compute_support import (
     body_text,
     chain,
@@ -22,7 +23,7 @@ from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.support.errors import ScheduleError
 from tilewright.te.prim_func import create_prim_func
-from tilewright.tir import PrimFunc, interp
+from tilewright.tir import For, IntImm, PrimFunc, interp, walk
 
 
 def test_producer_moves_into_a_tile():
@@ -489,3 +490,31 @@ def main(A: T.Buffer((8, 5), "int32"), B: T.Buffer((8, 5), "int32")):
     moved = sch.blockize(sch.get_loops("change")[0]) if inside else sch.get_block("change")
     with pytest.raises(ScheduleError, match="block change(_o)? reads A, which it also writes"):
         sch.compute_at(moved, j)
+
+
+def test_an_extent_that_only_a_type_limits_is_that_of_the_dimension():
+    """The loop variable is of int32, and what it is cast from has 64 bits: the copy had 2**31 - 1 iterations."""
+    func = from_source("""@T.prim_func
+def main(given: T.handle, out: T.handle):
+    n = T.int64()
+    A = T.match_buffer(given, (n,))
+    C = T.match_buffer(out, (n, n))
+    B = T.alloc_buffer((n,))
+    for i in range(n):
+        with T.block("B"):
+            v = T.axis.spatial(n, i)
+            B[v] = A[v] + T.float32(1)
+    for i in range(n):
+        for j in range(T.Cast("int32", n)):
+            with T.block("C"):
+                u = T.axis.spatial(n, i)
+                v = T.axis.spatial(n, T.Cast("int64", j))
+                C[u, v] = B[v] * T.float32(2)
+""")
+    sch = Schedule(func)
+    sch.compute_at(sch.get_block("B"), sch.get_loops(sch.get_block("C"))[0])
+    extents = [s.extent for s in walk(sch.mod["main"].body) if isinstance(s, For)]
+    assert not any(isinstance(e, IntImm) for e in extents)
+    a, c = np.arange(5, dtype="float32"), np.zeros((5, 5), "float32")
+    tw.build(sch)(a, c)
+    np.testing.assert_array_equal(c, np.tile(2 * (a + 1), (5, 1)))

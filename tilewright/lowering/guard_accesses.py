@@ -76,9 +76,11 @@ class _Guarding:
         self.function = function
         self.dependent: set[Var] = set()
         self.mask: Expr | None = None
-        self.known: dict[tuple[int, int], tuple[Any, Any, Any]] = {}     # what is shared stays shared
+        self.known: dict[tuple[int, int], tuple[Any, Any, Any]] = {}     # expressions that are shared stay shared
 
     def __call__(self, n: Any) -> Any:
+        if isinstance(n, Stmt):                          # each copy of one has variables of its own
+            return self.visit(n)
         key = id(n), id(self.mask)
         if key not in self.known:
             self.known[key] = n, self.mask, self.visit(n)

@@ -13,7 +13,7 @@ from tilewright.codegen.llvm.imports import imports_of, link
 from tilewright.codegen.llvm.masked_stores import has_narrow_masked_stores, with_opaque_masks
 from tilewright.codegen.llvm.target import target_machine
 from tilewright.codegen.llvm.trial import require_compilable
-from tilewright.codegen.llvm.wide_products import has_narrowed_products, with_opaque_shifts
+from tilewright.codegen.llvm.wide_products import has_wide_products, with_opaque_products
 from tilewright.lowering.keep_imports import ANNOTATION
 from tilewright.support import config
 from tilewright.support.errors import CodegenError
@@ -65,8 +65,8 @@ def _optimized(text: str, target: Target, imports: Sequence[str]) -> llvm.Module
     module = _through_passes(text, target, imports)
     if "avx512f" in target.feature_set and has_narrow_masked_stores(module):
         module = _parse(with_opaque_masks(str(module)), target)
-    if has_narrowed_products(text):
-        module = _parse(with_opaque_shifts(str(module)), target)
+    if has_wide_products(text):
+        module = _parse(with_opaque_products(str(module)), target)
     return module
 
 

@@ -20,6 +20,8 @@ from tilewright.tir.iter_var import DATA_PARALLEL, IterVar
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import Block, BlockRealize
 
+LARGEST = 2**31 - 1                  # of a cast to int32
+
 
 @dataclass(frozen=True)
 class Place:
@@ -65,7 +67,10 @@ def _interval(found: Interval | None, size: Expr, dim: Expr, ranges: Domains, pl
 
 
 def usable(least: Expr, extent: Expr, inner: Domains, place: Place) -> bool:
-    """True for a box that is known before the loops `inner` start and whose extent no loop changes."""
+    """True for a box that is known before the loops `inner` start and whose extent no loop changes. One that only the
+    limits of a type bound is none."""
+    if isinstance(extent, IntImm) and extent.value >= LARGEST:
+        return False
     return place.fixed(extent) and not any(isinstance(n, Load) or n in inner for e in (least, extent) for n in walk(e))
 
 
