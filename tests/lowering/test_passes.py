@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scheduled_programs import block, function, tiled_matmul
 
-from tilewright import te
+from tilewright import te, topi
+from tilewright.driver.kernels import flat_kernel
 from tilewright.lowering import PASSES, SIMPLE_PASSES, lower
 from tilewright.lowering.carried_buffers import lift_carried_buffers
 from tilewright.lowering.compact_buffers import compact_buffers
@@ -28,6 +29,7 @@ from tilewright.lowering.widen_indices import widen_indices
 from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.support.errors import LowerError
+from tilewright.support.target import target
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir.arithmetic import all_of, ceildiv, if_then_else, intrinsic
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer, decl_buffer
@@ -475,3 +477,13 @@ def main(A: T.Buffer((64, 10), "float32"), C: T.Buffer((64, 10), "float32")):
 """)
     found = [s.buffer.shape for s in statements(lower(func).body) if isinstance(s, Allocate)]
     assert [[e.value for e in shape] for shape in found] == [[80]]
+
+
+def test_tiles_behind_the_last_row_are_left_out_though_their_loop_asks_for_weights():
+    """Of few rows in blocks of many: all 171 tiles of a block were computed."""
+    n = te.var("n")
+    x, w = te.placeholder((n, 384), name="x"), te.placeholder((384, 1536), name="w")
+    func = create_prim_func([x, w, topi.matmul(x, w)])
+    text = "".join(map(str, flat_kernel(func, target("llvm -mcpu=skylake-avx512"), (1,))))
+    loops = [line for line in text.splitlines() if "T.int64(171)" in line and "range" in line]
+    assert "T.prefetch" in text and loops and all("(n + T.int64(5)) // T.int64(6)" in line for line in loops)

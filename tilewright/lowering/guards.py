@@ -137,7 +137,10 @@ def first_false(cond: Expr, var: Var) -> Expr | None:
 
 
 def covers(s: For, guards: list[Guard]) -> bool:
-    """True when nothing but private memory is written below s outside of the guards."""
+    """True when nothing but private memory is written below s outside of the guards.
+
+    Asking for what is read later is no effect: where nothing is read, nobody misses it.
+    """
     private: set[Buffer] = set()
     guarded = set().union(*(g.stores for g in guards))
     for stmt in statements(s.body):
@@ -145,9 +148,13 @@ def covers(s: For, guards: list[Guard]) -> bool:
             private.add(stmt.buffer)
         elif isinstance(stmt, Store) and stmt.buffer not in private and id(stmt) not in guarded:
             return False
-        elif isinstance(stmt, Evaluate) and id(stmt) not in guarded:
+        elif isinstance(stmt, Evaluate) and id(stmt) not in guarded and not _is_prefetch(stmt):
             return False
     return True
+
+
+def _is_prefetch(stmt: Evaluate) -> bool:
+    return isinstance(stmt.value, Call) and stmt.value.op == "prefetch"
 
 
 class _Dropping(Copier):
