@@ -35,7 +35,7 @@ class OpenFile:
         weakref.finalize(self, os.close, self.number)
         self._status = os.fstat(self.number)
         if not stat.S_ISREG(self._status.st_mode):
-            raise ImportModelError(f"{what} is not a regular file")
+            raise ImportModelError(f"{what} is not a regular file", "name a file, not a folder or pipe")
 
     @property
     def size(self) -> int:
@@ -53,7 +53,8 @@ class OpenFile:
                 done += got
             now = os.fstat(self.number)
         except MemoryError:
-            raise ImportModelError(f"{self.what}: there is no memory for {count} bytes of it") from None
+            raise ImportModelError(f"{self.what}: there is no memory for {count} bytes of it",
+                                   "import the model where there is more") from None
         except OSError as error:
             raise ImportModelError(f"{self.what}: {error.strerror or error}") from None
         same = (now.st_size, now.st_mtime_ns) == (self._status.st_size, self._status.st_mtime_ns)

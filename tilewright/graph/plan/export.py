@@ -18,7 +18,7 @@ from tilewright.graph.ir.types import TensorType
 from tilewright.graph.ir.values import exported_name
 from tilewright.graph.memory import ALIGNMENT, aligned
 from tilewright.graph.plan.counted import names_of_results
-from tilewright.graph.plan.parts import region_statement
+from tilewright.graph.plan.parts import address, nbytes_of, region_statement
 from tilewright.graph.plan.plan import ARENA, CONSTANT, PARAMETER, RESULT, Plan, Step
 from tilewright.runtime import Module, elf, export, llvm
 from tilewright.runtime.loader import Image
@@ -29,7 +29,6 @@ from tilewright.tir import (
     Allocate,
     Buffer,
     Call,
-    Cast,
     Evaluate,
     Expr,
     IntImm,
@@ -42,7 +41,6 @@ from tilewright.tir import (
     Var,
     seq,
 )
-from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.assertion import assertion
 from tilewright.tir.conversion import convert
@@ -209,10 +207,7 @@ class _Writer:
 
     def _end(self, slot: int) -> Expr:
         """Where what is in a slot ends, rounded up."""
-        t = self.plan.slots[slot].type
-        size: Expr = IntImm(dt.bytes_of(t.dtype), "int64")
-        for d in t.shape:
-            size = binary("mul", size, IntImm(d, "int64") if isinstance(d, int) else Cast("int64", d))
+        size = nbytes_of(self.plan.slots[slot].type)
         lines = binary("floordiv", binary("add", size, IntImm(ALIGNMENT - 1, "int64")), IntImm(ALIGNMENT, "int64"))
         return binary("add", self._offset(slot), binary("mul", lines, IntImm(ALIGNMENT, "int64")))
 
@@ -231,8 +226,8 @@ class _Writer:
             offset = IntImm(self.constant_offsets[s.data], "int64")
             return Call("call_extern", (_text(self.constant), offset), "handle")
         if self.memory is not None:
-            return _address(self.arena, IntImm(self.memory.offset[slot], "int64"))
-        return _address(self.arena, self._offset(slot))
+            return address(self.arena, IntImm(self.memory.offset[slot], "int64"))
+        return address(self.arena, self._offset(slot))
 
     def _no_fault(self, kernel: str) -> Expr:
         return binary("eq", Call("call_extern", (_text(f"{kernel}__take_fault"),), "uint64"), IntImm(0, "uint64"))
@@ -240,10 +235,6 @@ class _Writer:
 
 def _buffer(name: str, t: TensorType) -> Buffer:
     return Buffer(name, tuple(convert(d) for d in t.shape), t.dtype)
-
-
-def _address(buffer: Buffer, offset: Expr) -> Expr:
-    return Call("access_ptr", (Load(buffer, (offset,)),), "handle")
 
 
 def _text(name: str) -> StringImm:

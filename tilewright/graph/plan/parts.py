@@ -54,7 +54,7 @@ class _Loop:
         self.state, self.stacks = made[:carried], made[carried:]
         self.types, self.stacked = callee.results[:carried], callee.results[carried:]
         self.step, self.going = Buffer("step", (IntImm(1),), "int64"), Buffer("going", (IntImm(1),), "bool")
-        self.next = [Buffer(f"next{k}", (_nbytes(t),), "uint8") for k, t in enumerate(self.types)]
+        self.next = [Buffer(f"next{k}", (nbytes_of(t),), "uint8") for k, t in enumerate(self.types)]
 
     def statement(self) -> Stmt:
         """With the loop's own memory around it."""
@@ -75,7 +75,7 @@ class _Loop:
         room = [assertion(binary("lt", self._at, self._length), f"{self.callee.name}: one more step gives a value "
                           "than its result has")] if self.stacked else []
         made = [_first(b) for b in self.next]
-        slices = [_behind(p, binary("mul", self._at, _nbytes(TensorType(t.shape[1:], t.dtype))))
+        slices = [_behind(p, binary("mul", self._at, nbytes_of(TensorType(t.shape[1:], t.dtype))))
                   for p, t in zip(self.stacks, self.stacked)]
         call = _call(self.part, self.callee.built[0], [
             _first(self.step), *self.state, *self.read, _first(self.going), *made, *slices])
@@ -106,10 +106,11 @@ def _with_scalar(name: str, dtype: str, pointer: Expr, make: Callable[[Expr], St
 
 
 def _copy(to: Expr, source: Expr, t: TensorType) -> Stmt:
-    return Evaluate(Call("call_extern", (StringImm("memcpy"), to, source, _nbytes(t)), "handle"))
+    return Evaluate(Call("call_extern", (StringImm("memcpy"), to, source, nbytes_of(t)), "handle"))
 
 
-def _nbytes(t: TensorType) -> Expr:
+def nbytes_of(t: TensorType) -> Expr:
+    """The bytes of a tensor, for the sizes of a call."""
     size: Expr = IntImm(dt.bytes_of(t.dtype), "int64")
     for d in t.shape:
         size = binary("mul", size, _wide(d))
@@ -127,15 +128,16 @@ def _view(name: str, dtype: str, data: Var) -> Buffer:
 def _behind(pointer: Expr, nbytes: Expr) -> Expr:
     """The address so many bytes behind that of a result, or of a place in the arena."""
     if isinstance(pointer, Var):
-        return _address(_view(pointer.name, "uint8", pointer), nbytes)
+        return address(_view(pointer.name, "uint8", pointer), nbytes)
     assert isinstance(pointer, Call) and isinstance(pointer.args[0], Load)
     place = pointer.args[0]
-    return _address(place.buffer, binary("add", place.indices[0], nbytes))
+    return address(place.buffer, binary("add", place.indices[0], nbytes))
 
 
 def _first(buffer: Buffer) -> Expr:
-    return _address(buffer, _ZERO)
+    return address(buffer, _ZERO)
 
 
-def _address(buffer: Buffer, index: Expr) -> Expr:
+def address(buffer: Buffer, index: Expr) -> Expr:
+    """The address of an element."""
     return Call("access_ptr", (Load(buffer, (index,)),), "handle")
