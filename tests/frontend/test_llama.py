@@ -63,6 +63,16 @@ def model(c, w, words):
     return product("head", norm(x, "norm"))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def objects_are_kept(tmp_path_factory):
+    """What is compiled for one decoder serves the others; the verifier, which other tests have, would keep it out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path_factory.mktemp("objects")))
+        patch.setenv("TILEWRIGHT_CACHE", "1")
+        patch.delenv("TILEWRIGHT_VERIFY", raising=False)
+        yield
+
+
 WORDS = np.random.default_rng(3).integers(0, TINY.words, 24)
 
 
