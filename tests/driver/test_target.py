@@ -147,6 +147,24 @@ def test_every_x86_cpu_of_the_table_is_one_of_llvm(capfd):
     assert capfd.readouterr().err == ""
 
 
+GATHER = """declare <8 x float> @llvm.masked.gather.v8f32.v8p0(<8 x ptr>, <8 x i1>, <8 x float>)
+define <8 x float> @f(<8 x ptr> %at, <8 x i1> %on) {
+  %r = call <8 x float> @llvm.masked.gather.v8f32.v8p0(<8 x ptr> align 4 %at, <8 x i1> %on, <8 x float> zeroinitializer)
+  ret <8 x float> %r
+}"""
+
+
+def test_cpus_with_a_fast_gather_are_those_of_which_llvm_uses_it():
+    """LLVM uses it on all CPUs with AVX-512, also where loads take less time."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+    for cpu in cpus.X86_CPUS:
+        code = machine.create_target_machine(cpu=cpu).emit_assembly(llvm.parse_assembly(GATHER))
+        fast = cpus.gathers(cpus.resolve("x86_64", cpu, ()), 32)
+        assert fast == ("vgather" in code and not cpu.startswith("znver")), cpu
+
+
 def test_targets_nest_and_belong_to_a_thread():
     seen = []
     with Target("llvm -num-cores=3") as outer:

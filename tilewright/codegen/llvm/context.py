@@ -94,6 +94,11 @@ class FunctionEmitter(FunctionBuilder):
         lanes = mask.split(" ")[0][1:]
         return self.value(f"icmp ne i{lanes} {self.value(f'bitcast {mask} to i{lanes}')}, 0")
 
+    def all_of(self, mask: str) -> str:
+        """True when all lanes of the mask (`type operand`) are."""
+        lanes = mask.split(" ")[0][1:]
+        return self.value(f"icmp eq i{lanes} {self.value(f'bitcast {mask} to i{lanes}')}, -1")
+
     def select(self, condition: str, condition_type: str, a: str, b: str, type_: str) -> str:
         return a if a == b else self.value(f"select {condition_type} {condition}, {type_} {a}, {type_} {b}")
 

@@ -47,9 +47,11 @@ def emit_inside(fn: FunctionEmitter, e: Call) -> str:
         type_, wide = f"<{lanes} x i1>", f"<{lanes} x i64>"
         values = convert(fn, fn.expr(at), at.dtype, dt.with_lanes("int64", lanes))
         inside, held = fn.value(f"icmp ult {wide} {values}, {fn.broadcast(n, 'i64', lanes)}"), fn.expr(mask)
+        every = held == "splat (i1 true)"
         outside = fn.value(f"and {type_} {fn.value(f'xor {type_} {inside}, splat (i1 true)')}, {held}")
-        ok = fn.value(f"and {type_} {inside}, {held}")
-        bad, done = _branch_unless(fn, fn.value(f"xor i1 {fn.any_of(f'{type_} {outside}')}, true"))
+        ok = inside if every else fn.value(f"and {type_} {inside}, {held}")
+        bad, done = _branch_unless(fn, fn.all_of(f"{type_} {ok}") if every else
+                                   fn.value(f"xor i1 {fn.any_of(f'{type_} {outside}')}, true"))
     fn.start(bad)
     if "$lld" not in text.value:
         record_fault(fn, text.value.replace("%%", "%"))

@@ -1,16 +1,20 @@
 """Loads and gathers, with predicates."""
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tilewright.codegen.llvm import memory
+from tilewright.codegen.llvm.builder import LIKELY
 from tilewright.codegen.llvm.context import EXPRESSIONS, FunctionEmitter, emits
 from tilewright.codegen.llvm.index import index
 from tilewright.codegen.llvm.types import memory_type, register_type, suffix, with_zero
 from tilewright.codegen.queries import flat_index
 from tilewright.lowering.affine import as_ramp
+from tilewright.support.target.cpus import gathers
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer, Load
-from tilewright.tir.expr import Broadcast, Expr, IntImm, Ramp
+from tilewright.tir.expr import Broadcast, Call, Expr, IntImm, Ramp
 
 
 @emits(EXPRESSIONS, Load)
@@ -27,7 +31,7 @@ def emit_load(fn: FunctionEmitter, e: Load) -> str:
     elif isinstance(ramp, Ramp) and mask is None:
         loaded = _load_strided(fn, e.buffer, ramp)
     else:
-        loaded = _gather(fn, e.buffer, at, mask, dt.lanes_of(dtype))
+        loaded = _gather(fn, e, at, mask)
     return memory.from_memory(fn, loaded, dtype)
 
 
@@ -113,9 +117,12 @@ def _load_strided(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp) -> str:
     stride = ramp.stride.value if isinstance(ramp.stride, IntImm) else 0
     if 2 <= stride <= MOST_VECTORS and ramp.lanes >= LEAST_LANES:
         return _load_and_choose(fn, buffer, ramp, stride)
-    element, type_ = memory_type(buffer.dtype), memory_type(dt.with_lanes(buffer.dtype, ramp.lanes))
-    out = "poison"
-    for lane, where in enumerate(memory.lane_addresses(fn, buffer, ramp)):
+    return _load_each(fn, buffer, memory.lane_addresses(fn, buffer, ramp), ramp.lanes)
+
+
+def _load_each(fn: FunctionEmitter, buffer: Buffer, addresses: Iterator[str], lanes: int) -> str:
+    element, type_, out = memory_type(buffer.dtype), memory_type(dt.with_lanes(buffer.dtype, lanes)), "poison"
+    for lane, where in enumerate(addresses):
         loaded = fn.effect(f"load {element}, ptr {where}, align {memory.alignment(buffer)}")
         out = fn.value(f"insertelement {type_} {out}, {element} {loaded}, i64 {lane}")
     return out
@@ -143,10 +150,45 @@ def _load_and_choose(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, stride: in
     return out
 
 
-def _gather(fn: FunctionEmitter, buffer: Buffer, at: Expr, mask: str | None, lanes: int) -> str:
-    type_ = memory_type(dt.with_lanes(buffer.dtype, lanes))
-    where = memory.addresses(fn, buffer, at, lanes)
+def _gather(fn: FunctionEmitter, e: Load, at: Expr, mask: str | None) -> str:
+    """By an instruction where the CPU has a fast one, or where data decides which lanes are read; else lane by lane."""
+    indices = memory.signed_indices(fn, at)
+    if gathers(fn.module.features, dt.bits_of(e.buffer.dtype)):
+        return _gather_at_once(fn, e, indices, mask or "splat (i1 true)")
+    if mask is None or e.predicate is None:
+        return _gather_by_lane(fn, e, indices)
+    if not _holds_without_fault(e.predicate):
+        return _gather_at_once(fn, e, indices, mask)
+    every, some, done = fn.new_label("every"), fn.new_label("some"), fn.new_label("done")
+    fn.branch(fn.all_of(f"<{dt.lanes_of(e.dtype)} x i1> {mask}"), every, some, f", !prof {fn.module.metadata(LIKELY)}")
+    fn.start(every)
+    by_lane = _gather_by_lane(fn, e, indices)
+    fn.jump(done)
+    fn.start(some)
+    at_once = _gather_at_once(fn, e, indices, mask)
+    fn.jump(done)
+    fn.start(done)
+    return fn.effect(f"phi {memory_type(e.dtype)} [ {by_lane}, %{every} ], [ {at_once}, %{some} ]")
+
+
+def _holds_without_fault(predicate: Expr) -> bool:
+    """True when a lane is left out only because its index is outside."""
+    if isinstance(predicate, Call) and predicate.op == "inside":
+        return _holds_without_fault(predicate.args[0])
+    return isinstance(predicate, Broadcast) and isinstance(predicate.value, IntImm) and predicate.value.value != 0
+
+
+def _gather_by_lane(fn: FunctionEmitter, e: Load, indices: str) -> str:
+    with fn.region():
+        return _load_each(fn, e.buffer, memory.gathered_addresses(fn, e.buffer, indices), dt.lanes_of(e.dtype))
+
+
+def _gather_at_once(fn: FunctionEmitter, e: Load, indices: str, mask: str) -> str:
+    """By LLVM's intrinsic, which it takes apart where the CPU has no such instruction."""
+    lanes, type_ = dt.lanes_of(e.dtype), memory_type(e.dtype)
+    with fn.region():
+        where = memory.addresses(fn, e.buffer, indices)
     symbol = fn.module.declare(f"llvm.masked.gather.{suffix(type_)}.v{lanes}p0", type_,
                                f"<{lanes} x ptr>, <{lanes} x i1>, {type_}")
-    return fn.effect(f"call {type_} {symbol}(<{lanes} x ptr> align {memory.alignment(buffer)} {where}, "
-                     f"<{lanes} x i1> {mask or 'splat (i1 true)'}, {type_} zeroinitializer)")
+    return fn.effect(f"call {type_} {symbol}(<{lanes} x ptr> align {memory.alignment(e.buffer)} {where}, "
+                     f"<{lanes} x i1> {mask}, {type_} zeroinitializer)")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tilewright.codegen.llvm.context import FunctionEmitter
 from tilewright.codegen.llvm.index import index
-from tilewright.codegen.llvm.types import memory_type, register_type, with_zero
+from tilewright.codegen.llvm.types import lanes_of_type, memory_type, register_type, with_element, with_zero
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary
@@ -86,6 +86,16 @@ def lane_addresses(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp) -> Iterator[
         yield address(fn, buffer, lane_index(fn, ramp, lane))
 
 
+def gathered_addresses(fn: FunctionEmitter, buffer: Buffer, indices: str) -> Iterator[str]:
+    """The address of each lane's element, for the elements `indices`, which signed_indices gives."""
+    type_ = indices.rpartition(" ")[0]
+    wide = with_element(type_, "i64")
+    if type_ != wide:
+        indices = f"{wide} {fn.value(f'sext {indices} to {wide}')}"
+    for lane in range(lanes_of_type(wide)):
+        yield address(fn, buffer, fn.value(f"extractelement {indices}, i64 {lane}"))
+
+
 def lane_index(fn: FunctionEmitter, ramp: Ramp, lane: int) -> str:
     """The i64 operand of base + lane * stride."""
     if lane == 0:
@@ -94,12 +104,15 @@ def lane_index(fn: FunctionEmitter, ramp: Ramp, lane: int) -> str:
     return index(fn, binary("add", ramp.base, offset))
 
 
-def addresses(fn: FunctionEmitter, buffer: Buffer, at: Expr, lanes: int) -> str:
-    """The vector of the addresses of the elements `at`."""
-    element = register_type(dt.element_of(at.dtype))
-    operand, type_ = fn.expr(at), f"<{lanes} x {element}>"
-    if dt.is_unsigned(at.dtype) and element != "i64":
-        operand, type_ = fn.value(f"zext {type_} {operand} to <{lanes} x i64>"), f"<{lanes} x i64>"
-    return fn.value(
-        f"getelementptr {memory_type(buffer.dtype)}, ptr {pointer(fn, buffer)}, {type_} {operand}"
-    )
+def addresses(fn: FunctionEmitter, buffer: Buffer, indices: str) -> str:
+    """The vector of the addresses of the elements `indices`, which signed_indices gives."""
+    return fn.value(f"getelementptr {memory_type(buffer.dtype)}, ptr {pointer(fn, buffer)}, {indices}")
+
+
+def signed_indices(fn: FunctionEmitter, at: Expr) -> str:
+    """`type operand` of the vector `at`, in a type whose sign extension is its value."""
+    type_, operand = register_type(at.dtype), fn.expr(at)
+    wide = with_element(type_, "i64")
+    if dt.is_unsigned(at.dtype) and type_ != wide:
+        return f"{wide} {fn.value(f'zext {type_} {operand} to {wide}')}"
+    return f"{type_} {operand}"

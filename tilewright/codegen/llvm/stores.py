@@ -64,7 +64,7 @@ def _store_strided(fn: FunctionEmitter, buffer: Buffer, ramp: Ramp, value: str) 
 def _scatter(fn: FunctionEmitter, buffer: Buffer, at: Expr, value: str, mask: str | None, lanes: int) -> None:
     """Lanes in order: of several lanes with one index the last one wins."""
     type_ = memory_type(dt.with_lanes(buffer.dtype, lanes))
-    where = memory.addresses(fn, buffer, at, lanes)
+    where = memory.addresses(fn, buffer, memory.signed_indices(fn, at))
     symbol = fn.module.declare(f"llvm.masked.scatter.{suffix(type_)}.v{lanes}p0", "void",
                                f"{type_}, <{lanes} x ptr>, <{lanes} x i1>")
     fn.do(f"call void {symbol}({type_} {value}, <{lanes} x ptr> align {memory.alignment(buffer)} {where}, "

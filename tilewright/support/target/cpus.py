@@ -13,12 +13,13 @@ _NEEDS = {
     "sse3": ("sse2",), "ssse3": ("sse3",), "sse4.1": ("ssse3",), "sse4.2": ("sse4.1",), "popcnt": (),
     "avx": ("sse4.2",), "f16c": ("avx",), "fma": ("avx",), "avx2": ("avx",), "bmi": (), "bmi2": (),
     "avx512f": ("avx2", "f16c", "fma"), "avxvnni": ("avx2",), "avx512vnni": ("avx512bw",), "avx512bf16": ("avx512bw",),
-    "dotprod": ("neon",), "i8mm": ("neon",),
+    "fast-gather": ("avx2",), "dotprod": ("neon",), "i8mm": ("neon",),
 }
 _V2 = ("sse4.2", "popcnt")
 _AVX = (*_V2, "avx")
 _V3 = (*_AVX, "avx2", "fma", "f16c", "bmi", "bmi2")
 _V4 = (*_V3, "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl")
+_GATHER = "fast-gather"        # a gather instruction takes less time than as many loads: not so on any CPU of AMD
 _VNNI = (*_V4, "avx512vnni")
 _BF16 = (*_VNNI, "avx512bf16")
 _GROUPS: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -28,13 +29,17 @@ _GROUPS: tuple[tuple[tuple[str, ...], str], ...] = (
     ((*_AVX, "f16c"), "ivybridge core-avx-i btver2"),
     (_AVX, "bdver1"),
     ((*_AVX, "fma", "f16c", "bmi"), "bdver2 bdver3"),
-    (_V3, "x86-64-v3 haswell core-avx2 broadwell skylake bdver4 znver1 znver2 znver3"),
-    ((*_V3, "avxvnni"), "alderlake raptorlake meteorlake arrowlake gracemont sierraforest grandridge"),
-    ((*_V3, "avx512f", "avx512cd"), "knl knm"),
-    (_V4, "x86-64-v4 skylake-avx512 cannonlake"),
-    (_VNNI, "cascadelake icelake-client icelake-server tigerlake rocketlake"),
-    (_BF16, "cooperlake znver4"),
-    ((*_BF16, "avxvnni"), "sapphirerapids emeraldrapids graniterapids znver5"),
+    (_V3, "x86-64-v3 haswell core-avx2 broadwell bdver4 znver1 znver2 znver3"),
+    ((*_V3, _GATHER), "skylake"),
+    ((*_V3, "avxvnni"), "gracemont sierraforest grandridge"),
+    ((*_V3, "avxvnni", _GATHER), "alderlake raptorlake meteorlake arrowlake"),
+    ((*_V3, "avx512f", "avx512cd", _GATHER), "knl knm"),
+    ((*_V4, _GATHER), "x86-64-v4 skylake-avx512 cannonlake"),
+    ((*_VNNI, _GATHER), "cascadelake icelake-client icelake-server tigerlake rocketlake"),
+    ((*_BF16, _GATHER), "cooperlake"),
+    (_BF16, "znver4"),
+    ((*_BF16, "avxvnni", _GATHER), "sapphirerapids emeraldrapids graniterapids"),
+    ((*_BF16, "avxvnni"), "znver5"),
 )
 _ARM = {
     "dotprod": "cortex-a76 cortex-a77 cortex-a78 cortex-x1 neoverse-n1 neoverse-v1 neoverse-n2 neoverse-v2 apple-m1 "
@@ -110,6 +115,11 @@ def _needed(feature: str) -> frozenset[str]:
 def feature_set(triple: str, mcpu: str, features: str) -> frozenset[str]:
     """The instruction sets of a CPU by LLVM's name for it, changed by a feature string `+a,-b`."""
     return resolve(arch_of(triple), mcpu, [item for item in features.split(",") if item])
+
+
+def gathers(features: frozenset[str], bits: int) -> bool:
+    """True when elements of so many bits are gathered by an instruction, rather than lane by lane."""
+    return _GATHER in features and bits in (32, 64)
 
 
 def arch_of(triple: str) -> str:
