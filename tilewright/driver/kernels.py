@@ -11,6 +11,7 @@ from tilewright.codegen.registry import back_end
 from tilewright.driver.build import Compiled, by_rules, cached, flatten, generate, is_cached, rules_key
 from tilewright.lowering import PassOptions, split
 from tilewright.lowering.hoist_constants import Split, hoist_constants
+from tilewright.lowering.merge_axes import merge_axes
 from tilewright.lowering.options import current_options
 from tilewright.support.target import Target
 from tilewright.tir import IntImm, PrimFunc
@@ -99,7 +100,7 @@ def files_of_graph(entry: PrimFunc, others: Sequence[PrimFunc], kernels: Sequenc
 
 def _scheduled(func: PrimFunc, target: Target, constant: Collection[int]) -> tuple[PrimFunc, Split | None]:
     """func under the rules, and what depends on constants split off it; None where nothing does."""
-    scheduled = func if func.attrs.get("tir.is_scheduled") else by_rules(func, target, constant)
+    scheduled = func if func.attrs.get("tir.is_scheduled") else by_rules(merge_axes(func), target, constant)
     return scheduled, hoist_constants(scheduled, constant) if constant else None
 
 

@@ -18,6 +18,7 @@ from tilewright.graph.passes.native import constant_inputs
 from tilewright.lowering import lower, pass_options, split
 from tilewright.lowering.hoist_constants import hoist_constants
 from tilewright.lowering.instruments import PassRecord
+from tilewright.lowering.merge_axes import merge_axes
 from tilewright.lowering.options import Pass
 from tilewright.runtime.loader import load_objects
 from tilewright.schedule import Schedule, Trace
@@ -49,13 +50,15 @@ class KernelSearch:
         if kernel.func.attrs.get("tir.is_scheduled"):
             return self.code(kernel.func)
         try:
-            work = rules.Scheduling(kernel.func, self.target, constant_inputs(self.call)).finish()
+            merged = merge_axes(kernel.func)
+            work = rules.Scheduling(merged, self.target, constant_inputs(self.call)).finish()
         except Exception as why:
             return self.culprit("rule", "apply_rules", why=shown(why))
-        name = ", ".join(d.rule for d in work.rewrites) or "rewrite"
-        rewritten = self.checked("rule", name, lambda: self.block_form(work.func))
-        if rewritten is not None:
-            return rewritten
+        rewrites = ", ".join(d.rule for d in work.rewrites) or "rewrite"
+        for name, func in (("merge_axes", merged), (rewrites, work.func)):
+            wrong = self.checked("rule", name, lambda func=func: self.block_form(func))  # type: ignore[misc]
+            if wrong is not None:
+                return wrong
         if self.off(lambda: self.block_form(work.schedule.func)) is not None:
             return self.primitive(work.func, work.schedule.trace.entries)
         return self.code(work.schedule.func)

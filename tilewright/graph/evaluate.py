@@ -117,11 +117,22 @@ def interpreted(func: PrimFunc | IRModule, inputs: Arrays, results: Sequence[Ten
                 sizes: dict[Var, int], races: bool = False) -> list[np.ndarray]:
     """What func writes to its results, by the interpreter. given: the sizes that it takes behind them.
 
-    races: raise InterpreterError where iterations that may run side by side touch the same element.
+    Tensors of which axes are merged in func are seen with its shapes. races: raise InterpreterError where iterations
+    that may run side by side touch the same element.
     """
-    outs = empty(results, sizes)
-    interpret(func, *(np.array(x) for x in inputs), *outs, *(sizes[v] for v in given), check=races)
+    outs, numbers = empty(results, sizes), [sizes[v] for v in given]
+    main = func if isinstance(func, PrimFunc) else next(iter(func.functions.values()))
+    arrays = [*(np.array(x, order="C") for x in inputs), *outs]
+    interpret(func, *_shaped(main, arrays, numbers), *numbers, check=races)
     return outs
+
+
+def _shaped(func: PrimFunc, arrays: Arrays, numbers: Sequence[int]) -> Arrays:
+    """Views of arrays with the shapes of the buffers of func."""
+    own = dict(zip([p for p in func.params if p not in func.buffer_map], numbers))
+    buffers = [func.buffer_map[p] for p in func.params if p in func.buffer_map]
+    return [a if a.ndim == len(b.shape) else a.reshape(extents(b.shape, own))
+            for a, b in zip(arrays, buffers, strict=True)]
 
 
 def empty(types: Sequence[TensorType], sizes: dict[Var, int]) -> list[np.ndarray]:

@@ -72,7 +72,9 @@ def schedule_contraction(sch: Schedule, match: Match, target: Target) -> None:
     steps = [loops.pop()] if plan.cut else []
     *batch, i, j = loops
     slabs, panels, columns = sch.split(j, [None, blocks.columns // tile.columns, tile.columns])
-    shares, strips, rows = sch.split(i, [None, blocks.rows // tile.rows, tile.rows])
+    many = product.spatial[-2] is None
+    shares, strips, rows = sch.split(i, [target.num_cores, None, tile.rows] if many
+                                     else [None, blocks.rows // tile.rows, tile.rows])
     shared = rows_outside(product)
     outside = [loop for loop, is_shared in zip(batch, shared, strict=True) if not is_shared]
     below = [loop for loop, is_shared in zip(batch, shared, strict=True) if is_shared]
