@@ -7,7 +7,8 @@ from tilewright.codegen.layout import kernel_layout
 from tilewright.lowering import lower, split
 from tilewright.script import from_source
 from tilewright.support.errors import CallError, InterpreterError, LowerError
-from tilewright.tir import PARALLEL, For, IRModule, interp, structural_equal, verify, walk
+from tilewright.tir import PARALLEL, Allocate, For, IRModule, interp, structural_equal, verify, walk
+from tilewright.tir.node import statements
 
 ADD = """@T.prim_func
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), x: T.float32):
@@ -112,6 +113,28 @@ def test_arguments_are_written_as_they_were_in_the_loops(text):
     layout = kernel_layout(main, regions)
     assert layout.signature == kernel_layout(lower(from_source(text))).signature
     assert [p.name for p in layout.signature.params if p.written] == ["B"]
+
+
+def test_iterations_of_a_part_share_the_memory_that_they_allocate():
+    func = from_source("""
+@T.prim_func
+def main(n: T.int32, C: T.Buffer((9,), "float32")):
+    for i in T.parallel(9):
+        P = T.decl_buffer((n,), "float32")
+        S = T.decl_buffer((4,), "float32", scope="local")
+        for j in range(n):
+            P[j] = T.Cast("float32", i + j)
+        S[0] = P[n - 1]
+        C[i] = S[0]
+""")
+    _, part = split(lower(func))
+    order = [s.buffer.name if isinstance(s, Allocate) else "loop" for s in statements(part.body)
+             if isinstance(s, (Allocate, For))]
+    assert order == ["P", "loop", "S", "loop"]
+    for run in (lambda *a: interp.run(lower(func), *a), tw.build(func)["main"]):
+        out = np.zeros(9, "float32")
+        run(3, out)
+        np.testing.assert_array_equal(out, np.arange(9) + 2)
 
 
 def test_iterations_that_meet_still_raise():

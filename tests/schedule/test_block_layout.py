@@ -7,6 +7,7 @@ import pytest
 
 from tilewright.schedule import Schedule
 from tilewright.schedule.index_map import IndexMap
+from tilewright.script import from_source
 
 from .compute_support import body_text, chain, refuses
 from .layout_support import conv2d, conv2d_reference, matmul, proven
@@ -62,3 +63,18 @@ def test_a_map_of_no_variables_and_back():
 def test_prime_extents_do_not_split():
     sch = Schedule(matmul(11, 13, 7))
     refuses(sch, lambda: sch.transform_block_layout("C", lambda i, j, k: (i // 4, i % 4, j, k)), "onto a box")
+
+
+def test_a_block_that_may_not_run_at_all_is_not_laid_out_as_one_that_runs_once():
+    """Of an axis that is 0 or nothing no index says whether there is one."""
+    func = from_source("""
+@T.prim_func
+def main(n: T.int32, A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in range(T.min(n, 1)):
+        with T.block("B"):
+            v = T.axis.spatial(T.min(n, 1), i)
+            B[v] = A[v]
+""")
+    sch = Schedule(func)
+    refuses(sch, lambda: sch.transform_block_layout("B", lambda i: (i // 2, i % 2)),
+            "does not take the domain of block B onto a box")

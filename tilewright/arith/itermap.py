@@ -24,21 +24,29 @@ def detect_iter_map(indices: Sequence[Expr], domains: Mapping[Var, tuple[Any, An
 
     Variables outside domains are symbols. None: the indices are no sums of splits and fusions.
     """
+    restricted = any(_has_one_value_or_none(analyzer, extent) for _, extent in domains.values())
     with analyzer.scope():
         for v, (low, extent) in domains.items():
             analyzer.bind(v, low, extent)
-        return _Detector(analyzer, domains).detect(indices, predicate)
+        return _Detector(analyzer, domains, restricted).detect(indices, predicate)
+
+
+def _has_one_value_or_none(analyzer: Analyzer, extent: Any) -> bool:
+    """True for an extent such as min(n, 1): a variable of it is 0 where it is anything, and stands in no index."""
+    if not isinstance(extent, Expr) or isinstance(extent, IntImm):
+        return False
+    low, high = analyzer.bounds(extent)
+    return high is not None and high <= 1 and (low is None or low < 1)
 
 
 class _Detector:
     """Finds marks and digits. Works on variables shifted to start at 0."""
 
-    def __init__(self, analyzer: Analyzer, domains: Mapping[Var, tuple[Any, Any]]) -> None:
-        self.analyzer = analyzer
+    def __init__(self, analyzer: Analyzer, domains: Mapping[Var, tuple[Any, Any]], restricted: bool) -> None:
+        self.analyzer, self.restricted = analyzer, restricted
         self.start: dict[Atom, Linear] = {}
         self.single: dict[Atom, Mark] = {}
         self.mark_of: dict[Atom, Mark] = {}
-        self.restricted = False
         for v, (low, extent) in domains.items():
             atom = analyzer.var_atom(v)
             if atom in analyzer.values:                         # one value only

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from tilewright.tir import (
     Block,
@@ -35,6 +36,7 @@ from tilewright.tir.iter_var import DATA_PARALLEL
 from tilewright.tir.node import Node, rewrite, walk
 from tilewright.tir.stmt import SERIAL
 
+T = TypeVar("T")
 Pair = tuple[Var, Var]
 Place = tuple[Buffer, int]                            # dimensions k and k + 1 of a buffer
 
@@ -204,7 +206,7 @@ def _merged(func: PrimFunc, root: Block, found: _Found) -> PrimFunc:
                         buffer_map={p: table.get(b, b) for p, b in func.buffer_map.items()})
 
 
-def _without(items: tuple[object, ...], places: list[int]) -> tuple[object, ...]:
+def _without(items: tuple[T, ...], places: list[int]) -> tuple[T, ...]:
     """Indices or ranges without those of the first of two dimensions: the second stands for both."""
     return tuple(x for k, x in enumerate(items) if k not in places)
 

@@ -13,6 +13,7 @@ from typing import Any
 from tilewright import tir
 from tilewright.lowering.copying import Copier
 from tilewright.lowering.serialize_loops import serial
+from tilewright.lowering.storage import allocating_once
 from tilewright.support.errors import LowerError
 from tilewright.tir.accesses import uses_below
 from tilewright.tir.arithmetic import binary, maximum
@@ -38,7 +39,8 @@ class Region:
 
 def outline_parallel_loops(module: tir.IRModule) -> tir.IRModule:
     """No loop is parallel: NAME__parK(begin, end, ...) has the iterations from begin to end of one, and is called by
-    call_parallel. Parallel loops inside of another, or of one iteration, run in order.
+    call_parallel. Its iterations share memory that they allocate. Parallel loops inside of another, or of one
+    iteration, run in order.
     """
     found = _outlined(module, PARALLEL_CALL, "par", _parallel_loop)
     return tir.IRModule({name: serial(f, tir.PARALLEL) for name, f in found.items()})
@@ -49,7 +51,7 @@ def _parallel_loop(s: tir.Stmt) -> Region | None:
         return None
     begin, end = (tir.Var(name, s.loop_var.type) for name in ("begin", "end"))
     part = s.replace(kind=tir.SERIAL, min=begin, extent=binary("sub", end, begin))
-    return Region((begin, end), part, (s.min, s.extent))
+    return Region((begin, end), allocating_once(part), (s.min, s.extent))
 
 
 def split_kernels(module: tir.IRModule) -> tir.IRModule:

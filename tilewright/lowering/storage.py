@@ -11,7 +11,8 @@ from tilewright.tir.symbols import uses_any
 def hoist_allocations(func: PrimFunc) -> PrimFunc:
     """Allocations too large for registers stand outside of the serial loops that do not change their size.
 
-    They never leave a parallel or thread-bound loop, whose iterations each need their own.
+    They never leave a parallel or thread-bound loop, whose iterations each need their own (but those of a thread share
+    one: `outline_parallel_loops`).
     """
     if not any(isinstance(s, Allocate) for s in statements(func.body)):
         return func
@@ -20,10 +21,14 @@ def hoist_allocations(func: PrimFunc) -> PrimFunc:
 
 def _visit(stmt: Stmt) -> Stmt:
     new = map_stmts(stmt, _visit)
-    if not isinstance(new, For) or new.kind not in (SERIAL, UNROLLED):
-        return new
-    kept, lifted = _take(new.body, new)
-    out: Stmt = new if not lifted else new.replace(body=kept)
+    return allocating_once(new) if isinstance(new, For) and new.kind in (SERIAL, UNROLLED) else new
+
+
+def allocating_once(loop: For) -> Stmt:
+    """A loop with its allocations around it: those that are too large for registers, and whose size it does not change.
+    """
+    kept, lifted = _take(loop.body, loop)
+    out: Stmt = loop if not lifted else loop.replace(body=kept)
     for a in reversed(lifted):
         out = Allocate(a.buffer, out, a.annotations)
     return out

@@ -18,6 +18,7 @@ STREAM = 5.3                     # multiply-adds in the time in which a vector c
 SCALAR = 0.5                     # and in that which a scalar of A takes
 MOST_VECTORS = 7                 # of a row of a tile
 LATENCY = 10                     # accumulators that hide the latency of a multiply-add
+TYPICAL = (16, 64, 128, 200, 1000)   # rows, or columns, of which it is not known how many there are
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,9 @@ def registers(target: Target) -> int:
     return 32 if target.vector_bytes == 64 else 16
 
 
-def choose_tile(m: int, n: int, itemsize: int, target: Target) -> Tile:
-    """The register tile for an m x n result, by an estimate of cycles per useful multiply-add.
+def choose_tile(m: int | None, n: int | None, itemsize: int, target: Target) -> Tile:
+    """The register tile for an m x n result, by an estimate of cycles per useful multiply-add; by the mean of those of
+    some extents in the place of one that is not known (None).
 
     The estimate counts work on elements beyond the edges, the loads of a step, columns from the second-level cache and
     scalars from the first, too few accumulators to hide the latency of an addition, and the code for ragged edges.
@@ -58,15 +60,20 @@ def choose_tile(m: int, n: int, itemsize: int, target: Target) -> Tile:
     for vectors in range(1, MOST_VECTORS + 1):
         for rows in range(1, 15):
             tile, columns = rows * vectors, vectors * lanes
-            if tile > budget or columns > max(n, lanes):
+            if tile > budget or n is not None and columns > max(n, lanes):
                 continue
-            padded = -(-m // rows) * rows * (-(-n // columns) * columns)
             cycles = max(tile, LATENCY, vectors * STREAM) + SCALAR * rows
-            ragged = 1.0 + (0.01 if m % rows else 0.0) + (0.03 if n % columns else 0.0)
-            cost = padded / max(m * n, 1) * cycles / tile * ragged
+            cost = cycles / tile * _beyond(m, rows, 0.01) * _beyond(n, columns, 0.03)
             best = min(best, (cost, rows, vectors))
     _, rows, vectors = best
     return Tile(rows, vectors * lanes)
+
+
+def _beyond(extent: int | None, unit: int, ragged: float) -> float:
+    """How many times an extent all of its units are, the last one whole, and what a ragged edge costs."""
+    extents = TYPICAL if extent is None else (extent,)
+    shares = [-(-e // unit) * unit / max(e, 1) + (ragged if e % unit else 0.0) for e in extents]
+    return sum(shares) / len(shares)
 
 
 def choose_blocks(batch: int, m: int, n: int, k: int, tile: Tile, itemsize: int, target: Target,

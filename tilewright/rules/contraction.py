@@ -72,9 +72,7 @@ def schedule_contraction(sch: Schedule, match: Match, target: Target) -> None:
     steps = [loops.pop()] if plan.cut else []
     *batch, i, j = loops
     slabs, panels, columns = sch.split(j, [None, blocks.columns // tile.columns, tile.columns])
-    many = product.spatial[-2] is None
-    shares, strips, rows = sch.split(i, [target.num_cores, None, tile.rows] if many
-                                     else [None, blocks.rows // tile.rows, tile.rows])
+    shares, strips, rows = sch.split(i, row_shares(product, plan, target))
     shared = rows_outside(product)
     outside = [loop for loop, is_shared in zip(batch, shared, strict=True) if not is_shared]
     below = [loop for loop, is_shared in zip(batch, shared, strict=True) if is_shared]
@@ -118,14 +116,25 @@ class Plan:
 def plan_of(product: BlockFacts, is_packed: bool, target: Target) -> Plan:
     """The sizes for a product; is_packed: packing B costs nothing, since it is a copy already, or constant."""
     m, n, k = (SYMBOLIC if e is None else e for e in (*product.spatial[-2:], *product.reduced))
-    batch = math.prod(SYMBOLIC if e is None else e for e in product.spatial[:-2])
-    tile, b = choose_tile(m, n, product.register_bytes, target), columns_of(product)
+    batch = math.prod(SYMBOLIC if e is None else e
+                      for e, is_shared in zip(product.spatial[:-2], rows_outside(product), strict=True) if not is_shared)
+    rows, columns = product.spatial[-2:]
+    tile = choose_tile(rows, columns if len(product.spatial) > 2 else n, product.register_bytes, target)
+    b = columns_of(product)
     if b is not None and not b.transposed and m <= FEW_ROWS and not is_packed:
         b = None
     sizes = batch, m, n, k, tile, product.register_bytes, target
     in_place = b is None and m <= FEW_ROWS
     blocks = choose_blocks_in_place(*sizes) if in_place else choose_blocks(*sizes, packs=not is_packed)
     return Plan(tile, blocks, b, blocks.depth < k and is_reorderable(product), blocks.rows < m)
+
+
+def row_shares(product: BlockFacts, plan: Plan, target: Target) -> list[int | None]:
+    """The factors of the rows: shares, tiles of a share, rows of a tile. Where nobody knows how many rows there are,
+    each thread gets as many."""
+    if product.spatial[-2] is None:
+        return [target.num_cores if plan.is_shared_by_rows else 1, None, plan.tile.rows]
+    return [None, plan.blocks.rows // plan.tile.rows, plan.tile.rows]
 
 
 def filled_up(sch: Schedule, match: Match, target: Target) -> tuple[BlockFacts, BlockRV | None, BlockRV | None]:
