@@ -68,9 +68,10 @@ class Analyzer(Context):
         self._learn(atom, (self.bounds_of(low)[0], self.bounds_of(high)[1]))
         if low.terms and not size.terms and size.const == 1:
             self.values[atom] = low
-        for form in ([me.plus(low, -1)] if low.terms else []) + ([high.plus(me, -1)] if high.terms else []):
-            if all(form.key != f.key for f in self.facts):
-                self.facts.append(form)
+        for end in ([me.plus(low, -1)] if low.terms else []) + ([high.plus(me, -1)] if high.terms else []):
+            for form in _at_most_operands(end):
+                if all(form.key != f.key for f in self.facts):
+                    self.facts.append(form)
         if size.terms:
             self._fact(size.shifted(-1))
             if not low.terms and not low.const:
@@ -323,3 +324,13 @@ class Analyzer(Context):
                 return x.dtype == y.dtype or (self.fits(form, x.dtype) and self.fits(other, y.dtype))
             return x.dtype == y.dtype and self.prove(Binary("eq", x, y))
         return structural_key(self.simplify(x)) == structural_key(self.simplify(y))
+
+
+def _at_most_operands(form: Linear) -> Iterator[Linear]:
+    """form, which is >= 0, and what follows from that: min(a, b) >= x says that a >= x and b >= x."""
+    yield form
+    for atom, k in form.terms.items():
+        if atom.kind == ("min" if k > 0 else "max"):
+            for operand in atom.args:
+                yield from _at_most_operands(form.replacing(atom, operand))
+            return

@@ -84,10 +84,11 @@ class _Partition:
         own = all(b.all is b.some for b in bounds)           # no inner loop takes part: all cut exactly here
         covered = covers(s, [b.guard for b in bounds])
         exact = own and covered and prove(binary("le", self.nothing_after(s, bounds), last))
-        if (tail and not (own and (exact or isinstance(last, tir.IntImm)))
-                or s.kind == tir.PARALLEL and not exact):
-            return None
         stop = simplify(binary("add", start, s.extent))
+        if tail and not (own and (exact or isinstance(last, tir.IntImm))):
+            return self.shortened(s, bounds, stop) if covered and s.kind == tir.SERIAL else None
+        if s.kind == tir.PARALLEL and not exact:
+            return None
         if prove(binary("le", stop, last)):
             return self.loop(self.freed(s, bounds), tail)
         end = simplify(minimum(stop, self.nothing_after(s, bounds))) if covered else stop
@@ -105,6 +106,16 @@ class _Partition:
         var = tir.Var(s.loop_var.name, s.loop_var.type)
         rest = s.replace(loop_var=var, body=_tail_of(specialize(s.body, {s.loop_var: var}, fresh=True)))
         return seq([body, self.part(rest, main, end, tail or _weight(s.body) > TAIL_STORES, again=False)])
+
+    def shortened(self, s: tir.For, bounds: list[_Bound], stop: tir.Expr) -> tir.Stmt | None:
+        """The loop without the iterations that have no effect, in a tail; None where there are none."""
+        simplify, prove = self.analyzer.simplify, self.analyzer.prove
+        end = simplify(minimum(stop, self.nothing_after(s, bounds)))
+        if end is stop or prove(binary("le", stop, end)):
+            return None
+        if not prove(binary("ge", end, s.min)):
+            end = simplify(maximum(end, s.min))
+        return self.part(s, s.min, end, True, again=False)
 
     def nothing_after(self, s: tir.For, bounds: list[_Bound]) -> tir.Expr:
         """From here on no iteration of s has an effect: all of it is under the guards of bounds."""
