@@ -68,8 +68,8 @@ class Analyzer(Context):
         self._learn(atom, (self.bounds_of(low)[0], self.bounds_of(high)[1]))
         if low.terms and not size.terms and size.const == 1:
             self.values[atom] = low
-        for end in ([me.plus(low, -1)] if low.terms else []) + ([high.plus(me, -1)] if high.terms else []):
-            for form in _at_most_operands(end):
+        for known in ([me.plus(low, -1)] if low.terms else []) + ([high.plus(me, -1)] if high.terms else []):
+            for form in _of_operands(known):
                 if all(form.key != f.key for f in self.facts):
                     self.facts.append(form)
         if size.terms:
@@ -326,11 +326,11 @@ class Analyzer(Context):
         return structural_key(self.simplify(x)) == structural_key(self.simplify(y))
 
 
-def _at_most_operands(form: Linear) -> Iterator[Linear]:
+def _of_operands(form: Linear) -> Iterator[Linear]:
     """form, which is >= 0, and what follows from that: min(a, b) >= x says that a >= x and b >= x."""
     yield form
     for atom, k in form.terms.items():
         if atom.kind == ("min" if k > 0 else "max"):
             for operand in atom.args:
-                yield from _at_most_operands(form.replacing(atom, operand))
+                yield from _of_operands(form.replacing(atom, operand))
             return

@@ -116,8 +116,8 @@ class Plan:
 def plan_of(product: BlockFacts, is_packed: bool, target: Target) -> Plan:
     """The sizes for a product; is_packed: packing B costs nothing, since it is a copy already, or constant."""
     m, n, k = (SYMBOLIC if e is None else e for e in (*product.spatial[-2:], *product.reduced))
-    batch = math.prod(SYMBOLIC if e is None else e
-                      for e, is_shared in zip(product.spatial[:-2], rows_outside(product), strict=True) if not is_shared)
+    products = (e for e, is_shared in zip(product.spatial, rows_outside(product)) if not is_shared)
+    batch = math.prod(SYMBOLIC if e is None else e for e in products)
     rows, columns = product.spatial[-2:]
     tile = choose_tile(rows, columns if len(product.spatial) > 2 else n, product.register_bytes, target)
     b = columns_of(product)
