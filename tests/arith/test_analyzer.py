@@ -282,3 +282,16 @@ def test_a_maximum_is_not_less_than_either_operand_and_a_minimum_not_greater(an)
     for x, y in ((F, N), (N, F)):
         assert an.prove(maximum(x, y) >= F) and an.prove(minimum(x, y) <= F)
     assert not an.prove(maximum(F, N) <= F) and not an.prove(minimum(F, N) >= F)
+
+
+def test_the_end_of_a_loop_at_the_least_of_two_bounds_is_below_each():
+    """v < min((n + 31) // 32 - q * 32, 32): the first element of tile v of slab q exists."""
+    n, q, v = (Var(name, "int64") for name in "nqv")
+    an = Analyzer()
+    an.assume_nonneg(n)
+    with an.loop(q, 0, (n + 1023) // 1024), an.loop(v, 0, minimum((n + 31) // 32 - q * 32, IntImm(32, "int64"))):
+        assert an.prove(v * 32 + q * 1024 < n)
+        assert an.prove(v < 32)
+        assert not an.prove(v * 32 + q * 1024 + 1 < n)
+    with an.loop(v, maximum(n, q), 8):
+        assert an.prove(v >= n) and an.prove(v >= q) and not an.prove(v > n)

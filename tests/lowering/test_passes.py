@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scheduled_programs import block, function, tiled_matmul
 
+import tilewright as tw
 from tilewright import te, topi
 from tilewright.driver.kernels import flat_kernel
 from tilewright.lowering import PASSES, SIMPLE_PASSES, lower
@@ -489,3 +490,28 @@ def test_tiles_behind_the_last_row_are_left_out_though_their_loop_asks_for_weigh
     text = "".join(map(str, flat_kernel(func, target("llvm -mcpu=skylake-avx512"), (1,))))
     loops = [line for line in text.splitlines() if "T.int64(171)" in line and "range" in line]
     assert "T.prefetch" in text and loops and all("(n + T.int64(5)) // T.int64(6)" in line for line in loops)
+
+
+def test_columns_end_in_the_rows_behind_whole_tiles_too():
+    """Of a slab of 32 panels all were computed there, whatever the number of columns; none with a question for each row
+    whether it has begun."""
+    b, n = te.var("b"), te.var("n")
+    x, w = te.placeholder((b, n, 32), name="x"), te.placeholder((b, 32, n), name="w")
+    func, _ = te.lower_ops([x, w, topi.matmul(x, w), b, n], name="k", partial=True)
+    region = str(flat_kernel(func, target("llvm -mcpu=skylake-avx512 -num-cores=2"), ())[1])
+    panels = [line for line in region.splitlines() if "for i3_1 in" in line or "for i2_1 in" in line]
+    assert panels and all("n + T.int64" in line or "n //" in line for line in panels)
+    assert not any("T.likely(i3_1" in line for line in region.splitlines())
+
+
+def test_a_store_to_part_of_the_columns_behind_the_last_row():
+    """n of every kind: none, less than a tile, one more than tiles."""
+    b, n = te.var("b"), te.var("n")
+    x, w = te.placeholder((b, n, 5), name="x"), te.placeholder((b, 5, n), name="w")
+    kernel = tw.compile(create_prim_func([x, w, topi.matmul(x, w)]))
+    for size in (0, 1, 7, 8, 9, 31, 33, 64, 65):
+        rng = np.random.default_rng(size)
+        a, c = rng.normal(size=(3, size, 5)).astype("float32"), rng.normal(size=(3, 5, size)).astype("float32")
+        out = np.full((3, size, size), np.nan, "float32")
+        kernel(a, c, out)
+        np.testing.assert_allclose(out, a.astype("float64") @ c, rtol=1e-4, atol=1e-5)
