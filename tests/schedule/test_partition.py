@@ -4,6 +4,7 @@ from __future__ import annotations
 import textwrap
 
 import numpy as np
+import pytest
 
 from tests.schedule.compute_support import body_text
 from tests.schedule.core_support import check, check_replay, matmul, matmul_relu
@@ -158,3 +159,21 @@ def test_parts_of_a_symbolic_loop_are_guarded():
         x, out = np.arange(size, dtype="int32"), np.full(size, 7, "int32")
         interp.run(sch.func, x, out)
         np.testing.assert_array_equal(out, x * 3)
+
+
+@pytest.mark.parametrize("cut", [
+    lambda sch, k: sch.loop_partition(k, [1, 1], preserve_unit_iters=False),
+    lambda sch, k: sch.split(sch.loop_partition(k, [1, None])[0], [1, 1], preserve_unit_iters=False)])
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+def test_sums_of_nothing_start_in_the_part_of_one_step_too(cut, n):
+    """The part of one step runs under a condition, so its loop still says where the sum would have its steps."""
+    size = te.var("n")
+    a, k = te.placeholder((4, size), name="A"), te.reduce_axis((0, size), name="k")
+    func = create_prim_func([a, te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="B")])
+    sch = Schedule(func)
+    cut(sch, sch.get_loops("B")[1])
+    x = np.arange(4 * n, dtype="float32").reshape(4, n)
+    for run in (lambda *args: interp.run(sch.func, *args), driver.build(sch)["main"]):
+        out = np.full(4, 7, "float32")
+        run(x, out)
+        np.testing.assert_array_equal(out, x.sum(axis=1))

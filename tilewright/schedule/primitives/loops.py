@@ -37,8 +37,8 @@ def split(sch: Schedule, loop: LoopRV, factors: Sequence[int | None], preserve_u
                 body[i = i_0*f1 + i_1], where i_0*f1 + i_1 < n      # no condition when f0*f1 == n
 
     At most one factor is None; it is inferred, rounding up. With preserve_unit_iters=False loops of extent 1
-    do not appear in the bindings of blocks. names: of the new loops, instead of i_0, i_1, ... disable_predication:
-    there must be no condition. Returns the loops.
+    do not appear in the bindings of blocks, unless all loops are such. names: of the new loops, instead of i_0, i_1,
+    ... disable_predication: there must be no condition. Returns the loops.
 
     Legal when the loop is serial without annotations, and the factors cover it: f0*f1*... >= n; with
     disable_predication where they are shown to do so exactly.
@@ -57,9 +57,11 @@ def split(sch: Schedule, loop: LoopRV, factors: Sequence[int | None], preserve_u
     parts = [sch.fresh_var(names[k] if names else f"{old.loop_var.name}_{k}", old.loop_var.dtype)
              for k in range(len(extents))]
     index: Expr = IntImm(0, old.loop_var.dtype)
-    for part, extent in zip(parts, extents, strict=True):
+    units = [not preserve_unit_iters and isinstance(extent, IntImm) and extent.value == 1 for extent in extents]
+    if all(units):                               # under a condition, a variable says where a reduction has its steps
+        units = [False for _ in units]
+    for part, extent, unit in zip(parts, extents, units, strict=True):
         bind_loop(analyzer, part, IntImm(0, part.dtype), extent)
-        unit = not preserve_unit_iters and isinstance(extent, IntImm) and extent.value == 1
         index = binary("mul", index, extent) if unit else binary("add", binary("mul", index, extent), part)
     guard = None if exact else binary("lt", index, old.extent)
     body = substitute_loops(old.body, {old.loop_var: binary("add", index, old.min)}, analyzer, guard)

@@ -34,8 +34,8 @@ def loop_partition(sch: Schedule, loop: LoopRV, factors: Sequence[int | None],
 
     At most one factor is None; it is inferred. Iterations that the factors leave over make one more loop at the end.
     Where the extent is not a constant, factors that may be too large are guarded by a condition. With
-    preserve_unit_iters=False loops of extent 1 do not appear in the bindings of blocks. Every part has blocks and
-    loops of its own: handles to the old ones are consumed. Returns the loops.
+    preserve_unit_iters=False loops of extent 1 without such a condition do not appear in the bindings of blocks.
+    Every part has blocks and loops of its own: handles to the old ones are consumed. Returns the loops.
 
     Legal when the loop is serial without annotations, the factors are positive and not more than its extent, and no
     parallel loop below is the only one that uses a buffer, of which its iterations have one each.
@@ -50,12 +50,12 @@ def loop_partition(sch: Schedule, loop: LoopRV, factors: Sequence[int | None],
     loops: list[For] = []
     for k, extent in enumerate(extents):
         part = sch.fresh_var(f"{old.loop_var.name}{k}", old.loop_var.dtype)
-        unit = not preserve_unit_iters and isinstance(extent, IntImm) and extent.value == 1
         body = fresh_copy(old.body, functools.partial(_copied_name, names, part.name))
         with analyzer.scope():
             bind_loop(analyzer, part, low, extent)
             inside = binary("lt", part, end)
             guard = None if sure or analyzer.prove(inside) else inside
+            unit = not preserve_unit_iters and guard is None and isinstance(extent, IntImm) and extent.value == 1
             body = substitute_loops(body, {old.loop_var: low if unit else part}, analyzer, guard)
         loops.append(For(part, low, extent, SERIAL, body))
         low = analyzer.simplify(binary("add", low, extent))
