@@ -158,10 +158,11 @@ def test_the_trace_replays():
 
 
 @pytest.mark.parametrize("shape, asked", [((1024, 512), True), ((8, 64, 640), True), ((256, 512), False),
-                                          ((4096, 200), False), ((200, 2048), False), ((1023, 512), False)], ids=str)
+                                          ((4096, 200), False), ((200, 2048), True), ((64, 8192), False),
+                                          ((1023, 512), False)], ids=str)
 @pytest.mark.parametrize("cores", [1, 2])
 def test_the_next_row_is_asked_for_while_one_is_computed(shape, asked, cores):
-    """Rows of 1 to 4 KiB that are more than 1 MiB together, a number of them that threads can take 8 at a time."""
+    """Rows of 1 to 16 KiB that are more than 1 MiB together, a number of them that threads can take 8 at a time."""
     func, target, a = function(shape), tw.target(f"llvm -num-cores={cores}"), drawn(shape)
     assert ("sch.prefetch(" in str(apply_rules(func, target).trace)) == asked
     np.testing.assert_allclose(computed(func, a, target), normalized(a), rtol=1e-5)

@@ -37,3 +37,16 @@ def test_prefetch_of_a_buffer_by_its_name():
     sch = Schedule(matmul())
     text = refused("block C reads no buffer 'Q'", sch.prefetch, "C", "Q", sch.get_loops("C")[2])
     assert "it reads A, B" in text
+
+
+def test_prefetch_step_by_step():
+    """Each step of a loop that takes its part of the buffer asks for that part of the next iteration; where it would
+    ask again for each j, all is asked for at the start."""
+    sch = Schedule(matmul())
+    i, j, r = sch.get_loops("C")
+    sch.prefetch("C", 0, i, spread=True)
+    assert 'T.serial(4, annotations={"prefetch": [["A", 1, "spread"]]})' in str(sch)
+    assert "T.prefetch(A_1[i * 5 + 5])" in str(tw.lower(sch.func))
+    sch.reorder(r, j)
+    assert "T.prefetch(A_1[i * 5 + r + 5])" in str(tw.lower(sch.func))
+    check(sch, matmul(), np.matmul, (4, 5), (5, 6), size=(4, 6))

@@ -10,7 +10,7 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, intrinsic
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Expr, IntImm, Let, Var
-from tilewright.tir.node import statements, substitute, walk
+from tilewright.tir.node import children, statements, substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, Allocate, Evaluate, For, LetStmt, PrimFunc, Stmt, seq
 from tilewright.tir.symbols import expressions, uses_any
 
@@ -20,10 +20,12 @@ MOST_LINES = 4096           # of one request; more would only push out what is n
 
 
 def inject_prefetches(func: PrimFunc) -> PrimFunc:
-    """No loop is annotated with "prefetch": each iteration starts by asking for what a later one reads.
+    """No loop is annotated with "prefetch": each iteration asks for what a later one reads.
 
     The annotation is a list of [buffer name, offset]: the region of the buffer that is read `offset` iterations later,
-    one request per cache line, at most MOST_LINES (the first ones along the inner dimensions). A dimension along
+    one request per cache line, at most MOST_LINES (the first ones along the inner dimensions), at the start of an
+    iteration. With [buffer name, offset, "spread"] each step of the last loop that reads the buffer in steps asks for
+    the part that the same step reads then. A dimension along
     which the region has no constant extent is asked for at its first index. Requests are hints: none is made where
     other rewrites have left nothing to ask for (the buffer is read in a copy now, or its index comes from memory), and
     where the body gives a part of an index its name.
@@ -44,25 +46,53 @@ def inject_prefetches(func: PrimFunc) -> PrimFunc:
 
 def _with_prefetches(loop: For, analyzer: Analyzer) -> For:
     ahead: list[Stmt] = []
-    inside = {s.buffer for s in statements(loop.body) if isinstance(s, Allocate)}
-    for name, offset in loop.annotations[PREFETCH] if loop.kind in (SERIAL, UNROLLED) else ():
-        accesses: dict[Buffer, list[tuple[Expr, ...]]] = {}
-        for s in statements(loop.body):
-            for e in expressions(s):
-                for n in walk(e):
-                    if isinstance(n, Load) and n.buffer.name == name:
-                        accesses.setdefault(n.buffer, []).append(n.indices)
-        for b, found in accesses.items():
-            ahead += _requests(loop, b, found, offset, analyzer) if b not in inside else []
+    body = loop.body
+    inside = {s.buffer for s in statements(body) if isinstance(s, Allocate)}
+    for name, offset, *spread in loop.annotations[PREFETCH] if loop.kind in (SERIAL, UNROLLED) else ():
+        for buffer in (b for b in _reads(loop.body, name) if b not in inside):
+            step = _last_reader(body, buffer) if spread else None
+            if step is None:
+                ahead += _requests(loop, loop.body, buffer, offset, analyzer)
+                continue
+            with loop_scope(analyzer, step.loop_var, step.min, step.extent):
+                asked = _requests(loop, step.body, buffer, offset, analyzer)
+            body = _replaced(body, step, step.replace(body=seq([*asked, step.body])))
     notes = {k: v for k, v in loop.annotations.items() if k != PREFETCH}
-    return loop.replace(body=seq([*ahead, loop.body]), annotations=notes)
+    return loop.replace(body=seq([*ahead, body]), annotations=notes)
 
 
-def _requests(loop: For, buffer: Buffer, accesses: list[tuple[Expr, ...]], offset: int,
-              analyzer: Analyzer) -> list[Stmt]:
-    """Requests for the box that the accesses cover `offset` iterations later, where there is such an iteration."""
-    domains = {s.loop_var: (s.min, s.extent) for s in statements(loop.body) if isinstance(s, For)}
-    if any(uses_any(i, {n.var for n in walk(loop.body) if isinstance(n, (Let, LetStmt))}) for a in accesses for i in a):
+def _reads(body: Stmt, name: str) -> dict[Buffer, list[tuple[Expr, ...]]]:
+    """The indices of all reads of the buffers of that name."""
+    out: dict[Buffer, list[tuple[Expr, ...]]] = {}
+    for s in statements(body):
+        for e in expressions(s):
+            for n in walk(e):
+                if isinstance(n, Load) and n.buffer.name == name:
+                    out.setdefault(n.buffer, []).append(n.indices)
+    return out
+
+
+def _last_reader(stmt: Stmt, buffer: Buffer) -> For | None:
+    """The last loop that reads the buffer in steps, each its own elements, and stands in no other of several
+    iterations."""
+    if isinstance(stmt, For) and not (isinstance(stmt.extent, IntImm) and stmt.extent.value == 1):
+        indices = [i for at in _reads(stmt.body, buffer.name).get(buffer, ()) for i in at]
+        in_steps = stmt.kind in (SERIAL, UNROLLED) and any(uses_any(i, {stmt.loop_var}) for i in indices)
+        return stmt if in_steps else None
+    below = [_last_reader(s, buffer) for s in children(stmt) if isinstance(s, Stmt)]
+    return next((found for found in reversed(below) if found is not None), None)
+
+
+def _replaced(body: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    return new if body is old else map_stmts(body, lambda s: _replaced(s, old, new))
+
+
+def _requests(loop: For, body: Stmt, buffer: Buffer, offset: int, analyzer: Analyzer) -> list[Stmt]:
+    """Requests for the box of the buffer that body, which stands in loop, reads `offset` iterations of the loop later,
+    where there is such an iteration."""
+    accesses = _reads(body, buffer.name)[buffer]
+    domains = {s.loop_var: (s.min, s.extent) for s in statements(body) if isinstance(s, For)}
+    if any(uses_any(i, {n.var for n in walk(body) if isinstance(n, (Let, LetStmt))}) for a in accesses for i in a):
         return []
     box = [_side([a[d] for a in accesses], domains, analyzer) for d in range(buffer.ndim)]
     if not box or any(side is None for side in box):

@@ -76,7 +76,7 @@ def schedule_plain_reduction(sch: Schedule, match: Match, target: Target) -> Non
 
 FUNCTION_POINTS = 8              # elements of a sum that cost as much as one of a function such as exp
 STREAMED_BYTES = 1 << 20         # from which on rows are taken to come from memory
-SHORTEST_ROW, LONGEST_ROW = 1024, 4096     # bytes of those that are asked for while one is computed
+SHORTEST_ROW, LONGEST_ROW = 1 << 10, 1 << 14     # bytes of those that are asked for while one is computed
 
 
 def shares_rows(work: Work) -> int:
@@ -136,13 +136,13 @@ def schedule_rows(sch: Schedule, match: Match, target: Target) -> None:
         else:
             row = rows.pop()
         reader = in_lanes[first.rv].shares if first.rv in in_lanes else first.rv
-        sch.prefetch(reader, first.operands[0].buffer.name, row)
+        sch.prefetch(reader, first.operands[0].buffer.name, row, spread=True)
     parallelize(sch, rows, sum(b.points for b in blocks) * FUNCTION_POINTS, target)
 
 
 def rows_are_streamed(first: BlockFacts, axes: int) -> bool:
     """True where the rows that the first block reads are larger than the caches all together, and a few fit into the
-    smallest: the next one may come while one is computed."""
+    nearest: the next one may come while one is computed."""
     known = (*first.spatial, *first.reduced)
     if len({x.buffer for x in first.operands}) != 1 or None in known or (first.spatial[axes - 1] or 0) % ROWS_IN_FLIGHT:
         return False

@@ -11,8 +11,8 @@ from tilewright.tir.stmt import SERIAL, UNROLLED
 
 @primitive
 def prefetch(sch: Schedule, block: BlockRV | str, read_buffer_index: int | str, loop: LoopRV,
-             offset: int = 1) -> None:
-    """Ask, at the start of each iteration of a loop, for the memory that a block reads some iterations later.
+             offset: int = 1, spread: bool = False) -> None:
+    """Ask, in each iteration of a loop, for the memory that a block reads some iterations later.
 
         for i in range(n): B[...] = A[f(i)]
     ->
@@ -21,6 +21,8 @@ def prefetch(sch: Schedule, block: BlockRV | str, read_buffer_index: int | str, 
             B[...] = A[f(i)]
 
     read_buffer_index: the position among the buffers that block reads, or a name. offset: how many iterations later.
+    spread: where an iteration reads the buffer in the steps of a loop, the last such loop asks step by step, not all at
+    the start: a CPU keeps only some tens of requests at a time.
     The requests are written out when the function is lowered, for the whole region of the buffer that an iteration of
     the loop reads. They have no effect on what is computed.
 
@@ -35,7 +37,8 @@ def prefetch(sch: Schedule, block: BlockRV | str, read_buffer_index: int | str, 
     require(old.kind in (SERIAL, UNROLLED), f"loop {old.loop_var.name} is {old.thread_tag or old.kind}: its iterations "
             "have no order in which one is later", old, hint="prefetch at a serial loop inside of it")
     require(isinstance(offset, int) and offset > 0, f"the offset {offset} is not a positive number of iterations", old)
-    wanted = [region.buffer.name, offset]
+    wanted = [region.buffer.name, offset, *["spread"] * spread]
     earlier = list(old.annotations.get("prefetch", []))
-    require(wanted not in earlier, f"loop {old.loop_var.name} prefetches {wanted[0]} that far ahead already", old)
+    require(all(e[:2] != wanted[:2] for e in earlier),
+            f"loop {old.loop_var.name} prefetches {wanted[0]} that far ahead already", old)
     sch.replace(old, old.replace(annotations={**old.annotations, "prefetch": [*earlier, wanted]}))
