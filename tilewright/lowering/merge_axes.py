@@ -48,7 +48,7 @@ def merge_axes(func: PrimFunc) -> PrimFunc:
     indices of neighbouring dimensions of the same extents; so are these dimensions, in all blocks that use them.
     """
     root = func.body.block if isinstance(func.body, BlockRealize) else None
-    while root is not None and (found := _first(func, root)) is not None:
+    while root is not None and (found := _first(root)) is not None:
         func = _merged(func, root, found)
         root = func.body.block                        # type: ignore[attr-defined]
     return func
@@ -95,7 +95,7 @@ class _Found:
     places: set[Place]
 
 
-def _first(func: PrimFunc, root: Block) -> _Found | None:
+def _first(root: Block) -> _Found | None:
     """The first axes that can be merged, with all that has to be merged with them."""
     parts = [(s, _nest(s)) for s in _parts(root)]
     nests = [n for _, n in parts if n is not None]
