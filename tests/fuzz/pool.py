@@ -61,7 +61,7 @@ class Worker:
         self.errors.truncate()
         return {"program": program[0], "seed": program[1], "kind": kind, "detail": "\n".join([detail, *last]),
                 "accepted": {}, "refused": {}, "reduction": False, "ragged": False, "symbolic": False, "threads": False,
-                "native": False, "seconds": {}, "actions": []}
+                "native": False, "seconds": {}, "actions": [], "faults": []}
 
     def close(self) -> None:
         if self.process is not None:

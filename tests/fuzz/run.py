@@ -73,6 +73,9 @@ class Summary:
         lines += [f"{p:24}{self.accepted[p]:8}{self.refused[p]:9}" for p in in_order()]
         lines.append("seconds: " + ", ".join(f"{k} {v:.1f}" for k, v in self.seconds.items()))
         spent, kind, seed = self.slowest_build
+        faults = [f"{r['program']} {r['seed']}" for r in self.reports if r["faults"]]
+        if faults:
+            lines.append(f"LLVM failed, and compiled with less effort: {len(faults)} programs: {', '.join(faults)}")
         lines.append(f"slowest build: {spent:.2f} s of one core, {kind} {seed}")
         return "\n".join(lines)
 

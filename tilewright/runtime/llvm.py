@@ -4,6 +4,7 @@ Outside of `codegen/llvm` this is the only module that imports llvmlite.
 """
 from __future__ import annotations
 
+import ctypes
 import functools
 from typing import Any
 
@@ -13,6 +14,11 @@ from tilewright.support.registry import register_hook
 
 VERSION: tuple[int, ...] = binding.llvm_version_info
 LOCK = binding.ffi.lib._lock               # a thread in LLVM holds it, for a whole compilation
+
+
+def entry(name: str) -> int:
+    """Address of a function of llvmlite's C interface. Whoever calls it holds LOCK."""
+    return ctypes.cast(getattr(binding.ffi.lib._lib, name), ctypes.c_void_p).value or 0
 
 
 @register_hook("runtime.host_cpu")

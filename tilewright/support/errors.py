@@ -62,6 +62,10 @@ class CodegenError(TilewrightError):
     """A lowered function cannot be turned into code for the target."""
 
 
+class CodegenWarning(RuntimeWarning):
+    """Native code was made with less optimisation than asked for, since its compiler failed."""
+
+
 class TargetError(TilewrightError, ValueError):
     """A target string or device name is not understood."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import llvmlite.binding as llvm
 
+from tilewright.codegen.llvm.recovery import parse
 from tilewright.lowering.keep_imports import ANNOTATION, ATTRIBUTE
 from tilewright.runtime import native
 from tilewright.support.errors import CodegenError, with_hint
@@ -33,7 +34,7 @@ def link(module: llvm.ModuleRef, texts: Iterable[str]) -> None:
     """
     for text in texts:
         try:
-            other = llvm.parse_assembly(text)
+            other = parse(text)
             other.verify()
         except RuntimeError as error:
             raise CodegenError(with_hint(

@@ -27,8 +27,14 @@ def _machine(triple: str, mcpu: str, features: str, level: int) -> llvm.TargetMa
     )
 
 
-def target_machine(target: Target) -> llvm.TargetMachine:
-    """LLVM's machine for the target (one object per description). Raises TargetError for an
-    unknown triple.
+def target_machine(target: Target, level: int | None = None) -> llvm.TargetMachine:
+    """LLVM's machine for the target (one object per description), which emits code at its opt_level or another one.
+
+    Raises TargetError for an unknown triple.
     """
-    return _machine(target.triple, target.mcpu, target.features, target.opt_level)
+    return _machine(target.triple, target.mcpu, target.features, target.opt_level if level is None else level)
+
+
+def forget_machines() -> None:
+    """Make other ones from now on: what LLVM has left in the middle of its work is not used again."""
+    _machine.cache_clear()

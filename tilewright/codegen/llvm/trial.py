@@ -21,11 +21,14 @@ import json, os, sys
 job = json.load(sys.stdin)
 sys.path[:] = job["path"]
 from tilewright.codegen.llvm.compile import compile_linked
+from tilewright.codegen.llvm.recovery import Fault
 from tilewright.runtime.loader import try_loading
 from tilewright.support.errors import CodegenError
 from tilewright.support.target import Target
 try:
     try_loading(compile_linked(*job["arguments"]), Target(job["arguments"][2]).triple)
+except Fault:
+    os._exit(1)
 except CodegenError as error:
     print(error, file=sys.stderr, flush=True)
     os._exit(%d)

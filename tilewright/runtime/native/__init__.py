@@ -12,7 +12,7 @@ from tilewright.support.errors import TargetError
 EXPORTS = ("tw_check_args", "tw_parallel", "tw_set_num_threads", "tw_num_threads", "tw_alloc", "tw_free",
            "tw_report", "tw_run", "tw_call_packed", "tw_call_packed_pointer")
 _FILES = ("check.ll", "overlap.ll", "scalar.ll", "refuse.ll", "pool.ll", "registry.ll", "alloc.ll", "packed.ll")
-_OWN_FILES = ("timing.ll", "ending.ll", "report.ll")      # not of exported libraries
+_OWN_FILES = ("timing.ll", "ending.ll", "report.ll", "recover.ll")      # not of exported libraries
 _EXPORTED_FILES = ("standalone.ll",)                       # of these alone
 _LITERAL = re.compile(r'\$"((?:[^"\\]|\\.)*)"')
 _FIELD = re.compile(r"(?m)^  (%[\w.]+) = field (\w+), (%\w+) (%[\w.]+), (\d+)")
@@ -21,10 +21,12 @@ _PAUSES = {
     "x86": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
     "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
 }
-# signal mask operation SIG_SETMASK, and the dlopen flags RTLD_NOW | RTLD_NODELETE
+# signal mask operation SIG_SETMASK, the dlopen flags RTLD_NOW | RTLD_NODELETE, the name of sigsetjmp
 _SYSTEMS = {
-    "linux": {"SIG_SETMASK": "2", "PIN_FLAGS": str(0x1002), "CLOCK_MONOTONIC": "1"},
-    "darwin": {"SIG_SETMASK": "3", "PIN_FLAGS": str(0x82), "CLOCK_MONOTONIC": "6"},
+    "linux": {"SIG_SETMASK": "2", "PIN_FLAGS": str(0x1002), "CLOCK_MONOTONIC": "1",
+              "SIGSETJMP": "__sigsetjmp"},
+    "darwin": {"SIG_SETMASK": "3", "PIN_FLAGS": str(0x82), "CLOCK_MONOTONIC": "6",
+               "SIGSETJMP": "sigsetjmp"},
 }
 
 
