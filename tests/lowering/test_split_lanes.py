@@ -4,8 +4,23 @@ import pytest
 
 from tilewright import te
 from tilewright.driver import build
+from tilewright.driver import target as resolved
 from tilewright.lowering.split_lanes import MAX_LANES, split_lanes
-from tilewright.tir import VECTORIZED, Buffer, For, IntImm, PrimFunc, Store, Var, interp, loop, structural_equal, walk
+from tilewright.script import from_source
+from tilewright.tir import (
+    VECTORIZED,
+    Buffer,
+    For,
+    IfThenElse,
+    IntImm,
+    PrimFunc,
+    Store,
+    Var,
+    interp,
+    loop,
+    structural_equal,
+    walk,
+)
 
 
 @pytest.mark.parametrize("extent", [1, 2, 3, 7, 16, 48, 100, 255, 256, 257, 700, 1024])
@@ -40,3 +55,59 @@ def test_native_code_of_a_reduction_below_an_odd_vector(extent):
     z = np.empty((5, extent), "float32")
     build(s, [a, b, c], "llvm", name="f")(x, y, z)
     np.testing.assert_allclose(z, x.astype("float64") @ y, rtol=1e-5)
+
+
+ENDED = '''@T.prim_func
+def f(a: T.handle, b: T.handle, s: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,))
+    B = T.match_buffer(b, (n,))
+    S = T.match_buffer(s, (20,))
+    for i in T.vectorized(20):
+        S[i] = T.float32(0)
+    for k in range((n + 19) // 20):
+        for i in T.vectorized(20):
+            if T.likely(k * 20 + i < n):
+                B[k * 20 + i] = A[k * 20 + i] * T.float32(2)
+        for i in T.vectorized(20):
+            S[i] = {}
+'''
+TERM = "T.if_then_else(T.likely(k * 20 + i < n), A[k * 20 + i], T.float32({}))"
+
+
+@pytest.mark.parametrize("step, skips", [
+    ("S[i] + " + TERM.format("-0.0"), True), ("S[i] + " + TERM.format("1.0"), False),
+    (f"T.Select({TERM.format('-inf')} > S[i], {TERM.format('-inf')}, S[i])".replace("T.float32(-inf)",
+                                                                                   'T.float32("-inf")'), True)],
+    ids=["sum", "counts", "largest"])
+def test_vectors_without_a_lane_are_left_out(step, skips):
+    func, target = from_source(ENDED.format(step)), resolved("llvm -mcpu=x86-64-v3")
+    out = split_lanes(func, target=target)
+    guarded = [n for n in walk(out.body) if isinstance(n, IfThenElse) and isinstance(n.then_case, For)]
+    assert len(guarded) == (4 if skips else 2)           # two registers of 8, and 4 lanes, of which one is unrolled
+    assert all(n.extent.value <= 8 for n in walk(out.body) if isinstance(n, For) and n.kind == VECTORIZED
+               and any(isinstance(m, IfThenElse) for m in walk(n)))
+    run = build(func, target="llvm")
+    for n in (0, 1, 4, 8, 9, 16, 17, 20, 21, 39, 40, 100):
+        a = np.random.default_rng(n).standard_normal(n).astype("float32")
+        results = []
+        for call in (lambda *x: interp.run(func, *x), lambda *x: interp.run(out, *x), run):
+            b, s = np.full(n, 77, "float32"), np.full(20, 77, "float32")
+            call(a, b, s)
+            results.append((b, s))
+        for b, s in results:
+            np.testing.assert_array_equal(b, a * 2)
+            np.testing.assert_array_equal(s, results[0][1])
+
+
+@pytest.mark.parametrize("condition", ["i + 1 < 17", "i * i < n", "A[i] < T.float32(1)"])
+def test_other_conditions_say_nothing_of_whole_vectors(condition):
+    source = f"""@T.prim_func
+def f(a: T.handle, n: T.int32):
+    A = T.match_buffer(a, (64,))
+    for i in T.vectorized(64):
+        if T.likely({condition}):
+            A[i] = T.float32(3)
+"""
+    func = from_source(source)
+    assert structural_equal(split_lanes(func, target=resolved("llvm -mcpu=x86-64-v3")), func)

@@ -9,6 +9,7 @@ import tilewright as tw
 from tilewright import te, topi
 from tilewright.rules import apply_rules
 from tilewright.schedule import Schedule
+from tilewright.tir import Allocate, Binary, walk
 
 TARGET = tw.target("llvm -mcpu=x86-64-v3 -num-cores=1 -opt-level=1")
 THREADS = tw.target("llvm -mcpu=x86-64-v3 -num-cores=4")
@@ -166,3 +167,16 @@ def test_the_next_row_is_asked_for_while_one_is_computed(shape, asked, cores):
     func, target, a = function(shape), tw.target(f"llvm -num-cores={cores}"), drawn(shape)
     assert ("sch.prefetch(" in str(apply_rules(func, target).trace)) == asked
     np.testing.assert_allclose(computed(func, a, target), normalized(a), rtol=1e-5)
+
+
+@pytest.mark.parametrize("symbolic", ["1", "01"])
+def test_what_is_kept_of_a_row_is_as_long_as_the_row(symbolic):
+    """The rows before it have done with theirs, however long a row is; one without elements keeps nothing."""
+    func = function((6, 90), symbolic=symbolic)
+    flat = tw.lower(tw.explain(func, "llvm -num-cores=1").schedule.mod, target="llvm -num-cores=1")["main"]
+    kept = [s.buffer.shape for s in walk(flat.body) if isinstance(s, Allocate) and "exp" in s.buffer.name]
+    assert all(len(shape) == 1 and not isinstance(shape[0], Binary) for shape in kept)
+    for rows, columns in ((6, 0), (6, 1), (6, 15), (6, 16), (6, 17), (6, 63), (6, 64), (6, 65), (6, 131)):
+        a = drawn((rows, columns))
+        want = normalized(a) if a.size else np.zeros(a.shape)
+        np.testing.assert_allclose(computed(func, a), want, rtol=2e-6)

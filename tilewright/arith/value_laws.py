@@ -1,6 +1,7 @@
 """Expressions that are no index: floats, narrow and unsigned integers, vectors. All laws hold bit for bit."""
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,15 @@ from tilewright.tir.patterns import ANY, Hole, Rule, Rules
 
 X, A, B = Hole("x"), Hole("a"), Hole("b")
 KNOWN = Hole("known", when=lambda e: isinstance(e, IntImm))
-ONE, ZERO = FloatImm(1.0, ANY), FloatImm(0.0, ANY)
+FLOATS = ("float32", "float64")
+ONE, ZERO, MINUS_ZERO = FloatImm(1.0, ANY), FloatImm(0.0, ANY), FloatImm(-0.0, ANY)
+
+
+def _better(name: str, op: str, limit: float, kind: str) -> Rule:
+    """`op` chooses x, since no number is worse than the limit; a NaN stays, too."""
+    x, worst = Hole("x", kind), FloatImm(limit, kind)
+    return Rule(f"{name}_{kind}", Select(Binary(op, worst, x), worst, x), x,
+                lambda _: (lambda v: (Select(Binary(op, worst, v), worst, v), v))(Var("v", kind)))
 
 
 def _chosen(found: Mapping[Var, Any]) -> Expr:
@@ -27,6 +36,8 @@ VALUES = Rules([
     Rule("over_one", Binary("div", X, ONE), X, lambda x: (x / 1.0, x)),
     # x + 0.0 is not x: -0.0 + 0.0 == 0.0
     Rule("minus_zero", Binary("sub", X, ZERO), X, lambda x: (x - 0.0, x)),
+    Rule("plus_minus_zero", Binary("add", X, MINUS_ZERO), X, lambda x: (x + -0.0, x)),
+    *(_better(*row, kind) for row in (("larger", "gt", -math.inf), ("smaller", "lt", math.inf)) for kind in FLOATS),
     Rule("known_select", Select(KNOWN, A, B), _chosen, lambda x: (Select(IntImm(1, "bool"), x, x * 2.0), x)),
     Rule("known_branch", Call("if_then_else", (KNOWN, A, B), ANY), _chosen,
          lambda x: (Call("if_then_else", (IntImm(0, "bool"), x * 2.0, x), x.dtype), x)),

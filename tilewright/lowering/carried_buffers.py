@@ -73,6 +73,13 @@ class _Write:
 
 
 @dataclass
+class _Given:
+    """The conditions and the loops around a read."""
+    around: tuple[Expr, ...]
+    loops: tuple[Var, ...]
+
+
+@dataclass
 class _Accesses:
     """The reads of one buffer in an iteration of the loop outside, and what is surely written ahead of the first."""
     buffer: Buffer
@@ -81,7 +88,7 @@ class _Accesses:
     lets: set[Var] = field(default_factory=set)
     written: list[_Write] = field(default_factory=list)
     read: list[tuple[Expr, ...]] = field(default_factory=list)
-    given: list[tuple[Expr, ...]] = field(default_factory=list)      # for each read, the conditions around it
+    given: list[_Given] = field(default_factory=list)                # for each read
     escapes: bool = False
 
     def visit(self, stmt: Stmt, sure: bool, around: tuple[Expr, ...] = (), loops: tuple[Var, ...] = ()) -> None:
@@ -90,7 +97,7 @@ class _Accesses:
             for node in walk(e):
                 if isinstance(node, Load) and node.buffer is self.buffer:
                     self.read.append(node.indices)
-                    self.given.append(around)
+                    self.given.append(_Given(around, loops))
                 elif isinstance(node, Let):
                     self.lets.add(node.var)
                 elif node is self.buffer.data:
@@ -126,9 +133,18 @@ class _Accesses:
 
         A condition lets some of it run when it holds where the inner loops begin: that is how tiles are ragged.
         """
-        given = [[self.at_begin(g, analyzer) for g in around] for around in self.given]
-        return all(analyzer.prove(c) or all(any(structural_equal(c, g) for g in around) for around in given)
-                   for c in (self.at_begin(c, analyzer) for c in w.around if not self.is_inner(c)))
+        starts = [self.at_begin(c, analyzer) for c in w.around if not self.is_inner(c)]
+        return all(analyzer.prove(c) or all(self.tells(g, c, analyzer) for g in self.given) for c in starts)
+
+    def tells(self, given: _Given, cond: Expr, analyzer: Analyzer) -> bool:
+        """True when a read runs only where the condition holds: under it, or in loops that have iterations only there.
+        """
+        if any(structural_equal(cond, self.at_begin(g, analyzer)) for g in given.around):
+            return True
+        with analyzer.scope():
+            for v in given.loops:
+                analyzer.bind(v, *self.domains[v])
+            return analyzer.prove(cond)
 
     def runs(self, w: _Write, analyzer: Analyzer) -> bool:
         """True when the loops around a write have iterations. Those that tell the element may have none as long as they

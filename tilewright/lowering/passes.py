@@ -116,7 +116,7 @@ CPU: tuple[Pass, ...] = (
     Pass("hoist_guards", hoist_guards, "flat", use=OPTIONAL),
     Pass("hoist_allocations", hoist_allocations, "flat"),
     Pass("serialize_loops", serialize_loops, "flat", when=loops_are_serialized, takes_options=True),
-    Pass("split_lanes", split_lanes, "flat"),
+    Pass("split_lanes", split_lanes, "flat", takes_options=True),
     Pass("vectorize", vectorize, "flat", use=OPTIONAL),
     Pass("unroll", unroll, "flat", use=OPTIONAL, takes_options=True),
     Pass("transpose_tiles", transpose_tiles, "flat", use=OPTIONAL, takes_options=True),
@@ -125,7 +125,7 @@ CPU: tuple[Pass, ...] = (
     Pass("outline_parallel_loops", outline_parallel_loops, "module"),
     Pass("widen_small_floats", widen_small_floats, "module"),
 )
-C = tuple(replace(p, run=split_lanes_by_registers, takes_options=True) if p.name == "split_lanes" else p for p in CPU)
+C = tuple(replace(p, run=split_lanes_by_registers) if p.name == "split_lanes" else p for p in CPU)
 
 
 def without_vectors(rows: tuple[Pass, ...]) -> tuple[Pass, ...]:
