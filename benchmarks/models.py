@@ -2,9 +2,10 @@
 
     python benchmarks/models.py --peers /tmp/peers/bin/python [--models resnet18 bert] [--batch 1 8] [--threads 2]
 
-The networks have random weights; every engine gets the same ONNX file, PyTorch the network itself. Engines run in
-processes of their own and take turns; a row has the median of a call and the ratio ours / theirs, below 1 where
-Tilewright is faster. A result that differs from PyTorch's is an error, and makes the exit status 1.
+The networks have random weights; every engine gets the same ONNX file, PyTorch the network itself, and
+`tilewright_file` the library that `export` wrote of it in another process. Engines run in processes of their own and
+take turns; a row has the median of a call and the ratio ours / theirs, below 1 where Tilewright is faster. A result
+that differs from PyTorch's is an error, and makes the exit status 1.
 """
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from typing import Any
 import harness
 
 NAMES = ("resnet18", "resnet50", "mobilenet_v2", "bert", "gpt2", "minilm")
-ENGINES = ("tilewright", "onnxruntime", "openvino", "torch", "torch_compiled")
+ENGINES = ("tilewright", "tilewright_file", "onnxruntime", "openvino", "torch", "torch_compiled")
 
 
 def measure(name: str, batch: int, asked: argparse.Namespace) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Exported objects and libraries: loaded again, linked together, in programs that know nothing of Tilewright."""
 import ctypes
+import mmap
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ import runtime_kernels as kernels
 
 from tilewright import te
 from tilewright.driver import build
-from tilewright.runtime import Module, array, empty, export, load_module, native
+from tilewright.runtime import Module, array, empty, export, load_module, native, seal
 from tilewright.runtime.export import linker, place, workplace
 from tilewright.runtime.llvm import host_triple
 from tilewright.runtime.seal import SIZE
@@ -214,6 +215,25 @@ def test_paths_that_no_file_has(tmp_path):
             load_module(path)
         with pytest.raises(ArgumentError):
             m.save(path)
+
+
+@needs_linker
+def test_a_file_is_read_in_parts_of_any_size(library, monkeypatch, tmp_path):
+    data = library.read_bytes()
+    for window in (mmap.PAGESIZE, 2 * mmap.PAGESIZE, 1 << 20):
+        monkeypatch.setattr(seal, "_WINDOW", window)
+        check_scale(load_module(library))
+        for at in (0, min(window, len(data)) - 1, min(window, len(data) - 9), len(data) - 1):
+            assert seal.find(data, data[at:at + 9]) == data.find(data[at:at + 9])
+            damaged = bytearray(data)
+            damaged[at] ^= 1
+            (tmp_path / "damaged.so").write_bytes(damaged)
+            with pytest.raises(LoadError, match="is damaged"):
+                load_module(tmp_path / "damaged.so")
+        assert seal.find(data, b"in no such file") == -1
+    (tmp_path / "empty.so").write_bytes(b"")
+    with pytest.raises(LoadError, match="was not written by Tilewright"):
+        load_module(tmp_path / "empty.so")
 
 
 def test_a_file_larger_than_the_memory(tmp_path, monkeypatch):

@@ -4,6 +4,12 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
+from tilewright import graph
+from tilewright.runtime.export import has_linker
+from tilewright.runtime.llvm import host_triple
+
 
 def run(code, **env):
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True,
@@ -40,8 +46,24 @@ def test_importing_loads_no_compiler():
     """
     ours, others = run(code).splitlines()
     assert ours == "tilewright.runtime tilewright.support"
-    expected = {"cython_runtime", "llvmlite", "ml_dtypes", "tilewright", "tvm_ffi", "typing_extensions"}
+    expected = {"cython_runtime", "ml_dtypes", "tilewright", "tvm_ffi", "typing_extensions"}
     assert set(others.split()) <= expected
+
+
+def test_a_program_that_runs_a_library_loads_no_llvm_and_no_operators(tmp_path):
+    if not has_linker(host_triple()):
+        pytest.skip("there is no linker")
+    x = graph.placeholder("x")
+    step = graph.Executor([graph.relu(x)]).compile({x: graph.TensorType((4,), "float32")})
+    step.export(tmp_path / "relu.so")
+    out = run(f"""
+        import sys, numpy as np, tilewright as tw
+        print(tw.load({str(tmp_path / "relu.so")!r})(np.array([-1, 2, -3, 4], "float32")).numpy())
+        print(*sorted({{".".join(m.split(".")[:3]) for m in sys.modules if m.startswith(
+            ("llvmlite", "tilewright.schedule", "tilewright.lowering", "tilewright.codegen", "tilewright.driver",
+             "tilewright.graph.operators"))}}))
+    """)
+    assert out == "[0. 2. 0. 4.]\n\n"
 
 
 def test_fork_waits_for_a_first_use_in_another_thread():

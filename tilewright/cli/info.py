@@ -65,7 +65,7 @@ def _lines(t: Target) -> list[tuple[str, str]]:
     return [
         ("version", f"tilewright {__version__}, Python {platform.python_version()}, {platform.platform()}"),
         ("libraries", ", ".join([*(f"{name} {metadata.version(name)}" for name in LIBRARIES),
-                                 f"LLVM {'.'.join(map(str, llvm.VERSION))}"])),
+                                 f"LLVM {'.'.join(map(str, llvm.version()))}"])),
         ("extras", _extras()),
         ("target", f"{t}: {t.mcpu}, {t.triple}, {counted(t.num_cores, 'core')}"),
         ("vectors", f"{t.vector_bytes} bytes: {t.vector_bytes // 4} float32"),

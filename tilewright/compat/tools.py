@@ -20,7 +20,7 @@ from tilewright.tir.verify.gpu import limits_from, verify_gpu
 
 def llvm_version_major(allow_none: bool = False) -> int:
     """The first number of LLVM's version."""
-    return llvm.VERSION[0]
+    return llvm.version()[0]
 
 
 def cuda_target(model: str = "unknown", arch: str | None = None, options: Sequence[str] | None = None) -> Target:

@@ -5,6 +5,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tilewright.runtime.seal import Data
+
 # identification, type, machine, version, entry, segments, sections, flags, bytes of this header, of a segment's entry
 # and their number, of a section's and their number, section of names
 HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -25,32 +27,32 @@ class Code(NamedTuple):
     exported: bool
 
 
-def is_elf(data: bytes) -> bool:
+def is_elf(data: Data) -> bool:
     """True for a 64-bit little-endian ELF file."""
     return data[:6] == b"\x7fELF\x02\x01"
 
 
-def defect(data: bytes, is_library: bool) -> str:
-    """What is wrong with the header and the tables of a 64-bit little-endian ELF file; "" for nothing.
+def defect(data: Data, is_library: bool, end: int) -> str:
+    """What is wrong with the header and the tables of a 64-bit little-endian ELF file of `end` bytes; "" for nothing.
 
     They lie inside of the file, and so do the segments and sections that they tell of: to map others would crash.
     """
-    if len(data) < HEADER.size:
+    if end < HEADER.size:
         return "it ends in its header"
     _, kind, _, _, _, segments, sections, _, header, segment, count, section, number, _ = HEADER.unpack_from(data)
     if (kind, header) != (_SHARED if is_library else _RELOCATABLE, HEADER.size):
         return f"it is no {'shared library' if is_library else 'object file'}"
-    if segments + count * _SEGMENT.size > len(data) or count and segment != _SEGMENT.size:
+    if segments + count * _SEGMENT.size > end or count and segment != _SEGMENT.size:
         return "its segments lie behind its end"
-    if sections + number * SECTION.size > len(data) or number and section != SECTION.size:
+    if sections + number * SECTION.size > end or number and section != SECTION.size:
         return "it ends before its section table"
     for k in range(count):
         _, _, offset, _, _, size, memory, _ = _SEGMENT.unpack_from(data, segments + k * _SEGMENT.size)
-        if offset + size > len(data) or size > memory:
+        if offset + size > end or size > memory:
             return f"segment {k} lies behind its end"
     for k in range(number):
         found = SECTION.unpack_from(data, sections + k * SECTION.size)
-        if found[1] != _NOBITS and found[4] + found[5] > len(data):
+        if found[1] != _NOBITS and found[4] + found[5] > end:
             return f"it ends before section {k}"
     return ""
 

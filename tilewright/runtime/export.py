@@ -24,7 +24,7 @@ from typing import Any
 from tilewright.runtime import c_interface, elf, llvm, native
 from tilewright.runtime.elf_join import joined
 from tilewright.runtime.loader import Image
-from tilewright.runtime.seal import content_of, is_sealed, sealed
+from tilewright.runtime.seal import SIZE, Data, find, is_sealed, is_whole, sealed
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode
 from tilewright.support.errors import ArgumentError, CodegenError, LoadError, described
@@ -238,51 +238,49 @@ _AGAIN = "write it again with save, export_library or export; strip and objcopy 
 WRITERS = "save and export_library of a module, and export of a model, write such files"
 
 
-def read_file(data: bytes, path: Path, method: str) -> tuple[bytes, Exported]:
-    """(code, description) of the bytes of an object or library: what can be known of it before any tool reads it.
+def read_file(data: Data, path: Path, method: str) -> tuple[int, Exported]:
+    """(bytes of code, description) of an object or library: what can be known of it before any tool reads it.
 
     An object, and a library that export_library wrote, has its checksum. One that others linked of such objects need
     not have one; its headers and its description must be whole then. Raises LoadError, with the method's name.
     """
-    is_library = path.suffix in LIBRARY_SUFFIXES
-    code: bytes | None = data
+    is_library, size = path.suffix in LIBRARY_SUFFIXES, len(data)
     if is_sealed(data):
-        code = content_of(data)
-        if code is None:
+        if not is_whole(data):
             raise _refused(method, path, "is damaged: its checksum is another one", _AGAIN)
+        size -= SIZE
     elif not is_library:
-        if _BEGIN in data:
+        if find(data, _BEGIN) >= 0:
             raise _refused(method, path, "is damaged, or was changed: it has no checksum at its end", _AGAIN)
         raise _refused(method, path, "was not written by Tilewright", f"{WRITERS}; link other objects into a library, "
                        "and load that by ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)")
-    assert code is not None
-    wrong = elf.defect(code, is_library) if elf.is_elf(code) else ""
+    wrong = elf.defect(data, is_library, size) if elf.is_elf(data) else ""
     if wrong:
         raise _refused(method, path, f"is incomplete or damaged: {wrong}", _AGAIN)
-    info = _description(code, path, method)
-    if is_library and info.kind == _LIBRARY and elf.is_elf(code) and code is data:
+    info = _description(data, path, method)
+    if is_library and info.kind == _LIBRARY and elf.is_elf(data) and size == len(data):
         raise _refused(method, path, "is damaged, or was changed: it has no checksum at its end", _AGAIN)
-    return code, info
+    return size, info
 
 
 def _refused(method: str, path: Path, what: str, hint: str) -> LoadError:
     return LoadError(f"{method}: {path} {what}", hint)
 
 
-def _description(code: bytes, path: Path, method: str) -> Exported:
-    start = code.find(_BEGIN)
-    end = code.find(_END, start)
+def _description(data: Data, path: Path, method: str) -> Exported:
+    start = find(data, _BEGIN)
+    end = find(data, _END, start) if start >= 0 else -1
     if start < 0 or end < 0:
         raise _refused(method, path, "was not written by Tilewright", f"{WRITERS}; ctypes.CDLL(path) loads any library")
     try:
-        info: dict[str, Any] = json.loads(code[start + len(_BEGIN):end])
+        info: dict[str, Any] = json.loads(data[start + len(_BEGIN):end])
         version = info["version"]
         if version != _VERSION:
             raise _refused(method, path, f"has format {version}, this version reads {_VERSION}", _AGAIN)
         signatures = {str(name): decode(base64.b64decode(text)) for name, text in info["functions"].items()}
         aliases = {str(name): str(symbol) for name, symbol in info["aliases"].items()}
         entry, triple, kind = (str(info[name]) for name in ("entry", "triple", "kind"))
-        images = [Image(str(k), base64.b64decode(data), tuple(map(str, names))) for k, data, names in info["images"]]
+        images = [Image(str(k), base64.b64decode(text), tuple(map(str, names))) for k, text, names in info["images"]]
         return Exported((), signatures, entry, triple, aliases=aliases, kind=kind, images=images)
     except (ArgumentError, ValueError, LookupError, AttributeError, TypeError, struct.error, RecursionError):
         raise _refused(method, path, "is damaged: the description of its functions does not parse", _AGAIN) from None

@@ -22,7 +22,7 @@ from tilewright.support.errors import ArgumentError, CodegenError, TargetError, 
 from tilewright.support.locks import hold_over_fork
 
 _lock = threading.RLock()
-hold_over_fork(_lock, llvm.LOCK)
+hold_over_fork(_lock, llvm.STILL)
 _Loader = TypeVar("_Loader", bound=Callable[..., Any])
 _numbers = itertools.count()
 _object_cache: Callable[[str, Callable[[], bytes]], bytes] = lambda key, build: build()

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import mmap
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +16,7 @@ from tilewright.runtime.device import Device, require_cpu
 from tilewright.runtime.function import Function
 from tilewright.runtime.llvm import host_triple
 from tilewright.runtime.loader import Image, Loaded, hold_threads_at_exit, load_images, runs_here
+from tilewright.runtime.seal import Data
 from tilewright.runtime.signature import Signature
 from tilewright.runtime.signature_table import decode, encode, signatures_in
 from tilewright.runtime.timing import BenchmarkResult
@@ -315,18 +318,19 @@ def load_module(path: str | Path) -> Module:
 def read_module(path: str | Path, method: str) -> Module:
     """`load_module` for a public function, which errors name."""
     path = export.as_path(method, path)
+    is_library = path.suffix in export.LIBRARY_SUFFIXES
     try:
         if not path.is_file():
             raise ArgumentError(f"{method}: there is no file {path}", export.WRITERS)
-        data = path.read_bytes()
+        data = _mapped(path) if is_library else path.read_bytes()
     except (OSError, MemoryError) as error:
         why = getattr(error, "strerror", None) or "it is larger than the memory"
         raise ArgumentError(f"{method}: {path} cannot be read: {why}") from None
     if path.suffix == ".tar":
-        data = archive.object_in(data, path, method)
-    code, info = export.read_file(data, path, method)
-    if path.suffix not in export.LIBRARY_SUFFIXES:
-        return _described(info, [Image("object", code, tuple(info.linked))])
+        data = archive.object_in(bytes(data), path, method)
+    size, info = export.read_file(data, path, method)
+    if not is_library:
+        return _described(info, [Image("object", data[:size], tuple(info.linked))])
     try:
         loaded = ffi.load_library(str(_fresh(path.resolve())))
     except (RuntimeError, OSError) as error:
@@ -335,6 +339,12 @@ def read_module(path: str | Path, method: str) -> Module:
     module = _described(info, [])
     module._loaded["object"] = _Foreign(loaded)
     return module
+
+
+def _mapped(path: Path) -> Data:
+    """The bytes of a file, which the process need not hold all at once."""
+    with open(path, "rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
 
 
 def _described(info: export.Exported, objects: Sequence[Image]) -> Module:

@@ -13,7 +13,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from tilewright.runtime.llvm import LOCK, entry
+from tilewright.runtime.llvm import entry, lock
 from tilewright.runtime.loader import support_address
 from tilewright.support.errors import CodegenError
 
@@ -28,7 +28,7 @@ class Fault(CodegenError):
 def parse(text: str) -> llvm.ModuleRef:
     """The module of an LLVM IR text. Raises RuntimeError."""
     global _context
-    with LOCK:
+    with lock():
         _context = _context or llvm.create_context()
         return llvm.parse_assembly(text, _context)
 
@@ -58,9 +58,9 @@ def _call(name: str, *args: Any) -> int:
     """The result of a function of LLVM's with at most four arguments. Raises Fault."""
     global _context
     words = [a if isinstance(a, int) else ctypes.cast(a._ptr, ctypes.c_void_p).value for a in args]
-    result = ctypes.c_void_p()
-    with LOCK:
-        ended = _recover()(entry(name), *words, *[0] * (4 - len(words)), ctypes.addressof(result))
+    result, recover = ctypes.c_void_p(), _recover()       # first, since loading takes a lock under which LLVM is called
+    with lock():
+        ended = recover(entry(name), *words, *[0] * (4 - len(words)), ctypes.addressof(result))
         if not ended:
             return result.value or 0
         for lost in (*(a for a in args if not isinstance(a, int)), _context):

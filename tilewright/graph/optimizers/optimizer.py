@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import te
-from tilewright.graph.gradients import gradients
+from tilewright.graph.differentiation import gradients
 from tilewright.graph.ir.types import TensorType
 from tilewright.graph.operator import Operator
 from tilewright.graph.operators.elementwise import Elementwise

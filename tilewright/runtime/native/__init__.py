@@ -53,7 +53,7 @@ def support_ir(triple: str, exported: bool = False) -> str:
 
 def support_key(triple: str, exported: bool = False) -> str:
     """Name under which the compiled support code may be cached: a hash of its text and LLVM's version."""
-    text = f"{llvm.VERSION}\n{support_ir(triple, exported)}"
+    text = f"{llvm.version()}\n{support_ir(triple, exported)}"
     return f"support-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
