@@ -101,7 +101,7 @@ def test_exponentials_are_summed_as_they_are_computed():
     lowered = str(tw.lower(apply_rules(function((20, 2048)), TARGET).func))
     loop = lowered[lowered.index("softmax_sum_rf[0:32] = T.Broadcast"):]
     body = loop[loop.index("for "):loop.index("softmax_sum_rf_1")]
-    assert "T.exp(" in body and "softmax_sum_rf[0:32] + softmax_exp[" in body
+    assert "T.exp(" in body and "softmax_sum_rf[0:32] + softmax_1[" in body
 
 
 def test_all_rows_are_on_the_threads():
@@ -180,3 +180,17 @@ def test_what_is_kept_of_a_row_is_as_long_as_the_row(symbolic):
         a = drawn((rows, columns))
         want = normalized(a) if a.size else np.zeros(a.shape)
         np.testing.assert_allclose(computed(func, a), want, rtol=2e-6)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_exponentials_stand_where_the_result_goes_unless_an_argument_may(scaled):
+    """The result may be written over an argument that is read at the same element, and nowhere else."""
+    x, y = (te.placeholder((4, 70), name=name) for name in "xy")
+    soft = topi.softmax(x)
+    args = [x, y, te.compute((4, 70), lambda i, j: soft[i, j] * y[i, j], name="z")] if scaled else [x, soft]
+    done = [e.primitive for d in tw.explain(args, str(TARGET)).decisions for e in d.entries]
+    assert ("compute_in_place" in done) == (not scaled)
+    a, b = drawn((4, 70)), drawn((4, 70)) + 1
+    out = b.copy()
+    tw.compile(args, target=LOCAL)(*[a, b, out][:None if scaled else 1], *[] if scaled else [out])
+    np.testing.assert_allclose(out, normalized(a) * (b if scaled else 1), rtol=2e-6, atol=1e-12)

@@ -1,8 +1,10 @@
 """Schedules of plain reductions, several results at a time, each in a register; of chains such as softmax, by rows."""
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+from collections.abc import Sequence
 
 from tilewright.rules.attempt import attempt
 from tilewright.rules.elementwise import constant_extent, parallelize, vectorize_last
@@ -137,7 +139,19 @@ def schedule_rows(sch: Schedule, match: Match, target: Target) -> None:
             row = rows.pop()
         reader = in_lanes[first.rv].shares if first.rv in in_lanes else first.rv
         sch.prefetch(reader, first.operands[0].buffer.name, row, spread=True)
+    compute_in_place(sch, blocks)
     parallelize(sch, rows, sum(b.points for b in blocks) * FUNCTION_POINTS, target)
+
+
+def compute_in_place(sch: Schedule, blocks: Sequence[BlockFacts]) -> None:
+    """Keep the rows that the last block computes its own from, element by element, where it writes these: less memory
+    takes part. A caller may let results be written over arguments of which an element is read before: so none is read
+    behind the block that writes the rows."""
+    last, written = blocks[-1], {b.written: n for n, b in enumerate(blocks)}
+    for n in sorted({written[x.buffer] for x in last.operands if x.buffer in written}):
+        behind = [x.buffer for b in blocks[n + 1:] for x in b.operands]
+        if not any(b in sch.func.buffers for b in behind):
+            attempt(sch, functools.partial(sch.compute_in_place, last.rv, blocks[n].written.name))
 
 
 def rows_are_streamed(first: BlockFacts, axes: int) -> bool:

@@ -68,7 +68,7 @@ def unsafe_set_dtype(sch: Schedule, block: BlockRV, buffer_index: int | str, dty
         require(False, str(why), realize)
     require(name != "handle" and dt.lanes_of(name) == 1, f"{described(dtype)} is no dtype of elements", realize)
     body = sch.func.body
-    require(not any(_hides(n, old) for n in walk(body)), f"the function uses {old.name} other than by its elements",
+    require(not any(hides(n, old) for n in walk(body)), f"the function uses {old.name} other than by its elements",
             realize)
     new = old.replace(dtype=name, data=None)
     sch.set_body(replace_buffers(rewrite(body, lambda n: _cast(n, old, new)), {old: new}))
@@ -148,7 +148,7 @@ def allocate(sch: Schedule, *buffers: Buffer) -> None:
     require_apart(sch, *buffers)
 
 
-def _hides(n: Node, buffer: Buffer) -> bool:
+def hides(n: Node, buffer: Buffer) -> bool:
     """True where n uses the memory of buffer as it lies there: its address, or a view."""
     if isinstance(n, Block):
         return any(m.source.buffer is buffer for m in n.match_buffers)
