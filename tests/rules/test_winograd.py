@@ -8,7 +8,7 @@ import tilewright as tw
 from tilewright import te, topi
 from tilewright.graph import BlockBuilder
 from tilewright.rules.apply import Scheduling
-from tilewright.rules.winograd import TILE, TRANSPOSED_A, TRANSPOSED_B, WINDOW, G
+from tilewright.rules.winograd import F2, F4
 from tilewright.tir import UNROLLED
 
 RANDOM = np.random.RandomState(3)
@@ -89,10 +89,13 @@ def test_what_is_left_to_other_rules(func):
     assert not {"winograd", "winograd_form"} & {*rules(func)}
 
 
-@pytest.mark.parametrize("shape", [(1, 32, 14, 14, 32), (2, 64, 13, 19, 48), (1, 32, 12, 12, 64)], ids=str)
+@pytest.mark.parametrize("shape, window", [
+    ((1, 32, 14, 14, 32), 6), ((2, 64, 13, 19, 48), 6), ((1, 32, 12, 12, 64), 6), ((1, 32, 7, 7, 64), 4),
+    ((2, 48, 6, 11, 32), 4), ((1, 32, 11, 11, 48), 4)], ids=str)
 @pytest.mark.parametrize("cores", [1, 2])
-def test_constant_weights_are_transformed_once(shape, cores):
-    """Small images are worth it then: what compiles a model says which inputs are constant."""
+def test_constant_weights_are_transformed_once(shape, window, cores):
+    """Small images are worth it then, the smallest in tiles of 2 x 2: what compiles a model says which inputs are
+    constant."""
     images, channels, rows, columns, filters = shape
     target, func = f"llvm -mcpu=x86-64-v4 -num-cores={cores}", conv(*shape, epilogue=True)
     assert "winograd" in [d.rule for d in Scheduling(func, tw.target(target), [1]).finish().decisions]
@@ -103,7 +106,7 @@ def test_constant_weights_are_transformed_once(shape, cores):
     with bb.function("main", [x]):
         bb.emit_func_output(bb.emit_te(topi.conv, x, bb.const(w), padding=1))
     run, want = tw.compile(bb.get()["main"], target=target), reference(a, w, 1)
-    assert (6, 6, filters // 16 // (2 - filters // 16 % 2), channels, 16 * (2 - filters // 16 % 2)) in [
+    assert (window, window, filters // 16 // (2 - filters // 16 % 2), channels, 16 * (2 - filters // 16 % 2)) in [
         c.shape for c in run.plan.constants]
     assert np.abs(run(a).numpy() - want).max() < 2e-5 * np.abs(want).max()
 
@@ -127,8 +130,10 @@ def test_strict_sums_are_left_to_other_rules(monkeypatch):
     assert "winograd" not in rules(conv(1, 32, 28, 28, 32))
 
 
-def test_the_matrices_are_winograds():
+@pytest.mark.parametrize("algorithm", [F4, F2], ids=["F4", "F2"])
+def test_the_matrices_are_winograds(algorithm):
     """Exact for one dimension: transpose(A) ((G w) * (transpose(B) x)) is the sum over windows."""
-    x, w = RANDOM.randn(WINDOW), RANDOM.randn(3)
-    got = np.array(TRANSPOSED_A) @ ((np.array(G) @ w) * (np.array(TRANSPOSED_B) @ x))
-    np.testing.assert_allclose(got, [x[i:i + 3] @ w for i in range(TILE)], rtol=1e-12)
+    x, w = RANDOM.randn(algorithm.window), RANDOM.randn(3)
+    products = (np.array(algorithm.weights) @ w) * (np.array(algorithm.image) @ x)
+    got = np.array(algorithm.result) @ products
+    np.testing.assert_allclose(got, [x[i:i + 3] @ w for i in range(algorithm.tile)], rtol=1e-12)

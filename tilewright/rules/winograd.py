@@ -1,4 +1,4 @@
-"""Convolutions by 3x3 windows with stride 1, by Winograd's algorithm: a quarter of the multiplications.
+"""Convolutions by 3x3 windows with stride 1, by Winograd's algorithm: half of the multiplications, or a quarter.
 
 Lavin and Gray, Fast Algorithms for Convolutional Neural Networks (CVPR 2016), F(4x4, 3x3): a tile of 4 x 4 results
 comes from 6 x 6 elements of the image. Image and weights are transformed, multiplied element by element and added up
@@ -8,6 +8,9 @@ over the channels, which is a product of matrices for each of 36 elements, and t
 
 The interpolation points are 0, 1, -1, 2 and -2. Results are as exact as those of a sum in another order, but for a
 factor of about 10: an error of some 1e-6 of the greatest results. TILEWRIGHT_STRICT_MATH leaves the convolution alone.
+
+Few tiles do not use the transformed weights often enough for the time in which memory gives these. Then tiles are of
+2 x 2 results: they are four times as many, and share 16 elements of each filter in the place of 36.
 """
 from __future__ import annotations
 
@@ -29,18 +32,44 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.support.target import Target
 from tilewright.tir.symbols import replace_buffers
 
-TRANSPOSED_B = ((4, 0, -5, 0, 1, 0), (0, -4, -4, 1, 1, 0), (0, 4, -4, -1, 1, 0), (0, -2, -1, 2, 1, 0),
-                (0, 2, -1, -2, 1, 0), (0, 4, 0, -5, 0, 1))
-G = ((1 / 4, 0, 0), (-1 / 6, -1 / 6, -1 / 6), (-1 / 6, 1 / 6, -1 / 6), (1 / 24, 1 / 12, 1 / 6),
-     (1 / 24, -1 / 12, 1 / 6), (0, 0, 1))
-TRANSPOSED_A = ((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1))
-TILE, WINDOW, TAPS = 4, 6, 3
+TAPS = 3
 FEWEST_TILES = 9                 # of an image: with fewer, memory does not give the transformed weights in time
 FEWEST_FOR_ANY_WEIGHTS = 49      # with fewer, the weights' transformation takes longer than it saves
 FEWEST_CHANNELS = 32
 CACHE_BYTES = 1 << 20            # of transformed tiles that are worked on at a time
 STAGES = ("image", "image_rows", "image_tiles", "weights", "weights_rows", "weights_tiles", "product", "result_rows",
           "result_tiles", "result")                    # in program order
+
+
+Matrix = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """F(tile x tile, 3x3): the matrices by which image, weights and products are transformed."""
+    image: Matrix                                      # transpose(B)
+    weights: Matrix                                    # G
+    result: Matrix                                     # transpose(A)
+
+    @property
+    def tile(self) -> int:
+        return len(self.result)
+
+    @property
+    def window(self) -> int:
+        return len(self.image)
+
+
+F4 = Algorithm(
+    image=((4, 0, -5, 0, 1, 0), (0, -4, -4, 1, 1, 0), (0, 4, -4, -1, 1, 0), (0, -2, -1, 2, 1, 0), (0, 2, -1, -2, 1, 0),
+           (0, 4, 0, -5, 0, 1)),
+    weights=((1 / 4, 0, 0), (-1 / 6, -1 / 6, -1 / 6), (-1 / 6, 1 / 6, -1 / 6), (1 / 24, 1 / 12, 1 / 6),
+             (1 / 24, -1 / 12, 1 / 6), (0, 0, 1)),
+    result=((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1)))
+F2 = Algorithm(
+    image=((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, -1, 0, 1)),
+    weights=((1, 0, 0), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2), (0, 0, 1)),
+    result=((1, 1, 1, 0), (0, 1, -1, 1)))
 
 
 @dataclass(frozen=True)
@@ -74,20 +103,28 @@ def _matches(work: Work) -> Match | None:
     if found is None or lanes < 8 or {found.x.dtype, found.w.dtype, work.first.written.dtype} != {"float32"}:
         return None
     channels, filters, rows, columns = found.shape
-    least = FEWEST_TILES if is_constant(work.schedule, found.w) else FEWEST_FOR_ANY_WEIGHTS
-    many = min(channels, filters) >= FEWEST_CHANNELS and (rows // TILE) * (columns // TILE) >= least
-    fits = many and channels % lanes == filters % lanes == 0 and is_reorderable(work.first)
-    return work.match(plan=found) if fits else None
+    algorithm = algorithm_for(rows, columns, is_constant(work.schedule, found.w))
+    many = min(channels, filters) >= FEWEST_CHANNELS and channels % lanes == filters % lanes == 0
+    fits = many and algorithm is not None and is_reorderable(work.first)
+    return work.match(plan=(found, algorithm)) if fits else None
+
+
+def algorithm_for(rows: int, columns: int, constant: bool) -> Algorithm | None:
+    """The algorithm of the largest tiles of which an image has enough; constant: the weights are."""
+    if not constant:
+        return F4 if (rows // F4.tile) * (columns // F4.tile) >= FEWEST_FOR_ANY_WEIGHTS else None
+    return next((a for a in (F4, F2) if (rows // a.tile) * (columns // a.tile) >= FEWEST_TILES), None)
 
 
 @rule("winograd_form", phase="rewrite", priority=30, targets=CPU, matches=_matches)
 def transform_convolution(sch: Schedule, match: Match, target: Target) -> tir.PrimFunc:
     """Compute a convolution by 3x3 windows as products of transformed tiles."""
-    found: Convolution = match.plan
+    found, algorithm = match.plan
     func, block = sch.func, found.facts.block
     lanes = target.vector_bytes // 4
     x, w = (te.placeholder(b.shape, b.dtype, b.name) for b in (found.x, found.w))
-    y = definition(x, w, found.images, found.shape, lanes, _free_prefix(block.name, names_of(func)), block.name)
+    prefix = _free_prefix(block.name, names_of(func))
+    y = definition(algorithm, x, w, found.images, found.shape, lanes, prefix, block.name)
     made = te.create_prim_func([x, w, y])
     new, root = made.body, func.body
     assert isinstance(new, tir.BlockRealize) and isinstance(root, tir.BlockRealize)
@@ -109,42 +146,44 @@ def _owned_block(n: tir.Node) -> tir.Node | None:
     return n.replace(annotations={**n.annotations, OWNER: "winograd"}) if isinstance(n, tir.Block) else None
 
 
-def definition(x: Any, w: Any, n: Any, shape: Sequence[int], lanes: int, prefix: str, name: str) -> Any:
+def definition(algorithm: Algorithm, x: Any, w: Any, n: Any, shape: Sequence[int], lanes: int, prefix: str,
+               name: str) -> Any:
     """The convolution in stages. Channels are the lanes of vectors: `lanes` of the image, twice as many of the results
     where that divides them."""
     channels, filters, rows, columns = shape
+    size, window = algorithm.tile, algorithm.window
     wide = lanes * (2 if filters % (2 * lanes) == 0 else 1)
-    down, across, blocks = -(-rows // TILE), -(-columns // TILE), filters // wide
+    down, across, blocks = -(-rows // size), -(-columns // size), filters // wide
 
     def stage(what: str, extents: Sequence[int], element: Callable[..., Any]) -> Any:
         return te.compute(extents, element, f"{prefix}_{what}")
 
     def pixel(b: Any, k: Any, i: Any, j: Any, lane: Any) -> Any:
         element = x[b, k * lanes + lane, i, j]
-        inside = [at < end for at, end, size in zip((i, j), x.shape[2:], (down, across)) if end < size * TILE + 2]
+        inside = [at < end for at, end, tiles in zip((i, j), x.shape[2:], (down, across)) if end < tiles * size + 2]
         return te.if_then_else(te.all(*inside), element, 0.0) if inside else element
 
-    image = stage("image", (n, channels // lanes, down * TILE + 2, across * TILE + 2, lanes), pixel)
+    image = stage("image", (n, channels // lanes, down * size + 2, across * size + 2, lanes), pixel)
     weights = stage("weights", (blocks, channels, TAPS, TAPS, wide),
                     lambda m, c, r, q, lane: w[m * wide + lane, c, r, q])
-    weights_rows = stage("weights_rows", (blocks, channels, WINDOW, TAPS, wide), lambda m, c, a, q, lane: row_of(
-        G, a, lambda r: weights[m, c, r, q, lane]))
-    weights_tiles = stage("weights_tiles", (WINDOW, WINDOW, blocks, channels, wide), lambda a, e, m, c, lane: row_of(
-        G, e, lambda q: weights_rows[m, c, a, q, lane]))
-    image_rows = stage("image_rows", (n, down, across, channels // lanes, WINDOW, WINDOW, lanes),
+    weights_rows = stage("weights_rows", (blocks, channels, window, TAPS, wide), lambda m, c, a, q, lane: row_of(
+        algorithm.weights, a, lambda r: weights[m, c, r, q, lane]))
+    weights_tiles = stage("weights_tiles", (window, window, blocks, channels, wide), lambda a, e, m, c, lane: row_of(
+        algorithm.weights, e, lambda q: weights_rows[m, c, a, q, lane]))
+    image_rows = stage("image_rows", (n, down, across, channels // lanes, window, window, lanes),
                        lambda b, i, j, k, a, s, lane: row_of(
-                           TRANSPOSED_B, a, lambda r: image[b, k, i * TILE + r, j * TILE + s, lane]))
-    image_tiles = stage("image_tiles", (n, down, WINDOW, WINDOW, channels // lanes, across, lanes),
+                           algorithm.image, a, lambda r: image[b, k, i * size + r, j * size + s, lane]))
+    image_tiles = stage("image_tiles", (n, down, window, window, channels // lanes, across, lanes),
                         lambda b, i, a, e, k, j, lane: row_of(
-                            TRANSPOSED_B, e, lambda s: image_rows[b, i, j, k, a, s, lane]))
+                            algorithm.image, e, lambda s: image_rows[b, i, j, k, a, s, lane]))
     c = te.reduce_axis((0, channels), "c")
-    product = stage("product", (n, down, WINDOW, WINDOW, blocks, across, wide), lambda b, i, a, e, m, j, lane: te.sum(
+    product = stage("product", (n, down, window, window, blocks, across, wide), lambda b, i, a, e, m, j, lane: te.sum(
         image_tiles[b, i, a, e, c // lanes, j, c % lanes] * weights_tiles[a, e, m, c, lane], axis=c))
-    result_rows = stage("result_rows", (n, down, blocks, across, TILE, WINDOW, wide),
+    result_rows = stage("result_rows", (n, down, blocks, across, size, window, wide),
                         lambda b, i, m, j, o, e, lane: row_of(
-                            TRANSPOSED_A, o, lambda a: product[b, i, a, e, m, j, lane]))
-    result_tiles = stage("result_tiles", (n, blocks, down * TILE, across * TILE, wide), lambda b, m, i, j, lane: row_of(
-        TRANSPOSED_A, j % TILE, lambda e: result_rows[b, i // TILE, m, j // TILE, i % TILE, e, lane]))
+                            algorithm.result, o, lambda a: product[b, i, a, e, m, j, lane]))
+    result_tiles = stage("result_tiles", (n, blocks, down * size, across * size, wide), lambda b, m, i, j, lane: row_of(
+        algorithm.result, j % size, lambda e: result_rows[b, i // size, m, j // size, i % size, e, lane]))
     return te.compute((n, filters, rows, columns), lambda b, o, i, j: result_tiles[b, o // wide, i, j, o % wide], name)
 
 
@@ -178,9 +217,10 @@ def schedule_winograd(sch: Schedule, match: Match, target: Target) -> None:
     """Transform some rows of tiles, multiply them in registers, and transform them back while they are in cache."""
     stages = {name: b.rv for name, b in zip(STAGES, match.blocks, strict=True)}
     facts = match.blocks[-1]
-    lanes = target.vector_bytes // 4
-    group = schedule_result(sch, stages["result"], lanes, tile_rows(match, target))
-    tile = schedule_results(sch, stages["result_tiles"], group)
+    lanes, product = target.vector_bytes // 4, match.blocks[STAGES.index("product")]
+    size = (product.spatial[2] or 0) - TAPS + 1
+    group = schedule_result(sch, stages["result"], lanes, size * tile_rows(product, target))
+    tile = schedule_results(sch, stages["result_tiles"], group, size)
     unroll_all(sch, sch_at(sch, stages["result_rows"], tile), 3)
     channels = schedule_product(sch, stages["product"], group, registers(target) // 2 - 2)
     prefetch_weights(sch, stages["product"], stages["weights_tiles"], channels, 8 * lanes, AHEAD)
@@ -199,20 +239,19 @@ def schedule_winograd(sch: Schedule, match: Match, target: Target) -> None:
     parallelize(sch, outside[:2], facts.points, target)
 
 
-def tile_rows(match: Match, target: Target) -> int:
+def tile_rows(product: BlockFacts, target: Target) -> int:
     """How many rows of tiles are worked on at a time: they fit the cache, and every thread gets some."""
-    product = match.blocks[STAGES.index("product")]
-    _, down, *_, across, _ = (e or 1 for e in product.spatial)
-    channels, filters = product.reduced[0] or 1, match.blocks[-1].spatial[1] or 1
-    fitting = CACHE_BYTES // (4 * WINDOW * WINDOW * across * (channels + filters))
+    _, down, window, _, blocks, across, wide = (e or 1 for e in product.spatial)
+    channels, filters = product.reduced[0] or 1, blocks * wide
+    fitting = CACHE_BYTES // (4 * window * window * across * (channels + filters))
     return even(down, max(1, min(fitting, -(-down // target.num_cores))))
 
 
 def schedule_result(sch: Schedule, result: BlockRV, lanes: int, rows: int) -> LoopRV:
-    """The copy to the layout of the program, some rows of tiles after the other: vectors across channels, transposed in
+    """The copy to the layout of the program, some rows after the other: vectors across channels, transposed in
     registers. The loop over these rows."""
     _, channel, row, column = sch.get_loops(result)
-    group, row = sch.split(row, [None, rows * TILE])
+    group, row = sch.split(row, [None, rows])
     channels, lane = sch.split(channel, [None, lanes])
     columns, line = sch.split(column, [None, line_of(constant_extent(sch, column) or 1)])
     sch.reorder(group, channels, row, columns, line, lane)
@@ -226,19 +265,19 @@ def line_of(extent: int) -> int:
     return next((n for n in (16, 8, 4) if extent % n == 0), 8)
 
 
-def schedule_results(sch: Schedule, tiles: BlockRV, group: LoopRV) -> LoopRV:
+def schedule_results(sch: Schedule, tiles: BlockRV, group: LoopRV, size: int) -> LoopRV:
     """Tile after tile of the results; the loop over the tiles of a row."""
     sch.compute_at(tiles, group, preserve_unit_loops=True)
     filters, row, column, lane = sch.get_loops(tiles)[-4:]
-    down, i = sch.split(row, [None, TILE])
-    across, j = sch.split(column, [None, TILE])
+    down, i = sch.split(row, [None, size])
+    across, j = sch.split(column, [None, size])
     sch.reorder(down, filters, across, i, j, lane)
     unroll_all(sch, tiles, 3)
     return across
 
 
 def schedule_product(sch: Schedule, product: BlockRV, group: LoopRV, most: int) -> LoopRV:
-    """For each of the 36 elements: a tile of neighbours, `most` of them, by filters in registers, while the channels
+    """For each of the elements of a window: a tile of neighbours, `most` of them, by filters in registers, while the channels
     run. Neighbours are those of a row, and of as many rows as there is room for. The loop over the channels."""
     copy = sch.cache_write(product, 0, "local")
     sch.compute_at(copy, group, preserve_unit_loops=True)
