@@ -73,8 +73,9 @@ def test_steps_of_several_pixels(shape, stride, target):
 @pytest.mark.parametrize("target", ["llvm -num-cores=1", "llvm -num-cores=2", "llvm -mcpu=haswell"])
 @pytest.mark.parametrize("shape, stride", [
     ((1, 20, 7, 7, 48), 1), ((2, 9, 13, 9, 17), 1), ((1, 16, 14, 15, 40), 2), ((1, 8, 9, 9, 4), 1),
-    ((1, 16, 17, 17, 32), 1), ((te.var("n"), 16, 10, 10, 32), 1)], ids=str)
-def test_constant_filters_are_lanes_for_few_pixels(shape, stride, target):
+    ((1, 16, 17, 17, 32), 1), ((te.var("n"), 16, 10, 10, 32), 1), ((1, 64, 17, 19, 64), 1), ((1, 72, 36, 37, 88), 2),
+    ((1, 63, 17, 17, 64), 1)], ids=str)
+def test_constant_filters_are_lanes_for_few_pixels_or_many_channels(shape, stride, target):
     """They are packed when the model is compiled."""
     x = (RANDOM.randint(-4, 5, [3 if k == 0 and not isinstance(n, int) else n for k, n in enumerate(shape[:4])]) / 2
          ).astype("float32")
@@ -88,7 +89,7 @@ def test_constant_filters_are_lanes_for_few_pixels(shape, stride, target):
     np.testing.assert_array_equal(run(x).numpy(), np.maximum(want, 0))
     pixels, lanes = want.shape[2] * want.shape[3], 8 if "haswell" in target else tw.target(target).vector_bytes // 4
     packed = [c for c in run.plan.constants if c.ndim > 2 and c.shape != w.shape]
-    assert bool(packed) == (pixels <= 256 and 2 * shape[4] >= lanes)
+    assert bool(packed) == (pixels <= 256 and 2 * shape[4] >= lanes or min(shape[1], shape[4]) >= 64)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int32"])

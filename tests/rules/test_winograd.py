@@ -120,6 +120,29 @@ def test_a_tile_fills_the_registers(cpu, columns, tile):
     assert [loop.extent.value for loop in loops if loop.kind == UNROLLED] == tile
 
 
+@pytest.mark.parametrize("shape, cores, rows", [
+    ((64, 56, 64), 1, 2), ((128, 28, 128), 1, 2), ((256, 14, 256), 1, 4), ((256, 14, 256), 2, 2),
+    ((512, 7, 512), 1, 4)], ids=str)
+def test_rows_of_tiles_at_a_time(shape, cores, rows):
+    """As many as stay in cache; all of them where there are more weights, which each part of them reads."""
+    channels, extent, filters = shape
+    func, target = conv(1, channels, extent, extent, filters), f"llvm -mcpu=x86-64-v4 -num-cores={cores}"
+    sch = Scheduling(func, tw.target(target), [1]).finish().schedule
+    assert sch.get(sch.get_loops("conv_image_tiles")[-6]).extent.value == rows
+
+
+def test_an_epilogue_is_computed_while_the_result_is_in_cache():
+    """Where it alone reads the result."""
+    func = conv(1, 32, 28, 28, 32, epilogue=True)
+    assert rules(func)[-1] == "winograd"
+    sch = Scheduling(func, tw.target("llvm -num-cores=1")).finish().schedule
+    assert sch.get_loops("z")[:2] == sch.get_loops("conv")[:2]
+    x, w = te.placeholder((1, 32, 28, 28)), te.placeholder((32, 32, 3, 3))
+    y = topi.conv(x, w, padding=1)
+    twice = te.compute(y.shape, lambda *i: y(*i) + y(*i), "twice")
+    assert rules(te.create_prim_func([x, w, y, twice]))[-1] == "elementwise"
+
+
 def test_short_vectors_are_left_to_other_rules():
     assert "winograd" not in rules(conv(1, 32, 28, 28, 32), "llvm -mcpu=x86-64-v2")
 

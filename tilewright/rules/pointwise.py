@@ -5,9 +5,10 @@
     p[n, c, i * width + j] = x[n, c, i * s, j * s]               # where s > 1: pixels that follow each other in memory
     y[n, o, p] = sum over c of w[o, c] * p[n, c, p]              # p = i * width + j
 
-Pixels are the lanes of vectors, and x the operand that is packed. Of a few pixels most lanes would stay empty, and
-packing pays for many filters only; so the filters are the lanes then, where they are constant, so that it costs nothing
-to have those of a vector side by side.
+Pixels are the lanes of vectors, and x the operand that is packed. Where the filters are constant, it costs nothing to
+have those of a vector side by side, and they may be the lanes: x is read as it lies then, and results are transposed.
+That is better for few pixels, most of whose lanes would stay empty, and where so much is added up and so many filters
+share a pixel that the transposition takes little of the time.
 """
 from __future__ import annotations
 
@@ -24,6 +25,7 @@ from tilewright.tir import Load, is_const
 FEWEST_PIXELS = 49
 FEWEST_FILTERS = 4
 FEW_PIXELS = 256                 # up to which constant filters are the lanes of vectors
+MANY_CHANNELS = 64               # of the image and of the result, from which on they are so for more pixels, too
 
 
 def image_of(facts: BlockFacts) -> Load | None:
@@ -61,7 +63,8 @@ def schedule_pointwise(sch: Schedule, match: Match, target: Target) -> None:
     product, reader = facts_of(sch, conv), facts_of(sch, epilogue)
     parts = next((p for p in every_roles(product) if is_constant(sch, p.weights.buffer)), None)
     few = height * width <= FEW_PIXELS and 2 * filters >= product.lanes(target)
-    if few and parts is not None:
+    many = min(filters, product.reduced[0] or 0) >= MANY_CHANNELS
+    if (few or many) and parts is not None:
         schedule_convolution(sch, Match((product, reader), parts), target)
     else:
         schedule_contraction(sch, Match((product, reader)), target)

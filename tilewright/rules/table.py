@@ -66,7 +66,12 @@ class Work:
     @cached_property
     def epilogue(self) -> BlockFacts | None:
         """The second block, where the first is a reduction whose result it alone reads, element by element."""
-        if self.kind != "reduction" or len(self.outside_steps) < 2:
+        return self.reader if self.kind == "reduction" else None
+
+    @cached_property
+    def reader(self) -> BlockFacts | None:
+        """The second block, where it alone reads the result of the first, element by element."""
+        if len(self.outside_steps) < 2:
             return None
         sch, first, reader = self.schedule, *self.outside_steps[:2]
         fits = (not reader.is_reduction and not reader.is_opaque and reader.spatial == first.spatial

@@ -23,7 +23,7 @@ from tilewright import te, tir
 from tilewright.arith.linear import linear
 from tilewright.rules.blocking import even, registers
 from tilewright.rules.convolution import AHEAD, roles_of_planes
-from tilewright.rules.elementwise import PARALLEL_POINTS, constant_extent, parallelize
+from tilewright.rules.elementwise import constant_extent, parallelize, vectorize_last
 from tilewright.rules.facts import OWNER, BlockFacts, is_constant, names_of
 from tilewright.rules.lanes import is_reorderable
 from tilewright.rules.memory import prefetch_weights
@@ -36,7 +36,9 @@ TAPS = 3
 FEWEST_TILES = 9                 # of an image: with fewer, memory does not give the transformed weights in time
 FEWEST_FOR_ANY_WEIGHTS = 49      # with fewer, the weights' transformation takes longer than it saves
 FEWEST_CHANNELS = 32
-CACHE_BYTES = 1 << 20            # of transformed tiles that are worked on at a time
+CACHE_BYTES = 640 * 1024         # of transformed tiles that stay in the second-level cache beside weights and images
+MOST_BYTES = 8 << 20             # of those that are worked on at a time
+SPILL = 4                        # how often they are moved between caches where they are more
 STAGES = ("image", "image_rows", "image_tiles", "weights", "weights_rows", "weights_tiles", "product", "result_rows",
           "result_tiles", "result")                    # in program order
 
@@ -208,19 +210,21 @@ def weighted(weights: Sequence[float], element: Callable[[int], Any]) -> Any:
 
 def _owned(work: Work) -> Match | None:
     blocks = work.blocks[:len(STAGES)]
-    fits = len(blocks) == len(STAGES) and all(b.block.annotations.get(OWNER) == "winograd" for b in blocks)
-    return work.match(len(STAGES)) if fits else None
+    if len(blocks) < len(STAGES) or any(b.block.annotations.get(OWNER) != "winograd" for b in blocks):
+        return None
+    result = Work(work.schedule, work.target, work.blocks[len(STAGES) - 1:])
+    return work.match(len(STAGES) + (result.reader is not None))
 
 
 @rule("winograd", priority=97, targets=CPU, matches=_owned)
 def schedule_winograd(sch: Schedule, match: Match, target: Target) -> None:
     """Transform some rows of tiles, multiply them in registers, and transform them back while they are in cache."""
-    stages = {name: b.rv for name, b in zip(STAGES, match.blocks, strict=True)}
-    facts = match.blocks[-1]
+    stages = {name: b.rv for name, b in zip(STAGES, match.blocks)}
+    facts, epilogues = match.blocks[len(STAGES) - 1], match.blocks[len(STAGES):]
     lanes, product = target.vector_bytes // 4, match.blocks[STAGES.index("product")]
     size = (product.spatial[2] or 0) - TAPS + 1
-    group = schedule_result(sch, stages["result"], lanes, size * tile_rows(product, target))
-    tile = schedule_results(sch, stages["result_tiles"], group, size)
+    group, tiles, lines = schedule_result(sch, stages["result"], product, lanes, size, tile_rows(product, target))
+    tile = schedule_results(sch, stages["result_tiles"], tiles, size)
     unroll_all(sch, sch_at(sch, stages["result_rows"], tile), 3)
     channels = schedule_product(sch, stages["product"], group, registers(target) // 2 - 2)
     prefetch_weights(sch, stages["product"], stages["weights_tiles"], channels, 8 * lanes, AHEAD)
@@ -230,34 +234,43 @@ def schedule_winograd(sch: Schedule, match: Match, target: Target) -> None:
     unroll_all(sch, stages["image_tiles"], 3)
     unroll_all(sch, sch_at(sch, stages["image_rows"], block), 3)
     schedule_weights(sch, stages)
-    *_, column, _ = loops = sch.get_loops(stages["image"])
+    *_, column, lane = sch.get_loops(sch_at(sch, stages["image"], group))
     _, line = sch.split(column, [None, line_of(constant_extent(sch, column) or 1)])
     sch.unroll(line)
-    sch.vectorize(loops[-1])
-    parallelize(sch, loops[:2], PARALLEL_POINTS, target)
+    sch.vectorize(lane)
+    for reader in epilogues:
+        sch.reverse_compute_at(reader.rv, lines, preserve_unit_loops=True)
+        vectorize_last(sch, sch.get_loops(reader.rv)[-1], reader.lanes(target))
     outside = sch.get_loops(stages["result"])
     parallelize(sch, outside[:2], facts.points, target)
 
 
 def tile_rows(product: BlockFacts, target: Target) -> int:
-    """How many rows of tiles are worked on at a time: they fit the cache, and every thread gets some."""
+    """How many rows of tiles are worked on at a time, which read all weights: those for which the fewest bytes come
+    from beyond the second-level cache, and every thread gets some."""
     _, down, window, _, blocks, across, wide = (e or 1 for e in product.spatial)
     channels, filters = product.reduced[0] or 1, blocks * wide
-    fitting = CACHE_BYTES // (4 * window * window * across * (channels + filters))
-    return even(down, max(1, min(fitting, -(-down // target.num_cores))))
+    weights, row = (4 * window * window * n for n in (channels * filters, across * (channels + filters)))
+
+    def moved(rows: int) -> int:
+        return -(-down // rows) * weights + (SPILL * down * row if rows * row > CACHE_BYTES else 0)
+
+    most = max(1, min(MOST_BYTES // row, -(-down // target.num_cores)))
+    return even(down, min(range(1, most + 1), key=moved))
 
 
-def schedule_result(sch: Schedule, result: BlockRV, lanes: int, rows: int) -> LoopRV:
-    """The copy to the layout of the program, some rows after the other: vectors across channels, transposed in
-    registers. The loop over these rows."""
+def schedule_result(sch: Schedule, result: BlockRV, product: BlockFacts, lanes: int, size: int,
+                    rows: int) -> tuple[LoopRV, LoopRV, LoopRV]:
+    """The copy to the layout of the program, some rows of tiles after the other: vectors across channels, transposed in
+    registers. The loops over these rows, over each of them, and over the vectors of its channels."""
     _, channel, row, column = sch.get_loops(result)
-    group, row = sch.split(row, [None, rows])
-    channels, lane = sch.split(channel, [None, lanes])
+    group, tiles, row = sch.split(row, [None, rows, size])
+    blocks, vectors, lane = sch.split(channel, [None, (product.spatial[-1] or 1) // lanes, lanes])
     columns, line = sch.split(column, [None, line_of(constant_extent(sch, column) or 1)])
-    sch.reorder(group, channels, row, columns, line, lane)
+    sch.reorder(group, blocks, tiles, vectors, row, columns, line, lane)
     sch.unroll(line)
     sch.vectorize(lane)
-    return group
+    return group, tiles, vectors
 
 
 def line_of(extent: int) -> int:
@@ -277,7 +290,7 @@ def schedule_results(sch: Schedule, tiles: BlockRV, group: LoopRV, size: int) ->
 
 
 def schedule_product(sch: Schedule, product: BlockRV, group: LoopRV, most: int) -> LoopRV:
-    """For each of the elements of a window: a tile of neighbours, `most` of them, by filters in registers, while the channels
+    """For each element of a window: a tile of neighbours, `most` of them, by filters in registers, while the channels
     run. Neighbours are those of a row, and of as many rows as there is room for. The loop over the channels."""
     copy = sch.cache_write(product, 0, "local")
     sch.compute_at(copy, group, preserve_unit_loops=True)
