@@ -404,3 +404,26 @@ def test_the_start_of_a_new_block_says_what_the_block_inside_reads():
     interp.run(sch.func, a, b, got)
     np.testing.assert_array_equal(got, a[(np.arange(5) + 1) % 3] + b.sum(0))
     check_replay(sch, func)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_condition_with_a_size_that_the_reduction_has_too_holds_for_the_start(n, fused):
+    """Columns and steps are both n, and the last tile of columns ends behind them."""
+    size = te.var("n")
+    a, k = te.placeholder((size, 4), "int32", name="A"), te.reduce_axis((0, size), name="k")
+    func = create_prim_func([a, te.compute((4, size), lambda i, j: te.sum(a[k, i] + j, axis=k), name="C")])
+    sch = Schedule(func)
+    i, j, r = sch.get_loops("C")
+    sch.reorder(i, r, j)
+    if fused:
+        sch.fuse(i, r)
+    sch.blockize(sch.split(j, [None, 2])[-1])
+    x = np.arange(4 * n, dtype="int32").reshape(n, 4)
+    want = (x.sum(0)[:, None] + n * np.arange(n)).astype("int32")
+    for run in (lambda *args: interp.run(sch.func, *args), lambda *args: interp.run(lower(sch.func), *args),
+                tw.build(sch.func, target="llvm")):
+        got = np.full((4, n), 77, "int32")
+        run(x, got)
+        np.testing.assert_array_equal(got, want)
+    check_replay(sch, func)

@@ -268,13 +268,13 @@ class _Blockized:
             if not any(n in inner_vars for n in walk(part)):
                 outer.append(part)
                 continue
-            moved, reduces = self._in_new_axes(part), self._about_reduction(part)
+            moved = self._in_new_axes(part)
             require(moved is not None and not any(n in outer_vars for n in walk(moved)),
                     f"the condition {part} of block {self.realize.block.name} cannot be told by the new block's axes",
                     self.realize)
             assert moved is not None
             inner.append(moved)
-            if not reduces:
+            if not self._about_reduction(moved):
                 start.append(moved)
         if inner:                                  # what kept the old axes in their domains does not keep the new
             outer += [c for c in self._inside_domains if not any(structural_equal(c, o) for o in outer)]
@@ -313,10 +313,13 @@ class _Blockized:
                 return self.analyzer.simplify(Binary(condition.op, left, IntImm(0, left.dtype)))
         return None
 
-    def _about_reduction(self, condition: Expr) -> bool:
-        used = {n for n in walk(condition) if isinstance(n, Var)}
-        return any(part.axis.iter_type == COMM_REDUCE and used & {n for e in (part.outer, part.inner) for n in walk(e)}
-                   for part in self.parts)
+    def _about_reduction(self, moved: Expr) -> bool:
+        """True where a condition, in the new axes, is one of steps: it reads an axis or a loop inside that has them."""
+        steps = {axis.var for axis, _ in self.outer_axes if axis.iter_type == COMM_REDUCE}
+        inside = {a.loop_var for a in self.inside}
+        steps |= {n for part in self.parts if part.axis.iter_type == COMM_REDUCE for n in walk(part.inner)
+                  if isinstance(n, Var) and n in inside}
+        return any(n in steps for n in walk(moved))
 
     def _start(self, block: Block, guard: Expr) -> Stmt:
         """The start of the reduction, in loops of its own over the axes that it uses."""
