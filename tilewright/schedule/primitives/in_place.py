@@ -47,16 +47,20 @@ def compute_in_place(sch: Schedule, block: BlockRV | str, read_buffer_index: int
     realize = sch.realize(block)
     name, store = realize.block.name, only_store(sch, realize)
     new, old = store.buffer, chosen(realize, realize.block.reads, read_buffer_index, "reads").buffer
-    require(is_allocated(sch, old), f"{old.name} is no memory of the function's own", realize)
-    require(_alike(old, new), f"{old.name} and {new.name} are not of one shape, dtype, scope and layout", realize)
+    require(is_allocated(sch, old), f"{old.name} is no memory of the function's own", realize,
+            hint="name a buffer that the function allocates, as an intermediate result is")
+    require(_alike(old, new), f"{old.name} and {new.name} are not of one shape, dtype, scope and layout", realize,
+            hint="set_scope and unsafe_set_dtype change what a buffer is")
     require(not any(hides(n, b) for n in walk(sch.func.body) for b in (old, new)),
             f"the function uses {old.name} or {new.name} other than by its elements", realize)
     require_plain_loads(realize, old)
     legal(all(same_indices(x.indices, store.indices) for x in loads_of([store.value], old)),
-          f"block {name} reads other elements of {old.name} than that of {new.name} which it writes", realize)
+          f"block {name} reads other elements of {old.name} than that of {new.name} which it writes", realize,
+          hint="what stands in the place of a result is read there alone")
     others = [r for r in blocks_of(sch.index) if r is not realize and r is not sch.root]
     legal(not any(reads(r.block, new) or writes(r.block, new) for r in others),
-          f"{new.name} is used by other blocks than {name}", realize)
+          f"{new.name} is used by other blocks than {name}", realize,
+          hint="cache_write gives the block a result that is its own")
     loops = sch.index.loops_above(realize)
     require_whole_iteration(sch, realize)
     driving = {n for v in realize.iter_values for n in walk(v)}
@@ -76,7 +80,7 @@ def compute_in_place(sch: Schedule, block: BlockRV | str, read_buffer_index: int
         there = sch.realize(r.block.name)
         legal(order(sch, sch.index, there, here) <= {BEFORE},
               f"block {r.block.name} may use an element of {old.name} after block {name} has written over it", r,
-              realize)
+              realize, hint="compute_at and reorder put it before")
     check_annotated_loops(sch)
 
 
