@@ -1,7 +1,10 @@
-"""Every test runs with the verifier after every pass of the lowering; what takes long begins first."""
+"""Every test runs with the verifier after every pass of the lowering, and compiles in its own process, since others run
+beside it; what takes long begins first.
+"""
 import os
 
 os.environ.setdefault("TILEWRIGHT_VERIFY", "1")
+os.environ.setdefault("TILEWRIGHT_COMPILE_WORKERS", "0")
 SLOW = ("test_kinds", "test_mutants", "test_programs", "test_legality", "test_compiler_mutants", "test_interleavings",
         "test_hostile", "test_proof", "test_extending")
 

@@ -11,6 +11,7 @@ from tilewright.driver.progress import FEW, progress_bar
 from tilewright.driver.workers import _Worker, compile_graph_kernels
 from tilewright.graph.compile import build_function
 from tilewright.graph.ir.builder import BlockBuilder
+from tilewright.runtime.machine import available_cpus
 
 
 def jobs(count, *constant):
@@ -37,9 +38,12 @@ def test_workers_give_what_this_process_gives(monkeypatch):
 
 def test_work_of_a_worker_that_ends_is_done_here(monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_CACHE", "0")
-    monkeypatch.setattr(_Worker, "compile", lambda self, job: self.process.kill())
+    monkeypatch.setenv("TILEWRIGHT_COMPILE_WORKERS", "64")
+    asked = []
+    monkeypatch.setattr(_Worker, "compile", lambda self, job: asked.append(job) or self.process.kill())
     codes = compile_graph_kernels(jobs(6), target("llvm"))
     assert [c.name for c in codes] == [f"product_{k}" for k in range(6)]
+    assert asked or available_cpus() == 1
 
 
 @pytest.mark.parametrize("workers", ["0", "64"])
