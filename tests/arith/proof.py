@@ -164,6 +164,10 @@ SHAPES = (
     Shape("(x*c + y*d + e) op f", (SOLID,), 4, lambda o, x, y, c: _op(o[0], _sum(x, y, *c[:3]), c[3])),
     Shape("(y*c + x) op d", (SOLID,), 2, lambda o, x, y, c: _op(o[0], _op("add", _op("mul", y, c[0]), x), c[1])),
     Shape("x*c op y*d", (SOLID,), 2, lambda o, x, y, c: _op(o[0], _op("mul", x, c[0]), _op("mul", y, c[1]))),
+    Shape("(y*c + d) op x*e", (SOLID,), 3,
+          lambda o, x, y, c: _op(o[0], _op("add", _op("mul", y, c[0]), c[1]), _op("mul", x, c[2]))),
+    Shape("y*c op (x*d + e)", (SOLID,), 3,
+          lambda o, x, y, c: _op(o[0], _op("mul", y, c[0]), _op("add", _op("mul", x, c[1]), c[2]))),
     Shape("abs(x op c) op d", (ANY, ARITHMETIC), 2,
           lambda o, x, y, c: _op(o[0], Call("abs", (_op(o[1], x, c[0]),), x.dtype), c[1]), ("value",)),
     Shape("(x < c ? x op d : y) op e", (SOLID + RING, RING + DIVISIONS), 3, lambda o, x, y, c: _op(

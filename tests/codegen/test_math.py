@@ -234,6 +234,22 @@ def test_error_bounds(target: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
+@pytest.mark.parametrize("exponent", [2.0, 3.0])
+@pytest.mark.parametrize("target", TARGETS)
+def test_squares_and_cubes_are_powers(target: str, exponent: float, dtype: str, back_end: str) -> None:
+    """Within the bound of powers, where these are finite, round to zero, or are neither."""
+    cpu, lanes, slack = TARGETS[target]
+    largest = np.finfo(dtype).max ** (1 / exponent)
+    rng = np.random.default_rng(3)
+    x = np.concatenate([arguments("atan", dtype, 3000)[0], *(s * largest * rng.uniform(0.9, 1.1, 500) for s in (-1, 1)),
+                        np.finfo(dtype).tiny ** (1 / exponent) * rng.uniform(-2, 2, 500)]).astype(dtype)
+    x = np.concatenate([x, np.ones(-len(x) % 16, dtype)])
+    got = elementwise(lambda a: intrinsic("pow", a, exponent), [x], dtype, lanes, cpu)
+    want = x.astype(np.longdouble) ** int(exponent)
+    assert np.max(errors(got, want)) <= BOUND["pow"][dtype == "float64"] + slack
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "fmod"])
 def test_the_interpreter_runs_the_formula(name: str, dtype: str, back_end: str) -> None:
     """As machine code without fused multiply-adds, bit for bit."""

@@ -314,6 +314,22 @@ def test_elementwise_is_fused_vectorized_and_parallel():
                    if isinstance(n, For) and n.kind == "vectorized")
 
 
+@pytest.mark.parametrize("known", [(), (2,), (1, 2), (0,), (1,)])
+def test_elementwise_of_unknown_sizes_is_vectorized_and_parallel(known):
+    """Also where what is known is the last extent, and where all axes are one."""
+    sizes = [e if d in known else te.var(f"n{d}") for d, e in enumerate((3, 5, 96))]
+    for merged in (False, True):
+        a = te.placeholder([sizes[0] * sizes[1] * sizes[2]] if merged else sizes, name="A")
+        b = te.compute(a.shape, lambda *i, a=a: te.exp(a(*i)), name="B")
+        declared = [s for s in sizes if not isinstance(s, int)] if merged else []
+        func = te.create_prim_func([a, b, *declared])
+        assert kinds(apply_rules(func, TARGET)) == {"B": ["parallel", "vectorized"]}
+        x = data(1440 if merged else (3, 5, 96), "float32")
+        out = np.empty_like(x)
+        tw.compile(func, target=TARGET)(x, out, *(e for d, e in enumerate((3, 5, 96)) if declared and d not in known))
+        close(out, np.exp(wide(x)), 4, "float32")
+
+
 def test_a_costly_value_that_is_read_often_is_kept():
     a = te.placeholder((100,), name="A")
     b = te.compute((100,), lambda i: te.exp(a[i]), name="B")

@@ -197,6 +197,20 @@ def below_divisor(ctx: Context, num: Linear, den: Linear) -> Linear | None:
     return Linear({}, -1) if positive(ctx, num.times(-1)) and nonneg(ctx, num.plus(den)) else None
 
 
+@law(SYMBOLIC_DIVISION, lambda x, y, z: ((z * 8 + x) // ((y + 1) * 16), z // ((y + 1) * 2)))
+def drop_digits_below_a_factor(ctx: Context, num: Linear, den: Linear) -> Linear | None:
+    """(a*g + r) // (b*g) == (a + t) // b when t*g <= r < (t + 1)*g, b > 0."""
+    factor = math.gcd(den.divisor(), den.const)
+    for g in sorted({math.gcd(factor, k) for k in num.terms.values()}, reverse=True):
+        if g == 1:
+            break
+        high, low = split_terms(num, g)
+        lo, hi = ctx.bounds_of(low)
+        if lo is not None and hi is not None and lo // g == hi // g and positive(ctx, den):
+            return divide(ctx, high.shifted(lo // g), den.divided(g))
+    return None
+
+
 def _multiples_of(ctx: Context, num: Linear, den: Linear) -> Linear:
     """A form a such that num - a*den has fewer terms: found term by term along den's first term."""
     lead, c = next(iter(den.terms.items()))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tilewright.formulas import exponential, inverse, logarithm, power, remainder, special, trigonometric
 from tilewright.formulas.builder import Builder, Cpu, Formula
-from tilewright.tir.expr import Expr
+from tilewright.tir.expr import Broadcast, Call, Cast, Expr, FloatImm
 
 # name: (what writes it, its arity)
 FUNCTIONS: dict[str, tuple[Callable[..., Expr], int]] = {
@@ -33,10 +33,26 @@ FUNCTIONS: dict[str, tuple[Callable[..., Expr], int]] = {
     "fmod": (remainder.fmod, 2),
 }
 
+# Powers with one exponent: (name, what writes it).
+POWERS: dict[float, tuple[str, Callable[..., Expr]]] = {2.0: ("square", power.square), 3.0: ("cube", power.cube)}
+_WRITERS = {**FUNCTIONS, **{name: (write, 1) for name, write in POWERS.values()}}
+
+
+def formula_of(e: Call) -> tuple[str, tuple[Expr, ...]]:
+    """The name of the formula of a call of one of FUNCTIONS, and its arguments."""
+    if e.op == "pow":
+        x, exponent = e.args
+        while isinstance(exponent, (Broadcast, Cast)):
+            exponent = exponent.value
+        if isinstance(exponent, FloatImm) and exponent.value in POWERS:
+            return POWERS[exponent.value][0], (x,)
+    return e.op, e.args
+
+
 @functools.lru_cache(256)
 def formula(name: str, dtype: str, cpu: Cpu = Cpu()) -> Formula:
-    """The function `name` of FUNCTIONS on float32, float64 or a vector of them, for a CPU."""
-    write, arity = FUNCTIONS[name]
+    """The function `name` of FUNCTIONS or POWERS on float32, float64 or a vector of them, for a CPU."""
+    write, arity = _WRITERS[name]
     b = Builder(dtype, cpu)
     params = [b.param("x") for _ in range(arity)]
     return b.formula(name, params, write(b, *params))

@@ -1,4 +1,4 @@
-"""pow, by exp2(y * log2(x)) with log2(x) in more than working precision."""
+"""pow, by exp2(y * log2(x)) with log2(x) in more than working precision; squares and cubes by products."""
 from __future__ import annotations
 
 from tilewright.formulas.builder import Builder
@@ -130,3 +130,24 @@ def pow(b: Builder, x: Expr, y: Expr) -> Expr:
     z = b.select(b.both(undefined, b.flip(endless)), b.c(float("nan")), z)
     z = b.select(b.cmp("uno", x, y), b.add(x, y), z)
     return b.select(b.either(b.cmp("oeq", y, zero), b.cmp("oeq", x, one)), one, z)
+
+
+def square(b: Builder, x: Expr) -> Expr:
+    """x * x, which is pow(x, 2) rounded once."""
+    return b.mul(x, x)
+
+
+def cube(b: Builder, x: Expr) -> Expr:
+    """pow(x, 3): in float64 with what rounding loses of both products, as fused multiply-adds find it."""
+    if not b.is_double:
+        d = b.wide()
+        y = d.to_double(x)
+        return b.from_double(d.mul(d.mul(y, y), y))
+    if not b.cpu.fma:
+        return pow(b, x, b.c(3.0))
+    second = b.mul(x, x)
+    third = b.mul(second, x)
+    lost = b.fma(b.fma(x, x, b.neg(second)), x, b.fma(second, x, b.neg(third)))
+    size = b.abs(third)
+    plain = b.both(b.cmp("ogt", size, b.c(0.0)), b.cmp("olt", size, b.c(float("inf"))))
+    return b.select(plain, b.add(third, lost), third)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tilewright.rules.attempt import attempt
 from tilewright.rules.blocking import FEW_ROWS, Blocks, Tile, choose_blocks, choose_blocks_in_place, choose_tile
-from tilewright.rules.facts import BlockFacts, facts_of, is_constant, uses
+from tilewright.rules.facts import SYMBOLIC, BlockFacts, facts_of, is_constant, uses
 from tilewright.rules.lanes import is_reorderable
 from tilewright.rules.memory import prefetch_weights
 from tilewright.rules.table import CPU, Match, Work, rule
@@ -24,7 +24,6 @@ PARALLEL_FLOPS = 1 << 20         # below it a product runs on one thread
 FEW_VECTORS = 7                  # of columns, up to which they are filled up with zeros
 FEWEST_FOR_PANELS = 16           # rows for which constant columns are packed; fewer read them once, as they lie
 FEWEST_ROWS = 4                  # of each product of a batch: with fewer, packing B costs more than it saves
-SYMBOLIC = 1024                  # what an extent that is not known is taken for
 SQUARE = 16                      # rows and columns that are transposed in registers
 AHEAD = 6144                     # bytes of constant columns that are asked for before they are needed
 

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewright.arith.linear import linear
@@ -11,9 +13,11 @@ from tilewright.tir import (
     COMM_REDUCE,
     ORDERED,
     SERIAL,
+    Binary,
     Block,
     Buffer,
     Call,
+    Cast,
     Expr,
     For,
     IntImm,
@@ -28,11 +32,15 @@ from tilewright.tir.ops import INTRINSICS
 
 OWNER = "schedule_rule"          # the annotation of blocks that are left to the rule that it names
 CONSTANT = "constant_params"     # the attribute of functions with the positions of parameters that never change
+SYMBOLIC = 1024                  # what a size that is not known is taken for
+_OF_SIZES: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "min": min, "max": max,
+    "floordiv": lambda a, b: a // max(b, 1)}
 
 
 @dataclass(frozen=True)
 class BlockFacts:
-    """spatial, reduced: extents of the block's iteration (None: symbolic); loads: how often it reads memory."""
+    """spatial, reduced: extents of the block's iteration (None: symbolic); loads: its reads of memory."""
     rv: BlockRV
     block: Block
     spatial: tuple[int | None, ...]
@@ -69,8 +77,8 @@ class BlockFacts:
 
     @property
     def points(self) -> int:
-        """Iterations of the block; symbolic extents count as 1024."""
-        return math.prod(1024 if e is None else e for e in (*self.spatial, *self.reduced))
+        """Iterations of the block; a size that is not known counts as SYMBOLIC."""
+        return math.prod(_taken_for(v.domain.extent) for v in self.block.iter_vars)
 
     @property
     def operands(self) -> list[Load]:
@@ -105,6 +113,18 @@ class BlockFacts:
         """Elements of a vector register, of the widest type that the block touches."""
         widest = max(dtype.bytes_of(b.dtype) for b in (self.written, *(x.buffer for x in self.loads)))
         return max(1, target.vector_bytes // widest)
+
+
+def _taken_for(extent: Expr) -> int:
+    """An extent where each size that is not known is SYMBOLIC; that for what is no arithmetic of sizes, too."""
+    match extent:
+        case IntImm(value):
+            return value
+        case Cast(_, value):
+            return _taken_for(value)
+        case Binary(op, a, b) if op in _OF_SIZES:
+            return max(_OF_SIZES[op](_taken_for(a), _taken_for(b)), 1)
+    return SYMBOLIC
 
 
 def uses(x: Load, v: Var) -> bool:

@@ -23,7 +23,7 @@ from tilewright.codegen.c.types import stored_dtype, value_type
 from tilewright.codegen.c.unit import c_string
 from tilewright.codegen.packed_calls import packed_call
 from tilewright.codegen.queries import c_function, flat_index, loads_or_calls
-from tilewright.formulas import FUNCTIONS
+from tilewright.formulas import FUNCTIONS, formula_of
 from tilewright.lowering.messages import readable
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.support.names import identifier
@@ -50,7 +50,8 @@ def print_call(p: Printer, e: Call) -> Text:
     if e.op in _LIBRARY:
         return _library(p, _LIBRARY[e.op], e.dtype, e.args)
     if e.op in FUNCTIONS:
-        return elementary(p, e.op, e.dtype, *map(p.expr, e.args))
+        name, args = formula_of(e)
+        return elementary(p, name, e.dtype, *map(p.expr, args))
     if INTRINSICS[e.op].expansion is not None:
         return p.text(expanded(e))
     raise CodegenError(with_hint(f"{p.name}: the function {e.op} has no form in C", 'build for "llvm"'))

@@ -11,7 +11,7 @@ from tilewright.codegen.llvm.memory import address, to_memory
 from tilewright.codegen.llvm.types import memory_type, register_type, with_element
 from tilewright.codegen.packed_calls import packed_call
 from tilewright.codegen.queries import c_function, flat_index, loads_or_calls
-from tilewright.formulas import FUNCTIONS
+from tilewright.formulas import FUNCTIONS, formula_of
 from tilewright.lowering.messages import readable
 from tilewright.support.errors import CodegenError, with_hint
 from tilewright.tir import dtype as dt
@@ -35,7 +35,8 @@ def emit_call(fn: FunctionEmitter, e: Call) -> str:
     if INTRINSICS[e.op].llvm:
         return _native(fn, e, *INTRINSICS[e.op].llvm)
     if e.op in FUNCTIONS:
-        return elementary(fn, e.op, register_type(e.dtype), [fn.expr(a) for a in e.args])
+        name, args = formula_of(e)
+        return elementary(fn, name, register_type(e.dtype), [fn.expr(a) for a in args])
     if INTRINSICS[e.op].expansion is not None:
         return fn.expr(expanded(e))
     raise CodegenError(f"{fn.name}: the function {e.op} has no machine code for a CPU")
