@@ -74,10 +74,15 @@ def dtype_string(dtype: object) -> str:
     if dtype is float:
         return "float32"
     try:
-        name = np.dtype(dtype).name  # type: ignore[call-overload]
+        known: np.dtype = np.dtype(dtype)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise ArgumentError(f"{described(dtype)} is not a dtype") from None
-    return dtype_name(*dl_dtype(name))
+    return _of_numpy(known)
+
+
+@functools.lru_cache(256)
+def _of_numpy(dtype: np.dtype) -> str:
+    return dtype_name(*dl_dtype(dtype.name))
 
 
 def extent_limit(dtype: str) -> int:

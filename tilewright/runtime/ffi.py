@@ -125,7 +125,7 @@ def _what_is_wrong(header: DLTensor) -> str:
     if not 0 <= header.ndim <= MAX_DIMENSIONS:
         return f"it has {header.ndim} dimensions, and a tensor 0 to {MAX_DIMENSIONS}"
     shape = tuple(header.shape[:header.ndim])
-    if any(n < 0 for n in shape):
+    if min(shape, default=0) < 0:
         return f"its shape {shape} has a negative extent"
     if math.prod(shape) * header.dtype_bits * header.dtype_lanes // 8 >= 1 << 63:
         return f"its shape {shape} has more elements than memory can hold"

@@ -359,7 +359,7 @@ def _aligned(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     size = math.prod(shape) * storage.itemsize
     try:
         raw = np.empty(size + ALIGNMENT, dtype=np.uint8)
-        return np.ndarray(shape, storage, raw, -ffi.address_of(ffi.from_dlpack(raw)) % ALIGNMENT)
+        return np.ndarray(shape, storage, raw, -raw.__array_interface__["data"][0] % ALIGNMENT)
     except (MemoryError, ValueError, OverflowError):
         raise ArgumentError(f"a tensor of shape {shape} and {dtype} needs {size} bytes, which cannot be "
                             "allocated") from None

@@ -71,8 +71,8 @@ def compact(function: str, name: str, given: Any) -> Tensor:
         raise ModelTypeError(f"{function}: {name} is {described(given)}", "pass a Tensor, an array or a DLPack object")
     try:
         made = runtime.view(np.asarray(given) if isinstance(given, np.generic) else given, f"{function}: {name}")
-        # kernels read whole elements
-        fits = as_numpy(made).flags.c_contiguous and made.data_ptr % item_bytes(made.dtype) == 0
+        is_compact = isinstance(given, np.ndarray) or as_numpy(made).flags.c_contiguous       # a view of an array is
+        fits = is_compact and made.data_ptr % item_bytes(made.dtype) == 0       # kernels read whole elements
         return made if fits else runtime.array(made)
     except (ArgumentError, MemoryError) as error:
         raise ModelTypeError(str(error)) from None
