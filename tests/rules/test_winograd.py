@@ -89,6 +89,13 @@ def test_what_is_left_to_other_rules(func):
     assert not {"winograd", "winograd_form"} & {*rules(func)}
 
 
+@pytest.mark.parametrize("cores, size, window", [(1, 7, 4), (2, 7, None), (2, 14, 6), (5, 14, 4), (8, 14, None)])
+def test_many_weights_are_transformed_where_memory_gives_them_in_time(cores, size, window):
+    work = Scheduling(conv(1, 256, size, size, 256), tw.target(f"llvm -mcpu=x86-64-v4 -num-cores={cores}"), [1])
+    shapes = [b.shape for b in work.finish().schedule.func.body.block.alloc_buffers if b.name.endswith("weights_tiles")]
+    assert [tuple(map(int, s))[:2] for s in shapes] == ([(window, window)] if window else [])
+
+
 @pytest.mark.parametrize("shape, window", [
     ((1, 32, 14, 14, 32), 6), ((2, 64, 13, 19, 48), 6), ((1, 32, 12, 12, 64), 6), ((1, 32, 7, 7, 64), 4),
     ((2, 48, 6, 11, 32), 4), ((1, 32, 11, 11, 48), 4)], ids=str)

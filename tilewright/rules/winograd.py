@@ -10,7 +10,8 @@ The interpolation points are 0, 1, -1, 2 and -2. Results are as exact as those o
 factor of about 10: an error of some 1e-6 of the greatest results. TILEWRIGHT_STRICT_MATH leaves the convolution alone.
 
 Few tiles do not use the transformed weights often enough for the time in which memory gives these. Then tiles are of
-2 x 2 results: they are four times as many, and share 16 elements of each filter in the place of 36.
+2 x 2 results: they are four times as many, and share 16 elements of each filter in the place of 36. Where memory is
+still slower than the convolution itself on all cores, that is computed as it is.
 """
 from __future__ import annotations
 
@@ -34,6 +35,7 @@ from tilewright.tir.symbols import replace_buffers
 
 TAPS = 3
 FEWEST_TILES = 9                 # of an image: with fewer, memory does not give the transformed weights in time
+PRODUCTS_A_WEIGHT = 16           # multiply-adds of a core while memory gives one transformed weight to all cores
 FEWEST_FOR_ANY_WEIGHTS = 49      # with fewer, the weights' transformation takes longer than it saves
 FEWEST_CHANNELS = 32
 CACHE_BYTES = 640 * 1024         # of transformed tiles that stay in the second-level cache beside weights and images
@@ -105,17 +107,25 @@ def _matches(work: Work) -> Match | None:
     if found is None or lanes < 8 or {found.x.dtype, found.w.dtype, work.first.written.dtype} != {"float32"}:
         return None
     channels, filters, rows, columns = found.shape
-    algorithm = algorithm_for(rows, columns, is_constant(work.schedule, found.w))
+    algorithm = algorithm_for(found, is_constant(work.schedule, found.w), work.target.num_cores)
     many = min(channels, filters) >= FEWEST_CHANNELS and channels % lanes == filters % lanes == 0
     fits = many and algorithm is not None and is_reorderable(work.first)
     return work.match(plan=(found, algorithm)) if fits else None
 
 
-def algorithm_for(rows: int, columns: int, constant: bool) -> Algorithm | None:
+def algorithm_for(found: Convolution, constant: bool, cores: int) -> Algorithm | None:
     """The algorithm of the largest tiles of which an image has enough; constant: the weights are."""
+    channels, filters, rows, columns = found.shape
+
+    def has(fewest: int, a: Algorithm) -> bool:
+        return (rows // a.tile) * (columns // a.tile) >= fewest
+
+    def in_time(a: Algorithm) -> bool:
+        few = 4 * a.window**2 * channels * filters <= CACHE_BYTES
+        return few or rows * columns * TAPS**2 >= PRODUCTS_A_WEIGHT * cores * a.window**2
     if not constant:
-        return F4 if (rows // F4.tile) * (columns // F4.tile) >= FEWEST_FOR_ANY_WEIGHTS else None
-    return next((a for a in (F4, F2) if (rows // a.tile) * (columns // a.tile) >= FEWEST_TILES), None)
+        return F4 if has(FEWEST_FOR_ANY_WEIGHTS, F4) else None
+    return next((a for a in (F4, F2) if has(FEWEST_TILES, a) and in_time(a)), None)
 
 
 @rule("winograd_form", phase="rewrite", priority=30, targets=CPU, matches=_matches)
