@@ -19,7 +19,7 @@ from tilewright.formulas import FUNCTIONS, formula
 from tilewright.tir import evaluate
 from tilewright.tir.arithmetic import intrinsic
 from tilewright.tir.dtype import with_lanes
-from tilewright.tir.expr import Var
+from tilewright.tir.expr import Broadcast, Cast, Expr, FloatImm, Var
 from tilewright.tir.ops import INTRINSICS
 from tilewright.tir.stmt import Store, loop
 
@@ -247,6 +247,19 @@ def test_squares_and_cubes_are_powers(target: str, exponent: float, dtype: str, 
     got = elementwise(lambda a: intrinsic("pow", a, exponent), [x], dtype, lanes, cpu)
     want = x.astype(np.longdouble) ** int(exponent)
     assert np.max(errors(got, want)) <= BOUND["pow"][dtype == "float64"] + slack
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+def test_an_exponent_is_what_its_casts_make_of_it(lanes: int, back_end: str) -> None:
+    x = np.linspace(2, 5, 32, dtype="float32")
+
+    def power(between: str) -> Callable[[Expr], Expr]:
+        three: Expr = FloatImm(3.0, "float64")
+        if lanes > 1:
+            three = Broadcast(three, lanes)
+        return lambda a: intrinsic("pow", a, Cast(a.dtype, Cast(with_lanes(between, lanes), three)))
+    for between, exponent in {"bool": 1, "int8": 3, "float16": 3, "float64": 3}.items():
+        np.testing.assert_allclose(elementwise(power(between), [x], "float32", lanes), x**exponent, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64"))

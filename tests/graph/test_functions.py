@@ -199,12 +199,17 @@ def test_models_are_pickled_and_copied():
         np.testing.assert_allclose(np.asarray(other(x)), reference(x), atol=1e-5)
 
 
+class CopiesInItsOrder(np.ndarray):
+    def copy(self, order="K"):
+        return np.array(self, order=order, subok=True)
+
+
 def test_arrays_of_all_layouts():
     function, reference = network(size("n"))
     run = build_function(function)
     x = array(20, 8)
     unaligned = np.frombuffer(b"-" + x.T.tobytes(), "float32", offset=1, count=160).reshape(8, 20)
-    for given in (x.T, x.T[::-2], unaligned, np.broadcast_to(x.T[0], (3, 20))):
+    for given in (x.T, x.T[::-2], unaligned, np.broadcast_to(x.T[0], (3, 20)), x.T.view(CopiesInItsOrder)):
         np.testing.assert_allclose(np.asarray(run(given)), reference(given), atol=1e-5)
     assert run(np.zeros((0, 20), "float32")).shape == (0, 5)
 

@@ -136,3 +136,5 @@ def test_dtype_names():
     assert dtype_string(np.float32) == "float32" and dtype_string(bool) == "bool"
     with pytest.raises(ArgumentError, match="is not a dtype"):
         dtype_string("float12")
+    with pytest.raises(ArgumentError, match="is not a dtype"):
+        dtype_string(np.dtype({"names": ["a"], "formats": ["f4"], "titles": [[1]]}))

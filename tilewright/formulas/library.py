@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tilewright.formulas import exponential, inverse, logarithm, power, remainder, special, trigonometric
 from tilewright.formulas.builder import Builder, Cpu, Formula
+from tilewright.tir import dtype as dt
 from tilewright.tir.expr import Broadcast, Call, Cast, Expr, FloatImm
 
 # name: (what writes it, its arity)
@@ -42,7 +43,7 @@ def formula_of(e: Call) -> tuple[str, tuple[Expr, ...]]:
     """The name of the formula of a call of one of FUNCTIONS, and its arguments."""
     if e.op == "pow":
         x, exponent = e.args
-        while isinstance(exponent, (Broadcast, Cast)):
+        while isinstance(exponent, (Broadcast, Cast)) and dt.is_float(exponent.value.dtype):
             exponent = exponent.value
         if isinstance(exponent, FloatImm) and exponent.value in POWERS:
             return POWERS[exponent.value][0], (x,)

@@ -75,6 +75,7 @@ def dtype_string(dtype: object) -> str:
         return "float32"
     try:
         known: np.dtype = np.dtype(dtype)  # type: ignore[call-overload]
+        hash(known)                                        # of names and titles that have no hash, it is none of ours
     except (TypeError, ValueError):
         raise ArgumentError(f"{described(dtype)} is not a dtype") from None
     return _of_numpy(known)

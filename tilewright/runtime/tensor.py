@@ -283,7 +283,7 @@ def view(source: Any, name: str = "the source") -> Tensor:
         raise ArgumentError(f"{name} cannot become a tensor: its elements are {values.dtype}", _CONVERT)
     if isinstance(values, Tensor):
         return values
-    return _wrap(values if values.flags.c_contiguous else values.copy())
+    return _wrap(values if values.flags.c_contiguous else np.array(values, order="C"))
 
 
 _CONVERT = "convert it first, for instance x.astype('float32')"

@@ -98,7 +98,7 @@ def pow_(n: Node) -> Value:
     """`topi.power` in a type that holds both, converted to that of the base."""
     a, b = operands(n)
     base, exponent = n.held(0).dtype, n.held(1).dtype
-    if base == exponent or dt.is_float(base) and not isinstance(b, Value):
+    if base == exponent or dt.is_float(base) and not isinstance(b, Value) and dt.numpy_dtype(base).type(b) == b:
         return n.emit(topi.power, a, b)
     wide = "float64" if any(dt.bits_of(d) >= 32 for d in (base, exponent) if d != "float32") else "float32"
     if not dt.is_float(base) and not dt.is_float(exponent):
