@@ -12,6 +12,7 @@ from tilewright.lowering.pipeline import lower
 from tilewright.schedule import Schedule
 from tilewright.script import from_source
 from tilewright.script import tir as T
+from tilewright.support.errors import ScheduleError
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir import interp
 from tilewright.tir.verify import verify
@@ -427,3 +428,25 @@ def test_a_condition_with_a_size_that_the_reduction_has_too_holds_for_the_start(
         run(x, got)
         np.testing.assert_array_equal(got, want)
     check_replay(sch, func)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("place", range(4))
+def test_a_reduction_over_nothing_is_started_though_its_loop_never_runs(place, fused):
+    """That of two axes in one loop is of no steps, and no axis says so: refused, and right where it is not."""
+    a = te.placeholder((4, 0), "int64", name="A")
+    k = [te.reduce_axis((0, n), name=f"k{n}") for n in (5, 0)]
+    b = te.compute((4, 3), lambda i, j: te.min(a[i, k[1]] + k[0].astype("int64"), axis=k), name="B")
+    for target in range(5 - fused):
+        sch = Schedule(te.create_prim_func([a, b]))
+        i, j, *steps = sch.get_loops("B")
+        steps = [sch.fuse(*steps)] if fused else steps
+        sch.reorder(*[(i, j, *steps), (i, *steps, j), (*steps, i, j), (steps[-1], i, j, *steps[:-1])][place])
+        try:
+            sch.blockize(sch.get_loops("B")[target - 1] if target else [sch.get_block("B")])
+        except ScheduleError:
+            assert fused
+            continue
+        out = np.zeros((4, 3), "int64")
+        interp.run(sch.func, np.zeros((4, 0), "int64"), out)
+        assert np.all(out == np.iinfo("int64").max)

@@ -40,7 +40,7 @@ def start_empty_reductions(func: PrimFunc) -> PrimFunc:
     A block starts its reduction at the first step, so a reduction of no steps would leave its output as it is
     otherwise. Reductions of a constant extent above 0 stay as they are.
     """
-    if not any(_may_be_empty(n) for n in walk(func.body) if isinstance(n, Block)):
+    if not any(may_be_empty(n) for n in walk(func.body) if isinstance(n, Block)):
         return func
     return func.with_body(_Starts(func).visit(func.body, ()))
 
@@ -59,10 +59,10 @@ class _Starts:
             return map_sub_statements(stmt, lambda s: self.visit(s, above))
         starts: list[Stmt] = []
         for realize, between in _reducing(stmt, (stmt,)):
-            if id(realize) in self.done or not (_never_runs(stmt) or realize.reduces_over(stmt.loop_var)):
+            if id(realize) in self.done or not (never_runs(stmt) or realize.reduces_over(stmt.loop_var)):
                 continue
             self.done.add(id(realize))
-            if _may_be_empty(realize.block):
+            if may_be_empty(realize.block):
                 starts += self._start(realize, between, {loop.loop_var for loop in (*above, *between)})
         new = map_sub_statements(stmt, lambda s: self.visit(s, (*above, stmt)))
         return seq([*starts, new]) if starts else new
@@ -76,10 +76,10 @@ class _Starts:
         if any(n in loop_vars for e in sizes for n in walk(e)):
             return []
         empty = any_of(*[binary("le", e, 0) for e in sizes])
-        driving = {loop.loop_var for loop in between if _never_runs(loop) or realize.reduces_over(loop.loop_var)}
+        driving = {loop.loop_var for loop in between if never_runs(loop) or realize.reduces_over(loop.loop_var)}
         kept = [loop for loop in between if loop.loop_var not in driving
                 and not any(n in driving for e in (loop.min, loop.extent) for n in walk(e))]
-        never = any(_never_runs(loop) for loop in between)
+        never = any(never_runs(loop) for loop in between)
         around = loop_vars - {loop.loop_var for loop in between} if never else None
         shared = [loop.loop_var for loop in kept if not any(self._has_its_own(loop, w.buffer)
                                                             for w in realize.block.writes)]
@@ -109,7 +109,8 @@ def _threads_around(func: PrimFunc) -> dict[Buffer, frozenset[str]]:
     return out
 
 
-def _may_be_empty(block: Block) -> bool:
+def may_be_empty(block: Block) -> bool:
+    """True for a block that starts a reduction which may have no elements."""
     return block.init is not None and any(not _is_positive(iv) for iv in _reductions(block))
 
 
@@ -140,7 +141,8 @@ def _reducing(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[tuple[BlockRealize
         yield from (f for f in found if not any(w.buffer in hidden for w in f[0].block.writes))
 
 
-def _never_runs(loop: For) -> bool:
+def never_runs(loop: For) -> bool:
+    """True for a loop of no iterations, which need not be said by the axes that it drove."""
     return isinstance(loop.extent, IntImm) and loop.extent.value <= 0
 
 
