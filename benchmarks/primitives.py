@@ -126,6 +126,7 @@ def memory_cases(func: PrimFunc) -> list[Case]:
         "cache_read": lambda s: s.cache_read("C", 0, "local"),
         "cache_write": lambda s: s.cache_write("C", 0, "local"),
         "unsafe_set_dtype": lambda s: s.unsafe_set_dtype("C", 0, "float16"),
+        "compute_in_place": lambda s: s.compute_in_place("D", 0),
         "read_at": lambda s: s.read_at(_loop(s, "D", 1), "D", 0, "shared"),
         "write_at": lambda s: s.write_at(_loop(s, "D", 1), "D", 0, "shared"),
         "reindex": lambda s: s.reindex("C", ("read", 0)),
