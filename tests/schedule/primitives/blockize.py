@@ -59,6 +59,21 @@ for i, k in T.grid(8, n):
     sch.blockize(sch.get_loops("C")[0])
 
 
+@wrong("`blockize([block])` of a reduction over nothing below a loop that never runs, which no axis names",
+       r"block C reduces over nothing, and loop k around the blocks never runs")
+def blockize_below_no_steps():
+    sch = script("""
+for i, k in T.grid(8, 0):
+    with T.block("C"):
+        vi = T.axis.spatial(8, i)
+        vk = T.axis.reduce(0, 0)
+        with T.init():
+            B[vi, 0] = 0
+        B[vi, 0] = B[vi, 0] + A[vi, vk]
+""", "A: T.Buffer((8, 8), 'int32'), B: T.Buffer((8, 8), 'int32')")
+    sch.blockize([sch.get_block("C")])
+
+
 @wrong("`blockize` of a loop over a block with `T.where(A[i] > 0)`",
        r"A is read on the way to block C, in what is to be the new block")
 def blockize_condition_on_data():
