@@ -137,14 +137,8 @@ def common_factor(ctx: Context, num: Linear, c: int) -> Linear | None:
 @law(DIVISION, lambda x, y, z: ((z * 8 + x) // 64, z // 8))
 def drop_low_digits(ctx: Context, num: Linear, c: int) -> Linear | None:
     """(a*g + r) // (b*g) == (a + t) // b when t*g <= r < (t + 1)*g."""
-    for g in sorted({math.gcd(c, k) for k in num.terms.values()}, reverse=True):
-        if g == 1:
-            break
-        high, low = split_terms(num, g)
-        lo, hi = ctx.bounds_of(low)
-        if lo is not None and hi is not None and lo // g == hi // g:
-            return divide(ctx, high.shifted(lo // g), Linear({}, c // g))
-    return None
+    found = _high_digits(ctx, num, c)
+    return divide(ctx, found[0], Linear({}, c // found[1])) if found else None
 
 
 @law(DIVISION, lambda x, y, z: ((z // 4 + 3) // 5, (z + 12) // 20))
@@ -200,14 +194,20 @@ def below_divisor(ctx: Context, num: Linear, den: Linear) -> Linear | None:
 @law(SYMBOLIC_DIVISION, lambda x, y, z: ((z * 8 + x) // ((y + 1) * 16), z // ((y + 1) * 2)))
 def drop_digits_below_a_factor(ctx: Context, num: Linear, den: Linear) -> Linear | None:
     """(a*g + r) // (b*g) == (a + t) // b when t*g <= r < (t + 1)*g, b > 0."""
-    factor = math.gcd(den.divisor(), den.const)
+    found = _high_digits(ctx, num, math.gcd(den.divisor(), den.const))
+    return divide(ctx, found[0], den.divided(found[1])) if found and positive(ctx, den) else None
+
+
+def _high_digits(ctx: Context, num: Linear, factor: int) -> tuple[Linear, int] | None:
+    """(num // g, g) for the largest g > 1, a divisor of factor, for which the terms of num that g does not divide stay
+    within one step of g."""
     for g in sorted({math.gcd(factor, k) for k in num.terms.values()}, reverse=True):
         if g == 1:
             break
         high, low = split_terms(num, g)
         lo, hi = ctx.bounds_of(low)
-        if lo is not None and hi is not None and lo // g == hi // g and positive(ctx, den):
-            return divide(ctx, high.shifted(lo // g), den.divided(g))
+        if lo is not None and hi is not None and lo // g == hi // g:
+            return high.shifted(lo // g), g
     return None
 
 
