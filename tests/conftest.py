@@ -16,7 +16,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """The tests themselves, 14,000 objects of many parts, outlive the run: the collector need not look at them again."""
+    """The 14,000 tests outlive the run: the collector need not look at all of their parts again and again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
