@@ -12,6 +12,7 @@ from tests.wrong_uses.wrong_use import watch
 from tilewright import te
 from tilewright.schedule import Schedule
 from tilewright.schedule.state import BlockRV
+from tilewright.script import tir as T
 from tilewright.te.prim_func import create_prim_func
 from tilewright.tir.expr import Call, Select
 from tilewright.tir.stmt import For, IfThenElse, Store, seq
@@ -135,6 +136,24 @@ def padding_read_before():
     sch = scheduled(*padded())
     root = sch.root.block
     sch = rewritten(sch, lambda n: n.replace(body=seq(root.body.stmts[::-1])) if n is root else None)
+    sch.decompose_padding("P", sch.get_loops("P")[0])
+
+
+@wrong("`decompose_padding` of a block under a condition on what the loop writes",
+       r"M, which is read on the way to block P, is written below loop i")
+def padding_decided_inside():
+    @T.prim_func
+    def main(A: T.Buffer((8,), "int32"), P: T.Buffer((10,), "int32")):
+        M = T.alloc_buffer((10,), "int32")
+        for i in range(10):
+            with T.block("M"):
+                v = T.axis.spatial(10, i)
+                M[v] = v % 2
+            with T.block("P"):
+                v = T.axis.spatial(10, i)
+                T.where(M[i] == 1)
+                P[v] = T.if_then_else(v >= 1 and v < 9, A[v - 1], 0)
+    sch = watch(Schedule(main))
     sch.decompose_padding("P", sch.get_loops("P")[0])
 
 

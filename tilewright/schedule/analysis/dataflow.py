@@ -207,6 +207,16 @@ def require_not_read_outside(sch: Schedule, realize: BlockRealize, buffers: Iter
               f"{realize.block.name} writes, is read on the way to it", realize, read.place)
 
 
+def require_way_unwritten(sch: Schedule, realize: BlockRealize, written: Iterable[Buffer], outer: For) -> None:
+    """Nothing that is `written` below outer is read on the way to the block: iterations that are taken out of outer, to
+    run before it, are decided there as they were inside."""
+    buffers = list(written)
+    for read in outside_of(sch.index).of(realize):
+        name = read.region.buffer.name
+        legal(not any(read.region.buffer is b for b in buffers), f"{name}, which is read on the way to block "
+              f"{realize.block.name}, is written below loop {outer.loop_var.name}", read.place, outer)
+
+
 def _require_own_elements(realize: BlockRealize) -> None:
     """Each data-parallel iter var says which element is written, so that no element has two values."""
     block = realize.block

@@ -7,9 +7,10 @@ from tilewright.arith.analyzer import Analyzer
 from tilewright.arith.conditions import NEGATED
 from tilewright.arith.linear import linear
 from tilewright.schedule.analysis.covering import with_reads
-from tilewright.schedule.analysis.dataflow import readers_of, require_stage
+from tilewright.schedule.analysis.dataflow import readers_of, require_stage, require_way_unwritten
 from tilewright.schedule.analysis.mixed_radix import bindings
 from tilewright.schedule.analysis.ordering import BEFORE, order, require_no_race
+from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.block_layout import with_iter_vars
 from tilewright.schedule.schedule import Schedule
@@ -42,7 +43,8 @@ def decompose_padding(sch: Schedule, block: BlockRV, loop: LoopRV) -> BlockRV:
     Legal when
     - the block does nothing but choose between a value and one that reads no memory, by a condition that reads none;
     - it alone gives its buffer values, each depending on nothing else;
-    - all that read the buffer come after the block.
+    - all that read the buffer come after the block;
+    - what decides whether and where the block runs is not written below loop.
     """
     target, realize = sch.loop(loop), sch.realize(block)
     require(isinstance(block, str) or block.func == loop.func, f"{block} and {loop} are in different functions")
@@ -58,6 +60,7 @@ def decompose_padding(sch: Schedule, block: BlockRV, loop: LoopRV) -> BlockRV:
         legal(order(sch, sch.index, realize, reader) <= {BEFORE},
               f"block {reader.block.name} reads {realize.block.writes[0].buffer.name} before block {name} has written "
               "it", reader, realize)
+    require_way_unwritten(sch, realize, [t.buffer for t in Region(sch, [target]).touches if t.writes], target)
     fill = sch.fresh_block(f"{name}_pad_const")
     filling = _filling(fill, realize, loops, outside)
     copying = _copying(sch, realize, loops, condition, inside)

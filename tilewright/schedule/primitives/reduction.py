@@ -4,12 +4,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tilewright.schedule.analysis.covering import with_reads
-from tilewright.schedule.analysis.dataflow import require_not_read_outside
+from tilewright.schedule.analysis.dataflow import require_not_read_outside, require_way_unwritten
 from tilewright.schedule.analysis.iteration import is_plain, require_no_branch, runs_once, sums_nothing, unsure_start
 from tilewright.schedule.analysis.legality import check_annotated_loops
 from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
-from tilewright.schedule.outside import outside_of
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.nest import bounds_to_check
 from tilewright.schedule.schedule import Schedule
@@ -100,15 +99,11 @@ def _require_start(sch: Schedule, realize: BlockRealize, below: Region) -> None:
     """The first iteration of the reduction's loops starts it, by a condition on what nothing `below` the outermost
     writes."""
     outer, written = below.nest[0], [t.buffer for t in below.touches if t.writes]
-    name = realize.block.name
     why = unsure_start(realize, sch.loops_above(realize), sch.analyzer_at(realize))
     legal(not why, why, realize)
     require_not_read_outside(sch, realize)
     require_start_apart(realize.block, written, realize)
-    for read in outside_of(sch.index).of(realize):
-        buffer = read.region.buffer
-        legal(not any(buffer is b for b in written), f"{buffer.name}, which is read on the way to block {name}, is "
-              f"written below loop {outer.loop_var.name}", read.place, outer)
+    require_way_unwritten(sch, realize, written, outer)
 
 
 def require_start_apart(block: Block, written: Iterable[Buffer], at: Stmt) -> None:
