@@ -68,6 +68,19 @@ def test_arrays_are_copies_of_anything():
             array(bad)
 
 
+@pytest.mark.parametrize("wrong", ["f4", "float32x0", "float32x04", "float8_e5m2x0", "float32x65536", "int٣٢", object])
+def test_a_wrong_dtype_is_named(wrong):
+    for made in (lambda: array([1.0], dtype=wrong), lambda: empty((1,), wrong)):
+        with pytest.raises(ArgumentError, match="is not a dtype"):
+            made()
+
+
+def test_none_is_the_dtype_of_the_source_only():
+    assert array(np.zeros(1, "int8"), dtype=None).dtype == "int8"
+    with pytest.raises(ArgumentError, match="None is not a dtype"):
+        empty((1,), None)
+
+
 def test_views_share_compact_memory_only():
     a = np.arange(6, dtype="float32")
     assert view(a).data_ptr == a.ctypes.data

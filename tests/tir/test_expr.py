@@ -245,12 +245,14 @@ def test_dtype_spellings(given, name):
     assert dt.canonical(given) == name
 
 
-@pytest.mark.parametrize("wrong", ["x4", "float32x", "float32x0", "float31", "", "float32x-1"])
+@pytest.mark.parametrize("wrong", ["x4", "float32x", "float32x0", "float31", "", "float32x-1", "float32x04"])
 def test_wrong_dtypes(wrong):
     with pytest.raises(IRError, match="is not a dtype"):
         dt.parse(wrong)
     with pytest.raises((ArgumentError, IRError)):
         dt.canonical(object)
+    with pytest.raises(ArgumentError, match="None is not a dtype"):          # to NumPy it is float64
+        dt.canonical(None)
 
 
 def test_dtype_facts():

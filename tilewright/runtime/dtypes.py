@@ -13,19 +13,19 @@ INT, UINT, FLOAT, HANDLE, BFLOAT, BOOL, E4M3FN, E5M2 = 0, 1, 2, 3, 4, 6, 10, 12 
 _CODES = {"int": INT, "uint": UINT, "float": FLOAT, "bfloat": BFLOAT}
 _WIDTHS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bfloat": (16,)}
 _EIGHT_BIT_FLOATS = {"float8_e4m3fn": E4M3FN, "float8_e5m2": E5M2}
-_PATTERN = re.compile(r"(bool|[a-z]+?)(\d*)(?:x(\d+))?")
+_MOST_LANES = 65535                                      # a uint16 of DLPack
+_PATTERN = re.compile(r"(float8_e4m3fn|float8_e5m2|bool|[a-z]+?)([0-9]*)(?:x([1-9][0-9]{0,4}))?")
 _ALIASES = {"int": "int32", "float": "float32", "double": "float64", "uint1": "bool"}
 
 
 @functools.cache
 def dl_dtype(dtype: str) -> tuple[int, int, int]:
     """(code, bits, lanes) of "float32", "bool", "int8x4"; a bool takes 8 bits. Raises ArgumentError."""
-    element, _, lanes_text = dtype.partition("x")
-    if element in _EIGHT_BIT_FLOATS and (lanes_text.isdigit() or element == dtype):
-        return _EIGHT_BIT_FLOATS[element], 8, int(lanes_text or 1)
     match = _PATTERN.fullmatch(_ALIASES.get(dtype, dtype))
-    if match:
+    if match and int(match[3] or 1) <= _MOST_LANES:
         kind, bits, lanes = match[1], int(match[2] or 0), int(match[3] or 1)
+        if kind in _EIGHT_BIT_FLOATS:
+            return _EIGHT_BIT_FLOATS[kind], 8, lanes
         if kind == "bool" and bits in (0, 8):
             return BOOL, 8, lanes
         if bits in _WIDTHS.get(kind, ()):
@@ -74,6 +74,8 @@ def dtype_string(dtype: object) -> str:
     if dtype is float:
         return "float32"
     try:
+        if dtype is None:                                  # NumPy's word for float64
+            raise TypeError
         known: np.dtype = np.dtype(dtype)  # type: ignore[call-overload]
         hash(known)                                        # of names and titles that have no hash, it is none of ours
     except (TypeError, ValueError):

@@ -234,10 +234,12 @@ def array(source: Any, device: Device | None = None, dtype: Any = None) -> Tenso
     for a source that is no array of numbers, TargetError for a device other than the CPU.
     """
     values = as_numpy(source)
-    try:
-        wanted = dtype_string(values.dtype if dtype is None else dtype)
-    except ArgumentError:
-        raise ArgumentError(f"an array of {values.dtype} cannot become a tensor", _CONVERT) from None
+    if dtype is None:
+        try:
+            dtype = dtype_string(values.dtype)
+        except ArgumentError:
+            raise ArgumentError(f"an array of {values.dtype} cannot become a tensor", _CONVERT) from None
+    wanted = dtype_string(dtype)
     if device is not None:
         require_cpu(device, "allocating a tensor")
     memory = _aligned(values.shape, wanted)

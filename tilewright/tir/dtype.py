@@ -73,7 +73,7 @@ def parse(dtype: str) -> tuple[str, int]:
     """(element type, lanes) of a dtype string: "float32x8" is ("float32", 8)."""
     element, _, count = dtype.partition("x") if not dtype.startswith("x") else (dtype, "", "")
     element = _ALIASES.get(element, element)
-    is_count = count.isascii() and count.isdigit() and 0 < int(count[:10]) <= MAX_LANES
+    is_count = count.isascii() and count.isdigit() and count[0] != "0" and int(count[:10]) <= MAX_LANES
     if element not in _BITS or (_ and not is_count):
         raise IRError(f"{dtype!r} is not a dtype", _PACKED if element in ("int4", "uint4") else
                       f"a vector has 1 to {MAX_LANES} lanes" if element in _BITS else
@@ -93,6 +93,8 @@ def canonical(dtype: object) -> str:
     if dtype is float:
         return "float32"
     try:
+        if dtype is None:                                 # NumPy's word for float64
+            raise TypeError
         return canonical(np.dtype(dtype).name)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise ArgumentError(f"{described(dtype)} is not a dtype") from None
