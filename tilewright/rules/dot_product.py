@@ -93,15 +93,18 @@ def _operand(x: Expr, axes: list[Expr]) -> Operand | None:
 
 def choose_dot(product: DotProduct, target: Target) -> DotIntrin | None:
     """The best instruction that the target has for these types; None where there is none, or would multiply zeros
-    for the most part: a single column leaves all lanes but one idle, and k of 1 has no sums.
+    for the most part: a single column leaves all lanes but one idle, and k of 1 has no sums."""
+    return None if min(product.extents[1:]) < 2 else next(iter(allowed_dots(product, target)), None)
+
+
+def allowed_dots(product: DotProduct, target: Target) -> list[DotIntrin]:
+    """The instructions that the target has for these types, best first.
 
     Products of bfloat16 round in another order than the loop, and take subnormal numbers for zeros: not with
     TILEWRIGHT_STRICT_MATH.
     """
-    if min(product.extents[1:]) < 2:
-        return None
     strict = config.get("STRICT_MATH")
-    return next((row for row in dot_intrinsics(*product.types, target) if row.exact or not strict), None)
+    return [row for row in dot_intrinsics(*product.types, target) if row.exact or not strict]
 
 
 def choose_tile(m: int, n: int, lanes: int, together: int, target: Target) -> tuple[int, int]:

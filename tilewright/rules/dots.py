@@ -2,18 +2,21 @@
 
 A matrix that is read once is not worth a copy in which columns would lie together. So terms are summed in the lanes of
 vectors (lanes.py), for all rows and a few columns side by side, and each line of the matrix passes by once. A matrix
-may be the product of several, such as numbers and the scales of their blocks.
+may be the product of several, such as numbers and the scales of their blocks. Of low-bit elements a dot product
+instruction adds a group to each lane, where lines are whole numbers of vectors.
 """
 from __future__ import annotations
 
 import math
 
 from tilewright.rules.blocking import registers
+from tilewright.rules.dot_product import allowed_dots, dot_product
 from tilewright.rules.elementwise import parallelize
 from tilewright.rules.facts import BlockFacts, uses
 from tilewright.rules.lanes import combine_lanes, is_reorderable, length_of_line, split_into_lanes
 from tilewright.rules.table import CPU, Match, Work, rule
 from tilewright.schedule import Schedule
+from tilewright.schedule.intrinsics import DotIntrin
 from tilewright.support.target import Target
 
 MOST_ROWS = 8                    # with more, a copy of the matrix pays
@@ -41,16 +44,39 @@ def is_product_of_lines(facts: BlockFacts) -> bool:
     return any(rows) and any(columns) and not any(a and b for a, b in zip(rows, columns))
 
 
+def dot_of_lines(facts: BlockFacts, target: Target) -> DotIntrin | None:
+    """The dot product instruction for few rows times a transposed matrix of low-bit elements, both read in place; None
+    where there is none, or lines are no whole number of its vectors."""
+    product = dot_product(facts)
+    if product is None or few_axis(facts, target) is None or not (product.a.runs_along_k and product.b.runs_along_k):
+        return None
+    depth = product.extents[2]
+    return next((row for row in allowed_dots(product, target) if depth % (row.lanes * row.group) == 0), None)
+
+
 def _matches(work: Work) -> Match | None:
     few = few_axis(work.first, work.target) if work.kind == "reduction" else None
-    return None if few is None else work.match(plan=few)
+    return None if few is None else work.match(plan=(few, None))
+
+
+def _matches_dot(work: Work) -> Match | None:
+    row = dot_of_lines(work.first, work.target) if work.kind == "reduction" else None
+    return None if row is None else work.match(plan=(few_axis(work.first, work.target), row))
+
+
+@rule("dots_of_groups", priority=42, with_epilogue=82, targets=("llvm",), matches=_matches_dot)
+def schedule_dots_of_groups(sch: Schedule, match: Match, target: Target) -> None:
+    """Sum the products of lines of memory in the lanes of vectors, a few neighbouring terms a lane by one instruction,
+    for all rows and a few columns side by side."""
+    schedule_dots(sch, match, target)
 
 
 @rule("dots", priority=32, with_epilogue=72, targets=CPU, matches=_matches)
 def schedule_dots(sch: Schedule, match: Match, target: Target) -> None:
     """Sum the products of lines of memory in the lanes of vectors, for all rows and a few columns side by side."""
-    facts, epilogue, few = match.first, match.epilogue, match.plan
-    lanes, reader = split_into_lanes(sch, facts, target, facts.lanes(target)), facts.rv
+    facts, epilogue, (few, dot) = match.first, match.epilogue, match.plan
+    width = dot.lanes if dot else facts.lanes(target)
+    lanes, reader = split_into_lanes(sch, facts, target, width, dot), facts.rv
     if epilogue is not None:
         sch.set_scope(facts.rv, 0, "local")
         reader = epilogue

@@ -13,6 +13,7 @@ from tilewright.rules.elementwise import VECTORS_IN_FLIGHT, constant_extent
 from tilewright.rules.facts import BlockFacts, facts_of, steps_by_one, uses
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 from tilewright.schedule.analysis.reducers import reduction_of
+from tilewright.schedule.intrinsics import DotIntrin
 from tilewright.support import config
 from tilewright.support.target import Target
 from tilewright.tir import Expr, Load, Var, dtype, is_const, structural_equal, walk
@@ -92,19 +93,26 @@ def lanes_of(facts: BlockFacts, target: Target) -> int:
 
 @dataclass(frozen=True)
 class Lanes:
-    """A reduction in two blocks: `shares` reduces the share of each lane, `block` combines them."""
+    """A reduction in two blocks: `shares` reduces the share of each lane, `block` combines them. dot: the instruction
+    that adds a few neighbouring terms to each lane, if there is one."""
     block: BlockRV
     shares: BlockRV
+    dot: DotIntrin | None = None
 
 
-def split_into_lanes(sch: Schedule, facts: BlockFacts, target: Target, lanes: int | None = None) -> Lanes:
-    """Let each of `lanes` reduce its share of every line of terms, so that the block itself has them to combine."""
+def split_into_lanes(sch: Schedule, facts: BlockFacts, target: Target, lanes: int | None = None,
+                     dot: DotIntrin | None = None) -> Lanes:
+    """Let each of `lanes` reduce its share of every line of terms, so that the block itself has them to combine.
+
+    dot: an instruction with as many lanes, each of which takes a group of neighbouring terms.
+    """
     *_, last = reduced = sch.get_loops(facts.rv)[len(facts.spatial):]
     count = line_of_terms(facts)
     if count > 1:
         last = sch.fuse(*reduced[-count:])
-    _, lane = sch.split(last, [None, lanes or lanes_of(facts, target)])
-    return Lanes(facts.rv, sch.rfactor(lane, -1, "local"))
+    groups = [dot.group] if dot else []
+    _, lane, *_ = sch.split(last, [None, lanes or lanes_of(facts, target), *groups])
+    return Lanes(facts.rv, sch.rfactor(lane, -1, "global" if dot else "local"), dot)
 
 
 def combine_lanes(sch: Schedule, lanes: Lanes, place: LoopRV | None, results: int = 0) -> LoopRV:
@@ -121,12 +129,19 @@ def combine_lanes(sch: Schedule, lanes: Lanes, place: LoopRV | None, results: in
         steps_of_lane = len(facts_of(sch, lanes.shares).reduced)
         lane, *steps = sch.get_loops(lanes.shares)[-steps_of_lane - 1:]
         side_by_side = sch.get_loops(lanes.shares)[-steps_of_lane - 1 - results:-steps_of_lane - 1]
-        sch.reorder(*steps, *side_by_side, lane)
+        group = [steps.pop()] if lanes.dot else []
+        sch.reorder(*steps, *side_by_side, lane, *group)
         short = [s for s in steps[1:] if (constant_extent(sch, s) or WAYS) < WAYS]
         for loop in (*short, *side_by_side):
             sch.unroll(loop)
-    sch.vectorize(lane)
-    sch.decompose_reduction(lanes.shares, steps[0])
+    if lanes.dot is None:
+        sch.vectorize(lane)
+        sch.decompose_reduction(lanes.shares, steps[0])
+    else:
+        start = sch.decompose_reduction(lanes.shares, steps[0])
+        sch.vectorize(sch.get_loops(start)[-1])
+        sch.tensorize(lane, lanes.dot.of_lines)
+        sch.set_scope(start, 0, "local")
     width = constant_extent(sch, sch.get_loops(lanes.block)[-1]) or 1
     while width > WAYS:
         width //= WAYS

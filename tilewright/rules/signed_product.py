@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from tilewright import tir
 from tilewright.rules.dot_product import DotProduct, choose_dot, dot_product
+from tilewright.rules.dots import dot_of_lines
 from tilewright.rules.facts import names_of
 from tilewright.rules.table import Match, Work, rule
 from tilewright.schedule import Schedule
@@ -28,9 +29,9 @@ _TYPES = ("int8", "int8", "int32")
 
 
 def _matches(work: Work) -> Match | None:
-    """A product of signed bytes that the target computes faster when it is rewritten."""
+    """A product of signed bytes that the target computes faster when it is rewritten: more than a few rows of it."""
     product = dot_product(work.first)
-    if product is None or product.types != _TYPES:
+    if product is None or product.types != _TYPES or dot_of_lines(work.first, work.target) is not None:
         return None
     row = choose_dot(product, work.target)
     return work.match(plan=product) if row is not None and row.shifts else None

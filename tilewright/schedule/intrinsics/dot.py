@@ -1,7 +1,8 @@
 """Dot products of a few neighbouring elements: one instruction adds four products (int8) or two (bfloat16) to a lane.
 
 C[i] += sum over k of A[k] * B[i, k], for a vector of C in registers, one group of A that all lanes share, and groups
-of B that lie one after the other. All are exact, as wrapping int32 arithmetic is; those of bfloat16 round.
+of B that lie one after the other. Or, of two lines of memory, C[i] += sum over k of A[4 * i + k] * B[4 * i + k]: the
+lanes of C add up parts of one dot product. All are exact, as wrapping int32 arithmetic is; those of bfloat16 round.
 """
 from __future__ import annotations
 
@@ -24,6 +25,7 @@ from tilewright.tir.tensor_intrin import TensorIntrin
 class DotIntrin:
     """C[lanes] += A[group] . B[lanes, group]; `needs`: sets of CPU features of which the target has one.
 
+    of_lines: the name of the same with a group of A for each lane.
     exact: the result is that of the loop it replaces, to the last bit. shifts: the instruction takes A + 128, so 128 B
     is subtracted again, at the price of a second instruction; a rule had better shift A once and for all.
     """
@@ -37,15 +39,20 @@ class DotIntrin:
     exact: bool = True
     shifts: bool = False
 
+    @property
+    def of_lines(self) -> str:
+        return f"{self.name}_lines"
+
     def runs_on(self, target: Target) -> bool:
         return any(group <= target.feature_set for group in self.needs)
 
 
-Combine = Callable[[Expr, Expr, Expr], Expr]       # (C, the group of A in all lanes, B) as vectors: the new C
+Combine = Callable[[Expr, Expr, Expr], Expr]       # (C, A in all lanes, B) as vectors: the new C
 
 
 def _register(row: DotIntrin, combine: Combine) -> DotIntrin:
     TensorIntrin.register_maker(row.name, lambda: _dot(row, combine))
+    TensorIntrin.register_maker(row.of_lines, lambda: _dot_of_lines(row, combine))
     return row
 
 
@@ -56,20 +63,48 @@ def _dot(row: DotIntrin, combine: Combine) -> tuple[PrimFunc, PrimFunc]:
     desc = description(row.name, (a, b, c), (row.lanes, row.group), (False, True),
                        lambda i, k: Store(c, c[i] + cast(row.c_type, a[k]) * cast(row.c_type, b[i, k]), (i,)))
     z, x, y = (operand(*s) for s in shapes)
-    return desc, implementation(row.name, (x, y, z), z, True, _multiply(row, combine, x, y, z))
+    groups = y.vload([0, 0], dt.with_lanes(row.b_type, row.lanes * row.group))
+    return desc, implementation(row.name, (x, y, z), z, True,
+                                _combined(row, combine, z, _group_in_all_lanes(row, x), groups))
 
 
-def _multiply(row: DotIntrin, combine: Combine, a: Buffer, b: Buffer, c: Buffer) -> Store:
-    """c[0:lanes] = combine(c[0:lanes], a[0:group] in every lane, b[0:lanes, 0:group])."""
+def _dot_of_lines(row: DotIntrin, combine: Combine) -> tuple[PrimFunc, PrimFunc]:
+    terms = row.lanes * row.group
+    shapes = ("C", (row.lanes,), row.c_type), ("A", (terms,), row.a_type), ("B", (terms,), row.b_type)
+    c, a, b = (described(*s) for s in shapes)
+
+    def add(i: Expr, k: Expr) -> Store:
+        at = binary("add", binary("mul", i, row.group), k)
+        return Store(c, c[i] + cast(row.c_type, a[at]) * cast(row.c_type, b[at]), (i,))
+    desc = description(row.of_lines, (a, b, c), (row.lanes, row.group), (False, True), add)
+    z, x, y = (operand(*s) for s in shapes)
+    line = y.vload(0, dt.with_lanes(row.b_type, terms))
+    return desc, implementation(row.of_lines, (x, y, z), z, True, _combined(row, combine, z, _line(row, x), line))
+
+
+def _combined(row: DotIntrin, combine: Combine, c: Buffer, a: Expr, b: Expr) -> Store:
+    """c[0:lanes] = combine(c[0:lanes], a, b)."""
+    old = c.vload(0, dt.with_lanes(row.c_type, row.lanes))
+    return Store(c, combine(old, a, b), (Ramp(IntImm(0), IntImm(1), row.lanes),))
+
+
+def _group_in_all_lanes(row: DotIntrin, a: Buffer) -> Expr:
+    """a[0:group], shifted where the row says so, once for each lane."""
     group = a.vload(0, dt.with_lanes(row.a_type, row.group))
     word: Expr = Call("reinterpret", (group,), f"int{dt.bits_of(row.a_type) * row.group}")
     if row.shifts:
         word = binary("bitxor", word, const(_TOP_BITS, "int32"))
     passed = "uint8" if row.shifts else row.a_type
-    spread = Call("reinterpret", (Broadcast(word, row.lanes),), dt.with_lanes(passed, row.lanes * row.group))
-    old = c.vload(0, dt.with_lanes(row.c_type, row.lanes))
-    rows = b.vload([0, 0], dt.with_lanes(row.b_type, row.lanes * row.group))
-    return Store(c, combine(old, spread, rows), (Ramp(IntImm(0), IntImm(1), row.lanes),))
+    return Call("reinterpret", (Broadcast(word, row.lanes),), dt.with_lanes(passed, row.lanes * row.group))
+
+
+def _line(row: DotIntrin, a: Buffer) -> Expr:
+    """a[0:lanes * group], shifted where the row says so."""
+    line = a.vload(0, dt.with_lanes(row.a_type, row.lanes * row.group))
+    if not row.shifts:
+        return line
+    unsigned = dt.with_lanes("uint8", row.lanes * row.group)
+    return binary("bitxor", Call("reinterpret", (line,), unsigned), const(128, unsigned))
 
 
 def _instruction(name: str) -> Combine:
