@@ -1,4 +1,6 @@
 """Programs of PyTorch: torch.export with sizes, torch.compile by its name, what is refused. Skipped without PyTorch."""
+import weakref
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,9 @@ from torch import nn  # noqa: E402
 from torch._higher_order_ops.while_loop import while_loop  # noqa: E402
 
 from tilewright.frontend import torch as frontend  # noqa: E402
+from tilewright.frontend.torch.fx import Importer  # noqa: E402
 from tilewright.graph.compile import build_function  # noqa: E402
+from tilewright.graph.ir.builder import BlockBuilder  # noqa: E402
 from tilewright.support.errors import ArgumentError, GraphError, ImportModelError  # noqa: E402
 
 
@@ -206,6 +210,23 @@ def test_results_whose_size_follows_from_elements():
             return x[x > 0], torch.nonzero(x)
     x = torch.randn(4, 5)
     check(frontend.compile_exported_program(exported(Chosen(), (x,)))(x), Chosen()(x))
+
+
+def test_results_that_are_not_known():
+    class Chosen(nn.Module):
+        def forward(self, x):
+            y = x[x > 0]
+            return y, y.shape[0], torch.linalg.inv_ex(x)[1] + 1
+    with pytest.raises(ImportModelError, match=r"(?s)getitem_1 is a result that rows leave out.*the size u0 follows"):
+        frontend.from_exported_program(exported(Chosen(), (torch.eye(3),)))
+
+
+def test_constants_stay_while_they_are_told_apart_by_identity():
+    importer, tensor = Importer(BlockBuilder()), torch.ones(3)
+    alive = weakref.ref(tensor)
+    importer.constant(tensor, "a")
+    del tensor
+    assert alive() is not None
 
 
 def test_all_nodes_that_are_missing_are_named():

@@ -1,11 +1,12 @@
 """Operators of PyTorch on elements and arguments that its own samples have not. Skipped without PyTorch."""
+import functools
 import math
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.frontend.torch_opinfo import tensors_of, trace  # noqa: E402
+from tests.frontend.torch_opinfo import tensors_of, through_export, trace  # noqa: E402
 from tilewright.frontend.torch.function import import_graph  # noqa: E402
 from tilewright.graph.compile import build_function  # noqa: E402
 
@@ -20,6 +21,12 @@ def check(function, *tensors):
     got = tensors_of(made.returned(build_function(made.function)(*made.arguments(tensors, sizes)), tensors, sizes))
     assert len(got) == len(wanted)
     for a, b in zip(got, wanted):
+        torch.testing.assert_close(a, b, equal_nan=True)
+
+
+def check_exported(function, *tensors):
+    """`check` of a program of torch.export, in which operators stay whole that make_fx takes apart."""
+    for a, b in zip(tensors_of(through_export(function, tensors)), tensors_of(function(*tensors)), strict=True):
         torch.testing.assert_close(a, b, equal_nan=True)
 
 
@@ -147,3 +154,27 @@ def test_images_by_scales_with_antialiasing(mode, scales):
 def test_grids_of_affine_maps(size):
     check(lambda t: [torch.nn.functional.affine_grid(t, size, align_corners=a) for a in (False, True)],
           torch.randn(2, 2, 3))
+
+
+@pytest.mark.parametrize("a, b", [((3, 3), (3, 3)), ((2, 2, 3), (4, 5, 3)), ((3,), (4, 3)), ((3,), (3,)), ((), (4, 3)),
+                                  ((4, 3), ()), ((), ())])
+def test_inner_products_are_over_the_last_dimensions(a, b):
+    check_exported(lambda a, b: torch.inner(a, b), torch.randn(a), torch.randn(b))
+
+
+def bags(mode, indices, weight, offsets):
+    return torch.nn.functional.embedding_bag(indices, weight, offsets, mode=mode, include_last_offset=True)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_the_last_of_the_offsets_ends_the_last_bag(mode):
+    indices, weight = torch.tensor([1, 2, 4, 5, 4, 3]), torch.randn(10, 4)
+    every = functools.partial(bags, mode)
+    for run in (check, check_exported):
+        run(every, indices, weight, torch.tensor([0, 2, 2, 6]))
+        if mode == "sum":                            # of the others PyTorch reads rows behind the last bag
+            run(every, indices, weight, torch.tensor([0, 2, 4]))
+
+
+def test_numbers_as_tensors_of_primitives():
+    check_exported(lambda x: (torch.special.xlog1py(2.0, x), torch.special.xlog1py(x, 2)), torch.rand(3))

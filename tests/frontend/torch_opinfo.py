@@ -1,9 +1,11 @@
 """PyTorch's own samples of its operators (OpInfo), compiled and compared: `python -m tests.frontend.torch_opinfo`.
 
 An OpInfo counts as core where its samples trace to operators of the core ATen set alone. Each sample is traced,
-imported, compiled and compared with PyTorch: floats with its results in float64, all else exactly.
+imported, compiled and compared with PyTorch: floats with its results in float64, all else exactly. Tracing takes
+operators apart that torch.export keeps: with --export the samples go through it.
 
-    python -m tests.frontend.torch_opinfo [--all] [--samples 6] [--only NAME ...] [--dtypes float32 int64] [--part 1/2]
+    python -m tests.frontend.torch_opinfo [--all] [--export] [--samples 6] [--only NAME ...] [--dtypes float32 int64]
+                                          [--part 1/2]
 """
 from __future__ import annotations
 
@@ -22,6 +24,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
+from tilewright.frontend.torch.exported import compile_exported_program
 from tilewright.frontend.torch.function import import_graph
 from tilewright.graph.compile import build_function
 
@@ -127,7 +130,25 @@ def compare(got, wanted, exact, name, given):
     return ""
 
 
-def run_sample(op, sample, name):
+def through_trace(function, tensors):
+    """What the operators that tracing finds give."""
+    made = import_graph(trace(function, tensors), {})
+    if not made.function.results:
+        return None
+    sizes = made.values(tensors)
+    return made.returned(build_function(made.function)(*made.arguments(tensors, sizes)), tensors, sizes)
+
+
+def through_export(function, tensors):
+    """What a program of torch.export gives."""
+    class Program(torch.nn.Module):
+        def forward(self, *given):
+            return function(*given)
+    program = torch.export.export(Program(), tuple(map(copied, tensors)))
+    return compile_exported_program(program)(*map(copied, tensors))
+
+
+def run_sample(op, sample, name, run=through_trace):
     """The cause of a failure; "" for none."""
     function, tensors = flat_function(op, sample)
     wanted = tensors_of(function(*map(copied, tensors)))
@@ -139,14 +160,8 @@ def run_sample(op, sample, name):
             exact = None
         if exact is not None and [t.shape for t in exact] != [t.shape for t in wanted]:
             exact = None
-    module = trace(function, tensors)
-    made = import_graph(module, {})
-    if not made.function.results:
-        return ""
-    run = build_function(made.function)
-    sizes = made.values(tensors)
-    got = made.returned(run(*made.arguments(tensors, sizes)), tensors, sizes)
-    return compare(tensors_of(got), wanted, exact, name, tensors[0] if tensors else None)
+    got = run(function, tensors)
+    return "" if got is None else compare(tensors_of(got), wanted, exact, name, tensors[0] if tensors else None)
 
 
 def is_core(op, dtypes):
@@ -175,6 +190,7 @@ def cause(error):
 def main(arguments=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true", help="operators whose form is not core too")
+    parser.add_argument("--export", action="store_true", help="through torch.export")
     parser.add_argument("--samples", type=int, default=6)
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--dtypes", nargs="*", default=["float32", "int64", "bool"])
@@ -191,6 +207,7 @@ def main(arguments=None):
     causes = collections.defaultdict(list)
     passed_ops = all_ops = passed_samples = all_samples = 0
     start = time.time()
+    run = through_export if chosen_options.export else through_trace
     part, parts = map(int, chosen_options.part.split("/"))
     for op in op_db[part - 1::parts]:
         name = op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
@@ -206,7 +223,7 @@ def main(arguments=None):
                 all_samples += 1
                 signal.alarm(SECONDS)
                 try:
-                    why = run_sample(op, sample, op.name)
+                    why = run_sample(op, sample, op.name, run)
                 except (Exception, Slow) as error:
                     if chosen_options.verbose:
                         import traceback

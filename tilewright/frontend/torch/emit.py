@@ -29,7 +29,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A number that follows from elements of tensors. why: the error for who needs it."""
+    """A number that follows from elements of tensors, or a result that a row leaves out. why: for who needs it."""
     why: ImportModelError
 
 

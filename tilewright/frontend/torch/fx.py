@@ -45,6 +45,7 @@ class Importer:
     def run(self, module: Any, inputs: Sequence[Any]) -> list[Any]:
         """The results of a GraphModule. Raises ImportModelError that names all nodes that are not supported."""
         results = self.graph(module, inputs)
+        self.problems += [str(r.why) for r in results if isinstance(r, Unknown)]
         if self.problems:
             found = list(dict.fromkeys(self.problems))
             shown = found[:_MOST_NAMED] + ([f"and {len(found) - _MOST_NAMED} more"] if len(found) > _MOST_NAMED else [])
@@ -70,20 +71,11 @@ class Importer:
             elif node.op == "call_function":
                 values[node] = self._node(node, values)
             elif node.op == "output":
-                nodes = output_nodes(module)
-                found = [_mapped(n, values) for n in nodes]
-                self._require(nodes, found)
-                return found
+                return [_mapped(n, values) for n in output_nodes(module)]
             else:
                 self.problems.append(f"{node.name}: a node of kind {node.op}")
                 values[node] = MISSING
         return []
-
-    def _require(self, nodes: Sequence[Any], results: Sequence[Any]) -> None:
-        """Note the results that rows leave out."""
-        for node, result in zip(nodes, results):
-            if result is None and hasattr(node, "meta") and node.meta.get("val") is not None:
-                self.problems.append(f"{node.name} is a result that rows leave out")
 
     def _attribute(self, module: Any, path: str) -> Any:
         found = functools.reduce(getattr, path.split("."), module)
@@ -91,9 +83,9 @@ class Importer:
 
     def constant(self, tensor: Any, name: str) -> Value:
         """A tensor of the model as a constant, whose memory is the tensor's where that is compact."""
-        if id(tensor) not in self.constants:
-            self.constants[id(tensor)] = self.bb.const(array_of(tensor), name, share=True)
-        return self.constants[id(tensor)]
+        if tensor not in self.constants:                     # which are told apart by identity
+            self.constants[tensor] = self.bb.const(array_of(tensor), name, share=True)
+        return self.constants[tensor]
 
     def _node(self, node: Any, values: Mapping[Any, Any]) -> Any:
         try:
@@ -118,7 +110,9 @@ class Importer:
                 raise Unsupported([str(target)])
             return MISSING
         if target is python_operator.getitem:
-            return arguments[0][arguments[1]]
+            found = arguments[0][arguments[1]]
+            left_out = found is None and meta is not None
+            return Unknown(ImportModelError(f"{node.name} is a result that rows leave out")) if left_out else found
         if not _is_operator(target):
             return self._function(node, arguments, named)
         name = str(target)

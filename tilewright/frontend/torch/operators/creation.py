@@ -31,7 +31,7 @@ def ones(e: Emitter, *_: Any, **__: Any) -> Value:
     return e.tensor(1, e.dtype, e.shape)
 
 
-@operator("scalar_tensor")
+@operator("scalar_tensor", "prims.scalar_tensor")
 def scalar_tensor(e: Emitter, value: Any, **_: Any) -> Value:
     """A number as a tensor."""
     return e.tensor(value, e.dtype)

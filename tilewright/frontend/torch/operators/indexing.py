@@ -111,9 +111,9 @@ def embedding_bag(e: Emitter, weight: Value, indices: Value, offsets: Value, sca
     """`topi.embedding_bag`."""
     if padding_idx >= 0:
         raise e.refuse(f"embedding_bag: padding_idx {padding_idx} is not supported")
-    if include_last_offset:
-        offsets = e.te(topi.strided_slice, offsets, begin=[0], end=[-1], axes=[0])
     indices = e.te(rules.exact_indices, indices, extent=weight.shape[0])
     y = e.te(topi.embedding_bag, indices, weight, offsets, per_sample_weights,
              reduction=("sum", "mean", "max")[mode])
+    if include_last_offset:                              # the end of the last bag: what begins there is none
+        y = e.te(topi.strided_slice, y, begin=[0], end=[-1], axes=[0])
     return y, None, None, None

@@ -34,12 +34,18 @@ def product(e: Emitter, a: Value, b: Value) -> Value:
     return e.te(topi.matmul, a, b, transpose_a=turn_a, transpose_b=turn_b)
 
 
-@operator("mm", "bmm", "matmul", "mv", "dot", "vdot", "inner")
+@operator("mm", "bmm", "matmul", "mv", "dot", "vdot")
 def matmul(e: Emitter, a: Value, b: Value) -> Value:
     """`topi.matmul`."""
     if e.dtype == "bool":
         return e.cast(e.te(topi.matmul, e.cast(a, "int32"), e.cast(b, "int32")), "bool")
     return product(e, a, b)
+
+
+@operator("inner")
+def inner(e: Emitter, a: Value, b: Value) -> Value:
+    """`topi.tensordot` over the last dimensions; of a number the product."""
+    return e.te(topi.tensordot, a, b, axes=((-1,), (-1,))) if a.ndim and b.ndim else e.te(topi.multiply, a, b)
 
 
 @operator("addmm", "baddbmm", "addmv")
