@@ -178,3 +178,34 @@ def test_the_last_of_the_offsets_ends_the_last_bag(mode):
 
 def test_numbers_as_tensors_of_primitives():
     check_exported(lambda x: (torch.special.xlog1py(2.0, x), torch.special.xlog1py(x, 2)), torch.rand(3))
+
+
+F = torch.nn.functional
+WINDOWED = {
+    "conv1d": ((1, 2, 9), lambda x: F.conv1d(x, torch.ones(2, 2, 3), stride=2, dilation=2, padding=2)),
+    "conv2d": ((1, 2, 5, 6), lambda x: F.conv2d(x, torch.ones(2, 1, 3, 2), groups=2, padding=1)),
+    **{f"conv_transpose1d {k} {s} {d}": ((1, 2, 4), functools.partial(
+        lambda x, k, s, d: F.conv_transpose1d(x, torch.ones(2, 3, k), stride=s, dilation=d), k=k, s=s, d=d))
+       for k, s, d in ((3, 2, 1), (1, 3, 1), (2, 2, 3), (3, 4, 2), (5, 6, 4), (4, 2, 1))},
+    "conv_transpose2d": ((1, 2, 4, 4), lambda x: F.conv_transpose2d(x, torch.ones(2, 3, 3, 3), stride=2, padding=1)),
+    "conv_transpose3d": ((1, 2, 3, 3, 3), lambda x: F.conv_transpose3d(x, torch.ones(2, 1, 3, 2, 1), stride=2)),
+    "max_pool2d": ((1, 2, 6, 6), lambda x: F.max_pool2d(x, 3, 2, 1, 1, True)),
+    "avg_pool2d": ((1, 2, 6, 6), lambda x: F.avg_pool2d(x, 3, 2, 1, True, False)),
+    "adaptive_avg_pool2d": ((1, 2, 6, 7), lambda x: F.adaptive_avg_pool2d(x, (4, 3))),
+    "lp_pool2d": ((1, 2, 6, 7), lambda x: F.lp_pool2d(x, 2, 3)),
+    "unfold": ((1, 2, 5, 6), lambda x: F.unfold(x, (2, 3), stride=2, padding=1)),
+    "fold": ((1, 8, 6), lambda x: F.fold(x, (3, 4), 2)),
+    "nearest": ((1, 2, 5, 7), lambda x: F.interpolate(x, (8, 3))),
+    "antialiased linear": ((1, 1, 16, 16), lambda x: F.interpolate(x, (6, 7), mode="bilinear", antialias=True)),
+    "antialiased cubic": ((1, 1, 16, 16), lambda x: F.interpolate(x, (6, 7), mode="bicubic", antialias=True)),
+    "local_response_norm": ((1, 6, 3, 3), lambda x: F.local_response_norm(x, 3)),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+def test_elements_that_are_not_finite_reach_what_reads_them_alone(name):
+    shape, function = WINDOWED[name]
+    for value in (INF, NAN):
+        x = torch.rand(shape)
+        x[tuple(n // 2 for n in shape)] = value
+        check(function, x)

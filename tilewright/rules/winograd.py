@@ -7,7 +7,10 @@ over the channels, which is a product of matrices for each of 36 elements, and t
     Y = transpose(A) ((G W transpose(G)) * (transpose(B) D B)) A
 
 The interpolation points are 0, 1, -1, 2 and -2. Results are as exact as those of a sum in another order, but for a
-factor of about 10: an error of some 1e-6 of the greatest results. TILEWRIGHT_STRICT_MATH leaves the convolution alone.
+factor of about 10: an error of some 1e-6 of the greatest results. Sums over a whole tile stand between: an element
+that is inf or NaN makes all results of the tiles that read it NaN, not only those whose window it lies in, and elements
+or products within a factor of 1e5 of the greatest number of the type do the same. TILEWRIGHT_STRICT_MATH leaves the
+convolution alone.
 
 Few tiles do not use the transformed weights often enough for the time in which memory gives these. Then tiles are of
 2 x 2 results: they are four times as many, and share 16 elements of each filter in the place of 36. Where memory is

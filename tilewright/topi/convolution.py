@@ -1,7 +1,10 @@
 """Convolutions over one to three spatial axes: plain, grouped, depthwise, transposed, deformable."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from tilewright.te.definition import compute
@@ -131,8 +134,8 @@ def conv_transpose(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, str
     x: T[b, c, *spatial]; weight: T[c, f / groups, *kernel]; bias: T[f]; the extent of an axis of y is
     (n - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1. padding: a number, one or a pair
     (before, after) for each axis: a pair takes `before` off the front and `after` off the end.
-    Output o = stride * q + r - padding is computed as element q of phase r: a convolution of stride 1 with every
-    stride-th weight; a copy interleaves the phases.
+    Output o = stride * q + r - padding is computed as element q of a phase: a convolution of stride 1 with the weights
+    whose k * dilation has the rest r; a copy interleaves the phases.
     Raises TensorExpressionError where channels and groups do not fit or the result has a negative extent.
     """
     op = "conv_transpose"
@@ -150,27 +153,25 @@ def conv_transpose(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, str
     out = tuple(simplified((n - 1) * s - (before + after) + e + k)
                 for n, s, (before, after), k, e in zip(x.shape[2:], stride, pairs, spread, extra))
     check(all((constant(o) or 0) >= 0 for o in out), op, f"the result has the spatial extents {shape_text(out)}")
-    taps = tuple(simplified((k + s - 1) // s) for k, s in zip(spread, stride))
-    phased = _phased_weight(weight, dilation, stride, spread, taps)
     steps = tuple(simplified((o + (p + s - 1)) // s) for o, p, s in zip(out, pads, stride))
-    before = [simplified(t - 1) for t in taps]
+    before = [simplified((k - 1) // s) for k, s in zip(spread, stride)]
     data = padded(x, [(0, 0), (0, 0), *((b, simplified(convert(q) - n)) for b, q, n in zip(
         before, steps, x.shape[2:]))], const(0, x.dtype))
-    rc, ks = reduction_axis(depth, "rc"), _kernel_axes(taps)
-    per = weight.shape[1]
-
-    def factors(b: Any, g: Any, f: Any, *i: Any) -> tuple[Expr, Expr]:
-        phases, at = i[:count], i[count:]
-        channel = binary("add", binary("mul", g, depth), rc)
-        source = [binary("sub", binary("add", q, low), k) for q, low, k in zip(at, before, ks)]
-        return data(b, channel, *source), phased(channel, f, *phases, *ks)
-    y = contraction(op, (x.shape[0], groups, per, *stride, *steps), factors, [rc, *ks], _dtype(op, None, x, weight))
+    per, dtype = weight.shape[1], _dtype(op, None, x, weight)
+    parts = [(chosen, _phase_sums(op, data, weight, chosen, (groups, depth), before, steps, dtype))
+             for chosen in product(*(_phases(k, s, d) for k, s, d in zip(weight.shape[2:], stride, dilation)))]
 
     def interleaved(b: Any, f: Any, *o: Any) -> Expr:
         shifted = [binary("add", v, p) for v, p in zip(o, pads)]
         g, own = (0, f) if groups == 1 else (binary("floordiv", f, per), binary("floormod", f, per))
-        return y(b, g, own, *(binary("floormod", v, s) for v, s in zip(shifted, stride)),
-                 *(binary("floordiv", v, s) for v, s in zip(shifted, stride)))
+        rests = [binary("floormod", v, s) for v, s in zip(shifted, stride)]
+        at = [binary("floordiv", v, s) for v, s in zip(shifted, stride)]
+        value: Expr = const(0, dtype)
+        for chosen, y in parts:
+            there = [c for p, r in zip(chosen, rests) for c in p.conditions(r)]
+            found = y(b, g, own, *(binary("sub", p.phase(r), p.first) for p, r in zip(chosen, rests)), *at)
+            value = if_then_else(all_of(*there), found, value) if there else found
+        return value
     merged = compute((x.shape[0], simplified(per * groups), *out), interleaved, name=f"{op}_interleaved")
     return with_bias(op, merged, bias, 1)
 
@@ -178,18 +179,71 @@ def conv_transpose(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, str
 conv_transpose1d, conv_transpose2d, conv_transpose3d = (of_rank(conv_transpose, n) for n in (1, 2, 3))
 
 
-def _phased_weight(weight: Tensor, dilation: Sequence[int], stride: Sequence[int], spread: Sequence[Any],
-                   taps: Sequence[Any]) -> Tensor:
-    """w[c, f, r, t] = the weight at place t * stride + r of the dilated kernel, 0 between its elements and behind."""
-    count = len(stride)
+@dataclass(frozen=True)
+class Phases:
+    """Phases first <= r < first + count along an axis of a transposed convolution, which read `taps` weights each.
 
-    def element(c: Any, f: Any, *i: Any) -> Expr:
-        place = [binary("add", binary("mul", t, s), r) for r, t, s in zip(i[:count], i[count:], stride)]
-        there = [c for v, k, d, s in zip(place, spread, dilation, stride) for c in (
-            [binary("eq", binary("floormod", v, d), 0)] if d > 1 else []) + ([binary("lt", v, k)] if s > 1 else [])]
-        value = weight(c, f, *(binary("floordiv", v, d) for v, d in zip(place, dilation)))
-        return if_then_else(all_of(*there), value, const(0, weight.dtype)) if there else value
-    return compute((*weight.shape[:2], *stride, *taps), element, name="phases")
+    They are the weights k = r + t * period: all those whose k * dilation has the same rest by the stride.
+    """
+    first: Any
+    count: Any
+    taps: Any
+    stride: int
+    dilation: int
+
+    @property
+    def period(self) -> int:
+        return self.stride // math.gcd(self.stride, self.dilation)
+
+    def back(self, r: Any, t: Any) -> Expr:
+        """k * dilation // stride: how many steps before that of the output the element lies that weight k reads."""
+        start = binary("floordiv", binary("mul", r, self.dilation), self.stride)
+        return binary("add", start, binary("mul", t, self.dilation * self.period // self.stride))
+
+    def phase(self, rest: Any) -> Expr:
+        """The phase whose weights have this rest of k * dilation, where one has."""
+        shared = self.stride // self.period
+        inverse = pow(self.dilation // shared, -1, self.period)
+        return binary("floormod", binary("mul", binary("floordiv", rest, shared), inverse), self.period)
+
+    def conditions(self, rest: Any) -> list[Expr]:
+        """What holds of a rest that one of these phases has."""
+        shared, found = self.stride // self.period, []
+        if shared > 1:
+            found.append(binary("eq", binary("floormod", rest, shared), 0))
+        if constant(self.count) != self.period:
+            phase = self.phase(rest)
+            found += [binary("ge", phase, self.first), binary("lt", phase, binary("add", self.first, self.count))]
+        return found
+
+
+def _phases(kernel: Any, stride: int, dilation: int) -> list[Phases]:
+    """The phases of an axis by the number of their weights: those with one more, then the others; none without any."""
+    period = stride // math.gcd(stride, dilation)
+    taps, more = simplified(kernel // period), simplified(kernel % period)
+    return [Phases(first, count, n, stride, dilation)
+            for first, count, n in ((0, more, simplified(taps + 1)), (more, simplified(period - more), taps))
+            if constant(count) != 0 and constant(n) != 0]
+
+
+def _phase_sums(op: str, data: Tensor, weight: Tensor, phases: Sequence[Phases], channels: tuple[int, Any],
+                before: Sequence[Any], steps: Sequence[Any], dtype: str) -> Tensor:
+    """y[b, g, f, *r, *q]: the outputs of phases at steps q, convolutions with stride 1 by the weights of each phase."""
+    groups, depth = channels
+    counts, taps = [p.count for p in phases], [p.taps for p in phases]
+
+    def own(c: Any, f: Any, *i: Any) -> Expr:
+        return weight(c, f, *(binary("add", binary("add", r, p.first), binary("mul", t, p.period))
+                              for p, r, t in zip(phases, i[:len(phases)], i[len(phases):])))
+    weights = compute((*weight.shape[:2], *counts, *taps), own, name="phases")
+    rc, ks = reduction_axis(depth, "rc"), _kernel_axes(taps)
+
+    def factors(b: Any, g: Any, f: Any, *i: Any) -> tuple[Expr, Expr]:
+        channel, numbers = binary("add", binary("mul", g, depth), rc), i[:len(phases)]
+        source = [binary("sub", binary("add", q, low), p.back(binary("add", r, p.first), k))
+                  for p, q, low, r, k in zip(phases, i[len(phases):], before, numbers, ks)]
+        return data(b, channel, *source), weights(channel, f, *numbers, *ks)
+    return contraction(op, (data.shape[0], groups, weight.shape[1], *counts, *steps), factors, [rc, *ks], dtype)
 
 
 def deform_conv2d(x: Tensor, offset: Tensor, weight: Tensor, bias: Tensor | None = None, mask: Tensor | None = None,

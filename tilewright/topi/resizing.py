@@ -280,7 +280,9 @@ def _averaged(x: Tensor, axis: int, extent: Expr, wide: str, place: Callable[[An
 
     def at(*i: Any) -> Expr:
         source = clamped(place(i[axis]).low() + (k.var + start), n)
-        return te_sum(cast(wide, x(*replaced(i, axis, source))) * shares(i[axis], k), axis=k)
+        share = shares(i[axis], k)                       # of 0: no element of the window, whatever it is
+        value = cast(wide, x(*replaced(i, axis, source))) * share
+        return te_sum(select(binary("eq", share, zero), zero, value), axis=k)
     return compute(replaced(x.shape, axis, extent), at, name="resize_average")
 
 
