@@ -62,6 +62,69 @@ def test_a_table_of_as_many_positions_as_there_are_words():
         run(np.ones((2, 9), "float32"))
 
 
+def number_of_rows(nodes, constants):
+    """A model whose result y is made of s, the first extent of x."""
+    return model([node("Shape", "x", "s", start=0, end=1), *nodes], [tensor("x", ["n", 3])], [tensor("y", None)],
+                 {k: np.array(v) for k, v in constants.items()})
+
+
+@pytest.mark.parametrize("nodes, constants", [
+    ([node("Equal", "s zero", "c"), node("Where", "c seven one", "y")], {"zero": [0], "seven": [7], "one": [1]}),
+    ([node("Greater", "s zero", "c"), node("Squeeze", "c", "d"),
+      node("If", "d", "y", then_branch=graph([node("Add", "s s", "a")], [], [tensor("a", None, INT64)]),
+           else_branch=graph([node("Sub", "s seven", "b")], [], [tensor("b", None, INT64)]))],
+     {"zero": [0], "seven": [7]}),
+    ([node("Max", "s one", "t"), node("Add", "t t", "y")], {"one": [1]}),
+    ([node("Neg", "s", "t"), node("Mod", "t five", "y", fmod=1)], {"five": [5]}),
+    ([node("Neg", "s", "t"), node("Mod", "t five", "y")], {"five": [5]}),
+])
+def test_what_is_computed_of_sizes_holds_for_every_size(nodes, constants):
+    proto = number_of_rows(nodes, constants)
+    _, run = built(proto)
+    for rows in (0, 1, 5, 7):
+        x = np.zeros((rows, 3), "float32")
+        np.testing.assert_array_equal(np.asarray(run(x)), reference(proto, x)[0])
+
+
+@pytest.mark.parametrize("nodes, constants, match", [
+    ([node("Neg", "s", "t"), node("Slice", "table t most", "y")], {"table": np.arange(9), "most": [99]}, "n . -1 < 0"),
+    ([node("Sub", "s one", "t"), node("Slice", "table t most", "y")],
+     {"table": np.arange(9), "one": [1], "most": [99]}, "n - 1 >= 0"),
+    ([node("Div", "nine s", "y")], {"nine": [9]}, "n > 0"),
+    ([node("Sub", "s one", "t"), node("Div", "t three", "y")], {"one": [1], "three": [3]}, "n - 1 >= 0"),
+])
+def test_sizes_for_which_what_is_taken_for_granted_does_not_hold_are_refused(nodes, constants, match):
+    proto = number_of_rows(nodes, constants)
+    _, run = built(proto)
+    for rows in (1, 5):
+        x = np.zeros((rows, 3), "float32")
+        np.testing.assert_array_equal(np.asarray(run(x)), reference(proto, x)[0])
+    with pytest.raises(CallError, match=f"_[123] takes for granted that {match} where n = 0"):
+        run(np.zeros((0, 3), "float32"))
+
+
+def test_a_size_that_no_result_has_for_no_rows_is_refused():
+    _, run = built(number_of_rows([node("Max", "s one", "t"), node("ConstantOfShape", "t", "y")], {"one": [1]}))
+    assert np.asarray(run(np.zeros((2, 3), "float32"))).shape == (2,)
+    with pytest.raises(CallError, match="the size n is less than 1"):
+        run(np.zeros((0, 3), "float32"))
+
+
+def test_conditions_of_a_way_that_is_not_taken_are_forgotten():
+    proto = number_of_rows([node("Sub", "s one", "t"), node("Sub", "s two", "d"), node("Div", "t d", "y")],
+                           {"one": [1], "two": [2]})
+    function, run = built(proto)
+    assert "conditions" not in function.attrs
+    np.testing.assert_array_equal(np.asarray(run(np.zeros((0, 3), "float32"))), [0])
+
+
+def test_numbers_that_are_made_of_sizes_have_64_bits():
+    proto = model([node("Shape", "x", "s", start=0, end=1), node("Mul", "s s", "t"), node("Add", "t b", "y")],
+                  [tensor("x", ["n", 0]), tensor("b", [1], INT64)], [tensor("y", None)])
+    _, run = built(proto)
+    np.testing.assert_array_equal(np.asarray(run(np.zeros((70000, 0), "float32"), np.array([1]))), [4900000001])
+
+
 def test_results_whose_size_elements_decide(tmp_path):
     proto = model([node("NonZero", "x", "places"), node("Compress", "x keep", "rows", axis=0), node("Relu", "x", "y")],
                   [tensor("x", ["n", 3]), tensor("keep", ["n"], BOOL)],

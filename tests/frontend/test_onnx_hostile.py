@@ -1,5 +1,6 @@
 """Files in the ONNX format that are damaged or ask for too much: our own error, in bounded time and memory."""
 import os
+import resource
 import time
 
 import numpy as np
@@ -208,7 +209,54 @@ def test_a_million_inputs_and_results():
 def test_sizes_of_sizes():
     nodes = [node("Shape", "x", "s0"), *(node("Mul", f"s{k} s{k}", f"s{k + 1}") for k in range(40)),
              node("ConstantOfShape", "s40", "y")]
-    refused(model(nodes, [tensor("x", ["n"])], [tensor("y", None)]), "nested too deeply|beyond")
+    refused(model(nodes, [tensor("x", ["n"])], [tensor("y", None)]), "an expression of sizes has more than 512 terms")
+
+
+@pytest.mark.parametrize("step", [
+    lambda k: [node("Mul", f"s{k} s{k}", f"t{k}"), node("Add", f"t{k} three", f"s{k + 1}")],
+    lambda k: [node("Mul", f"s{k} s{k}", f"t{k}"), node("Div", f"t{k} three", f"u{k}"),
+               node("Max", f"u{k} three", f"s{k + 1}")],
+    lambda k: [node("Expand", f"x s{k}", f"t{k}"), node("Shape", f"t{k}", f"u{k}"), node("Size", f"t{k}", f"v{k}"),
+               node("Mul", f"v{k} u{k}", f"w{k}"), node("Add", f"w{k} three", f"s{k + 1}")]])
+def test_expressions_of_sizes_that_share_their_parts(step):
+    for count in (12, 18, 40):
+        nodes = [node("Shape", "z", "s0"), *(n for k in range(count) for n in step(k)),
+                 node("Identity", f"s{count}", "y")]
+        refused(model(nodes, [tensor("x", [1]), tensor("z", ["n"])], [tensor("y", None)], {"three": np.array([3])}),
+                "an expression of sizes has more than 512 terms")
+
+
+def test_numbers_beside_sizes_beyond_64_bits():
+    nodes = [node("Shape", "x", "s0"), *(node("Mul", f"s{k} s{k}", f"s{k + 1}") for k in range(8))]
+    refused(model([*nodes, node("Identity", "s8", "y")], [tensor("x", ["n", 1000])], [tensor("y", None)]),
+            "a number among sizes is beyond 64 bits")
+
+
+@pytest.mark.parametrize("op, kinds", [("Where", "bii"), ("Add", "ii"), ("Less", "ii"), ("And", "bb")])
+def test_results_of_constants_that_broadcast_are_not_made(op, kinds):
+    count = 4096
+    shapes = [(count, 1, 1), (1, count, 1), (1, 1, count)]
+    constants = {f"c{k}": np.ones(s, bool if kind == "b" else "int64") for k, (s, kind) in enumerate(zip(shapes, kinds))}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    made = from_onnx(model([node(op, " ".join(constants), "w"), node("Cast", "w", "v", to=1),
+                            node("ReduceSum", "v", "y", keepdims=0)], [], [tensor("y", None)], constants))
+    assert len(made.calls) == 3 and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**15
+
+
+@pytest.mark.parametrize("op, shape", [("Gather", (1, 4096)), ("GatherND", (1, 4096))])
+def test_elements_that_are_taken_many_times_are_not_made(op, shape):
+    index = np.zeros((4096, 1), "int64")
+    constants = {"c": np.ones(shape, "float32"), "k": index if op == "GatherND" else index[:, 0]}
+    made = from_onnx(model([node(op, "c k", "y")], [], [tensor("y", None)], constants))
+    assert len(made.calls) == 1
+
+
+def test_memory_that_is_not_there_is_an_error_of_the_node(monkeypatch):
+    def full(*_):
+        raise MemoryError("no room")
+    monkeypatch.setattr(np, "concatenate", full)
+    refused(model([node("Concat", "a a", "y", axis=0)], [], [tensor("y", None)], {"a": np.ones(3)}),
+            "Concat_0 .Concat.: there is no memory for its results")
 
 
 def _varint(n):

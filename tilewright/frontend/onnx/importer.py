@@ -12,11 +12,13 @@ from tilewright.frontend.onnx.registry import EVALUATED, ROWS, find
 from tilewright.frontend.onnx.schemas import check_node, defaults, function_of, has_function
 from tilewright.frontend.onnx.scope import POISON, Poisoned, Scope
 from tilewright.frontend.onnx.tensors import ReadExternal, dense_array, tensor_of
-from tilewright.frontend.onnx.values import Held, elements, first
+from tilewright.frontend.onnx.values import Held, bounded_sizes, elements, first, holds
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.deferred import loaded
 from tilewright.graph.ir.values import Value, constant
+from tilewright.graph.passes.conditions import Condition
 from tilewright.support.errors import GraphError, ImportModelError, TilewrightError
+from tilewright.tir.arithmetic import binary
 
 MOST_CHOSEN = 256                      # elements of a tensor of sizes that is made in the graph
 _WRONG = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError)
@@ -31,6 +33,7 @@ class Importer:
         self.parameters: Sequence[Value] = ()
         self.symbolic: dict[Held, Value] = {}
         self.clipped: dict[str, Any] = {}                  # extents of slices -> what they are where nothing is cut off
+        self.conditions: dict[str, Condition] = {}         # what is taken for granted of sizes, by its text
         self.problems: list[str] = []
         self.needs: dict[str, None] = {}
         self.unreported = 0
@@ -56,6 +59,15 @@ class Importer:
                 raise Unsupported(f"a tensor of {array.size} elements that depend on sizes")
             self.symbolic[held] = self.emit(elements, tuple(array.reshape(-1).tolist()), held.shape, held.dtype)
         return self.symbolic[held]
+
+    def granted(self, op: str, a: Any, b: Any, label: str) -> bool:
+        """Whether `a op b` holds for all sizes of at least 1: a run in which it does not is an error."""
+        if not holds(op, a, b, least=1):
+            return False
+        if not holds(op, a, b):
+            condition = binary(op, a, b)
+            self.conditions[str(condition)] = Condition(condition, f"{label} takes for granted that {condition}")
+        return True
 
     def emit(self, rule: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What a rule makes of values. Raises Unsupported for a result that no machine holds.
@@ -88,6 +100,7 @@ class Importer:
     def check_sizes(values: Sequence[Value]) -> None:
         """Raise Unsupported for a tensor that no machine holds."""
         for v in values:
+            bounded_sizes(v.shape)
             if v.type.is_constant and v.type.nbytes() > MOST_BYTES:
                 raise Unsupported(f"a result is {v.type}: {v.type.nbytes()} bytes")
 
@@ -163,18 +176,20 @@ class Importer:
             self.problem(f"{where}: {str(error).strip()}")
         except RecursionError:
             self.problem(f"{where}: expressions of sizes that are nested too deeply")
+        except MemoryError:
+            self.problem(f"{where}: there is no memory for its results")
         except _WRONG as error:
             self.problem(f"{where}: its inputs and attributes do not fit ({type(error).__name__}: {error})")
         return [POISON] * len(proto.output)
 
-    def mark(self) -> tuple[int, int, dict[str, None]]:
-        """What `restore` brings back: the problems so far."""
-        return len(self.problems), self.unreported, dict(self.needs)
+    def mark(self) -> tuple[int, int, dict[str, None], dict[str, Condition]]:
+        """What `restore` brings back: the problems and the conditions so far."""
+        return len(self.problems), self.unreported, dict(self.needs), dict(self.conditions)
 
-    def restore(self, before: tuple[int, int, dict[str, None]]) -> None:
-        """Forget the problems since `before`, of a way that was tried."""
+    def restore(self, before: tuple[int, int, dict[str, None], dict[str, Condition]]) -> None:
+        """Forget the problems and the conditions since `before`, of a way that was tried."""
         del self.problems[before[0]:]
-        self.unreported, self.needs = before[1:]
+        self.unreported, self.needs, self.conditions = before[1:]
 
     def problem(self, text: str, needs: Sequence[Held] = ()) -> None:
         """Keep a problem for the error at the end."""
@@ -206,9 +221,11 @@ class Importer:
         unknown: Unknown | Unsupported | None = None
         row = find(EVALUATED, domain, node.op, node.version)
         if row is not None:
+            before = self.mark()
             try:
                 return row.make(node)
             except (Unknown, Unsupported) as error:
+                self.restore(before)
                 unknown = error
         row = find(ROWS, domain, node.op, node.version)
         if row is not None:

@@ -11,6 +11,7 @@ MOST_DEPTH = 64                        # graphs within nodes of graphs, function
 FEW_TURNS = 16                         # turns of a loop that are written out rather than run one by one
 MOST_TURNS = 4096                      # turns of a loop that are written out at all
 MOST_KNOWN = 4096                      # elements of a tensor that the importer computes with
+MOST_TERMS = 512                       # variables, numbers and operations of an expression of sizes
 MOST_FOLDED = 2**20                    # elements of a constant whose result has a size that its elements decide
 MOST_RANK = 64                         # dimensions of a tensor
 MOST_BYTES = 2**40                     # of a tensor of constant extents

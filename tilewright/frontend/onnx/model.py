@@ -75,7 +75,9 @@ def from_onnx(model: Any, *, shapes: Mapping[str, Any] | None = None,
         if importer.problems:
             raise _refused(importer, params)
         bb.emit_func_output(results)
-    return bb.get()[name].replace(attrs={"results": tuple(described_results), **_counted(described_results)})
+    conditions = {"conditions": tuple(importer.conditions.values())} if importer.conditions else {}
+    return bb.get()[name].replace(attrs={"results": tuple(described_results), **_counted(described_results),
+                                         **conditions})
 
 
 def _text(name: str | bytes) -> str:

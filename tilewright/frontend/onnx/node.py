@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.frontend.onnx.limits import MOST_KNOWN
 from tilewright.frontend.onnx.tensors import CODED, stored, tensor_of
-from tilewright.frontend.onnx.values import Held
+from tilewright.frontend.onnx.values import Held, bounded_sizes, simple
 from tilewright.graph.ir.values import Value
 from tilewright.tir import Expr
 
@@ -178,6 +178,11 @@ class Node:
         """What a rule makes of values; sizes and axes are plain numbers."""
         return self.importer.emit(rule, *args, **kwargs)
 
+    def granted(self, op: str, a: Any, b: Any) -> bool:
+        """Whether `a op b` holds for all sizes of at least 1: a run in which it does not is an error."""
+        found: bool = self.importer.granted(op, a, b, self.label)
+        return found
+
     def constant(self, array: Any) -> Value:
         """A constant of the graph."""
         return self.importer.value(Held.known(np.asarray(array)))
@@ -210,4 +215,6 @@ def checked_axis(axis: int, rank: int, name: str = "axis") -> int:
 
 def product(extents: Sequence[Any]) -> Any:
     """The number of elements of a shape."""
-    return math.prod(extents, start=1)
+    total = math.prod(extents, start=1)
+    bounded_sizes([total])
+    return simple(total)

@@ -1,8 +1,9 @@
 """What the importer knows of a tensor beside its type: small ones element by element, as numbers or sizes."""
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,17 @@ import numpy as np
 
 from tilewright import te, topi
 from tilewright.arith.analyzer import Analyzer
+from tilewright.frontend.onnx.limits import MOST_TERMS
 from tilewright.frontend.onnx.tensors import numpy_type
 from tilewright.graph.ir.deferred import Deferred, loaded
 from tilewright.graph.ir.types import size_variables
 from tilewright.graph.ir.values import Value
+from tilewright.graph.passes.conditions import wide
+from tilewright.support.errors import ImportModelError
 from tilewright.tir import Expr, IntImm
 from tilewright.tir.arithmetic import binary
 from tilewright.tir.conversion import const, convert
+from tilewright.tir.node import walk
 
 
 @dataclass(eq=False)
@@ -89,11 +94,21 @@ def as_objects(array: np.ndarray) -> np.ndarray:
     return objects(array.reshape(-1).tolist(), array.shape)
 
 
-def facts(*expressions: Any) -> Analyzer:
-    """What is known of sizes: that they are at least 1."""
+def bounded_sizes(values: Iterable[Any]) -> None:
+    """Raise ImportModelError for a number beyond 64 bits, or an expression of sizes that is too long to simplify."""
+    for e in values:
+        if isinstance(e, Expr) and next(itertools.islice(walk(e), MOST_TERMS, None), None) is not None:
+            raise ImportModelError(f"an expression of sizes has more than {MOST_TERMS} terms",
+                                   "give the sizes as numbers: from_onnx(model, shapes={...})")
+        if isinstance(e, int) and not -2**63 <= e < 2**64:
+            raise ImportModelError("a number among sizes is beyond 64 bits")
+
+
+def facts(*expressions: Any, least: int = 0) -> Analyzer:
+    """What is known of sizes: that they are at least 0, or 1 where that is taken for granted."""
     analyzer = Analyzer()
     for v in size_variables(e for e in expressions if isinstance(e, Expr)):
-        analyzer.bind(v, 1, 2**31 - 2)
+        analyzer.bind(v, least, 2**31 - 2)
     return analyzer
 
 
@@ -106,11 +121,11 @@ def simple(e: Any) -> Any:
     return e.value if isinstance(e, IntImm) else e
 
 
-def holds(op: str, a: Any, b: Any) -> bool | None:
-    """Whether `a op b` ("lt", "eq", ...) is true for all sizes; None where that depends on them."""
+def holds(op: str, a: Any, b: Any, least: int = 0) -> bool | None:
+    """Whether `a op b` ("lt", "eq", ...) is true for all sizes from `least` on; None where that depends on them."""
     if not isinstance(a, Expr) and not isinstance(b, Expr):
         return {"lt": a < b, "le": a <= b, "eq": a == b, "ne": a != b, "gt": a > b, "ge": a >= b}[op]
-    analyzer = facts(a, b)
+    analyzer = facts(a, b, least=least)
     low, high = analyzer.bounds(analyzer.simplify(convert(a - b)))
     if low == high == 0:
         return op in ("le", "ge", "eq")
@@ -144,4 +159,4 @@ def first(x: te.Tensor, count: Any, axis: int) -> te.Tensor:
 
 
 def _typed(value: Any, dtype: str) -> Expr:
-    return value.astype(dtype) if isinstance(value, Expr) else const(value, dtype)
+    return wide(value).astype(dtype) if isinstance(value, Expr) else const(value, dtype)

@@ -34,7 +34,7 @@ class Condition:
 
 def state_conditions(function: Function) -> Function:
     """function with the attribute "conditions": reshapes keep the number of elements, where that is not known."""
-    found = [Condition(binary("eq", _wide(convert(x.elements)), _wide(convert(y.elements))),
+    found = [Condition(binary("eq", wide(convert(x.elements)), wide(convert(y.elements))),
                        f"a reshape of {x} to {y} changes the number of elements")
              for c in function.calls if is_view(c.callee) for x, y in [(c.inputs[0].type, c.results[0].type)]
              if not same(x.elements, y.elements)]
@@ -73,19 +73,19 @@ def _expressions(types: Iterable[TensorType]) -> list[Expr]:
 
 def _within(d: Expr) -> list[Expr]:
     """That what an extent is made of is in the range of int32."""
-    parts = [_wide(e) for e in walk(d) if isinstance(e, Binary) and e.dtype == "int32"]
+    parts = [wide(e) for e in walk(d) if isinstance(e, Binary) and e.dtype == "int32"]
     return [binary(op, e, IntImm(limit, "int64")) for e in parts for op, limit in (("ge", _LOW), ("le", _HIGH))]
 
 
-def _wide(e: Expr) -> Expr:
+def wide(e: Expr) -> Expr:
     """An expression of sizes computed in int64."""
     match e:
         case IntImm(value):
             return IntImm(value, "int64")
         case Binary(op, a, b) if dt.is_integer(e.dtype):
-            return binary(op, _wide(a), _wide(b))
+            return binary(op, wide(a), wide(b))
         case Cast(_, value) if dt.is_integer(value.dtype):
-            return _wide(value)
+            return wide(value)
     return Cast("int64", e) if e.dtype != "int64" else e
 
 

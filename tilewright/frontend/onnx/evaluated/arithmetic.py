@@ -1,12 +1,13 @@
 """Arithmetic, comparisons and choices of numbers and sizes."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tilewright.frontend.onnx.evaluated.results import kept
+from tilewright.frontend.onnx.evaluated.results import bounded, kept
 from tilewright.frontend.onnx.node import Node, Unknown, Unsupported
 from tilewright.frontend.onnx.registry import evaluated
 from tilewright.frontend.onnx.tensors import CODED, NUMBERS, numpy_type, stored
@@ -16,9 +17,16 @@ from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import binary, maximum, minimum
 
 
+def _given(n: Node, *ks: int) -> list[np.ndarray]:
+    """Inputs, whose broadcast has a bounded number of elements."""
+    given = [n.elements(k) for k in ks]
+    bounded(n, np.broadcast_shapes(*(a.shape for a in given)))
+    return given
+
+
 def _pair(n: Node) -> tuple[np.ndarray, np.ndarray, bool]:
     """(a, b, whether they are objects)."""
-    a, b = n.elements(0), n.elements(1)
+    a, b = _given(n, 0, 1)
     if a.dtype == object or b.dtype == object:
         return as_objects(a), as_objects(b), True
     return a, b, False
@@ -30,21 +38,21 @@ def _each(f: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
     return objects([f(*row) for row in zip(*(a.reshape(-1).tolist() for a in given))], given[0].shape)
 
 
-def _quotient(a: Any, b: Any) -> Any:
+def _quotient(n: Node, a: Any, b: Any) -> Any:
     """a / b of integers, without the fraction."""
     if not isinstance(a, Expr) and not isinstance(b, Expr):
         if b == 0:
             raise Unsupported("a size is divided by 0")
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    if holds("ge", a, 0) and holds("gt", b, 0):
+    if n.granted("ge", a, 0) and n.granted("gt", b, 0):
         return binary("floordiv", a, b)
     raise Unsupported(f"the quotient {a} / {b} of sizes that may be negative")
 
 
-def _remainder(a: Any, b: Any) -> Any:
-    if holds("gt", b, 0):
-        return binary("floormod", a, b)
-    raise Unsupported(f"the remainder of {a} and {b}, which may be negative")
+def _remainder(n: Node, a: Any, b: Any) -> Any:
+    if not n.granted("gt", b, 0):
+        raise Unsupported(f"the remainder of {a} and {b}, which may be negative")
+    return binary("truncmod" if n.attr("fmod", 0) and not holds("ge", a, 0) else "floormod", a, b)
 
 
 def _divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -57,10 +65,10 @@ def _divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 _ARITHMETIC: dict[str, tuple[Any, Any]] = {
-    "Add": (np.add, lambda a, b: a + b), "Sub": (np.subtract, lambda a, b: a - b),
-    "Mul": (np.multiply, lambda a, b: a * b), "Div": (_divided, _quotient), "Mod": (np.mod, _remainder),
-    "Min": (np.minimum, lambda a, b: a if holds("le", a, b) else b if holds("le", b, a) else minimum(a, b)),
-    "Max": (np.maximum, lambda a, b: a if holds("ge", a, b) else b if holds("ge", b, a) else maximum(a, b)),
+    "Add": (np.add, lambda n, a, b: a + b), "Sub": (np.subtract, lambda n, a, b: a - b),
+    "Mul": (np.multiply, lambda n, a, b: a * b), "Div": (_divided, _quotient), "Mod": (np.mod, _remainder),
+    "Min": (np.minimum, lambda n, a, b: a if holds("le", a, b) else b if holds("le", b, a) else minimum(a, b)),
+    "Max": (np.maximum, lambda n, a, b: a if holds("ge", a, b) else b if holds("ge", b, a) else maximum(a, b)),
     "Pow": (np.power, None),
 }
 
@@ -79,7 +87,7 @@ def arithmetic(n: Node) -> Held:
     if mixed and symbolic is None or n.op == "Pow" and not dt.is_float(b.dtype.name) and (b < 0).any():
         raise Unknown(n.held(0), "input 0")
     with np.errstate(all="ignore"):
-        return kept(n, _each(symbolic, a, b) if mixed else plain(a, b).astype(numpy_type(n.held(0).dtype)))
+        return kept(n, _each(functools.partial(symbolic, n), a, b) if mixed else plain(a, b).astype(numpy_type(n.held(0).dtype)))
 
 
 _COMPARISONS = {"Equal": "eq", "Less": "lt", "LessOrEqual": "le", "Greater": "gt", "GreaterOrEqual": "ge"}
@@ -103,16 +111,16 @@ def comparison(n: Node) -> Held:
 def logic(n: Node) -> Held:
     """a and b, a or b, a != b of bools."""
     operation = {"And": np.logical_and, "Or": np.logical_or, "Xor": np.logical_xor}[n.op]
-    return Held.known(operation(n.elements(0), n.elements(1)))
+    return Held.known(operation(*_given(n, 0, 1)))
 
 
 @evaluated("Where")
 def where(n: Node) -> Held:
     """a where the condition holds, else b."""
-    a, b = n.elements(1), n.elements(2)
+    condition, a, b = _given(n, 0, 1, 2)
     if a.dtype == object or b.dtype == object:
         a, b = as_objects(a), as_objects(b)
-    return kept(n, np.where(n.elements(0), a, b), 1)
+    return kept(n, np.where(condition, a, b), 1)
 
 
 _UNARY: dict[str, Any] = {"Neg": np.negative, "Abs": np.abs, "Not": np.logical_not, "Floor": np.floor, "Ceil": np.ceil,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.frontend.onnx.evaluated.results import bounded, integers, kept
-from tilewright.frontend.onnx.node import Node, Unknown, Unsupported, checked_axis
+from tilewright.frontend.onnx.node import Node, Unknown, Unsupported, checked_axis, product
 from tilewright.frontend.onnx.registry import evaluated
 from tilewright.frontend.onnx.values import Held, as_objects, objects
 
@@ -22,10 +22,7 @@ def shape(n: Node) -> Held:
 @evaluated("Size")
 def number_of_elements(n: Node) -> Held:
     """The number of elements of x."""
-    total: Any = 1
-    for d in n.shape():
-        total = total * d
-    return Held.known(objects([total], ()), "int64")
+    return Held.known(objects([product(n.shape())], ()), "int64")
 
 
 @evaluated("Constant")
@@ -111,7 +108,9 @@ def split(n: Node) -> tuple[Held, ...]:
 @evaluated("Gather")
 def gather(n: Node) -> Held:
     """The elements of x at indices along an axis."""
-    return kept(n, np.take(n.elements(0), integers(n, 1), n.axis(0)))
+    x, index, axis = n.elements(0), integers(n, 1), n.axis(0)
+    bounded(n, (*x.shape[:axis], *index.shape, *x.shape[axis + 1:]))
+    return kept(n, np.take(x, index, axis))
 
 
 @evaluated("GatherElements")
@@ -132,7 +131,9 @@ def gather_nd(n: Node) -> Held:
     """The elements of x at rows of indices."""
     if n.attr("batch_dims", 0) or n.held(1).shape[-1] == 0:
         raise Unknown(n.held(0), "x")
-    return kept(n, n.elements(0)[tuple(np.moveaxis(integers(n, 1), -1, 0))])
+    x, index = n.elements(0), integers(n, 1)
+    bounded(n, (*index.shape[:-1], *x.shape[index.shape[-1]:]))
+    return kept(n, x[tuple(np.moveaxis(index, -1, 0))])
 
 
 @evaluated("ScatterElements", "Scatter")

@@ -7,7 +7,7 @@ import numpy as np
 
 from tilewright.frontend.onnx.limits import MOST_KNOWN
 from tilewright.frontend.onnx.node import Node, Unknown
-from tilewright.frontend.onnx.values import Held
+from tilewright.frontend.onnx.values import Held, bounded_sizes
 
 
 def kept(n: Node, array: Any, k: int = 0) -> Held:
@@ -15,6 +15,8 @@ def kept(n: Node, array: Any, k: int = 0) -> Held:
     held = n.held(k)
     if np.size(array) > MOST_KNOWN:
         raise Unknown(held, f"a tensor of {np.size(array)} elements")
+    if getattr(array, "dtype", None) == object:
+        bounded_sizes(array.reshape(-1))
     return Held.known(array, held.dtype, held.kind)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import topi
-from tilewright.frontend.onnx.node import Node, Unsupported, checked_axis
+from tilewright.frontend.onnx.node import Node, Unsupported, checked_axis, product
 from tilewright.frontend.onnx.registry import operator
 from tilewright.frontend.onnx.values import Held, holds, simple
 from tilewright.graph.ir.values import Value
@@ -55,7 +55,7 @@ def _open(x: Value, others: list[Any]) -> Any:
             divisor.append(d)
         else:
             del left[found]
-    total, by = (_product(left), _product(divisor))
+    total, by = (product(left), product(divisor))
     if not isinstance(by, Expr) and by == 0:
         return 0 if not isinstance(total, Expr) else total
     if not isinstance(total, Expr) and not isinstance(by, Expr):
@@ -65,18 +65,11 @@ def _open(x: Value, others: list[Any]) -> Any:
     return simple(binary("floordiv", total, by))
 
 
-def _product(extents: list[Any]) -> Any:
-    total: Any = 1
-    for d in extents:
-        total = total * d
-    return simple(total)
-
-
 @operator("Flatten")
 def flatten(n: Node) -> Held:
     """`topi.reshape` to a matrix."""
     x, axis = n.value(0), n.cut()
-    return kept(n, n.emit(topi.reshape, x, (_product(list(x.shape[:axis])), _product(list(x.shape[axis:])))))
+    return kept(n, n.emit(topi.reshape, x, (product(x.shape[:axis]), product(x.shape[axis:]))))
 
 
 @operator("Squeeze")
@@ -147,7 +140,7 @@ def slice_(n: Node) -> Held:
     axes = list(range(len(begins))) if axes is None else [checked_axis(a, x.ndim) for a in axes]
     if not len(begins) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise Unsupported(f"starts {begins}, ends {ends}, axes {axes} and steps {steps} do not fit")
-    bounds = [(_bound(b, x.shape[a], s, True), _bound(e, x.shape[a], s, False))
+    bounds = [(_bound(n, b, x.shape[a], s, True), _bound(n, e, x.shape[a], s, False))
               for a, b, e, s in zip(axes, begins, ends, steps)]
     made = n.emit(topi.strided_slice, x, begin=[b for b, _ in bounds], end=[e for _, e in bounds],
                   strides=steps, axes=axes)
@@ -163,12 +156,12 @@ def _is_open(begin: Any, end: Any, extent: Any) -> bool:
         begin is not None and holds("ge", begin, 0) and holds("le", begin, end))
 
 
-def _bound(b: Any, extent: Any, step: int, is_start: bool) -> Any:
+def _bound(n: Node, b: Any, extent: Any, step: int, is_start: bool) -> Any:
     """A bound of a slice as topi takes it: None for an end that is not reached."""
     if isinstance(b, Expr):
-        if holds("ge", b, 0):
+        if n.granted("ge", b, 0):
             return b
-        if holds("lt", b, 0):
+        if n.granted("lt", b, 0):
             return simple(extent + b)
         raise Unsupported(f"the bound {b} of a slice may be negative or not")
     if b >= 2**31 - 1:
