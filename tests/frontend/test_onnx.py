@@ -125,6 +125,46 @@ def test_numbers_that_are_made_of_sizes_have_64_bits():
     np.testing.assert_array_equal(np.asarray(run(np.zeros((70000, 0), "float32"), np.array([1]))), [4900000001])
 
 
+@pytest.mark.parametrize("count, fitting, refused", [(2, (0, 1, 3, 4), ()), (3, (4, 6, 7), (1,))])
+def test_the_last_part_of_a_split_by_a_number_is_the_smaller_one(count, fitting, refused):
+    parts = [f"y{k}" for k in range(count)]
+    _, run = built(model([node("Split", "x", " ".join(parts), num_outputs=count)], [tensor("x", ["n", 2])],
+                         [tensor(y, None) for y in parts]))
+    for rows in fitting:
+        x = RNG.standard_normal((rows, 2)).astype("float32")
+        step = -(-rows // count)
+        for k, y in enumerate(run(x)):
+            np.testing.assert_array_equal(np.asarray(y), x[k * step:(k + 1) * step])
+    for rows in refused:
+        with pytest.raises(CallError, match="is negative where n = 1"):
+            run(np.zeros((rows, 2), "float32"))
+
+
+@pytest.mark.parametrize("op, opset, shape, attributes, fitting, refused", [
+    ("Split", 13, ["n", 2], {"axis": 0}, (4, 2), (3, 2)),
+    ("SpaceToDepth", 13, [1, 1, "n", "m"], {"blocksize": 2}, (1, 1, 4, 2), (1, 1, 4, 3)),
+    ("Squeeze", 13, ["n", 1, 3], {}, (2, 1, 3), (1, 1, 3))])
+def test_extents_that_an_operator_does_not_fit_are_refused(op, opset, shape, attributes, fitting, refused):
+    outs = ["y", "z"] if op == "Split" else ["y"]
+    proto = model([node(op, "x", " ".join(outs), **attributes)], [tensor("x", shape)],
+                  [tensor(y, None) for y in outs], opset=opset)
+    _, run = built(proto)
+    x = RNG.standard_normal(fitting).astype("float32")
+    made = run(x)
+    for got, want in zip(made if isinstance(made, tuple) else [made], reference(proto, x), strict=True):
+        np.testing.assert_array_equal(np.asarray(got), want)
+    with pytest.raises(CallError, match="no multiple of 2 where|is 1, and stays where"):
+        run(np.zeros(refused, "float32"))
+
+
+def test_equal_parts_of_what_does_not_divide_are_refused():
+    for held in ({}, {"x": np.zeros(3, "float32")}):
+        proto = model([node("Split", "x", "y z")], [] if held else [tensor("x", [3])],
+                      [tensor("y", None), tensor("z", None)], held, opset=13)
+        with pytest.raises(ImportModelError, match="extent 0 of the shape .3,. is 3, no multiple of 2"):
+            from_onnx(proto)
+
+
 def test_results_whose_size_elements_decide(tmp_path):
     proto = model([node("NonZero", "x", "places"), node("Compress", "x keep", "rows", axis=0), node("Relu", "x", "y")],
                   [tensor("x", ["n", 3]), tensor("keep", ["n"], BOOL)],

@@ -236,7 +236,8 @@ def test_numbers_beside_sizes_beyond_64_bits():
 def test_results_of_constants_that_broadcast_are_not_made(op, kinds):
     count = 4096
     shapes = [(count, 1, 1), (1, count, 1), (1, 1, count)]
-    constants = {f"c{k}": np.ones(s, bool if kind == "b" else "int64") for k, (s, kind) in enumerate(zip(shapes, kinds))}
+    dtypes = {"b": "bool", "i": "int64"}
+    constants = {f"c{k}": np.ones(s, dtypes[d]) for k, (s, d) in enumerate(zip(shapes, kinds))}
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     made = from_onnx(model([node(op, " ".join(constants), "w"), node("Cast", "w", "v", to=1),
                             node("ReduceSum", "v", "y", keepdims=0)], [], [tensor("y", None)], constants))

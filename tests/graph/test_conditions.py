@@ -44,6 +44,10 @@ CASES = {
                  [(6, 2), (0, 3), (0, 0)], [((6, 4), "a reshape"), ((6, 0), "a reshape|expected 6")]),
     "negative": (lambda emit, x, y: emit(topi.exp, emit(first_rows, x, y)), [(N,), (M,)],
                  [(5, 3), (3, 3)], [((3, 5), "the extent n - m is negative|expected -2")]),
+    "parts": (lambda emit, x: emit(topi.split, x, 2), [(N,)],
+              [(4,), (0,)], [((5,), "split: extent 0 of the shape .n,. is n, no multiple of 2")]),
+    "ones": (lambda emit, x: emit(topi.squeeze, x), [(N,)],
+             [(4,), (0,)], [((1,), "squeeze: the extent n of the shape .n,. is 1, and stays")]),
     "none": (lambda emit, x: emit(at_least_one, x), [(N,)], [(3,), (1,)], [((0,), "the size n is less than 1")])}
 
 
@@ -58,6 +62,7 @@ def test_sizes_that_do_not_fit_are_refused(name, tmp_path):
             made = call(*map(zeros, sizes))
             first = made[0] if isinstance(made, tuple) else made
             wanted = {"quotient": (sizes[-1], sizes[0] // max(sizes[-1], 1)), "odd": (sizes[0] // 2, 2),
+                      "parts": (sizes[0] // 2,),
                       "negative": (sizes[0] - sizes[-1],)}.get(name, (sizes[0],))
             assert first.shape == wanted
         for sizes, message in refused:
@@ -96,3 +101,24 @@ def test_conditions_of_a_branch():
     assert run(np.array(True), zeros(4)).shape == (4,) and run(np.array(False), zeros(5)).shape == (5,)
     with pytest.raises(GraphError, match="f: a reshape of float32.n. to float32.n // 2, 2. changes"):
         run(np.array(True), zeros(5))
+
+
+def test_what_rules_state_of_sizes_is_stated_once_and_not_of_what_is_known():
+    def body(emit, x):
+        parts = emit(topi.split, emit(topi.concatenate, [x, x]), 2)
+        return emit(topi.add, *emit(topi.split, parts[0], 3)[:2]), emit(topi.split, parts[1], 3)[2]
+    run = tw.compile(function(body, (N,)))
+    assert [c.text for c in run.plan.conditions if "int32" not in c.text] == [
+        "split: extent 0 of the shape (n,) is n, no multiple of 3"]
+
+
+@pytest.mark.parametrize("rule, shape, fitting, refused", [
+    (lambda x: topi.space_to_depth(x, block=2), (1, 2, N, 4), 6, 5),
+    (lambda x: topi.depth_to_space(x, block=2), (1, N, 2, 2), 8, 6),
+    (lambda x: topi.channel_shuffle(x, groups=2, axis=0), (N,), 4, 5),
+    (lambda x: topi.group_norm(x, groups=2), (1, N, 3), 4, 5)])
+def test_extents_that_do_not_divide(rule, shape, fitting, refused):
+    run = tw.compile(function(lambda emit, x: emit(rule, x), shape))
+    run(zeros(*(fitting if d is N else d for d in shape)))
+    with pytest.raises(GraphError, match=f"is n, no multiple of [24] where n = {refused}"):
+        run(zeros(*(refused if d is N else d for d in shape)))

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.support.errors import TensorExpressionError, described
+from tilewright.te.conditions import state
 from tilewright.te.definition import to_shape
 from tilewright.te.extents import simplified
 from tilewright.te.operation import ComputeOp
@@ -90,10 +91,13 @@ def product(extents: Iterable[Any]) -> Expr:
 
 
 def quotient(op: str, what: str, extent: Any, divisor: Any) -> Expr:
-    """extent / divisor. Raises where constants say that it leaves a remainder."""
-    n, d = constant(extent), constant(divisor)
+    """extent / divisor. Raises where constants say that it leaves a remainder; states of sizes that they leave none."""
+    d = constant(divisor)
     check(d is None or d > 0, op, f"{what} is divided by {divisor}")
-    check(n is None or d is None or n % d == 0, op, f"{what} is {extent}, no multiple of {divisor}")
+    rest = simplified(binary("floormod", extent, divisor))
+    check((constant(rest) or 0) == 0, op, f"{what} is {extent}, no multiple of {divisor}")
+    if constant(rest) is None:
+        state(binary("eq", rest, 0), f"{op}: {what} is {extent}, no multiple of {divisor}")
     return simplified(binary("floordiv", extent, divisor))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.support.errors import described
+from tilewright.te.conditions import state
 from tilewright.te.definition import compute
 from tilewright.te.extents import digits, simplified
 from tilewright.te.tensor import Tensor, shape_text
@@ -50,8 +51,7 @@ def reshape(x: Tensor, shape: Any) -> Tensor:
     if free:
         rest = product(d for d in given if constant(d) != -1)
         check(constant(rest) != 0, op, f"the shape {described(shape)} has an extent of 0 beside -1")
-        given[free[0]] = quotient(op, f"the number of elements of the shape {shape_text(x.shape)}",
-                                  simplified(product(x.shape)), rest)
+        given[free[0]] = simplified(binary("floordiv", product(x.shape), rest))
     out = as_shape(op, given)
     before, after = simplified(product(x.shape)), simplified(product(out))
     known = constant(before) is not None and constant(after) is not None
@@ -115,10 +115,15 @@ def flatten(x: Tensor, *, start: int = 0, end: int = -1) -> Tensor:
 def squeeze(x: Tensor, *, axis: Any = None) -> Tensor:
     """x without dimensions of extent 1: those of axis, or all whose extent is the constant 1.
 
-    Raises TensorExpressionError where an extent is not the constant 1.
+    States of each symbolic extent that it is not 1, where axis is None. Raises TensorExpressionError where an extent of
+    axis is not the constant 1.
     """
     check_tensors("squeeze", x=x)
     gone = [a for a in range(x.ndim) if is_one(x.shape[a])] if axis is None else axis_indices("squeeze", axis, x.ndim)
+    if axis is None:
+        for d in x.shape:
+            if constant(d) is None:
+                state(binary("ne", d, 1), f"squeeze: the extent {d} of the shape {shape_text(x.shape)} is 1, and stays")
     for a in gone:
         check_extent("squeeze", f"extent {a} of the shape {shape_text(x.shape)}", x.shape[a], 1)
     kept = [a for a in range(x.ndim) if a not in gone]

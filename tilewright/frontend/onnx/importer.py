@@ -16,8 +16,8 @@ from tilewright.frontend.onnx.values import Held, bounded_sizes, elements, first
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.deferred import loaded
 from tilewright.graph.ir.values import Value, constant
-from tilewright.graph.passes.conditions import Condition
 from tilewright.support.errors import GraphError, ImportModelError, TilewrightError
+from tilewright.te.conditions import Condition
 from tilewright.tir.arithmetic import binary
 
 MOST_CHOSEN = 256                      # elements of a tensor of sizes that is made in the graph

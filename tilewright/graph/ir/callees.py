@@ -6,7 +6,7 @@ import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from tilewright import te, topi
 from tilewright.graph.ir.types import TensorType, of_sizes, size_variables
 from tilewright.runtime import Tensor
 from tilewright.support.errors import GraphError, TilewrightError, described
+from tilewright.te.conditions import Condition, noted
 from tilewright.tir import Expr, PrimFunc, Var
 
 Rule = Callable[..., Any]
@@ -77,7 +78,7 @@ class Operator:
             return _mapped(x, lambda leaf: place[leaf.index] if isinstance(leaf, Slot) else leaf)
         made, traced = Operator(self.name, self.rule, moved(self.args), moved(dict(self.kwargs))), self.traced(*inputs)
         _remember((made.key, tuple(inputs[k] for k in kept)),
-                  Traced(tuple(traced.inputs[k] for k in kept), traced.outputs, traced.types))
+                  replace(traced, inputs=tuple(traced.inputs[k] for k in kept)))
         return made
 
     def apply(self, tensors: Sequence[te.Tensor]) -> tuple[te.Tensor, ...]:
@@ -117,10 +118,11 @@ class Operator:
 
 @dataclass(frozen=True)
 class Traced:
-    """What a rule makes of placeholders, and the types of the results."""
+    """What a rule makes of placeholders, the types of the results, what the rule takes for granted of sizes."""
     inputs: tuple[te.Tensor, ...]
     outputs: tuple[te.Tensor, ...]
     types: tuple[TensorType, ...]
+    conditions: tuple[Condition, ...]
 
 
 _traced: OrderedDict[Any, Traced] = OrderedDict()
@@ -136,8 +138,9 @@ def _remembered(op: Operator, inputs: tuple[TensorType, ...]) -> Traced:
             _traced.move_to_end(key)
             return found
     placeholders = tuple(te.placeholder(t.shape, t.dtype, name=f"x{k}") for k, t in enumerate(inputs))
-    outputs = op.apply(placeholders)
-    found = Traced(placeholders, outputs, tuple(TensorType.of(t.shape, t.dtype) for t in outputs))
+    with noted() as conditions:
+        outputs = op.apply(placeholders)
+    found = Traced(placeholders, outputs, tuple(TensorType.of(t.shape, t.dtype) for t in outputs), tuple(conditions))
     _remember(key, found)
     return found
 

@@ -2,44 +2,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
-from tilewright.graph.ir.callees import Native
+from tilewright.graph.ir.callees import Native, Operator
 from tilewright.graph.ir.types import Dim, TensorType, extents, same, size_variables
 from tilewright.graph.ir.values import Function
 from tilewright.graph.passes.views import is_view
 from tilewright.runtime.dtypes import extent_limit
+from tilewright.te.conditions import Condition
 from tilewright.tir import Binary, Cast, Expr, IntImm, Var
 from tilewright.tir import dtype as dt
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.conversion import convert
-from tilewright.tir.interp.execute import evaluate
 from tilewright.tir.node import walk
 
 _MOST = extent_limit("int32")    # of a size
 _LOW, _HIGH = dt.integer_range("int32")
 
 
-@dataclass(frozen=True)
-class Condition:
-    """holds: of the size variables; text: what is wrong where it does not."""
-    holds: Expr
-    text: str
-
-    def fails(self, sizes: Mapping[Var, int]) -> bool:
-        """True where the condition does not hold for values of the sizes."""
-        return not evaluate(self.holds, sizes)
-
-
 def state_conditions(function: Function) -> Function:
-    """function with the attribute "conditions": reshapes keep the number of elements, where that is not known."""
+    """function with the attribute "conditions": reshapes keep the number of elements, where that is not known, and what
+    rules state of sizes."""
     found = [Condition(binary("eq", wide(convert(x.elements)), wide(convert(y.elements))),
                        f"a reshape of {x} to {y} changes the number of elements")
              for c in function.calls if is_view(c.callee) for x, y in [(c.inputs[0].type, c.results[0].type)]
              if not same(x.elements, y.elements)]
+    for c in function.calls:
+        if isinstance(c.callee, Operator):
+            found += c.callee.traced(*(v.type for v in c.inputs)).conditions
     if not found:
         return function
+    found = list({str(c.holds): c for c in found}.values())
     return function.replace(attrs={**function.attrs, "conditions": (*function.attrs.get("conditions", ()), *found)})
 
 

@@ -10,13 +10,14 @@ from tilewright.graph.ir.callees import Native
 from tilewright.graph.ir.types import TensorType, extents, same, size_variables
 from tilewright.graph.ir.values import Call, Function, Value
 from tilewright.graph.memory import Lifetime, MemoryPlan, plan_memory
-from tilewright.graph.passes.conditions import Condition, conditions_of_types
+from tilewright.graph.passes.conditions import conditions_of_types
 from tilewright.graph.passes.own_results import memory_of
 from tilewright.graph.passes.views import is_view_call
 from tilewright.graph.plan.counted import Counted
 from tilewright.runtime.dtypes import extent_limit
 from tilewright.runtime.errors import ModelValueError
 from tilewright.support.errors import GraphError
+from tilewright.te.conditions import Condition
 from tilewright.tir import Var
 
 _SMALL = 1 << 20                # bytes

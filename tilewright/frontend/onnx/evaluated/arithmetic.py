@@ -86,8 +86,10 @@ def arithmetic(n: Node) -> Held:
     plain = np.fmod if n.attr("fmod", 0) else plain
     if mixed and symbolic is None or n.op == "Pow" and not dt.is_float(b.dtype.name) and (b < 0).any():
         raise Unknown(n.held(0), "input 0")
+    if mixed:
+        return kept(n, _each(functools.partial(symbolic, n), a, b))
     with np.errstate(all="ignore"):
-        return kept(n, _each(functools.partial(symbolic, n), a, b) if mixed else plain(a, b).astype(numpy_type(n.held(0).dtype)))
+        return kept(n, plain(a, b).astype(numpy_type(n.held(0).dtype)))
 
 
 _COMPARISONS = {"Equal": "eq", "Less": "lt", "LessOrEqual": "le", "Greater": "gt", "GreaterOrEqual": "ge"}

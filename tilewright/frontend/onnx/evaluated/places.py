@@ -98,6 +98,8 @@ def split(n: Node) -> tuple[Held, ...]:
     sizes = n.axes(1, "split")
     if sizes is None:
         count = n.attr("num_outputs", n.outputs())
+        if n.version < 18 and x.shape[axis] % count:
+            raise Unsupported(f"{x.shape[axis]} elements in {count} equal parts")
         step = -(-x.shape[axis] // count)
         sizes = [min(step, x.shape[axis] - k * step) for k in range(count)]
     if sum(sizes) != x.shape[axis]:

@@ -15,7 +15,7 @@ def kept(n: Node, array: Any, k: int = 0) -> Held:
     held = n.held(k)
     if np.size(array) > MOST_KNOWN:
         raise Unknown(held, f"a tensor of {np.size(array)} elements")
-    if getattr(array, "dtype", None) == object:
+    if isinstance(array, np.ndarray) and array.dtype == object:
         bounded_sizes(array.reshape(-1))
     return Held.known(array, held.dtype, held.kind)
 

@@ -118,10 +118,11 @@ def split(n: Node) -> tuple[Any, ...]:
         count, whole = n.attr("num_outputs", n.outputs()), x.shape[axis]
         if not 1 <= count <= 4096:
             raise Unsupported(f"{count} parts")
-        if not isinstance(whole, int):
+        if n.version < 18:
             return _several(n, n.emit(topi.split, x, count, axis=axis))
-        step = -(-whole // count)
-        sizes = [max(min(step, whole - k * step), 0) for k in range(count)]
+        step = (whole + (count - 1)) // count
+        sizes = [max(min(step, whole - k * step), 0) for k in range(count)] if isinstance(whole, int) else \
+            [*[step] * (count - 1), whole - step * (count - 1)]          # a last part of less than nothing is refused
     return _several(n, n.emit(topi.split, x, list(sizes), axis=axis))
 
 
