@@ -12,6 +12,7 @@ from tests.schedule.test_loops import refused
 from tilewright import te
 from tilewright.schedule import Schedule
 from tilewright.schedule.analysis import legality
+from tilewright.schedule.analysis.region import Region
 from tilewright.script import from_source
 from tilewright.support.errors import InterpreterError, ScheduleError
 from tilewright.te.prim_func import create_prim_func
@@ -358,3 +359,21 @@ def f(X: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32"), D: T.Buffer((4
 '''))
     refused("both touch C", sch.compute_at, "W", sch.get_loops("R")[1])
     refused("what block R reads of block W is not all computed", sch.reverse_compute_at, "R", sch.get_loops("W")[1])
+
+
+def test_of_loops_that_have_no_part_in_the_element_two_differ_at_once():
+    func = from_source("""
+@T.prim_func
+def main(B: T.Buffer((4,), "int32")):
+    for a, b, c, d, e, i in T.grid(2, 2, 2, 2, 1, 4):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = vi
+""")
+    sch = Schedule(func)
+    nest = sch.loops_above(sch.realize("B"))
+    region = Region(sch, nest)
+    (touch,) = region.touches
+    found = region.directions(touch.access, touch.access)
+    assert len(found) == 1 + 2 * 4 + 4 * 6
+    assert all(v[4:] == (0, 0) and sum(map(bool, v)) <= 2 for v in found)

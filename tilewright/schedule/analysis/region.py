@@ -17,6 +17,8 @@ from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import walk
 from tilewright.tir.stmt import For, Stmt
 
+_SIGNS = list(itertools.product((-1, 0, 1), repeat=2))
+
 
 @dataclass(frozen=True)
 class Clash:
@@ -57,12 +59,16 @@ class Region:
         return (g for g in groups.values() if any(t.writes for t in g))
 
     def directions(self, a: Access, b: Access) -> set[tuple[int, ...]]:
-        """Signs of (iteration of b - iteration of a) over the nest where a and b may touch one element."""
-        if a is b:
-            fixed = self._determined_by(a)
-            if fixed is not None:
-                return set(itertools.product(*((0,) if v in fixed or self._runs_once_at_most(v) else (-1, 0, 1)
-                                               for v in self.vars)))
+        """Signs of (iteration of b - iteration of a) over the nest where a and b may touch one element.
+
+        Of loops that have no part in which element it is, no more than two differ at once: that shows as well which
+        ones differ first in any order of the loops.
+        """
+        fixed = self._determined_by(a) if a is b else None
+        if fixed is not None:
+            free = [n for n, v in enumerate(self.vars) if v not in fixed and not self._runs_once_at_most(v)]
+            some = ({p: s, q: t} for p, q in itertools.product(free, repeat=2) for s, t in _SIGNS)
+            return {tuple(at.get(n, 0) for n in range(len(self.vars))) for at in ({}, *some)}
         return direction_vectors(a, b, self.vars, self.domains, self.analyzer)
 
     def _runs_once_at_most(self, loop: Var) -> bool:
