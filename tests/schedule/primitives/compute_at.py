@@ -253,6 +253,47 @@ for i, k in T.grid(8, 16):
 """))
 
 
+@wrong("`compute_at` of a reduction below a loop, inside of that of its steps, that runs each twice",
+       r"the loops from k inwards may run a step of block P's reduction twice")
+def at_repeated_steps():
+    at_consumer(producer_and_consumer("""
+for i, k, u in T.grid(8, 8, 2):
+    with T.block("P"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        with T.init():
+            X[vi] = 0
+        X[vi] = X[vi] + A[vk]
+"""))
+
+
+@wrong("`compute_at` of a reduction that runs its steps backwards, after another block gave the buffer its values",
+       r"block P may not start its reduction: its loops begin at vk = 7 - k, which need not be 0 there")
+def at_last_step():
+    at_consumer(producer_and_consumer(over_8("X[vi] = 1", "Z") + """
+for i, k in T.grid(8, 8):
+    with T.block("P"):
+        vi = T.axis.spatial(8, i)
+        vk = T.axis.reduce(8, 7 - k)
+        with T.init():
+            X[vi] = 0
+        X[vi] = X[vi] + A[vk]
+"""))
+
+
+@wrong("`compute_at` of a reduction of which a loop runs outputs and steps, the first step of some late",
+       r"block P may not start its reduction: loops of outputs run its steps, and do not count on in vi = ")
+def at_steps_out_of_order():
+    at_consumer(producer_and_consumer("""
+for y, x in T.grid(4, 6):
+    with T.block("P"):
+        vi = T.axis.spatial(8, (x * 4 + y) // 3)
+        vk = T.axis.reduce(3, (x * 4 + y) % 3)
+        with T.init():
+            X[vi] = 0
+        X[vi] = X[vi] + A[vk]
+"""))
+
+
 @wrong("`compute_at` past a block that writes what the moved one reads",
        r"moving block P could change whether it runs before or after block W, and both touch A")
 def at_past_writer():

@@ -56,17 +56,11 @@ def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer
     """
     reductions = [(iv, value) for iv, value in realize.bound if iv.iter_type == COMM_REDUCE]
     steps = {n for _, value in reductions for n in walk(value)}
-    unsure = f"block {realize.block.name} may not start its reduction:"
     driving = [loop for loop in loops if loop.loop_var in steps]
-
-    def at_first(e: Expr) -> Expr:
-        for loop in reversed(driving):
-            e = substitute(e, {loop.loop_var: loop.min})
-        return e
-
-    for iv, value in reductions:
-        if not analyzer.equal(at_first(value), iv.domain.min):
-            return f"{unsure} its loops begin at {iv.var.name} = {value}, which need not be {iv.domain.min} there"
+    unsure = f"block {realize.block.name} may not start its reduction:"
+    late = late_start(realize, loops, analyzer)
+    if late:
+        return late
     outer = Analyzer()
     unproven = [loop for loop in (driving if inside is None else inside) if loop in driving and not (
         isinstance(loop.extent, IntImm) and loop.extent.value > 0)]
@@ -77,18 +71,58 @@ def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer
             return f"{unsure} loop {loop.loop_var.name} may have no iterations"
         outer.bind(loop.loop_var, loop.min, loop.extent)
     for part in beyond_domain(realize, analyzer):
-        if any(n in steps for n in walk(part)) and not analyzer.prove(at_first(part)):
+        if any(n in steps for n in walk(part)) and not analyzer.prove(_at_first(part, driving)):
             return f"{unsure} its first step runs only where {part}"
     return ""
 
 
+def late_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer) -> str:
+    """Why a step of a reduction, of which loops run each once, may come before the one that starts it; "" where none
+    does: the axes are at their least where the loops begin, and the loops count on from there."""
+    outputs, steps = ({n for iv, value in realize.bound if (iv.iter_type == COMM_REDUCE) == reduces
+                       for n in walk(value)} for reduces in (False, True))
+    driving = [loop for loop in loops if loop.loop_var in steps]
+    mixed = any(loop.loop_var in outputs for loop in driving)
+    for iv, value in realize.bound:
+        least, name = iv.domain.min, iv.var.name
+        why = ""
+        if iv.iter_type == COMM_REDUCE and not analyzer.equal(_at_first(value, driving), least):
+            why = f"its loops begin at {name} = {value}, which need not be {least} there"
+        elif mixed and not _counts_on(value, loops):
+            why = f"loops of outputs run its steps, and do not count on in {name} = {value}"
+        if why:
+            return f"block {realize.block.name} may not start its reduction: {why}"
+    return ""
+
+
+def _at_first(e: Expr, loops: Sequence[For]) -> Expr:
+    """e in the first iteration of loops."""
+    for loop in reversed(loops):
+        e = substitute(e, {loop.loop_var: loop.min})
+    return e
+
+
+def _counts_on(value: Expr, loops: Sequence[For]) -> bool:
+    """True when what value divides is a number of which an inner loop is a lower digit, so that it grows from each
+    iteration of loops to the next."""
+    variables = {loop.loop_var: None for loop in loops}
+    for node in walk(value):
+        if isinstance(node, Binary) and node.op in ("floordiv", "floormod"):
+            terms = linear(node.a)[0]
+            scales = [terms[v] for v in variables if v in terms]
+            if scales != sorted(scales, reverse=True) or any(
+                    n in variables for v in terms if v not in variables for n in walk(v)):
+                return False
+    return True
+
+
 def _about_quotient(part: Expr, realize: BlockRealize) -> bool:
-    """True for `x < c*n` where some iter var of domain [0, n) has the value x // c: the same condition."""
+    """True for `x < c*n` where some iter var, whose domain ends at n, has the value x // c: the same condition."""
     if not isinstance(part, Binary) or part.op != "lt":
         return False
     for iv, value in realize.bound:
         if isinstance(value, Binary) and value.op == "floordiv" and bool(binary("eq", value.a, part.a)):
-            limit = binary("mul", iv.domain.extent, value.b)
+            limit = binary("mul", binary("add", iv.domain.min, iv.domain.extent), value.b)
             gap, rest = linear(binary("sub", limit, part.b))
             if not gap and rest == 0:
                 return True
@@ -111,8 +145,8 @@ def require_no_branch(sch: Schedule, realize: BlockRealize, beside: Stmt | None 
 
 def require_whole_iteration(sch: Schedule, realize: BlockRealize, beside: Stmt | None = None) -> None:
     """The loops around the block run its domain: nothing but the domain is asked of the iter vars, and each
-    reduction runs once over all of its domain for each point of the others. Conditions do not count under which
-    `beside` stands too."""
+    reduction runs over all of its domain, from its first step on, for each point of the others. Conditions do not
+    count under which `beside` stands too."""
     block, loops = realize.block, sch.index.loops_above(realize)
     require_no_branch(sch, realize, beside)
     lets = outside_of(sch.index).lets
@@ -121,7 +155,8 @@ def require_whole_iteration(sch: Schedule, realize: BlockRealize, beside: Stmt |
     legal(unknown is None, "" if unknown is None else f"axis {unknown[0].var.name} of block {block.name} is "
           f"{unknown[1]}, which depends on data or a let", realize)
     reductions = [(iv, value) for iv, value in pairs if iv.iter_type == COMM_REDUCE]
-    simple = not reductions or all(is_plain(iv, value, loops) for iv, value in pairs)
+    simple = not reductions or len({value for _, value in pairs}) == len(pairs) and all(
+        is_plain(iv, value, loops) for iv, value in pairs)
     if simple and is_const(realize.predicate, 1):                        # most blocks: nothing is to be proved
         return
     analyzer = sch.analyzer_at(realize)
@@ -134,6 +169,8 @@ def require_whole_iteration(sch: Schedule, realize: BlockRealize, beside: Stmt |
     chosen = pairs if any(n in used for iv, v in pairs if iv.iter_type != COMM_REDUCE for n in walk(v)) else reductions
     legal(runs_once(chosen, loops, realize.predicate, sch.analyzer_at(None)),
           f"the loops around block {block.name} are not shown to run its reduction exactly once", realize)
+    late = "" if block.init is None else late_start(realize, loops, analyzer)
+    legal(not late, late, realize)
 
 
 def is_plain(iv: IterVar, value: Expr, loops: Sequence[For]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 
 from tilewright.arith.dependence import Access
+from tilewright.arith.linear import linear
 from tilewright.schedule.analysis.accesses import Collector, Instance, Touch
 from tilewright.schedule.analysis.privacy import is_private, shared_between
 from tilewright.schedule.analysis.region import Clash, Region, first_sign
@@ -11,10 +12,10 @@ from tilewright.schedule.analysis.shared_reductions import filled_together, loop
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import legal
 from tilewright.tir.accesses import uses
-from tilewright.tir.arithmetic import all_of, binary
+from tilewright.tir.arithmetic import binary
 from tilewright.tir.buffer import Buffer
 from tilewright.tir.conversion import is_const
-from tilewright.tir.expr import Var
+from tilewright.tir.expr import IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL
 from tilewright.tir.node import walk
 from tilewright.tir.shared_work import is_shared
@@ -38,7 +39,7 @@ def reversed_dependence(sch: Schedule, nest: Sequence[For], order: Sequence[For]
 
     Reorder theorem: every vector of possible distances keeps the sign of its first nonzero component.
     Buffers whose whole life is inside one iteration of the nest do not count, nor do the steps of one
-    reduction as long as the step that starts it stays the first.
+    reduction as long as none passes the one that starts it.
     """
     region = Region(sch, nest)
     places = [nest.index(loop) for loop in order]
@@ -52,24 +53,37 @@ def reversed_dependence(sch: Schedule, nest: Sequence[For], order: Sequence[For]
 
 def _init_comes_late(region: Region, t: Touch, places: Sequence[int]) -> bool:
     """True when the new order may run the step of a reduction that starts it after another of its steps, or before
-    one after which it starts again.
-
-    Only a loop that drives both output and reduction axes can do that: where the loops of the reductions are
-    loops of their own, the step that starts them is where they are 0.
-    """
+    one after which it starts again."""
     instance = t.instance
-    if instance is None or instance.realize.block.init is None:
+    if instance is None or instance.realize.block.init is None or _starts_at_least(region, instance):
         return False
-    values, axes = instance.values, instance.realize.block.iter_vars
-    driving = [{n for iv in axes if (iv.iter_type == COMM_REDUCE) == reduces for n in walk(values[iv.var])
-                if isinstance(n, Var)} for reduces in (False, True)]
-    if not driving[0] & driving[1]:
-        return False
-    point = tuple(values[iv.var] for iv in axes if iv.iter_type != COMM_REDUCE)
-    starts = [binary("eq", values[iv.var], iv.domain.min) for iv in axes if iv.iter_type == COMM_REDUCE]
-    first = Access(point, all_of(instance.guard, *starts), instance.free)
-    step = Access(point, instance.guard, instance.free)
-    return any(first_sign(v) != first_sign([v[p] for p in places]) for v in region.directions(first, step))
+    first, step = [], []                           # the least of each reduction in the one, any in the other
+    for iv in instance.realize.block.iter_vars:
+        value = instance.values[iv.var]
+        first.append(value)
+        step.append(iv.domain.min if iv.iter_type == COMM_REDUCE else value)
+    vectors = region.directions(*(Access(tuple(point), instance.guard, instance.free) for point in (first, step)))
+    return any(first_sign(v) != first_sign([v[p] for p in places]) for v in vectors)
+
+
+def _starts_at_least(region: Region, instance: Instance) -> bool:
+    """True when loops of their own run the steps of the block's reductions, and each order of them begins with the
+    step that starts it: where all are at their least, since the axes grow with each of them."""
+    domains = {**region.domains, **instance.free}
+    outputs, steps = ({n for iv in instance.realize.block.iter_vars if (iv.iter_type == COMM_REDUCE) == reduces
+                       for n in walk(instance.values[iv.var]) if n in domains} for reduces in (False, True))
+    for iv in instance.realize.block.iter_vars if not outputs & steps else ():
+        if iv.iter_type != COMM_REDUCE:
+            continue
+        terms, least = linear(binary("sub", instance.values[iv.var], iv.domain.min))
+        for v, k in terms.items():
+            low = domains[v][0] if isinstance(v, Var) and v in domains else None
+            if k < 0 or not isinstance(low, IntImm):
+                return False
+            least += k * low.value
+        if least:
+            return False
+    return not outputs & steps
 
 
 def _first_reversed(region: Region, group: Sequence[Touch], places: Sequence[int]) -> Clash | None:

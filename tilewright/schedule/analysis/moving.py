@@ -2,14 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import dropwhile
 
 from tilewright.schedule.analysis.dataflow import inputs_of, is_output, is_reduction, writers_of
+from tilewright.schedule.analysis.domains import domains_of
 from tilewright.schedule.analysis.iteration import runs_once
+from tilewright.schedule.analysis.mixed_radix import coefficients_of
 from tilewright.schedule.analysis.ordering import BEFORE, order
+from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index
 from tilewright.support.errors import legal
 from tilewright.tir.arithmetic import all_of, binary
+from tilewright.tir.conversion import is_const
 from tilewright.tir.iter_var import COMM_REDUCE
 from tilewright.tir.node import substitute, walk
 from tilewright.tir.stmt import SERIAL, UNROLLED, BlockRealize, For, IfThenElse, Stmt, While
@@ -39,6 +44,24 @@ def require_same_under_branch(sch: Schedule, old: Index, was: BlockRealize, move
               f"block {was.block.name} stands below a condition, and {iv.var.name} would be {now} there instead of "
               f"{before}: an iteration for which the condition holds would run what another one is to run",
               was, path[branch])
+
+
+def require_steps_once(sch: Schedule, realize: BlockRealize) -> None:
+    """Each step of a reduction runs once: of one that starts, once after each start, which what repeats all of its
+    loops brings about."""
+    block, loops = realize.block, sch.index.loops_above(realize)
+    if not is_reduction(block):
+        return
+    if block.init is not None:
+        loops = list(dropwhile(lambda loop: not realize.reduces_over(loop.loop_var), loops))
+    numbers = coefficients_of(realize.iter_values, domains_of(loops))
+    if not loops or numbers is not None and all(
+            is_const(loop.extent, 1) or any(loop.loop_var in n for n in numbers) for loop in loops):
+        return                                             # most reductions: nothing is to be proved
+    region = Region(sch, loops)
+    legal(region.runs_once(next(i for i in region.instances if i.realize is realize)),
+          f"the loops from {loops[0].loop_var.name} inwards may run a step of block {block.name}'s reduction twice",
+          realize, loops[0])
 
 
 def goes_on(realize: BlockRealize) -> bool:

@@ -91,7 +91,8 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | l
     the buffers that read the new ones instead.
 
     Legal when
-    - the block stores to the buffer at one place, in every iteration, and reads it only as its own partial sum;
+    - the block stores to the buffer at one place, in every iteration, and reads it only as its own partial sum, after
+      the step that starts it;
     - no block that writes the buffer comes between two steps of a reduction;
     - the block has written all that the consumer_blocks read of its buffers by then, for each iteration of the loops
       around both.

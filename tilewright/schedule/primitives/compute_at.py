@@ -17,6 +17,7 @@ from tilewright.schedule.analysis.moving import (
     require_partition,
     require_reads_result,
     require_same_under_branch,
+    require_steps_once,
 )
 from tilewright.schedule.analysis.ordering import BEFORE, order, require_no_race, require_same_order
 from tilewright.schedule.analysis.parts import parts_read, parts_written, precedes
@@ -56,7 +57,8 @@ def compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_unit_loops:
     A block whose domain is empty may go anywhere.
 
     Legal when
-    - the block computes each element from its inputs alone, whole reductions, for a box of its domain;
+    - the block computes each element from its inputs alone, for a box of its domain; its reductions are whole, begin
+      with the step that starts them, and run each step once, unless all start again;
     - all its producers come before the place;
     - its consumers read what it has written by then, and are below loop, or come after all of what the iterations of
       loop need and that is the whole domain of the block;
@@ -133,7 +135,7 @@ def reverse_compute_at(sch: Schedule, block: BlockRV, loop: LoopRV, preserve_uni
     A block whose domain is empty may go anywhere.
 
     Legal when
-    - the block runs for a box of its domain;
+    - the block runs for a box of its domain, and its reductions as in compute_at;
     - every producer is below loop or finished before it, and has written what the block reads of it;
     - what the block reads of those below is complete at the place, each time that the block runs there;
     - the parts of the block make up its domain, with steps of a reduction once each, or all again from the first;
@@ -199,6 +201,7 @@ def _movable(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> tuple[For, Bl
             "already", realize, target)
     if not empty:
         require_whole_iteration(sch, realize, target)
+        require_steps_once(sch, realize)
         _require_box(sch, realize, target)
     return target, realize
 

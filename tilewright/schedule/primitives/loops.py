@@ -219,7 +219,7 @@ def reorder(sch: Schedule, *ordered_loops: LoopRV) -> None:
         for i in range(n):                 for j in range(m):
             for j in range(m): body   ->       for i in range(n): body         # reorder(j, i)
 
-    The updates of one reduction may change order as long as the one that starts it comes first; so may uses of buffers
+    The updates of one reduction may change order as long as none passes the one that starts it; so may uses of buffers
     that live in one iteration only.
 
     Legal when
