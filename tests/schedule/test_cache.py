@@ -14,6 +14,7 @@ from tests.schedule.compute_support import (
     refuses,
     stencil,
 )
+from tests.schedule.test_few_lines import moved, program, refused, same
 from tilewright import te
 from tilewright.schedule import Schedule
 from tilewright.script import from_source
@@ -268,3 +269,54 @@ def main(A: T.Buffer((8,), "int32"), W: T.Buffer((8, 3), "int32"), C: T.Buffer((
     sch = Schedule(func)
     sch.cache_read("Q", "X", "local")
     check(sch, func, lambda a, w: a * [1, 1, 1, 1, 2, 2, 2, 2] * w[:, 1], (8,), (8, 3))
+
+
+@pytest.mark.parametrize("runs", ["n", "2"])
+def test_the_writer_before_an_update_in_place_runs_where_its_loop_has_iterations(runs):
+    func = program("B: T.Buffer((4,), 'int32'), n: T.int32", f"""
+    C = T.alloc_buffer((4,), "int32")
+    for u in range({runs}):
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = vi
+    for u in range(n):
+        for i in range(4):
+            with T.block("C_update"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = C[vi] + 5
+    for u in range(n):
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = C[vi]
+""")
+    stored, want = np.full(4, 77, "int32"), np.arange(4, dtype="int32") + 10
+    if runs == "n":
+        refused(func, "may not be written by then", lambda s: s.cache_inplace("C_update", 0, "local"))
+    else:
+        func = moved(func, lambda s: s.cache_inplace("C_update", 0, "local"))
+    same(func, [stored, 0], stored)
+    same(func, [stored, 2], want)
+
+
+@pytest.mark.parametrize("move", [lambda s: s.cache_write("X", 0, "local"), lambda s: s.reindex("X", "X")])
+@pytest.mark.parametrize("kind", ["T.parallel", "range"])
+def test_the_copy_of_what_each_iteration_has_to_itself_is_not_shared(kind, move):
+    func = program("A: T.Buffer((4,), 'int32'), B: T.Buffer((3,), 'int32')", f"""
+    X = T.alloc_buffer((4,), "int32")
+    for t in {kind}(3):
+        for i in range(4):
+            with T.block("X"):
+                vi = T.axis.spatial(4, i)
+                X[vi] = A[vi]
+        with T.block("B"):
+            vt = T.axis.spatial(3, t)
+            B[vt] = vt
+""")
+    args, want = [np.zeros(4, "int32"), np.full(3, 77, "int32")], np.arange(3, dtype="int32")
+    same(func, args, want)
+    if kind == "range":
+        same(moved(func, move), args, want)
+    else:
+        refused(func, "two of its iterations may touch the same element of X_", move)

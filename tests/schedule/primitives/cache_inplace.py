@@ -5,7 +5,7 @@ import tilewright as tw
 from tests.fuzz.moves import MOST_BLOCKS, SCOPES, Action, Chooser, find_block, move
 from tests.schedule.case import Case
 from tests.schedule.core_support import matmul
-from tests.wrong_uses.programs import N, placeholders
+from tests.wrong_uses.programs import N, placeholders, script
 from tests.wrong_uses.schedule_programs import partly, rewritten, unwatched_product
 from tests.wrong_uses.wrong_use import watch
 from tilewright import te
@@ -89,6 +89,29 @@ def cache_inplace_of_strides():
        r"the copy would read elements of C that may not be written by then")
 def cache_inplace_too_early():
     partly(update(), "C_init").cache_inplace("C_update", "C", "local")
+
+
+@wrong("`cache_inplace` behind a writer whose loop may have no iterations",
+       r"the copy would read elements of C that may not be written by then")
+def cache_inplace_of_what_may_not_be():
+    script("""
+C = T.alloc_buffer((8,), "int32")
+for u in range(n):
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = 5
+for i in range(8):
+    for u in range(n):
+        with T.block("C_update"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = C[vi] + 1
+for u in range(n):
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = C[vi]
+""", "B: T.Buffer((8,), 'int32'), n: T.int32").cache_inplace("C_update", "C", "local")
 
 
 @wrong("`cache_inplace` of a block in a branch with others", r"block C_update shares a branch with other blocks")

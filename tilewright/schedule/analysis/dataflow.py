@@ -7,7 +7,7 @@ from tilewright.schedule.analysis.elements import shared_element
 from tilewright.schedule.outside import outside_of
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import Index
-from tilewright.support.errors import legal, require
+from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.buffer import Buffer, Load
 from tilewright.tir.expr import Call, Expr, IntImm, Var
 from tilewright.tir.iter_var import COMM_REDUCE, DATA_PARALLEL, IterVar
@@ -196,6 +196,15 @@ def require_stage(sch: Schedule, realize: BlockRealize, alone: bool = True, star
     shared = shared_element(block, sch.analyzer_at)
     legal(shared is None, f"two iterations of block {block.name} may write one element of "
           f"{shared.name if shared else ''}, so that their order decides its value", realize)
+
+
+def is_stage(sch: Schedule, realize: BlockRealize) -> bool:
+    """True for a block that gives each element a value that depends on nothing but what it reads of other buffers."""
+    try:
+        require_stage(sch, realize, alone=False, leaf=False)
+    except Illegal:
+        return False
+    return True
 
 
 def require_not_read_outside(sch: Schedule, realize: BlockRealize, buffers: Iterable[Buffer] | None = None) -> None:

@@ -1,26 +1,29 @@
 """What a move may not change: for every two blocks that touch one element, which of them comes first.
 
-An instance of a block (its name and the values of its axes) may run more than once, but stores the same values each
-time. All that is said here of values that are written again rests on that, and every move must leave it so: a consumer
-may run again where its inputs are complete each time, not where only its last run finds them complete.
+An instance of a block (its name and the values of its axes) may run more than once. Where it stores the same values
+each time (`is_steady`) its consumers may run between two of its runs; where it does not, the order of all accesses
+counts. Every move must leave it so: a consumer may run again where its inputs are complete each time, not where only
+its last run finds them complete.
 """
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tilewright.arith.dependence import direction_vectors
+from tilewright.arith.dependence import Access, direction_vectors
 from tilewright.schedule.analysis.dataflow import (
     gives_one_value,
     inputs_of,
     is_allocated,
     is_below,
     is_reduction,
+    is_stage,
     readers_of,
     writers_of,
 )
 from tilewright.schedule.analysis.density import fills
 from tilewright.schedule.analysis.domains import domains_of
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
+from tilewright.schedule.analysis.mixed_radix import bindings
 from tilewright.schedule.analysis.parts import (
     Pair,
     access_of,
@@ -54,13 +57,15 @@ def order(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize, ignore:
     may happen; the empty set when they never do. Buffers in `ignore` do not count.
 
     When every element that b reads was written by a in the same iteration of the loops around both, only that
-    counts: what other iterations of a write again has the same value.
+    counts, as long as other iterations write the same values again.
     """
     pairs = conflicts(index, a, b, ignore)
     if not pairs:
         return set()
     first = precedes(index, a, b)
-    if common_loops(index, a, b) and (feeds(sch, index, a, b) if first else feeds(sch, index, b, a)):
+    maker, user = (a, b) if first else (b, a)
+    shared = common_loops(index, a, b)
+    if shared and feeds(sch, index, maker, user) and is_steady(sch, index, maker, shared):
         return {BEFORE if first else AFTER}
     return order_of(sch, index, pairs)
 
@@ -131,10 +136,66 @@ def feeds(sch: Schedule, index: Index, a: BlockRealize, b: BlockRealize) -> bool
     return True
 
 
+def is_steady(sch: Schedule, index: Index, a: BlockRealize, shared: Sequence[For]) -> bool:
+    """True when a, of which each element has one instance, stores the same value in each iteration of the loops
+    `shared` around it that writes an element again."""
+    if changing_input(sch, index, a, shared[0]) is None:
+        return True
+    signs = vectors(sch, index, shared, [(w, w) for w in parts_written(a)])
+    again = min((next(n for n, s in enumerate(v) if s) for v in signs if any(v)), default=None)
+    return again is None or again > 0 and changing_input(sch, index, a, shared[again]) is None
+
+
+def changing_input(sch: Schedule, index: Index, a: BlockRealize, loop: For) -> Pair | None:
+    """(written, read): parts of a buffer that a computes with, by way of other blocks or at once, of which two
+    iterations of loop may find different values; None where there are none.
+
+    There are none where each writer inside of loop comes before all readers, or feeds them in each iteration and has no
+    changing inputs itself.
+    """
+    seen = [a]
+    for reader in seen:
+        read = parts_read(index, reader)
+        for writer in index.outermost():
+            pairs = meeting(parts_written(writer), read)
+            if not pairs or not is_below(index, writer, loop):
+                continue
+            if writer is reader and is_stage(sch, reader):      # of what it wrote it reads only its partial sums
+                continue
+            if precedes(index, writer, reader) and feeds(sch, index, writer, reader):
+                seen += [] if any(writer is s for s in seen) else [writer]
+            elif writer is reader or len(order_of(sch, index, pairs)) > 1:
+                return pairs[0]
+    return None
+
+
 def in_one_while(index: Index, a: Stmt, b: Stmt) -> bool:
     """True when a `while` stands around both statements."""
     around = [s for s in index.path_to(a) if isinstance(s, While)]
     return bool(around) and any(s is w for s in index.path_to(b) for w in around)
+
+
+def runs_between(index: Index, block: BlockRealize, a: BlockRealize, b: BlockRealize) -> bool:
+    """True when a block may run between a and b, which comes after it, in one iteration of the loops around both."""
+    around = common_loops(index, a, b)
+    if around and not is_below(index, block, around[-1]):
+        return False
+    return precedes(index, a, block) or len(common_loops(index, a, block)) > len(around)
+
+
+def stays(sch: Schedule, old: Index, name: str, partner: str) -> bool:
+    """True when the block `name`, moved since `old`, stands on the same side of its partner, and each of its instances
+    runs in that iteration of the loops around both in which it ran."""
+    here, there = ((index, index.realizes[name], index.realizes[partner]) for index in (old, sch.index))
+    shared, now = (common_loops(*place) for place in (here, there))
+    variables = [loop.loop_var for loop in shared]
+    if variables != [loop.loop_var for loop in now] or precedes(*here) != precedes(*there) or any(
+            in_one_while(*place) for place in (here, there)):
+        return False
+    before, after = (Access(tuple(bindings(r, outside_of(index).lets).values()), r.predicate,
+                            loops_within(index, r, variables)) for index, r, _ in (here, there))
+    still = (0,) * len(variables)
+    return direction_vectors(before, after, variables, domains_of(shared), sch.analyzer_at(None)) <= {still}
 
 
 def place_in(sch: Schedule, loops: Sequence[For]) -> Place:
@@ -159,7 +220,7 @@ def require_same_order(sch: Schedule, old: Index, name: str, partners: Iterable[
             continue
         before = order(sch, old, partner, was, ignore)
         after = order(sch, sch.index, there, now, ignore)
-        legal(not before or (len(before) == 1 and after <= before),
+        legal(not before or (len(before) == 1 and after <= before) or stays(sch, old, name, partner.block.name),
               f"moving block {name} could change whether it runs before or after block {partner.block.name}, "
               f"and both touch {pairs[0][0].region.buffer.name}", was, partner)
 

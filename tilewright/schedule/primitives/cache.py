@@ -5,13 +5,11 @@ from collections.abc import Sequence
 
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis import dataflow
-from tilewright.schedule.analysis.density import fills
-from tilewright.schedule.analysis.domains import Interval
-from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own, require_whole_iteration
+from tilewright.schedule.analysis.iteration import require_whole_iteration
 from tilewright.schedule.analysis.legality import check_annotated_loops
 from tilewright.schedule.analysis.ordering import feeds, place_in
 from tilewright.schedule.analysis.parts import body_reads, loops_within, parts_written, precedes
-from tilewright.schedule.analysis.required import Place, touched
+from tilewright.schedule.analysis.required import touched
 from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives import caching
 from tilewright.schedule.primitives.cache_place import after_writer, apart, before_consumers, insert
@@ -21,7 +19,7 @@ from tilewright.schedule.scoped import in_scope
 from tilewright.schedule.state import BlockRV
 from tilewright.support.errors import legal, require
 from tilewright.tir.buffer import Buffer
-from tilewright.tir.stmt import BlockRealize, seq
+from tilewright.tir.stmt import seq
 
 
 @primitive
@@ -94,6 +92,7 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | l
     - the block stores to the buffer at one place, in every iteration, and reads it only as its own partial sum, after
       the step that starts it;
     - no block that writes the buffer comes between two steps of a reduction;
+    - the iterations of a loop inside of the copy's place that run at once share no element of the new buffers;
     - the block has written all that the consumer_blocks read of its buffers by then, for each iteration of the loops
       around both.
     """
@@ -131,6 +130,7 @@ def cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int | str | l
     for user in (realize, *consumers):
         caching.redirect(sch, user, dict(zip(sources, copies, strict=True)))
     allocate(sch, *copies)
+    check_annotated_loops(sch, loops_within(sch.index, sch.realize(realize.block.name), place.loop_vars))
     return sch.block_rv(names[0])
 
 
@@ -164,7 +164,7 @@ def cache_inplace(sch: Schedule, block: BlockRV, read_buffer_index: int | str, s
     place = place_in(sch, loops)
     parts = [p for p in (*body_reads(realize), *parts_written(realize)) if p.region.buffer is source]
     box = touched(sch.index, parts, place)[source]
-    legal(dataflow.is_output(sch, source) or _is_written(sch, realize, source, box, place),
+    legal(dataflow.is_output(sch, source) or caching.is_written(sch, source, box, [realize], place, children[at]),
           f"the copy would read elements of {source.name} that may not be written by then", realize)
     names = [sch.fresh_block(caching.cache_name(source, storage_scope))]
     names.append(sch.fresh_block(f"{names[0]}_back"))
@@ -177,16 +177,3 @@ def cache_inplace(sch: Schedule, block: BlockRV, read_buffer_index: int | str, s
     sch.add_alloc(copy)
     check_annotated_loops(sch, [loop.loop_var for loop in loops])
     return [sch.block_rv(name) for name in names]
-
-
-def _is_written(sch: Schedule, realize: BlockRealize, buffer: Buffer, box: Sequence[Interval], place: Place) -> bool:
-    """True when one block before it writes all of the box."""
-    for writer in dataflow.writers_of(sch, buffer):
-        if writer is realize or not precedes(sch.index, writer, realize) or beyond_domain(writer, place.analyzer) \
-                or branches_of_its_own(sch.index, writer, realize):
-            continue
-        inner = loops_within(sch.index, writer, place.loop_vars)
-        for region in writer.block.writes:
-            if region.buffer is buffer and fills(writer, region, inner, place, box):
-                return True
-    return False

@@ -16,7 +16,7 @@ from tilewright.schedule.analysis.density import fills, ranges_of
 from tilewright.schedule.analysis.domains import Domains, Interval
 from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own, cut, reading_domain
 from tilewright.schedule.analysis.mixed_radix import bindings, reach
-from tilewright.schedule.analysis.ordering import order
+from tilewright.schedule.analysis.ordering import order, runs_between
 from tilewright.schedule.analysis.parts import loops_within, precedes
 from tilewright.schedule.analysis.required import Place
 from tilewright.schedule.primitives.nest import nest
@@ -27,6 +27,7 @@ from tilewright.support.names import identifier
 from tilewright.tir.arithmetic import all_of, binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, element_region
 from tilewright.tir.conversion import is_const
+from tilewright.tir.dtype import lanes_of
 from tilewright.tir.expr import Call, Expr, IntImm, Let, Select, Var
 from tilewright.tir.iter_var import DATA_PARALLEL, IterVar
 from tilewright.tir.node import rewrite_top_down, statements, substitute, walk
@@ -112,7 +113,7 @@ def _single(realize: BlockRealize, accesses: Sequence[Load | Store], verb: str) 
     own = {n.loop_var if isinstance(n, For) else n.var for s in block_statements(realize.block) for n in walk(s)
            if isinstance(n, (For, LetStmt, Let))}
     single = bool(accesses) and all(same_indices(x.indices, accesses[0].indices) for x in accesses)
-    require(single and not any(n in own for i in accesses[0].indices for n in walk(i)),
+    require(single and all(lanes_of(i.dtype) == 1 and not any(n in own for n in walk(i)) for i in accesses[0].indices),
             f"block {name} does not {verb} at one place in each iteration", realize)
     return accesses[0].indices
 
@@ -223,14 +224,8 @@ def require_written(sch: Schedule, buffer: Buffer, box: Sequence[Interval], cons
     """The copy, before the statement `after`, reads no element of an intermediate buffer that nothing has written."""
     if any(b is buffer for b in sch.arguments):
         return
-    for writer in writers_of(sch, buffer):
-        for region in writer.block.writes:
-            inner = loops_within(sch.index, writer, place.loop_vars)
-            if region.buffer is buffer and fills(writer, region, inner, place, box) and not beyond_domain(
-                    writer, place.analyzer) and all(
-                        precedes(sch.index, writer, c) for c in consumers) and _runs(
-                        sch, writer, writer.iter_values, place, after):
-                return
+    if is_written(sch, buffer, box, consumers, place, after):
+        return
     for c in consumers:
         inner = loops_within(sch.index, c, place.loop_vars)
         values = reach(c, inner, place.lets)[0]
@@ -238,6 +233,18 @@ def require_written(sch: Schedule, buffer: Buffer, box: Sequence[Interval], cons
         if _reads_all(c, buffer, box, inner, place) and _runs(sch, c, read, place, after):
             return
     legal(False, f"the copy would read elements of {buffer.name} that may not be written by then", *consumers)
+
+
+def is_written(sch: Schedule, buffer: Buffer, box: Sequence[Interval], consumers: Sequence[BlockRealize], place: Place,
+               after: Stmt) -> bool:
+    """True when one block, which comes before the consumers, writes all of the box before the statement `after`."""
+    for writer in writers_of(sch, buffer):
+        if all(precedes(sch.index, writer, c) for c in consumers) and not beyond_domain(
+                writer, place.analyzer) and _runs(sch, writer, writer.iter_values, place, after):
+            inner = loops_within(sch.index, writer, place.loop_vars)
+            if any(r.buffer is buffer and fills(writer, r, inner, place, box) for r in writer.block.writes):
+                return True
+    return False
 
 
 def _runs(sch: Schedule, realize: BlockRealize, exprs: Sequence[Expr], place: Place, after: Stmt) -> bool:
@@ -268,9 +275,13 @@ def other_buffers(block: Block, buffer: Buffer) -> list[Buffer]:
 
 
 def require_fresh(sch: Schedule, old: Index, name: str, buffer: Buffer, consumers: Sequence[BlockRealize]) -> None:
-    """Every writer of buffer comes before (or after) the copy `name` as it came before (or after) each consumer."""
+    """Every writer of buffer that may run between the copy `name` and the consumers comes before (or after) the copy as
+    it came before (or after) each consumer."""
+    copy = sch.realize(name)
     for writer in writers_of(sch, buffer):
-        now = order(sch, sch.index, writer, sch.realize(name))
+        if not runs_between(sch.index, writer, copy, sch.realize(consumers[0].block.name)):
+            continue
+        now = order(sch, sch.index, writer, copy)
         for consumer in consumers:
             was = order(sch, old, old.realizes[writer.block.name], consumer, other_buffers(consumer.block, buffer))
             legal(not was or (len(was) == 1 and now <= was),

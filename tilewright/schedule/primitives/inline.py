@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tilewright.arith.analyzer import Analyzer
 from tilewright.schedule.analysis.covering import with_reads
 from tilewright.schedule.analysis.dataflow import inputs_of, is_output, readers_of, reads, writers_of
-from tilewright.schedule.analysis.ordering import BEFORE, order, require_no_race, vectors
+from tilewright.schedule.analysis.ordering import BEFORE, feeds, order, require_no_race, runs_between, vectors
 from tilewright.schedule.analysis.parts import meeting, parts_read, parts_written
 from tilewright.schedule.analysis.region import first_sign
 from tilewright.schedule.outside import outside_of
@@ -145,7 +145,9 @@ def _require_inputs_kept(sch: Schedule, old: Index, gone: BlockRealize, consumer
         for writer in (w for w in writers_of(sch, region.buffer) if w is not consumer):
             was = order(sch, old, old.realizes[writer.block.name], gone)
             now = order(sch, sch.index, writer, consumer, others)
-            legal(not was or (len(was) == 1 and now <= was),
+            there, here = (old.realizes[r.block.name] for r in (writer, consumer))
+            legal(not was or (len(was) == 1 and now <= was)
+                  or feeds(sch, old, gone, here) and not runs_between(old, there, gone, here),
                   f"block {writer.block.name} writes {region.buffer.name} between block {name}, which reads it, "
                   f"and block {consumer.block.name}", gone, old.realizes[writer.block.name])
 

@@ -8,8 +8,9 @@ from tilewright.arith.itermap import detect_iter_map
 from tilewright.schedule.analysis.dataflow import require_leaf, require_stage, writes
 from tilewright.schedule.analysis.domains import axis_domains
 from tilewright.schedule.analysis.iteration import require_whole_iteration
+from tilewright.schedule.analysis.legality import check_annotated_loops
 from tilewright.schedule.analysis.ordering import place_in
-from tilewright.schedule.analysis.parts import body_reads
+from tilewright.schedule.analysis.parts import body_reads, loops_within
 from tilewright.schedule.analysis.required import touched
 from tilewright.schedule.index_map import IndexMap, new_shape
 from tilewright.schedule.primitive import primitive
@@ -77,6 +78,7 @@ def reindex_cache_write(sch: Schedule, block: BlockRV, write_buffer_index: int |
     Legal when
     - the block stores to the buffer at one place, in every iteration, and reads it only as its own partial sum;
     - no block that writes the buffer comes between two steps of a reduction;
+    - the iterations of a loop inside of the copy's place that run at once share no element of the new buffer;
     - index_map gives different elements different places, which no reduction changes.
     """
     realize = sch.realize(block)
@@ -160,10 +162,12 @@ def _write(sch: Schedule, realize: BlockRealize, source: Buffer, name: str, scop
     name = sch.fresh_block(name)
     copy = _new_buffer(sch, realize, source, name, scope, axes, point, new)
     loops, children, at = after_writer(sch, realize, source)
-    stmt = caching.copy_points(sch, name, realize, axes, (copy, new), (source, point), place_in(sch, loops))
+    place = place_in(sch, loops)
+    stmt = caching.copy_points(sch, name, realize, axes, (copy, new), (source, point), place)
     insert(sch, loops, children, at, stmt)
     _redirect(sch, realize, source, copy, new)
     allocate(sch, copy)
+    check_annotated_loops(sch, loops_within(sch.index, sch.realize(realize.block.name), place.loop_vars))
     return sch.block_rv(name)
 
 

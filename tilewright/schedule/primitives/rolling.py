@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from tilewright.arith.linear import linear
 from tilewright.schedule.analysis.dataflow import (
     holds_blocks,
-    inputs_of,
     is_output,
     readers_of,
     require_stage,
     takes_address,
-    writers_of,
 )
 from tilewright.schedule.analysis.density import is_dense
 from tilewright.schedule.analysis.domains import Interval
 from tilewright.schedule.analysis.iteration import beyond_domain, require_no_branch
 from tilewright.schedule.analysis.mixed_radix import bindings
-from tilewright.schedule.analysis.ordering import BEFORE, order, place_in
+from tilewright.schedule.analysis.ordering import BEFORE, changing_input, order, place_in
 from tilewright.schedule.analysis.parts import common_loops, loops_within
 from tilewright.schedule.analysis.required import Place, inside, relaxed
 from tilewright.schedule.outside import outside_of
@@ -30,7 +28,7 @@ from tilewright.schedule.primitive import primitive
 from tilewright.schedule.primitives.caching import chosen
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.state import BlockRV
-from tilewright.support.errors import Illegal, legal, require
+from tilewright.support.errors import legal, require
 from tilewright.tir.arithmetic import all_of, any_of, binary
 from tilewright.tir.buffer import Buffer, BufferRegion, Load, MatchBuffer
 from tilewright.tir.expr import Expr, IntImm, Var
@@ -100,8 +98,8 @@ def rolling_buffer(sch: Schedule, block: BlockRV, write_buffer_index: int) -> No
     roll = min(windows, key=lambda w: w.position)
     _require_separate(realize, box, windows, loops)
     require_no_branch(sch, realize, roll.loop)
-    _require_window(sch, realize, region, readers, box, place)
     _require_in_order(sch, realize, loops[roll.position:], roll)
+    _require_window(sch, realize, region, readers, box, place)
     _fold(sch, realize, region, readers, windows, roll)
 
 
@@ -182,30 +180,12 @@ def _require_in_order(sch: Schedule, realize: BlockRealize, loops: Sequence[For]
     for loop in sch.index.loops_above(realize):
         legal(loop.kind != THREAD_BINDING or not any(n is loop.loop_var for n in walk(roll.low)),
               f"the window moves with loop {loop.loop_var.name}, which is bound to {loop.thread_tag}", loop)
-    _require_steady(sch, realize, roll, [])
-
-
-def _require_steady(sch: Schedule, realize: BlockRealize, roll: Window, seen: list[BlockRealize]) -> None:
-    """What the block reads of buffers that are written in the loop of roll has one value for each element."""
-    for buffer in inputs_of(sch, realize):
-        for writer in writers_of(sch, buffer):
-            if writer is realize or any(writer is s for s in seen):
-                continue
-            seen.append(writer)
-            if any(above is roll.loop for above in sch.index.loops_above(writer)):
-                legal(_is_stage(sch, writer) and order(sch, sch.index, writer, realize) <= {BEFORE},
-                      f"block {writer.block.name} writes {buffer.name}, which block {realize.block.name} reads, "
-                      "and is not known to write the same values in each iteration", writer, realize,
-                      hint="of a chain of blocks, make the buffer of the last one circular first")
-                _require_steady(sch, writer, roll, seen)
-
-
-def _is_stage(sch: Schedule, realize: BlockRealize) -> bool:
-    try:
-        require_stage(sch, realize)
-    except Illegal:
-        return False
-    return True
+    changing = changing_input(sch, sch.index, realize, roll.loop)
+    if changing is not None:
+        writer, reader = (part.realize for part in changing)
+        legal(False, f"block {writer.block.name} writes {changing[0].region.buffer.name}, which block "
+              f"{reader.block.name} reads, and is not known to write the same values in each iteration", writer, reader,
+              hint="of a chain of blocks, make the buffer of the last one circular first")
 
 
 # ---- the rewrite
