@@ -140,6 +140,16 @@ for i in range(8):
 """).cache_write("B", 0, "local")
 
 
+@wrong("`cache_write` of a block whose iterations must stay in order", r"iteration vi of block B must run in order")
+def cache_write_of_what_runs_in_order():
+    script("""
+for i in range(8):
+    with T.block("B"):
+        vi = T.axis.opaque(8, i)
+        B[vi, 0] = A[vi, 0]
+""").cache_write("B", 0, "local")
+
+
 @wrong("`cache_write(block, [], scope)`", r"cache_write\(block=C, .*\): no buffer is given")
 def cache_write_nothing():
     sch, c, *_ = unwatched_product()
