@@ -91,3 +91,50 @@ def test_what_other_writes_of_the_iteration_leave_out(source):
         b = np.zeros(3, "int32")
         run(b)
         assert b.tolist() == [7, 8, 9]
+
+
+LATER = '''@T.prim_func
+def f(A: T.Buffer((3,), "int32"), D: T.Buffer((4, 2), "int32")):
+    B = T.alloc_buffer((2,), "int32")
+    for t in range(4):
+        for z in range(2):
+            with T.block("first"):
+                v = T.axis.spatial(2, z)
+                T.where(t < 1)
+                B[v] = 100
+        for i in range(2):
+            {loops}
+                with T.block("B"):
+                    vi = T.axis.spatial(2, i)
+                    {body}
+        for j in range(2):
+            with T.block("D"):
+                vt = T.axis.spatial(4, t)
+                v = T.axis.spatial(2, j)
+                D[vt, v] = B[v]
+'''
+SUM = '''vk = T.axis.reduce(3, {step})
+                    with T.init():
+                        B[vi] = 0
+                    B[vi] = B[vi] + A[vk]'''
+
+
+@pytest.mark.parametrize("loops, body, added", [
+    ("for k in range(1, 3):", SUM.format(step="k"), 8),                      # never at the step that starts it
+    ("for k in range(2):", SUM.format(step="2 - k"), 8),
+    ("for k, l in T.grid(2, 2):", "T.where(k == 0 and k + l == 3)\n                    B[vi] = 0", 0),
+    ("for k in range(1):", "T.where(A[0] > 7)\n                    B[vi] = 0", 0),
+], ids=["later steps", "last steps", "never", "data"])
+def test_a_write_below_a_condition_on_inner_loops_that_does_not_hold(loops, body, added):
+    func, a = from_source(LATER.format(loops=loops, body=body)), np.array([7, 5, 3], "int32")
+    flat, built = lower(func), tw.build(func)
+    for run in (lambda d: interp.run(func, a, d), lambda d: interp.run(flat, a, d), lambda d: built(a, d)):
+        d = np.zeros((4, 2), "int32")
+        run(d)
+        assert d.tolist() == [[100 + added * (t + 1)] * 2 for t in range(4)]
+
+
+def test_a_reduction_that_starts_in_each_iteration_keeps_its_buffer_inside():
+    func = from_source(LATER.format(loops="for k in range(3):", body=SUM.format(step="k")))
+    lines = str(lower(func, simple_mode=True)).splitlines()
+    assert next(n for n, s in enumerate(lines) if "for t in" in s) < next(n for n, s in enumerate(lines) if " B = " in s)

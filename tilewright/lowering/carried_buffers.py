@@ -92,7 +92,8 @@ class _Accesses:
     escapes: bool = False
 
     def visit(self, stmt: Stmt, sure: bool, around: tuple[Expr, ...] = (), loops: tuple[Var, ...] = ()) -> None:
-        """`sure`: the statement runs in every iteration of the loops around it, likely guards (`around`) aside."""
+        """`sure`: the statement runs in every iteration of the loops around it, but for conditions (`around`) that are
+        likely or on inner loops alone, and read no memory."""
         for e in expressions(stmt):
             for node in walk(e):
                 if isinstance(node, Load) and node.buffer is self.buffer:
@@ -113,7 +114,8 @@ class _Accesses:
                 self.lets.add(var)
                 self.visit(stmt.body, sure, around, loops)
             case IfThenElse(cond, then, other):
-                self.visit(then, sure and (is_likely(cond) or self.is_inner(cond)), (*around, *terms_of(cond)), loops)
+                known = not reads_memory(cond) and (is_likely(cond) or self.is_inner(cond))
+                self.visit(then, sure and known, (*around, *terms_of(cond)), loops)
                 if other is not None:
                     self.visit(other, False, around, loops)
             case Seq(stmts):
@@ -131,10 +133,16 @@ class _Accesses:
     def happens(self, w: _Write, analyzer: Analyzer) -> bool:
         """False when a read may run in an iteration in which a condition keeps all of a write from running.
 
-        A condition lets some of it run when it holds where the inner loops begin: that is how tiles are ragged.
+        A condition lets some of it run when it holds where the inner loops begin: that is how tiles are ragged, and
+        reductions start. What one on inner loops alone cuts from the elements, box_of knows.
         """
-        starts = [self.at_begin(c, analyzer) for c in w.around if not self.is_inner(c)]
+        starts = [self.at_begin(c, analyzer) for c in w.around if not self.cuts(w, c)]
         return all(analyzer.prove(c) or all(self.tells(g, c, analyzer) for g in self.given) for c in starts)
+
+    def cuts(self, w: _Write, cond: Expr) -> bool:
+        """True for a condition on inner loops alone, some of which tell the element that is written."""
+        telling = {v for i in w.indices for v in free_vars(i)}
+        return self.is_inner(cond) and uses_any(cond, telling)
 
     def tells(self, given: _Given, cond: Expr, analyzer: Analyzer) -> bool:
         """True when a read runs only where the condition holds: under it, or in loops that have iterations only there.
@@ -170,7 +178,7 @@ class _Accesses:
         if not self.runs(w, analyzer) or any(uses_any(i, self.lets) for i in w.indices):
             return None
         used = {v: self.domains[v] for i in w.indices for v in free_vars(i) if v in self.domains}
-        cuts = [c for c in w.around if self.is_inner(c) and uses_any(c, used)]
+        cuts = [c for c in w.around if self.cuts(w, c)]
         mapping = detect_iter_map(w.indices, used, all_of(*cuts), analyzer)
         if mapping is not None and mapping.is_bijective:
             return list(mapping.outputs)
