@@ -137,4 +137,5 @@ def test_a_write_below_a_condition_on_inner_loops_that_does_not_hold(loops, body
 def test_a_reduction_that_starts_in_each_iteration_keeps_its_buffer_inside():
     func = from_source(LATER.format(loops="for k in range(3):", body=SUM.format(step="k")))
     lines = str(lower(func, simple_mode=True)).splitlines()
-    assert next(n for n, s in enumerate(lines) if "for t in" in s) < next(n for n, s in enumerate(lines) if " B = " in s)
+    loop, inside = (next(n for n, s in enumerate(lines) if text in s) for text in ("for t in", " B = "))
+    assert loop < inside

@@ -42,6 +42,20 @@ def bind_reduction():
     sch.bind(k, "blockIdx.x")
 
 
+@wrong("`bind` of a reduction loop to threads, each of which would repeat its steps",
+       r"whose steps threads cannot share: the loops from k inwards may repeat steps of block C")
+def bind_repeated():
+    sch = script("""
+for i, k, u in T.grid(8, 8, 2):
+    with T.block("C"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        with T.init():
+            B[vi, 0] = 0
+        B[vi, 0] = B[vi, 0] + A[vi, vk]
+""")
+    sch.bind(sch.get_loops("C")[1], "threadIdx.x")
+
+
 @wrong("`bind(loop, \"threadIdx.w\")`",
        r"bind\(loop=i, thread_axis='threadIdx\.w'\): 'threadIdx\.w' is not a thread axis")
 def bind_unknown():

@@ -239,6 +239,31 @@ def blockize_sum_over_nothing():
     watch(sch).blockize(three)
 
 
+REPEATED = """
+for i, k in T.grid(8, 8):
+    for u in range({times}):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi, 0] = 0
+            B[vi, 0] = B[vi, 0] + A[vi, vk]
+"""
+
+
+@wrong("`blockize(u)` of a loop that repeats each step of a sum, which starts again each time",
+       r"the loops from u inwards run block C more than once for the same point")
+def blockize_repeated():
+    sch = script(REPEATED.format(times=2))
+    sch.blockize(sch.get_loops("C")[2])
+
+
+@wrong("`blockize(u)` of a loop of no iterations in each step of a sum",
+       r"block C never runs, and the new block would start its reduction")
+def blockize_idle():
+    sch = script(REPEATED.format(times=0))
+    sch.blockize(sch.get_loops("C")[2])
+
+
 @wrong("`blockize([root])`", r"the root block cannot be put into a block")
 def blockize_root():
     sch = watch(blocks(chain))

@@ -214,6 +214,22 @@ for i, u, k in T.grid(8, 2, 8):
     sch.decompose_reduction("C", sch.get_loops("C")[1])
 
 
+@wrong("`decompose_reduction` of outputs of which each step reaches fewer",
+       r"block C may not start its reduction: the iterations of loop i depend on the step")
+def decompose_fewer():
+    sch = script("""
+for k in range(4):
+    for i in range(8 - k):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            vk = T.axis.reduce(4, k)
+            with T.init():
+                B[vi, 0] = 0
+            B[vi, 0] = B[vi, 0] + A[vi, vk]
+""")
+    sch.decompose_reduction("C", sch.get_loops("C")[0])
+
+
 @wrong("`decompose_reduction` where something uses the output first",
        r"B is touched below loop i before block C starts it")
 def decompose_late():

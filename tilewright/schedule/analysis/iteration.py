@@ -58,6 +58,10 @@ def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer
     steps = {n for _, value in reductions for n in walk(value)}
     driving = [loop for loop in loops if loop.loop_var in steps]
     unsure = f"block {realize.block.name} may not start its reduction:"
+    ahead = {loop.loop_var for loop in driving if inside is None or loop in inside}
+    for loop in loops:
+        if loop.loop_var not in steps and any(n in ahead for e in (loop.min, loop.extent) for n in walk(e)):
+            return f"{unsure} the iterations of loop {loop.loop_var.name} depend on the step"
     late = late_start(realize, loops, analyzer)
     if late:
         return late
@@ -70,9 +74,14 @@ def unsure_start(realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer
         if loop in unproven and not outer.prove(binary("gt", loop.extent, 0)) and not sums_nothing(realize.block):
             return f"{unsure} loop {loop.loop_var.name} may have no iterations"
         outer.bind(loop.loop_var, loop.min, loop.extent)
-    for part in beyond_domain(realize, analyzer):
-        if any(n in steps for n in walk(part)) and not analyzer.prove(_at_first(part, driving)):
+    extra = [part for part in beyond_domain(realize, analyzer) if any(n in steps for n in walk(part))]
+    for part in extra:
+        if not analyzer.prove(_at_first(part, driving)):
             return f"{unsure} its first step runs only where {part}"
+    outputs = [value for iv, value in realize.bound if iv.iter_type != COMM_REDUCE]
+    mixed = [value for value in outputs if any(n in ahead for n in walk(value))]
+    if mixed and (extra or not runs_once(realize.bound, loops, realize.predicate, analyzer)):
+        return f"{unsure} the step decides which output {mixed[0]} is"
     return ""
 
 

@@ -8,7 +8,7 @@ from tilewright.arith.regions import Interval, intervals_of
 from tilewright.schedule.analysis.accesses import Instance, Touch
 from tilewright.schedule.analysis.dataflow import is_allocated
 from tilewright.schedule.analysis.density import box_where, domain_box, fills, is_dense
-from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own
+from tilewright.schedule.analysis.iteration import beyond_domain, branches_of_its_own, unsure_start
 from tilewright.schedule.analysis.parts import common_loops, loops_within
 from tilewright.schedule.analysis.region import Region, first_sign
 from tilewright.schedule.analysis.required import Place, inside
@@ -49,7 +49,7 @@ def is_private(region: Region, group: Sequence[Touch]) -> bool:
         return False
     if not all(t.instance is not None and _reduces_inside(t.instance) for t in group if t.writes):
         return False
-    return all(_initialised_by_itself(t) or any(_covers(region.sch, w, t) for w in group[:k] if w.writes)
+    return all(_starts_itself(region.sch, t) or any(_covers(region.sch, w, t) for w in group[:k] if w.writes)
                for k, t in enumerate(group) if t.reads)
 
 
@@ -87,7 +87,7 @@ def _left_over(sch: Schedule, loop: For) -> Touch | None:
         for k, t in enumerate(group):
             if not t.reads or any(_covers(sch, w, t) for w in group[:k] if w.writes):
                 continue
-            if _initialised_by_itself(t) and t.instance is not None and _reduces_inside(t.instance):
+            if t.instance is not None and _reduces_inside(t.instance) and _starts_itself(sch, t):
                 continue
             if any(first_sign(v[:-1]) > 0 for w in group if w.writes for v in wide.directions(w.access, t.access)):
                 return t
@@ -127,9 +127,15 @@ def _reduces_inside(instance: Instance) -> bool:
                for n in walk(instance.values[iv.var]) if isinstance(n, Var))
 
 
-def _initialised_by_itself(t: Touch) -> bool:
-    """True for an access of a reduction to its own output, which its init starts."""
-    return t.writes and t.instance is not None and t.instance.realize.block.init is not None
+def _starts_itself(sch: Schedule, t: Touch) -> bool:
+    """True for an access of a reduction to its own output, which its init starts before any other step."""
+    if not t.writes or t.instance is None or t.instance.realize.block.init is None:
+        return False
+    realize = t.instance.realize
+    loops = sch.index.loops_above(realize)
+    steps = [loop for loop in loops if realize.reduces_over(loop.loop_var)]
+    return not any(branches_of_its_own(sch.index, realize, loop) for loop in steps[:1]) and not unsure_start(
+        realize, loops, sch.analyzer_at(realize))
 
 
 def _covers(sch: Schedule, write: Touch, read: Touch) -> bool:

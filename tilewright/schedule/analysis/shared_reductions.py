@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.arith.analyzer import Analyzer
+from tilewright.arith.itermap import detect_iter_map
+from tilewright.schedule.analysis.domains import domains_of
 from tilewright.schedule.analysis.iteration import unsure_start
 from tilewright.schedule.analysis.reducers import Reduction, reduction_of
 from tilewright.schedule.schedule import Schedule
@@ -93,6 +95,10 @@ def shared_reduction(realize: BlockRealize, above: Sequence[For], bound: For | N
     why = unsure_start(realize, above, analyzer)
     if why:
         return why
+    values = [value for iv, value in realize.bound if iv.iter_type == COMM_REDUCE]
+    mapping = detect_iter_map(values, domains_of([*threads, *serial]), realize.predicate, analyzer)
+    if mapping is None or not mapping.is_injective:
+        return f"the loops from {threads[0].loop_var.name} inwards may repeat steps of block {block.name}"
     condition = _of_outputs(realize, {loop.loop_var for loop in (*steps, *serial)})
     if isinstance(condition, str):
         return condition

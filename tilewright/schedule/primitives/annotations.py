@@ -69,7 +69,7 @@ def bind(sch: Schedule, loop: LoopRV, thread_axis: str) -> None:
     threadIdx axis as one around. They may share the steps of a reduction too: the lowering combines their parts.
 
     Threads may share the steps of a reduction where the loop drives no output axis, the reduction is whole and by a
-    known combiner, and the other loops that drive it are inside.
+    known combiner, the other loops that drive it are inside, and no loop inside repeats steps.
 
     Legal when
     - parallel would be;

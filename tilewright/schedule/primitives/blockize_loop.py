@@ -13,9 +13,15 @@ from tilewright.schedule.analysis.domains import Interval, axis_domains, domains
 from tilewright.schedule.analysis.iteration import unsure_start
 from tilewright.schedule.analysis.legality import require_fixed_bounds
 from tilewright.schedule.analysis.mixed_radix import is_number
+from tilewright.schedule.analysis.region import Region
 from tilewright.schedule.analysis.shared_reductions import require_one_thread
 from tilewright.schedule.outside import outside_of
-from tilewright.schedule.primitives.reduction import reads_with_output, require_start_apart, start_nest
+from tilewright.schedule.primitives.reduction import (
+    reads_with_output,
+    require_runs_once,
+    require_start_apart,
+    start_nest,
+)
 from tilewright.schedule.schedule import Schedule
 from tilewright.support.errors import Illegal, legal, require
 from tilewright.tir.arithmetic import all_of, binary, conjuncts
@@ -158,6 +164,16 @@ class _Blockized:
             require_start_apart(realize.block, (w.buffer for w in realize.block.writes), realize)
             why = unsure_start(realize, [*around, *inside], self.analyzer, inside)
             legal(not why, why, realize)
+            self._require_one_start(inside)
+
+    def _require_one_start(self, inside: Sequence[For]) -> None:
+        """The loops inside run each point of the new block once: it starts the reduction once, ahead of them all."""
+        block, hint = self.realize.block, "blockize a loop around all steps of the reduction"
+        if inside:
+            require_runs_once(self.realize, Region(self.sch, inside), hint)
+        driving = {n for value in self.realize.iter_values for n in walk(value)}
+        idle = [a for a in inside if a.loop_var not in driving and is_const(a.extent, 0)]
+        legal(not idle, f"block {block.name} never runs, and the new block would start its reduction", *idle, hint=hint)
 
     def _axis(self, part: _Part) -> None:
         iv, zero = part.axis, IntImm(0, part.axis.var.dtype)

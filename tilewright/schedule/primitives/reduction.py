@@ -42,8 +42,8 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     - the block is a reduction with an init, below the loop;
     - no loop outside of it drives a reduction axis;
     - each copied loop drives output axes only;
-    - the loops from `loop` inwards run each step of the reduction once, and no condition keeps the first one from
-      running;
+    - the loops from `loop` inwards run each step of the reduction once, and neither a condition nor the bounds of loops
+      keep the first one from running;
     - nothing below the loop touches the output before the block starts it;
     - loops whose iterations run at once still may, where the output was used inside of one iteration of them only.
     """
@@ -65,7 +65,7 @@ def decompose_reduction(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> Bl
     _require_start(sch, realize, below)
     _check_own_elements(realize, above[above.index(outer):])
     nest = above[above.index(outer):]
-    _check_runs_once(realize, below if len(nest) == 1 else Region(sch, nest))
+    require_runs_once(realize, below if len(nest) == 1 else Region(sch, nest), "decompose at an inner loop")
     _check_untouched_before(below, realize, outer)
     kept = {a.loop_var for a in (*copied, *above[:above.index(outer)])}
     outputs = [(iv, value) for iv, value in realize.bound if iv.iter_type != COMM_REDUCE]
@@ -164,12 +164,12 @@ def _check_own_elements(realize: BlockRealize, loops: Sequence[For]) -> None:
               "reduction again", realize, hint="decompose at an inner loop")
 
 
-def _check_runs_once(realize: BlockRealize, region: Region) -> None:
+def require_runs_once(realize: BlockRealize, region: Region, hint: str) -> None:
     """Refuse when an iteration of the region's loops repeats what another one does: one init would not do for both."""
     instance = next(i for i in region.instances if i.realize is realize)
     legal(region.runs_once(instance),
           f"the loops from {region.nest[0].loop_var.name} inwards run block {realize.block.name} more than once "
-          "for the same point", *region.nest, hint="decompose at an inner loop")
+          "for the same point", *region.nest, hint=hint)
 
 
 def _check_untouched_before(region: Region, realize: BlockRealize, outer: For) -> None:
