@@ -142,6 +142,22 @@ def test_sizes_that_are_computed():
         check(run(x), f(x))
 
 
+@pytest.mark.parametrize("squeezed", [lambda x: x.squeeze(), lambda x: x.squeeze(0), lambda x: x.squeeze((0, -2))])
+def test_a_size_that_may_be_squeezed_is_not_1(squeezed):
+    class Squeezed(nn.Module):
+        def forward(self, x):
+            return squeezed(x)
+    program = exported(Squeezed(), (torch.randn(4, 1, 3),), ({0: torch.export.Dim("n", max=100)},))
+    run = frontend.compile_exported_program(program)
+    for n in (4, 7, 0):
+        x = torch.randn(n, 1, 3)
+        check([run(x)], [squeezed(x)])
+    with pytest.raises(GraphError, match="squeeze.*the extent .* of dimension 0 is 1, and stays where .* = 1"):
+        run(torch.randn(1, 1, 3))
+    with pytest.raises(GraphError, match="dimension 0 is 1"):
+        build_function(frontend.from_exported_program(program))(torch.randn(1, 1, 3))
+
+
 def test_scales_that_are_no_fractions():
     run = torch.compile(lambda x: nn.functional.interpolate(x, scale_factor=0.3), backend=frontend.backend,
                         dynamic=True)

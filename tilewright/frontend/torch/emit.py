@@ -15,6 +15,7 @@ from tilewright.frontend.torch.sizes import number
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.types import Dim
 from tilewright.graph.ir.values import Value
+from tilewright.graph.passes.conditions import Condition
 from tilewright.runtime.dtypes import numpy_dtype
 from tilewright.support.errors import ImportModelError
 from tilewright.tir import Expr
@@ -43,13 +44,16 @@ class Emitter:
     """Emits the calls that a node of a graph of ATen operators becomes.
 
     meta: PyTorch's fake results of the node; given: its arguments, with fake tensors; target: its operator; memory:
-    the elements that values are a part of in PyTorch's memory, where they are known.
+    the elements that values are a part of in PyTorch's memory, where they are known; conditions: gets what rows state
+    of sizes.
     """
 
     def __init__(self, bb: BlockBuilder, meta: Any, known: Mapping[str, int], target: str,
-                 given: Sequence[Any] = (), memory: Mapping[Value, Value] | None = None) -> None:
+                 given: Sequence[Any] = (), memory: Mapping[Value, Value] | None = None,
+                 conditions: list[Condition] | None = None) -> None:
         self.bb, self.meta, self.known, self.target, self.given = bb, meta, known, target, given
         self.memory = memory or {}
+        self.conditions = [] if conditions is None else conditions
 
     def result(self, k: int = 0) -> Any:
         """PyTorch's fake tensor of result k."""
@@ -117,6 +121,10 @@ class Emitter:
     def lifted(self, x: Value) -> Value:
         """x with an axis at least; a result of a number for it loses the axis behind the row."""
         return self.reshape(x, (1,)) if x.ndim == 0 else x
+
+    def state(self, holds: Expr, text: str) -> None:
+        """The function is for sizes of which a condition holds; text: what is wrong elsewhere."""
+        self.conditions.append(Condition(holds, f"{self.target}: {text}"))
 
     def refuse(self, why: str, hint: str = "") -> ImportModelError:
         """The error for arguments that a row does not take."""

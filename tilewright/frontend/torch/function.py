@@ -32,7 +32,7 @@ class Imported:
     next ones are the memory. sizes: the size variables that the other parameters have as first of two extents, the
     second one 0, since no tensor has them as extents.
     numbers: for each argument that is a number its expression. results: for each result of the GraphModule a Result, a
-    View, an expression, or None. checks: what must hold of the sizes, and what to say where it does not.
+    View, an expression, or None.
     """
     function: Function
     tensors: tuple[int, ...]
@@ -41,7 +41,6 @@ class Imported:
     numbers: Mapping[int, Number]
     shapes: Mapping[int, tuple[Number, ...]]
     results: tuple[Any, ...]
-    checks: tuple[tuple[Expr, str], ...] = ()
 
     def values(self, given: Sequence[Any]) -> dict[Var, int]:
         """The values of the sizes. Raises GraphError for one that follows from no argument of the GraphModule."""
@@ -63,11 +62,7 @@ class Imported:
         return values
 
     def arguments(self, given: Sequence[Any], values: Mapping[Var, int]) -> list[Any]:
-        """The arguments of the function. Raises GraphError where what the program says of its sizes does not hold."""
-        for condition, message in self.checks:
-            if not evaluate(condition, values):
-                where = ", ".join(f"{v.name} = {n}" for v, n in values.items())
-                raise GraphError(f"{self.function.name}: {message} ({where})")
+        """The arguments of the function."""
         tensors = [runtime.view(shared(given[k])) if given[k].numel() else empty_array(given[k]) for k in self.tensors]
         tensors += [runtime.view(memory_of(given[k])) for k in self.memories]
         return [*tensors, *(np.empty((values[v], 0), "bool") for v in self.sizes)]
@@ -131,8 +126,9 @@ def import_graph(module: Any, weights: Mapping[int, Any], name: str = "main",
         results = _Results(bb, known)
         results.enter(made, output_nodes(module), views(module, known) if share else {}, share)
         bb.emit_func_output(results.values)
-    return Imported(bb.get()[name], tuple(tensors), tuple(memories), sizes, numbers, shapes, tuple(results.found),
-                    tuple(importer.checks))
+    function = bb.get()[name]
+    function = function.replace(attrs={**function.attrs, "conditions": tuple(importer.conditions)})
+    return Imported(function, tuple(tensors), tuple(memories), sizes, numbers, shapes, tuple(results.found))
 
 
 class _Results:

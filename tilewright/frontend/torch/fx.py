@@ -15,6 +15,7 @@ from tilewright.frontend.torch.sizes import number
 from tilewright.frontend.torch.table import OPERATORS
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.values import Value
+from tilewright.graph.passes.conditions import Condition
 from tilewright.support.errors import ImportModelError, TilewrightError
 from tilewright.tir import Expr
 
@@ -40,7 +41,7 @@ class Importer:
         self.problems: list[str] = []
         self.constants: dict[Any, Value] = {}
         self.memory: dict[Value, Value] = {}                 # what arguments are a part of, where a node reads more
-        self.checks: list[tuple[Expr, str]] = []             # what must hold of the sizes, and what to say if not
+        self.conditions: list[Condition] = []                # of the sizes
 
     def run(self, module: Any, inputs: Sequence[Any]) -> list[Any]:
         """The results of a GraphModule. Raises ImportModelError that names all nodes that are not supported."""
@@ -54,9 +55,9 @@ class Importer:
         return results
 
     def within(self, bb: BlockBuilder) -> Importer:
-        """An importer to another builder, whose problems and checks are also those of this one."""
+        """An importer to another builder, whose problems and conditions are also those of this one."""
         other = Importer(bb, self.known)
-        other.problems, other.checks = self.problems, self.checks
+        other.problems, other.conditions = self.problems, self.conditions
         return other
 
     def graph(self, module: Any, inputs: Sequence[Any]) -> list[Any]:
@@ -132,7 +133,7 @@ class Importer:
         row = OPERATORS.get(name)
         if row is None:
             return self._decomposed(node, arguments, named)
-        emitter = Emitter(self.bb, meta, self.known, name, _fake(node.args), self.memory)
+        emitter = Emitter(self.bb, meta, self.known, name, _fake(node.args), self.memory, self.conditions)
         if hasattr(meta, "shape") and any(isinstance(d, int) and d == 0 for d in meta.shape) \
                 and name != "aten.nonzero.default":
             return emitter.tensor(0, emitter.dtype, emitter.shape)
@@ -150,7 +151,7 @@ class Importer:
     def _asserted(self, condition: Any, message: str) -> bool:
         """Whether a condition needs no call: it holds, is checked of sizes, or is about counted results."""
         if isinstance(condition, Expr):
-            self.checks.append((condition, message))
+            self.conditions.append(Condition(condition, message))
         return condition is True or isinstance(condition, (Expr, Unknown))
 
     def _function(self, node: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:

@@ -6,17 +6,27 @@ from typing import Any
 
 from tilewright import topi
 from tilewright.frontend.torch import rules
-from tilewright.frontend.torch.emit import Emitter, axis_of
+from tilewright.frontend.torch.emit import Emitter, axes_of, axis_of
 from tilewright.frontend.torch.table import operator
 from tilewright.graph.ir.values import Value
+from tilewright.tir import Expr
 from tilewright.tir import dtype as dt
+from tilewright.tir.arithmetic import binary
 
 
 @operator("view", "_unsafe_view", "reshape", "view_copy", "flatten.using_ints", "unflatten.int", "unsqueeze",
-          "squeeze", "squeeze.dim", "squeeze.dims", "view_as", "reshape_as", "_reshape_alias", "atleast_1d",
-          "atleast_2d", "unsqueeze_copy", "squeeze_copy", "squeeze_copy.dim", "squeeze_copy.dims")
+          "view_as", "reshape_as", "_reshape_alias", "atleast_1d", "atleast_2d", "unsqueeze_copy")
 def reshape(e: Emitter, x: Value, *_: Any, **__: Any) -> Value:
     """`topi.reshape` to the shape of the result."""
+    return e.reshape(x, e.shape)
+
+
+@operator("squeeze", "squeeze.dim", "squeeze.dims", "squeeze_copy", "squeeze_copy.dim", "squeeze_copy.dims")
+def squeeze(e: Emitter, x: Value, dim: Any = None) -> Value:
+    """`topi.reshape` to the shape of the result; a size that may go is not 1, since PyTorch has let it stay."""
+    for a in axes_of(dim, x.ndim) if x.ndim and dim != [] else ():
+        if isinstance(x.shape[a], Expr):
+            e.state(binary("ne", x.shape[a], 1), f"the extent {x.shape[a]} of dimension {a} is 1, and stays")
     return e.reshape(x, e.shape)
 
 
