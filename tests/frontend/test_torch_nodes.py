@@ -14,14 +14,14 @@ NAN, INF = math.nan, math.inf
 SPECIAL = torch.tensor([NAN, INF, -INF, 0.0, -0.0, 1.0, -2.5, 0.25])
 
 
-def check(function, *tensors):
+def check(function, *tensors, **tolerance):
     wanted, module = tensors_of(function(*tensors)), trace(function, list(tensors))
     made = import_graph(module, {})
     sizes = made.values(tensors)
     got = tensors_of(made.returned(build_function(made.function)(*made.arguments(tensors, sizes)), tensors, sizes))
     assert len(got) == len(wanted)
     for a, b in zip(got, wanted):
-        torch.testing.assert_close(a, b, equal_nan=True)
+        torch.testing.assert_close(a, b, equal_nan=True, **tolerance)
 
 
 def check_exported(function, *tensors):
@@ -209,3 +209,31 @@ def test_elements_that_are_not_finite_reach_what_reads_them_alone(name):
         x = torch.rand(shape)
         x[tuple(n // 2 for n in shape)] = value
         check(function, x)
+
+
+def half(shape, value):
+    return torch.full(shape, float(value), dtype=torch.half)
+
+
+SHORT = {
+    "addcmul": (lambda x, a: torch.addcmul(x, a, a, value=0.5), half((3,), 1), half((3,), 300)),
+    "addcdiv": (lambda x, a: torch.addcdiv(x, a, x / 2, value=0.5), half((3,), 1), half((3,), 6e4)),
+    "addmm": (lambda c, a: torch.addmm(c, a, a.t(), alpha=0.01, beta=0.5), half((2, 2), 6e4), half((2, 4), 200)),
+    "addmm of a row": (lambda c, a: torch.addmm(c, a, a.t(), alpha=0.01), half((2,), 0), half((2, 4), 200)),
+    "addmv": (lambda c, a: torch.addmv(c, a, a[0], alpha=0.01), half((2,), 0), half((2, 4), 200)),
+    "baddbmm": (lambda c, a: torch.baddbmm(c, a, a.mT, alpha=0.01), half((1, 2, 2), 0), half((1, 2, 4), 200)),
+    "addbmm": (lambda c, a: torch.addbmm(c, a, a.mT, alpha=0.01), half((2, 2), 0), half((1, 2, 4), 200)),
+    "addr": (lambda c, a: torch.addr(c, a, a / 10, alpha=0.01), half((2, 2), 0), half((2,), 2000)),
+    "std": (lambda x: (x.std(), x.std(0, correction=0), *torch.std_mean(x)), 300 * half((4,), 1).cumprod(0) - half(
+        (4,), 600) * torch.tensor([0, 1, 0, 1]).half()),
+    "instance_norm": (lambda x: F.instance_norm(x), 400 * torch.randn(2, 3, 50).half()),
+    "batch_norm": (lambda x, v: torch.native_batch_norm(x, None, None, v, v.clone(), True, 0.01, 1e-5)[0],
+                   400 * torch.randn(4, 3, 9).half(), half((3,), 0)),
+    "rms_norm": (lambda x: F.rms_norm(x, (9,)), 400 * torch.randn(4, 9).half())}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_short_floats_are_rounded_at_the_end(name):
+    function, *tensors = SHORT[name]
+    assert all(y.isfinite().all() for y in tensors_of(function(*tensors)))
+    check(function, *tensors, rtol=1e-3, atol=1e-3)

@@ -15,10 +15,11 @@ from tilewright.frontend.torch.sizes import number
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.types import Dim
 from tilewright.graph.ir.values import Value
-from tilewright.graph.passes.conditions import Condition
 from tilewright.runtime.dtypes import numpy_dtype
 from tilewright.support.errors import ImportModelError
+from tilewright.te.conditions import Condition
 from tilewright.tir import Expr
+from tilewright.topi.types import accumulator
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,11 @@ class Emitter:
     def dtype(self) -> str:
         """The dtype of the first result."""
         return dtype_name(self.result().dtype)
+
+    @property
+    def wide(self) -> str:
+        """The dtype in which the first result is computed: float32 for shorter floats."""
+        return accumulator(self.dtype)
 
     @property
     def shape(self) -> tuple[Dim, ...]:

@@ -15,8 +15,8 @@ from tilewright.frontend.torch.sizes import number
 from tilewright.frontend.torch.table import OPERATORS
 from tilewright.graph.ir.builder import BlockBuilder
 from tilewright.graph.ir.values import Value
-from tilewright.graph.passes.conditions import Condition
 from tilewright.support.errors import ImportModelError, TilewrightError
+from tilewright.te.conditions import Condition
 from tilewright.tir import Expr
 
 IGNORED = frozenset({                    # they say what holds already, or where results are to lie

@@ -31,10 +31,10 @@ def rsub(e: Emitter, a: Any, b: Any, alpha: Any = 1) -> Value:
     return binary(e, topi.subtract, b, _scaled(e, a, alpha))
 
 
-def _scaled(e: Emitter, x: Any, alpha: Any) -> Any:
+def _scaled(e: Emitter, x: Any, alpha: Any, dtype: str | None = None) -> Any:
     if isinstance(alpha, (int, float)) and alpha == 1:
         return x
-    return binary(e, topi.multiply, x, alpha) if isinstance(x, Value) else x * alpha
+    return binary(e, topi.multiply, x, alpha, dtype) if isinstance(x, Value) else x * alpha
 
 
 @operator("mul.Tensor", "mul.Scalar", "multiply.Tensor", "multiply.Scalar")
@@ -184,14 +184,14 @@ def fma(e: Emitter, a: Value, b: Any, c: Any) -> Value:
 @operator("addcmul")
 def addcmul(e: Emitter, x: Value, a: Value, b: Value, value: Any = 1) -> Value:
     """x + value * a * b."""
-    return _accumulated(e, x, binary(e, topi.multiply, a, b), value)
+    return _accumulated(e, x, binary(e, topi.multiply, a, b, e.wide), value)
 
 
 @operator("addcdiv")
 def addcdiv(e: Emitter, x: Value, a: Value, b: Value, value: Any = 1) -> Value:
     """x + value * a / b."""
-    return _accumulated(e, x, binary(e, topi.divide, a, b), value)
+    return _accumulated(e, x, binary(e, topi.divide, a, b, e.wide), value)
 
 
 def _accumulated(e: Emitter, x: Value, term: Value, value: Any) -> Value:
-    return binary(e, topi.add, x, _scaled(e, term, value))
+    return binary(e, topi.add, x, _scaled(e, term, value, e.wide), e.wide)

@@ -51,7 +51,7 @@ def native_layer_norm(e: Emitter, x: Value, normalized_shape: Sequence[Any], wei
 
 def _moments(e: Emitter, x: Value, axes: Sequence[int], eps: float, keepdims: bool = True) -> tuple[Value, Value]:
     """(the mean, 1 / sqrt(var + eps)) over axes, in float32 at least."""
-    x = e.cast(x, "float32") if x.dtype in ("float16", "bfloat16") else x
+    x = e.cast(x, e.wide)
     mean = e.te(topi.mean, x, axis=tuple(axes), keepdims=keepdims)
     var = e.te(topi.var, x, axis=tuple(axes), correction=0.0, keepdims=keepdims)
     return mean, e.te(topi.rsqrt, e.te(topi.add, var, float(eps)))
@@ -72,7 +72,7 @@ def fused_rms_norm(e: Emitter, x: Value, normalized_shape: Sequence[Any], weight
                    eps: float | None) -> tuple[Value, Value]:
     """`topi.rms_norm`, and 1 / sqrt(mean of squares)."""
     axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
-    square = e.te(topi.mean, e.te(topi.square, x), axis=axes, keepdims=True)
+    square = e.te(topi.mean, e.te(topi.square, e.cast(x, e.wide)), axis=axes, keepdims=True)
     scale = e.te(topi.rsqrt, e.te(topi.add, square, _EPSILON[x.dtype] if eps is None else eps))
     return rms_norm(e, x, normalized_shape, weight, eps), scale
 
@@ -105,8 +105,8 @@ def batch_norm(e: Emitter, x: Value, weight: Value | None, bias: Value | None, m
 
 
 def _by_own_moments(e: Emitter, x: Value, weight: Value | None, bias: Value | None, eps: float) -> tuple[Value, ...]:
-    """(`topi.batch_norm` by the moments of x, its mean, its variance)."""
-    axes = (0, *range(2, x.ndim))
+    """(`topi.batch_norm` by the moments of x, its mean, its variance), in float32 at least."""
+    x, axes = e.cast(x, e.wide), (0, *range(2, x.ndim))
     mean = e.te(topi.mean, x, axis=axes)
     var = e.te(topi.var, x, axis=axes, correction=0.0)
     return e.te(topi.batch_norm, x, mean, var, weight, bias, eps=float(eps)), mean, var
@@ -140,6 +140,7 @@ def native_batch_norm(e: Emitter, x: Value, weight: Value | None, bias: Value | 
     y, own_mean, own_var = _by_own_moments(e, x, weight, bias, eps)
     found = [y, own_mean, e.te(topi.rsqrt, e.te(topi.add, own_var, float(eps)))]
     if len(e.meta) > 3 and mean is not None and var is not None:
-        unbiased = e.te(topi.var, x, axis=(0, *range(2, x.ndim)), correction=1.0)
-        found += [e.te(topi.lerp, mean, own_mean, float(momentum)), e.te(topi.lerp, var, unbiased, float(momentum))]
+        unbiased = e.te(topi.var, e.cast(x, e.wide), axis=(0, *range(2, x.ndim)), correction=1.0)
+        found += [e.te(topi.lerp, e.cast(old, own.dtype), own, float(momentum))
+                  for old, own in ((mean, own_mean), (var, unbiased))]
     return tuple(found)

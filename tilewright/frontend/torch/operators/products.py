@@ -23,15 +23,15 @@ def turned(x: Value) -> tuple[Value, bool]:
     return x, False
 
 
-def product(e: Emitter, a: Value, b: Value) -> Value:
-    """`topi.matmul` of values in one type, transposed ones read as they are."""
+def product(e: Emitter, a: Value, b: Value, dtype: str | None = None) -> Value:
+    """`topi.matmul` of values in one type, transposed ones read as they are; dtype: that of the result."""
     a, b = e.cast(a, e.dtype), e.cast(b, e.dtype)
     turn_a = turn_b = False
     if a.ndim > 1:
         a, turn_a = turned(a)
     if b.ndim > 1:
         b, turn_b = turned(b)
-    return e.te(topi.matmul, a, b, transpose_a=turn_a, transpose_b=turn_b)
+    return e.te(topi.matmul, a, b, transpose_a=turn_a, transpose_b=turn_b, out_dtype=dtype)
 
 
 @operator("mm", "bmm", "matmul", "mv", "dot", "vdot")
@@ -55,22 +55,23 @@ def addmm(e: Emitter, c: Value, a: Value, b: Value, beta: Any = 1, alpha: Any = 
         weight, turn = turned(e.cast(b, e.dtype))
         if turn and c.ndim == 1 and (c.shape[0] is weight.shape[0] or c.shape == weight.shape[:1]):
             return e.te(topi.linear, a, weight, c)
-    return _combined(e, c, product(e, a, b), beta, alpha)
+    return _combined(e, c, product(e, a, b, e.wide), beta, alpha)
 
 
 def _combined(e: Emitter, c: Value, y: Value, beta: Any, alpha: Any) -> Value:
+    """beta * c + alpha * y in the type of y, which is not rounded yet."""
     if alpha != 1:
-        y = e.te(topi.multiply, y, e.operand(alpha, e.dtype))
+        y = e.te(topi.multiply, y, e.operand(alpha, y.dtype))
     if beta == 0:
         return y
-    c = e.cast(c, e.dtype)
-    return e.te(topi.add, e.te(topi.multiply, c, e.operand(beta, e.dtype)) if beta != 1 else c, y)
+    c = e.cast(c, y.dtype)
+    return e.te(topi.add, e.te(topi.multiply, c, e.operand(beta, y.dtype)) if beta != 1 else c, y)
 
 
 @operator("addbmm")
 def addbmm(e: Emitter, c: Value, a: Value, b: Value, beta: Any = 1, alpha: Any = 1) -> Value:
     """beta * c + alpha * the sum of `topi.matmul` over the batch."""
-    return _combined(e, c, e.te(topi.sum, product(e, a, b), axis=0, dtype=e.dtype), beta, alpha)
+    return _combined(e, c, e.te(topi.sum, product(e, a, b, e.wide), axis=0, dtype=e.wide), beta, alpha)
 
 
 @operator("linear")
@@ -91,7 +92,7 @@ def outer(e: Emitter, a: Value, b: Value) -> Value:
 @operator("addr")
 def addr(e: Emitter, c: Value, a: Value, b: Value, beta: Any = 1, alpha: Any = 1) -> Value:
     """beta * c + alpha * `topi.outer`."""
-    return _combined(e, c, outer(e, a, b), beta, alpha)
+    return _combined(e, c, e.te(topi.outer, e.cast(a, e.wide), e.cast(b, e.wide)), beta, alpha)
 
 
 @operator("einsum")

@@ -135,22 +135,23 @@ def count_nonzero(e: Emitter, x: Value, dim: Any = None) -> Value:
 def variance(e: Emitter, x: Value, dim: Any = None, unbiased: bool = True, keepdim: bool = False,
              correction: Any = None) -> Value:
     """`topi.var`; NaN where the correction leaves no element."""
+    return _moment(e, topi.var, x, dim, unbiased, keepdim, correction)
+
+
+def _moment(e: Emitter, rule: Callable[..., Any], x: Value, dim: Any, unbiased: bool, keepdim: bool,
+            correction: Any) -> Value:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     correction = float(unbiased) if correction is None else float(correction)
     x = e.lifted(x)
-    return _moment(e, topi.var, x, dim, keepdim, correction)
-
-
-def _moment(e: Emitter, rule: Callable[..., Any], x: Value, dim: Any, keepdim: bool, correction: float) -> Value:
     return e.te(rule, x, axis=axes_of(dim, x.ndim), correction=correction, keepdims=keepdim)
 
 
 @operator("std.correction", "std", "std.dim")
 def deviation(e: Emitter, x: Value, dim: Any = None, unbiased: bool = True, keepdim: bool = False,
               correction: Any = None) -> Value:
-    """The square root of `topi.var`."""
-    return e.te(topi.sqrt, variance(e, x, dim, unbiased, keepdim, correction))
+    """`topi.std`; NaN where the correction leaves no element."""
+    return _moment(e, topi.std, x, dim, unbiased, keepdim, correction)
 
 
 @operator("var_mean.correction", "var_mean", "var_mean.dim")
